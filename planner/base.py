@@ -1,0 +1,30 @@
+"""The frozen value that everything in the core is made of."""
+
+from functools import cached_property
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Spec(BaseModel):
+    """A frozen, strict-about-names value: hashable, comparable, and validated whenever it is made.
+
+    Fields that hold several values are tuples, so that results can be cached on their inputs.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def evolve(self, **changes: Any) -> Self:
+        """Return a copy with `changes`, validated as a whole (`model_copy` would not validate).
+
+        Raises:
+            pydantic.ValidationError: If a changed field is unknown or its value is not allowed.
+        """
+        return type(self).model_validate({**dict(self), **changes})
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((type(self), *(getattr(self, name) for name in type(self).model_fields)))
+
+    def __hash__(self) -> int:
+        return self._hash

@@ -1,0 +1,85 @@
+"""The errors that people see as they are; anything else is a bug.
+
+```
+PlannerError(message, hint)
+ ├ SpecError(field, reason)            a value that is not allowed, field by field
+ │  └ AmbiguousNameError(candidates)   a name that matches several records
+ ├ CatalogError(path, record, field)   bundled or own data that does not validate
+ ├ ModelFileError(path, reason)        unreadable, truncated, hostile or unsupported model files
+ └ PlanFileError(path, reason)         a plan that cannot be read or written
+```
+"""
+
+from pathlib import Path
+
+from pydantic import ValidationError
+
+
+class PlannerError(Exception):
+    """An error with a message that says what happened and a hint that says what to do."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class SpecError(PlannerError):
+    """A value that is not allowed, with the field that holds it."""
+
+    def __init__(self, field: str, reason: str, hint: str = "") -> None:
+        super().__init__(f"{field}: {reason}", hint)
+        self.field = field
+        self.reason = reason
+
+    @classmethod
+    def from_validation(cls, error: ValidationError, prefix: str = "") -> "SpecError":
+        """Translate the first problem that pydantic found; `prefix` names the place, such as `workload`."""
+        problem = error.errors(include_url=False)[0]
+        where = ".".join(str(part) for part in (*((prefix,) if prefix else ()), *problem["loc"]))
+        reason = problem["msg"].removeprefix("Value error, ")
+        if problem["type"] == "extra_forbidden":
+            return cls(where, "there is no such field", hint="Check its spelling.")
+        return cls(where or "value", f"{reason[:1].lower()}{reason[1:]}, got {_shorten(problem.get('input'))}")
+
+
+class AmbiguousNameError(SpecError):
+    """A name that matches several records; `candidates` are their ids."""
+
+    def __init__(self, field: str, name: str, candidates: tuple[str, ...]) -> None:
+        super().__init__(
+            field,
+            f"{name!r} matches {len(candidates)} records: {', '.join(candidates)}",
+            hint=f"Write one of them, such as {candidates[0]!r}.",
+        )
+        self.candidates = candidates
+
+
+class CatalogError(PlannerError):
+    """Catalog data that does not validate, with its file, record and field."""
+
+    def __init__(self, path: Path, record: str, field: str, reason: str, hint: str = "") -> None:
+        where = " · ".join(part for part in (str(path), record, field) if part)
+        super().__init__(f"{where}: {reason}", hint)
+        self.path, self.record, self.field = path, record, field
+
+
+class ModelFileError(PlannerError):
+    """A model file that cannot be read as what it claims to be."""
+
+    def __init__(self, path: Path | str, reason: str, hint: str = "") -> None:
+        super().__init__(f"{path}: {reason}", hint)
+        self.path, self.reason = path, reason
+
+
+class PlanFileError(PlannerError):
+    """A plan file that cannot be read or written; `version` is its schema version where that is the reason."""
+
+    def __init__(self, path: Path, reason: str, hint: str = "", version: int | None = None) -> None:
+        super().__init__(f"{path}: {reason}", hint)
+        self.path, self.reason, self.version = path, reason, version
+
+
+def _shorten(value: object, limit: int = 60) -> str:
+    text = repr(value)
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -1,0 +1,125 @@
+"""The answer of the estimator: terms, phases and the verdict, each byte with its reason."""
+
+from functools import cached_property
+from typing import Literal
+
+from planner.base import Spec
+
+TermName = Literal[
+    "weights",
+    "gradients",
+    "master_weights",
+    "optimizer_states",
+    "activations",
+    "logits",
+    "kv_cache",
+    "state",
+    "buffers",
+    "temporaries",
+    "adapters",
+    "communication",
+    "framework_overhead",
+]
+PhaseName = Literal["load", "forward", "loss", "backward", "step", "prefill", "decode"]
+TermCertainty = Literal["exact", "measured", "assumed"]
+Verdict = Literal["fits", "tight", "does-not-fit"]
+
+
+class Symbol(Spec):
+    """One letter of a formula, with its value here and where the value comes from."""
+
+    name: str
+    value: int | float | str
+    meaning: str
+    origin: Literal["model", "workload", "card", "format", "library"]
+
+
+class Part(Spec):
+    """A named share of a term, such as the CUDA context within the overhead."""
+
+    name: str
+    bytes: int
+    source: str
+
+
+class Term(Spec):
+    """A named amount of memory and how it was found.
+
+    `low_bytes` and `high_bytes` bound it; they equal `bytes` where the amount is certain.
+    """
+
+    name: TermName
+    bytes: int
+    formula: str
+    symbols: tuple[Symbol, ...]
+    source: str
+    certainty: TermCertainty
+    low_bytes: int
+    high_bytes: int
+    parts: tuple[Part, ...] = ()
+
+
+class TermShare(Spec):
+    """What one term holds in one phase."""
+
+    name: TermName
+    bytes: int
+
+
+class Phase(Spec):
+    """A moment of the run and what is alive in it."""
+
+    name: PhaseName
+    bytes: int
+    shares: tuple[TermShare, ...]
+    explanation: str
+
+
+class DeviceShare(Spec):
+    """What one of the cards holds; `count` cards hold the same."""
+
+    gpu: str | None
+    count: int
+    total_bytes: int
+    capacity_bytes: int | None
+    free_bytes: int | None
+    verdict: Verdict | None
+
+
+class MemoryResult(Spec):
+    """The peak of one device and its parts.
+
+    `terms` are those alive in `peak_phase`; they sum to `total_bytes` exactly. `allocated_bytes` is what
+    PyTorch's allocator hands out at the peak (`torch.cuda.max_memory_allocated`), `reserved_bytes` adds what it
+    holds back, and `total_bytes` adds the device context: what nvidia-smi shows for the process.
+    """
+
+    total_bytes: int
+    low_bytes: int
+    high_bytes: int
+    allocated_bytes: int
+    reserved_bytes: int
+    peak_phase: PhaseName
+    terms: tuple[Term, ...]
+    phases: tuple[Phase, ...]
+    capacity_bytes: int | None = None
+    capacity_low_bytes: int | None = None
+    capacity_high_bytes: int | None = None
+    capacity_source: str | None = None
+    other_processes_bytes: int = 0
+    free_bytes: int | None = None
+    verdict: Verdict | None = None
+    unsupported: tuple[str, ...] = ()
+    per_gpu: tuple[DeviceShare, ...] = ()
+    host_bytes: int | None = None
+    at_least_cards: int | None = None
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def peak(self) -> Phase:
+        """Return the phase that decides."""
+        return next(phase for phase in self.phases if phase.name == self.peak_phase)
+
+    def term(self, name: str) -> Term | None:
+        """Return the term called `name`, if it is alive at the peak."""
+        return next((term for term in self.terms if term.name == name), None)

@@ -1,0 +1,228 @@
+"""A neural network as the estimator sees it: which tensors it holds and what each kind of layer does.
+
+An `Architecture` is a few `Stack`s (a decoder, an encoder, a vision tower) of `LayerGroup`s: runs of identical layers
+with their number. Nothing in here is per layer, so estimates cost the same for 2 layers as for 200.
+"""
+
+from functools import cached_property
+from typing import Literal
+
+from pydantic import Field
+
+from planner.base import Spec
+
+Role = Literal["linear", "expert", "embedding", "head", "norm", "bias", "router", "conv", "other"]
+Activation = Literal["silu", "gelu", "gelu-tanh", "gelu-new", "quick-gelu", "relu", "relu2", "clamped-swiglu"]
+
+
+class Tensor(Spec):
+    """One parameter tensor, or several of the same shape."""
+
+    name: str = Field(description="as in the checkpoint, without the layer's prefix: self_attn.q_proj.weight")
+    shape: tuple[int, ...]
+    role: Role
+    copies: int = Field(default=1, ge=1, description="how many such tensors one layer holds (experts)")
+
+    @property
+    def size(self) -> int:
+        """Return the number of elements of one copy."""
+        size = 1
+        for extent in self.shape:
+            size *= extent
+        return size
+
+    @property
+    def parameters(self) -> int:
+        """Return the number of elements of all copies."""
+        return self.size * self.copies
+
+
+class Norm(Spec):
+    """The normalisation that a layer uses throughout."""
+
+    kind: Literal["rms", "layer"]
+    bias: bool = False
+    native: bool = Field(
+        default=True,
+        description="one fused kernel; false for the step-by-step RMSNorm of Hugging Face models, which keeps an fp32 copy",
+    )
+
+
+class Attention(Spec):
+    """Softmax attention with grouped key/value heads (MHA, GQA and MQA)."""
+
+    kind: Literal["attention"] = "attention"
+    heads: int = Field(ge=1)
+    kv_heads: int = Field(ge=1)
+    head_dim: int = Field(ge=1)
+    window: int | None = Field(default=None, ge=1, description="tokens a sliding or chunked layer looks back")
+    qk_norm: Literal["none", "head", "all"] = Field(
+        default="none", description="norm of queries and keys: per head, or over all heads together"
+    )
+    fused_qkv: bool = Field(default=False, description="one projection whose output is split into q, k, v views")
+    rotary: bool = True
+    dropout: float = Field(default=0.0, ge=0, lt=1, description="of the attention probabilities, in training")
+    kv_shared: bool = Field(default=False, description="reuses an earlier layer's keys and values: no cache of its own")
+    sinks: bool = Field(default=False, description="learned per-head sink logits (gpt-oss)")
+
+    @property
+    def q_dim(self) -> int:
+        """Return the width of all queries together."""
+        return self.heads * self.head_dim
+
+    @property
+    def kv_dim(self) -> int:
+        """Return the width of all keys (or all values) together."""
+        return self.kv_heads * self.head_dim
+
+
+class LatentAttention(Spec):
+    """Multi-head latent attention (MLA): keys and values are expanded from one small cached latent."""
+
+    kind: Literal["latent"] = "latent"
+    heads: int = Field(ge=1)
+    q_lora_rank: int | None = Field(default=None, ge=1)
+    kv_lora_rank: int = Field(ge=1)
+    qk_nope_head_dim: int = Field(ge=1)
+    qk_rope_head_dim: int = Field(ge=1)
+    v_head_dim: int = Field(ge=1)
+    indexer_dim: int = Field(default=0, ge=0, description="cached elements of a sparse-attention indexer per token")
+
+    @property
+    def latent_dim(self) -> int:
+        """Return the elements cached per token."""
+        return self.kv_lora_rank + self.qk_rope_head_dim
+
+
+class StateMixer(Spec):
+    """A mixer with a state of fixed size instead of a cache: Mamba, gated delta net, short convolution, RG-LRU."""
+
+    kind: Literal["state"] = "state"
+    name: Literal["mamba", "mamba2", "gated-delta-net", "short-conv", "rg-lru", "linear-attention", "rwkv"]
+    conv_state_elements: int = Field(ge=0, description="per layer and sequence")
+    recurrent_state_elements: int = Field(ge=0, description="per layer and sequence, kept in fp32 by most engines")
+    inner_dim: int = Field(ge=1, description="width of the expanded stream, which decides the activations")
+
+
+Mixer = Attention | LatentAttention | StateMixer
+
+
+class Mlp(Spec):
+    """A dense feed-forward block."""
+
+    kind: Literal["mlp"] = "mlp"
+    intermediate: int = Field(ge=1)
+    gated: bool
+    activation: Activation = "silu"
+    fused_gate_up: bool = Field(default=False, description="one projection for gate and up")
+
+
+class Moe(Spec):
+    """Routed experts, of which each token visits `top_k`, beside an optional shared expert."""
+
+    kind: Literal["moe"] = "moe"
+    experts: int = Field(ge=1)
+    top_k: int = Field(ge=1)
+    intermediate: int = Field(ge=1, description="width of one expert")
+    gated: bool = True
+    activation: Activation = "silu"
+    shared_intermediate: int = Field(default=0, ge=0, description="width of all shared experts together")
+
+
+class Layer(Spec):
+    """One kind of layer. Its tensors are listed; what it does decides activations and cache."""
+
+    mixer: Mixer | None = Field(default=None, discriminator="kind")
+    second_mixer: Mixer | None = Field(
+        default=None, discriminator="kind", description="beside the first, as in Falcon-H1 and Hymba"
+    )
+    cross_attention: Attention | None = None
+    feed_forward: Mlp | Moe | None = Field(default=None, discriminator="kind")
+    norm: Norm
+    norm_count: int = Field(ge=0, description="norms over the hidden width, queries and keys not counted")
+    parallel: bool = Field(default=False, description="attention and feed-forward read the same normed input")
+    hidden_dropout: float = Field(default=0.0, ge=0, lt=1, description="of what each block adds, in training")
+    tensors: tuple[Tensor, ...]
+
+    @cached_property
+    def parameters(self) -> int:
+        """Return the parameters of one such layer."""
+        return sum(tensor.parameters for tensor in self.tensors)
+
+
+class LayerGroup(Spec):
+    """`count` layers of the same kind; `places` says where they stand in the stack."""
+
+    layer: Layer
+    count: int = Field(ge=1)
+    places: tuple[int, ...] = Field(default=(), description="their positions in the stack, from 0")
+
+
+class Stack(Spec):
+    """One tower of layers with what stands before and after it."""
+
+    name: Literal["decoder", "encoder", "vision", "audio"]
+    hidden: int = Field(ge=1)
+    groups: tuple[LayerGroup, ...]
+    before: tuple[Tensor, ...] = Field(default=(), description="embeddings, patch convolution, their norms")
+    after: tuple[Tensor, ...] = Field(default=(), description="final norm, pooler, projector")
+    positions: int | None = Field(default=None, ge=1, description="fixed length of its input, where it has one")
+    embedding_dropout: float = Field(default=0.0, ge=0, lt=1)
+
+    @cached_property
+    def layer_count(self) -> int:
+        """Return the number of layers."""
+        return sum(group.count for group in self.groups)
+
+    @cached_property
+    def parameters(self) -> int:
+        """Return the parameters of the tower, each counted once."""
+        own = sum(tensor.parameters for tensor in (*self.before, *self.after))
+        return own + sum(group.layer.parameters * group.count for group in self.groups)
+
+
+class Architecture(Spec):
+    """A whole network.
+
+    **Assumes** that tied tensors (an output head that is the input embedding) are listed once, in `before`, and that
+    `tied_head` says so.
+    """
+
+    model_type: str = Field(description="of the Hugging Face configuration")
+    kind: Literal["decoder", "encoder", "encoder-decoder", "vision-encoder", "vision-language"]
+    hidden: int = Field(ge=1, description="width of the main stack")
+    vocabulary: int | None = Field(default=None, ge=1, description="rows of the token embedding; none without tokens")
+    max_context: int | None = Field(default=None, ge=1, description="tokens, as the configuration states it")
+    stacks: tuple[Stack, ...] = Field(min_length=1, description="the main stack, which makes the output, is last")
+    head: tuple[Tensor, ...] = Field(default=(), description="output projection and its bias, unless tied")
+    tied_head: bool = False
+    stored_dtype: str | None = Field(default=None, description="of the checkpoint: bf16, fp16, fp32")
+    quantization: str | None = Field(default=None, description="scheme the checkpoint is stored in, such as fp8, mxfp4")
+    labels: int | None = Field(default=None, ge=1, description="classes of an encoder's classification head")
+    reader_notes: tuple[str, ...] = Field(default=(), description="what was assumed or ignored when it was read")
+
+    @property
+    def main(self) -> Stack:
+        """Return the stack that makes the output."""
+        return self.stacks[-1]
+
+    @cached_property
+    def parameters(self) -> int:
+        """Return the exact number of parameters, tied ones counted once."""
+        return sum(stack.parameters for stack in self.stacks) + sum(tensor.parameters for tensor in self.head)
+
+    @cached_property
+    def active_parameters(self) -> int:
+        """Return the parameters that one token passes through, embeddings included.
+
+        **Formula**: all parameters less the routed experts a token does not visit, experts · (1 − top_k / E).
+        """
+        return self.parameters - sum(_idle(group) for stack in self.stacks for group in stack.groups)
+
+
+def _idle(group: LayerGroup) -> int:
+    moe = group.layer.feed_forward
+    if not isinstance(moe, Moe):
+        return 0
+    routed = sum(tensor.parameters for tensor in group.layer.tensors if tensor.role == "expert")
+    return group.count * routed * (moe.experts - moe.top_k) // moe.experts

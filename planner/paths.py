@@ -1,0 +1,40 @@
+"""Where `catalog/`, `resources/` and the user's own folders are, in a checkout, a wheel or an editable install."""
+
+import os
+from functools import cache
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parent
+_HOME_VARIABLE = "GPU_PLANNER_HOME"
+
+
+@cache
+def catalog_dir() -> Path:
+    """Return the folder of the bundled catalog."""
+    return _bundled("catalog")
+
+
+@cache
+def resources_dir() -> Path:
+    """Return the folder of design tokens and icons."""
+    return _bundled("resources")
+
+
+def state_dir() -> Path:
+    """Return the user's folder for the autosaved plan, window state and logs, made if it is missing.
+
+    The environment variable GPU_PLANNER_HOME, when set, replaces the platform's own folder.
+    """
+    override = os.environ.get(_HOME_VARIABLE)
+    if override:
+        folder = Path(override)
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+    from platformdirs import user_data_path
+
+    return user_data_path("gpu-planner", appauthor=False, ensure_exists=True)
+
+
+def _bundled(name: str) -> Path:
+    installed = _PACKAGE / f"_{name}"
+    return installed if installed.is_dir() else _PACKAGE.parent / name

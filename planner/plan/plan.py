@@ -1,0 +1,29 @@
+"""The one document that every tab, the command line and the Python API read and write."""
+
+from typing import Final, Literal
+
+from pydantic import Field
+
+from planner.base import Spec
+from planner.models.architecture import Architecture
+from planner.workload.workload import Inference, Workload
+
+SCHEMA_VERSION: Final = 1
+
+
+class ModelChoice(Spec):
+    """Which model: an id of the catalog, or an architecture of one's own that travels with the plan."""
+
+    id: str = Field(min_length=1, description="the catalog's id, or the name of one's own model")
+    architecture: Architecture | None = Field(default=None, description="for models that are not in the catalog")
+    path: str | None = Field(default=None, description="the file that it was read from")
+
+
+class Plan(Spec):
+    """What to run, how, and on which cards."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    model: ModelChoice
+    workload: Workload = Inference()
+    gpu: str | None = Field(default=None, description="the catalog's id of the card")
+    count: int = Field(default=1, ge=1, le=100_000, description="number of cards")

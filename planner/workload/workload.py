@@ -1,0 +1,82 @@
+"""How a model is run: training or inference, with the choices that decide its memory."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator
+
+from planner.base import Spec
+from planner.dtypes import KV_FORMATS, SCHEMES
+
+Attention = Literal["flash", "sdpa", "eager"]
+Compute = Literal["fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16"]
+Optimizer = Literal["adamw", "adamw-8bit", "sgd", "sgd-momentum"]
+Checkpointing = Literal["none", "full"]
+
+
+class Parallel(Spec):
+    """How the work is spread over cards."""
+
+    data: int | None = Field(default=None, ge=1, le=100_000, description="replicas; by default the number of cards")
+
+
+class Training(Spec):
+    """One optimizer step of full training.
+
+    Fields that are `None` are filled in by `with_defaults` from the model.
+    """
+
+    task: Literal["training"] = "training"
+    method: Literal["full"] = "full"
+    weights: Literal["fp32", "bf16", "fp16"] | None = Field(
+        default=None, description="format the parameters are kept in; by default fp32 under autocast, else as computed"
+    )
+    compute: Compute = Field(default="amp-bf16", description="amp-…: fp32 parameters under autocast")
+    optimizer: Optimizer = "adamw"
+    micro_batch: int = Field(default=1, ge=1, le=1_000_000, description="sequences per card and forward pass")
+    gradient_accumulation: int = Field(default=1, ge=1, le=1_000_000)
+    sequence_length: int | None = Field(default=None, ge=1, le=100_000_000, description="tokens per sequence")
+    activation_checkpointing: Checkpointing = "none"
+    attention: Attention = "sdpa"
+    loss: Literal["full-logits"] = "full-logits"
+    profile: Literal["hf"] = "hf"
+    parallel: Parallel = Parallel()
+    other_processes_bytes: int = Field(default=0, ge=0, description="held on the card by other processes")
+
+
+class Inference(Spec):
+    """Prefill of a prompt and generation up to the context length, for a batch of equal sequences.
+
+    Fields that are `None` are filled in by `with_defaults` from the model.
+    """
+
+    task: Literal["inference"] = "inference"
+    weights: str | None = Field(default=None, description="a format or quantisation scheme; by default as stored")
+    compute: Literal["fp32", "bf16", "fp16"] = "bf16"
+    batch: int = Field(default=1, ge=1, le=1_000_000, description="sequences at once")
+    context_length: int | None = Field(default=None, ge=1, le=100_000_000, description="prompt and answer, tokens")
+    prompt_length: int | None = Field(default=None, ge=1, le=100_000_000, description="tokens read in one pass")
+    kv_cache: str = Field(default="bf16", description="format of the cached keys and values")
+    attention: Attention = "sdpa"
+    prompt_logits: Literal["last", "all"] = Field(
+        default="last", description="whether prefill makes logits for the last token or for the whole prompt"
+    )
+    profile: Literal["hf"] = "hf"
+    parallel: Parallel = Parallel()
+    other_processes_bytes: int = Field(default=0, ge=0, description="held on the card by other processes")
+
+    @field_validator("weights")
+    @classmethod
+    def _known_scheme(cls, value: str | None) -> str | None:
+        if value is not None and value not in SCHEMES:
+            raise ValueError(f"{value!r} is not a weight format; there are {', '.join(SCHEMES)}")
+        return value
+
+    @field_validator("kv_cache")
+    @classmethod
+    def _known_cache_format(cls, value: str) -> str:
+        if value not in KV_FORMATS:
+            raise ValueError(f"{value!r} is not a cache format; there are {', '.join(KV_FORMATS)}")
+        return value
+
+
+Workload = Annotated[Training | Inference, Field(discriminator="task")]
