@@ -1,0 +1,1 @@
+"""Readers of model files. The only place that knows file formats."""

@@ -1,0 +1,1 @@
+"""The plan, the catalog it draws on, and its evaluation."""

@@ -1,0 +1,1 @@
+"""How you run it: training or inference."""
