@@ -1,7 +1,7 @@
 """The frozen value that everything in the core is made of."""
 
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -14,7 +14,7 @@ class Spec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    def evolve(self, **changes: Any) -> Self:
+    def evolve(self, **changes: object) -> Self:
         """Return a copy with `changes`, validated as a whole (`model_copy` would not validate).
 
         Raises:

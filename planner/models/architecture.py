@@ -44,7 +44,7 @@ class Norm(Spec):
     bias: bool = False
     native: bool = Field(
         default=True,
-        description="one fused kernel; false for the step-by-step RMSNorm of Hugging Face models, which keeps an fp32 copy",
+        description="one fused kernel; false for the step-by-step RMSNorm of Hugging Face, with its fp32 copy",
     )
 
 
