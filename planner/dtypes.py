@@ -1,4 +1,237 @@
-"""Number formats and quantisation schemes."""
+"""Number formats and quantisation schemes, with the exact bytes of any tensor stored in them."""
 
-SCHEMES: dict[str, object] = {}
-KV_FORMATS: dict[str, object] = {}
+from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
+from typing import Final, Literal
+
+from planner.units import ceil_div
+
+Family = Literal["plain", "bitsandbytes", "integer", "float8", "float4", "gguf", "gguf-file"]
+
+
+@dataclass(frozen=True, slots=True)
+class Overhead:
+    """Bytes stored beside the data.
+
+    `per` says what they belong to: `size` consecutive elements of the whole tensor (flat), `size` elements along the
+    input dimension (group), a square tile of `size` × `size` (tile), an output row, an input column, or the tensor.
+    """
+
+    count_bytes: Fraction
+    per: Literal["flat", "group", "tile", "row", "column", "tensor"]
+    size: int = 1
+
+    def count(self, rows: int, columns: int) -> int:
+        """Return how many of them a `rows` × `columns` tensor has."""
+        match self.per:
+            case "flat":
+                return ceil_div(rows * columns, self.size)
+            case "group":
+                return rows * ceil_div(columns, self.size)
+            case "tile":
+                return ceil_div(rows, self.size) * ceil_div(columns, self.size)
+            case "row":
+                return rows
+            case "column":
+                return columns
+            case "tensor":
+                return 1
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """A way to store weights.
+
+    `data_bits` are the bits of each element itself, `overheads` what comes beside them (scales, zero points, or the
+    whole block for GGUF types). Schemes other than plain formats hold the projections and experts only; embeddings,
+    norms, routers and the output head stay in 16 bits. GGUF types hold every matrix.
+    """
+
+    name: str
+    title: str
+    family: Family
+    data_bits: Fraction
+    overheads: tuple[Overhead, ...]
+    source: str
+    block: int = 1
+
+    def tensor_bytes(self, shape: tuple[int, ...]) -> int:
+        """Return the exact bytes of one tensor; the last extent is the input dimension.
+
+        **Formula**: ⌈elements · data_bits / 8⌉ + Σ overhead bytes · their number.
+        """
+        rows, columns = prod(shape[:-1]), shape[-1]
+        beside = sum(item.count_bytes * item.count(rows, columns) for item in self.overheads)
+        total = self.data_bits * rows * columns / 8 + beside
+        return ceil_div(total.numerator, total.denominator)
+
+    @property
+    def bits_per_weight(self) -> float:
+        """Return the bits per element of a 4096 × 4096 projection, everything included."""
+        return 8 * self.tensor_bytes((4096, 4096)) / 4096**2
+
+
+def _plain(name: str, title: str, bits: int) -> Scheme:
+    return Scheme(name, title, "plain", Fraction(bits), (), "IEEE 754, bfloat16 and OCP 8-bit definitions")
+
+
+def _group(name: str, title: str, size: int, source: str, *, act_order: bool) -> Scheme:
+    scale_and_zero = Overhead(Fraction(5, 2), "group", size)
+    index = (Overhead(Fraction(4), "column"),) if act_order else ()
+    return Scheme(name, title, "integer", Fraction(4), (scale_and_zero, *index), source)
+
+
+def _gguf(name: str, block: int, block_bytes: int) -> Scheme:
+    whole_block = Overhead(Fraction(block_bytes), "group", block)
+    return Scheme(name, name, "gguf", Fraction(0), (whole_block,), _GGUF_SOURCE, block)
+
+
+def _file_type(name: str) -> Scheme:
+    base = _GGUF_TYPES[GGUF_FILE_TYPES[name]]
+    return Scheme(name, f"{name} (GGUF mixture)", "gguf-file", Fraction(0), base.overheads, _MIXTURE_SOURCE, base.block)
+
+
+_BNB_SOURCE: Final = "bitsandbytes functional.quantize_4bit and int8_vectorwise_quant; QLoRA, arXiv 2305.14314 §3"
+_GPTQ_SOURCE: Final = "AutoGPTQ qlinear buffers: qweight, qzeros, scales (fp16), g_idx (int32)"
+_AWQ_SOURCE: Final = "AutoAWQ WQLinear_GEMM buffers: qweight, qzeros, scales (fp16)"
+_OCP_SOURCE: Final = "OCP Microscaling Formats (MX) specification v1.0"
+_NVFP4_SOURCE: Final = "NVIDIA NVFP4: 16-element blocks with an fp8 scale, one fp32 scale a tensor"
+_GGUF_SOURCE: Final = "ggml block layouts; PyPI gguf 0.19 constants.GGML_QUANT_SIZES"
+_MIXTURE_SOURCE: Final = "llama.cpp llama-quant.cpp, llama_tensor_get_type"
+
+_NAMED: Final = (
+    _plain("fp32", "FP32", 32),
+    _plain("bf16", "BF16", 16),
+    _plain("fp16", "FP16", 16),
+    Scheme(
+        "fp8",
+        "FP8, a scale per output channel",
+        "float8",
+        Fraction(8),
+        (Overhead(Fraction(4), "row"),),
+        "compressed-tensors: channel-wise fp8 with fp32 scales",
+    ),
+    Scheme(
+        "fp8-block128",
+        "FP8, 128 × 128 blocks",
+        "float8",
+        Fraction(8),
+        (Overhead(Fraction(4), "tile", 128),),
+        "DeepSeek-V3 technical report §3.3.2, weight_scale_inv in fp32",
+    ),
+    Scheme(
+        "int8",
+        "INT8 (LLM.int8)",
+        "bitsandbytes",
+        Fraction(8),
+        (Overhead(Fraction(4), "row"),),
+        _BNB_SOURCE,
+    ),
+    Scheme(
+        "nf4", "NF4, 64-element blocks", "bitsandbytes", Fraction(4), (Overhead(Fraction(4), "flat", 64),), _BNB_SOURCE
+    ),
+    Scheme(
+        "nf4-dq",
+        "NF4, double quantisation",
+        "bitsandbytes",
+        Fraction(4),
+        (Overhead(Fraction(1), "flat", 64), Overhead(Fraction(4), "flat", 64 * 256)),
+        _BNB_SOURCE,
+    ),
+    _group("gptq4-128", "GPTQ 4-bit, groups of 128", 128, _GPTQ_SOURCE, act_order=True),
+    _group("gptq4-64", "GPTQ 4-bit, groups of 64", 64, _GPTQ_SOURCE, act_order=True),
+    _group("gptq4-32", "GPTQ 4-bit, groups of 32", 32, _GPTQ_SOURCE, act_order=True),
+    _group("awq4-128", "AWQ 4-bit, groups of 128", 128, _AWQ_SOURCE, act_order=False),
+    _group("awq4-64", "AWQ 4-bit, groups of 64", 64, _AWQ_SOURCE, act_order=False),
+    Scheme(
+        "gptq8-128",
+        "GPTQ 8-bit, groups of 128",
+        "integer",
+        Fraction(8),
+        (Overhead(Fraction(3), "group", 128), Overhead(Fraction(4), "column")),
+        _GPTQ_SOURCE,
+    ),
+    Scheme("mxfp8", "MXFP8", "float8", Fraction(8), (Overhead(Fraction(1), "group", 32),), _OCP_SOURCE),
+    Scheme("mxfp4", "MXFP4", "float4", Fraction(4), (Overhead(Fraction(1), "group", 32),), _OCP_SOURCE),
+    Scheme(
+        "nvfp4",
+        "NVFP4",
+        "float4",
+        Fraction(4),
+        (Overhead(Fraction(1), "group", 16), Overhead(Fraction(4), "tensor")),
+        _NVFP4_SOURCE,
+    ),
+)
+
+_GGUF_TYPES: Final = {
+    scheme.name: scheme
+    for scheme in (
+        _gguf("F32", 1, 4),
+        _gguf("F16", 1, 2),
+        _gguf("BF16", 1, 2),
+        _gguf("Q8_0", 32, 34),
+        _gguf("Q6_K", 256, 210),
+        _gguf("Q5_K", 256, 176),
+        _gguf("Q5_0", 32, 22),
+        _gguf("Q5_1", 32, 24),
+        _gguf("Q4_K", 256, 144),
+        _gguf("Q4_0", 32, 18),
+        _gguf("Q4_1", 32, 20),
+        _gguf("Q3_K", 256, 110),
+        _gguf("Q2_K", 256, 84),
+        _gguf("IQ4_NL", 32, 18),
+        _gguf("IQ4_XS", 256, 136),
+    )
+}
+
+GGUF_FILE_TYPES: Final = {
+    "F32": "F32",
+    "F16": "F16",
+    "BF16": "BF16",
+    "Q8_0": "Q8_0",
+    "Q6_K": "Q6_K",
+    "Q5_K_M": "Q5_K",
+    "Q5_K_S": "Q5_K",
+    "Q5_0": "Q5_0",
+    "Q5_1": "Q5_1",
+    "Q4_K_M": "Q4_K",
+    "Q4_K_S": "Q4_K",
+    "Q4_0": "Q4_0",
+    "Q4_1": "Q4_1",
+    "IQ4_NL": "IQ4_NL",
+    "IQ4_XS": "IQ4_XS",
+    "Q3_K_L": "Q3_K",
+    "Q3_K_M": "Q3_K",
+    "Q3_K_S": "Q3_K",
+    "Q2_K": "Q2_K",
+}
+"""What llama.cpp calls a file's type, with the block type most of its tensors have."""
+
+SCHEMES: Final = {scheme.name: scheme for scheme in (*_NAMED, *map(_file_type, GGUF_FILE_TYPES))}
+"""Every weight format by name: plain formats, quantisation schemes, and GGUF file types."""
+
+KV_FORMATS: Final = {
+    "fp32": Fraction(32),
+    "bf16": Fraction(16),
+    "fp16": Fraction(16),
+    "fp8": Fraction(8),
+    "q8_0": Fraction(17, 2),
+    "q5_1": Fraction(6),
+    "q5_0": Fraction(11, 2),
+    "q4_1": Fraction(5),
+    "q4_0": Fraction(9, 2),
+}
+"""Bits per cached element by format; q… are llama.cpp's block types with their scales."""
+
+ELEMENT_BYTES: Final = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
+"""Bytes of one element of the formats that activations and gradients are kept in."""
+
+
+def gguf_type(name: str) -> Scheme:
+    """Return the GGUF block type `name`, such as Q4_K.
+
+    Raises:
+        KeyError: If there is none of that name.
+    """
+    return _GGUF_TYPES[name]
