@@ -1,0 +1,86 @@
+"""What a table shows of a record: one declaration that the window and the command line share."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeVar
+
+from planner.present import format as fmt
+
+Row = TypeVar("Row")
+Sortable = str | int | float
+Align = Literal["left", "right"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Generic[Row]):
+    """One column: `value` sorts and compares (none where unknown), `text` is shown, with `unit` in the header."""
+
+    key: str
+    title: str
+    value: Callable[[Row], Sortable | None]
+    text: Callable[[Row], str]
+    unit: str = ""
+    align: Align = "left"
+    width: int = 12
+    tooltip: Callable[[Row], str] | None = None
+    meter: bool = False
+    shown: bool = True
+
+    @property
+    def header(self) -> str:
+        """Return the title with its unit: `Memory, GiB`."""
+        return f"{self.title}, {self.unit}" if self.unit else self.title
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """One line of a record's detail pane, with where its figure comes from."""
+
+    title: str
+    text: str
+    source: str = ""
+    basis: str = ""
+    certainty: str = ""
+    as_of: str = ""
+
+    @property
+    def tooltip(self) -> str:
+        """Return where the figure comes from, a line each."""
+        return "\n".join(part for part in (self.basis, self.source, self.certainty, self.as_of) if part)
+
+
+def words(
+    key: str,
+    title: str,
+    get: Callable[[Row], str | None],
+    *,
+    unknown: str = fmt.UNKNOWN,
+    width: int = 12,
+    shown: bool = True,
+    tooltip: Callable[[Row], str] | None = None,
+) -> Column[Row]:
+    """Return a column of words."""
+    return Column(key, title, get, lambda row: get(row) or unknown, width=width, shown=shown, tooltip=tooltip)
+
+
+def numbers(
+    key: str,
+    title: str,
+    get: Callable[[Row], float | None],
+    *,
+    unit: str = "",
+    per_unit: float = 1,
+    show: Callable[[float], str] = fmt.plain,
+    unknown: str = fmt.NOT_PUBLISHED,
+    width: int = 10,
+    meter: bool = False,
+    shown: bool = True,
+    tooltip: Callable[[Row], str] | None = None,
+) -> Column[Row]:
+    """Return a right-aligned column of numbers, shown as multiples of `per_unit`."""
+
+    def text(row: Row) -> str:
+        value = get(row)
+        return unknown if value is None else show(value / per_unit)
+
+    return Column(key, title, get, text, unit, "right", width, tooltip, meter, shown)

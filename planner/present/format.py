@@ -1,0 +1,163 @@
+"""Numbers, sizes, dates and names as people read them; the same everywhere and in every locale.
+
+Views show three significant figures, tooltips and exports the exact value. A thin space stands before a unit, an en
+dash in a range, a true minus before a negative number. What is not known is said in words.
+"""
+
+from typing import Final
+
+from planner.units import GIB, KIB, MIB
+
+THIN: Final = "\u2009"
+UNKNOWN: Final = "unknown"
+NOT_PUBLISHED: Final = "not published"
+_MINUS: Final = "\u2212"
+_DASH: Final = "\u2013"
+_MONTHS: Final = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
+
+
+def integer(value: int) -> str:
+    """Return `value` with thousands separators: `8,030,261,248`."""
+    return f"{value:,}".replace("-", _MINUS)
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """Return `value` with `digits` significant figures, whole numbers never shortened: `0.531`, `17.4`, `1,008`."""
+    if value == 0:
+        return "0"
+    # The exponent is read after rounding, so that 9.996 becomes 10.0 and not 10.00.
+    exponent = int(f"{value:.{digits - 1}e}".partition("e")[2])
+    return f"{value:,.{max(0, digits - 1 - exponent)}f}".replace("-", _MINUS)
+
+
+def plain(value: float) -> str:
+    """Return `value` with three significant figures and no zeros at its end: `24`, `1.5`, `82.6`."""
+    text = significant(value)
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def quantity(value: float | None, unit: str, unknown: str = UNKNOWN) -> str:
+    """Return `value` with its unit, such as `450 W`, or `unknown`."""
+    return unknown if value is None else f"{plain(value)}{THIN}{unit}"
+
+
+def size(value: int | None, unknown: str = UNKNOWN) -> str:
+    """Return bytes as GiB, or below one GiB as MiB, and so on: `17.4 GiB`, `523 MiB`."""
+    if value is None:
+        return unknown
+    unit, factor = _unit_of(value)
+    return f"{significant(value / factor)}{THIN}{unit}"
+
+
+def exact_bytes(value: int | None, unknown: str = UNKNOWN) -> str:
+    """Return every byte: `18,683,123,456 B`."""
+    return unknown if value is None else f"{integer(value)}{THIN}B"
+
+
+def gib(value: int) -> str:
+    """Return bytes as GiB with two decimals and without the unit, for columns whose points should align."""
+    text = f"{value / GIB:,.2f}"
+    return "< 0.01" if value > 0 and text == "0.00" else text.replace("-", _MINUS)
+
+
+def size_range(low: int, high: int) -> str:
+    """Return `16.9 – 18.3 GiB`, both ends in the unit of the higher one; one size where the ends look the same."""
+    unit, factor = _unit_of(high)
+    first, last = significant(low / factor), significant(high / factor)
+    ends = last if first == last else f"{first} {_DASH} {last}"
+    return f"{ends}{THIN}{unit}"
+
+
+def size_difference(value: int) -> str:
+    """Return a signed size: `+1.20 GiB`, `−3.10 GiB`."""
+    return f"+{size(value)}" if value > 0 else size(value)
+
+
+def parameters(value: int | None, unknown: str = UNKNOWN) -> str:
+    """Return a number of parameters in billions, or millions below a tenth of a billion: `8.03 B`, `66.4 M`."""
+    if value is None:
+        return unknown
+    billions = value / 1e9
+    return f"{significant(billions)}{THIN}B" if billions >= 0.1 else f"{significant(value / 1e6)}{THIN}M"
+
+
+def rate(ops_per_s: float | None, dtype: str = "", unknown: str = NOT_PUBLISHED) -> str:
+    """Return an arithmetic rate: `165 TFLOPS`, for int8 `661 TOPS`."""
+    return quantity(None if ops_per_s is None else ops_per_s / 1e12, rate_unit(dtype), unknown)
+
+
+def rate_unit(dtype: str) -> str:
+    """Return the unit in which rates of `dtype` are told."""
+    return "TOPS" if dtype.startswith("int") else "TFLOPS"
+
+
+def bandwidth(bytes_per_s: float | None, unknown: str = NOT_PUBLISHED) -> str:
+    """Return `1,008 GB/s`."""
+    return quantity(None if bytes_per_s is None else bytes_per_s / 1e9, "GB/s", unknown)
+
+
+def power(watts: float | None, unknown: str = NOT_PUBLISHED) -> str:
+    """Return `450 W`."""
+    return quantity(watts, "W", unknown)
+
+
+def money(usd: float | None, unknown: str = NOT_PUBLISHED) -> str:
+    """Return `$1,599`, with cents below a hundred dollars: `$2.39`."""
+    if usd is None:
+        return unknown
+    return f"${usd:,.2f}" if usd < 100 else f"${usd:,.0f}"
+
+
+def percent(fraction: float) -> str:
+    """Return a fraction as whole per cent, `30 %`; what would round to nothing is `< 1 %`."""
+    number = "< 1" if 0 < fraction < 0.005 else f"{fraction * 100:.0f}".replace("-", _MINUS)
+    return f"{number}{THIN}%"
+
+
+def date(iso: str | None, unknown: str = UNKNOWN) -> str:
+    """Return an ISO day, month or year in words: `12 October 2022`, `October 2022`, `2022`."""
+    if iso is None:
+        return unknown
+    year, *rest = iso.split("-")
+    words = [str(int(day)) for day in rest[1:]] + [_MONTHS[int(month) - 1] for month in rest[:1]]
+    return " ".join([*words, year])
+
+
+def yes_no(value: bool | None, unknown: str = UNKNOWN) -> str:
+    """Return `yes`, `no` or `unknown`."""
+    return unknown if value is None else "yes" if value else "no"
+
+
+def count_of(number: int, name: str) -> str:
+    """Return `2 × RTX 4090`."""
+    return f"{integer(number)} × {name}"
+
+
+def plural(number: int, noun: str) -> str:
+    """Return `1 card`, `2 cards`."""
+    return f"{integer(number)} {noun}{'' if number == 1 else 's'}"
+
+
+def listing(items: tuple[str, ...], last: str = "and") -> str:
+    """Return `a, b and c`."""
+    return f" {last} ".join(part for part in (", ".join(items[:-1]), *items[-1:]) if part)
+
+
+def _unit_of(value: int) -> tuple[str, int]:
+    for unit, factor in (("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
+        if abs(value) >= factor:
+            return unit, factor
+    return "B", 1

@@ -1,0 +1,229 @@
+"""What tables and detail panes show of an accelerator."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from planner.hardware.gpu import Gpu, Provenance
+from planner.memory.result import Verdict
+from planner.present import format as fmt
+from planner.present.columns import Column, Detail, numbers, words
+from planner.present.names import CERTAINTY_WORDS, VERDICT_WORDS
+from planner.units import GIB
+
+SEGMENT_WORDS: Final[dict[str, str]] = {
+    "consumer": "consumer",
+    "workstation": "workstation",
+    "datacenter": "data centre",
+    "edge": "edge",
+    "soc": "on a chip",
+    "tpu": "TPU",
+}
+_VERDICT_RANK: Final[dict[Verdict, int]] = {"fits": 2, "tight": 1, "does-not-fit": 0}
+_DTYPE_TITLES: Final = {
+    "fp64": "FP64",
+    "fp32": "FP32",
+    "tf32": "TF32",
+    "fp16": "FP16",
+    "bf16": "BF16",
+    "fp8": "FP8",
+    "int8": "INT8",
+    "fp4": "FP4",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class GpuRow:
+    """A card and whether the plan's model fits it; `verdict` is none where that is not known or not asked."""
+
+    gpu: Gpu
+    verdict: Verdict | None = None
+    free_bytes: int | None = None
+    reason: str = ""
+
+
+def _fits_text(row: GpuRow) -> str:
+    return VERDICT_WORDS[row.verdict] if row.verdict else "not supported" if row.reason else fmt.UNKNOWN
+
+
+def _fits_tooltip(row: GpuRow) -> str:
+    if row.free_bytes is None:
+        return row.reason
+    return f"{fmt.size(abs(row.free_bytes))} {'free' if row.free_bytes >= 0 else 'too much'}"
+
+
+def _source(field: str) -> Callable[[GpuRow], str]:
+    return lambda row: provenance_text(row.gpu.provenance_of(field))
+
+
+def _rate(dtype: str, *, shown: bool = True) -> Column[GpuRow]:
+    def get(row: GpuRow) -> float | None:
+        rate = row.gpu.rate(dtype)
+        return None if rate is None else rate.ops_per_s
+
+    title = f"{_DTYPE_TITLES[dtype]}{'' if dtype in ('fp32', 'fp64') else ' dense'}"
+    return numbers(
+        dtype,
+        title,
+        get,
+        unit=fmt.rate_unit(dtype),
+        per_unit=1e12,
+        meter=dtype in ("bf16", "fp32"),
+        shown=shown,
+        tooltip=_source(f"rate.{dtype}"),
+    )
+
+
+GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
+    words("name", "Name", lambda row: row.gpu.name, width=26, tooltip=lambda row: row.gpu.id),
+    Column(
+        "fits",
+        "Fits my model",
+        lambda row: None if row.verdict is None else _VERDICT_RANK[row.verdict],
+        _fits_text,
+        width=14,
+        tooltip=_fits_tooltip,
+    ),
+    words("vendor", "Vendor", lambda row: row.gpu.vendor, width=9),
+    words("segment", "Segment", lambda row: SEGMENT_WORDS[row.gpu.segment]),
+    words("architecture", "Architecture", lambda row: row.gpu.architecture, width=16),
+    numbers("year", "Year", lambda row: row.gpu.year, show=lambda value: f"{value:.0f}", unknown=fmt.UNKNOWN, width=7),
+    numbers(
+        "memory",
+        "Memory",
+        lambda row: row.gpu.memory_bytes,
+        unit="GiB",
+        per_unit=GIB,
+        width=11,
+        meter=True,
+        tooltip=lambda row: f"{row.gpu.memory_label}\n{fmt.exact_bytes(row.gpu.memory_bytes)}",
+    ),
+    numbers(
+        "usable_memory",
+        "Usable",
+        lambda row: row.gpu.usable_memory_bytes,
+        unit="GiB",
+        per_unit=GIB,
+        shown=False,
+        tooltip=_source("usable_memory_bytes"),
+    ),
+    numbers(
+        "bandwidth",
+        "Bandwidth",
+        lambda row: row.gpu.bandwidth_bytes_per_s,
+        unit="GB/s",
+        per_unit=1e9,
+        width=15,
+        meter=True,
+        tooltip=_source("bandwidth_bytes_per_s"),
+    ),
+    _rate("fp32"),
+    _rate("bf16"),
+    _rate("fp16", shown=False),
+    _rate("fp8"),
+    _rate("int8", shown=False),
+    _rate("fp4", shown=False),
+    numbers("power", "Power", lambda row: row.gpu.board_power_watts, unit="W", tooltip=_source("board_power_watts")),
+    numbers(
+        "price",
+        "Launch price",
+        lambda row: row.gpu.launch_price_usd,
+        show=fmt.money,
+        width=13,
+        tooltip=_source("launch_price_usd"),
+    ),
+    words("compute_capability", "Compute capability", lambda row: row.gpu.compute_capability, shown=False, width=18),
+    words("interconnect", "Interconnect", lambda row: row.gpu.interconnect, shown=False, width=22),
+    words("mig", "MIG", lambda row: fmt.yes_no(row.gpu.mig), shown=False, width=9),
+    words("ecc", "ECC", lambda row: fmt.yes_no(row.gpu.ecc), shown=False, width=9),
+    words("form_factor", "Form factor", lambda row: row.gpu.form_factor, shown=False, width=16),
+    numbers("devices", "Devices", lambda row: row.gpu.device_count, shown=False, width=8),
+    words("certainty", "Certainty", lambda row: CERTAINTY_WORDS[row.gpu.provenance.certainty], shown=False, width=22),
+)
+
+
+def provenance_text(provenance: Provenance) -> str:
+    """Return where a figure comes from, a line each."""
+    return _detail("", "", provenance).tooltip
+
+
+def gpu_details(gpu: Gpu) -> tuple[Detail, ...]:
+    """Return every figure of `gpu` with its source, how sure it is and when it was read."""
+    return (*_identity(gpu), *_memory(gpu), *_rates(gpu), *_chip(gpu), *_board(gpu))
+
+
+def _identity(gpu: Gpu) -> tuple[Detail, ...]:
+    return (
+        _field(gpu, "id", "Id", gpu.id),
+        _field(gpu, "vendor", "Vendor", gpu.vendor),
+        _field(gpu, "segment", "Segment", SEGMENT_WORDS[gpu.segment]),
+        _field(gpu, "architecture", "Architecture", gpu.architecture),
+        _field(gpu, "released", "Released", fmt.date(gpu.released)),
+        _field(gpu, "compute_capability", "Compute capability", gpu.compute_capability or fmt.UNKNOWN),
+    )
+
+
+def _memory(gpu: Gpu) -> tuple[Detail, ...]:
+    bus = fmt.quantity(gpu.memory_bus_bits, "bit", fmt.NOT_PUBLISHED)
+    return (
+        _field(gpu, "memory_label", "Memory as sold", gpu.memory_label),
+        _field(gpu, "memory_bytes", "Physical memory", _both(gpu.memory_bytes)),
+        _field(gpu, "usable_memory_bytes", "Usable by a program", _both(gpu.usable_memory_bytes)),
+        _field(gpu, "smi_memory_bytes", "Total in nvidia-smi", _both(gpu.smi_memory_bytes)),
+        _field(gpu, "device_count", "Devices on the card", str(gpu.device_count)),
+        _field(gpu, "memory_type", "Memory type", gpu.memory_type or fmt.UNKNOWN),
+        _field(gpu, "memory_bus_bits", "Memory bus", bus),
+        _field(gpu, "bandwidth_bytes_per_s", "Bandwidth", fmt.bandwidth(gpu.bandwidth_bytes_per_s)),
+        _field(gpu, "unified_memory", "Shared with the processor", fmt.yes_no(gpu.unified_memory)),
+    )
+
+
+def _rates(gpu: Gpu) -> tuple[Detail, ...]:
+    rows = []
+    for rate in gpu.rates:
+        units = "matrix units" if rate.unit == "tensor" else "shader cores"
+        accumulate = f", sums in {rate.accumulate}" if rate.accumulate else ""
+        title = f"{_DTYPE_TITLES[rate.dtype]} dense, {units}{accumulate}"
+        rows.append(_detail(title, fmt.rate(rate.ops_per_s, rate.dtype), rate.provenance or gpu.provenance))
+    known = {rate.dtype for rate in gpu.rates}
+    missing = [title for dtype, title in _DTYPE_TITLES.items() if dtype not in known]
+    if missing:
+        rows.append(Detail(", ".join(missing), fmt.NOT_PUBLISHED))
+    return tuple(rows)
+
+
+def _chip(gpu: Gpu) -> tuple[Detail, ...]:
+    cores = [
+        fmt.NOT_PUBLISHED if count is None else fmt.integer(count) for count in (gpu.shader_cores, gpu.tensor_cores)
+    ]
+    clock = fmt.quantity(None if gpu.boost_clock_hz is None else gpu.boost_clock_hz / 1e6, "MHz", fmt.NOT_PUBLISHED)
+    return (
+        _field(gpu, "shader_cores", "Shader cores", cores[0]),
+        _field(gpu, "tensor_cores", "Matrix units", cores[1]),
+        _field(gpu, "boost_clock_hz", "Boost clock", clock),
+    )
+
+
+def _board(gpu: Gpu) -> tuple[Detail, ...]:
+    return (
+        _field(gpu, "board_power_watts", "Board power", fmt.power(gpu.board_power_watts)),
+        _field(gpu, "form_factor", "Form factor", gpu.form_factor or fmt.UNKNOWN),
+        _field(gpu, "interconnect", "Interconnect", gpu.interconnect or fmt.UNKNOWN),
+        _field(gpu, "mig", "MIG", fmt.yes_no(gpu.mig)),
+        _field(gpu, "ecc", "ECC", fmt.yes_no(gpu.ecc)),
+        _field(gpu, "launch_price_usd", "Launch price", fmt.money(gpu.launch_price_usd)),
+    )
+
+
+def _both(value: int | None) -> str:
+    return fmt.UNKNOWN if value is None else f"{fmt.size(value)} ({fmt.exact_bytes(value)})"
+
+
+def _field(gpu: Gpu, field: str, title: str, text: str) -> Detail:
+    return _detail(title, text, gpu.provenance_of(field))
+
+
+def _detail(title: str, text: str, provenance: Provenance) -> Detail:
+    basis = f"derived: {provenance.formula}" if provenance.formula else provenance.basis
+    certainty = CERTAINTY_WORDS[provenance.certainty]
+    return Detail(title, text, provenance.source, basis, certainty, f"read {fmt.date(provenance.as_of)}")

@@ -1,0 +1,232 @@
+"""The answer of the estimator, ready to be shown: a sentence, its reason, a bar, a breakdown and the phases."""
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from planner.memory.result import MemoryResult, Phase, Symbol, Term
+from planner.present import format as fmt
+from planner.present.formulas import put_in, symbol_value
+from planner.present.names import (
+    CERTAINTY_WORDS,
+    FREE,
+    OTHER_PROCESSES,
+    OVERFLOW,
+    PHASE_MOMENTS,
+    PHASE_TITLES,
+    TERM_TITLES,
+    in_sentence,
+)
+from planner.present.verdict import answer, more_cards
+from planner.units import GIB
+
+SegmentKind = Literal["term", "other", "free", "overflow"]
+_ORDER: Final = tuple(TERM_TITLES)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A piece of the bar from `start_bytes` on; `share` is its part of the bar's whole length."""
+
+    name: str
+    title: str
+    kind: SegmentKind
+    start_bytes: int
+    bytes: int
+    share: float
+
+    @property
+    def text(self) -> str:
+        """Return `Weights 14.9 GiB`."""
+        return f"{self.title} {fmt.size(self.bytes)}"
+
+    @property
+    def tooltip(self) -> str:
+        """Return the exact bytes."""
+        return f"{self.title}: {fmt.exact_bytes(self.bytes)}"
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolRow:
+    """One symbol of a formula."""
+
+    name: str
+    value: str
+    meaning: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartRow:
+    """A named share of a term."""
+
+    title: str
+    text: str
+    tooltip: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class TermRow:
+    """A line of the breakdown, and what it shows when it is opened."""
+
+    name: str
+    title: str
+    bytes: int
+    gib: str
+    share: float
+    share_text: str
+    how: str
+    certainty: str
+    range_text: str
+    exact: str
+    numbers_put_in: str
+    symbols: tuple[SymbolRow, ...]
+    source: str
+    parts: tuple[PartRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseRow:
+    """A moment of the run; `share` is relative to the peak."""
+
+    name: str
+    title: str
+    bytes: int
+    text: str
+    exact: str
+    share: float
+    is_peak: bool
+    explanation: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryView:
+    """Everything a tab or a terminal shows of a memory result."""
+
+    answer: str
+    reason: str
+    verdict: str | None
+    supported: bool
+    total_bytes: int
+    low_bytes: int
+    high_bytes: int
+    capacity_bytes: int | None
+    bar_bytes: int
+    segments: tuple[Segment, ...]
+    terms: tuple[TermRow, ...]
+    phases: tuple[PhaseRow, ...]
+    notes: tuple[str, ...]
+
+    def as_text(self) -> str:
+        """Return the whole answer as plain text, for the clipboard."""
+        terms = [f"{row.title:<22}{row.gib:>10} GiB {row.share_text:>6}  {row.how}" for row in self.terms]
+        phases = [f"{row.title:<22}{fmt.gib(row.bytes):>10} GiB" for row in self.phases]
+        notes = [f"- {note}" for note in self.notes]
+        blocks = ([self.answer, self.reason], terms, phases, notes)
+        return "\n\n".join("\n".join(block) for block in blocks if block)
+
+    def csv_rows(self) -> tuple[tuple[str, ...], ...]:
+        """Return a header and one row a term, with exact bytes, for an export."""
+        header = ("term", "bytes", "gib", "share", "certainty", "formula", "numbers", "source")
+        rows = (
+            (
+                *(row.name, str(row.bytes), f"{row.bytes / GIB:.6f}", f"{row.share:.6f}", row.certainty),
+                *(row.how, row.numbers_put_in, row.source),
+            )
+            for row in self.terms
+        )
+        return (header, *rows)
+
+
+def memory_view(
+    memory: MemoryResult, card: str | None = None, count: int = 1, smallest: tuple[str, ...] = ()
+) -> MemoryView:
+    """Return what to show of `memory` on `count` cards named `card`; `smallest` names cards that would do."""
+    bar_bytes = max(memory.capacity_bytes or 0, memory.total_bytes + memory.other_processes_bytes)
+    return MemoryView(
+        answer=answer(memory, card, count, smallest),
+        reason=_reason(memory),
+        verdict=memory.verdict,
+        supported=not memory.unsupported,
+        total_bytes=memory.total_bytes,
+        low_bytes=memory.low_bytes,
+        high_bytes=memory.high_bytes,
+        capacity_bytes=memory.capacity_bytes,
+        bar_bytes=bar_bytes,
+        segments=_segments(memory, bar_bytes),
+        terms=tuple(_term_row(term, memory.total_bytes) for term in _in_order(memory.terms)),
+        phases=tuple(_phase_row(phase, memory) for phase in memory.phases),
+        notes=(*more_cards(memory), *memory.notes),
+    )
+
+
+def _in_order(terms: tuple[Term, ...]) -> list[Term]:
+    return sorted((term for term in terms if term.bytes), key=lambda term: _ORDER.index(term.name))
+
+
+def _reason(memory: MemoryResult) -> str:
+    if not any(term.bytes for term in memory.terms):
+        return ""
+    biggest = max(memory.terms, key=lambda term: term.bytes)
+    amount = f"{fmt.size(biggest.bytes)}, {fmt.percent(biggest.bytes / memory.total_bytes)}"
+    sentence = (
+        f"The peak is {PHASE_MOMENTS[memory.peak_phase]}; its biggest part: {in_sentence(biggest.name)} ({amount})."
+    )
+    return f"{sentence} {memory.peak.explanation}".strip()
+
+
+def _segments(memory: MemoryResult, bar_bytes: int) -> tuple[Segment, ...]:
+    pieces: list[tuple[str, str, SegmentKind, int]] = [
+        (term.name, TERM_TITLES[term.name], "term", term.bytes) for term in _in_order(memory.terms)
+    ]
+    if memory.other_processes_bytes:
+        pieces.append(("other_processes", OTHER_PROCESSES, "other", memory.other_processes_bytes))
+    if memory.capacity_bytes is not None and bar_bytes > (used := sum(piece[3] for piece in pieces)):
+        pieces.append(("free", FREE, "free", bar_bytes - used))
+    segments, start = [], 0
+    for name, title, kind, size in pieces:
+        segments.append(Segment(name, title, kind, start, size, size / bar_bytes))
+        start += size
+    if memory.capacity_bytes is not None and start > memory.capacity_bytes:
+        over = start - memory.capacity_bytes
+        segments.append(Segment("overflow", OVERFLOW, "overflow", memory.capacity_bytes, over, over / bar_bytes))
+    return tuple(segments)
+
+
+def _term_row(term: Term, total: int) -> TermRow:
+    share = term.bytes / total
+    return TermRow(
+        name=term.name,
+        title=TERM_TITLES[term.name],
+        bytes=term.bytes,
+        gib=fmt.gib(term.bytes),
+        share=share,
+        share_text=fmt.percent(share),
+        how=term.formula,
+        certainty=CERTAINTY_WORDS[term.certainty],
+        range_text=fmt.size_range(term.low_bytes, term.high_bytes),
+        exact=fmt.exact_bytes(term.bytes),
+        numbers_put_in=put_in(term.formula, term.symbols),
+        symbols=tuple(_symbol_row(symbol) for symbol in term.symbols),
+        source=term.source,
+        parts=tuple(
+            PartRow(part.name, fmt.size(part.bytes), fmt.exact_bytes(part.bytes), part.source) for part in term.parts
+        ),
+    )
+
+
+def _symbol_row(symbol: Symbol) -> SymbolRow:
+    return SymbolRow(symbol.name, symbol_value(symbol.value), symbol.meaning, symbol.origin)
+
+
+def _phase_row(phase: Phase, memory: MemoryResult) -> PhaseRow:
+    return PhaseRow(
+        name=phase.name,
+        title=PHASE_TITLES[phase.name],
+        bytes=phase.bytes,
+        text=fmt.size(phase.bytes),
+        exact=fmt.exact_bytes(phase.bytes),
+        share=phase.bytes / memory.total_bytes,
+        is_peak=phase.name == memory.peak_phase,
+        explanation=phase.explanation,
+    )

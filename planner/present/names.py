@@ -1,0 +1,64 @@
+"""The plain words for terms, phases and verdicts: one table, used by every tab and by the command line."""
+
+from typing import Final
+
+from planner.memory.result import PhaseName, TermName, Verdict
+
+# The order of the stacked bar and of the breakdown.
+TERM_TITLES: Final[dict[TermName, str]] = {
+    "weights": "Weights",
+    "master_weights": "Master weights",
+    "adapters": "Adapters",
+    "gradients": "Gradients",
+    "optimizer_states": "Optimizer states",
+    "activations": "Activations",
+    "logits": "Logits and loss",
+    "kv_cache": "KV cache",
+    "state": "Recurrent state",
+    "buffers": "Buffers",
+    "temporaries": "Temporary tensors",
+    "communication": "Communication",
+    "framework_overhead": "Framework overhead",
+}
+
+PHASE_TITLES: Final[dict[PhaseName, str]] = {
+    "load": "Load",
+    "forward": "Forward",
+    "loss": "Loss",
+    "backward": "Backward",
+    "step": "Step",
+    "prefill": "Prefill",
+    "decode": "Decode",
+}
+
+PHASE_MOMENTS: Final[dict[PhaseName, str]] = {
+    "load": "while the weights load",
+    "forward": "in the forward pass",
+    "loss": "at the loss",
+    "backward": "in the backward pass",
+    "step": "in the optimizer step",
+    "prefill": "while the prompt is read",
+    "decode": "while the answer is generated",
+}
+
+VERDICT_WORDS: Final[dict[Verdict, str]] = {"fits": "Fits", "tight": "Tight", "does-not-fit": "Does not fit"}
+
+CERTAINTY_WORDS: Final[dict[str, str]] = {
+    "exact": "counted exactly",
+    "measured": "measured",
+    "assumed": "assumed",
+    "confirmed": "confirmed by two sources",
+    "single-source": "one source",
+    "conflicting": "sources disagree",
+    "preliminary": "preliminary",
+}
+
+OTHER_PROCESSES: Final = "Other processes"
+FREE: Final = "Free"
+OVERFLOW: Final = "Too much"
+
+
+def in_sentence(name: TermName) -> str:
+    """Return a term's title as it stands inside a sentence: `logits and loss`, `KV cache`."""
+    title = TERM_TITLES[name]
+    return title if title[:2].isupper() else f"{title[0].lower()}{title[1:]}"

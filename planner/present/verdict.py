@@ -1,0 +1,59 @@
+"""Whether it fits, as a sentence."""
+
+from planner.memory.result import MemoryResult
+from planner.present import format as fmt
+from planner.present.names import VERDICT_WORDS
+
+
+def verdict_phrase(memory: MemoryResult) -> str:
+    """Return the verdict in a few words, for the plan bar: `Fits, 6.10 GiB free`."""
+    if memory.unsupported:
+        return "Not supported"
+    if memory.verdict is None or memory.free_bytes is None:
+        return f"Needs {fmt.size(memory.total_bytes)}"
+    rest = f"{fmt.size(abs(memory.free_bytes))} {'free' if memory.free_bytes >= 0 else 'too much'}"
+    return f"{VERDICT_WORDS[memory.verdict]}, {rest}"
+
+
+def answer(memory: MemoryResult, card: str | None, count: int = 1, smallest: tuple[str, ...] = ()) -> str:
+    """Return the one sentence that answers the question; `smallest` names cards that would do."""
+    if card is not None and memory.unsupported:
+        return f"Not supported on {card}: {'; '.join(memory.unsupported)}."
+    if card is None or memory.verdict is None or memory.capacity_bytes is None:
+        return _requirement(memory, card, smallest)
+    where = f"{VERDICT_WORDS[memory.verdict]} on {fmt.count_of(count, card)}"
+    return f"{where}: {'each ' if count > 1 else ''}{_needs(memory)} of {_capacity(memory)}{_rest(memory)}."
+
+
+def more_cards(memory: MemoryResult) -> tuple[str, ...]:
+    """Return a sentence on how many cards of this kind it would take, where one is not enough."""
+    if memory.at_least_cards is None or memory.verdict != "does-not-fit":
+        return ()
+    return (f"Weights and states alone take at least {fmt.plural(memory.at_least_cards, 'card')} of this kind.",)
+
+
+def _needs(memory: MemoryResult) -> str:
+    if memory.low_bytes == memory.high_bytes:
+        return f"needs {fmt.size(memory.total_bytes)}"
+    ends = fmt.size_range(memory.low_bytes, memory.high_bytes).rpartition(fmt.THIN)
+    total = fmt.size(memory.total_bytes)
+    same_unit = total.endswith(ends[2])
+    return f"needs {total} ({ends[0] if same_unit else ''.join(ends)})"
+
+
+def _requirement(memory: MemoryResult, card: str | None, smallest: tuple[str, ...]) -> str:
+    sentence = f"N{_needs(memory)[1:]}"
+    if card is not None:
+        return f"{sentence}; how much of {card} a program can use is not known."
+    return f"{sentence}. {f'The smallest cards that fit: {fmt.listing(smallest)}.' if smallest else ''}".strip()
+
+
+def _capacity(memory: MemoryResult) -> str:
+    other = memory.other_processes_bytes
+    held = f", of which other processes hold {fmt.size(other)}" if other else ""
+    return f"{fmt.size(memory.capacity_bytes)} usable{held}"
+
+
+def _rest(memory: MemoryResult) -> str:
+    free = memory.free_bytes or 0
+    return f", {fmt.size(free)} free" if free >= 0 else f", {fmt.size(-free)} too much"
