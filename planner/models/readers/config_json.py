@@ -1,0 +1,125 @@
+"""Read an architecture from a Hugging Face `config.json`, which may be anything but what it claims to be."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from planner.errors import ModelFileError, SpecError
+from planner.models.architecture import Architecture
+from planner.models.readers.fields import Fields
+from planner.models.readers.quantization import quantization_scheme, stored_dtype
+from planner.models.readers.registry import read_fields, readers
+
+MAX_FILE_BYTES: Final = 16 * 2**20
+MAX_PARAMETERS: Final = 10**15
+
+_LANGUAGE_PARTS: Final = ("text_config", "llm_config", "language_config")
+
+
+def read_config_file(path: Path) -> Architecture:
+    """Return the architecture that a `config.json`, or a folder that holds one, describes.
+
+    Raises:
+        ModelFileError: If the file cannot be read, is too large, is not JSON, or describes nothing that is supported.
+    """
+    file = _config_file(path)
+    return read_config(_parse(_read(file), file), str(file))
+
+
+def read_config(config: Mapping[str, object], source: str) -> Architecture:
+    """Return the architecture that a configuration describes; `source` names it in errors.
+
+    Raises:
+        ModelFileError: If a field is missing, of the wrong type or out of bounds, or the `model_type` is unknown.
+    """
+    fields = Fields(config, source)
+    try:
+        found = read_fields(_supported_part(fields))
+    except ValidationError as error:
+        raise ModelFileError(
+            source, str(SpecError.from_validation(error)), "The fields contradict each other; check the configuration."
+        ) from error
+    if found.parameters > MAX_PARAMETERS:
+        raise ModelFileError(
+            source,
+            f"describes {found.parameters:.3g} parameters, more than {MAX_PARAMETERS:.0e}",
+            "Check its sizes; no network of this size exists.",
+        )
+    return found.evolve(
+        stored_dtype=stored_dtype(fields) or found.stored_dtype,
+        quantization=quantization_scheme(fields),
+        reader_notes=(*found.reader_notes, *fields.notes),
+    )
+
+
+def _supported_part(fields: Fields) -> Fields:
+    if not fields.has("model_type"):
+        if not fields.has(*_LANGUAGE_PARTS):
+            fields.fail("model_type", "is missing", "A config.json of a Hugging Face model names its model_type.")
+    elif fields.model_type in readers():
+        return fields
+    inner = fields.nested(*_LANGUAGE_PARTS)
+    if inner is None or not inner.has("model_type"):
+        return fields
+    fields.note(f"only the language part ({inner.model_type}) was read; the other parts are not counted")
+    return inner
+
+
+def _config_file(path: Path) -> Path:
+    try:
+        if not path.is_dir():
+            return path
+        file = path / "config.json"
+        if file.is_file():
+            return file
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    raise ModelFileError(path, "is a folder without a config.json", "Choose the folder of a model, or its config.json.")
+
+
+def _read(file: Path) -> bytes:
+    try:
+        if not file.is_file():
+            # stat tells a missing file, a symbolic link that loops and a pipe apart.
+            file.stat()
+            raise ModelFileError(file, "is not a regular file", "Choose a config.json.")
+        size = file.stat().st_size
+        if size > MAX_FILE_BYTES:
+            raise ModelFileError(
+                file,
+                f"is {size / 2**20:,.0f} MiB; a config.json has at most {MAX_FILE_BYTES / 2**20:.0f} MiB",
+                "Choose the model's config.json, not its weights.",
+            )
+        with file.open("rb") as stream:
+            return stream.read(MAX_FILE_BYTES)
+    except OSError as error:
+        raise _unreadable(file, error) from error
+
+
+def _parse(data: bytes, file: Path) -> Mapping[str, object]:
+    hint = "Choose the model's config.json; Hugging Face repositories hold one beside the weights."
+    try:
+        config = json.loads(data.decode("utf-8-sig"), parse_constant=_refuse_constant)
+    except UnicodeDecodeError as error:
+        raise ModelFileError(file, "is not text in UTF-8", hint) from error
+    except RecursionError as error:
+        raise ModelFileError(file, "is nested too deep", hint) from error
+    except json.JSONDecodeError as error:
+        raise ModelFileError(file, f"is not JSON: {error.msg} in line {error.lineno}", hint) from error
+    except ValueError as error:
+        raise ModelFileError(file, f"is not JSON: {error}", hint) from error
+    if not isinstance(config, dict):
+        raise ModelFileError(file, f"holds a JSON {type(config).__name__}, not an object", hint)
+    return config
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a number")
+
+
+def _unreadable(path: Path, error: OSError) -> ModelFileError:
+    reason = error.strerror or str(error)
+    return ModelFileError(path, f"cannot be read: {reason}", "Check the path and that you may read it.")

@@ -1,0 +1,45 @@
+"""Which reader understands which `model_type`."""
+
+import difflib
+import importlib
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Final
+
+from planner.errors import ModelFileError
+from planner.models.architecture import Architecture
+from planner.models.readers.fields import Fields
+
+Reader = Callable[[Fields], Architecture]
+
+# Names, not imports: readers of composite models look up the readers of their parts here.
+_FAMILIES: Final = ("llama_like",)
+
+
+@cache
+def readers() -> Mapping[str, Reader]:
+    """Return every reader by the `model_type` that it reads."""
+    found: dict[str, Reader] = {}
+    for family in _FAMILIES:
+        found.update(importlib.import_module(f"planner.models.readers.{family}").READERS)
+    return dict(sorted(found.items()))
+
+
+def read_fields(fields: Fields) -> Architecture:
+    """Read a configuration with the reader of its `model_type`.
+
+    Raises:
+        ModelFileError: If no reader knows it, with the nearest names.
+    """
+    model_type = fields.model_type
+    reader = readers().get(model_type)
+    if reader is None:
+        near = difflib.get_close_matches(model_type, readers(), n=3)
+        meant = f" Near names: {', '.join(near)}." if near else ""
+        raise ModelFileError(
+            fields.source,
+            f"model_type {model_type[:60]!r} is not one of the {len(readers())} that can be read",
+            hint=f"{meant} `gpu-planner models --supported` lists all of them; if the network is one of these under "
+            "another name (many are llama or qwen2), set model_type to it.".strip(),
+        )
+    return reader(fields)
