@@ -39,6 +39,7 @@ class Part(Spec):
 
     name: str
     bytes: int
+    formula: str
     source: str
 
 

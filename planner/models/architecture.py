@@ -46,6 +46,9 @@ class Norm(Spec):
         default=True,
         description="one fused kernel; false for the step-by-step RMSNorm of Hugging Face, with its fp32 copy",
     )
+    fp32_product: bool = Field(
+        default=False, description="step-by-step norms that multiply by the weight before casting back (Gemma)"
+    )
 
 
 class Attention(Spec):
@@ -64,6 +67,9 @@ class Attention(Spec):
     dropout: float = Field(default=0.0, ge=0, lt=1, description="of the attention probabilities, in training")
     kv_shared: bool = Field(default=False, description="reuses an earlier layer's keys and values: no cache of its own")
     sinks: bool = Field(default=False, description="learned per-head sink logits (gpt-oss)")
+    fp32_softmax: bool = Field(
+        default=True, description="whether the eager implementation takes the softmax in fp32 and casts back"
+    )
 
     @property
     def q_dim(self) -> int:
