@@ -1,0 +1,107 @@
+"""What the window remembers between runs, kept as one small readable file."""
+
+import json
+import logging
+from pathlib import Path
+from typing import Final, Literal
+
+from pydantic import Field, ValidationError
+from PySide6.QtCore import QObject, QSaveFile, QTimer, Slot
+
+from planner.base import Spec
+
+Scheme = Literal["system", "light", "dark"]
+
+_WRITE_DELAY_MS: Final = 500
+_RECENT_LIMIT: Final = 8
+_log = logging.getLogger(__name__)
+
+
+class Settings(Spec):
+    """The remembered state of the window; every field has a default, so an empty file is a valid one."""
+
+    scheme: Scheme = "system"
+    tab: str = "memory"
+    geometry: str | None = None
+    recent: tuple[str, ...] = ()
+    catalog_columns: tuple[str, ...] | None = None
+    column_widths: dict[str, int] = Field(default_factory=dict)
+    splitters: dict[str, tuple[int, ...]] = Field(default_factory=dict)
+    open_sections: tuple[str, ...] = ()
+
+
+class SettingsStore(QObject):
+    """The settings and their file; changes are written together, half a second later and when the window closes."""
+
+    def __init__(self, path: Path, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._path = path
+        self.current = _read(path)
+        self._timer = QTimer(self, singleShot=True, interval=_WRITE_DELAY_MS)
+        self._timer.timeout.connect(self.flush)
+
+    def update(self, **changes: object) -> None:
+        """Change some settings and write them soon."""
+        changed = self.current.evolve(**changes)
+        if changed != self.current:
+            self.current = changed
+            self._timer.start()
+
+    def add_recent(self, path: Path) -> None:
+        """Put `path` at the head of the recently opened plans."""
+        others = [name for name in self.current.recent if name != str(path)]
+        self.update(recent=(str(path), *others)[:_RECENT_LIMIT])
+
+    @Slot()
+    def flush(self) -> None:
+        """Write the settings now; failing to is logged, since no work is lost by it."""
+        self._timer.stop()
+        if not write_atomically(self._path, self.current.model_dump_json(indent=2, exclude_defaults=True)):
+            _log.warning("The settings could not be written to %s", self._path)
+
+
+def write_atomically(path: Path, text: str) -> bool:
+    """Replace the file at `path` by `text` as one step, so that a crash leaves either the old or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = QSaveFile(str(path))
+    if not file.open(QSaveFile.OpenModeFlag.WriteOnly):
+        return False
+    file.write(text.encode())
+    return file.commit()
+
+
+def _read(path: Path) -> Settings:
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return Settings()
+    except (OSError, ValueError):
+        _keep_bad_copy(path)
+        return Settings()
+    settings, rejected = _accept(stored)
+    if rejected:
+        _keep_bad_copy(path)
+    return settings
+
+
+def _accept(stored: object) -> tuple[Settings, bool]:
+    """Take every field that is still understood; say whether one was not."""
+    if not isinstance(stored, dict):
+        return Settings(), True
+    settings, rejected = Settings(), False
+    for name, value in stored.items():
+        try:
+            settings = settings.evolve(**{str(name): value})
+        except ValidationError:
+            rejected = True
+    return settings, rejected
+
+
+def _keep_bad_copy(path: Path) -> None:
+    bad = path.with_suffix(".json.bad")
+    try:
+        path.replace(bad)
+    except OSError:
+        _log.warning("Unreadable settings at %s could not be set aside", path)
+    else:
+        _log.warning("Settings that could not be read were set aside as %s", bad)

@@ -1,0 +1,203 @@
+"""Design tokens: read from `resources/tokens`, sent to the palette first, then to a short style sheet."""
+
+import tomllib
+from functools import cache
+from typing import Final, Literal
+
+from PySide6.QtCore import QByteArray, QObject, QRectF, Qt, Signal, Slot
+from PySide6.QtGui import QColor, QFont, QIcon, QPainter, QPalette, QPixmap
+from PySide6.QtSvg import QSvgRenderer
+from PySide6.QtWidgets import QApplication
+
+from planner.base import Spec
+from planner.gui.settings import Scheme
+from planner.paths import resources_dir
+
+TypeStep = Literal["small", "body", "title", "answer"]
+ICON_PIXELS: Final = 16
+_DENSITIES: Final = (1, 2, 3)
+
+
+class Spacing(Spec):
+    """The lengths between things, in logical pixels."""
+
+    tiny: int
+    small: int
+    medium: int
+    large: int
+    huge: int
+
+
+class Tokens(Spec):
+    """One colour scheme with the lengths and type sizes that all schemes share."""
+
+    colors: dict[str, str]
+    spacing: Spacing
+    radius: int
+    hairline: int
+    type: dict[TypeStep, float]
+
+
+@cache
+def load_tokens(scheme: Literal["light", "dark"]) -> Tokens:
+    """Read the tokens of a scheme, with every role resolved to its base colour."""
+    folder = resources_dir() / "tokens"
+    colors = tomllib.loads((folder / f"{scheme}.toml").read_text(encoding="utf-8"))
+    common = tomllib.loads((folder / "common.toml").read_text(encoding="utf-8"))
+    return Tokens(
+        colors={role: colors["base"][base] for role, base in colors["roles"].items()},
+        spacing=common["spacing"],
+        type=common["type"],
+        **common["shape"],
+    )
+
+
+class Theme(QObject):
+    """The look in force. `changed` is emitted after a switch; palettes have been updated by then."""
+
+    changed = Signal()
+
+    def __init__(self, app: QApplication, scheme: Scheme = "system") -> None:
+        super().__init__(app)
+        self._app = app
+        self._base_font = QFont(app.font())
+        app.setStyle("Fusion")
+        app.styleHints().colorSchemeChanged.connect(self._on_system_changed)
+        self.scheme: Scheme = scheme
+        self.apply(scheme)
+
+    @property
+    def dark(self) -> bool:
+        """Return whether the dark scheme is in force."""
+        if self.scheme != "system":
+            return self.scheme == "dark"
+        return self._app.styleHints().colorScheme() == Qt.ColorScheme.Dark
+
+    @property
+    def tokens(self) -> Tokens:
+        """Return the tokens in force."""
+        return load_tokens("dark" if self.dark else "light")
+
+    @property
+    def spacing(self) -> Spacing:
+        """Return the lengths between things."""
+        return self.tokens.spacing
+
+    def color(self, role: str) -> QColor:
+        """Return the colour of a role, such as `text`, `bad`, `series-1` or a memory component's name."""
+        return QColor(self.tokens.colors[role])
+
+    def color_on(self, role: str) -> QColor:
+        """Return black or white ink, whichever reads better on the colour of `role`."""
+        background = self.color(role)
+        inks = (self.color("text"), self.color("surface"))
+        return max(inks, key=lambda ink: contrast(ink, background))
+
+    def font(self, step: TypeStep = "body", bold: bool = False) -> QFont:
+        """Return the system's font at a step of the type scale."""
+        font = QFont(self._base_font)
+        font.setPointSizeF(self._base_font.pointSizeF() * self.tokens.type[step])
+        if bold:
+            font.setWeight(QFont.Weight.DemiBold)
+        return font
+
+    def icon(self, name: str, role: str = "text") -> QIcon:
+        """Return an icon of `resources/icons` in the colour of `role`; ask again after `changed`."""
+        icon = QIcon()
+        icon.addPixmap(QPixmap())
+        for density in _DENSITIES:
+            icon.addPixmap(_tinted(name, self.tokens.colors[role], density))
+            icon.addPixmap(_tinted(name, self.tokens.colors["border"], density), QIcon.Mode.Disabled)
+        return icon
+
+    def apply(self, scheme: Scheme) -> None:
+        """Switch to a scheme; `system` follows the desktop's."""
+        self.scheme = scheme
+        hints = {"system": Qt.ColorScheme.Unknown, "light": Qt.ColorScheme.Light, "dark": Qt.ColorScheme.Dark}
+        self._app.styleHints().setColorScheme(hints[scheme])
+        self._restyle()
+
+    @Slot()
+    def _on_system_changed(self) -> None:
+        if self.scheme == "system":
+            self._restyle()
+
+    def _restyle(self) -> None:
+        self._app.setPalette(_palette(self.tokens))
+        self._app.setStyleSheet(_style_sheet(self.tokens))
+        self.changed.emit()
+
+
+def contrast(first: QColor, second: QColor) -> float:
+    """Return the contrast ratio of two opaque colours, from 1 to 21.
+
+    **Source**: WCAG 2.2, definition of contrast ratio and relative luminance.
+    """
+    lighter, darker = sorted((_luminance(first), _luminance(second)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(color: QColor) -> float:
+    channels = (color.redF(), color.greenF(), color.blueF())
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+_PALETTE_ROLES: Final = {
+    QPalette.ColorRole.Window: "surface",
+    QPalette.ColorRole.WindowText: "text",
+    QPalette.ColorRole.Base: "raised",
+    QPalette.ColorRole.AlternateBase: "sunken",
+    QPalette.ColorRole.Text: "text",
+    QPalette.ColorRole.PlaceholderText: "muted",
+    QPalette.ColorRole.Button: "raised",
+    QPalette.ColorRole.ButtonText: "text",
+    QPalette.ColorRole.BrightText: "bad",
+    QPalette.ColorRole.Highlight: "selection",
+    QPalette.ColorRole.HighlightedText: "text",
+    QPalette.ColorRole.Accent: "accent",
+    QPalette.ColorRole.Link: "accent",
+    QPalette.ColorRole.LinkVisited: "accent",
+    QPalette.ColorRole.ToolTipBase: "raised",
+    QPalette.ColorRole.ToolTipText: "text",
+    QPalette.ColorRole.Light: "hover",
+    QPalette.ColorRole.Midlight: "hover",
+    QPalette.ColorRole.Mid: "border",
+    QPalette.ColorRole.Dark: "border",
+    QPalette.ColorRole.Shadow: "border",
+}
+_TEXT_ROLES: Final = (QPalette.ColorRole.WindowText, QPalette.ColorRole.Text, QPalette.ColorRole.ButtonText)
+
+
+def _palette(tokens: Tokens) -> QPalette:
+    palette = QPalette()
+    for role, token in _PALETTE_ROLES.items():
+        palette.setColor(role, QColor(tokens.colors[token]))
+    for role in _TEXT_ROLES:
+        palette.setColor(QPalette.ColorGroup.Disabled, role, QColor(tokens.colors["muted"]))
+    return palette
+
+
+def _style_sheet(tokens: Tokens) -> str:
+    sheet = (resources_dir() / "tokens" / "style.qss").read_text(encoding="utf-8")
+    values = {**tokens.colors, **dict(tokens.spacing), "radius": tokens.radius, "hairline": tokens.hairline}
+    for name in sorted(values, key=len, reverse=True):
+        sheet = sheet.replace(f"@{name}", str(values[name]))
+    return sheet
+
+
+@cache
+def _icon_source(name: str) -> str:
+    return (resources_dir() / "icons" / f"{name}.svg").read_text(encoding="utf-8")
+
+
+@cache
+def _tinted(name: str, color: str, density: int) -> QPixmap:
+    renderer = QSvgRenderer(QByteArray(_icon_source(name).replace("currentColor", color).encode()))
+    pixmap = QPixmap(ICON_PIXELS * density, ICON_PIXELS * density)
+    pixmap.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(pixmap)
+    renderer.render(painter, QRectF(0, 0, pixmap.width(), pixmap.height()))
+    painter.end()
+    pixmap.setDevicePixelRatio(density)
+    return pixmap

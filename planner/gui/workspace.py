@@ -1,0 +1,188 @@
+"""The plan that the window works on: the one place where it is changed, undone, evaluated, opened and saved."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from pydantic import ValidationError
+from PySide6.QtCore import QObject, QTimer, Signal, Slot
+from PySide6.QtGui import QUndoCommand, QUndoStack
+
+from planner.errors import SpecError
+from planner.gui.settings import SettingsStore
+from planner.plan.catalog import Catalog
+from planner.plan.evaluate import Evaluation, evaluate
+from planner.plan.files import load_plan, save_plan
+from planner.plan.plan import ModelChoice, Plan
+from planner.workload.workload import Inference, Training, Workload
+
+GESTURE_IDLE_MS: Final = 1000
+SAMPLE_PLAN: Final = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=Inference(), gpu="rtx-4090")
+
+
+class _State(NamedTuple):
+    plan: Plan
+    evaluation: Evaluation
+
+
+class Workspace(QObject):
+    """One window's plan with its evaluation and history.
+
+    `changed` carries the old and the new plan. `file_changed` says that the file or the modified state is another.
+    The two requests are how tabs, which do not know each other, ask the window to lead the person to another tab.
+    """
+
+    changed = Signal(object, object)
+    file_changed = Signal()
+    tab_requested = Signal(str)
+    fitting_cards_requested = Signal()
+
+    def __init__(
+        self, catalog: Catalog, settings: SettingsStore, plan: Plan = SAMPLE_PLAN, parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.catalog = catalog
+        self.settings = settings
+        self.path: Path | None = None
+        self._state = _State(plan, evaluate(plan, catalog))
+        self._workloads: dict[str, Workload] = {
+            "training": Training(),
+            "inference": Inference(),
+            plan.workload.task: plan.workload,
+        }
+        self._gesture = 0
+        self._idle = QTimer(self, singleShot=True, interval=GESTURE_IDLE_MS)
+        self._idle.timeout.connect(self.end_gesture)
+        self.undo_stack = QUndoStack(self)
+        self.undo_stack.cleanChanged.connect(self._on_clean_changed)
+
+    @property
+    def plan(self) -> Plan:
+        """Return the plan, which is always valid."""
+        return self._state.plan
+
+    @property
+    def evaluation(self) -> Evaluation:
+        """Return what follows from the plan."""
+        return self._state.evaluation
+
+    @property
+    def modified(self) -> bool:
+        """Return whether the plan differs from its file, or from what it started as."""
+        return not self.undo_stack.isClean()
+
+    def apply(self, label: str, **changes: object) -> None:
+        """Change fields of the plan as one undo step called `label`; the same label merges within a gesture.
+
+        Raises:
+            SpecError: If a value is not allowed; the plan stays as it was.
+            PlannerError: If the changed plan cannot be evaluated; the plan stays as it was.
+        """
+        try:
+            plan = self.plan.evolve(**changes)
+        except ValidationError as error:
+            raise SpecError.from_validation(error) from None
+        self._push(label, plan)
+
+    def apply_workload(self, label: str, **changes: object) -> None:
+        """Change fields of the workload, as `apply` does.
+
+        A change of `task` brings back the workload that the other task had last.
+        """
+        task = changes.pop("task", self.plan.workload.task)
+        workload = self._workloads.get(str(task))
+        if workload is None:
+            raise SpecError("workload.task", f"{task!r} is not a task", hint="Choose training or inference.")
+        try:
+            changed = workload.evolve(**changes)
+        except ValidationError as error:
+            raise SpecError.from_validation(error, "workload") from None
+        self._push(label, self.plan.evolve(workload=changed))
+
+    @Slot()
+    def end_gesture(self) -> None:
+        """Close the current undo step: call it on release and when a field loses the focus."""
+        self._idle.stop()
+        self._gesture += 1
+
+    def new_plan(self) -> None:
+        """Start over with the sample plan."""
+        self.replace(SAMPLE_PLAN, None)
+
+    def open_plan(self, path: Path) -> None:
+        """Open the plan at `path`.
+
+        Raises:
+            PlannerError: If the file is no plan, or its plan cannot be evaluated; the open plan stays.
+        """
+        self.replace(load_plan(path), path)
+        self.settings.add_recent(path)
+
+    def save_plan(self, path: Path | None = None) -> None:
+        """Write the plan to `path`, which becomes its file, or to the file that it has.
+
+        Raises:
+            PlanFileError: If it cannot be written.
+        """
+        target = path or self.path
+        if target is None:
+            raise ValueError("the plan has no file yet")
+        save_plan(target, self.plan)
+        self.path = target
+        self.undo_stack.setClean()
+        self.settings.add_recent(target)
+        self.file_changed.emit()
+
+    def replace(self, plan: Plan, path: Path | None, modified: bool = False) -> None:
+        """Take `plan`, which belongs to `path`, as a new document with an empty history."""
+        self._workloads = {"training": Training(), "inference": Inference()}
+        state = _State(plan, evaluate(plan, self.catalog))
+        self.end_gesture()
+        self.undo_stack.clear()
+        if modified:
+            self.undo_stack.resetClean()
+        self.path = path
+        self._take(state)
+        self.file_changed.emit()
+
+    def _push(self, label: str, plan: Plan) -> None:
+        if plan == self.plan:
+            return
+        new = _State(plan, evaluate(plan, self.catalog))
+        self._idle.start()
+        self.undo_stack.push(_Change(self._take, label, self._gesture, self._state, new))
+
+    def _take(self, state: _State) -> None:
+        old, self._state = self._state, state
+        self._workloads[state.plan.workload.task] = state.plan.workload
+        self.changed.emit(old.plan, state.plan)
+
+    @Slot(bool)
+    def _on_clean_changed(self, _clean: bool) -> None:
+        self.file_changed.emit()
+
+
+class _Change(QUndoCommand):
+    """One step of the history; it merges with the next one of the same label and gesture."""
+
+    def __init__(self, take: Callable[[_State], None], label: str, gesture: int, old: _State, new: _State) -> None:
+        super().__init__(label)
+        self._take = take
+        self.gesture = gesture
+        self.old, self.new = old, new
+
+    def redo(self) -> None:
+        self._take(self.new)
+
+    def undo(self) -> None:
+        self._take(self.old)
+
+    def id(self) -> int:
+        return 1
+
+    def mergeWith(self, other: QUndoCommand) -> bool:
+        if not isinstance(other, _Change) or (other.text(), other.gesture) != (self.text(), self.gesture):
+            return False
+        self.new = other.new
+        self.setObsolete(self.new.plan == self.old.plan)
+        return True
