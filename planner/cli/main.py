@@ -1,0 +1,124 @@
+"""The command `gpu-planner`: which command is meant, and how each run ends.
+
+Exit codes: 0 done, 1 does not fit (only with `--check`), 2 wrong input, 3 something the machine lacks, 70 a bug,
+130 interrupted, 141 the reader of the output went away.
+"""
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from planner.errors import PlannerError
+
+WRONG_INPUT: Final = 2
+ENVIRONMENT: Final = 3
+BUG: Final = 70
+INTERRUPTED: Final = 130
+BROKEN_PIPE: Final = 141
+
+# Each module offers `run(arguments) -> int`; it is imported only when its command is asked for.
+COMMANDS: Final = {
+    "fit": "does a model fit a card, and what takes the memory",
+    "gpus": "search, compare and show accelerators",
+    "models": "search and show models",
+}
+_HELP: Final = """usage: gpu-planner [PLAN.json]         open the window
+       gpu-planner COMMAND [options]   answer in the terminal
+
+Which GPU a model needs, and whether it fits the one you have.
+
+commands:
+{commands}
+
+options:
+  -h, --help  print this and stop
+  --version   print the version and stop
+
+examples:
+  gpu-planner fit meta-llama/Llama-3.1-8B --gpu "RTX 4090"
+  gpu-planner gpus --where 'memory_gib >= 80' --sort price
+  gpu-planner models llama
+
+`gpu-planner COMMAND --help` explains a command with its options, units, defaults and examples."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; nothing that goes wrong shows a traceback."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    _make_printable()
+    try:
+        code = _dispatch(arguments)
+        sys.stdout.flush()
+    except PlannerError as error:
+        return _fail(error.message, error.hint, WRONG_INPUT)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # What is still buffered can go nowhere; without this the interpreter complains about it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else 0
+    except Exception:
+        return _report_bug()
+    return code
+
+
+def _dispatch(arguments: list[str]) -> int:
+    first = arguments[0] if arguments else ""
+    if first in ("-h", "--help", "help"):
+        print(_HELP.format(commands="\n".join(f"  {name:<8}  {about}" for name, about in COMMANDS.items())))
+        return 0
+    if first == "--version":
+        from planner import __version__
+
+        print(f"gpu-planner {__version__}")
+        return 0
+    if first in COMMANDS:
+        return int(importlib.import_module(f"planner.cli.{first}").run(arguments[1:]))
+    return _open_window(arguments)
+
+
+def _open_window(paths: list[str]) -> int:
+    for path in paths:
+        if path.startswith("-"):
+            raise PlannerError(f"there is no option {path}", "Try: gpu-planner --help")
+        if not Path(path).exists():
+            commands = ", ".join(COMMANDS)
+            raise PlannerError(f"{path!r} is neither a command nor a file", f"The commands are {commands}.")
+    try:
+        app = importlib.import_module("planner.gui.app")
+    except ImportError as error:
+        hint = "The commands fit, gpus and models work without it. On Linux, Qt needs libegl1 and libxkbcommon0."
+        return _fail(f"the window cannot open: {error}", hint, ENVIRONMENT)
+    return int(app.main(paths))
+
+
+def _fail(message: str, hint: str, code: int) -> int:
+    print(f"error: {message}", file=sys.stderr)
+    if hint:
+        print(f"hint: {hint}", file=sys.stderr)
+    return code
+
+
+def _report_bug() -> int:
+    import logging
+
+    from planner.paths import state_dir
+
+    log = state_dir() / "gpu-planner.log"
+    logging.basicConfig(filename=log, format="%(asctime)s %(message)s", encoding="utf-8")
+    logging.exception("gpu-planner %s", " ".join(sys.argv[1:]))
+    return _fail("something went wrong inside GPU Planner; this is a bug", f"Please report it with {log}.", BUG)
+
+
+def _make_printable() -> None:
+    """Let streams that cannot write every character (a Windows code page, LANG=C) write a plain one instead."""
+    for stream in (sys.stdout, sys.stderr):
+        encoding = (getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "")
+        if encoding != "utf8" and hasattr(stream, "reconfigure"):
+            importlib.import_module("planner.cli.plain").register()
+            stream.reconfigure(errors="planner-plain")

@@ -1,0 +1,31 @@
+"""What every command's parser has in common: errors as people see them, and help that can be learnt from."""
+
+import argparse
+from typing import NoReturn
+
+from planner.errors import PlannerError
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that raises `PlannerError` for wrong arguments, and never guesses shortened options."""
+
+    def __init__(self, prog: str, description: str, epilog: str) -> None:
+        super().__init__(
+            prog=prog,
+            description=description,
+            epilog=epilog,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+            add_help=False,
+        )
+        self.general = self.add_argument_group("general")
+        self.general.add_argument("--json", action="store_true", help="print the result as JSON")
+        self.general.add_argument("-h", "--help", action="help", help="print this and stop")
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what argparse found wrong.
+
+        Raises:
+            PlannerError: Always.
+        """
+        raise PlannerError(message, f"Try: {self.prog} --help")

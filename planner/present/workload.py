@@ -1,0 +1,60 @@
+"""A workload and a plan in one phrase."""
+
+from typing import Final
+
+from planner.plan.plan import Plan
+from planner.present import format as fmt
+from planner.workload.workload import Inference, Training, Workload
+
+OPTIMIZER_TITLES: Final = {
+    "adamw": "AdamW",
+    "adamw-8bit": "AdamW 8-bit",
+    "sgd": "SGD",
+    "sgd-momentum": "SGD with momentum",
+}
+METHOD_TITLES: Final = {"full": "full training"}
+
+
+def compute_phrase(compute: str) -> str:
+    """Return `bf16 autocast` for `amp-bf16`, and other formats as they are."""
+    return f"{compute.removeprefix('amp-')} autocast" if compute.startswith("amp-") else compute
+
+
+def workload_phrase(workload: Workload) -> str:
+    """Return `full training, AdamW, 4 × 2,048 tokens, bf16 autocast` or `inference, 1 × 4,096 tokens, bf16`."""
+    if isinstance(workload, Training):
+        return ", ".join(_training(workload))
+    return ", ".join(_inference(workload))
+
+
+def plan_phrase(plan: Plan, card: str | None = None) -> str:
+    """Return `model · workload · 2 × RTX 4090`; `card` is the card's name, the plan's id without it."""
+    name = card or plan.gpu
+    parts = (plan.model.id, workload_phrase(plan.workload), *((fmt.count_of(plan.count, name),) if name else ()))
+    return " · ".join(parts)
+
+
+def _training(workload: Training) -> list[str]:
+    tokens = _tokens(workload.micro_batch, workload.sequence_length)
+    parts = [METHOD_TITLES[workload.method], OPTIMIZER_TITLES[workload.optimizer], tokens]
+    if workload.gradient_accumulation > 1:
+        parts.append(f"{fmt.integer(workload.gradient_accumulation)} times accumulated")
+    parts.append(compute_phrase(workload.compute))
+    if workload.activation_checkpointing != "none":
+        parts.append("checkpointing")
+    return parts
+
+
+def _inference(workload: Inference) -> list[str]:
+    parts = ["inference", _tokens(workload.batch, workload.context_length), workload.weights or "weights as stored"]
+    if workload.kv_cache != "bf16":
+        parts.append(f"KV cache in {workload.kv_cache}")
+    return parts
+
+
+def _tokens(sequences: int, length: int | None) -> str:
+    return (
+        fmt.plural(sequences, "sequence")
+        if length is None
+        else f"{fmt.count_of(sequences, fmt.integer(length))} tokens"
+    )
