@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 does not fit (only with `--check`), 2 wrong input, 3 somet
 """
 
 import importlib
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -63,7 +64,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0
     except Exception:
-        return _report_bug()
+        log = _log_to_file()
+        logging.exception("gpu-planner %s", " ".join(arguments))
+        return _fail("something went wrong inside GPU Planner; this is a bug", f"Please report it with {log}.", BUG)
     return code
 
 
@@ -104,15 +107,14 @@ def _fail(message: str, hint: str, code: int) -> int:
     return code
 
 
-def _report_bug() -> int:
-    import logging
-
+def _log_to_file() -> Path:
     from planner.paths import state_dir
 
     log = state_dir() / "gpu-planner.log"
-    logging.basicConfig(filename=log, format="%(asctime)s %(message)s", encoding="utf-8")
-    logging.exception("gpu-planner %s", " ".join(sys.argv[1:]))
-    return _fail("something went wrong inside GPU Planner; this is a bug", f"Please report it with {log}.", BUG)
+    handler = logging.FileHandler(log, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    logging.getLogger().addHandler(handler)
+    return log
 
 
 def _make_printable() -> None:

@@ -16,9 +16,9 @@ def symbol_value(value: float | str) -> str:
 
 
 def put_in(formula: str, symbols: tuple[Symbol, ...]) -> str:
-    """Return `formula` with each symbol replaced by its value: `2·L·h` becomes `2·32·4,096`.
+    """Return `formula` with each symbol replaced by its value: `2 × L × h` becomes `2 × 32 × 4,096`.
 
-    A symbol that stands right behind a number or a bracket (`16h`) is a product, and gets its dot.
+    A symbol right behind a number or a bracket (`16h`) is a product, and gets its sign.
     """
     values = {symbol.name: symbol_value(symbol.value) for symbol in symbols}
     if not values:
@@ -31,4 +31,4 @@ def put_in(formula: str, symbols: tuple[Symbol, ...]) -> str:
 
 def _replaced(match: re.Match[str], values: dict[str, str]) -> str:
     product = match["product"]
-    return f"{product}·{values[match['name']]}" if product else values[match["name"]]
+    return f"{product} × {values[match['name']]}" if product else values[match["name"]]

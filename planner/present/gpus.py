@@ -41,6 +41,11 @@ class GpuRow:
     free_bytes: int | None = None
     reason: str = ""
 
+    @property
+    def id(self) -> str:
+        """Return the card's id."""
+        return self.gpu.id
+
 
 def _fits_text(row: GpuRow) -> str:
     return VERDICT_WORDS[row.verdict] if row.verdict else "not supported" if row.reason else fmt.UNKNOWN
@@ -220,6 +225,8 @@ def _both(value: int | None) -> str:
 
 
 def _field(gpu: Gpu, field: str, title: str, text: str) -> Detail:
+    if text in (fmt.UNKNOWN, fmt.NOT_PUBLISHED):
+        return Detail(title, text)
     return _detail(title, text, gpu.provenance_of(field))
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from planner.memory.result import MemoryResult, Phase, Symbol, Term
+from planner.memory.result import MemoryResult, Part, Phase, Symbol, Term
 from planner.present import format as fmt
 from planner.present.formulas import put_in, symbol_value
 from planner.present.names import (
@@ -61,7 +61,9 @@ class PartRow:
 
     title: str
     text: str
-    tooltip: str
+    exact: str
+    how: str
+    numbers_put_in: str
     source: str
 
 
@@ -209,9 +211,18 @@ def _term_row(term: Term, total: int) -> TermRow:
         numbers_put_in=put_in(term.formula, term.symbols),
         symbols=tuple(_symbol_row(symbol) for symbol in term.symbols),
         source=term.source,
-        parts=tuple(
-            PartRow(part.name, fmt.size(part.bytes), fmt.exact_bytes(part.bytes), part.source) for part in term.parts
-        ),
+        parts=tuple(_part_row(part, term.symbols) for part in term.parts),
+    )
+
+
+def _part_row(part: Part, symbols: tuple[Symbol, ...]) -> PartRow:
+    return PartRow(
+        title=part.name,
+        text=fmt.size(part.bytes),
+        exact=fmt.exact_bytes(part.bytes),
+        how=part.formula,
+        numbers_put_in=put_in(part.formula, symbols),
+        source=part.source,
     )
 
 
