@@ -7,7 +7,7 @@ from typing import Final, Literal
 from PySide6.QtCore import QByteArray, QObject, QRectF, Qt, Signal, Slot
 from PySide6.QtGui import QColor, QFont, QIcon, QPainter, QPalette, QPixmap
 from PySide6.QtSvg import QSvgRenderer
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 
 from planner.base import Spec
 from planner.gui.settings import Scheme
@@ -101,10 +101,14 @@ class Theme(QObject):
             font.setWeight(QFont.Weight.DemiBold)
         return font
 
+    @property
+    def icon_side(self) -> int:
+        """Return the side of a small icon, in logical pixels."""
+        return ICON_PIXELS
+
     def icon(self, name: str, role: str = "text") -> QIcon:
         """Return an icon of `resources/icons` in the colour of `role`; ask again after `changed`."""
         icon = QIcon()
-        icon.addPixmap(QPixmap())
         for density in _DENSITIES:
             icon.addPixmap(_tinted(name, self.tokens.colors[role], density))
             icon.addPixmap(_tinted(name, self.tokens.colors["border"], density), QIcon.Mode.Disabled)
@@ -126,6 +130,14 @@ class Theme(QObject):
         self._app.setPalette(_palette(self.tokens))
         self._app.setStyleSheet(_style_sheet(self.tokens))
         self.changed.emit()
+
+
+def mark(widget: QWidget, value: str, name: str = "role") -> None:
+    """Give a widget one of the roles of the style sheet, such as `muted` or `primary`."""
+    if widget.property(name) != value:
+        widget.setProperty(name, value)
+        widget.style().unpolish(widget)
+        widget.style().polish(widget)
 
 
 def contrast(first: QColor, second: QColor) -> float:

@@ -1,0 +1,50 @@
+"""An error across the window: what happened, and what to do."""
+
+from PySide6.QtCore import Qt, Slot
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout
+
+from planner.errors import PlannerError
+from planner.gui.theme import Theme, mark
+from planner.gui.widgets.icon_button import IconButton
+from planner.gui.widgets.label import make_label
+
+
+class Banner(QFrame):
+    """Shows one error until it is dismissed or another takes its place."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        mark(self, "banner")
+        self._message = make_label(font=theme.font(bold=True), wrap=True)
+        self._hint = make_label(role="muted", wrap=True)
+        for label in (self._message, self._hint):
+            label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        dismiss = IconButton(theme, "close", "Dismiss this message")
+        dismiss.clicked.connect(self.hide)
+        words = QVBoxLayout()
+        words.setSpacing(theme.spacing.tiny)
+        words.addWidget(self._message)
+        words.addWidget(self._hint)
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(*(theme.spacing.medium, theme.spacing.small) * 2)
+        layout.addLayout(words, 1)
+        layout.addWidget(dismiss, 0, Qt.AlignmentFlag.AlignTop)
+        self.hide()
+
+    @property
+    def text(self) -> str:
+        """Return the message that is shown."""
+        return self._message.text()
+
+    def show_error(self, error: PlannerError) -> None:
+        """Show the message and the hint of an error."""
+        self._message.setText(error.message)
+        self._hint.setText(error.hint)
+        self._hint.setVisible(bool(error.hint))
+        self.setAccessibleName(f"Error: {error.message}")
+        self.show()
+
+    @Slot()
+    def dismiss(self) -> None:
+        """Take the message away."""
+        self.hide()

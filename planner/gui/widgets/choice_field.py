@@ -1,0 +1,92 @@
+"""One of a few values, in words."""
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, Slot
+from PySide6.QtGui import QPainter, QPaintEvent, QWheelEvent
+from PySide6.QtWidgets import QComboBox, QHBoxLayout
+
+from planner.gui.theme import Theme
+from planner.gui.widgets.field import Field
+
+
+class ChoiceField(Field):
+    """A drop-down list of `(value, words)` pairs."""
+
+    def __init__(self, theme: Theme, options: Sequence[tuple[object, str]]) -> None:
+        super().__init__()
+        self._values: list[object] = []
+        self._box = _Box(theme)
+        self.setFocusProxy(self._box)
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self._box)
+        self.set_options(options)
+        self._box.activated.connect(self._on_activated)
+
+    @property
+    def value(self) -> object:
+        """Return the chosen value."""
+        index = self._box.currentIndex()
+        return self._values[index] if index >= 0 else None
+
+    @property
+    def text(self) -> str:
+        """Return the words of the chosen value."""
+        return self._box.currentText()
+
+    def set_options(self, options: Sequence[tuple[object, str]]) -> None:
+        """Offer other options; the chosen value stays where it is still offered."""
+        chosen = self.value
+        with QSignalBlocker(self._box):
+            self._box.clear()
+            self._box.addItems([words for _, words in options])
+        self._values = [value for value, _ in options]
+        if chosen in self._values:
+            self.set_value(chosen)
+
+    def set_value(self, value: object) -> None:
+        """Show `value`, which has to be among the options."""
+        with QSignalBlocker(self._box):
+            self._box.setCurrentIndex(self._values.index(value))
+        self.shown.emit()
+
+    def set_name(self, name: str) -> None:
+        """Tell screen readers what is chosen here."""
+        self._box.setAccessibleName(name)
+
+    def show_problem(self, message: str) -> None:
+        """Say why the choice is not allowed."""
+        self._box.setToolTip(message)
+        self._box.setAccessibleDescription(message)
+
+    @Slot(int)
+    def _on_activated(self, index: int) -> None:
+        self.shown.emit()
+        self.edited.emit(self._values[index])
+        self.finished.emit()
+
+
+class _Box(QComboBox):
+    """A combo box with the theme's arrow, which the wheel does not change by accident."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.setMinimumContentsLength(8)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Leave the wheel to whatever scrolls."""
+        event.ignore()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Add the arrow, which the style sheet cannot tint."""
+        super().paintEvent(event)
+        side = self._theme.icon_side
+        painter = QPainter(self)
+        icon = self._theme.icon("chevron-down", "muted")
+        left = self.width() - side - self._theme.spacing.tiny
+        painter.drawPixmap(left, (self.height() - side) // 2, icon.pixmap(QSize(side, side), self.devicePixelRatio()))
+        painter.end()

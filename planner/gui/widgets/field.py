@@ -1,0 +1,33 @@
+"""What every input of a form has in common."""
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QWidget
+
+
+class Field(QWidget):
+    """An input with one value.
+
+    `edited` carries a value that the person chose, and only allowed ones; `finished` ends the gesture (release, focus
+    out, Return); `shown` follows every change of the value, the program's too.
+    """
+
+    edited = Signal(object)
+    finished = Signal()
+    shown = Signal()
+
+    @property
+    def value(self) -> object:
+        """Return the value that is set; what is half typed does not count."""
+        raise NotImplementedError
+
+    def set_value(self, value: object) -> None:
+        """Show `value` without telling anyone that it was edited."""
+        raise NotImplementedError
+
+    def set_name(self, name: str) -> None:
+        """Tell screen readers what the input is for."""
+        raise NotImplementedError
+
+    def show_problem(self, message: str) -> None:
+        """Say beside the input why its value is not allowed; an empty message takes it back."""
+        raise NotImplementedError

@@ -1,0 +1,86 @@
+"""Labels beside inputs; what differs from the default is marked and can be reset by itself."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
+
+from planner.gui.theme import Theme
+from planner.gui.widgets.field import Field
+from planner.gui.widgets.icon_button import IconButton
+
+
+@dataclass(frozen=True)
+class _Row:
+    field: Field
+    label: QLabel
+    reset: IconButton
+    default: Callable[[], object]
+
+
+class LabelledForm(QWidget):
+    """A column of labelled fields.
+
+    `default` of a row is asked each time, since it can depend on the model.
+    """
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._rows: list[_Row] = []
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setHorizontalSpacing(theme.spacing.small)
+        self._grid.setVerticalSpacing(theme.spacing.small)
+        self._grid.setColumnStretch(1, 1)
+
+    def add(self, label: str, field: Field, default: Callable[[], object] | None = None, hint: str = "") -> None:
+        """Add a row; `label` has a mnemonic (`&Batch`), `hint` is its tooltip."""
+        name = label.replace("&", "")
+        words = QLabel(label)
+        words.setToolTip(hint)
+        words.setBuddy(field)
+        field.set_name(name)
+        field.setToolTip(hint)
+        index = len(self._rows)
+        reset = IconButton(self._theme, "reset", f"Reset {name.lower()}", "accent")
+        _keep_space(reset)
+        self._grid.addWidget(words, index, 0, Qt.AlignmentFlag.AlignTop)
+        self._grid.addWidget(field, index, 1)
+        self._grid.addWidget(reset, index, 2, Qt.AlignmentFlag.AlignTop)
+        words.setMinimumHeight(reset.sizeHint().height())
+        row = _Row(field, words, reset, default or (lambda: field.value))
+        self._rows.append(row)
+        reset.clicked.connect(partial(self._reset, row))
+        field.shown.connect(partial(self._mark, row))
+        self._mark(row)
+
+    def set_row_visible(self, field: Field, visible: bool) -> None:
+        """Show a row only while it has a meaning."""
+        row = next(row for row in self._rows if row.field is field)
+        row.label.setVisible(visible)
+        row.field.setVisible(visible)
+        row.reset.setVisible(visible and self._differs(row))
+
+    @staticmethod
+    def _differs(row: _Row) -> bool:
+        return row.field.value != row.default()
+
+    def _mark(self, row: _Row) -> None:
+        differs = self._differs(row)
+        row.reset.setVisible(differs and not row.field.isHidden())
+        row.label.setFont(self._theme.font(bold=differs))
+
+    def _reset(self, row: _Row) -> None:
+        row.field.setFocus()
+        row.field.set_value(row.default())
+        row.field.edited.emit(row.field.value)
+        row.field.finished.emit()
+
+
+def _keep_space(widget: QWidget) -> None:
+    policy = widget.sizePolicy()
+    policy.setRetainSizeWhenHidden(True)
+    widget.setSizePolicy(policy)

@@ -1,0 +1,77 @@
+"""A part of a form that unfolds; folded, it says its current value."""
+
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtGui import QMouseEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
+
+from planner.gui.theme import Theme
+from planner.gui.widgets.label import make_label
+
+
+class Section(QWidget):
+    """A heading with a body under it; `toggled` carries whether it is open now."""
+
+    toggled = Signal(bool)
+
+    def __init__(self, theme: Theme, title: str, body: QWidget, summary: str = "") -> None:
+        super().__init__()
+        self._theme = theme
+        self._body = body
+        self._button = QToolButton()
+        self._button.setText(title)
+        self._button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self._summary = make_label(summary, "muted")
+        header = _Header(self._button, self._summary)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(theme.spacing.tiny)
+        layout.addWidget(header)
+        layout.addWidget(body)
+        body.setContentsMargins(theme.spacing.large, 0, 0, theme.spacing.small)
+        self._button.clicked.connect(self._on_clicked)
+        theme.changed.connect(self._dress)
+        self.set_open(False)
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether the body is shown."""
+        return not self._body.isHidden()
+
+    def set_open(self, opened: bool) -> None:
+        """Fold or unfold."""
+        self._body.setVisible(opened)
+        self._summary.setVisible(not opened)
+        self._dress()
+
+    def set_summary(self, text: str) -> None:
+        """Say what is set inside, for while it is folded."""
+        self._summary.setText(text)
+        self._dress()
+
+    @Slot()
+    def _on_clicked(self) -> None:
+        self.set_open(not self.is_open)
+        self.toggled.emit(self.is_open)
+
+    @Slot()
+    def _dress(self) -> None:
+        self._button.setIcon(self._theme.icon("chevron-down" if self.is_open else "chevron-right", "muted"))
+        state = "unfolded" if self.is_open else f"folded, {self._summary.text()}"
+        self._button.setAccessibleName(f"{self._button.text()}, {state}")
+
+
+class _Header(QWidget):
+    """The whole line folds and unfolds, not the words alone."""
+
+    def __init__(self, button: QToolButton, summary: QLabel) -> None:
+        super().__init__()
+        self._button = button
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(button)
+        layout.addWidget(summary, 1)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """Click the button wherever the line is clicked."""
+        self._button.click()
+        event.accept()
