@@ -5,7 +5,6 @@ Exit codes: 0 done, 1 does not fit (only with `--check`), 2 wrong input, 3 somet
 """
 
 import importlib
-import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -64,6 +63,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0
     except Exception:
+        import logging
+
         log = _log_to_file()
         logging.exception("gpu-planner %s", " ".join(arguments))
         return _fail("something went wrong inside GPU Planner; this is a bug", f"Please report it with {log}.", BUG)
@@ -108,6 +109,8 @@ def _fail(message: str, hint: str, code: int) -> int:
 
 
 def _log_to_file() -> Path:
+    import logging
+
     from planner.paths import state_dir
 
     log = state_dir() / "gpu-planner.log"

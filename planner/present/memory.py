@@ -181,10 +181,11 @@ def _segments(memory: MemoryResult, bar_bytes: int) -> tuple[Segment, ...]:
     pieces: list[tuple[str, str, SegmentKind, int]] = [
         (term.name, TERM_TITLES[term.name], "term", term.bytes) for term in _in_order(memory.terms)
     ]
-    if memory.other_processes_bytes:
-        pieces.append(("other_processes", OTHER_PROCESSES, "other", memory.other_processes_bytes))
-    if memory.capacity_bytes is not None and bar_bytes > (used := sum(piece[3] for piece in pieces)):
+    other = memory.other_processes_bytes
+    if memory.capacity_bytes is not None and bar_bytes > (used := other + sum(piece[3] for piece in pieces)):
         pieces.append(("free", FREE, "free", bar_bytes - used))
+    if other:
+        pieces.append(("other_processes", OTHER_PROCESSES, "other", other))
     segments, start = [], 0
     for name, title, kind, size in pieces:
         segments.append(Segment(name, title, kind, start, size, size / bar_bytes))

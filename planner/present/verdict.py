@@ -35,10 +35,14 @@ def more_cards(memory: MemoryResult) -> tuple[str, ...]:
 def _needs(memory: MemoryResult) -> str:
     if memory.low_bytes == memory.high_bytes:
         return f"needs {fmt.size(memory.total_bytes)}"
-    ends = fmt.size_range(memory.low_bytes, memory.high_bytes).rpartition(fmt.THIN)
-    total = fmt.size(memory.total_bytes)
-    same_unit = total.endswith(ends[2])
-    return f"needs {total} ({ends[0] if same_unit else ''.join(ends)})"
+    ends = fmt.size_range(memory.low_bytes, memory.high_bytes)
+    return f"needs {fmt.size(memory.total_bytes)} ({_short(ends, memory)})"
+
+
+def _short(text: str, memory: MemoryResult) -> str:
+    """Leave out a unit that the total beside it has already named."""
+    number, _, unit = text.rpartition(fmt.THIN)
+    return number if fmt.size(memory.total_bytes).endswith(f"{fmt.THIN}{unit}") else text
 
 
 def _requirement(memory: MemoryResult, card: str | None, smallest: tuple[str, ...]) -> str:
@@ -51,7 +55,7 @@ def _requirement(memory: MemoryResult, card: str | None, smallest: tuple[str, ..
 def _capacity(memory: MemoryResult) -> str:
     other = memory.other_processes_bytes
     held = f", of which other processes hold {fmt.size(other)}" if other else ""
-    return f"{fmt.size(memory.capacity_bytes)} usable{held}"
+    return f"{_short(fmt.size(memory.capacity_bytes), memory)} usable{held}"
 
 
 def _rest(memory: MemoryResult) -> str:

@@ -1,0 +1,199 @@
+"""The workload options of the command line and the workload that they describe.
+
+Values go to the workload's own validation as they were written, so that the command line, the window and files accept
+the same and say the same.
+"""
+
+import argparse
+import json
+from dataclasses import dataclass
+from operator import attrgetter
+from pathlib import Path
+from typing import Final, Literal
+
+from pydantic import ValidationError
+
+from planner.base import Spec
+from planner.dtypes import KV_FORMATS, SCHEMES
+from planner.errors import PlannerError, SpecError
+from planner.units import parse_bytes
+from planner.workload.workload import Inference, Training, Workload
+
+Task = Literal["training", "inference"]
+_TASKS: Final[dict[str, type[Training] | type[Inference]]] = {"training": Training, "inference": Inference}
+_MAX_FILE_BYTES: Final = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """An option and the field of the workload that it sets; `task` is none for those that both tasks have."""
+
+    name: str
+    field: str
+    metavar: str
+    help: str
+    task: Task | None = None
+
+    @property
+    def key(self) -> str:
+        """Return the attribute that argparse gives it."""
+        return self.name.removeprefix("--").replace("-", "_")
+
+
+FLAGS: Final = (
+    Flag("--weights", "weights", "FORMAT", "fp32, bf16, fp16, fp8, int8, nf4, gptq4-128, Q4_K_M, … [as stored]"),
+    Flag(
+        "--compute", "compute", "FORMAT", "fp32, bf16 or fp16; training also tf32, amp-bf16, amp-fp16 [bf16; amp-bf16]"
+    ),
+    Flag("--attention", "attention", "KIND", "sdpa, flash or eager [sdpa]"),
+    Flag("--profile", "profile", "NAME", "the software that runs it: hf, Hugging Face Transformers [hf]"),
+    Flag("--dp", "parallel.data", "N", "data-parallel replicas [the number of cards]"),
+    Flag("--batch", "batch", "N", "sequences at once [1]", "inference"),
+    Flag("--context", "context_length", "TOKENS", "prompt and answer [4,096, or the model's maximum]", "inference"),
+    Flag("--prompt", "prompt_length", "TOKENS", "tokens read in one pass [as the context]", "inference"),
+    Flag("--kv-cache", "kv_cache", "FORMAT", f"of cached keys and values: {', '.join(KV_FORMATS)} [bf16]", "inference"),
+    Flag("--method", "method", "NAME", "full: every parameter is trained [full]", "training"),
+    Flag("--optimizer", "optimizer", "NAME", "adamw, adamw-8bit, sgd or sgd-momentum [adamw]", "training"),
+    Flag("--micro-batch", "micro_batch", "N", "sequences per card and forward pass [1]", "training"),
+    Flag("--accumulate", "gradient_accumulation", "N", "forward passes per optimizer step [1]", "training"),
+    Flag("--seq", "sequence_length", "TOKENS", "length of a sequence [2,048, or the model's maximum]", "training"),
+    Flag(
+        "--checkpointing",
+        "activation_checkpointing",
+        "KIND",
+        "none, or full: keep layer inputs only [none]",
+        "training",
+    ),
+    Flag("--loss", "loss", "KIND", "full-logits: all logits at once [full-logits]", "training"),
+)
+_FLAG_OF_FIELD: Final = {flag.field: flag.name for flag in FLAGS}
+
+
+def add_workload_options(parser: argparse.ArgumentParser) -> None:
+    """Add the workload options to `parser`, grouped by task."""
+    both = parser.add_argument_group("what to run it for; [defaults]")
+    both.add_argument("--task", metavar="TASK", help="inference or training [inference]")
+    groups = {
+        None: both,
+        "inference": parser.add_argument_group("inference"),
+        "training": parser.add_argument_group("training"),
+    }
+    for flag in FLAGS:
+        groups[flag.task].add_argument(flag.name, metavar=flag.metavar, help=flag.help)
+    both.add_argument(
+        "--set",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="any other field of the workload by its JSON name, such as other_processes_bytes=2GiB; repeatable",
+    )
+    both.add_argument("--workload", metavar="FILE.json", type=Path, help="a workload as JSON; options change it")
+
+
+def workload_from(arguments: argparse.Namespace, base: Workload | None = None) -> Workload:
+    """Return the workload that the options describe, as changes of `base` or of the file given by `--workload`.
+
+    Raises:
+        SpecError: If an option belongs to the other task or a value is not allowed, named by the option.
+        PlannerError: If the workload file cannot be read.
+    """
+    start = read_workload(arguments.workload) if arguments.workload else base or Inference()
+    task = _task(arguments.task or start.task)
+    fields: dict[str, object] = {name: getattr(start, name) for name in start.model_fields_set if name != "task"}
+    if task != start.task:
+        fields = {name: value for name, value in fields.items() if name in ("parallel", "other_processes_bytes")}
+    for name, value, option in _changes(arguments):
+        _check_task(name, option, task)
+        _put(fields, name, value)
+    return _validated(task, fields)
+
+
+def read_workload(path: Path) -> Workload:
+    """Return the workload that the JSON file at `path` holds.
+
+    Raises:
+        PlannerError: If the file cannot be read or is no workload.
+    """
+    hint = 'A workload is an object such as {"task": "inference", "batch": 4, "context_length": 8192}.'
+    try:
+        if path.exists() and not path.is_file():
+            raise PlannerError(f"{path}: is not a file", hint)
+        with path.open("rb") as file:
+            fields = json.loads(file.read(_MAX_FILE_BYTES))
+    except OSError as error:
+        raise PlannerError(f"{path}: cannot be read: {error.strerror}", "Check the path.") from error
+    except (ValueError, RecursionError) as error:
+        raise PlannerError(f"{path}: is not JSON", hint) from error
+    if not isinstance(fields, dict):
+        raise PlannerError(f"{path}: holds no JSON object", hint)
+    return _validated(_task(fields.pop("task", "inference")), fields, f"{path}: ")
+
+
+def used_defaults(asked: Workload, used: Workload) -> str:
+    """Return the options that were not given, with the values that were used for them."""
+    return " ".join(
+        f"{flag.name} {attrgetter(flag.field)(used)}"
+        for flag in FLAGS
+        if flag.task in (None, asked.task) and not _given(asked, flag.field)
+    )
+
+
+def _given(asked: Workload, field: str) -> bool:
+    return field.partition(".")[0] in asked.model_fields_set and attrgetter(field)(asked) is not None
+
+
+def _task(name: object) -> Task:
+    if name not in _TASKS:
+        raise SpecError("--task", f"there is no task {name!r}", "Choose inference or training.")
+    return "training" if name == "training" else "inference"
+
+
+def _changes(arguments: argparse.Namespace) -> list[tuple[str, object, str]]:
+    """Return field, value and option of everything that was given."""
+    given = [(flag, getattr(arguments, flag.key)) for flag in FLAGS]
+    changes = [(flag.field, _spelled(flag, value), flag.name) for flag, value in given if value is not None]
+    return changes + [_assignment(text) for text in arguments.set]
+
+
+def _spelled(flag: Flag, value: str) -> str:
+    if flag.field in ("weights", "kv_cache"):
+        return next((name for name in SCHEMES if name.lower() == value.lower()), value)
+    return value.replace(",", "")
+
+
+def _assignment(text: str) -> tuple[str, object, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise SpecError("--set", f"{text!r} is not NAME=VALUE", "Write it such as --set batch=4.")
+    if name.endswith("_bytes"):
+        return name, parse_bytes(value), f"--set {name}"
+    try:
+        return name, json.loads(value), f"--set {name}"
+    except ValueError:
+        return name, value, f"--set {name}"
+
+
+def _check_task(field: str, option: str, task: Task) -> None:
+    name = field.partition(".")[0]
+    other: Task = "inference" if task == "training" else "training"
+    if name not in _TASKS[task].model_fields and name in _TASKS[other].model_fields:
+        raise SpecError(option, f"belongs to {other}, and this is {task}", f"Leave it out, or add --task {other}.")
+
+
+def _put(fields: dict[str, object], name: str, value: object) -> None:
+    outer, dot, inner = name.partition(".")
+    if dot:
+        held = fields.get(outer)
+        fields[outer] = {**(dict(held) if isinstance(held, Spec | dict) else {}), inner: value}
+    else:
+        fields[outer] = value
+
+
+def _validated(task: Task, fields: dict[str, object], place: str = "") -> Workload:
+    try:
+        return _TASKS[task].model_validate(fields)
+    except ValidationError as error:
+        problem = SpecError.from_validation(error)
+        option = _FLAG_OF_FIELD.get(problem.field, problem.field)
+        hint = problem.hint or "Try: gpu-planner fit --help"
+        raise SpecError(f"{place}{problem.field if place else option}", problem.reason, hint) from error

@@ -1,0 +1,70 @@
+"""A memory result as text: the answer first, the evidence below."""
+
+import textwrap
+from collections.abc import Iterator
+from typing import Final
+
+from planner.cli.table import Head, table
+from planner.present import format as fmt
+from planner.present.memory import MemoryView, TermRow
+
+_TERM_HEADS: Final = (
+    Head("Term"),
+    Head("GiB", "right"),
+    Head("Share", "right"),
+    Head("Certainty"),
+    Head("How", flexible=True),
+)
+_PHASE_HEADS: Final = (Head("Phase"), Head("GiB", "right"), Head(""), Head("Why", flexible=True))
+_WIDEST_PROSE: Final = 100
+
+
+def report(view: MemoryView, subject: str, defaults: str, width: int | None, *, explain: bool = False) -> str:
+    """Return the answer, its reason, the terms, the phases, the notes and the defaults that were used.
+
+    `subject` says in a phrase what was asked; with `explain` each term shows its formula, numbers and sources.
+    """
+    prose = min(width or _WIDEST_PROSE, _WIDEST_PROSE)
+    blocks = [
+        "\n".join(_wrapped(sentence, prose) for sentence in (view.answer, view.reason) if sentence),
+        subject,
+        _terms(view, width),
+        *(_explained(row, prose) for row in view.terms if explain),
+        _phases(view, width),
+        "\n".join(_wrapped(note, prose, "- ") for note in view.notes),
+        _wrapped(f"Defaults used: {defaults}", prose) if defaults else "",
+    ]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _terms(view: MemoryView, width: int | None) -> str:
+    rows = [[row.title, row.gib, row.share_text, row.certainty, row.how] for row in view.terms]
+    total = ["Total", fmt.gib(view.total_bytes), "", fmt.exact_bytes(view.total_bytes), ""]
+    return table(_TERM_HEADS, [*rows, total], width)
+
+
+def _phases(view: MemoryView, width: int | None) -> str:
+    rows = [[row.title, fmt.gib(row.bytes), "peak" if row.is_peak else "", row.explanation] for row in view.phases]
+    return table(_PHASE_HEADS, rows, width)
+
+
+def _explained(row: TermRow, width: int) -> str:
+    head = f"{row.title}: {row.exact} ({row.range_text}), {row.certainty}"
+    return "\n".join([head, *(_wrapped(line, width, "    ") for line in _evidence(row))])
+
+
+def _evidence(row: TermRow) -> Iterator[str]:
+    yield f"= {row.how}"
+    if row.numbers_put_in != row.how:
+        yield f"= {row.numbers_put_in}"
+    for symbol in row.symbols:
+        yield f"{symbol.name} = {symbol.value}: {symbol.meaning} (from the {symbol.origin})"
+    for part in row.parts:
+        yield f"{part.title}: {part.exact} = {part.numbers_put_in} [{part.source}]"
+    yield f"source: {row.source}"
+
+
+def _wrapped(text: str, width: int, indent: str = "") -> str:
+    return textwrap.fill(
+        text, width, initial_indent=indent, subsequent_indent=" " * len(indent), break_on_hyphens=False
+    )

@@ -1,0 +1,133 @@
+"""Numbers and sizes as people read them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.present import format as fmt
+from planner.present.format import THIN
+from planner.units import GIB, KIB, MIB, parse_bytes
+
+
+def seen(text):
+    """Return `text` with its thin spaces as plain ones, which can be told apart in a test."""
+    return text.replace(THIN, " ")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (0.5314, "0.531"),
+        (5.306, "5.31"),
+        (9.996, "10.0"),
+        (17.44, "17.4"),
+        (99.96, "100"),
+        (165.2, "165"),
+        (999.6, "1,000"),
+        (1008.0, "1,008"),
+        (-3.1, "−3.10"),
+    ],
+)
+def test_three_figures_and_whole_numbers_in_full(value, text):
+    assert seen(fmt.significant(value)) == text
+
+
+@pytest.mark.parametrize(("value", "text"), [(24.0, "24"), (1.5, "1.5"), (82.58, "82.6"), (100.0, "100"), (0, "0")])
+def test_plain_numbers_have_no_zeros_at_the_end(value, text):
+    assert seen(fmt.plain(value)) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "unknown"),
+        (0, "0 B"),
+        (1023, "1,023 B"),
+        (512 * KIB, "512 KiB"),
+        (523 * MIB, "523 MiB"),
+        (int(17.4 * GIB), "17.4 GiB"),
+        (-int(3.1 * GIB), "−3.10 GiB"),
+        (1500 * GIB, "1,500 GiB"),
+    ],
+)
+def test_sizes_choose_their_unit(value, text):
+    assert seen(fmt.size(value)) == text
+
+
+@given(st.integers(0, 2**50))
+def test_sizes_read_back_to_three_figures(value):
+    read = parse_bytes(fmt.size(value).replace(THIN, " "))
+    assert abs(read - value) <= max(1, value * 0.0051)
+
+
+@given(st.integers(0, 2**60))
+def test_exact_bytes_read_back_exactly(value):
+    assert parse_bytes(fmt.exact_bytes(value).replace(THIN, " ")) == value
+
+
+def test_exact_bytes():
+    assert seen(fmt.exact_bytes(18_683_123_456)) == "18,683,123,456 B"
+    assert seen(fmt.exact_bytes(None, "not published")) == "not published"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0, "0.00"), (1, "< 0.01"), (GIB, "1.00"), (-GIB, "−1.00"), (1234 * GIB, "1,234.00")]
+)
+def test_gib_columns_align_at_the_point(value, text):
+    assert seen(fmt.gib(value)) == text
+
+
+def test_ranges_share_the_unit_of_the_higher_end():
+    assert seen(fmt.size_range(int(16.9 * GIB), int(18.3 * GIB))) == "16.9 – 18.3 GiB"
+    assert seen(fmt.size_range(900 * MIB, 2 * GIB)) == "0.879 – 2.00 GiB"
+    assert seen(fmt.size_range(GIB, GIB)) == "1.00 GiB"
+
+
+def test_differences_are_signed():
+    assert seen(fmt.size_difference(int(1.2 * GIB))) == "+1.20 GiB"
+    assert seen(fmt.size_difference(-int(3.1 * GIB))) == "−3.10 GiB"
+    assert seen(fmt.size_difference(0)) == "0 B"
+
+
+def test_parameters():
+    assert seen(fmt.parameters(8_030_261_248)) == "8.03 B"
+    assert seen(fmt.parameters(66_362_880)) == "66.4 M"
+    assert seen(fmt.parameters(None)) == "unknown"
+    assert fmt.integer(8_030_261_248) == "8,030,261,248"
+
+
+def test_rates_bandwidth_power_and_money():
+    assert seen(fmt.rate(165.2e12, "bf16")) == "165 TFLOPS"
+    assert seen(fmt.rate(660.6e12, "int8")) == "661 TOPS"
+    assert seen(fmt.rate(None)) == "not published"
+    assert seen(fmt.bandwidth(1008e9)) == "1,008 GB/s"
+    assert seen(fmt.bandwidth(None)) == "not published"
+    assert seen(fmt.power(450)) == "450 W"
+    assert seen(fmt.power(None)) == "not published"
+    assert seen(fmt.money(1599)) == "$1,599"
+    assert seen(fmt.money(2.39)) == "$2.39"
+    assert seen(fmt.money(None)) == "not published"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.3, "30 %"), (0.004, "< 1 %"), (0, "0 %"), (1, "100 %"), (-0.05, "−5 %")]
+)
+def test_percent(value, text):
+    assert seen(fmt.percent(value)) == text
+
+
+def test_dates():
+    assert fmt.date("2022-10-12") == "12 October 2022"
+    assert fmt.date("2022-10") == "October 2022"
+    assert fmt.date("2022") == "2022"
+    assert fmt.date(None) == "unknown"
+
+
+def test_words():
+    assert [fmt.yes_no(value) for value in (True, False, None)] == ["yes", "no", "unknown"]
+    assert fmt.count_of(2, "RTX 4090") == "2 × RTX 4090"
+    assert [fmt.plural(number, "card") for number in (1, 2)] == ["1 card", "2 cards"]
+    assert fmt.listing(()) == ""
+    assert fmt.listing(("a",)) == "a"
+    assert fmt.listing(("a", "b", "c"), "or") == "a, b or c"
