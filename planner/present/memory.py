@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from planner.memory.result import MemoryResult, Part, Phase, Symbol, Term
+from planner.memory.result import MemoryResult, Part, Phase, Symbol, Term, TermShare
 from planner.present import format as fmt
 from planner.present.formulas import put_in, symbol_value
 from planner.present.names import (
@@ -89,7 +89,7 @@ class TermRow:
 
 @dataclass(frozen=True, slots=True)
 class PhaseRow:
-    """A moment of the run; `share` is relative to the peak."""
+    """A moment of the run with the terms alive in it; `share` is relative to the peak."""
 
     name: str
     title: str
@@ -99,6 +99,7 @@ class PhaseRow:
     share: float
     is_peak: bool
     explanation: str
+    parts: tuple[TermShare, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,4 +242,5 @@ def _phase_row(phase: Phase, memory: MemoryResult) -> PhaseRow:
         share=phase.bytes / memory.total_bytes,
         is_peak=phase.name == memory.peak_phase,
         explanation=phase.explanation,
+        parts=tuple(sorted(phase.shares, key=lambda part: _ORDER.index(part.name))),
     )

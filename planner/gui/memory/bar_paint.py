@@ -1,0 +1,96 @@
+"""How the pieces of the stacked bar are painted."""
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QBrush, QColor, QLinearGradient, QPainter, QPainterPath, QPen
+
+from planner.gui.memory.bar_canvas import Canvas
+from planner.gui.memory.bar_layout import BarLayout, Piece
+from planner.gui.theme import Theme
+from planner.present import format as fmt
+from planner.present.memory import Segment
+
+
+def fill(painter: QPainter, rect: QRectF, segment: Segment, theme: Theme) -> None:
+    """Fill `rect` as `segment` is filled: plain, hatched for other processes, in the bad colour for the overflow."""
+    if segment.kind == "other":
+        painter.fillRect(rect, theme.color("sunken"))
+        painter.fillRect(rect, QBrush(theme.color("other_processes"), Qt.BrushStyle.BDiagPattern))
+    else:
+        painter.fillRect(rect, theme.color("bad" if segment.kind == "overflow" else segment.name))
+
+
+def paint_bar(painter: QPainter, canvas: Canvas, layout: BarLayout, marked: str | None, focused: bool) -> None:
+    """Paint the pieces with their labels and the card's outline; the piece called `marked` is framed."""
+    painter.save()
+    painter.setClipPath(_rounded(canvas, layout.width))
+    painter.fillRect(canvas.rect(0, layout.card_right), canvas.theme.color("free"))
+    _paint_pieces(painter, canvas, layout)
+    painter.restore()
+    for piece in layout.pieces:
+        if canvas.is_labelled(layout, piece):
+            _paint_label(painter, canvas, layout, piece)
+        if piece.segment.name == marked:
+            _paint_frame(painter, canvas, piece)
+    _paint_card(painter, canvas, layout, focused)
+
+
+def _rounded(canvas: Canvas, right: float) -> QPainterPath:
+    path = QPainterPath()
+    path.addRoundedRect(canvas.rect(0, right), canvas.theme.tokens.radius, canvas.theme.tokens.radius)
+    return path
+
+
+def _paint_pieces(painter: QPainter, canvas: Canvas, layout: BarLayout) -> None:
+    for piece in layout.pieces:
+        if piece.segment.kind != "free":
+            # What lies at the end of the total is drawn up to the upper bound, and fades out there.
+            right = layout.high if layout.low < piece.right <= layout.total else piece.right
+            fill(painter, canvas.rect(piece.left, max(right, piece.right)), piece.segment, canvas.theme)
+    _fade(painter, canvas, layout)
+    painter.setPen(QPen(canvas.theme.color("surface"), 1))
+    for piece in layout.pieces:
+        x = round(canvas.x(piece.left)) + 0.5
+        if 0 < piece.left <= layout.card_right:
+            painter.drawLine(QPointF(x, canvas.bar.top()), QPointF(x, canvas.bar.bottom()))
+
+
+def _fade(painter: QPainter, canvas: Canvas, layout: BarLayout) -> None:
+    """Let the bar fade into what lies behind it between the lower and the upper bound of the total."""
+    solid = canvas.theme.color("free" if layout.total <= layout.card_right else "surface")
+    clear = QColor(solid)
+    clear.setAlpha(0)
+    gradient = QLinearGradient(canvas.x(layout.low), 0, canvas.x(layout.high), 0)
+    gradient.setColorAt(0, clear)
+    gradient.setColorAt(1, solid)
+    painter.fillRect(canvas.rect(layout.low, layout.high), QBrush(gradient))
+
+
+def _paint_label(painter: QPainter, canvas: Canvas, layout: BarLayout, piece: Piece) -> None:
+    rect = canvas.rect(*layout.visible(piece))
+    size = fmt.size(piece.segment.bytes)
+    role = {"term": piece.segment.name, "free": "free", "other": "sunken", "overflow": "bad"}[piece.segment.kind]
+    if piece.segment.kind == "other":
+        width = max(map(canvas.bold_metrics.horizontalAdvance, (piece.segment.title, size)))
+        inset = max(0, (rect.width() - width) / 2 - canvas.theme.spacing.tiny)
+        painter.fillRect(rect.adjusted(inset, 0, -inset, 0), canvas.theme.color(role))
+    painter.setPen(canvas.theme.color_on(role))
+    upper, lower = QRectF(rect), QRectF(rect)
+    upper.setBottom(rect.center().y())
+    lower.setTop(rect.center().y())
+    painter.setFont(canvas.bold)
+    painter.drawText(upper, Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignBottom, size)
+    painter.setFont(canvas.small)
+    painter.drawText(lower, Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop, piece.segment.title)
+
+
+def _paint_frame(painter: QPainter, canvas: Canvas, piece: Piece) -> None:
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.setPen(QPen(canvas.theme.color("text"), 2))
+    painter.drawRect(canvas.rect(piece.left, piece.right).adjusted(1, 1, -1, -1))
+
+
+def _paint_card(painter: QPainter, canvas: Canvas, layout: BarLayout, focused: bool) -> None:
+    """Outline the card, so that what does not fit stands outside it."""
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.setPen(QPen(canvas.theme.color("focus" if focused else "muted"), 2 if focused else 1))
+    painter.drawPath(_rounded(canvas, layout.card_right))
