@@ -20,7 +20,9 @@ class Spec(BaseModel):
         Raises:
             pydantic.ValidationError: If a changed field is unknown or its value is not allowed.
         """
-        return type(self).model_validate({**dict(self), **changes})
+        # Not dict(self): that would also hold the cached properties that were read so far.
+        fields = {name: getattr(self, name) for name in type(self).model_fields}
+        return type(self).model_validate({**fields, **changes})
 
     @cached_property
     def _hash(self) -> int:
