@@ -40,6 +40,10 @@ class Fields:
         """Return whether one of the fields is present."""
         return any(self._config.get(name) is not None for name in names)
 
+    def states(self, name: str) -> bool:
+        """Return whether the field is written down at all, be it as `null`."""
+        return name in self._config
+
     def integer(self, *names: str, default: int | None = None, low: int = 1, high: int = MAX_WIDTH) -> int:
         """Return a whole number from `low` to `high`; without a default the field is required."""
         name, value = self._find(names)
