@@ -1,0 +1,135 @@
+"""What a network is made of, as rows for a detail pane."""
+
+from typing import Final
+
+from planner.memory.tensors import placed_tensors
+from planner.models.architecture import (
+    Architecture,
+    Attention,
+    LatentAttention,
+    LayerGroup,
+    Moe,
+    Role,
+    Stack,
+    StateMixer,
+)
+from planner.present import format as fmt
+from planner.present.columns import Detail
+
+ROLE_TITLES: Final[dict[Role, str]] = {
+    "linear": "Projections",
+    "expert": "Experts",
+    "embedding": "Embeddings",
+    "head": "Output head",
+    "router": "Routers",
+    "norm": "Norms",
+    "bias": "Biases",
+    "conv": "Convolutions",
+    "other": "Other tensors",
+}
+KIND_TITLES: Final = {
+    "decoder": "decoder",
+    "encoder": "encoder",
+    "encoder-decoder": "encoder and decoder",
+    "vision-encoder": "image encoder",
+    "vision-language": "image and text",
+}
+
+
+def architecture_details(architecture: Architecture) -> tuple[Detail, ...]:
+    """Return the network's parameters, layers, attention, widths and formats, and what its reader assumed."""
+    return (
+        Detail("Kind", f"{KIND_TITLES[architecture.kind]}, {architecture.model_type}"),
+        *_parameters(architecture),
+        *(row for stack in architecture.stacks for row in _stack(stack, alone=len(architecture.stacks) == 1)),
+        *_tokens(architecture),
+        *_formats(architecture),
+        *(Detail("Note", note) for note in architecture.reader_notes),
+    )
+
+
+def layer_count(architecture: Architecture) -> int:
+    """Return the layers of all stacks."""
+    return sum(stack.layer_count for stack in architecture.stacks)
+
+
+def is_sparse(architecture: Architecture) -> bool:
+    """Return whether a token passes through some of the parameters only."""
+    return architecture.active_parameters < architecture.parameters
+
+
+def _parameters(architecture: Architecture) -> tuple[Detail, ...]:
+    rows = [Detail("Parameters", _both(architecture.parameters))]
+    if is_sparse(architecture):
+        rows.append(Detail("Active per token", _both(architecture.active_parameters)))
+    counts: dict[Role, int] = {}
+    for tensor, count in placed_tensors(architecture):
+        counts[tensor.role] = counts.get(tensor.role, 0) + tensor.size * count
+    rows.extend(
+        Detail(f"  {title}", fmt.integer(counts[role])) for role, title in ROLE_TITLES.items() if role in counts
+    )
+    return tuple(rows)
+
+
+def _stack(stack: Stack, *, alone: bool) -> tuple[Detail, ...]:
+    name = "" if alone else f"{stack.name.capitalize()}: "
+    layers = f"{stack.layer_count}, {fmt.integer(stack.hidden)} wide"
+    rows = [Detail(f"{name}layers".capitalize() if alone else f"{name}layers", layers)]
+    # Groups that differ only in what is not said here make one line.
+    counts: dict[str, int] = {}
+    for group in stack.groups:
+        phrase = _layer_phrase(group)
+        counts[phrase] = counts.get(phrase, 0) + group.count
+    rows.extend(Detail(f"  {fmt.count_of(count, 'layer')}", phrase) for phrase, count in counts.items())
+    return tuple(rows)
+
+
+def _layer_phrase(group: LayerGroup) -> str:
+    layer = group.layer
+    mixers = [_mixer(mixer) for mixer in (layer.mixer, layer.second_mixer) if mixer is not None]
+    cross = ["cross-attention"] if layer.cross_attention else []
+    return "; ".join([*mixers, *cross, *_feed_forward(group)])
+
+
+def _mixer(mixer: Attention | LatentAttention | StateMixer) -> str:
+    if isinstance(mixer, StateMixer):
+        return f"{mixer.name}, {fmt.integer(mixer.inner_dim)} wide"
+    if isinstance(mixer, LatentAttention):
+        return f"{mixer.heads} heads on a latent of {mixer.latent_dim}"
+    shared = "" if mixer.kv_heads == mixer.heads else f", {fmt.plural(mixer.kv_heads, 'key/value head')}"
+    window = f", window of {fmt.integer(mixer.window)} tokens" if mixer.window else ""
+    return f"{fmt.plural(mixer.heads, 'head')} of {mixer.head_dim}{shared}{window}"
+
+
+def _feed_forward(group: LayerGroup) -> list[str]:
+    block = group.layer.feed_forward
+    if block is None:
+        return []
+    gated = "gated " if block.gated else ""
+    if isinstance(block, Moe):
+        shared = f" and shared ones {fmt.integer(block.shared_intermediate)} wide" if block.shared_intermediate else ""
+        return [f"{block.top_k} of {block.experts} {gated}experts {fmt.integer(block.intermediate)} wide{shared}"]
+    return [f"{gated}feed-forward {fmt.integer(block.intermediate)} wide"]
+
+
+def _tokens(architecture: Architecture) -> tuple[Detail, ...]:
+    if architecture.vocabulary is None:
+        return ()
+    context = "not stated" if architecture.max_context is None else f"{fmt.integer(architecture.max_context)} tokens"
+    head = "tied to the embedding" if architecture.tied_head else "its own" if architecture.head else "none"
+    return (
+        Detail("Longest context", context),
+        Detail("Vocabulary", fmt.integer(architecture.vocabulary)),
+        Detail("Output head", head),
+    )
+
+
+def _formats(architecture: Architecture) -> tuple[Detail, ...]:
+    return (
+        Detail("Stored as", architecture.quantization or architecture.stored_dtype or fmt.UNKNOWN),
+        *((Detail("Classes", fmt.integer(architecture.labels)),) if architecture.labels else ()),
+    )
+
+
+def _both(parameters: int) -> str:
+    return f"{fmt.integer(parameters)} ({fmt.parameters(parameters)})"
