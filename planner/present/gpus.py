@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from planner.hardware.gpu import Gpu, Provenance
+from planner.hardware.usable import UsableMemory
 from planner.memory.result import Verdict
 from planner.present import format as fmt
 from planner.present.columns import Column, Detail, numbers, words
@@ -34,12 +35,16 @@ _DTYPE_TITLES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class GpuRow:
-    """A card and whether the plan's model fits it; `verdict` is none where that is not known or not asked."""
+    """A card, what a program can use of it, and whether the plan's model fits it.
+
+    `verdict` is none where that is not known or not asked; `reason` says why a card cannot run it at all.
+    """
 
     gpu: Gpu
     verdict: Verdict | None = None
     free_bytes: int | None = None
     reason: str = ""
+    usable: UsableMemory | None = None
 
     @property
     def id(self) -> str:
@@ -106,11 +111,12 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
     numbers(
         "usable_memory",
         "Usable",
-        lambda row: row.gpu.usable_memory_bytes,
+        lambda row: row.usable.bytes if row.usable else row.gpu.usable_memory_bytes,
         unit="GiB",
         per_unit=GIB,
+        unknown=fmt.UNKNOWN,
         shown=False,
-        tooltip=_source("usable_memory_bytes"),
+        tooltip=lambda row: row.usable.explanation if row.usable else "",
     ),
     numbers(
         "bandwidth",
@@ -152,9 +158,9 @@ def provenance_text(provenance: Provenance) -> str:
     return _detail("", "", provenance).tooltip
 
 
-def gpu_details(gpu: Gpu) -> tuple[Detail, ...]:
+def gpu_details(gpu: Gpu, usable: UsableMemory | None = None) -> tuple[Detail, ...]:
     """Return every figure of `gpu` with its source, how sure it is and when it was read."""
-    return (*_identity(gpu), *_memory(gpu), *_rates(gpu), *_chip(gpu), *_board(gpu))
+    return (*_identity(gpu), *_memory(gpu, usable), *_rates(gpu), *_chip(gpu), *_board(gpu))
 
 
 def _identity(gpu: Gpu) -> tuple[Detail, ...]:
@@ -168,12 +174,12 @@ def _identity(gpu: Gpu) -> tuple[Detail, ...]:
     )
 
 
-def _memory(gpu: Gpu) -> tuple[Detail, ...]:
+def _memory(gpu: Gpu, usable: UsableMemory | None) -> tuple[Detail, ...]:
     bus = fmt.quantity(gpu.memory_bus_bits, "bit", fmt.NOT_PUBLISHED)
     return (
         _field(gpu, "memory_label", "Memory as sold", gpu.memory_label),
         _field(gpu, "memory_bytes", "Physical memory", _both(gpu.memory_bytes)),
-        _field(gpu, "usable_memory_bytes", "Usable by a program", _both(gpu.usable_memory_bytes)),
+        _usable(gpu, usable),
         _field(gpu, "smi_memory_bytes", "Total in nvidia-smi", _both(gpu.smi_memory_bytes)),
         _field(gpu, "device_count", "Devices on the card", str(gpu.device_count)),
         _field(gpu, "memory_type", "Memory type", gpu.memory_type or fmt.UNKNOWN),
@@ -181,6 +187,14 @@ def _memory(gpu: Gpu) -> tuple[Detail, ...]:
         _field(gpu, "bandwidth_bytes_per_s", "Bandwidth", fmt.bandwidth(gpu.bandwidth_bytes_per_s)),
         _field(gpu, "unified_memory", "Shared with the processor", fmt.yes_no(gpu.unified_memory)),
     )
+
+
+def _usable(gpu: Gpu, usable: UsableMemory | None) -> Detail:
+    title = "Usable by a program"
+    if usable is None or gpu.usable_memory_bytes is not None:
+        return _field(gpu, "usable_memory_bytes", title, _both(gpu.usable_memory_bytes))
+    text = f"{fmt.size(usable.bytes)} ({fmt.size_range(usable.low_bytes, usable.high_bytes)})"
+    return Detail(title, text, usable.source, usable.explanation, CERTAINTY_WORDS[usable.certainty])
 
 
 def _rates(gpu: Gpu) -> tuple[Detail, ...]:

@@ -16,7 +16,7 @@ from planner.present.names import (
     TERM_TITLES,
     in_sentence,
 )
-from planner.present.verdict import answer, more_cards
+from planner.present.verdict import answer, capacity_note, more_cards
 from planner.units import GIB
 
 SegmentKind = Literal["term", "other", "free", "overflow"]
@@ -144,22 +144,26 @@ class MemoryView:
 def memory_view(
     memory: MemoryResult, card: str | None = None, count: int = 1, smallest: tuple[str, ...] = ()
 ) -> MemoryView:
-    """Return what to show of `memory` on `count` cards named `card`; `smallest` names cards that would do."""
+    """Return what to show of `memory` on `count` cards named `card`; `smallest` names cards that would do.
+
+    What a card cannot run has an answer with the reason, and no numbers.
+    """
+    supported = not memory.unsupported
     bar_bytes = max(memory.capacity_bytes or 0, memory.total_bytes + memory.other_processes_bytes)
     return MemoryView(
         answer=answer(memory, card, count, smallest),
-        reason=_reason(memory),
+        reason=_reason(memory) if supported else "",
         verdict=memory.verdict,
-        supported=not memory.unsupported,
+        supported=supported,
         total_bytes=memory.total_bytes,
         low_bytes=memory.low_bytes,
         high_bytes=memory.high_bytes,
         capacity_bytes=memory.capacity_bytes,
         bar_bytes=bar_bytes,
-        segments=_segments(memory, bar_bytes),
-        terms=tuple(_term_row(term, memory.total_bytes) for term in _in_order(memory.terms)),
-        phases=tuple(_phase_row(phase, memory) for phase in memory.phases),
-        notes=(*more_cards(memory), *memory.notes),
+        segments=_segments(memory, bar_bytes) if supported else (),
+        terms=tuple(_term_row(term, memory.total_bytes) for term in _in_order(memory.terms) if supported),
+        phases=tuple(_phase_row(phase, memory) for phase in memory.phases if supported),
+        notes=(*more_cards(memory), *capacity_note(memory), *memory.notes),
     )
 
 

@@ -27,9 +27,21 @@ def answer(memory: MemoryResult, card: str | None, count: int = 1, smallest: tup
 
 def more_cards(memory: MemoryResult) -> tuple[str, ...]:
     """Return a sentence on how many cards of this kind it would take, where one is not enough."""
-    if memory.at_least_cards is None or memory.verdict != "does-not-fit":
+    if memory.verdict != "does-not-fit":
         return ()
-    return (f"Weights and states alone take at least {fmt.plural(memory.at_least_cards, 'card')} of this kind.",)
+    if memory.at_least_cards is None:
+        return ("What cannot be split between cards is already more than one card of this kind holds.",)
+    cards = fmt.plural(memory.at_least_cards, "card")
+    return (f"With everything split evenly that can be split, it would take at least {cards} of this kind.",)
+
+
+def capacity_note(memory: MemoryResult) -> tuple[str, ...]:
+    """Return a sentence on how sure the card's usable memory is, where it is known."""
+    low, high = memory.capacity_low_bytes, memory.capacity_high_bytes
+    if memory.capacity_bytes is None or low is None or high is None:
+        return ()
+    source = f"; source: {memory.capacity_source}" if memory.capacity_source else ""
+    return (f"Usable memory of one card: {fmt.size(memory.capacity_bytes)} ({fmt.size_range(low, high)}){source}.",)
 
 
 def _needs(memory: MemoryResult) -> str:
