@@ -1,0 +1,116 @@
+"""The estimate: from a model, a workload and a card to the peak, its parts and the verdict."""
+
+from functools import lru_cache
+
+from planner.hardware.gpu import Gpu
+from planner.hardware.usable import UsableMemory
+from planner.memory.fit import CardFit, judge, judge_bytes
+from planner.memory.inference import inference_moments
+from planner.memory.overhead import Overhead, framework_overhead, overhead_term
+from planner.memory.phases import Moments
+from planner.memory.result import MemoryResult, Term
+from planner.memory.support import unsupported_reasons
+from planner.memory.training import training_moments
+from planner.models.architecture import Architecture
+from planner.workload.defaults import with_defaults
+from planner.workload.workload import Inference, Training
+
+_LARGE_TERMS = ("logits", "activations")
+
+
+def estimate_memory(
+    architecture: Architecture,
+    workload: Training | Inference,
+    gpu: Gpu | None = None,
+    usable: UsableMemory | None = None,
+    count: int = 1,
+) -> MemoryResult:
+    """Return the peak memory of one device of `gpu` when `architecture` runs `workload` on `count` cards.
+
+    Without a card the peak has the overhead of a typical CUDA card and there is no verdict. Open choices of the
+    workload are filled in by `with_defaults`.
+
+    **Formula**: max over phases of Σ terms, plus the framework's overhead.
+
+    **Assumes** that each card holds the whole model (data parallelism); the terms say what else each of them assumes.
+    """
+    filled = with_defaults(workload, architecture, count)
+    moments = moments_of(architecture, filled)
+    peak = moments.peak()
+    overhead = _overhead(moments, gpu)
+    written = overhead_term(overhead, moments.dynamic)
+    terms = _merged([*peak.terms, written])
+    result = MemoryResult(
+        total_bytes=peak.total + overhead.total,
+        low_bytes=sum(term.low_bytes for term in terms),
+        high_bytes=sum(term.high_bytes for term in terms),
+        allocated_bytes=peak.total + overhead.workspace,
+        reserved_bytes=peak.total + overhead.workspace + overhead.slack,
+        peak_phase=peak.name,
+        terms=terms,
+        phases=moments.phases(written),
+        other_processes_bytes=filled.other_processes_bytes,
+        unsupported=unsupported_reasons(filled, gpu) if gpu else (),
+        notes=_notes(architecture),
+    )
+    return judge(result, gpu, usable, count)
+
+
+def fit_on(
+    architecture: Architecture, workload: Training | Inference, gpu: Gpu, usable: UsableMemory | None, count: int = 1
+) -> CardFit:
+    """Return the verdict on `gpu` alone, without the terms: the answer of `estimate_memory` at a tenth of its time."""
+    filled = with_defaults(workload, architecture, count)
+    moments = moments_of(architecture, filled)
+    peak = moments.peak()
+    overhead = _overhead(moments, gpu)
+    spread = sum(term.high_bytes - term.bytes for term in peak.terms)
+    return judge_bytes(
+        gpu.id,
+        peak.total + overhead.total,
+        peak.total + spread + overhead.high,
+        usable,
+        filled.other_processes_bytes,
+        unsupported_reasons(filled, gpu),
+    )
+
+
+@lru_cache(maxsize=512)
+def moments_of(architecture: Architecture, workload: Training | Inference) -> Moments:
+    """Return what is alive in each phase, the framework's overhead aside; `workload` has its defaults filled in."""
+    if isinstance(workload, Training):
+        return training_moments(architecture, workload)
+    return inference_moments(architecture, workload)
+
+
+def _overhead(moments: Moments, gpu: Gpu | None) -> Overhead:
+    largest = max((term.bytes for term in moments.peak().terms if term.name in _LARGE_TERMS), default=0)
+    return framework_overhead(gpu, moments.dynamic, largest)
+
+
+def _merged(terms: list[Term]) -> tuple[Term, ...]:
+    """Return one term a name, in the order of the list; empty ones are left out."""
+    by_name: dict[str, Term] = {}
+    for term in terms:
+        known = by_name.get(term.name)
+        by_name[term.name] = term if known is None else _sum(known, term)
+    return tuple(term for term in by_name.values() if term.bytes)
+
+
+def _sum(first: Term, second: Term) -> Term:
+    return first.evolve(
+        bytes=first.bytes + second.bytes,
+        low_bytes=first.low_bytes + second.low_bytes,
+        high_bytes=first.high_bytes + second.high_bytes,
+        formula=f"{first.formula} + {second.formula}",
+        symbols=first.symbols + tuple(s for s in second.symbols if s not in first.symbols),
+        source=f"{first.source}; {second.source}",
+        parts=first.parts + second.parts,
+    )
+
+
+def _notes(architecture: Architecture) -> tuple[str, ...]:
+    notes = list(architecture.reader_notes)
+    if architecture.kind == "vision-language":
+        notes.append("The vision tower's parameters are counted; images and their activations are not.")
+    return tuple(notes)

@@ -1,0 +1,190 @@
+"""The bytes of a GGUF file: which block type llama.cpp gives each tensor of a mixture such as Q4_K_M."""
+
+from functools import lru_cache
+from typing import Final, Literal
+
+from planner.dtypes import GGUF_FILE_TYPES, gguf_type
+from planner.models.architecture import Architecture, Attention, Moe, Stack, Tensor
+
+Category = Literal["output", "embedding", "value", "key", "attention-output", "down", "other", "fp32"]
+
+_NAMES: Final[dict[Category, tuple[str, ...]]] = {
+    "value": ("v_proj", "qkv", "query_key_value", "c_attn", "Wqkv", "kv_b_proj"),
+    "key": ("k_proj",),
+    "attention-output": ("o_proj", "out_proj", "self_attention.dense", "attention.dense", "attn.c_proj"),
+    "down": ("down_proj", "fc2", "dense_4h_to_h", "mlp.c_proj", "w2", "fc_out"),
+}
+_FALLBACK: Final = {
+    "IQ4_XS": "IQ4_NL",
+    "Q2_K": "Q4_0",
+    "Q3_K": "Q4_0",
+    "Q4_K": "Q5_0",
+    "Q5_K": "Q5_1",
+    "Q6_K": "Q8_0",
+}
+_UNQUANTISED: Final = ("F32", "F16", "BF16")
+_SOURCE_LAYERS_70B: Final = (80, 8192)
+
+
+@lru_cache(maxsize=256)
+def file_bytes(architecture: Architecture, file_type: str) -> int:
+    """Return the bytes of all tensors of `architecture` in a GGUF file of `file_type`, made without imatrix.
+
+    **Formula**: Σ over tensors: elements / block · block bytes of the type that llama.cpp's mixture rules choose;
+    one-dimensional tensors and routers stay in F32; rows that do not divide into blocks fall back to smaller blocks.
+
+    **Source**: llama.cpp src/llama-quant.cpp at 007dbbf, llama_tensor_get_type and tensor_type_fallback.
+    """
+    return sum(tensor_bytes(architecture, file_type).values())
+
+
+@lru_cache(maxsize=256)
+def tensor_bytes(architecture: Architecture, file_type: str) -> dict[str, int]:
+    """Return the bytes of `architecture` as `file_type`, by where they stand: embedding, layers, output, other."""
+    found = {"embedding": 0, "layers": 0, "output": 0, "other": 0}
+    for tensor in architecture.head:
+        found["output"] += _stored(tensor, _chosen(architecture, tensor, file_type, 0, 1))
+    for stack in architecture.stacks:
+        for tensor in (*stack.before, *stack.after):
+            place = "embedding" if _category(tensor) == "embedding" else "other"
+            found[place] += _stored(tensor, _chosen(architecture, tensor, file_type, 0, 1))
+        found["layers"] += _layer_bytes(architecture, stack, file_type)
+    return found
+
+
+def _layer_bytes(architecture: Architecture, stack: Stack, file_type: str) -> int:
+    total = 0
+    for group in stack.groups:
+        places = group.places or tuple(range(group.count))
+        for tensor in group.layer.tensors:
+            for place in places:
+                total += _stored(tensor, _chosen(architecture, tensor, file_type, place, stack.layer_count))
+    return total
+
+
+def _stored(tensor: Tensor, type_name: str) -> int:
+    return gguf_type(type_name).tensor_bytes(tensor.shape) * tensor.copies
+
+
+def _category(tensor: Tensor) -> Category:
+    if tensor.role == "head" and len(tensor.shape) > 1:
+        return "output"
+    if tensor.role == "embedding":
+        return "embedding"
+    if len(tensor.shape) == 1 or tensor.role not in ("linear", "expert"):
+        return "fp32"
+    for category, names in _NAMES.items():
+        if any(name in tensor.name for name in names):
+            return category
+    return "other"
+
+
+def _chosen(architecture: Architecture, tensor: Tensor, file_type: str, place: int, layers: int) -> str:
+    base = GGUF_FILE_TYPES[file_type]
+    category = _category(tensor)
+    if category == "fp32":
+        return "F32"
+    if base in _UNQUANTISED:
+        return base
+    return _that_divides(_mixture(architecture, category, file_type, base, place, layers, tensor.shape[-1]), tensor)
+
+
+def _mixture(
+    architecture: Architecture, category: Category, file_type: str, base: str, place: int, layers: int, columns: int
+) -> str:
+    tied_output = category == "embedding" and architecture.tied_head
+    if category == "output" or tied_output:
+        fits = columns % gguf_type(base).block == 0 and architecture.model_type != "falcon"
+        return "Q6_K" if fits and base != "Q8_0" else "Q8_0"
+    if category == "value":
+        return _value_type(architecture, file_type, base, place, layers)
+    if category == "down":
+        return _down_type(file_type, base, place, layers, falcon=architecture.model_type == "falcon")
+    if category == "key" and _experts(architecture) == 8:
+        return "Q8_0"
+    if category == "attention-output":
+        return _attention_output_type(architecture, file_type, base)
+    return base
+
+
+def _value_type(architecture: Architecture, file_type: str, base: str, place: int, layers: int) -> str:
+    if _experts(architecture) == 8:
+        return "Q8_0"
+    shared = _queries_per_value(architecture) >= 4
+    chosen = base
+    match file_type:
+        case "Q2_K":
+            chosen = "Q4_K" if shared else "Q3_K"
+        case "Q3_K_M":
+            chosen = "Q5_K" if place < 2 else "Q4_K"
+        case "Q3_K_L":
+            chosen = "Q5_K"
+        case "IQ4_NL" | "IQ4_XS" if shared:
+            chosen = "Q5_K"
+        case "Q4_K_M" | "Q5_K_M" if _more_bits(place, layers):
+            chosen = "Q6_K"
+        case "Q4_K_S" if place < 4:
+            chosen = "Q5_K"
+    is_70b = (architecture.main.layer_count, architecture.hidden) == _SOURCE_LAYERS_70B
+    return "Q5_K" if is_70b and chosen in ("Q3_K", "Q4_K") else chosen
+
+
+def _down_type(file_type: str, base: str, place: int, layers: int, *, falcon: bool) -> str:
+    first_eighth = place < layers // 8
+    more_bits = _more_bits(place, layers)
+    match file_type:
+        case "Q2_K":
+            return "Q3_K"
+        case "Q3_K_M":
+            if place < layers // 16:
+                return "Q5_K"
+            return "Q4_K" if not falcon or more_bits else "Q3_K"
+        case "Q3_K_L":
+            return "Q4_K" if falcon else "Q5_K"
+        case "Q4_K_M" if falcon:
+            return "Q6_K" if place < layers // 16 else "Q5_K" if more_bits else "Q4_K"
+        case "Q4_K_M" | "Q5_K_M" if more_bits:
+            return "Q6_K"
+        case "IQ4_NL" | "IQ4_XS" if first_eighth:
+            return "Q5_K"
+        case "Q4_K_S" if first_eighth and not falcon:
+            return "Q5_K"
+    return base
+
+
+def _attention_output_type(architecture: Architecture, file_type: str, base: str) -> str:
+    if architecture.model_type == "falcon":
+        return "Q4_K" if file_type == "Q3_K_L" else base
+    if _experts(architecture) == 8:
+        raised = ("Q2_K", "Q3_K_S", "Q3_K_M", "IQ4_NL", "Q4_K_S", "Q4_K_M", "IQ4_XS")
+        return "Q5_K" if file_type in raised else base
+    return {"Q2_K": "Q3_K", "Q3_K_M": "Q4_K", "Q3_K_L": "Q5_K"}.get(file_type, base)
+
+
+def _that_divides(type_name: str, tensor: Tensor) -> str:
+    columns = tensor.shape[-1]
+    if columns % gguf_type(type_name).block == 0:
+        return type_name
+    smaller = _FALLBACK.get(type_name)
+    return smaller if smaller and columns % gguf_type(smaller).block == 0 else "F16"
+
+
+def _more_bits(place: int, layers: int) -> bool:
+    eighth = layers // 8
+    return place < eighth or place >= 7 * layers // 8 or (place - eighth) % 3 == 2
+
+
+def _experts(architecture: Architecture) -> int:
+    return max(
+        (
+            group.layer.feed_forward.experts
+            for group in architecture.main.groups
+            if isinstance(group.layer.feed_forward, Moe)
+        ),
+        default=0,
+    )
+
+
+def _queries_per_value(architecture: Architecture) -> int:
+    mixers = (group.layer.mixer for group in architecture.main.groups)
+    return max((mixer.heads // mixer.kv_heads for mixer in mixers if isinstance(mixer, Attention)), default=1)

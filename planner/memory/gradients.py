@@ -1,0 +1,24 @@
+"""Gradients of the trained parameters."""
+
+from planner.memory.precision import Precision
+from planner.memory.result import Term
+from planner.memory.terms import model, number_format, term
+
+
+def gradients_term(trainable: int, precision: Precision) -> Term:
+    """Return the memory of one gradient for each of `trainable` parameters.
+
+    **Formula**: P_t · w, in the format of the parameters.
+
+    **Source**: torch.autograd: a leaf's `.grad` has the leaf's dtype.
+    """
+    return term(
+        "gradients",
+        trainable * precision.parameter_bytes,
+        "P_t × w",
+        (
+            model("P_t", trainable, "trained parameters"),
+            number_format("w", precision.parameter_bytes, "bytes per gradient, as the parameters"),
+        ),
+        "torch.autograd: .grad has the dtype of its parameter",
+    )

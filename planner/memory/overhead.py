@@ -1,0 +1,96 @@
+"""What the framework holds beside the tensors: the device context, library workspaces, and the allocator's slack."""
+
+from typing import Final, NamedTuple
+
+from planner.hardware.gpu import Gpu
+from planner.memory.result import Part, Term
+from planner.memory.terms import card, library, term
+from planner.units import GIB, KIB, MIB
+
+_CONTEXT_SOURCE: Final = (
+    "measured with lazy loading: T4 141 MiB (fitcheck-llm README), RTX 6000 Ada 426 MiB (unslothai/unsloth-zoo#1053), "
+    "H100 0.51 GiB (llm-d-planner logs); RTX PRO 6000 749 MiB with cuBLAS (ggml-org/llama.cpp#27953)"
+)
+_WORKSPACE_SOURCE: Final = "pytorch aten/src/ATen/cuda/CublasHandlePool.cpp: 2 × 4096 + 8 × 16 KiB, 32 MiB on sm_90"
+_SLACK_SOURCE: Final = (
+    "Megatron-LM theoretical_memory_usage.py allows 5 % for fragmentation; at worst one hole of the largest tensor"
+)
+_SLACK_SHARE: Final = 0.05
+
+
+class Context(NamedTuple):
+    """Bytes of a device context: the likely amount, and the range seen on cards of its kind."""
+
+    bytes: int
+    low: int
+    high: int
+
+
+_MEASURED_CONTEXTS: Final = {
+    "Turing": Context(141 * MIB, 141 * MIB, 667 * MIB),
+    "Ada Lovelace": Context(426 * MIB, 287 * MIB, 667 * MIB),
+    "Hopper": Context(522 * MIB, 426 * MIB, 749 * MIB),
+    "Blackwell": Context(600 * MIB, 426 * MIB, 749 * MIB),
+}
+_UNKNOWN_CONTEXT: Final = Context(426 * MIB, 141 * MIB, 749 * MIB)
+
+
+class Overhead(NamedTuple):
+    """The overhead's shares in bytes, with the bounds of their sum."""
+
+    context: int
+    workspace: int
+    slack: int
+    low: int
+    high: int
+
+    @property
+    def total(self) -> int:
+        """Return the expected bytes."""
+        return self.context + self.workspace + self.slack
+
+
+def framework_overhead(gpu: Gpu | None, dynamic_bytes: int, largest_tensor_bytes: int) -> Overhead:
+    """Return the overhead on `gpu` (or a card not chosen yet) beside `dynamic_bytes` of short-lived tensors.
+
+    **Formula**: context + cuBLAS workspace + f · D, where D is what is allocated and freed in each step.
+
+    **Source**: contexts as measured by others for four families; the workspace from PyTorch's source; 5 % slack from
+    Megatron-LM. The context of other families is assumed to lie in the range of those four.
+    """
+    context = _MEASURED_CONTEXTS.get(gpu.architecture, _UNKNOWN_CONTEXT) if gpu else _UNKNOWN_CONTEXT
+    workspace = cublas_workspace_bytes(gpu)
+    slack = int(dynamic_bytes * _SLACK_SHARE)
+    hole = max(slack, min(largest_tensor_bytes, GIB))
+    return Overhead(context.bytes, workspace, slack, context.low + workspace, context.high + workspace + hole)
+
+
+def overhead_term(overhead: Overhead, dynamic_bytes: int) -> Term:
+    """Return `overhead` as a term with its parts."""
+    return term(
+        "framework_overhead",
+        overhead.total,
+        "C + W + f × D",
+        (
+            card("C", overhead.context, "bytes of the device context"),
+            library("W", overhead.workspace, "bytes of the matrix library's workspace"),
+            library("f", _SLACK_SHARE, "share of short-lived memory that the allocator cannot reuse at once"),
+            library("D", dynamic_bytes, "bytes allocated and freed in each step"),
+        ),
+        f"{_CONTEXT_SOURCE}; {_WORKSPACE_SOURCE}; {_SLACK_SOURCE}",
+        certainty="assumed",
+        low_bytes=overhead.low,
+        high_bytes=overhead.high,
+        parts=(
+            Part(name="device context", bytes=overhead.context, formula="C", source=_CONTEXT_SOURCE),
+            Part(name="cuBLAS workspace", bytes=overhead.workspace, formula="W", source=_WORKSPACE_SOURCE),
+            Part(name="allocator slack", bytes=overhead.slack, formula="f × D", source=_SLACK_SOURCE),
+        ),
+    )
+
+
+def cublas_workspace_bytes(gpu: Gpu | None) -> int:
+    """Return the workspace that PyTorch gives cuBLAS for each stream: 32 MiB from compute capability 9.0 on."""
+    major = (gpu.compute_capability or "").split(".")[0] if gpu and gpu.vendor == "NVIDIA" else ""
+    large = gpu is not None and (gpu.vendor == "AMD" or (major.isdigit() and int(major) >= 9))
+    return 32 * MIB if large else 2 * 4096 * KIB + 8 * 16 * KIB

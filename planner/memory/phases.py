@@ -1,0 +1,43 @@
+"""From moments of a run to its peak: a maximum over phases, never one sum."""
+
+from typing import NamedTuple
+
+from planner.memory.result import Phase, PhaseName, Term, TermShare
+
+
+class Moment(NamedTuple):
+    """A phase, or a point within it, and the terms alive there."""
+
+    name: PhaseName
+    terms: list[Term]
+    explanation: str
+
+    @property
+    def total(self) -> int:
+        """Return the bytes alive."""
+        return sum(term.bytes for term in self.terms)
+
+
+class Moments(NamedTuple):
+    """The moments of a run, in order; `dynamic` are the bytes that come and go in each step."""
+
+    moments: tuple[Moment, ...]
+    dynamic: int
+
+    def peak(self) -> Moment:
+        """Return the moment with the most bytes alive, the earliest of equals."""
+        return max(self.moments, key=lambda moment: moment.total)
+
+    def phases(self, extra: Term) -> tuple[Phase, ...]:
+        """Return each phase at its own highest moment, with `extra` alive in all of them."""
+        highest: dict[PhaseName, Moment] = {}
+        for moment in self.moments:
+            known = highest.get(moment.name)
+            if known is None or moment.total > known.total:
+                highest[moment.name] = moment
+        return tuple(_phase(moment, extra) for moment in highest.values())
+
+
+def _phase(moment: Moment, extra: Term) -> Phase:
+    shares = tuple(TermShare(name=term.name, bytes=term.bytes) for term in (*moment.terms, extra) if term.bytes)
+    return Phase(name=moment.name, bytes=moment.total + extra.bytes, shares=shares, explanation=moment.explanation)

@@ -1,0 +1,34 @@
+"""What a precision setting means for the bytes of each kind of value."""
+
+from typing import NamedTuple
+
+from planner.dtypes import ELEMENT_BYTES
+from planner.workload.defaults import default_weights
+from planner.workload.workload import Inference, Training
+
+
+class Precision(NamedTuple):
+    """Bytes per element: of parameters, of what matrix products read and write, and of the residual stream."""
+
+    parameter_bytes: int
+    compute_bytes: int
+    residual_bytes: int
+    autocast: bool
+
+
+def training_precision(workload: Training) -> Precision:
+    """Return the bytes that `workload` keeps its values in.
+
+    **Assumes** that under autocast the residual stream stays in the format of the parameters, since additions and
+    norms run in fp32 there, while matrix products read and write the autocast format.
+    """
+    parameter = ELEMENT_BYTES[workload.weights or default_weights(workload)]
+    autocast = workload.compute.startswith("amp-") and parameter == 4
+    compute = ELEMENT_BYTES[workload.compute.removeprefix("amp-")]
+    return Precision(parameter, compute, 4 if autocast else compute, autocast)
+
+
+def inference_precision(workload: Inference) -> Precision:
+    """Return the bytes that `workload` keeps its activations in."""
+    size = ELEMENT_BYTES[workload.compute]
+    return Precision(size, size, size, autocast=False)

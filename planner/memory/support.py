@@ -1,0 +1,47 @@
+"""What a card cannot run: engines, optimizers and formats, each with the reason."""
+
+from typing import Final
+
+from planner.dtypes import SCHEMES
+from planner.hardware.gpu import Gpu
+from planner.workload.workload import Inference, Training
+
+_NO_PYTORCH_DEVICE: Final = {
+    "Google": "TPUs run compiled XLA programs, not PyTorch's eager operators that this estimate describes",
+    "AWS": "Trainium runs programs compiled by Neuron, not PyTorch's eager operators that this estimate describes",
+}
+_BITSANDBYTES: Final = "bitsandbytes has no kernels for this card (it needs CUDA, ROCm or XPU)"
+
+
+def unsupported_reasons(workload: Training | Inference, gpu: Gpu) -> tuple[str, ...]:
+    """Return why `gpu` cannot run `workload`, empty if it can.
+
+    **Source**: PyTorch device backends; bitsandbytes installation guide; FlashAttention-2 README (Ampere or newer).
+    """
+    reasons = []
+    backend = _NO_PYTORCH_DEVICE.get(gpu.vendor) or (
+        "Gaudi runs graphs compiled by its own bridge, not PyTorch's eager operators that this estimate describes"
+        if gpu.architecture == "Gaudi"
+        else None
+    )
+    if backend:
+        reasons.append(backend)
+    if _needs_bitsandbytes(workload) and gpu.vendor not in ("NVIDIA", "AMD", "Intel"):
+        reasons.append(_BITSANDBYTES)
+    if workload.attention == "flash" and not _runs_flash_attention(gpu):
+        reasons.append("FlashAttention needs compute capability 8.0 or an AMD Instinct or RDNA 3 card; choose sdpa")
+    return tuple(reasons)
+
+
+def _needs_bitsandbytes(workload: Training | Inference) -> bool:
+    if isinstance(workload, Training):
+        return workload.optimizer == "adamw-8bit"
+    return SCHEMES[workload.weights or "bf16"].family == "bitsandbytes"
+
+
+def _runs_flash_attention(gpu: Gpu) -> bool:
+    if gpu.vendor == "AMD":
+        return not gpu.architecture.startswith(("GCN", "RDNA2"))
+    if gpu.vendor != "NVIDIA" or not gpu.compute_capability:
+        return False
+    return float(gpu.compute_capability) >= 8.0

@@ -1,0 +1,54 @@
+"""How the estimator's files write down a term: its bytes, formula, symbols, source and certainty."""
+
+from planner.memory.result import Part, Symbol, Term, TermCertainty, TermName
+
+
+def model(name: str, value: int | float | str, meaning: str) -> Symbol:
+    """Return a symbol whose value comes from the model."""
+    return Symbol(name=name, value=value, meaning=meaning, origin="model")
+
+
+def workload(name: str, value: int | float | str, meaning: str) -> Symbol:
+    """Return a symbol whose value comes from the workload."""
+    return Symbol(name=name, value=value, meaning=meaning, origin="workload")
+
+
+def number_format(name: str, value: int | float | str, meaning: str) -> Symbol:
+    """Return a symbol whose value comes from a number format."""
+    return Symbol(name=name, value=value, meaning=meaning, origin="format")
+
+
+def library(name: str, value: int | float | str, meaning: str) -> Symbol:
+    """Return a symbol whose value is how a library works."""
+    return Symbol(name=name, value=value, meaning=meaning, origin="library")
+
+
+def card(name: str, value: int | float | str, meaning: str) -> Symbol:
+    """Return a symbol whose value comes from the card."""
+    return Symbol(name=name, value=value, meaning=meaning, origin="card")
+
+
+def term(
+    name: TermName,
+    count_bytes: int,
+    formula: str,
+    symbols: tuple[Symbol, ...],
+    source: str,
+    *,
+    certainty: TermCertainty = "exact",
+    low_bytes: int | None = None,
+    high_bytes: int | None = None,
+    parts: tuple[Part, ...] = (),
+) -> Term:
+    """Return a term; without bounds it is certain."""
+    return Term(
+        name=name,
+        bytes=count_bytes,
+        formula=formula,
+        symbols=symbols,
+        source=source,
+        certainty=certainty,
+        low_bytes=count_bytes if low_bytes is None else low_bytes,
+        high_bytes=count_bytes if high_bytes is None else high_bytes,
+        parts=parts,
+    )

@@ -1,0 +1,100 @@
+"""Bytes of the parameters as they lie on the card."""
+
+from functools import lru_cache
+
+from planner.dtypes import SCHEMES, Scheme
+from planner.memory.gguf import file_bytes
+from planner.memory.result import Part, Term
+from planner.memory.tensors import MATRIX_ROLES, parameter_counts, placed_tensors
+from planner.memory.terms import model, number_format, term
+from planner.models.architecture import Architecture
+
+KEPT_BYTES = 2
+"""Bytes per element of what a quantisation scheme leaves alone: embeddings, norms, routers, the output head."""
+
+
+def weights_term(architecture: Architecture, scheme_name: str) -> Term:
+    """Return the memory of all parameters stored as `scheme_name`.
+
+    **Formula**: plain formats P · bytes; schemes Σ bytes of each projection as stored + 2 · (all other parameters);
+    GGUF files Σ bytes of each tensor by its block type.
+
+    **Source**: see `planner.dtypes`.
+
+    **Assumes** for schemes that every projection inside the layers is quantised and nothing else is, which is the
+    default of bitsandbytes, GPTQ and AWQ.
+    """
+    scheme = SCHEMES[scheme_name]
+    if scheme.family == "plain":
+        return _plain(architecture, scheme)
+    if scheme.family == "gguf-file":
+        return _gguf(architecture, scheme)
+    return _quantised(architecture, scheme)
+
+
+@lru_cache(maxsize=1024)
+def weight_bytes(architecture: Architecture, scheme_name: str) -> int:
+    """Return the bytes of all parameters stored as `scheme_name`."""
+    return weights_term(architecture, scheme_name).bytes
+
+
+def _plain(architecture: Architecture, scheme: Scheme) -> Term:
+    counts = parameter_counts(architecture)
+    size = int(scheme.data_bits) // 8
+    return term(
+        "weights",
+        counts.total * size,
+        "P × w",
+        (
+            model("P", counts.total, "parameters, tied ones counted once"),
+            number_format("w", size, f"bytes per parameter in {scheme.title}"),
+        ),
+        "Every tensor of the model, counted",
+    )
+
+
+@lru_cache(maxsize=256)
+def _projection_bytes(architecture: Architecture, scheme_name: str) -> tuple[int, int]:
+    scheme = SCHEMES[scheme_name]
+    chosen = [(tensor, count) for tensor, count in placed_tensors(architecture) if tensor.role in MATRIX_ROLES]
+    stored = sum(scheme.tensor_bytes(tensor.shape) * count for tensor, count in chosen)
+    return sum(tensor.size * count for tensor, count in chosen), stored
+
+
+def _quantised(architecture: Architecture, scheme: Scheme) -> Term:
+    total = parameter_counts(architecture).total
+    quantised, stored = _projection_bytes(architecture, scheme.name)
+    kept = (total - quantised) * KEPT_BYTES
+    bits = round(8 * stored / quantised, 4) if quantised else 0.0
+    return term(
+        "weights",
+        stored + kept,
+        "Q × q / 8 + (P − Q) × 2",
+        (
+            model("P", total, "parameters, tied ones counted once"),
+            model("Q", quantised, "parameters of the projections inside the layers"),
+            number_format("q", bits, f"bits per weight in {scheme.title}, scales included"),
+        ),
+        scheme.source,
+        parts=(
+            Part(name=f"projections in {scheme.title}", bytes=stored, formula="Q × q / 8", source=scheme.source),
+            Part(name="kept in 16 bits", bytes=kept, formula="(P − Q) × 2", source="defaults of the scheme's library"),
+        ),
+    )
+
+
+def _gguf(architecture: Architecture, scheme: Scheme) -> Term:
+    total = parameter_counts(architecture).total
+    stored = file_bytes(architecture, scheme.name)
+    return term(
+        "weights",
+        stored,
+        "P × q / 8",
+        (
+            model("P", total, "parameters, tied ones counted once"),
+            number_format(
+                "q", round(8 * stored / total, 4), f"bits per weight of a {scheme.name} file, tensor by tensor"
+            ),
+        ),
+        scheme.source,
+    )

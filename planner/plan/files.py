@@ -1,0 +1,107 @@
+"""Plans on disk: read with every problem named, written so that a crash never loses the last good version."""
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from planner.errors import PlanFileError, SpecError
+from planner.plan.plan import SCHEMA_VERSION, Plan
+
+_LARGEST_BYTES: Final = 16 * 2**20
+
+
+def load_plan(path: Path | str) -> Plan:
+    """Return the plan in the file at `path`.
+
+    Raises:
+        PlanFileError: If it cannot be read, is not a plan, or comes from a newer version.
+    """
+    file = Path(path)
+    return parse_plan(read_text(file), file)
+
+
+def parse_plan(text: str, path: Path) -> Plan:
+    """Return the plan written in `text`; `path` is named in errors.
+
+    Raises:
+        PlanFileError: If it is not a plan, or comes from a newer version.
+    """
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise PlanFileError(
+            path, f"not valid JSON ({error})", hint="Open a file that GPU Planner has saved."
+        ) from error
+    version = data.get("schema_version") if isinstance(data, dict) else None
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise PlanFileError(
+            path, "not a plan: it has no schema_version", hint="Open a file that GPU Planner has saved."
+        )
+    if version > SCHEMA_VERSION:
+        raise PlanFileError(
+            path,
+            f"made by a newer version of GPU Planner (schema {version}, this one reads up to {SCHEMA_VERSION})",
+            hint="Update GPU Planner: pip install --upgrade gpu-planner",
+            version=version,
+        )
+    try:
+        return Plan.model_validate(data)
+    except ValidationError as error:
+        problem = SpecError.from_validation(error)
+        raise PlanFileError(path, problem.message, hint=problem.hint or "Correct that field.") from error
+
+
+def save_plan(path: Path | str, plan: Plan) -> None:
+    """Write `plan` to `path` so that the file holds either the old or the new version, whatever happens.
+
+    Raises:
+        PlanFileError: If the folder cannot be written to.
+    """
+    file = Path(path)
+    try:
+        write_atomically(file, plan.model_dump_json(indent=2) + "\n")
+    except OSError as error:
+        raise PlanFileError(file, f"cannot be written ({error.strerror})", hint="Choose another folder.") from error
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write `text` to a new file beside `path`, flush it to the disk, and put it in place in one step.
+
+    Raises:
+        OSError: If the folder cannot be written to; the old file is untouched then.
+    """
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a small file.
+
+    Raises:
+        PlanFileError: If it is a folder, too large, unreadable or not text.
+    """
+    try:
+        if path.is_dir():
+            raise PlanFileError(path, "is a folder, not a plan", hint="Name the plan's file.")
+        size = path.stat().st_size
+        if size > _LARGEST_BYTES:
+            raise PlanFileError(path, f"too large for a plan ({size:,} bytes)", hint="Open a file of at most 16 MiB.")
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise PlanFileError(path, "not a text file", hint="Open a file that GPU Planner has saved.") from error
+    except OSError as error:
+        raise PlanFileError(
+            path, f"cannot be read ({error.strerror})", hint="Check the path and its rights."
+        ) from error

@@ -1,0 +1,49 @@
+"""The values of a workload that depend on the model, filled in so that results can echo them."""
+
+from typing import Final
+
+from planner.models.architecture import Architecture
+from planner.workload.workload import Inference, Parallel, Training
+
+DEFAULT_SEQUENCE: Final = 2_048
+DEFAULT_CONTEXT: Final = 4_096
+
+
+def with_defaults(workload: Training | Inference, architecture: Architecture, count: int) -> Training | Inference:
+    """Return `workload` with every open choice made for `architecture` on `count` cards.
+
+    Inference: weights as the checkpoint stores them, else bf16; context and prompt 4,096 tokens or the model's
+    maximum if that is smaller. Training: sequences of 2,048 tokens or the model's maximum; parameters in fp32 under
+    autocast, else in the computing format. A model of fixed input length (an image encoder) uses that length.
+    """
+    parallel = Parallel(data=workload.parallel.data or count)
+    if isinstance(workload, Training):
+        return workload.evolve(
+            sequence_length=_length(workload.sequence_length, architecture, DEFAULT_SEQUENCE),
+            weights=workload.weights or default_weights(workload),
+            parallel=parallel,
+        )
+    context = _length(workload.context_length, architecture, DEFAULT_CONTEXT)
+    prompt = _length(workload.prompt_length, architecture, min(context, DEFAULT_CONTEXT))
+    return workload.evolve(
+        weights=workload.weights or architecture.quantization or architecture.stored_dtype or "bf16",
+        context_length=context if architecture.kind == "encoder-decoder" else max(context, prompt),
+        prompt_length=prompt,
+        parallel=parallel,
+    )
+
+
+def _length(asked: int | None, architecture: Architecture, default: int) -> int:
+    fixed = architecture.main.positions
+    if fixed is not None:
+        return fixed
+    if asked is not None:
+        return asked
+    return min(default, architecture.max_context or default)
+
+
+def default_weights(workload: Training) -> str:
+    """Return the format that parameters are kept in unless the workload says otherwise."""
+    if workload.compute.startswith("amp-") or workload.compute == "tf32":
+        return "fp32"
+    return workload.compute
