@@ -12,6 +12,8 @@ from planner.errors import PlanFileError, SpecError
 from planner.plan.plan import SCHEMA_VERSION, Plan
 
 _LARGEST_BYTES: Final = 16 * 2**20
+_OWN_FILE: Final = "Open a file that GPU Planner has saved."
+_CHECK_PATH: Final = "Check the path and its rights."
 
 
 def load_plan(path: Path | str) -> Plan:
@@ -33,14 +35,10 @@ def parse_plan(text: str, path: Path) -> Plan:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise PlanFileError(
-            path, f"not valid JSON ({error})", hint="Open a file that GPU Planner has saved."
-        ) from error
+        raise PlanFileError(path, f"not valid JSON ({error})", hint=_OWN_FILE) from error
     version = data.get("schema_version") if isinstance(data, dict) else None
     if not isinstance(version, int) or isinstance(version, bool):
-        raise PlanFileError(
-            path, "not a plan: it has no schema_version", hint="Open a file that GPU Planner has saved."
-        )
+        raise PlanFileError(path, "not a plan: it has no schema_version", hint=_OWN_FILE)
     if version > SCHEMA_VERSION:
         raise PlanFileError(
             path,
@@ -100,8 +98,6 @@ def read_text(path: Path) -> str:
             raise PlanFileError(path, f"too large for a plan ({size:,} bytes)", hint="Open a file of at most 16 MiB.")
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise PlanFileError(path, "not a text file", hint="Open a file that GPU Planner has saved.") from error
+        raise PlanFileError(path, "not a text file", hint=_OWN_FILE) from error
     except OSError as error:
-        raise PlanFileError(
-            path, f"cannot be read ({error.strerror})", hint="Check the path and its rights."
-        ) from error
+        raise PlanFileError(path, f"cannot be read ({error.strerror})", hint=_CHECK_PATH) from error
