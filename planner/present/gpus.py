@@ -1,11 +1,13 @@
 """What tables and detail panes show of an accelerator."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu, Provenance
 from planner.hardware.usable import UsableMemory
+from planner.memory.fit import CardFit
 from planner.memory.result import Verdict
 from planner.present import format as fmt
 from planner.present.columns import Column, Detail, numbers, words
@@ -50,6 +52,17 @@ class GpuRow:
     def id(self) -> str:
         """Return the card's id."""
         return self.gpu.id
+
+
+def gpu_rows(hardware: HardwareCatalog, fits: Mapping[str, CardFit] | None = None) -> tuple[GpuRow, ...]:
+    """Return a row for every card; `fits` holds the verdicts by the card's id."""
+    return tuple(_row(gpu, hardware.usable_memory(gpu), fits.get(gpu.id) if fits else None) for gpu in hardware.gpus)
+
+
+def _row(gpu: Gpu, usable: UsableMemory | None, fit: CardFit | None) -> GpuRow:
+    if fit is None:
+        return GpuRow(gpu, usable=usable)
+    return GpuRow(gpu, fit.verdict, fit.free_bytes, "; ".join(fit.unsupported), usable)
 
 
 def _fits_text(row: GpuRow) -> str:

@@ -1,8 +1,7 @@
-"""A workload and a plan in one phrase."""
+"""A workload in one phrase."""
 
 from typing import Final
 
-from planner.plan.plan import Plan
 from planner.present import format as fmt
 from planner.workload.workload import Inference, Training, Workload
 
@@ -25,13 +24,6 @@ def workload_phrase(workload: Workload) -> str:
     if isinstance(workload, Training):
         return ", ".join(_training(workload))
     return ", ".join(_inference(workload))
-
-
-def plan_phrase(plan: Plan, card: str | None = None) -> str:
-    """Return `model · workload · 2 × RTX 4090`; `card` is the card's name, the plan's id without it."""
-    name = card or plan.gpu
-    parts = (plan.model.id, workload_phrase(plan.workload), *((fmt.count_of(plan.count, name),) if name else ()))
-    return " · ".join(parts)
 
 
 def _training(workload: Training) -> list[str]:

@@ -1,0 +1,20 @@
+"""A plan and what it comes to, in a phrase and as the view of its memory."""
+
+from planner.plan.catalog import Catalog
+from planner.plan.evaluate import Evaluation
+from planner.present import format as fmt
+from planner.present.memory import MemoryView, memory_view
+from planner.present.workload import workload_phrase
+
+
+def plan_phrase(evaluation: Evaluation) -> str:
+    """Return `model · workload · 2 × RTX 4090`, with every default filled in."""
+    card = () if evaluation.gpu is None else (fmt.count_of(evaluation.plan.count, evaluation.gpu.name),)
+    return " · ".join((evaluation.plan.model.id, workload_phrase(evaluation.workload), *card))
+
+
+def evaluation_view(evaluation: Evaluation, catalog: Catalog) -> MemoryView:
+    """Return what to show of the memory of a whole plan."""
+    smallest = tuple(catalog.hardware.gpu(gpu_id).name for gpu_id in evaluation.smallest_fits)
+    card = evaluation.gpu.name if evaluation.gpu else None
+    return memory_view(evaluation.memory, card, evaluation.plan.count, smallest)
