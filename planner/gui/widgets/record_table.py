@@ -1,0 +1,255 @@
+"""The table of records: a pinned first column, sorting by header, columns to choose, and selection by name."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from PySide6.QtCore import (
+    QEvent,
+    QItemSelection,
+    QItemSelectionModel,
+    QModelIndex,
+    QPersistentModelIndex,
+    QPoint,
+    QRect,
+    QSignalBlocker,
+    Qt,
+    Signal,
+    Slot,
+)
+from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QResizeEvent
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu
+
+from planner.gui.theme import Theme
+from planner.gui.widgets import record_export, table_layout
+from planner.gui.widgets.cell_view import CellView
+from planner.gui.widgets.cells import CellColumn, CellPainter, Marker
+from planner.gui.widgets.column_menu import fill_column_menu
+from planner.gui.widgets.pinned_column import PinnedColumn
+from planner.gui.widgets.record_model import RecordTableModel
+from planner.gui.widgets.table_layout import TableLayout
+from planner.present.columns import Column
+
+_ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+_SELECT = QItemSelectionModel.SelectionFlag.ClearAndSelect | QItemSelectionModel.SelectionFlag.Rows
+_CURRENT = QItemSelectionModel.SelectionFlag.NoUpdate
+
+
+class RecordTable(CellView):
+    """A view of a `RecordTableModel` that remembers what is chosen by name, across sorting and filtering.
+
+    `current_changed` carries the record under the keyboard, `record_activated` the one that was double-clicked or
+    confirmed with Enter, `arranged` says that columns, widths or sorting are other than before.
+    """
+
+    current_changed = Signal(object)
+    record_activated = Signal(object)
+    arranged = Signal()
+
+    def __init__(self, model: RecordTableModel[Any], theme: Theme, markers: Mapping[str, Marker] | None = None) -> None:
+        super().__init__(model, theme, CellPainter(model, theme, markers or {}))
+        self.current_id: str | None = None
+        self._chosen: frozenset[str] = frozenset()
+        self._usual = table_layout.default_layout(model.columns)
+        self._pinned = PinnedColumn(self, model, theme, self._cells)
+        self._set_up_header()
+        self.arrange(self._usual)
+        self.doubleClicked.connect(self._on_double_clicked)
+        self._pinned.doubleClicked.connect(self._on_double_clicked)
+        self.selectionModel().currentRowChanged.connect(self._on_current_changed)
+        self.selectionModel().selectionChanged.connect(self._on_selection_changed)
+        model.modelReset.connect(self._on_reset)
+        theme.changed.connect(self.viewport().update)
+
+    @property
+    def visible_columns(self) -> tuple[Column[Any], ...]:
+        """Return the columns that are shown, from left to right."""
+        model = self.records()
+        return tuple(model.columns[model.column_of(key)] for key in self.layout_now().shown)
+
+    @property
+    def selected_records(self) -> tuple[Any, ...]:
+        """Return the records whose rows are selected, in the table's order."""
+        model = self.records()
+        return tuple(record for record in model.records if model.identify(record) in self._chosen)
+
+    @property
+    def current_record(self) -> object:
+        """Return the record under the keyboard, if it is shown."""
+        model = self.records()
+        row = None if self.current_id is None else model.row_of(self.current_id)
+        return None if row is None else model.record(row)
+
+    def layout_now(self) -> TableLayout:
+        """Return how the columns are arranged."""
+        return table_layout.capture(self, self.records())
+
+    def arrange(self, layout: TableLayout) -> None:
+        """Arrange the columns and sort as `layout` says; what it does not know is left as declared."""
+        model = self.records()
+        with QSignalBlocker(self.horizontalHeader()):
+            table_layout.arrange(self, model, layout)
+        known = {column.key for column in model.columns}
+        self.sort_by(layout.sort_key if layout.sort_key in known else None, layout.descending)
+        self._pinned.place()
+
+    def restore_usual(self) -> None:
+        """Arrange the columns as they were declared."""
+        self.arrange(self._usual)
+        self.arranged.emit()
+
+    def sort_by(self, key: str | None, descending: bool = False) -> None:
+        """Sort by the column `key` and show it in the header."""
+        model = self.records()
+        model.sort_by(key, descending)
+        position = -1 if key is None else model.column_of(key)
+        order = Qt.SortOrder.DescendingOrder if descending else Qt.SortOrder.AscendingOrder
+        for header in (self.horizontalHeader(), self._pinned.horizontalHeader()):
+            with QSignalBlocker(header):
+                header.setSortIndicator(position, order)
+            header.viewport().update()
+        self.arranged.emit()
+
+    def show_column(self, key: str, shown: bool) -> None:
+        """Show or hide a column."""
+        self.setColumnHidden(self.records().column_of(key), not shown)
+        self.arranged.emit()
+
+    def choose(self, record_id: str) -> None:
+        """Make `record_id` the current record, if it is shown."""
+        row = self.records().row_of(record_id)
+        if row is not None:
+            self.selectRow(row)
+
+    def mark(self, record_id: str | None) -> None:
+        """Mark the record that the plan uses."""
+        self.records().marked = record_id
+        self.viewport().update()
+        self._pinned.viewport().update()
+
+    def copy_selected(self) -> None:
+        """Put the selected rows with their header on the clipboard, separated by tabs."""
+        QGuiApplication.clipboard().setText(record_export.to_tsv(self.visible_columns, self.selected_records))
+
+    def column_menu(self) -> QMenu:
+        """Return a new menu to sort, to choose columns and to restore them."""
+        menu = QMenu(self)
+        fill_column_menu(menu, self)
+        return menu
+
+    def sort_as_clicked(self, key: str) -> None:
+        """Sort by `key` as a click on its header does: numbers from the largest, and the other way when repeated."""
+        model = self.records()
+        largest_first = model.columns[model.column_of(key)].align == "right"
+        self.sort_by(key, not model.descending if key == model.sort_key else largest_first)
+
+    def has_keyboard(self) -> bool:
+        """Return whether this view, its pinned column included, has the keyboard."""
+        return self.hasFocus()
+
+    def columns_within(self, area: QRect) -> list[CellColumn]:
+        """Return the columns but the first, which the pinned view paints."""
+        return [column for column in super().columns_within(area) if column.position]
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Keep the pinned column as high as the table."""
+        super().resizeEvent(event)
+        self._pinned.place()
+
+    def scrollTo(
+        self,
+        index: QModelIndex | QPersistentModelIndex,
+        hint: QAbstractItemView.ScrollHint = QAbstractItemView.ScrollHint.EnsureVisible,
+    ) -> None:
+        """Scroll to `index`, so that it does not end beneath the pinned column, which itself is always in view."""
+        sideways = self.horizontalScrollBar()
+        before = sideways.value()
+        super().scrollTo(index, hint)
+        if index.column() <= 0:
+            sideways.setValue(before)
+            return
+        hidden = self._pinned.width() - self.visualRect(index).left()
+        if hidden > 0:
+            sideways.setValue(sideways.value() - hidden)
+
+    def event(self, event: QEvent) -> bool:
+        """Claim the copy shortcut while the table has the keyboard, before the window does."""
+        if not isinstance(event, QKeyEvent) or event.type() != QEvent.Type.ShortcutOverride:
+            return super().event(event)
+        event.setAccepted(event.matches(QKeySequence.StandardKey.Copy))
+        return event.isAccepted()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Copy rows, and confirm the current one with Enter."""
+        if event.matches(QKeySequence.StandardKey.Copy):
+            self.copy_selected()
+        elif event.key() in _ENTER and self.current_record is not None:
+            self.record_activated.emit(self.current_record)
+        else:
+            super().keyPressEvent(event)
+
+    def _set_up_header(self) -> None:
+        self.horizontalHeader().setSectionsMovable(True)
+        self.horizontalHeader().setFirstSectionMovable(False)
+        for header in (self.horizontalHeader(), self._pinned.horizontalHeader()):
+            header.sectionClicked.connect(self._on_header_clicked)
+            header.customContextMenuRequested.connect(partial(self._show_column_menu, header))
+        self.horizontalHeader().sectionResized.connect(self._on_section_resized)
+        self.horizontalHeader().sectionMoved.connect(self._on_section_moved)
+        self._pinned.horizontalHeader().sectionResized.connect(self._on_pinned_resized)
+
+    @Slot(int)
+    def _on_header_clicked(self, position: int) -> None:
+        self.sort_as_clicked(self.records().columns[position].key)
+
+    def _show_column_menu(self, header: QHeaderView, where: QPoint) -> None:
+        menu = self.column_menu()
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.popup(header.mapToGlobal(where))
+
+    @Slot(int, int, int)
+    def _on_section_resized(self, position: int, _old: int, _new: int) -> None:
+        if position == 0:
+            self._pinned.place()
+        self.arranged.emit()
+
+    @Slot(int, int, int)
+    def _on_section_moved(self, _position: int, _old: int, _new: int) -> None:
+        self.arranged.emit()
+
+    @Slot(int, int, int)
+    def _on_pinned_resized(self, _position: int, _old: int, new: int) -> None:
+        self.setColumnWidth(0, new)
+
+    @Slot(QModelIndex)
+    def _on_double_clicked(self, index: QModelIndex) -> None:
+        self.record_activated.emit(self.records().record(index.row()))
+
+    @Slot(QModelIndex, QModelIndex)
+    def _on_current_changed(self, current: QModelIndex, _previous: QModelIndex) -> None:
+        record = self.records().record(current.row()) if current.isValid() else None
+        if record is not None:
+            self.current_id = self.records().identify(record)
+            self.current_changed.emit(record)
+
+    @Slot(QItemSelection, QItemSelection)
+    def _on_selection_changed(self, _selected: QItemSelection, _deselected: QItemSelection) -> None:
+        model = self.records()
+        rows = {index.row() for index in self.selectionModel().selectedRows()}
+        self._chosen = frozenset(model.identify(model.records[row]) for row in rows)
+        self._pinned.viewport().update()
+
+    @Slot()
+    def _on_reset(self) -> None:
+        """Choose again, by name, what was chosen before: rows have changed places or are gone for now."""
+        model, selection = self.records(), QItemSelection()
+        for name in self._chosen:
+            if (row := model.row_of(name)) is not None:
+                selection.select(model.index(row, 0), model.index(row, model.columnCount() - 1))
+        row = None if self.current_id is None else model.row_of(self.current_id)
+        with QSignalBlocker(self.selectionModel()):
+            self.selectionModel().select(selection, _SELECT)
+            if row is not None:
+                self.selectionModel().setCurrentIndex(model.index(row, 0), _CURRENT)
+        if row is not None:
+            self.scrollTo(model.index(row, 0))

@@ -1,0 +1,62 @@
+"""How a person has arranged a table: which columns, in which order, how wide, sorted by what."""
+
+from typing import Any, Final
+
+from pydantic import Field
+from PySide6.QtGui import QFontMetrics
+from PySide6.QtWidgets import QTableView
+
+from planner.base import Spec
+from planner.gui.theme import ICON_PIXELS
+from planner.gui.widgets.record_model import RecordTableModel
+from planner.present.columns import Column
+
+_PADDING: Final = 8
+
+
+class TableLayout(Spec):
+    """An arrangement by column keys, so that it outlives columns that are added or go away."""
+
+    shown: tuple[str, ...] = ()
+    widths: dict[str, int] = Field(default_factory=dict)
+    sort_key: str | None = None
+    descending: bool = False
+
+
+def default_layout(columns: tuple[Column[Any], ...], sort_key: str | None = None) -> TableLayout:
+    """Return the arrangement that `columns` declare."""
+    return TableLayout(shown=tuple(column.key for column in columns if column.shown), sort_key=sort_key)
+
+
+def capture(view: QTableView, model: RecordTableModel[Any]) -> TableLayout:
+    """Return the arrangement of `view` as it stands."""
+    header = view.horizontalHeader()
+    order = [header.logicalIndex(visual) for visual in range(header.count())]
+    shown = tuple(model.columns[position].key for position in order if not header.isSectionHidden(position))
+    widths = {key: header.sectionSize(model.column_of(key)) for key in shown}
+    usual = {key: usual_width(model.columns[model.column_of(key)], view.fontMetrics()) for key in shown}
+    return TableLayout(
+        shown=shown,
+        widths={key: width for key, width in widths.items() if width != usual[key]},
+        sort_key=model.sort_key,
+        descending=model.descending,
+    )
+
+
+def arrange(view: QTableView, model: RecordTableModel[Any], layout: TableLayout) -> None:
+    """Arrange the columns of `view` as `layout` says; the first column stays first and is always shown."""
+    header = view.horizontalHeader()
+    known = {column.key: position for position, column in enumerate(model.columns)}
+    wanted = [0, *(known[key] for key in layout.shown if known.get(key))]
+    rest = [position for position in range(len(model.columns)) if position not in wanted]
+    for visual, position in enumerate((*wanted, *rest)):
+        header.moveSection(header.visualIndex(position), visual)
+        column = model.columns[position]
+        header.resizeSection(position, layout.widths.get(column.key, usual_width(column, view.fontMetrics())))
+        header.setSectionHidden(position, position not in wanted)
+
+
+def usual_width(column: Column[Any], metrics: QFontMetrics) -> int:
+    """Return the declared width in pixels, and no less than the header takes with its arrow."""
+    title = metrics.horizontalAdvance(column.header) + ICON_PIXELS
+    return max(column.width * metrics.horizontalAdvance("0"), title) + 2 * _PADDING
