@@ -70,6 +70,9 @@ class Attention(Spec):
     fp32_softmax: bool = Field(
         default=True, description="whether the eager implementation takes the softmax in fp32 and casts back"
     )
+    sdpa: bool = Field(
+        default=True, description="whether Hugging Face's code can call the fused kernel; false falls back to eager"
+    )
 
     @property
     def q_dim(self) -> int:
@@ -121,6 +124,7 @@ class Mlp(Spec):
     gated: bool
     activation: Activation = "silu"
     fused_gate_up: bool = Field(default=False, description="one projection for gate and up")
+    dropout: float = Field(default=0.0, ge=0, lt=1, description="of the activated inner width (T5), in training")
 
 
 class Moe(Spec):

@@ -115,6 +115,26 @@ class Fields:
             self.fail(self._find(names)[0], "must hold texts only")
         return found
 
+    def words(self, *names: str) -> tuple[str, ...]:
+        """Return the texts of a list, or of one text that joins them by bars; none where the field is missing."""
+        value = self._find(names)[1]
+        if isinstance(value, str):
+            return tuple(word.strip() for word in value.split("|"))
+        return self.texts(*names) or ()
+
+    def size(self, *names: str) -> int | None:
+        """Return how many entries an object or a list inside has, or nothing where it is missing."""
+        name, value = self._find(names)
+        if value is not None and not isinstance(value, Mapping | list | tuple):
+            self.fail(name, f"must be an object or a list, got {_shown(value)}")
+        return None if value is None else len(value)
+
+    def over(self, defaults: Mapping[str, object]) -> "Fields":
+        """Return these fields above others, which fill in what is not written down here; their notes are one."""
+        filled = Fields({**defaults, **self._config}, self.source, self._prefix)
+        filled.notes = self.notes
+        return filled
+
     def nested(self, *names: str) -> "Fields | None":
         """Return the fields of an object inside, or nothing where it is missing; its notes join these."""
         name, value = self._find(names)

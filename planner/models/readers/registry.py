@@ -13,7 +13,12 @@ from planner.models.readers.fields import Fields
 Reader = Callable[[Fields], Architecture]
 
 # Names, not imports: readers of composite models look up the readers of their parts here.
-_FAMILIES: Final = ("llama_like",)
+_FAMILIES: Final = (
+    "llama_like",
+    "encoders",
+    "deberta",
+    "modern_encoders",
+)
 
 
 @cache
