@@ -70,12 +70,10 @@ def norm_bytes(norm: Norm, width: int, precision: Precision) -> int:
     """Return what one norm over `width` elements keeps per token, its output not counted.
 
     **Formula**: fused LayerNorm r·h + 8; fused RMSNorm r·h + 4; step-by-step RMSNorm 4h (fp32 input) + 4 (reciprocal
-    root) + r·h (normalised input in the stream's format; 4h where the weight multiplies in fp32).
+    root) + r·h (normalised input in the stream's format; 4h where the weight multiplies in fp32); step-by-step
+    LayerNorm 4h more, since the centred input is computed twice.
     """
-    stream = precision.residual_bytes
-    if norm.native:
-        return stream * width + STATISTIC * (2 if norm.kind == "layer" else 1)
-    return (4 + (4 if norm.fp32_product else stream)) * width + STATISTIC
+    return _norm_bytes(norm, width, precision.residual_bytes)
 
 
 def stack_positions(stack: Stack, tokens: int) -> int:
@@ -126,19 +124,26 @@ def _attention(mixer: Attention, precision: Precision, kind: AttentionKind, laye
         keys_values += q + kv
     kept = size * (2 * q + keys_values)
     if mixer.qk_norm != "none":
-        kept += _qk_norm(layer.norm, q + kv, mixer, precision)
+        kept += _qk_norm(layer.norm, mixer, precision)
     if kind == "eager":
-        return kept, _scores(mixer.heads, precision, mixer.fp32_softmax, mixer.dropout)
-    return kept + STATISTIC * mixer.heads, 0
+        capped = mixer.heads * size if mixer.softcap else 0
+        return kept, _scores(mixer.heads, precision, mixer.fp32_softmax, mixer.dropout) + capped
+    copied_output = size * q if mixer.partial_rotary else 0
+    return kept + copied_output + STATISTIC * mixer.heads, 0
 
 
-def _qk_norm(norm: Norm, width: int, mixer: Attention, precision: Precision) -> int:
-    """Count the norm of queries and keys: it reads a projection's output, which is in the computing format."""
-    size = precision.compute_bytes
-    statistics = (mixer.heads + mixer.kv_heads) if mixer.qk_norm == "head" else 2
+def _norm_bytes(norm: Norm, width: int, size: int, groups: int = 1) -> int:
+    """Count a norm of `groups` normalised vectors, `width` elements together, whose input has `size` bytes each."""
     if norm.native:
-        return size * width + STATISTIC * statistics * (2 if norm.kind == "layer" else 1)
-    return (4 + (4 if norm.fp32_product else size)) * width + STATISTIC * statistics
+        return size * width + STATISTIC * groups * (2 if norm.kind == "layer" else 1)
+    centred = 4 if norm.kind == "layer" else 0
+    return (4 + centred + (4 if norm.fp32_product else size)) * width + STATISTIC * groups
+
+
+def _qk_norm(norm: Norm, mixer: Attention, precision: Precision) -> int:
+    """Count the norm of queries and keys: it reads a projection's output, which is in the computing format."""
+    groups = (mixer.heads + mixer.kv_heads) if mixer.qk_norm == "head" else 2
+    return _norm_bytes(norm, mixer.q_dim + mixer.kv_dim, precision.compute_bytes, groups)
 
 
 def _scores(heads: int, precision: Precision, fp32_softmax: bool, dropout: float) -> int:

@@ -67,6 +67,8 @@ class Attention(Spec):
     dropout: float = Field(default=0.0, ge=0, lt=1, description="of the attention probabilities, in training")
     kv_shared: bool = Field(default=False, description="reuses an earlier layer's keys and values: no cache of its own")
     sinks: bool = Field(default=False, description="learned per-head sink logits (gpt-oss)")
+    partial_rotary: bool = Field(default=False, description="only a share of each head is rotated, then concatenated")
+    softcap: bool = Field(default=False, description="scores pass through tanh (Gemma 2), in the eager implementation")
     fp32_softmax: bool = Field(
         default=True, description="whether the eager implementation takes the softmax in fp32 and casts back"
     )
