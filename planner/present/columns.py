@@ -34,7 +34,10 @@ class Column(Generic[Row]):
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """One line of a record's detail pane, with where its figure comes from."""
+    """One line of a record's detail pane, with where its figure comes from.
+
+    `exact` is the figure unrounded, where `text` rounds it; `mark` is one sign for how sure it is.
+    """
 
     title: str
     text: str
@@ -42,11 +45,21 @@ class Detail:
     basis: str = ""
     certainty: str = ""
     as_of: str = ""
+    exact: str = ""
+    mark: str = ""
 
     @property
     def tooltip(self) -> str:
-        """Return where the figure comes from, a line each."""
-        return "\n".join(part for part in (self.basis, self.source, self.certainty, self.as_of) if part)
+        """Return the exact figure and where it comes from, a line each."""
+        return "\n".join(part for part in (self.exact, self.basis, self.source, self.certainty, self.as_of) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class DetailGroup:
+    """Details of one kind under a heading."""
+
+    title: str
+    details: tuple[Detail, ...]
 
 
 def words(

@@ -1,17 +1,18 @@
-"""What tables and detail panes show of an accelerator."""
+"""What tables show of an accelerator."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from planner.hardware.catalog import HardwareCatalog
-from planner.hardware.gpu import Gpu, Provenance
+from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
 from planner.memory.fit import CardFit
 from planner.memory.result import Verdict
 from planner.present import format as fmt
-from planner.present.columns import Column, Detail, numbers, words
+from planner.present.columns import Column, numbers, words
 from planner.present.names import CERTAINTY_WORDS, VERDICT_WORDS
+from planner.present.provenance import provenance_text
 from planner.units import GIB
 
 SEGMENT_WORDS: Final[dict[str, str]] = {
@@ -23,7 +24,7 @@ SEGMENT_WORDS: Final[dict[str, str]] = {
     "tpu": "TPU",
 }
 _VERDICT_RANK: Final[dict[Verdict, int]] = {"fits": 2, "tight": 1, "does-not-fit": 0}
-_DTYPE_TITLES: Final = {
+DTYPE_TITLES: Final = {
     "fp64": "FP64",
     "fp32": "FP32",
     "tf32": "TF32",
@@ -84,7 +85,7 @@ def _rate(dtype: str, *, shown: bool = True) -> Column[GpuRow]:
         rate = row.gpu.rate(dtype)
         return None if rate is None else rate.ops_per_s
 
-    title = f"{_DTYPE_TITLES[dtype]}{'' if dtype in ('fp32', 'fp64') else ' dense'}"
+    title = f"{DTYPE_TITLES[dtype]}{'' if dtype in ('fp32', 'fp64') else ' dense'}"
     return numbers(
         dtype,
         title,
@@ -164,100 +165,3 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
     numbers("devices", "Devices", lambda row: row.gpu.device_count, shown=False, width=8),
     words("certainty", "Certainty", lambda row: CERTAINTY_WORDS[row.gpu.provenance.certainty], shown=False, width=22),
 )
-
-
-def provenance_text(provenance: Provenance) -> str:
-    """Return where a figure comes from, a line each."""
-    return _detail("", "", provenance).tooltip
-
-
-def gpu_details(gpu: Gpu, usable: UsableMemory | None = None) -> tuple[Detail, ...]:
-    """Return every figure of `gpu` with its source, how sure it is and when it was read."""
-    return (*_identity(gpu), *_memory(gpu, usable), *_rates(gpu), *_chip(gpu), *_board(gpu))
-
-
-def _identity(gpu: Gpu) -> tuple[Detail, ...]:
-    return (
-        _field(gpu, "id", "Id", gpu.id),
-        _field(gpu, "vendor", "Vendor", gpu.vendor),
-        _field(gpu, "segment", "Segment", SEGMENT_WORDS[gpu.segment]),
-        _field(gpu, "architecture", "Architecture", gpu.architecture),
-        _field(gpu, "released", "Released", fmt.date(gpu.released)),
-        _field(gpu, "compute_capability", "Compute capability", gpu.compute_capability or fmt.UNKNOWN),
-    )
-
-
-def _memory(gpu: Gpu, usable: UsableMemory | None) -> tuple[Detail, ...]:
-    bus = fmt.quantity(gpu.memory_bus_bits, "bit", fmt.NOT_PUBLISHED)
-    return (
-        _field(gpu, "memory_label", "Memory as sold", gpu.memory_label),
-        _field(gpu, "memory_bytes", "Physical memory", _both(gpu.memory_bytes)),
-        _usable(gpu, usable),
-        _field(gpu, "smi_memory_bytes", "Total in nvidia-smi", _both(gpu.smi_memory_bytes)),
-        _field(gpu, "device_count", "Devices on the card", str(gpu.device_count)),
-        _field(gpu, "memory_type", "Memory type", gpu.memory_type or fmt.UNKNOWN),
-        _field(gpu, "memory_bus_bits", "Memory bus", bus),
-        _field(gpu, "bandwidth_bytes_per_s", "Bandwidth", fmt.bandwidth(gpu.bandwidth_bytes_per_s)),
-        _field(gpu, "unified_memory", "Shared with the processor", fmt.yes_no(gpu.unified_memory)),
-    )
-
-
-def _usable(gpu: Gpu, usable: UsableMemory | None) -> Detail:
-    title = "Usable by a program"
-    if usable is None or gpu.usable_memory_bytes is not None:
-        return _field(gpu, "usable_memory_bytes", title, _both(gpu.usable_memory_bytes))
-    text = f"{fmt.size(usable.bytes)} ({fmt.size_range(usable.low_bytes, usable.high_bytes)})"
-    return Detail(title, text, usable.source, usable.explanation, CERTAINTY_WORDS[usable.certainty])
-
-
-def _rates(gpu: Gpu) -> tuple[Detail, ...]:
-    rows = []
-    for rate in gpu.rates:
-        units = "matrix units" if rate.unit == "tensor" else "shader cores"
-        accumulate = f", sums in {rate.accumulate}" if rate.accumulate else ""
-        title = f"{_DTYPE_TITLES[rate.dtype]} dense, {units}{accumulate}"
-        rows.append(_detail(title, fmt.rate(rate.ops_per_s, rate.dtype), rate.provenance or gpu.provenance))
-    known = {rate.dtype for rate in gpu.rates}
-    missing = [title for dtype, title in _DTYPE_TITLES.items() if dtype not in known]
-    if missing:
-        rows.append(Detail(", ".join(missing), fmt.NOT_PUBLISHED))
-    return tuple(rows)
-
-
-def _chip(gpu: Gpu) -> tuple[Detail, ...]:
-    cores = [
-        fmt.NOT_PUBLISHED if count is None else fmt.integer(count) for count in (gpu.shader_cores, gpu.tensor_cores)
-    ]
-    clock = fmt.quantity(None if gpu.boost_clock_hz is None else gpu.boost_clock_hz / 1e6, "MHz", fmt.NOT_PUBLISHED)
-    return (
-        _field(gpu, "shader_cores", "Shader cores", cores[0]),
-        _field(gpu, "tensor_cores", "Matrix units", cores[1]),
-        _field(gpu, "boost_clock_hz", "Boost clock", clock),
-    )
-
-
-def _board(gpu: Gpu) -> tuple[Detail, ...]:
-    return (
-        _field(gpu, "board_power_watts", "Board power", fmt.power(gpu.board_power_watts)),
-        _field(gpu, "form_factor", "Form factor", gpu.form_factor or fmt.UNKNOWN),
-        _field(gpu, "interconnect", "Interconnect", gpu.interconnect or fmt.UNKNOWN),
-        _field(gpu, "mig", "MIG", fmt.yes_no(gpu.mig)),
-        _field(gpu, "ecc", "ECC", fmt.yes_no(gpu.ecc)),
-        _field(gpu, "launch_price_usd", "Launch price", fmt.money(gpu.launch_price_usd)),
-    )
-
-
-def _both(value: int | None) -> str:
-    return fmt.UNKNOWN if value is None else f"{fmt.size(value)} ({fmt.exact_bytes(value)})"
-
-
-def _field(gpu: Gpu, field: str, title: str, text: str) -> Detail:
-    if text in (fmt.UNKNOWN, fmt.NOT_PUBLISHED):
-        return Detail(title, text)
-    return _detail(title, text, gpu.provenance_of(field))
-
-
-def _detail(title: str, text: str, provenance: Provenance) -> Detail:
-    basis = f"derived: {provenance.formula}" if provenance.formula else provenance.basis
-    certainty = CERTAINTY_WORDS[provenance.certainty]
-    return Detail(title, text, provenance.source, basis, certainty, f"read {fmt.date(provenance.as_of)}")

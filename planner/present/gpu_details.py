@@ -1,0 +1,97 @@
+"""Every figure of an accelerator, grouped, with its source."""
+
+from planner.hardware.gpu import Gpu
+from planner.hardware.usable import UsableMemory
+from planner.present import format as fmt
+from planner.present.columns import Detail, DetailGroup
+from planner.present.gpus import DTYPE_TITLES, SEGMENT_WORDS
+from planner.present.names import CERTAINTY_WORDS
+from planner.present.provenance import ASSUMED_MARK, figure
+
+
+def gpu_details(gpu: Gpu, usable: UsableMemory | None = None) -> tuple[DetailGroup, ...]:
+    """Return every figure of `gpu` with its source, how sure it is and when it was read."""
+    return (
+        DetailGroup("Memory", _memory(gpu, usable)),
+        DetailGroup("Dense arithmetic", _rates(gpu)),
+        DetailGroup("Chip", _chip(gpu)),
+        DetailGroup("Board", _board(gpu)),
+    )
+
+
+def _memory(gpu: Gpu, usable: UsableMemory | None) -> tuple[Detail, ...]:
+    bus = fmt.quantity(gpu.memory_bus_bits, "bit", fmt.NOT_PUBLISHED)
+    return (
+        _field(gpu, "memory_label", "As sold", gpu.memory_label),
+        _bytes(gpu, "memory_bytes", "Physical", gpu.memory_bytes),
+        _usable(gpu, usable),
+        _bytes(gpu, "smi_memory_bytes", "Total in nvidia-smi", gpu.smi_memory_bytes),
+        _field(gpu, "device_count", "Devices on the card", str(gpu.device_count)),
+        _field(gpu, "memory_type", "Type", gpu.memory_type or fmt.UNKNOWN),
+        _field(gpu, "memory_bus_bits", "Bus", bus),
+        _field(gpu, "bandwidth_bytes_per_s", "Bandwidth", fmt.bandwidth(gpu.bandwidth_bytes_per_s)),
+        _field(gpu, "unified_memory", "Shared with the processor", fmt.yes_no(gpu.unified_memory)),
+    )
+
+
+def _usable(gpu: Gpu, usable: UsableMemory | None) -> Detail:
+    title = "Usable by a program"
+    if usable is None or gpu.usable_memory_bytes is not None:
+        return _bytes(gpu, "usable_memory_bytes", title, gpu.usable_memory_bytes)
+    exact = f"{fmt.exact_bytes(usable.bytes)}; {fmt.size_range(usable.low_bytes, usable.high_bytes)}"
+    certainty = CERTAINTY_WORDS[usable.certainty]
+    return Detail(
+        title, fmt.size(usable.bytes), usable.source, usable.explanation, certainty, exact=exact, mark=ASSUMED_MARK
+    )
+
+
+def _rates(gpu: Gpu) -> tuple[Detail, ...]:
+    rows = []
+    for rate in gpu.rates:
+        units = "matrix units" if rate.unit == "tensor" else "shader cores"
+        accumulate = f", sums in {rate.accumulate}" if rate.accumulate else ""
+        title = f"{DTYPE_TITLES[rate.dtype]}, {units}{accumulate}"
+        rows.append(figure(title, fmt.rate(rate.ops_per_s, rate.dtype), rate.provenance or gpu.provenance))
+    known = {rate.dtype for rate in gpu.rates}
+    missing = [title for dtype, title in DTYPE_TITLES.items() if dtype not in known]
+    if missing:
+        rows.append(Detail(", ".join(missing), fmt.NOT_PUBLISHED))
+    return tuple(rows)
+
+
+def _chip(gpu: Gpu) -> tuple[Detail, ...]:
+    clock = fmt.quantity(None if gpu.boost_clock_hz is None else gpu.boost_clock_hz / 1e6, "MHz", fmt.NOT_PUBLISHED)
+    return (
+        _field(gpu, "architecture", "Architecture", gpu.architecture),
+        _field(gpu, "compute_capability", "Compute capability", gpu.compute_capability or fmt.UNKNOWN),
+        _field(gpu, "shader_cores", "Shader cores", _count(gpu.shader_cores)),
+        _field(gpu, "tensor_cores", "Matrix units", _count(gpu.tensor_cores)),
+        _field(gpu, "boost_clock_hz", "Boost clock", clock),
+    )
+
+
+def _board(gpu: Gpu) -> tuple[Detail, ...]:
+    return (
+        _field(gpu, "vendor", "Vendor", gpu.vendor),
+        _field(gpu, "segment", "Segment", SEGMENT_WORDS[gpu.segment]),
+        _field(gpu, "released", "Released", fmt.date(gpu.released)),
+        _field(gpu, "board_power_watts", "Board power", fmt.power(gpu.board_power_watts)),
+        _field(gpu, "form_factor", "Form factor", gpu.form_factor or fmt.UNKNOWN),
+        _field(gpu, "interconnect", "Interconnect", gpu.interconnect or fmt.UNKNOWN),
+        _field(gpu, "mig", "MIG", fmt.yes_no(gpu.mig)),
+        _field(gpu, "ecc", "ECC", fmt.yes_no(gpu.ecc)),
+        _field(gpu, "launch_price_usd", "Launch price", fmt.money(gpu.launch_price_usd)),
+        Detail("Id in the catalog", gpu.id),
+    )
+
+
+def _count(value: int | None) -> str:
+    return fmt.NOT_PUBLISHED if value is None else fmt.integer(value)
+
+
+def _bytes(gpu: Gpu, field: str, title: str, value: int | None) -> Detail:
+    return figure(title, fmt.size(value), gpu.provenance_of(field), "" if value is None else fmt.exact_bytes(value))
+
+
+def _field(gpu: Gpu, field: str, title: str, text: str) -> Detail:
+    return figure(title, text, gpu.provenance_of(field))

@@ -1,0 +1,40 @@
+"""Where a figure comes from, in words and as one sign beside it."""
+
+from typing import Final
+
+from planner.hardware.gpu import Provenance
+from planner.present import format as fmt
+from planner.present.columns import Detail
+from planner.present.names import CERTAINTY_WORDS
+
+_CERTAINTY_MARKS: Final = {"confirmed": "2", "single-source": "1", "conflicting": "≠", "preliminary": "p"}
+_BASIS_MARKS: Final = {"derived": "ƒ", "measured": "m"}
+ASSUMED_MARK: Final = "~"
+MARK_MEANINGS: Final = (
+    ("2", "two sources agree"),
+    ("1", "one source"),
+    ("≠", "sources disagree"),
+    ("p", "preliminary"),
+    ("ƒ", "derived by a formula"),
+    ("m", "measured"),
+    ("~", "assumed"),
+)
+
+
+def provenance_mark(provenance: Provenance) -> str:
+    """Return one sign for how sure a figure is; `MARK_MEANINGS` says what it stands for."""
+    return _BASIS_MARKS.get(provenance.basis) or _CERTAINTY_MARKS[provenance.certainty]
+
+
+def provenance_text(provenance: Provenance) -> str:
+    """Return where a figure comes from, a line each."""
+    return figure("", "", provenance).tooltip
+
+
+def figure(title: str, text: str, provenance: Provenance, exact: str = "") -> Detail:
+    """Return the line of a figure; what is not known needs no source."""
+    if text in (fmt.UNKNOWN, fmt.NOT_PUBLISHED):
+        return Detail(title, text)
+    basis = f"derived: {provenance.formula}" if provenance.formula else provenance.basis
+    certainty, as_of = CERTAINTY_WORDS[provenance.certainty], f"read {fmt.date(provenance.as_of)}"
+    return Detail(title, text, provenance.source, basis, certainty, as_of, exact, provenance_mark(provenance))
