@@ -1,5 +1,6 @@
 """One accelerator: what it is, what it can do, and how sure each figure is."""
 
+from functools import cached_property
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
@@ -63,7 +64,7 @@ class Gpu(Spec):
     released: str | None = Field(default=None, pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$")
 
     memory_label: str = Field(description="as marketed, such as 24 GB; not a number to compute with")
-    memory_bytes: int | None = Field(gt=0, description="physical bytes of the card")
+    memory_bytes: int | None = Field(gt=0, description="physical bytes of the card, without DRAM that it disables")
     usable_memory_bytes: int | None = Field(
         default=None, gt=0, description="total a process sees on one device (cudaMemGetInfo)"
     )
@@ -106,8 +107,22 @@ class Gpu(Spec):
 
     def rate(self, dtype: str) -> Rate | None:
         """Return the dense rate for `dtype`, the tensor units' where both are known."""
-        found = [rate for rate in self.rates if rate.dtype == dtype]
-        return max(found, key=lambda rate: rate.unit == "tensor", default=None)
+        return self._rates.get(dtype)
+
+    @cached_property
+    def _rates(self) -> dict[str, Rate]:
+        vector_first = sorted(self.rates, key=lambda rate: rate.unit == "tensor")
+        return {rate.dtype: rate for rate in vector_first}
+
+    @property
+    def search_text(self) -> str:
+        """Return what a word search looks at: name, aliases, id, vendor and architecture, in lower case."""
+        return self._search_text
+
+    @cached_property
+    def _search_text(self) -> str:
+        squeezed = self.id.replace("-", "")  # people type rtx4090
+        return "\n".join((self.name, *self.aliases, self.id, squeezed, self.vendor, self.architecture)).lower()
 
     def provenance_of(self, field: str) -> Provenance:
         """Return where the figure in `field` comes from; rates are named `rate.bf16`."""

@@ -1,0 +1,122 @@
+"""The accelerators and systems of a catalog folder, read, validated and found by id."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from planner.errors import CatalogError, SpecError
+from planner.hardware.gpu import Gpu
+from planner.hardware.system import System
+from planner.hardware.usable import UsableMemory, UsableShares, measured_shares, usable_memory
+
+_Record = TypeVar("_Record", Gpu, System)
+
+
+@dataclass(frozen=True, eq=False)
+class HardwareCatalog:
+    """What can be run on. Two catalogs are equal only if they are the same object, so caches may key on one."""
+
+    gpus: tuple[Gpu, ...]
+    systems: tuple[System, ...] = ()
+
+    def gpu(self, gpu_id: str) -> Gpu:
+        """Return the accelerator with exactly this id; `resolve_gpu` takes what people write.
+
+        Raises:
+            SpecError: If there is none.
+        """
+        return _found(self._gpus_by_id, "gpu", gpu_id)
+
+    def system(self, system_id: str) -> System:
+        """Return the system with exactly this id.
+
+        Raises:
+            SpecError: If there is none.
+        """
+        return _found(self._systems_by_id, "system", system_id)
+
+    def usable_memory(self, gpu: Gpu) -> UsableMemory | None:
+        """Return what a process can see of one device's memory, or None where nothing is known to tell it from."""
+        return usable_memory(gpu, self.usable_shares)
+
+    @cached_property
+    def usable_shares(self) -> UsableShares:
+        """Return what the catalog's measured cards say about the others of their family."""
+        return measured_shares(self.gpus)
+
+    @cached_property
+    def _gpus_by_id(self) -> dict[str, Gpu]:
+        return {gpu.id: gpu for gpu in self.gpus}
+
+    @cached_property
+    def _systems_by_id(self) -> dict[str, System]:
+        return {system.id: system for system in self.systems}
+
+
+def load_hardware(folder: Path) -> HardwareCatalog:
+    """Read every JSON file below `folder`/gpus and `folder`/systems, each a list of records.
+
+    Raises:
+        CatalogError: If a file cannot be read or a record does not validate or repeats an id; it names the file,
+            the record and the field.
+    """
+    gpus = _read(folder / "gpus", _gpu_list())
+    systems = _read(folder / "systems", _system_list())
+    return HardwareCatalog(gpus=gpus, systems=systems)
+
+
+@cache
+def _gpu_list() -> TypeAdapter[tuple[Gpu, ...]]:
+    return TypeAdapter(tuple[Gpu, ...])
+
+
+@cache
+def _system_list() -> TypeAdapter[tuple[System, ...]]:
+    return TypeAdapter(tuple[System, ...])
+
+
+def _read(folder: Path, records: TypeAdapter[tuple[_Record, ...]]) -> tuple[_Record, ...]:
+    paths = sorted(folder.rglob("*.json"))
+    if not paths:
+        raise CatalogError(folder, "", "", "there are no JSON files here", hint="Reinstall, or name a catalog folder.")
+    seen: dict[str, _Record] = {}
+    for path in paths:
+        for record in _read_file(path, records):
+            if record.id in seen:
+                raise CatalogError(path, record.id, "id", "another record has this id", hint="Ids must be unique.")
+            seen[record.id] = record
+    return tuple(seen.values())
+
+
+def _read_file(path: Path, records: TypeAdapter[tuple[_Record, ...]]) -> tuple[_Record, ...]:
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise CatalogError(path, "", "", f"cannot be read: {error.strerror}") from error
+    try:
+        return records.validate_json(text)
+    except ValidationError as error:
+        raise _catalog_error(path, text, error) from error
+
+
+def _catalog_error(path: Path, text: bytes, error: ValidationError) -> CatalogError:
+    where = error.errors(include_url=False)[0]["loc"]
+    problem = SpecError.from_validation(error)
+    if not where or not isinstance(where[0], int):
+        return CatalogError(path, "", "", problem.reason, hint="A catalog file is a JSON list of records.")
+    record = json.loads(text)[where[0]]
+    name = record.get("id") if isinstance(record, dict) else None
+    field = ".".join(str(part) for part in where[1:])
+    return CatalogError(path, str(name or f"record {where[0] + 1}"), field, problem.reason, hint=problem.hint)
+
+
+def _found(records: Mapping[str, _Record], field: str, name: str) -> _Record:
+    try:
+        return records[name]
+    except KeyError:
+        raise SpecError(field, f"there is no record with the id {name!r}") from None

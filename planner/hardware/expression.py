@@ -1,0 +1,238 @@
+"""The language of `--where`: `memory_gib >= 24 and vendor in ("NVIDIA", "AMD") and not mig`.
+
+```
+either     := both ("or" both)*
+both       := term ("and" term)*
+term       := "not" term | "(" either ")" | comparison
+comparison := flag | field operator value | field "~" text | field ["not"] "in" "(" value ("," value)* ")"
+```
+
+Text compares without regard to case. A comparison with an unknown figure is false. Nothing is ever evaluated as Python.
+"""
+
+import operator
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from planner.errors import SpecError
+from planner.hardware.fields import QUERY_FIELDS, QueryField, Value, parse_version
+from planner.hardware.predicates import Test, all_of, any_of, contains, equal, flag, none_of, one_of, opposite, ordered
+
+_LONGEST: Final = 2_000
+_DEEPEST: Final = 50
+_TOKEN: Final = re.compile(
+    r"""(?P<number>\d+(?:\.\d+)*(?:e[+-]?\d{1,2})?(?![\w.]))
+      | (?P<text>"[^"]*"|'[^']*')
+      | (?P<word>[A-Za-z_]\w*)
+      | (?P<symbol>==|!=|<=|>=|<|>|~|\(|\)|,)""",
+    re.VERBOSE | re.ASCII,
+)
+_SPACE: Final = re.compile(r"\s*")
+_EQUALITIES: Final[dict[str, Callable[[Any, Any], bool]]] = {"==": operator.eq, "!=": operator.ne}
+_ORDERINGS: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_KEYWORDS: Final = frozenset({"and", "or", "not", "in", "contains", "true", "false"})
+_EXPECTED_VALUE: Final = {
+    "text": 'text in quotes, such as "NVIDIA"',
+    "number": "a number",
+    "flag": "true or false",
+    "version": 'a version such as 8.9, or text in quotes such as "gfx942"',
+}
+_EXPECTED_OPERATOR: Final = {
+    "text": "== != ~ or in",
+    "number": "== != < <= > >= or in",
+    "flag": "== or !=",
+    "version": "== != < <= > >= or in",
+}
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A parsed expression: `test` says whether a record passes; `fields` are the words it uses."""
+
+    test: Test
+    fields: frozenset[str]
+
+
+@dataclass(frozen=True)
+class _Token:
+    kind: str
+    text: str
+    position: int
+
+
+@lru_cache(maxsize=64)
+def parse_expression(text: str) -> Expression:
+    """Return the expression that `text` writes.
+
+    Raises:
+        SpecError: If it is not an expression; it names the position, counted from 1, and what was expected there.
+    """
+    if len(text) > _LONGEST:
+        raise SpecError("where", f"longer than {_LONGEST} characters")
+    parser = _Parser(_tokens(text))
+    test = parser.either()
+    parser.expect_end()
+    return Expression(test, frozenset(parser.fields))
+
+
+def _tokens(text: str) -> list[_Token]:
+    tokens: list[_Token] = []
+    position = _skip_space(text, 0)
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise _unreadable(text, position)
+        tokens.append(_Token(str(match.lastgroup), match[0], position))
+        position = _skip_space(text, match.end())
+    return [*tokens, _Token("end", "", position)]
+
+
+def _skip_space(text: str, position: int) -> int:
+    match = _SPACE.match(text, position)
+    return match.end() if match else position
+
+
+def _unreadable(text: str, position: int) -> SpecError:
+    character = text[position]
+    if character in "\"'":
+        reason, hint = "a quotation that does not end", "Close it with the same mark."
+    elif character == "=":
+        reason, hint = "a single =", "Write == to compare."
+    else:
+        reason, hint = f"{character!r}, which means nothing here", "Join conditions with and, or, not."
+    return SpecError("where", f"at position {position + 1}: found {reason}", hint=hint)
+
+
+class _Parser:
+    """Recursive descent over the tokens; each rule returns the test that it read."""
+
+    def __init__(self, tokens: list[_Token]) -> None:
+        self._tokens = tokens
+        self._next = 0
+        self._depth = 0
+        self.fields: set[str] = set()
+
+    def either(self) -> Test:
+        tests = [self._both()]
+        while self._take("or"):
+            tests.append(self._both())
+        return any_of(tests)
+
+    def expect_end(self) -> None:
+        if self._token.kind != "end":
+            raise self._expected("and, or, or the end")
+
+    @property
+    def _token(self) -> _Token:
+        return self._tokens[self._next]
+
+    def _take(self, *texts: str) -> str | None:
+        """Return the next token's text and step over it if it is one of `texts`, a word or a symbol."""
+        token = self._token
+        text = token.text.lower()
+        if token.kind not in ("word", "symbol") or text not in texts:
+            return None
+        self._next += 1
+        return text
+
+    def _expected(self, what: str, hint: str = "") -> SpecError:
+        found = repr(self._token.text) if self._token.text else "the end"
+        return SpecError("where", f"at position {self._token.position + 1}: expected {what}, found {found}", hint=hint)
+
+    def _both(self) -> Test:
+        tests = [self._term()]
+        while self._take("and"):
+            tests.append(self._term())
+        return all_of(tests)
+
+    def _term(self) -> Test:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise SpecError("where", f"nested more than {_DEEPEST} deep")
+        test = self._negated_or_grouped()
+        self._depth -= 1
+        return test
+
+    def _negated_or_grouped(self) -> Test:
+        if self._take("not"):
+            return opposite(self._term())
+        if self._take("("):
+            test = self.either()
+            if not self._take(")"):
+                raise self._expected("and, or, or )")
+            return test
+        return self._comparison()
+
+    def _comparison(self) -> Test:
+        field = self._field()
+        if name := self._take(*_EQUALITIES):
+            return equal(field, _EQUALITIES[name], self._value(field))
+        if field.kind in ("number", "version") and (name := self._take(*_ORDERINGS)):
+            return ordered(field, _ORDERINGS[name], self._value(field))
+        if self._take("~", "contains"):
+            return contains(field, self._text(field))
+        if self._take("in"):
+            return one_of(field, self._values(field))
+        if self._take("not"):
+            if not self._take("in"):
+                raise self._expected("in")
+            return none_of(field, self._values(field))
+        if field.kind == "flag":
+            return flag(field)
+        raise self._expected(f"{_EXPECTED_OPERATOR[field.kind]} after {field.name}")
+
+    def _field(self) -> QueryField:
+        name = self._token.text.lower()
+        if self._token.kind != "word" or name in _KEYWORDS:
+            raise self._expected("a field", hint=f"Fields: {' '.join(QUERY_FIELDS)}.")
+        if name not in QUERY_FIELDS:
+            raise self._expected("a field", hint=f"There is no {name!r}. Fields: {' '.join(QUERY_FIELDS)}.")
+        self._next += 1
+        self.fields.add(name)
+        return QUERY_FIELDS[name]
+
+    def _values(self, field: QueryField) -> frozenset[Value]:
+        if not self._take("("):
+            raise self._expected("( and a list of values")
+        values = {self._value(field)}
+        while self._take(","):
+            values.add(self._value(field))
+        if not self._take(")"):
+            raise self._expected(", or )")
+        return frozenset(values)
+
+    def _text(self, field: QueryField) -> str:
+        if field.kind != "text" or self._token.kind != "text":
+            raise self._expected('text in quotes, such as "RTX"', hint="~ looks for text in a text field.")
+        value = self._value(field)
+        return str(value)
+
+    def _value(self, field: QueryField) -> Value:
+        token = self._token
+        value = _read_value(field, token)
+        if value is None:
+            raise self._expected(f"{_EXPECTED_VALUE[field.kind]} for {field.name}")
+        self._next += 1
+        return value
+
+
+def _read_value(field: QueryField, token: _Token) -> Value:
+    """Return the value that a token writes for a field, or None where it is of the wrong kind."""
+    if token.kind == "text" and field.kind in ("text", "version"):
+        text = token.text[1:-1].lower()
+        return (parse_version(text) or text) if field.kind == "version" else text
+    if token.kind == "number" and field.kind == "version":
+        return parse_version(token.text)
+    if token.kind == "number" and field.kind == "number" and token.text.count(".") < 2:
+        return float(token.text)
+    if token.kind == "word" and field.kind == "flag":
+        return {"true": True, "false": False}.get(token.text.lower())
+    return None

@@ -1,0 +1,122 @@
+"""The words that queries know: what each reads from a record, in which unit."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, Literal
+
+from planner.hardware.gpu import Gpu
+from planner.units import GB, GIB
+
+Kind = Literal["text", "number", "flag", "version"]
+Value = str | float | bool | tuple[int, ...] | None
+Fits = Mapping[str, str]
+
+_TERA: Final = 1e12
+_NVLINK: Final = re.compile(r"NVLink(?!-C2C)")  # C2C joins a GPU to its processor, not to other GPUs
+_VERSION: Final = re.compile(r"\d+(\.\d+)*")
+
+
+@dataclass(frozen=True)
+class QueryField:
+    """One word of the query language; `read` gives None where the figure is unknown."""
+
+    name: str
+    title: str
+    unit: str
+    help: str
+    kind: Kind
+    read: Callable[[Gpu, Fits], Value]
+
+
+def parse_version(text: str) -> tuple[int, ...] | None:
+    """Return a version such as "8.9" as numbers that compare, or None for anything else ("gfx942")."""
+    if not _VERSION.fullmatch(text):
+        return None
+    parts = tuple(int(part) for part in text.split("."))
+    return parts if len(parts) > 1 else (*parts, 0)
+
+
+def _rate(dtype: str) -> Callable[[Gpu, Fits], Value]:
+    def read(gpu: Gpu, _: Fits) -> Value:
+        rate = gpu.rate(dtype)
+        return None if rate is None else rate.ops_per_s / _TERA
+
+    return read
+
+
+def _memory_gib(gpu: Gpu, _: Fits) -> Value:
+    return None if gpu.memory_bytes is None else gpu.memory_bytes / GIB
+
+
+def _bandwidth(gpu: Gpu, _: Fits) -> Value:
+    return None if gpu.bandwidth_bytes_per_s is None else gpu.bandwidth_bytes_per_s / GB
+
+
+@lru_cache(maxsize=1024)
+def _has_nvlink(interconnect: str) -> bool:
+    return _NVLINK.search(interconnect) is not None
+
+
+def _nvlink(gpu: Gpu, _: Fits) -> Value:
+    return None if gpu.interconnect is None else _has_nvlink(gpu.interconnect)
+
+
+@lru_cache(maxsize=1024)
+def _capability_order(capability: str) -> tuple[int, ...] | str:
+    return parse_version(capability) or capability
+
+
+def _compute_capability(gpu: Gpu, _: Fits) -> Value:
+    return None if gpu.compute_capability is None else _capability_order(gpu.compute_capability)
+
+
+QUERY_FIELDS: Final[Mapping[str, QueryField]] = {
+    field.name: field
+    for field in (
+        QueryField("name", "Name", "", "as sold", "text", lambda gpu, _: gpu.name),
+        QueryField(
+            "vendor", "Vendor", "", "NVIDIA, AMD, Intel, Apple, Google or AWS", "text", lambda gpu, _: gpu.vendor
+        ),
+        QueryField(
+            "segment",
+            "Segment",
+            "",
+            "consumer, workstation, datacenter, edge, soc or tpu",
+            "text",
+            lambda gpu, _: gpu.segment,
+        ),
+        QueryField("architecture", "Architecture", "", "such as Ada Lovelace", "text", lambda gpu, _: gpu.architecture),
+        QueryField("year", "Year", "", "of release", "number", lambda gpu, _: gpu.year),
+        QueryField("memory_gib", "Memory", "GiB", "physical memory of the whole card", "number", _memory_gib),
+        QueryField("bandwidth", "Bandwidth", "GB/s", "memory bandwidth of the whole card", "number", _bandwidth),
+        QueryField("fp32", "FP32", "TFLOPS", "dense FP32 rate", "number", _rate("fp32")),
+        QueryField("bf16_dense", "BF16", "TFLOPS", "dense BF16 rate", "number", _rate("bf16")),
+        QueryField("fp16_dense", "FP16", "TFLOPS", "dense FP16 rate", "number", _rate("fp16")),
+        QueryField("fp8_dense", "FP8", "TFLOPS", "dense FP8 rate", "number", _rate("fp8")),
+        QueryField("int8_dense", "INT8", "TOPS", "dense INT8 rate", "number", _rate("int8")),
+        QueryField("power", "Power", "W", "board power", "number", lambda gpu, _: gpu.board_power_watts),
+        QueryField(
+            "price", "Launch price", "USD", "list price at launch", "number", lambda gpu, _: gpu.launch_price_usd
+        ),
+        QueryField(
+            "compute_capability",
+            "Capability",
+            "",
+            "NVIDIA compute capability, compared as a version; AMD target such as gfx942",
+            "version",
+            _compute_capability,
+        ),
+        QueryField("nvlink", "NVLink", "", "true where cards can be joined by NVLink", "flag", _nvlink),
+        QueryField("mig", "MIG", "", "true where the card can be split into instances", "flag", lambda gpu, _: gpu.mig),
+        QueryField(
+            "fits",
+            "Fits",
+            "",
+            "the plan's verdict: fits, tight or does-not-fit",
+            "text",
+            lambda gpu, fits: fits.get(gpu.id),
+        ),
+    )
+}

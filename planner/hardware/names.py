@@ -1,0 +1,150 @@
+"""Which accelerator a person or a driver means by a name: exact after normalisation, never fuzzy.
+
+A name is compared as a set of words, so "A100 80GB PCIe", "a100-pcie-80gb" and "NVIDIA A100 PCIe 80 GB" are one name.
+Brand words may be left out but not be wrong: "4090" is the GeForce RTX 4090, "GTX 4090" is nothing.
+"""
+
+import re
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import Final
+
+from planner.errors import AmbiguousNameError, SpecError
+from planner.hardware.catalog import HardwareCatalog
+from planner.hardware.gpu import Gpu
+
+Words = frozenset[str]
+
+_SUGGESTIONS: Final = 5
+_LIST_COMMAND: Final = "`gpu-planner gpus WORDS` lists what there is."
+
+# Words that never tell two accelerators apart.
+_FILLER: Final = frozenset(
+    re.split(" ", "accelerator card chip cloud core design edition generation gpu graphics oam tensor with w")
+)
+# Words that may be left out, but that a record must carry where they are written.
+_BRANDS: Final = frozenset(
+    re.split(" ", "amd apple arc aws center data geforce google gtx instinct intel nvidia radeon rtx rx tesla")
+)
+# Words that name a configuration of a model: "A100" means every A100 with any of these.
+_CONFIGURATION: Final = re.compile(
+    r"\d+gb|pcie|sxm\d?|nvl|fhhl|hbm\w+|gddr\w+|server|workstation|maxq|quadro|pro|ada|blackwell|maxwell|pascal|ws"
+    r"|grace|hopper|\d+core"
+)
+
+_MEMORY_SIZE: Final = re.compile(r"\d+gb")
+_TRADEMARK: Final = re.compile(r"\((?:r|tm)\)|[®™]")
+_NUMBER_AND_UNIT: Final = re.compile(r"\b(\d+)[ -]?g(?:i?b)?\b")
+_CORE_COUNT: Final = re.compile(r"\b(\d+)-core\b")
+_PREFIXED_NUMBER: Final = re.compile(r"\b(rtx|gtx|rx)(?=\d)")
+_SUFFIXED_NUMBER: Final = re.compile(r"\b(\d{3,4})(?=(?:ti|super|xtx?|gre|d)\b)")
+_SPELLINGS: Final = {"mobile": "laptop", "notebook": "laptop", "max-q": "maxq"}
+
+
+@dataclass(frozen=True)
+class _Name:
+    """One spelling of one record, taken apart."""
+
+    gpu: Gpu
+    core: Words
+    brands: Words
+
+
+def resolve_gpu(catalog: HardwareCatalog, text: str) -> Gpu:
+    """Return the one accelerator that `text` names: an id, a name, an alias, a driver's name or a human spelling.
+
+    Raises:
+        AmbiguousNameError: If `text` names several, such as "A100".
+        SpecError: If it names none; the hint suggests names that are written alike.
+    """
+    named = _named(catalog, text)
+    if len(named) == 1:
+        return named[0]
+    several = named or candidates(catalog, text)
+    if len(several) > 1:
+        raise AmbiguousNameError("gpu", text, tuple(gpu.id for gpu in several))
+    raise SpecError("gpu", f"no accelerator is called {text!r}", hint=_suggestion(catalog, text, several))
+
+
+def candidates(catalog: HardwareCatalog, text: str) -> tuple[Gpu, ...]:
+    """Return every accelerator whose name is `text` and words of configuration only: "A100" gives all A100s.
+
+    Laptop parts and other models of the same number ("Ti", "SUPER") are candidates only where `text` says so.
+    """
+    core, brands = _take_apart(text)
+    if not core:
+        return ()
+    found = {
+        name.gpu.id: name.gpu
+        for name in _names(catalog)
+        if core <= name.core and brands <= name.brands and all(map(_CONFIGURATION.fullmatch, name.core - core))
+    }
+    return tuple(found.values())
+
+
+def _named(catalog: HardwareCatalog, text: str) -> tuple[Gpu, ...]:
+    core, brands = _take_apart(text)
+    same_core = _names_by_core(catalog).get(core, ())
+    return tuple({name.gpu.id: name.gpu for name in same_core if brands <= name.brands}.values())
+
+
+def _suggestion(catalog: HardwareCatalog, text: str, only: tuple[Gpu, ...]) -> str:
+    if only:
+        return f"Did you mean {only[0].id!r} ({only[0].name})? {_LIST_COMMAND}"
+    close = _with_words_of(catalog, text) or _spelt_alike(catalog, text)
+    return f"Close names: {', '.join(close[:_SUGGESTIONS])}. {_LIST_COMMAND}" if close else _LIST_COMMAND
+
+
+def _with_words_of(catalog: HardwareCatalog, text: str) -> tuple[str, ...]:
+    core, _ = _take_apart(text)
+    return tuple(dict.fromkeys(name.gpu.id for name in _names(catalog) if core and core <= name.core))
+
+
+def _spelt_alike(catalog: HardwareCatalog, text: str) -> tuple[str, ...]:
+    spelt = {name.lower(): gpu.id for gpu in catalog.gpus for name in (gpu.id, gpu.name, *gpu.aliases)}
+    close = get_close_matches(text.lower(), spelt, n=_SUGGESTIONS, cutoff=0.6)
+    return tuple(dict.fromkeys(spelt[name] for name in close))
+
+
+@lru_cache(maxsize=4)
+def _names(catalog: HardwareCatalog) -> tuple[_Name, ...]:
+    return tuple(name for gpu in catalog.gpus for name in _names_of(gpu))
+
+
+@lru_cache(maxsize=4)
+def _names_by_core(catalog: HardwareCatalog) -> dict[Words, tuple[_Name, ...]]:
+    found: dict[Words, tuple[_Name, ...]] = {}
+    for name in _names(catalog):
+        found[name.core] = (*found.get(name.core, ()), name)
+    return found
+
+
+def _names_of(gpu: Gpu) -> tuple[_Name, ...]:
+    parts = [_take_apart(text) for text in (gpu.id, gpu.name, *gpu.aliases)]
+    brands = frozenset({gpu.vendor.lower()}).union(*(brands for _, brands in parts))
+    if gpu.vendor == "NVIDIA" and gpu.segment == "datacenter":
+        brands |= {"tesla"}  # the line's name until 2020, still said of its successors
+    cores = dict.fromkeys(form for core, _ in parts if core for form in (core, _with_memory(core, gpu)))
+    return tuple(_Name(gpu, core, brands) for core in cores)
+
+
+def _with_memory(core: Words, gpu: Gpu) -> Words:
+    """Return `core` with the card's memory, which people add to any name: "RTX 4090 24GB"."""
+    return core if any(map(_MEMORY_SIZE.fullmatch, core)) else core | _words(gpu.memory_label)
+
+
+def _take_apart(text: str) -> tuple[Words, Words]:
+    """Return the words of `text` that tell models apart, and its brand words."""
+    words = _words(text) - _FILLER
+    return words - _BRANDS, words & _BRANDS
+
+
+def _words(text: str) -> Words:
+    plain = _TRADEMARK.sub(" ", text.lower())
+    for written, meant in _SPELLINGS.items():
+        plain = plain.replace(written, meant)
+    plain = _CORE_COUNT.sub(r"\1core", plain.replace("_", " "))
+    plain = _NUMBER_AND_UNIT.sub(r"\1gb", plain)
+    plain = _SUFFIXED_NUMBER.sub(r"\1 ", _PREFIXED_NUMBER.sub(r"\1 ", plain))
+    return frozenset(re.findall(r"[a-z0-9.]+", plain))
