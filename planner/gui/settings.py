@@ -6,15 +6,25 @@ from pathlib import Path
 from typing import Final, Literal
 
 from pydantic import Field, ValidationError
-from PySide6.QtCore import QObject, QSaveFile, QTimer, Slot
+from PySide6.QtCore import QObject, QTimer, Slot
 
 from planner.base import Spec
+from planner.plan.files import write_atomically
 
 Scheme = Literal["system", "light", "dark"]
 
 _WRITE_DELAY_MS: Final = 500
 _RECENT_LIMIT: Final = 8
 _log = logging.getLogger(__name__)
+
+
+class TableLayout(Spec):
+    """How a table is arranged, by column keys, so that it outlives columns that are added or go away."""
+
+    shown: tuple[str, ...] = ()
+    widths: dict[str, int] = Field(default_factory=dict)
+    sort_key: str | None = None
+    descending: bool = False
 
 
 class Settings(Spec):
@@ -24,8 +34,8 @@ class Settings(Spec):
     tab: str = "memory"
     geometry: str | None = None
     recent: tuple[str, ...] = ()
-    catalog_columns: tuple[str, ...] | None = None
-    column_widths: dict[str, int] = Field(default_factory=dict)
+    tables: dict[str, TableLayout] = Field(default_factory=dict)
+    closed_facets: tuple[str, ...] = ()
     splitters: dict[str, tuple[int, ...]] = Field(default_factory=dict)
     open_sections: tuple[str, ...] = ()
 
@@ -56,18 +66,10 @@ class SettingsStore(QObject):
     def flush(self) -> None:
         """Write the settings now; failing to is logged, since no work is lost by it."""
         self._timer.stop()
-        if not write_atomically(self._path, self.current.model_dump_json(indent=2, exclude_defaults=True)):
-            _log.warning("The settings could not be written to %s", self._path)
-
-
-def write_atomically(path: Path, text: str) -> bool:
-    """Replace the file at `path` by `text` as one step, so that a crash leaves either the old or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    file = QSaveFile(str(path))
-    if not file.open(QSaveFile.OpenModeFlag.WriteOnly):
-        return False
-    file.write(text.encode())
-    return file.commit()
+        try:
+            write_atomically(self._path, self.current.model_dump_json(indent=2, exclude_defaults=True))
+        except OSError as error:
+            _log.warning("The settings could not be written: %s", error)
 
 
 def _read(path: Path) -> Settings:

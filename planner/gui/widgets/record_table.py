@@ -20,6 +20,7 @@ from PySide6.QtCore import (
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu
 
+from planner.gui.settings import TableLayout
 from planner.gui.theme import Theme
 from planner.gui.widgets import record_export, table_layout
 from planner.gui.widgets.cell_view import CellView
@@ -27,7 +28,6 @@ from planner.gui.widgets.cells import CellColumn, CellPainter, Marker
 from planner.gui.widgets.column_menu import fill_column_menu
 from planner.gui.widgets.pinned_column import PinnedColumn
 from planner.gui.widgets.record_model import RecordTableModel
-from planner.gui.widgets.table_layout import TableLayout
 from planner.present.columns import Column
 
 _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)

@@ -2,25 +2,15 @@
 
 from typing import Any, Final
 
-from pydantic import Field
 from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QTableView
 
-from planner.base import Spec
+from planner.gui.settings import TableLayout
 from planner.gui.theme import ICON_PIXELS
 from planner.gui.widgets.record_model import RecordTableModel
 from planner.present.columns import Column
 
 _PADDING: Final = 8
-
-
-class TableLayout(Spec):
-    """An arrangement by column keys, so that it outlives columns that are added or go away."""
-
-    shown: tuple[str, ...] = ()
-    widths: dict[str, int] = Field(default_factory=dict)
-    sort_key: str | None = None
-    descending: bool = False
 
 
 def default_layout(columns: tuple[Column[Any], ...], sort_key: str | None = None) -> TableLayout:
