@@ -43,6 +43,9 @@ class Tab(QWidget):
         """Put the keyboard into the tab's search field."""
         raise NotImplementedError
 
+    def show_fitting_cards(self) -> None:
+        """Narrow the tab down to cards that the plan fits on; tabs without cards have nothing to do."""
+
     def run_primary_action(self) -> None:
         """Do what `primary_action` says; tabs without one need not override it."""
 

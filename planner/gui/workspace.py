@@ -1,6 +1,7 @@
 """The plan that the window works on: the one place where it is changed, undone, evaluated, opened and saved."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -8,7 +9,7 @@ from pydantic import ValidationError
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 from PySide6.QtGui import QUndoCommand, QUndoStack
 
-from planner.errors import SpecError
+from planner.errors import PlannerError, SpecError
 from planner.gui.settings import SettingsStore
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, evaluate
@@ -29,11 +30,13 @@ class Workspace(QObject):
     """One window's plan with its evaluation and history.
 
     `changed` carries the old and the new plan. `file_changed` says that the file or the modified state is another.
-    The two requests are how tabs, which do not know each other, ask the window to lead the person to another tab.
+    `failed` carries a `PlannerError` for the banner. The two requests are how tabs, which do not know each other, ask
+    the window to lead the person to another tab.
     """
 
     changed = Signal(object, object)
     file_changed = Signal()
+    failed = Signal(object)
     tab_requested = Signal(str)
     fitting_cards_requested = Signal()
 
@@ -98,6 +101,14 @@ class Workspace(QObject):
         except ValidationError as error:
             raise SpecError.from_validation(error, "workload") from None
         self._push(label, self.plan.evolve(workload=changed))
+
+    @contextmanager
+    def reporting(self) -> Iterator[None]:
+        """Show a `PlannerError` that is raised inside to the person, across the window."""
+        try:
+            yield
+        except PlannerError as error:
+            self.failed.emit(error)
 
     @Slot()
     def end_gesture(self) -> None:

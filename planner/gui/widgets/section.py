@@ -69,7 +69,8 @@ class _Header(QWidget):
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(button)
-        layout.addWidget(summary, 1)
+        layout.addWidget(summary)
+        layout.addStretch(1)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """Click the button wherever the line is clicked."""

@@ -1,0 +1,105 @@
+"""Everything a person can do, declared once: menus, keys, the command palette and the list of keys are views of it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from PySide6.QtCore import QObject, Slot
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import QMenu, QMenuBar, QWidget
+
+from planner.gui.theme import Theme
+
+
+def always() -> bool:
+    """Return that the action is enabled."""
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing to do; `text` has a mnemonic and may be live. `menu` ends with a group, such as `File/1`."""
+
+    id: str
+    text: str | Callable[[], str]
+    run: Callable[[], object]
+    menu: str
+    shortcut: str = ""
+    icon: str = ""
+    enabled_when: Callable[[], bool] = always
+    checked_when: Callable[[], bool] | None = None
+
+    @property
+    def words(self) -> str:
+        """Return the text as it is now."""
+        return self.text if isinstance(self.text, str) else self.text()
+
+
+class ActionSet(QObject):
+    """The declared actions as Qt's, kept up to date by `refresh`."""
+
+    def __init__(self, theme: Theme, actions: Sequence[Action], parent: QWidget) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self.declared = tuple(actions)
+        self._made = {action.id: self._make(action, parent) for action in actions}
+        theme.changed.connect(self.tint)
+        self.tint()
+        self.refresh()
+
+    def __getitem__(self, action_id: str) -> QAction:
+        return self._made[action_id]
+
+    def enabled(self) -> list[tuple[Action, QAction]]:
+        """Return what can be done now."""
+        pairs = [(action, self._made[action.id]) for action in self.declared]
+        return [(action, made) for action, made in pairs if made.isEnabled()]
+
+    @Slot()
+    def refresh(self) -> None:
+        """Ask every action again for its text and for whether it is enabled and checked."""
+        for action in self.declared:
+            made = self._made[action.id]
+            made.setText(action.words)
+            made.setEnabled(action.enabled_when())
+            if action.checked_when is not None:
+                made.setChecked(action.checked_when())
+
+    @Slot()
+    def tint(self) -> None:
+        """Draw the icons in the theme's colour."""
+        for action in self.declared:
+            if action.icon:
+                self._made[action.id].setIcon(self._theme.icon(action.icon, "muted"))
+
+    def fill(self, bar: QMenuBar) -> dict[str, QMenu]:
+        """Build the menus, with a line between groups, and return them by name (`View/Theme` is a submenu)."""
+        menus: dict[str, QMenu] = {}
+        groups: dict[str, str] = {}
+        for action in self.declared:
+            *path, group = action.menu.split("/")
+            menu = _menu_at(bar, menus, path)
+            if groups.get(path[0], group) != group:
+                menus[path[0]].addSeparator()
+            groups[path[0]] = group
+            menu.addAction(self._made[action.id])
+        return menus
+
+    def _make(self, action: Action, parent: QWidget) -> QAction:
+        made = QAction(parent)
+        made.setObjectName(action.id)
+        made.setCheckable(action.checked_when is not None)
+        if action.shortcut:
+            made.setShortcuts(QKeySequence.listFromString(action.shortcut))
+        made.triggered.connect(lambda _checked=False: action.run())
+        parent.addAction(made)
+        return made
+
+
+def _menu_at(bar: QMenuBar, menus: dict[str, QMenu], path: list[str]) -> QMenu:
+    parent: QMenuBar | QMenu = bar
+    for depth in range(len(path)):
+        name = "/".join(path[: depth + 1])
+        if name not in menus:
+            menus[name] = parent.addMenu(path[depth])
+        parent = menus[name]
+    return menus["/".join(path)]

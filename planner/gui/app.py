@@ -1,0 +1,75 @@
+"""The composition root: everything is made here, once, and put away here."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QApplication
+
+from planner import __version__
+from planner.errors import PlannerError
+from planner.gui.autosave import Autosave
+from planner.gui.diagnostics import Diagnostics
+from planner.gui.settings import SettingsStore
+from planner.gui.tasks import TaskRunner
+from planner.gui.theme import Theme
+from planner.gui.window import Window
+from planner.gui.workspace import Workspace
+from planner.paths import state_dir
+from planner.plan.catalog import load_catalog
+
+
+def create(argv: Sequence[str]) -> tuple[QApplication, Window]:
+    """Return the application and its window, shown; `argv` may name a plan or a model configuration to open."""
+    app = _application(argv)
+    home = state_dir()
+    diagnostics = Diagnostics(home / "logs")
+    diagnostics.install()
+    settings = SettingsStore(home / "settings.json", app)
+    theme = Theme(app, settings.current.scheme)
+    tasks = TaskRunner()
+    workspace = Workspace(load_catalog(), settings, parent=app)
+    autosave = Autosave(workspace, home / "autosave", app)
+    diagnostics.save_work = autosave.flush
+    window = Window(workspace, theme, tasks)
+    _tidy_at_the_end(app, tasks, autosave, settings, diagnostics)
+    window.show()
+    _greet(window, diagnostics, argv)
+    return app, window
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the window until it is closed; return the exit status."""
+    app, _window = create(sys.argv if argv is None else argv)
+    return app.exec()
+
+
+def _application(argv: Sequence[str]) -> QApplication:
+    existing = QApplication.instance()
+    app = existing if isinstance(existing, QApplication) else QApplication(list(argv[:1]))
+    app.setApplicationName("gpu-planner")
+    app.setApplicationDisplayName("GPU Planner")
+    app.setApplicationVersion(__version__)
+    app.setDesktopFileName("gpu-planner")
+    return app
+
+
+def _tidy_at_the_end(
+    app: QApplication, tasks: TaskRunner, autosave: Autosave, settings: SettingsStore, diagnostics: Diagnostics
+) -> None:
+    for step in (tasks.shutdown, autosave.close, settings.flush, diagnostics.uninstall):
+        app.aboutToQuit.connect(step)
+
+
+def _greet(window: Window, diagnostics: Diagnostics, argv: Sequence[str]) -> None:
+    """Open what the command line names; say so if the last run broke off."""
+    if diagnostics.crashed_before:
+        window.show_error(
+            PlannerError(
+                "GPU Planner broke off the last time. Your plan is as you left it.",
+                "Help › Open log folder has the reason, in crash-last.log.",
+            )
+        )
+    if len(argv) > 1:
+        QTimer.singleShot(0, window, lambda: window.documents.open(Path(argv[1])))

@@ -1,0 +1,132 @@
+"""The plan of each running window, written within a second of every change and found again at the next start.
+
+Every window owns one file in the folder and holds the lock beside it. A file whose lock is free belongs to a window
+that is gone, by its own will or not: the next window to start takes the newest of them over, file and all.
+"""
+
+import logging
+import time
+import uuid
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+from PySide6.QtCore import QLockFile, QObject, QTimer, Slot
+
+from planner.base import Spec
+from planner.errors import PlannerError
+from planner.gui.workspace import Workspace
+from planner.plan.files import write_atomically
+from planner.plan.plan import Plan
+
+DELAY_MS: Final = 500
+KEEP_SECONDS: Final = 30 * 24 * 3600
+_log = logging.getLogger(__name__)
+
+
+class Session(Spec):
+    """What one window was working on."""
+
+    plan: Plan
+    path: str | None = None
+    modified: bool = False
+    closed: bool = False
+
+
+class Autosave(QObject):
+    """Keeps one window's session on disk."""
+
+    def __init__(self, workspace: Workspace, folder: Path, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._workspace = workspace
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self._file, self._lock = self._take_over() or self._start_fresh()
+        self._timer = QTimer(self, singleShot=True, interval=DELAY_MS)
+        self._timer.timeout.connect(self.flush)
+        workspace.changed.connect(self._on_changed)
+        workspace.file_changed.connect(self._on_changed)
+        self.flush()
+
+    @Slot()
+    def flush(self) -> None:
+        """Write the session now."""
+        self._write(closed=False)
+
+    def close(self) -> None:
+        """Write the session as one that ended by itself, and let go of it."""
+        self._write(closed=True)
+        self._workspace.changed.disconnect(self._on_changed)
+        self._workspace.file_changed.disconnect(self._on_changed)
+        self._lock.unlock()
+
+    @Slot()
+    def _on_changed(self) -> None:
+        # Not restarted while it runs: during a long drag the file would never be written.
+        if not self._timer.isActive():
+            self._timer.start()
+
+    def _write(self, *, closed: bool) -> None:
+        self._timer.stop()
+        workspace = self._workspace
+        path = None if workspace.path is None else str(workspace.path)
+        session = Session(plan=workspace.plan, path=path, modified=workspace.modified, closed=closed)
+        try:
+            write_atomically(self._file, session.model_dump_json())
+        except OSError as error:
+            _log.warning("The plan could not be kept: %s", error)
+
+    def _take_over(self) -> tuple[Path, QLockFile] | None:
+        """Restore the newest session whose window is gone, and clear away what nobody will ask for again."""
+        taken: tuple[Path, QLockFile] | None = None
+        for file in sorted(self._folder.glob("*.json"), key=_modified_at, reverse=True):
+            lock = _lock_of(file)
+            if not lock.tryLock(0):
+                continue
+            session = _read(file)
+            if taken is None and session is not None and self._restore(session):
+                taken = file, lock
+                continue
+            if session is None or session.closed or time.time() - _modified_at(file) > KEEP_SECONDS:
+                file.unlink(missing_ok=True)
+            lock.unlock()
+        return taken
+
+    def _restore(self, session: Session) -> bool:
+        path = None if session.path is None else Path(session.path)
+        try:
+            self._workspace.replace(session.plan, path, session.modified)
+        except PlannerError as error:
+            _log.warning("A saved plan could not be restored: %s", error)
+            return False
+        return True
+
+    def _start_fresh(self) -> tuple[Path, QLockFile]:
+        file = self._folder / f"{uuid.uuid4().hex}.json"
+        lock = _lock_of(file)
+        lock.tryLock(0)
+        return file, lock
+
+
+def _lock_of(file: Path) -> QLockFile:
+    lock = QLockFile(str(file.with_suffix(".lock")))
+    # Never stale by age: a window may stay open for weeks. Whether its process lives is still checked.
+    lock.setStaleLockTime(0)
+    return lock
+
+
+def _modified_at(file: Path) -> float:
+    try:
+        return file.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
+
+
+def _read(file: Path) -> Session | None:
+    try:
+        return Session.model_validate_json(file.read_bytes())
+    except (OSError, ValidationError) as error:
+        _log.warning("The saved plan %s could not be read: %s", file, error)
+        bad = file.with_suffix(".json.bad")
+        file.replace(bad)
+        return None

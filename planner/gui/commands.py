@@ -1,0 +1,150 @@
+"""The declared list of everything the window can do."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QUrl
+from PySide6.QtGui import QDesktopServices, QGuiApplication
+
+from planner.gui.actions import Action
+from planner.gui.settings import Scheme
+from planner.gui.workspace import Workspace
+from planner.paths import state_dir
+
+if TYPE_CHECKING:
+    from planner.gui.window import Window
+
+_SCHEMES: tuple[tuple[Scheme, str], ...] = (("system", "&System"), ("light", "&Light"), ("dark", "&Dark"))
+
+
+def declare(window: "Window") -> list[Action]:
+    """Return the actions of `window`, menu by menu."""
+    return [*_file(window), *_edit(window), *_view(window), *_plan(window), *_help(window)]
+
+
+def _file(window: "Window") -> list[Action]:
+    files, workspace = window.documents, window.workspace
+    return [
+        Action("file.new", "&New plan", files.new, "File/1", "Ctrl+N", "new"),
+        Action("file.open", "&Open plan…", files.choose_plan, "File/1", "Ctrl+O", "open"),
+        Action("file.open-model", "Open &model config…", files.choose_model, "File/1", "Ctrl+Shift+O", "model"),
+        Action("file.save", "&Save", files.save, "File/2", "Ctrl+S", "save", lambda: _has_news(workspace)),
+        Action("file.save-as", "Save &as…", files.save_as, "File/2", "Ctrl+Shift+S"),
+        Action("file.quit", "&Quit", window.close, "File/4", "Ctrl+Q"),
+    ]
+
+
+def _edit(window: "Window") -> list[Action]:
+    stack = window.workspace.undo_stack
+    return [
+        Action(
+            "edit.undo", lambda: _named("&Undo", stack.undoText), stack.undo, "Edit/1", "Ctrl+Z", "undo", stack.canUndo
+        ),
+        Action(
+            "edit.redo",
+            lambda: _named("&Redo", stack.redoText),
+            stack.redo,
+            "Edit/1",
+            "Ctrl+Shift+Z; Ctrl+Y",
+            "redo",
+            stack.canRedo,
+        ),
+        Action("edit.copy-result", "&Copy result", partial(_copy_result, window), "Edit/2", "Ctrl+Shift+C", "copy"),
+        Action("edit.search", "&Search", lambda: window.tab.focus_search(), "Edit/2", "Ctrl+F", "search"),
+    ]
+
+
+def _view(window: "Window") -> list[Action]:
+    tabs = [
+        Action(
+            f"view.{key}",
+            f"&{title}",
+            partial(window.show_tab, key),
+            "View/1",
+            f"Ctrl+{number}",
+            icon,
+            checked_when=partial(_is_shown, window, key),
+        )
+        for number, (key, title, icon) in enumerate(window.tab_names, start=1)
+    ]
+    schemes = [
+        Action(
+            f"view.theme-{scheme}",
+            title,
+            partial(window.choose_scheme, scheme),
+            "View/Theme/1",
+            checked_when=partial(_is_scheme, window, scheme),
+        )
+        for scheme, title in _SCHEMES
+    ]
+    return [
+        *tabs,
+        *schemes,
+        Action("view.palette", "&Command palette…", window.open_palette, "View/3", "Ctrl+K", "search"),
+    ]
+
+
+def _plan(window: "Window") -> list[Action]:
+    bar, workspace = window.plan_bar, window.workspace
+    return [
+        Action("plan.model", "Choose &model…", bar.pick_model, "Plan/1", "Ctrl+M", "model"),
+        Action("plan.workload", "Change &workload…", bar.edit_workload, "Plan/1", "Ctrl+L"),
+        Action("plan.card", "Choose &card…", bar.pick_card, "Plan/1", "Ctrl+G", "card"),
+        Action(
+            "plan.swap-task", lambda: _swap_text(workspace), partial(_swap_task, workspace), "Plan/2", "Ctrl+T", "swap"
+        ),
+        Action(
+            "plan.find-cards", "&Find cards that fit", window.show_fitting_cards, "Plan/3", "Ctrl+Shift+F", "filter"
+        ),
+        Action(
+            "plan.primary",
+            lambda: window.tab.primary_action or "No main action here",
+            lambda: window.tab.run_primary_action(),
+            "Plan/3",
+            "Ctrl+Return",
+            enabled_when=lambda: bool(window.tab.primary_action),
+        ),
+    ]
+
+
+def _help(window: "Window") -> list[Action]:
+    return [
+        Action("help.shortcuts", "&Keyboard shortcuts", window.show_shortcuts, "Help/1", "F1", "keyboard"),
+        Action("help.logs", "Open &log folder", _open_logs, "Help/1"),
+        Action("help.about", "&About GPU Planner", window.show_about, "Help/2", icon="info"),
+    ]
+
+
+def _named(verb: str, step: Callable[[], str]) -> str:
+    return f"{verb} {step()}".strip()
+
+
+def _has_news(workspace: Workspace) -> bool:
+    return workspace.path is None or workspace.modified
+
+
+def _is_shown(window: "Window", key: str) -> bool:
+    return window.tab.key == key
+
+
+def _is_scheme(window: "Window", scheme: Scheme) -> bool:
+    return window.theme.scheme == scheme
+
+
+def _copy_result(window: "Window") -> None:
+    QGuiApplication.clipboard().setText(window.tab.copy_result())
+
+
+def _swap_text(workspace: Workspace) -> str:
+    return "&Train this model" if workspace.plan.workload.task == "inference" else "&Run this model"
+
+
+def _swap_task(workspace: Workspace) -> None:
+    task = "training" if workspace.plan.workload.task == "inference" else "inference"
+    with workspace.reporting():
+        workspace.apply_workload("task", task=task)
+
+
+def _open_logs() -> None:
+    QDesktopServices.openUrl(QUrl.fromLocalFile(str(state_dir() / "logs")))

@@ -1,0 +1,132 @@
+"""Files and the window: open, save, drop, and the question before work in a file would be lost."""
+
+import json
+from functools import partial
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Slot
+from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
+
+from planner.errors import PlannerError
+from planner.gui.tasks import TaskRunner
+from planner.gui.workspace import Workspace
+from planner.models.architecture import Architecture
+from planner.models.readers.config_json import read_config_file
+from planner.plan.files import load_plan
+from planner.plan.plan import ModelChoice, Plan
+
+_PLANS = "Plans (*.json);;All files (*)"
+_MODELS = "Model configurations (*.json);;All files (*)"
+_PEEK_BYTES = 2_000_000
+
+
+class Documents(QObject):
+    """What the File menu does."""
+
+    def __init__(self, workspace: Workspace, tasks: TaskRunner, window: QWidget) -> None:
+        super().__init__(window)
+        self._workspace, self._tasks, self._window = workspace, tasks, window
+
+    @Slot()
+    def new(self) -> None:
+        """Start over, after asking about unsaved work."""
+        if self.may_leave():
+            with self._workspace.reporting():
+                self._workspace.new_plan()
+
+    @Slot()
+    def choose_plan(self) -> None:
+        """Ask for a plan and open it."""
+        name, _ = QFileDialog.getOpenFileName(self._window, "Open a plan", self._folder(), _PLANS)
+        if name:
+            self.open(Path(name))
+
+    @Slot()
+    def choose_model(self) -> None:
+        """Ask for a model configuration and plan for it."""
+        name, _ = QFileDialog.getOpenFileName(self._window, "Open a model configuration", self._folder(), _MODELS)
+        if name:
+            self.open(Path(name))
+
+    def open(self, path: Path) -> None:
+        """Open a plan, or plan for the model that a configuration or a model's folder describes."""
+        self._tasks.run("open", partial(_read, path), partial(self._take, path), self._report)
+
+    @Slot()
+    def save(self) -> bool:
+        """Save to the plan's file, or ask for one; return whether it was saved."""
+        return self.save_as() if self._workspace.path is None else self._save_to(self._workspace.path)
+
+    @Slot()
+    def save_as(self) -> bool:
+        """Ask for a file and save to it; return whether it was saved."""
+        suggestion = self._workspace.path or Path(self._folder()) / f"{self._suggested_name()}.plan.json"
+        name, _ = QFileDialog.getSaveFileName(self._window, "Save the plan", str(suggestion), _PLANS)
+        return bool(name) and self._save_to(Path(name))
+
+    def may_leave(self) -> bool:
+        """Ask what to do with unsaved changes of an open file; return whether to go on.
+
+        A plan without a file needs no question: it is autosaved, and restored at the next start.
+        """
+        workspace = self._workspace
+        if workspace.path is None or not workspace.modified:
+            return True
+        answer = self._ask(f"Save the changes to {workspace.path.name}?")
+        if answer == QMessageBox.StandardButton.Save:
+            return self.save()
+        return answer == QMessageBox.StandardButton.Discard
+
+    def _ask(self, question: str) -> QMessageBox.StandardButton:
+        buttons = QMessageBox.StandardButton
+        box = QMessageBox(QMessageBox.Icon.Question, "GPU Planner", question, parent=self._window)
+        box.setStandardButtons(buttons.Save | buttons.Discard | buttons.Cancel)
+        box.setDefaultButton(buttons.Save)
+        return QMessageBox.StandardButton(box.exec())
+
+    def _take(self, path: Path, content: Plan | Architecture) -> None:
+        with self._workspace.reporting():
+            if isinstance(content, Architecture):
+                choice = ModelChoice(id=_model_name(path), architecture=content, path=str(path))
+                self._workspace.end_gesture()
+                self._workspace.apply("model", model=choice)
+            elif self.may_leave():
+                self._workspace.replace(content, path)
+                self._workspace.settings.add_recent(path)
+
+    def _report(self, error: BaseException) -> None:
+        if not isinstance(error, PlannerError):
+            raise error
+        self._workspace.failed.emit(error)
+
+    def _save_to(self, path: Path) -> bool:
+        with self._workspace.reporting():
+            self._workspace.save_plan(path)
+            return True
+        return False
+
+    def _folder(self) -> str:
+        recent = self._workspace.settings.current.recent
+        return str(Path(recent[0]).parent if recent else Path.home())
+
+    def _suggested_name(self) -> str:
+        return self._workspace.plan.model.id.rpartition("/")[2] or "plan"
+
+
+def _read(path: Path) -> Plan | Architecture:
+    return load_plan(path) if _is_plan(path) else read_config_file(path)
+
+
+def _is_plan(path: Path) -> bool:
+    """Return whether the file says of itself that it is a plan; what cannot be read is left to the model readers."""
+    try:
+        if not path.is_file() or path.stat().st_size > _PEEK_BYTES:
+            return False
+        data = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(data, dict) and "schema_version" in data
+
+
+def _model_name(path: Path) -> str:
+    return path.resolve().parent.name if path.name == "config.json" else path.stem

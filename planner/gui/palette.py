@@ -1,0 +1,85 @@
+"""The command palette: every enabled action, and every card and model of the catalog, a few letters away."""
+
+from collections.abc import Callable
+from functools import partial
+
+from PySide6.QtCore import QPoint, Slot
+from PySide6.QtWidgets import QWidget
+
+from planner.gui.actions import ActionSet
+from planner.gui.theme import Theme
+from planner.gui.widgets.popover import SearchPopover
+from planner.gui.widgets.search_list import Choice
+from planner.gui.workspace import Workspace
+from planner.plan.plan import ModelChoice
+from planner.present.format import size
+
+_WIDTH, _HEIGHT = 560, 420
+
+
+class CommandPalette(SearchPopover):
+    """Type some letters, press Return."""
+
+    def __init__(self, parent: QWidget, theme: Theme, workspace: Workspace, actions: ActionSet) -> None:
+        super().__init__(parent, theme, "Type a command, a card or a model")
+        self._window = parent
+        self._workspace = workspace
+        self._actions = actions
+        self.setAccessibleName("Command palette")
+        self.chosen.connect(self._run)
+
+    @Slot()
+    def open(self) -> None:
+        """Show what can be done now, in the upper middle of the window."""
+        self.list.set_choices([*self._commands(), *self._cards(), *self._models()])
+        window = self._window
+        width = min(_WIDTH, window.width())
+        self.resize(width, min(_HEIGHT, window.height()))
+        self.move(window.mapToGlobal(QPoint((window.width() - width) // 2, window.height() // 12)))
+        self.show()
+        self.list.setFocus()
+
+    def _commands(self) -> list[Choice]:
+        return [
+            Choice(
+                made.trigger,
+                _plain(made.text()),
+                detail=made.shortcut().toString(),
+                mark=(action.icon or "chevron-right", "muted"),
+                words=f"{action.menu.split('/')[0]} {_plain(made.text())}",
+            )
+            for action, made in self._actions.enabled()
+        ]
+
+    def _cards(self) -> list[Choice]:
+        return [
+            Choice(
+                partial(self._workspace.apply, "card", gpu=gpu.id),
+                f"Use {gpu.name}",
+                detail=size(gpu.memory_bytes),
+                mark=("card", "muted"),
+                words=f"{gpu.name} {gpu.id} {' '.join(gpu.aliases)}",
+            )
+            for gpu in self._workspace.catalog.hardware.gpus
+        ]
+
+    def _models(self) -> list[Choice]:
+        return [
+            Choice(
+                partial(self._workspace.apply, "model", model=ModelChoice(id=record.id)),
+                f"Plan for {record.id.rpartition('/')[2]}",
+                mark=("model", "muted"),
+                words=record.id,
+            )
+            for record in self._workspace.catalog.models.records
+        ]
+
+    @Slot(object)
+    def _run(self, command: Callable[[], object]) -> None:
+        self._workspace.end_gesture()
+        with self._workspace.reporting():
+            command()
+
+
+def _plain(text: str) -> str:
+    return text.replace("&", "").rstrip("…")

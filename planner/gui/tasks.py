@@ -1,0 +1,89 @@
+"""Work that takes time, off the window's thread."""
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+from PySide6.QtCore import QObject, Signal, Slot
+
+Result = TypeVar("Result")
+_log = logging.getLogger(__name__)
+
+
+class _Outcome(NamedTuple):
+    key: str
+    generation: int
+    future: Future[object]
+
+
+class TaskRunner(QObject):
+    """Runs plain functions in the background; lives as long as the application.
+
+    A function gets what it needs as arguments bound to it and touches nothing of Qt. Callbacks arrive on the window's
+    thread. A newer run under the same key makes the older one's outcome vanish.
+    """
+
+    busy_changed = Signal(bool)
+    _finished = Signal(object)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pool = ThreadPoolExecutor(max_workers=2, thread_name_prefix="task")
+        self._generations: dict[str, int] = {}
+        self._waiting: dict[str, tuple[Callable[[Any], None], Callable[[BaseException], None]]] = {}
+        self._open = True
+        self._finished.connect(self._deliver)
+
+    @property
+    def busy(self) -> bool:
+        """Return whether an outcome is still awaited."""
+        return bool(self._waiting)
+
+    def run(
+        self,
+        key: str,
+        work: Callable[[], Result],
+        on_done: Callable[[Result], None],
+        on_error: Callable[[BaseException], None],
+    ) -> None:
+        """Run `work` and hand its result to `on_done`, or what it raised to `on_error`."""
+        generation = self._generations.get(key, 0) + 1
+        self._generations[key] = generation
+        self._waiting[key] = (on_done, on_error)
+        self.busy_changed.emit(True)
+        self._pool.submit(work).add_done_callback(partial(self._announce, key, generation))
+
+    def cancel(self, key: str) -> None:
+        """Forget the run under `key`; its outcome vanishes."""
+        self._generations[key] = self._generations.get(key, 0) + 1
+        self._waiting.pop(key, None)
+        self.busy_changed.emit(self.busy)
+
+    def shutdown(self) -> None:
+        """Forget every outcome and wait for what is running."""
+        self._open = False
+        self._waiting.clear()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _announce(self, key: str, generation: int, future: Future[object]) -> None:
+        # Called on the worker's thread: the signal carries the outcome over to the window's.
+        if self._open:
+            self._finished.emit(_Outcome(key, generation, future))
+
+    @Slot(object)
+    def _deliver(self, outcome: _Outcome) -> None:
+        if outcome.generation != self._generations[outcome.key]:
+            return
+        on_done, on_error = self._waiting.pop(outcome.key)
+        self.busy_changed.emit(self.busy)
+        try:
+            error = outcome.future.exception()
+        except CancelledError as cancelled:
+            error = cancelled
+        if error is None:
+            on_done(outcome.future.result())
+        else:
+            _log.info("Task %s failed", outcome.key, exc_info=error)
+            on_error(error)

@@ -1,0 +1,143 @@
+"""The plan as a sentence above the tabs; each part opens its own picker, and clicked again leads to its tab."""
+
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QWidget
+
+from planner.gui.theme import Theme, mark
+from planner.gui.widgets.labelled_form import LabelledForm
+from planner.gui.widgets.number_field import NumberField
+from planner.gui.widgets.part_button import PartButton
+from planner.gui.widgets.popover import Popover, SearchPopover
+from planner.gui.widgets.search_list import Choice
+from planner.gui.widgets.verdict_badge import verdict_mark
+from planner.gui.widgets.workload_summary import WorkloadSummary
+from planner.gui.workspace import Workspace
+from planner.plan.evaluate import fits_by_gpu
+from planner.plan.plan import ModelChoice
+from planner.present.format import count_of, size
+from planner.present.verdict import verdict_phrase
+from planner.present.workload import workload_phrase
+
+
+class PlanBar(QWidget):
+    """Model, workload, cards, verdict."""
+
+    tab_wanted = Signal(str)
+
+    def __init__(self, workspace: Workspace, theme: Theme) -> None:
+        super().__init__()
+        self._workspace = workspace
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        mark(self, "sunken")
+        self._model, self._workload = PartButton(theme, "Model"), PartButton(theme, "Workload")
+        self._cards, self._verdict = PartButton(theme, "Cards"), PartButton(theme, "Verdict")
+        self._lay_out(theme)
+        self._models = SearchPopover(self, theme, "Search models")
+        self._count = NumberField(1, 100_000)
+        self._gpus = SearchPopover(self, theme, "Search cards", header=_count_row(theme, self._count))
+        self._summary = WorkloadSummary(workspace, theme)
+        self._workload_popover = Popover(self, theme, self._summary)
+        self._connect()
+        self.refresh()
+
+    @Slot()
+    def refresh(self) -> None:
+        """Say the plan as it is now."""
+        workspace = self._workspace
+        plan, memory = workspace.plan, workspace.evaluation.memory
+        self._model.say(plan.model.id.rpartition("/")[2], ("model", "muted"), plan.model.id)
+        phrase = workload_phrase(workspace.evaluation.workload)
+        self._workload.say(f"{phrase[:1].upper()}{phrase[1:]}", ("swap", "muted"))
+        card = "Choose a card" if plan.gpu is None else count_of(plan.count, self._card_name(plan.gpu))
+        self._cards.say(card, ("card", "muted"))
+        self._verdict.say(verdict_phrase(memory), verdict_mark(memory.verdict))
+        self._count.set_value(plan.count)
+
+    @Slot()
+    def pick_model(self) -> None:
+        """Open the list of models."""
+        records = self._workspace.catalog.models.records
+        choices = [Choice(record.id, record.id.rpartition("/")[2], record.id.rpartition("/")[0]) for record in records]
+        self._models.offer(self._model, choices, self._workspace.plan.model.id)
+
+    @Slot()
+    def pick_card(self) -> None:
+        """Open the list of cards, each with its verdict for the plan."""
+        catalog = self._workspace.catalog
+        fits = fits_by_gpu(self._workspace.plan, catalog)
+        choices = [
+            Choice(gpu.id, gpu.name, size(gpu.memory_bytes), verdict_mark(fits[gpu.id].verdict), " ".join(gpu.aliases))
+            for gpu in catalog.hardware.gpus
+        ]
+        self._gpus.offer(self._cards, choices, self._workspace.plan.gpu)
+
+    @Slot()
+    def edit_workload(self) -> None:
+        """Open the questions about the workload."""
+        self._summary.refresh()
+        self._workload_popover.open_below(self._workload, 380, self._workload_popover.sizeHint().height())
+
+    def _card_name(self, gpu: str) -> str:
+        return self._workspace.catalog.hardware.gpu(gpu).name
+
+    @Slot(object)
+    def _choose_model(self, key: object) -> None:
+        with self._workspace.reporting():
+            self._workspace.apply("model", model=ModelChoice(id=str(key)))
+
+    @Slot(object)
+    def _choose_card(self, key: object) -> None:
+        with self._workspace.reporting():
+            self._workspace.apply("card", gpu=key)
+
+    @Slot(object)
+    def _choose_count(self, count: object) -> None:
+        with self._workspace.reporting():
+            self._workspace.apply("number of cards", count=count)
+
+    @Slot()
+    def _want_memory(self) -> None:
+        self._workload_popover.close()
+        self.tab_wanted.emit("memory")
+
+    @Slot()
+    def _want_catalog(self) -> None:
+        self.tab_wanted.emit("catalog")
+
+    def _connect(self) -> None:
+        self._model.clicked.connect(self.pick_model)
+        self._workload.clicked.connect(self.edit_workload)
+        self._cards.clicked.connect(self.pick_card)
+        self._verdict.clicked.connect(self._want_memory)
+        self._models.chosen.connect(self._choose_model)
+        self._gpus.chosen.connect(self._choose_card)
+        self._count.edited.connect(self._choose_count)
+        self._count.finished.connect(self._workspace.end_gesture)
+        self._models.anchor_clicked.connect(self._want_memory)
+        self._workload_popover.anchor_clicked.connect(self._want_memory)
+        self._summary.more_wanted.connect(self._want_memory)
+        self._gpus.anchor_clicked.connect(self._want_catalog)
+        self._workspace.changed.connect(self.refresh)
+
+    def _lay_out(self, theme: Theme) -> None:
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(*(theme.spacing.small, theme.spacing.tiny) * 2)
+        layout.setSpacing(theme.spacing.tiny)
+        for position, part in enumerate((self._model, self._workload, self._cards, self._verdict)):
+            if position:
+                layout.addWidget(_line())
+            layout.addWidget(part)
+        layout.addStretch(1)
+
+
+def _line() -> QFrame:
+    line = QFrame()
+    mark(line, "hairline")
+    line.setFixedWidth(1)
+    return line
+
+
+def _count_row(theme: Theme, count: NumberField) -> QWidget:
+    form = LabelledForm(theme)
+    form.add("&Number of cards", count, lambda: 1)
+    return form

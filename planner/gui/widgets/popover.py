@@ -1,0 +1,85 @@
+"""A small window that hangs under the button which opened it and goes away by itself."""
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QPoint, QRect, Qt, Signal, Slot
+from PySide6.QtGui import QKeyEvent, QMouseEvent
+from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
+
+from planner.gui.theme import Theme, mark
+from planner.gui.widgets.search_list import Choice, SearchList
+
+
+class Popover(QFrame):
+    """Holds `content`; Escape, a click elsewhere and a choice close it.
+
+    `anchor_clicked` says that the button was clicked again while the popover was open.
+    """
+
+    anchor_clicked = Signal()
+
+    def __init__(self, parent: QWidget, theme: Theme, content: QWidget) -> None:
+        super().__init__(parent, Qt.WindowType.Popup | Qt.WindowType.FramelessWindowHint)
+        mark(self, "popover")
+        self.content = content
+        self._anchor: QWidget | None = None
+        self.setAttribute(Qt.WidgetAttribute.WA_NoMouseReplay)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(*(theme.spacing.small,) * 4)
+        layout.addWidget(content)
+
+    def open_below(self, anchor: QWidget, width: int, height: int) -> None:
+        """Show the popover under `anchor`, moved as far as it takes to stay within the window."""
+        self._anchor = anchor
+        area = anchor.window().geometry()
+        corner = anchor.mapToGlobal(QPoint(0, anchor.height()))
+        self.resize(min(width, area.width()), min(height, max(1, area.bottom() - corner.y())))
+        left = min(corner.x(), area.right() - self.width())
+        self.move(max(area.left(), left), corner.y())
+        self.show()
+        self.content.setFocus(Qt.FocusReason.PopupFocusReason)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Tell a second click on the button from one elsewhere."""
+        anchor = self._anchor
+        at = event.globalPosition().toPoint()
+        if anchor is not None and QRect(anchor.mapToGlobal(QPoint()), anchor.size()).contains(at):
+            self.close()
+            self.anchor_clicked.emit()
+            return
+        super().mousePressEvent(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Close on Escape."""
+        if event.key() == Qt.Key.Key_Escape:
+            self.close()
+            return
+        super().keyPressEvent(event)
+
+
+class SearchPopover(Popover):
+    """A searchable list in a popover; `chosen` carries the key of the choice."""
+
+    chosen = Signal(object)
+
+    def __init__(self, parent: QWidget, theme: Theme, placeholder: str, header: QWidget | None = None) -> None:
+        self.list = SearchList(theme, placeholder)
+        content = QWidget()
+        content.setFocusProxy(self.list)
+        super().__init__(parent, theme, content)
+        layout = QVBoxLayout(content)
+        layout.setContentsMargins(0, 0, 0, 0)
+        if header is not None:
+            layout.addWidget(header)
+        layout.addWidget(self.list, 1)
+        self.list.chosen.connect(self._on_chosen)
+
+    def offer(self, anchor: QWidget, choices: Sequence[Choice], current: object = None, width: int = 460) -> None:
+        """Open under `anchor` with these choices."""
+        self.list.set_choices(choices, current)
+        self.open_below(anchor, width, 420)
+
+    @Slot(object)
+    def _on_chosen(self, key: object) -> None:
+        self.close()
+        self.chosen.emit(key)

@@ -1,0 +1,211 @@
+"""A search field over a list: what the pickers and the command palette are made of."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from PySide6.QtCore import (
+    QAbstractListModel,
+    QEvent,
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    QRect,
+    QSize,
+    Qt,
+    Signal,
+    Slot,
+)
+from PySide6.QtGui import QKeyEvent, QPainter, QPalette
+from PySide6.QtWidgets import (
+    QLineEdit,
+    QListView,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from planner.gui.theme import Theme
+from planner.gui.widgets.label import make_label
+
+Index = QModelIndex | QPersistentModelIndex
+
+_CHOICE_ROLE: Final = Qt.ItemDataRole.UserRole
+_LIST_KEYS: Final = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One line of the list; `words` are further ways to find it, `mark` is an icon and its colour role."""
+
+    key: object
+    title: str
+    detail: str = ""
+    mark: tuple[str, str] | None = None
+    words: str = ""
+
+
+def match_rank(query: str, text: str) -> tuple[int, int] | None:
+    """Return how well `text` answers `query`, smaller being better, or `None` where it does not.
+
+    The letters of the query have to occur in the text in their order; letters in one run rank above scattered ones,
+    and those at the start of a word above those within.
+    """
+    query, text = query.lower().replace(" ", ""), text.lower()
+    joined = text.replace(" ", "").replace("-", "")
+    at = joined.find(query.replace("-", ""))
+    if at >= 0:
+        starts_word = any(word.startswith(query[:1]) for word in text.split()) and at > 0
+        return (0 if at == 0 else 1 if starts_word else 2), len(text)
+    letters = iter(text)
+    return (3, len(text)) if all(letter in letters for letter in query) else None
+
+
+def search(choices: Sequence[Choice], query: str) -> tuple[Choice, ...]:
+    """Return the choices that answer `query`, best first; all in their order where it is empty."""
+    if not query.strip():
+        return tuple(choices)
+    ranked = [(_rank(query, choice), choice) for choice in choices]
+    found = [(rank, choice) for rank, choice in ranked if rank is not None]
+    return tuple(choice for _, choice in sorted(found, key=lambda pair: pair[0]))
+
+
+def _rank(query: str, choice: Choice) -> tuple[int, int] | None:
+    ranks = [match_rank(query, text) for text in (choice.title, choice.words) if text]
+    return min((rank for rank in ranks if rank is not None), default=None)
+
+
+class SearchList(QWidget):
+    """Type to narrow the list, move with the arrow keys, choose with Return or a click."""
+
+    chosen = Signal(object)
+
+    def __init__(self, theme: Theme, placeholder: str) -> None:
+        super().__init__()
+        self._choices: tuple[Choice, ...] = ()
+        self._edit = QLineEdit(placeholderText=placeholder)
+        self._edit.setAccessibleName(placeholder)
+        self._edit.installEventFilter(self)
+        self._model = _ChoiceModel()
+        self._view = QListView()
+        self._view.setModel(self._model)
+        self._view.setItemDelegate(_ChoiceDelegate(theme, self._view))
+        self._view.setUniformItemSizes(True)
+        self._view.setMouseTracking(True)
+        self._view.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._view.setAccessibleName("Matches")
+        self._nothing = make_label("Nothing matches.", "muted")
+        self._nothing.hide()
+        self.setFocusProxy(self._edit)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(theme.spacing.tiny)
+        layout.addWidget(self._edit)
+        layout.addWidget(self._nothing)
+        layout.addWidget(self._view, 1)
+        self._edit.textChanged.connect(self._show_matches)
+        self._edit.returnPressed.connect(self._choose_current)
+        self._view.clicked.connect(self._choose_current)
+
+    def set_choices(self, choices: Sequence[Choice], current: object = None) -> None:
+        """Offer `choices` with an empty search; `current` is the key of the one that is chosen now."""
+        self._choices = tuple(choices)
+        self._edit.clear()
+        self._show_matches()
+        rows = [row for row, choice in enumerate(self._choices) if choice.key == current]
+        if rows:
+            self._select(rows[0])
+
+    @property
+    def matches(self) -> tuple[Choice, ...]:
+        """Return what is listed, in order."""
+        return self._model.choices
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Pass the keys that move through the list from the search field to the list."""
+        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress and event.key() in _LIST_KEYS:
+            self._view.keyPressEvent(event)
+            return True
+        return super().eventFilter(watched, event)
+
+    @Slot()
+    def _show_matches(self) -> None:
+        self._model.set_choices(search(self._choices, self._edit.text()))
+        self._nothing.setVisible(not self._model.choices)
+        self._select(0)
+
+    def _select(self, row: int) -> None:
+        index = self._model.index(row)
+        self._view.setCurrentIndex(index)
+        self._view.scrollTo(index, QListView.ScrollHint.PositionAtCenter)
+
+    @Slot()
+    def _choose_current(self) -> None:
+        row = self._view.currentIndex().row()
+        if row >= 0:
+            self.chosen.emit(self._model.choices[row].key)
+
+
+class _ChoiceModel(QAbstractListModel):
+    def __init__(self) -> None:
+        super().__init__()
+        self.choices: tuple[Choice, ...] = ()
+
+    def set_choices(self, choices: tuple[Choice, ...]) -> None:
+        self.beginResetModel()
+        self.choices = choices
+        self.endResetModel()
+
+    def rowCount(self, parent: Index | None = None) -> int:
+        return 0 if parent is not None and parent.isValid() else len(self.choices)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        if not index.isValid():
+            return None
+        choice = self.choices[index.row()]
+        if role == Qt.ItemDataRole.DisplayRole:
+            return choice.title
+        if role == Qt.ItemDataRole.AccessibleTextRole:
+            return f"{choice.title}, {choice.detail}" if choice.detail else choice.title
+        return choice if role == _CHOICE_ROLE else None
+
+
+class _ChoiceDelegate(QStyledItemDelegate):
+    """Mark, title, and the detail in grey at the right end of the line."""
+
+    def __init__(self, theme: Theme, parent: QObject) -> None:
+        super().__init__(parent)
+        self._theme = theme
+
+    def sizeHint(self, option: QStyleOptionViewItem, _index: Index) -> QSize:
+        return QSize(0, option.fontMetrics.height() + self._theme.spacing.small)
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        choice: Choice = index.data(_CHOICE_ROLE)
+        space = self._theme.spacing
+        self._paint_background(painter, option)
+        line = option.rect.adjusted(space.small, 0, -space.small, 0)
+        if choice.mark is not None:
+            side = self._theme.icon_side
+            place = QRect(line.left(), line.center().y() - side // 2, side, side)
+            self._theme.icon(*choice.mark).paint(painter, place)
+            line.setLeft(place.right() + space.small)
+        detail = option.fontMetrics.elidedText(choice.detail, Qt.TextElideMode.ElideRight, line.width() * 3 // 5)
+        painter.setPen(self._theme.color("muted"))
+        painter.drawText(line, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, detail)
+        taken = option.fontMetrics.horizontalAdvance(detail) + space.medium if detail else 0
+        line.setRight(line.right() - taken)
+        title = option.fontMetrics.elidedText(choice.title, Qt.TextElideMode.ElideMiddle, line.width())
+        painter.setPen(option.palette.color(QPalette.ColorRole.Text))
+        painter.drawText(line, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, title)
+
+    def _paint_background(self, painter: QPainter, option: QStyleOptionViewItem) -> None:
+        selected = option.state & QStyle.StateFlag.State_Selected
+        hovered = option.state & QStyle.StateFlag.State_MouseOver
+        if selected or hovered:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(self._theme.color("selection" if selected else "hover"))
+            painter.drawRoundedRect(option.rect, self._theme.tokens.radius, self._theme.tokens.radius)

@@ -1,0 +1,239 @@
+"""The window: plan bar, tabs, status line, banner."""
+
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import QByteArray, QSize, Qt, Signal, Slot
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QIcon
+from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QMenu, QStackedWidget, QToolButton, QVBoxLayout, QWidget
+
+from planner.errors import PlannerError
+from planner.gui import help as help_pages
+from planner.gui.actions import ActionSet
+from planner.gui.commands import declare
+from planner.gui.documents import Documents
+from planner.gui.palette import CommandPalette
+from planner.gui.settings import Scheme
+from planner.gui.tab import Tab
+from planner.gui.tasks import TaskRunner
+from planner.gui.theme import Theme, mark
+from planner.gui.widgets.banner import Banner
+from planner.gui.widgets.plan_bar import PlanBar
+from planner.gui.widgets.status_line import StatusLine
+from planner.gui.widgets.tab_list import TabList
+from planner.gui.workspace import Workspace
+from planner.paths import resources_dir
+
+_START_SIZE: Final = QSize(1280, 800)
+_SMALLEST_SIZE: Final = QSize(960, 600)
+
+
+class _TabPlace:
+    """Where a tab's class is; it is imported and built when the tab is first shown."""
+
+    def __init__(self, key: str, title: str, icon: str, module: str, name: str) -> None:
+        self.key, self.title, self.icon = key, title, icon
+        self._module, self._name = module, name
+
+    def build(self, workspace: Workspace, theme: Theme) -> Tab:
+        make: Callable[[Workspace, Theme], Tab] = getattr(import_module(self._module), self._name)
+        return make(workspace, theme)
+
+
+TABS: Final = (
+    _TabPlace("catalog", "Catalog", "catalog", "planner.gui.catalog.tab", "CatalogTab"),
+    _TabPlace("memory", "Memory", "memory", "planner.gui.memory.tab", "MemoryTab"),
+)
+
+
+class Window(QMainWindow):
+    """The main window around one workspace."""
+
+    tab_shown = Signal(str)
+
+    def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
+        super().__init__()
+        self.workspace, self.theme = workspace, theme
+        self.documents = Documents(workspace, tasks, self)
+        self.tab_names = [(place.key, place.title, place.icon) for place in TABS]
+        self.plan_bar = PlanBar(workspace, theme)
+        self.banner = Banner(theme)
+        self._tab_list = TabList(theme)
+        self._pages = QStackedWidget()
+        self._tabs: dict[str, Tab] = {}
+        self._status = StatusLine(workspace, tasks)
+        self._lay_out()
+        self._restore()
+        self.commands = ActionSet(theme, declare(self), self)
+        self._palette = CommandPalette(self, theme, workspace, self.commands)
+        self._fill_menus()
+        self._connect()
+        self._name()
+
+    @property
+    def tab(self) -> Tab:
+        """Return the tab that is shown."""
+        shown = self._pages.currentWidget()
+        if not isinstance(shown, Tab):
+            raise TypeError("no tab is shown")
+        return shown
+
+    @Slot(str)
+    def show_tab(self, key: str) -> None:
+        """Show a tab, building it the first time."""
+        if key not in self._tabs:
+            place = next(place for place in TABS if place.key == key)
+            self._tabs[key] = place.build(self.workspace, self.theme)
+            self._pages.addWidget(self._tabs[key])
+        self._pages.setCurrentWidget(self._tabs[key])
+        self._tab_list.set_current(key)
+        self.workspace.settings.update(tab=key)
+        self.tab_shown.emit(key)
+
+    @Slot()
+    def show_fitting_cards(self) -> None:
+        """Show the catalog with only the cards that the plan fits on."""
+        self.show_tab("catalog")
+        self.tab.show_fitting_cards()
+
+    def choose_scheme(self, scheme: Scheme) -> None:
+        """Switch between the system's, the light and the dark look."""
+        self.theme.apply(scheme)
+        self.workspace.settings.update(scheme=scheme)
+        self.commands.refresh()
+
+    @Slot()
+    def open_palette(self) -> None:
+        """Open the command palette."""
+        self.commands.refresh()
+        self._palette.open()
+
+    def show_shortcuts(self) -> None:
+        """Show the list of keys."""
+        help_pages.show_shortcuts(self.commands, self.theme, self)
+
+    def show_about(self) -> None:
+        """Show what this program is."""
+        catalog = self.workspace.catalog
+        help_pages.show_about(len(catalog.hardware.gpus), len(catalog.models.records), self)
+
+    @Slot(object)
+    def show_error(self, error: PlannerError) -> None:
+        """Show an error across the window until it is dismissed."""
+        self.banner.show_error(error)
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        """Accept one file or folder from anywhere."""
+        if _dropped_path(event) is not None:
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        """Open what was dropped: a plan, a model configuration or a model's folder."""
+        path = _dropped_path(event)
+        if path is not None:
+            event.acceptProposedAction()
+            self.documents.open(path)
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """Ask about unsaved work in a file, and remember the window's place."""
+        if not self.documents.may_leave():
+            event.ignore()
+            return
+        self.workspace.settings.update(geometry=self.saveGeometry().toBase64().toStdString())
+        event.accept()
+
+    def _lay_out(self) -> None:
+        self.setWindowIcon(QIcon(str(resources_dir() / "icons" / "gpu-planner.svg")))
+        self.setAcceptDrops(True)
+        self.setMinimumSize(_SMALLEST_SIZE)
+        for place in TABS:
+            self._tab_list.add(place.key, place.title, place.icon, place.title)
+        middle = QHBoxLayout()
+        middle.setSpacing(0)
+        middle.addWidget(self._tab_list)
+        middle.addWidget(_vertical_hairline())
+        middle.addWidget(self._pages, 1)
+        center = QWidget()
+        column = QVBoxLayout(center)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.plan_bar)
+        column.addWidget(_horizontal_hairline())
+        column.addWidget(self.banner)
+        column.addLayout(middle, 1)
+        self.setCentralWidget(center)
+        self.setStatusBar(self._status)
+
+    def _restore(self) -> None:
+        settings = self.workspace.settings.current
+        self.resize(_START_SIZE)
+        if settings.geometry is not None:
+            self.restoreGeometry(QByteArray.fromBase64(settings.geometry.encode()))
+        known = [place.key for place in TABS]
+        self.show_tab(settings.tab if settings.tab in known else known[-1])
+
+    def _fill_menus(self) -> None:
+        bar = self.menuBar()
+        menus = self.commands.fill(bar)
+        self._recent = QMenu("&Recent", self)
+        self._recent.aboutToShow.connect(self._fill_recent)
+        menus["File"].insertMenu(self.commands["file.save"], self._recent)
+        for menu in menus.values():
+            menu.aboutToShow.connect(self.commands.refresh)
+        search = QToolButton()
+        search.setDefaultAction(self.commands["view.palette"])
+        search.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        search.setText("Search everything")
+        bar.setCornerWidget(search)
+
+    def _connect(self) -> None:
+        workspace = self.workspace
+        workspace.failed.connect(self.show_error)
+        workspace.changed.connect(self.commands.refresh)
+        workspace.file_changed.connect(self._name)
+        workspace.tab_requested.connect(self.show_tab)
+        workspace.fitting_cards_requested.connect(self.show_fitting_cards)
+        self.tab_shown.connect(self.commands.refresh)
+        self.plan_bar.tab_wanted.connect(self.show_tab)
+        self._tab_list.chosen.connect(self.show_tab)
+
+    @Slot()
+    def _name(self) -> None:
+        path = self.workspace.path
+        self.setWindowTitle("GPU Planner" if path is None else f"{path.name}[*] – GPU Planner")
+        self.setWindowModified(path is not None and self.workspace.modified)
+        self.commands.refresh()
+
+    @Slot()
+    def _fill_recent(self) -> None:
+        self._recent.clear()
+        for name in self.workspace.settings.current.recent:
+            self._recent.addAction(name, partial(self.documents.open, Path(name)))
+        if self._recent.isEmpty():
+            self._recent.addAction("No plans yet").setEnabled(False)
+
+
+def _dropped_path(event: QDropEvent) -> Path | None:
+    urls = event.mimeData().urls()
+    return Path(urls[0].toLocalFile()) if len(urls) == 1 and urls[0].isLocalFile() else None
+
+
+def _vertical_hairline() -> QWidget:
+    line = QWidget()
+    line.setFixedWidth(1)
+    return _as_hairline(line)
+
+
+def _horizontal_hairline() -> QWidget:
+    line = QWidget()
+    line.setFixedHeight(1)
+    return _as_hairline(line)
+
+
+def _as_hairline(line: QWidget) -> QWidget:
+    line.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+    mark(line, "hairline")
+    return line
