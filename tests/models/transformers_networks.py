@@ -69,7 +69,11 @@ def tensors(architecture: Architecture) -> Iterator[tuple[Tensor, int]]:
 
 def assert_names(architecture: Architecture, network: torch.nn.Module) -> None:
     """Check that each tensor outside the experts is named as in the network, less the prefix of its module."""
-    built = {re.sub(r"\.\d+\.", ".#.", name) for name, _ in network.named_parameters(remove_duplicate=False)}
+    built = {_numberless(name) for name, _ in network.named_parameters(remove_duplicate=False)}
     endings = {name[at + 1 :] for name in built for at in (-1, *(dot.start() for dot in re.finditer(r"\.", name)))}
     named = {tensor.name for tensor, _ in tensors(architecture) if tensor.role != "expert"}
-    assert {name for name in named if re.sub(r"\.?\{\w+\}", ".#", name) not in endings} == set()
+    assert {name for name in named if _numberless(name) not in endings} == set()
+
+
+def _numberless(name: str) -> str:
+    return re.sub(r"(?<=\.)(\d+|\{\w+\})(?=\.)", "#", name)

@@ -31,8 +31,7 @@ def read_deberta(fields: Fields) -> Architecture:
     types = fields.integer("type_vocab_size", default=0, low=0)
     words = tables(fields, width, types=types, absolute=absolute, norm=hidden)
     project = () if width == hidden else linear("embeddings.embed_proj", hidden, width)
-    layer = bert_layer(fields, _NAMES, hidden, extra=_relative_tensors(fields, hidden))
-    fields.note("attention is computed step by step: transformers has no fused attention for this family")
+    layer = bert_layer(fields, _NAMES, hidden, extra=_relative_tensors(fields, hidden), sdpa=False)
     return encoder(
         fields,
         task_head(fields, deberta_heads(fields, hidden), MASKED),

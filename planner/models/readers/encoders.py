@@ -134,7 +134,7 @@ def read_roberta(fields: Fields) -> Architecture:
 def read_mpnet(fields: Fields) -> Architecture:
     """Read MPNet, which adds one table of relative positions for all layers."""
     hidden = fields.integer("hidden_size")
-    layer = bert_layer(fields, _MPNET, hidden)
+    layer = bert_layer(fields, _MPNET, hidden, sdpa=False)
     buckets = fields.integer("relative_attention_num_buckets", default=_RELATIVE_BUCKETS)
     heads = fields.integer("num_attention_heads", high=MAX_LAYERS)
     return encoder(
@@ -213,14 +213,20 @@ def tables(
 
 
 def bert_layer(
-    fields: Fields, names: LayerNames, hidden: int, *, extra: Tensors = (), default_dropout: float = _DROPOUT
+    fields: Fields,
+    names: LayerNames,
+    hidden: int,
+    *,
+    extra: Tensors = (),
+    default_dropout: float = _DROPOUT,
+    sdpa: bool = True,
 ) -> Layer:
     """Return one layer under BERT's field names, with further tensors of the family."""
     attention_dropout = fields.dropout("attention_probs_dropout_prob", default=default_dropout)
     return tower_layer(
         names,
         hidden,
-        full_attention(fields, hidden, "num_attention_heads", dropout=attention_dropout, fp32_softmax=False),
+        full_attention(fields, hidden, "num_attention_heads", dropout=attention_dropout, fp32_softmax=False, sdpa=sdpa),
         plain_mlp(fields, fields.integer("intermediate_size"), "hidden_act"),
         dropout=hidden_dropout(fields, default_dropout),
         extra=extra,

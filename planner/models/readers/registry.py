@@ -15,9 +15,15 @@ Reader = Callable[[Fields], Architecture]
 # Names, not imports: readers of composite models look up the readers of their parts here.
 _FAMILIES: Final = (
     "llama_like",
+    "gpt_like",
+    "moe",
+    "latent",
+    "minimax",
     "encoders",
     "deberta",
     "modern_encoders",
+    "t5",
+    "bart_like",
 )
 
 

@@ -42,7 +42,13 @@ def conv(name: str, out: int, into: int, *kernel: int, bias: bool = True, groups
 
 
 def full_attention(
-    fields: Fields, hidden: int, *names: str, dropout: float = 0.0, fp32_softmax: bool = True, rotary: bool = False
+    fields: Fields,
+    hidden: int,
+    *names: str,
+    dropout: float = 0.0,
+    fp32_softmax: bool = True,
+    rotary: bool = False,
+    sdpa: bool = True,
 ) -> Attention:
     """Return attention with as many key/value heads as heads, each an equal share of the hidden width.
 
@@ -58,6 +64,7 @@ def full_attention(
         rotary=rotary,
         dropout=dropout,
         fp32_softmax=fp32_softmax,
+        sdpa=sdpa,
     )
 
 
