@@ -16,7 +16,7 @@ class ChoiceField(Field):
     def __init__(self, theme: Theme, options: Sequence[tuple[object, str]]) -> None:
         super().__init__()
         self._values: list[object] = []
-        self._box = _Box(theme)
+        self._box = ChoiceBox(theme)
         self.setFocusProxy(self._box)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -67,7 +67,7 @@ class ChoiceField(Field):
         self.finished.emit()
 
 
-class _Box(QComboBox):
+class ChoiceBox(QComboBox):
     """A combo box with the theme's arrow, which the wheel does not change by accident."""
 
     def __init__(self, theme: Theme) -> None:

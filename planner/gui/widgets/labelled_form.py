@@ -57,6 +57,10 @@ class LabelledForm(QWidget):
         field.shown.connect(partial(self._mark, row))
         self._mark(row)
 
+    def set_label_width(self, width: int) -> None:
+        """Give the labels at least `width` pixels, so that several forms line up."""
+        self._grid.setColumnMinimumWidth(0, width)
+
     def set_row_visible(self, field: Field, visible: bool) -> None:
         """Show a row only while it has a meaning."""
         row = next(row for row in self._rows if row.field is field)

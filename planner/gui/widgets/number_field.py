@@ -40,6 +40,7 @@ class NumberField(Field):
         self._optional = bool(placeholder)
         self._stops = tuple(stops)
         self._value: int | None = None if self._optional else minimum
+        self._implied: int | None = None
         self._edit = QLineEdit(alignment=Qt.AlignmentFlag.AlignRight, placeholderText=placeholder)
         self._slider = QSlider(Qt.Orientation.Horizontal)
         self._slider.setRange(0, max(0, len(self._stops) - 1))
@@ -77,6 +78,11 @@ class NumberField(Field):
         """Say what applies while the field is empty."""
         self._edit.setPlaceholderText(text)
 
+    def set_implied(self, value: int | None) -> None:
+        """Say which number applies while the field is empty; the slider and the arrow keys start from it."""
+        self._implied = value
+        self.set_placeholder(fmt.UNKNOWN if value is None else fmt.integer(value))
+
     def show_problem(self, message: str) -> None:
         """Say under the input why its value is not allowed."""
         self._message.setText(message)
@@ -88,8 +94,9 @@ class NumberField(Field):
         """Step on the arrow and page keys; Escape takes back what is not allowed."""
         if watched is self._edit and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
             step = _STEPS.get(Qt.Key(event.key()))
-            if step is not None and self._value is not None:
-                self._choose(min(self._maximum, max(self._minimum, step(self._value))))
+            start = self._implied if self._value is None else self._value
+            if step is not None and start is not None:
+                self._choose(min(self._maximum, max(self._minimum, step(start))))
                 return True
             if event.key() == Qt.Key.Key_Escape and self._message.text():
                 self._show_value()
@@ -138,7 +145,8 @@ class NumberField(Field):
 
     def _show_value(self, keep_text: bool = False) -> None:
         with QSignalBlocker(self._slider):
-            self._slider.setValue(max(0, bisect_right(self._stops, self._value or 0) - 1))
+            number = self._value or self._implied or 0
+            self._slider.setValue(max(0, bisect_right(self._stops, number) - 1))
         if not keep_text:
             self.show_problem("")
             self._edit.setText("" if self._value is None else fmt.integer(self._value))

@@ -1,0 +1,118 @@
+"""What the sensitivity curve shows, and where the marks of its axes stand; arithmetic only."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, floor, log2
+from typing import Final
+
+from planner.plan.explore import CurvePoint
+from planner.present import format as fmt
+from planner.units import GIB
+
+_WIDE: Final = 16
+_ROUND: Final = (1, 2, 5, 10)
+_LINEAR_POINTS: Final = 32
+_WIDE_POINTS: Final = 40
+
+Place = tuple[float, float]
+"""A point of the plot: the axis' x and GiB."""
+
+
+@dataclass(frozen=True, slots=True)
+class CurveData:
+    """A curve in ascending values, of which `current` is the plan's; `title` names the field: *Sequences at once*."""
+
+    title: str
+    points: tuple[CurvePoint, ...]
+    current: CurvePoint
+    capacity_bytes: int | None
+    card: str | None
+
+    @property
+    def is_wide(self) -> bool:
+        """Return whether the values span so much that a logarithmic axis shows them better."""
+        return self.points[-1].value / self.points[0].value >= _WIDE
+
+    @property
+    def top_bytes(self) -> float:
+        """Return the upper end of the memory axis: the card's line stays in view, and near the middle if it can."""
+        highest = max(point.high_bytes for point in self.points)
+        if self.capacity_bytes is None:
+            return highest * 1.05
+        return max(self.capacity_bytes * 1.25, min(highest, self.capacity_bytes * 2), self.current.high_bytes * 1.05)
+
+    def x(self, value: float) -> float:
+        """Return where `value` stands on the axis."""
+        return log2(value) if self.is_wide else value
+
+    def split(self) -> tuple[tuple[Place, ...], tuple[Place, ...]]:
+        """Return the curve in GiB below and above the card's line; both parts end on the line where it is crossed."""
+        places = [(self.x(point.value), point.total_bytes / GIB) for point in self.points]
+        limit = float("inf") if self.capacity_bytes is None else self.capacity_bytes / GIB
+        below = [place for place in places if place[1] <= limit]
+        above = places[len(below) :]
+        if below and above:
+            (x0, y0), (x1, y1) = below[-1], above[0]
+            crossing = (x0 + (x1 - x0) * (limit - y0) / (y1 - y0), limit)
+            below, above = [*below, crossing], [crossing, *above]
+        return tuple(below), tuple(above)
+
+    def nearest(self, x: float) -> CurvePoint:
+        """Return the point nearest to `x` on the axis."""
+        return min(self.points, key=lambda point: abs(self.x(point.value) - x))
+
+    def csv_rows(self) -> tuple[tuple[str, ...], ...]:
+        """Return a header and a row a point, with exact bytes."""
+        header = (self.title.lower().replace(" ", "_"), "bytes", "low_bytes", "high_bytes", "gib")
+        rows = (
+            (str(p.value), str(p.total_bytes), str(p.low_bytes), str(p.high_bytes), f"{p.total_bytes / GIB:.6f}")
+            for p in self.points
+        )
+        return (header, *rows)
+
+
+def curve_values(current: int, largest: int | None, lowest: int, limit: int | None) -> tuple[int, ...]:
+    """Return the values at which the curve is computed: from `lowest` to past the current and the largest that fits.
+
+    `limit` is the highest value that makes sense, unless the plan itself is beyond it.
+    """
+    wanted = max(2 * current, (largest or 0) * 3 // 2, 8 * lowest)
+    top = wanted if limit is None else min(wanted, max(limit, current))
+    bottom = min(lowest, current)
+    if top - bottom <= _LINEAR_POINTS:
+        values = set(range(bottom, top + 1))
+    elif top / bottom < _WIDE:
+        values = {bottom + (top - bottom) * step // _LINEAR_POINTS for step in range(_LINEAR_POINTS + 1)}
+    else:
+        values = {round(bottom * (top / bottom) ** (step / _WIDE_POINTS)) for step in range(_WIDE_POINTS + 1)}
+    marks = {value for value in (current, largest) if value is not None and value <= top}
+    return tuple(sorted(values | marks))
+
+
+def value_ticks(data: CurveData, wanted: int) -> list[tuple[float, str]]:
+    """Return about `wanted` marks of the value axis: powers of two where it is logarithmic, else round numbers."""
+    first, last = data.points[0].value, data.points[-1].value
+    if not data.is_wide:
+        return [(float(value), fmt.integer(value)) for value in _round_values(first, last, wanted)]
+    exponents = range(ceil(log2(first)), floor(log2(last)) + 1)
+    stride = max(1, ceil(len(exponents) / max(1, wanted)))
+    return [(float(exponent), fmt.integer(2**exponent)) for exponent in exponents[::stride]]
+
+
+def memory_ticks(top_bytes: float, wanted: int) -> list[tuple[float, str]]:
+    """Return about `wanted` marks of the memory axis, which is in GiB."""
+    step = _nice_step(top_bytes / GIB / max(1, wanted))
+    count = floor(top_bytes / GIB / step)
+    return [(number * step, fmt.plain(number * step)) for number in range(count + 1)]
+
+
+def _round_values(first: int, last: int, wanted: int) -> Sequence[int]:
+    step = max(1, round(_nice_step((last - first) / max(1, wanted))))
+    return range(ceil(first / step) * step, last + 1, step)
+
+
+def _nice_step(raw: float) -> float:
+    if raw <= 0:
+        return 1
+    scale = 10 ** floor(log2(raw) / log2(10))
+    return scale * next(factor for factor in _ROUND if raw <= factor * scale or factor == _ROUND[-1])

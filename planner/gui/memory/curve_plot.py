@@ -1,0 +1,174 @@
+"""The plot of memory over one field of the plan. Importing it imports pyqtgraph, which takes half a second."""
+
+from typing import Any, Final
+
+import pyqtgraph as pg
+from PySide6.QtCore import QEvent, QPointF, Qt, Signal, Slot
+from PySide6.QtGui import QColor, QPen, QPixmap, QResizeEvent
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from planner.gui.memory.curve_data import CurveData, memory_ticks, value_ticks
+from planner.gui.theme import Theme
+from planner.plan.explore import CurvePoint
+from planner.present import format as fmt
+from planner.units import GIB
+
+_BAND_ALPHA: Final = 56
+_GRID_ALPHA: Final = 40
+_PIXELS_A_VALUE: Final = 64
+_PIXELS_A_SIZE: Final = 36
+_EXPORT_SCALE: Final = 2
+
+
+class CurvePlot(QWidget):
+    """Memory with its uncertainty, the card's line and the plan's point.
+
+    `hovered` carries the point under the pointer, or none; `chosen` the value that was clicked.
+    """
+
+    hovered = Signal(object)
+    chosen = Signal(object)
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._data: CurveData | None = None
+        self._plot: Any = pg.PlotWidget()
+        self._item: Any = self._plot.getPlotItem()
+        self._low: Any = self._item.plot()
+        self._high: Any = self._item.plot()
+        self._band: Any = pg.FillBetweenItem(self._low, self._high)
+        self._fitting: Any = self._item.plot(antialias=True)
+        self._exceeding: Any = self._item.plot(antialias=True)
+        self._card: Any = pg.InfiniteLine(angle=0)
+        self._card_words: Any = pg.TextItem(anchor=(0, 1))
+        self._pointer: Any = pg.InfiniteLine(angle=90)
+        self._now: Any = pg.ScatterPlotItem(size=10)
+        self._under: Any = pg.ScatterPlotItem(size=8)
+        for item in (self._band, self._card, self._card_words, self._pointer, self._now, self._under):
+            self._item.addItem(item, ignoreBounds=True)
+        self._settle()
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self._plot)
+        self._plot.scene().sigMouseMoved.connect(self._on_moved)
+        self._plot.scene().sigMouseClicked.connect(self._on_clicked)
+        theme.changed.connect(self._dress)
+        self._dress()
+
+    def set_data(self, data: CurveData) -> None:
+        """Show another curve."""
+        self._data = data
+        xs = [data.x(point.value) for point in data.points]
+        self._low.setData(xs, [point.low_bytes / GIB for point in data.points])
+        self._high.setData(xs, [point.high_bytes / GIB for point in data.points])
+        for line, places in zip((self._fitting, self._exceeding), data.split(), strict=True):
+            line.setData([x for x, _ in places], [y for _, y in places])
+        self._now.setData([data.x(data.current.value)], [data.current.total_bytes / GIB])
+        self._item.setXRange(xs[0], xs[-1], padding=0.02)
+        self._item.setYRange(0, data.top_bytes / GIB, padding=0)
+        self._place_card(data)
+        self._place_ticks()
+        self._item.getAxis("bottom").setLabel(data.title)
+        self._hover(None)
+
+    def picture(self) -> QPixmap:
+        """Return the plot as it is shown, at twice its size."""
+        pixmap = QPixmap(self.size() * _EXPORT_SCALE)
+        pixmap.setDevicePixelRatio(_EXPORT_SCALE)
+        self.render(pixmap)
+        return pixmap
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Have as many marks on the axes as there is room for."""
+        super().resizeEvent(event)
+        self._place_ticks()
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """Take the read-out back when the pointer has left."""
+        super().leaveEvent(event)
+        self._hover(None)
+
+    def _settle(self) -> None:
+        self._item.setMenuEnabled(False)
+        self._item.hideButtons()
+        self._item.setMouseEnabled(x=False, y=False)
+        self._item.disableAutoRange()
+        self._item.showGrid(x=True, y=True)
+        self._item.getAxis("left").setLabel("GiB")
+        self._plot.setFrameShape(self._plot.Shape.NoFrame)
+        self._plot.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._plot.setAccessibleName(self.tr("Memory curve; the same figures are in its table"))
+        self._band.setZValue(-10)
+        self._now.setZValue(10)
+
+    def _place_card(self, data: CurveData) -> None:
+        known = data.capacity_bytes is not None
+        self._card.setVisible(known)
+        self._card_words.setVisible(known)
+        if data.capacity_bytes is not None:
+            self._card.setPos(data.capacity_bytes / GIB)
+            self._card_words.setPos(data.x(data.points[0].value), data.capacity_bytes / GIB)
+            self._card_words.setText(f"{data.card or 'Card'}: {fmt.size(data.capacity_bytes)} usable")
+
+    def _place_ticks(self) -> None:
+        if self._data is not None:
+            self._item.getAxis("bottom").setTicks([value_ticks(self._data, self.width() // _PIXELS_A_VALUE)])
+            self._item.getAxis("left").setTicks([memory_ticks(self._data.top_bytes, self.height() // _PIXELS_A_SIZE)])
+
+    @Slot()
+    def _dress(self) -> None:
+        theme = self._theme
+        accent, text = theme.color("accent"), theme.color("text")
+        band = QColor(accent)
+        band.setAlpha(_BAND_ALPHA)
+        self._plot.setBackground(theme.color("surface"))
+        for name in ("left", "bottom"):
+            axis = self._item.getAxis(name)
+            axis.setPen(theme.color("border"))
+            axis.setTextPen(theme.color("muted"))
+            axis.setStyle(tickFont=theme.font("small"), tickLength=0)
+            axis.label.setFont(theme.font("small"))
+            axis.setGrid(_GRID_ALPHA)
+        for edge in (self._low, self._high):
+            edge.setPen(None)
+        self._band.setBrush(band)
+        self._fitting.setPen(_pen(accent, 2))
+        self._exceeding.setPen(_pen(theme.color("bad"), 2, Qt.PenStyle.DashLine))
+        self._card.setPen(_pen(text, 1, Qt.PenStyle.DashDotLine))
+        self._card_words.setColor(text)
+        self._card_words.setFont(theme.font("small"))
+        self._pointer.setPen(_pen(theme.color("muted"), 1, Qt.PenStyle.DotLine))
+        for mark, brush in ((self._now, accent), (self._under, theme.color("surface"))):
+            mark.setBrush(brush)
+            mark.setPen(_pen(text, 1.5))
+
+    @Slot(object)
+    def _on_moved(self, position: QPointF) -> None:
+        inside = self._item.getViewBox().sceneBoundingRect().contains(position)
+        self._hover(self._point_at(position) if inside else None)
+
+    @Slot(object)
+    def _on_clicked(self, event: Any) -> None:
+        point = self._point_at(event.scenePos())
+        if point is not None and event.button() == Qt.MouseButton.LeftButton:
+            self.chosen.emit(point.value)
+
+    def _point_at(self, position: QPointF) -> CurvePoint | None:
+        x = self._item.getViewBox().mapSceneToView(position).x()
+        return self._data.nearest(x) if self._data is not None else None
+
+    def _hover(self, point: CurvePoint | None) -> None:
+        shown = point is not None
+        self._pointer.setVisible(shown)
+        self._under.setVisible(shown)
+        if point is not None and self._data is not None:
+            self._pointer.setPos(self._data.x(point.value))
+            self._under.setData([self._data.x(point.value)], [point.total_bytes / GIB])
+        self.hovered.emit(point)
+
+
+def _pen(color: QColor, width: float, style: Qt.PenStyle = Qt.PenStyle.SolidLine) -> QPen:
+    pen = QPen(color, width, style)
+    pen.setCosmetic(True)
+    return pen

@@ -1,0 +1,130 @@
+"""What to ask of a model that is only run."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from planner.dtypes import SCHEMES
+from planner.gui.memory.picker_field import PickerField
+from planner.gui.memory.questions import Questions, token_stops
+from planner.gui.memory.words import (
+    ATTENTION,
+    INFERENCE_COMPUTE,
+    PROMPT_LOGITS,
+    kv_cache_options,
+    scheme_detail,
+    scheme_title,
+    words_of,
+)
+from planner.gui.theme import Theme
+from planner.gui.widgets.choice_field import ChoiceField
+from planner.gui.widgets.number_field import NumberField
+from planner.gui.widgets.search_list import Choice
+from planner.gui.workspace import Workspace
+from planner.present import format as fmt
+from planner.workload.workload import Inference, Workload
+
+_BATCHES: Final = token_stops(1, 1_024)
+_LENGTHS: Final = token_stops(128, 1_048_576)
+
+
+class InferenceQuestions(Questions):
+    """Batch, context, prompt and the format of the weights first; the rest unfolds."""
+
+    def __init__(self, workspace: Workspace, theme: Theme) -> None:
+        super().__init__(workspace, theme, Inference())
+        self._ask_main()
+        self._ask_precision()
+        self._ask_attention()
+
+    def _ask_main(self) -> None:
+        form = self.new_form()
+        self.ask(
+            form,
+            "batch",
+            "&Sequences at once",
+            NumberField(1, 1_000_000, stops=_BATCHES),
+            "How many requests are answered at the same time. The KV cache grows with it.",
+        )
+        self.ask(
+            form,
+            "context_length",
+            "Context &length",
+            NumberField(1, 100_000_000, placeholder=fmt.UNKNOWN, stops=_LENGTHS),
+            "Tokens of prompt and answer together. The KV cache grows with it.",
+        )
+        self.ask(
+            form,
+            "prompt_length",
+            "&Prompt length",
+            NumberField(1, 100_000_000, placeholder=fmt.UNKNOWN, stops=_LENGTHS),
+            "Tokens that are read in one pass before the answer begins. Activations grow with it.",
+        )
+        self.ask(
+            form,
+            "weights",
+            "&Weights",
+            PickerField(self.theme, self._weight_choices, self._weight_words, "Search formats"),
+            "The format that the weights are kept in: as stored, or quantised.",
+        )
+        self.add_form(form)
+
+    def _ask_precision(self) -> None:
+        form = self.new_form()
+        self.ask(
+            form,
+            "compute",
+            "&Computed in",
+            ChoiceField(self.theme, INFERENCE_COMPUTE),
+            "The format of activations and logits.",
+        )
+        self.ask(
+            form,
+            "kv_cache",
+            "&KV cache in",
+            ChoiceField(self.theme, kv_cache_options()),
+            "The format of the cached keys and values. Fewer bits leave room for longer contexts.",
+        )
+        self.add_section("Precision", form, _precision_summary)
+
+    def _ask_attention(self) -> None:
+        form = self.new_form()
+        self.ask(
+            form,
+            "attention",
+            "&Attention",
+            ChoiceField(self.theme, ATTENTION),
+            "Eager attention makes a matrix of tokens × tokens for every head; the others do not.",
+        )
+        self.ask(
+            form,
+            "prompt_logits",
+            "Prompt lo&gits",
+            ChoiceField(self.theme, PROMPT_LOGITS),
+            "Generating text needs the logits of the prompt's last token only;\nscoring a text needs those of all.",
+        )
+        self.add_section("Attention", form, _attention_summary)
+
+    def _weight_choices(self) -> Sequence[Choice]:
+        stored = Choice(None, self._weight_words(None), "what the checkpoint has")
+        return (
+            stored,
+            *(Choice(name, scheme.title, scheme_detail(scheme), words=name) for name, scheme in SCHEMES.items()),
+        )
+
+    def _weight_words(self, value: object) -> str:
+        if value is not None:
+            return scheme_title(str(value))
+        architecture = self.workspace.evaluation.architecture
+        stored = architecture.quantization or architecture.stored_dtype or "bf16"
+        return f"As stored ({scheme_title(stored)})"
+
+
+def _precision_summary(workload: Workload) -> str:
+    if not isinstance(workload, Inference):
+        return ""
+    cache = words_of(kv_cache_options(), workload.kv_cache)
+    return f"{words_of(INFERENCE_COMPUTE, workload.compute)}, KV cache in {cache}"
+
+
+def _attention_summary(workload: Workload) -> str:
+    return words_of(ATTENTION, workload.attention)

@@ -1,0 +1,86 @@
+"""The phases of a run as small bars: which one decides, and what is alive in it."""
+
+from typing import Final
+
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Slot
+from PySide6.QtGui import QFontMetricsF, QHelpEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+
+from planner.gui.theme import Theme
+from planner.present.memory import MemoryView, PhaseRow
+
+_BAR_HEIGHT: Final = 8
+_MINIMUM_WIDTH: Final = 150
+
+
+class PhaseBars(QWidget):
+    """Two lines a phase: its name and size, and under them its terms to the scale of the peak, which is in bold."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._rows: tuple[PhaseRow, ...] = ()
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setAccessibleName(self.tr("Phases of the run"))
+        theme.changed.connect(self._arrange)
+
+    def set_view(self, view: MemoryView) -> None:
+        """Show the phases of another result."""
+        self._rows = view.phases
+        self.setAccessibleDescription("; ".join(map(_words, self._rows)))
+        self._arrange()
+
+    def sizeHint(self) -> QSize:
+        """Return the room for every phase."""
+        return QSize(_MINIMUM_WIDTH, round(len(self._rows) * self._row_height()))
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint the phases one under the other."""
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        for number, row in enumerate(self._rows):
+            self._paint_row(painter, row, number * self._row_height())
+        painter.end()
+
+    def event(self, event: QEvent) -> bool:
+        """Answer the hover with the phase's exact bytes and the reason for them."""
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            number = int(event.pos().y() / self._row_height())
+            row = self._rows[number] if 0 <= number < len(self._rows) else None
+            QToolTip.showText(event.globalPos(), _tooltip(row) if row else "", self)
+            return True
+        return super().event(event)
+
+    @Slot()
+    def _arrange(self) -> None:
+        self.setFixedHeight(self.sizeHint().height())
+        self.update()
+
+    def _row_height(self) -> float:
+        return QFontMetricsF(self._theme.font("small")).height() + _BAR_HEIGHT + self._theme.spacing.small
+
+    def _paint_row(self, painter: QPainter, row: PhaseRow, top: float) -> None:
+        font = self._theme.font("small", bold=row.is_peak)
+        painter.setFont(font)
+        painter.setPen(self._theme.color("text" if row.is_peak else "muted"))
+        line = QRectF(0, top, self.width(), QFontMetricsF(font).height())
+        painter.drawText(line, Qt.AlignmentFlag.AlignLeft, self.tr("{0} · peak").format(row.title) if row.is_peak else row.title)
+        painter.drawText(line, Qt.AlignmentFlag.AlignRight, row.text)
+        track = QRectF(0, line.bottom() + 1, self.width(), _BAR_HEIGHT)
+        painter.fillRect(track, self._theme.color("free"))
+        left = 0.0
+        for part in row.parts:
+            width = row.share * self.width() * part.bytes / row.bytes
+            painter.fillRect(QRectF(left, track.top(), width, _BAR_HEIGHT), self._theme.color(part.name))
+            left += width
+        if row.is_peak:
+            painter.setPen(QPen(self._theme.color("text"), 1))
+            painter.drawRect(track.adjusted(0.5, 0.5, -0.5, -0.5))
+
+
+def _words(row: PhaseRow) -> str:
+    return f"{row.title} {row.text}{', the peak' if row.is_peak else ''}"
+
+
+def _tooltip(row: PhaseRow) -> str:
+    return "\n".join(part for part in (f"{row.title}: {row.exact}", row.explanation) if part)

@@ -1,0 +1,105 @@
+"""The part of a form that belongs to the workload: fields bound to the plan, under headings that say their value."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from planner.errors import PlannerError
+from planner.gui.theme import Theme
+from planner.gui.widgets.field import Field
+from planner.gui.widgets.labelled_form import LabelledForm
+from planner.gui.widgets.number_field import NumberField
+from planner.gui.widgets.section import Section
+from planner.gui.workspace import Workspace
+from planner.plan.evaluate import Evaluation
+from planner.present import format as fmt
+from planner.workload.workload import Workload
+
+_WIDEST_LABEL = "Sequences per step"
+
+
+@dataclass(frozen=True, slots=True)
+class _Heading:
+    section: Section
+    summary: Callable[[Workload], str]
+
+
+class Questions(QWidget):
+    """A column of questions. Subclasses ask them in `__init__`, each for one field of the workload."""
+
+    def __init__(self, workspace: Workspace, theme: Theme, defaults: Workload) -> None:
+        super().__init__()
+        self.workspace, self.theme = workspace, theme
+        self._defaults = defaults
+        self._fields: dict[str, Field] = {}
+        self._headings: list[_Heading] = []
+        self._layout = QVBoxLayout(self)
+        self._layout.setContentsMargins(0, 0, 0, 0)
+        self._layout.setSpacing(theme.spacing.small)
+
+    def field(self, name: str) -> Field:
+        """Return the input for the workload's field `name`."""
+        return self._fields[name]
+
+    def refresh(self, evaluation: Evaluation) -> None:
+        """Show the workload of the plan; fields that may stay open say what applies instead."""
+        for name, field in self._fields.items():
+            if isinstance(field, NumberField) and getattr(self._defaults, name) is None:
+                field.set_implied(getattr(evaluation.workload, name))
+            field.set_value(getattr(evaluation.plan.workload, name))
+        for heading in self._headings:
+            heading.section.set_summary(heading.summary(evaluation.workload))
+
+    def new_form(self) -> LabelledForm:
+        """Return an empty form whose labels line up with those of the other forms."""
+        form = LabelledForm(self.theme)
+        form.set_label_width(form.fontMetrics().horizontalAdvance(_WIDEST_LABEL))
+        return form
+
+    def add_form(self, form: LabelledForm) -> None:
+        """Show `form` below what is there."""
+        self._layout.addWidget(form)
+
+    def add_section(self, title: str, form: LabelledForm, summary: Callable[[Workload], str]) -> None:
+        """Show `form` under a heading that unfolds; folded, it says `summary` of the filled-in workload."""
+        section = remembered_section(self.workspace, self.theme, title, form)
+        self._layout.addWidget(section)
+        self._headings.append(_Heading(section, summary))
+
+    def ask(self, form: LabelledForm, name: str, label: str, field: Field, hint: str) -> None:
+        """Add the question for the workload's field `name`."""
+        self._fields[name] = field
+        form.add(label, field, lambda: getattr(self._defaults, name), hint)
+        words = label.replace("&", "").lower()
+        field.edited.connect(lambda value: self._apply(field, words, name, value))
+        field.finished.connect(self.workspace.end_gesture)
+
+    def _apply(self, field: Field, words: str, name: str, value: object) -> None:
+        try:
+            self.workspace.apply_workload(words, **{name: value})
+        except PlannerError as error:
+            field.show_problem(" ".join(part for part in (error.message, error.hint) if part))
+
+
+def remembered_section(workspace: Workspace, theme: Theme, title: str, body: QWidget) -> Section:
+    """Return a section that is open again at the next start if it was left open."""
+    section = Section(theme, title, body)
+    section.set_open(title in workspace.settings.current.open_sections)
+
+    def remember(opened: bool) -> None:
+        others = [name for name in workspace.settings.current.open_sections if name != title]
+        workspace.settings.update(open_sections=(*others, title) if opened else tuple(others))
+
+    section.toggled.connect(remember)
+    return section
+
+
+def token_stops(first: int, last: int) -> tuple[int, ...]:
+    """Return the powers of two from `first` to `last`, for a slider."""
+    return tuple(1 << exponent for exponent in range(first.bit_length() - 1, last.bit_length()))
+
+
+def tokens(value: int | None) -> str:
+    """Return a number of tokens, or that it is not known."""
+    return fmt.UNKNOWN if value is None else fmt.integer(value)
