@@ -234,13 +234,13 @@ def _tied_gradient_term(architecture: Architecture, precision: Precision) -> lis
     return [
         term(
             "temporaries",
-            elements * precision.parameter_bytes,
-            "V × h × w",
+            2 * elements * precision.parameter_bytes,
+            "2 × V × h × w",
             (
                 model("V × h", elements, "elements of the token embedding"),
                 number_format("w", precision.parameter_bytes, "bytes per gradient"),
             ),
-            "torch.autograd makes the embedding's dense gradient before it is added to that of the tied head",
+            "torch.autograd holds the embedding's dense gradient and its sum with the tied head's beside the latter",
         )
     ]
 
