@@ -41,8 +41,8 @@ class Frame:
     final_norm: str | None = "model.norm"
     head: str = "lm_head"
     head_bias: Switch = False
-    hidden_dropout: Chance = None
-    embedding_dropout: Chance = None
+    hidden_dropout: Chance = 0.0
+    embedding_dropout: Chance = 0.0
 
 
 def assemble(
@@ -54,10 +54,11 @@ def assemble(
     *,
     before: Tensors | None = None,
     after: Tensors | None = None,
+    head: Tensors | None = None,
 ) -> Architecture:
     """Return the decoder whose layers have these mixers and feed-forward blocks, in order.
 
-    `before` and `after` replace the tensors of the embedding and of the final norm.
+    `before`, `after` and `head` replace the tensors of the embedding, of the final norm and of an untied head.
     """
     norms = tuple(tensor for name in frame.norms for tensor in norm_tensors(name, sizes.hidden, frame.norm))
     parallel = switched(fields, frame.parallel)
@@ -84,7 +85,7 @@ def assemble(
         after=_after(sizes, frame) if after is None else after,
         tied=fields.flag("tie_word_embeddings", default=frame.tied),
         max_context=sizes.max_context,
-        head=linear(frame.head, sizes.vocabulary, sizes.hidden, bias=switched(fields, frame.head_bias), role="head"),
+        head=_head(fields, sizes, frame) if head is None else head,
         embedding_dropout=chance(fields, frame.embedding_dropout),
     )
 
@@ -126,3 +127,7 @@ def _before(fields: Fields, sizes: Sizes, frame: Frame) -> Tensors:
 
 def _after(sizes: Sizes, frame: Frame) -> Tensors:
     return () if frame.final_norm is None else norm_tensors(frame.final_norm, sizes.hidden, frame.norm)
+
+
+def _head(fields: Fields, sizes: Sizes, frame: Frame) -> Tensors:
+    return linear(frame.head, sizes.vocabulary, sizes.hidden, bias=switched(fields, frame.head_bias), role="head")

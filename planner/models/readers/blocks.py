@@ -20,8 +20,8 @@ from planner.models.readers.sizes import Sizes
 Switch = bool | tuple[str, bool]
 """Always on or off, or a field of the configuration with the family's default."""
 
-Chance = tuple[str, float] | None
-"""The field that holds a dropout probability, with the family's default."""
+Chance = float | tuple[str, float]
+"""A dropout probability, or the field that holds it with the family's default."""
 
 ACTIVATION_FIELDS = ("hidden_activation", "hidden_act", "activation_function", "activation")
 
@@ -54,6 +54,8 @@ class AttentionStyle:
     places: Places = full
     dropout: Chance = ("attention_dropout", 0.0)
     sinks: bool = False
+    fp32_softmax: bool = True
+    sdpa: bool = True
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class MlpStyle:
     """How a family writes its feed-forward block; the defaults are Llama's.
 
     Two names make a plain block, or a gated one whose gate and up are `fused`. `ratio` gives the width of families
-    that may leave it out.
+    that may leave it out or always have it.
     """
 
     prefix: str = "mlp."
@@ -80,7 +82,7 @@ def switched(fields: Fields, switch: Switch) -> bool:
 
 def chance(fields: Fields, dropout: Chance) -> float:
     """Return a dropout probability."""
-    return 0.0 if dropout is None else fields.dropout(dropout[0], default=dropout[1])
+    return dropout if isinstance(dropout, float) else fields.dropout(dropout[0], default=dropout[1])
 
 
 def attention_blocks(fields: Fields, sizes: Sizes, style: AttentionStyle) -> tuple[MixerBlock, ...]:
@@ -101,6 +103,8 @@ def _attention_block(fields: Fields, sizes: Sizes, style: AttentionStyle, place:
         rotary=place.rotary,
         dropout=chance(fields, style.dropout),
         sinks=style.sinks,
+        fp32_softmax=style.fp32_softmax,
+        sdpa=style.sdpa,
     )
     projections = projection_tensors(
         mixer, sizes.hidden, style, bias=switched(fields, style.bias), out_bias=switched(fields, style.out_bias)
@@ -117,14 +121,23 @@ def projection_tensors(mixer: Attention, hidden: int, style: AttentionStyle, *, 
     return attention_tensors(mixer, hidden, prefix=style.prefix, names=style.names, bias=bias, out_bias=out_bias)
 
 
-def mlp_block(fields: Fields, sizes: Sizes, style: MlpStyle) -> ForwardBlock:
-    """Return the feed-forward block of a layer."""
+def _width(fields: Fields, sizes: Sizes, style: MlpStyle) -> int:
     default = None if style.ratio is None else style.ratio * sizes.hidden
-    mlp = Mlp(
-        intermediate=fields.integer(*style.width, default=default),
+    return default if default and not fields.has(*style.width) else fields.integer(*style.width)
+
+
+def dense_mlp(fields: Fields, sizes: Sizes, style: MlpStyle) -> Mlp:
+    """Return the feed-forward block of a layer without its tensors."""
+    return Mlp(
+        intermediate=_width(fields, sizes, style),
         gated=style.fused or len(style.names) == 3,
         activation=fields.choice(*ACTIVATION_FIELDS, among=ACTIVATIONS, default=style.activation),
         fused_gate_up=style.fused,
     )
+
+
+def mlp_block(fields: Fields, sizes: Sizes, style: MlpStyle) -> ForwardBlock:
+    """Return the feed-forward block of a layer."""
+    mlp = dense_mlp(fields, sizes, style)
     bias = switched(fields, style.bias)
     return ForwardBlock(mlp, mlp_tensors(mlp, sizes.hidden, prefix=style.prefix, names=style.names, bias=bias))

@@ -46,8 +46,10 @@ GLM4_NORMS: Final = (
     "post_mlp_layernorm",
 )
 
-# Cohere computes its LayerNorm step by step; OLMo's has no weights and works on a copy in fp32.
-COHERE_NORM: Final = Norm(kind="layer", native=False)
+# These cast back to the stream's format only after the product with the weight.
+FP32_RMS: Final = Norm(kind="rms", native=False, fp32_product=True)
+COHERE_NORM: Final = Norm(kind="layer", native=False, fp32_product=True)
+# OLMo's has no weights and works on a copy in fp32.
 OLMO_NORM: Final = Norm(kind="layer", native=False)
 
 GLU: Final = MlpStyle(names=("gate_up_proj", "down_proj"), fused=True)
@@ -100,7 +102,9 @@ READERS: Final[Mapping[str, Reader]] = {
     "llama": _LLAMA.read,
     "internlm3": _LLAMA.read,
     "granite": _LLAMA.read,
-    "helium": replace(_LLAMA, attention=AttentionStyle(bias=ATTENTION_BIAS), kv_heads=20, head_dim=128).read,
+    "helium": replace(
+        _LLAMA, frame=Frame(norm=FP32_RMS), attention=AttentionStyle(bias=ATTENTION_BIAS), kv_heads=20, head_dim=128
+    ).read,
     "arcee": Family(attention=BIASED, mlp=_PLAIN).read,
     "nemotron": Family(frame=Frame(norm=LAYER), attention=BIASED, mlp=_PLAIN).read,
     "mistral": Family(attention=AttentionStyle(places=everywhere(4096)), kv_heads=8).read,
@@ -133,16 +137,18 @@ READERS: Final[Mapping[str, Reader]] = {
     "hunyuan_v1_dense": Family(
         attention=replace(HEAD_NORMED, qk_tensors=partial(qk_norm_tensors, names=("query_layernorm", "key_layernorm"))),
     ).read,
-    "gemma": Family(frame=Frame(tied=True), attention=BIASED, mlp=GELU_GLU, kv_heads=16, head_dim=256).read,
+    "gemma": Family(
+        frame=Frame(tied=True, norm=FP32_RMS), attention=BIASED, mlp=GELU_GLU, kv_heads=16, head_dim=256
+    ).read,
     "gemma2": Family(
-        frame=Frame(tied=True, norms=GEMMA_NORMS),
-        attention=replace(BIASED, places=repeating(2, 4096)),
+        frame=Frame(tied=True, norm=FP32_RMS, norms=GEMMA_NORMS),
+        attention=replace(BIASED, places=repeating(2, 4096), sdpa=False),
         mlp=GELU_GLU,
         kv_heads=4,
         head_dim=256,
     ).read,
     "gemma3_text": Family(
-        frame=Frame(tied=True, norms=GEMMA_NORMS),
+        frame=Frame(tied=True, norm=FP32_RMS, norms=GEMMA_NORMS),
         attention=replace(HEAD_NORMED, places=repeating(6, 4096)),
         mlp=GELU_GLU,
         kv_heads=4,
@@ -162,8 +168,10 @@ READERS: Final[Mapping[str, Reader]] = {
         head_dim=128,
     ).read,
     "olmo": Family(frame=Frame(norm=OLMO_NORM, norms=(), other_norms=2, final_norm=None), attention=BIASED).read,
-    "olmo2": Family(frame=Frame(norms=POST_NORMS), attention=FULLY_NORMED).read,
-    "olmo3": Family(frame=Frame(norms=POST_NORMS), attention=replace(FULLY_NORMED, places=repeating(4, 4096))).read,
+    "olmo2": Family(frame=Frame(norm=FP32_RMS, norms=POST_NORMS), attention=FULLY_NORMED).read,
+    "olmo3": Family(
+        frame=Frame(norm=FP32_RMS, norms=POST_NORMS), attention=replace(FULLY_NORMED, places=repeating(4, 4096))
+    ).read,
     "exaone4": Family(
         frame=Frame(norms=POST_NORMS),
         attention=AttentionStyle(qk_norm="head", places=repeating(4, 4096, full_rotates=False)),

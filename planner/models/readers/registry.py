@@ -19,6 +19,7 @@ _FAMILIES: Final = (
     "moe",
     "latent",
     "minimax",
+    "gemma4",
     "encoders",
     "deberta",
     "modern_encoders",
