@@ -89,10 +89,11 @@ class ExpertStyle:
     prefix: str = "mlp.experts.{expert}."
     names: tuple[str, ...] = GATED_NAMES
     layout: Literal["separate", "stacked", "transposed"] = "separate"
-    bias: Switch = False
+    bias: bool = False
     shared: SharedWidth = no_shared
     shared_prefix: str = "mlp.shared_experts."
     shared_names: tuple[str, ...] = GATED_NAMES
+    shared_bias: Switch = False
     shared_gate: str | None = None
     sparse: SparseLayers = every_layer
 
@@ -125,15 +126,8 @@ def moe_block(fields: Fields, hidden: int, style: ExpertStyle) -> ForwardBlock:
         activation=style.activation or fields.choice(*ACTIVATION_FIELDS, among=ACTIVATIONS, default="silu"),
         shared_intermediate=style.shared(fields, width),
     )
-    bias = switched(fields, style.bias)
-    return ForwardBlock(
-        moe,
-        (
-            *_router(moe, hidden, style),
-            *_routed(moe, hidden, style, bias=bias),
-            *_shared(moe, hidden, style, bias=bias),
-        ),
-    )
+    shared = _shared(moe, hidden, style, bias=switched(fields, style.shared_bias))
+    return ForwardBlock(moe, (*_router(moe, hidden, style), *_routed(moe, hidden, style), *shared))
 
 
 def _router(moe: Moe, hidden: int, style: ExpertStyle) -> Tensors:
@@ -143,10 +137,10 @@ def _router(moe: Moe, hidden: int, style: ExpertStyle) -> Tensors:
     return (*scores, Tensor(name=style.correction, shape=(1, moe.experts), role="other"))
 
 
-def _routed(moe: Moe, hidden: int, style: ExpertStyle, *, bias: bool) -> Tensors:
+def _routed(moe: Moe, hidden: int, style: ExpertStyle) -> Tensors:
     if style.layout == "separate":
-        return expert_tensors(moe, hidden, prefix=style.prefix, names=style.names, bias=bias)
-    make = partial(_stacked, copies=moe.experts, transposed=style.layout == "transposed", bias=bias)
+        return expert_tensors(moe, hidden, prefix=style.prefix, names=style.names, bias=style.bias)
+    make = partial(_stacked, copies=moe.experts, transposed=style.layout == "transposed", bias=style.bias)
     gate_up, down = (f"{style.prefix}{name}" for name in style.names)
     return (*make(gate_up, 2 * moe.intermediate, hidden), *make(down, hidden, moe.intermediate))
 

@@ -211,7 +211,7 @@ READERS: Final[Mapping[str, Reader]] = {
         kv_heads=32,
     ).read,
     "ernie4_5_moe": ExpertFamily(
-        frame=Frame(tied=True),
+        frame=Frame(tied=True, head_bias=USE_BIAS),
         attention=AttentionStyle(bias=USE_BIAS, out_bias=USE_BIAS),
         mlp=MlpStyle(bias=USE_BIAS),
         experts=ExpertStyle(
@@ -220,6 +220,7 @@ READERS: Final[Mapping[str, Reader]] = {
             correction="mlp.moe_statics.e_score_correction_bias",
             sparse=_ernie_layers,
             shared=counted_shared("moe_num_shared_experts", 2),
+            shared_bias=USE_BIAS,
         ),
         kv_heads=4,
     ).read,

@@ -221,6 +221,7 @@ def decoder(
                 positions=positions,
             ),
         ),
-        head=() if tied else untied,
+        # A tied head shares the weight; a bias stays its own.
+        head=tuple(tensor for tensor in untied if tensor.role == "bias") if tied else untied,
         tied_head=tied,
     )
