@@ -7,7 +7,8 @@ Exit codes: 0 done, 1 does not fit (only with `--check`), 2 wrong input, 3 somet
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -65,8 +66,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception:
         import logging
 
-        log = _log_to_file()
-        logging.exception("gpu-planner %s", " ".join(arguments))
+        with _log_file() as log:
+            logging.exception("gpu-planner %s", " ".join(arguments))
         return _fail("something went wrong inside GPU Planner; this is a bug", f"Please report it with {log}.", BUG)
     return code
 
@@ -108,7 +109,9 @@ def _fail(message: str, hint: str, code: int) -> int:
     return code
 
 
-def _log_to_file() -> Path:
+@contextmanager
+def _log_file() -> Iterator[Path]:
+    """Write what is logged within to the file that this gives."""
     import logging
 
     from planner.paths import state_dir
@@ -117,7 +120,9 @@ def _log_to_file() -> Path:
     handler = logging.FileHandler(log, encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     logging.getLogger().addHandler(handler)
-    return log
+    yield log
+    logging.getLogger().removeHandler(handler)
+    handler.close()
 
 
 def _make_printable() -> None:

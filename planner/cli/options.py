@@ -126,7 +126,7 @@ def read_workload(path: Path) -> Workload:
         raise PlannerError(f"{path}: is not JSON", hint) from error
     if not isinstance(fields, dict):
         raise PlannerError(f"{path}: holds no JSON object", hint)
-    return _validated(_task(fields.pop("task", "inference")), fields, f"{path}: ")
+    return _validated(_task(fields.pop("task", "inference"), f"{path}: task"), fields, f"{path}: ")
 
 
 def used_defaults(asked: Workload, used: Workload) -> str:
@@ -142,9 +142,9 @@ def _given(asked: Workload, field: str) -> bool:
     return field.partition(".")[0] in asked.model_fields_set and attrgetter(field)(asked) is not None
 
 
-def _task(name: object) -> Task:
-    if name not in _TASKS:
-        raise SpecError("--task", f"there is no task {name!r}", "Choose inference or training.")
+def _task(name: object, place: str = "--task") -> Task:
+    if name not in ("training", "inference"):
+        raise SpecError(place, f"there is no task {name!r}", "Choose inference or training.")
     return "training" if name == "training" else "inference"
 
 

@@ -18,9 +18,12 @@ class Parser(argparse.ArgumentParser):
             allow_abbrev=False,
             add_help=False,
         )
-        self.general = self.add_argument_group("general")
-        self.general.add_argument("--json", action="store_true", help="print the result as JSON")
-        self.general.add_argument("-h", "--help", action="help", help="print this and stop")
+
+    def add_general(self) -> None:
+        """Add what every command has, last, so that its help starts with what is its own."""
+        group = self.add_argument_group("general")
+        group.add_argument("--json", action="store_true", help="print the result as JSON")
+        group.add_argument("-h", "--help", action="help", help="print this and stop")
 
     def error(self, message: str) -> NoReturn:
         """Raise what argparse found wrong.

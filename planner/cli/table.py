@@ -14,11 +14,12 @@ _NARROWEST: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A column's header; `flexible` columns are cut with an ellipsis where the terminal is too narrow."""
+    """A column's header, `unit` in a line below; `flexible` columns are cut where the terminal is too narrow."""
 
     title: str
     align: Align = "left"
     flexible: bool = False
+    unit: str = ""
 
 
 def terminal_width() -> int | None:
@@ -28,18 +29,17 @@ def terminal_width() -> int | None:
 
 def table(heads: Sequence[Head], rows: Sequence[Sequence[str]], width: int | None = None) -> str:
     """Return `rows` under `heads`, columns aligned, no wider than `width` where flexible columns allow it."""
-    columns = [[head.title, *cells] for head, cells in zip(heads, zip(*rows, strict=True), strict=True)]
-    widths = [max(map(len, column)) for column in columns]
+    units = [[head.unit for head in heads]] if any(head.unit for head in heads) else []
+    lines = [[head.title for head in heads], *units, *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     if width is not None:
         widths = _shrunk(heads, widths, width)
-    lines = zip(
-        *(
-            [_cell(text, head, size) for text in column]
-            for head, size, column in zip(heads, widths, columns, strict=True)
-        ),
-        strict=True,
-    )
-    return "\n".join(_GAP.join(line).rstrip() for line in lines)
+    return "\n".join(_line(heads, widths, line) for line in lines)
+
+
+def _line(heads: Sequence[Head], widths: list[int], line: Sequence[str]) -> str:
+    cells = (_cell(text, head, size) for text, head, size in zip(line, heads, widths, strict=True))
+    return _GAP.join(cells).rstrip()
 
 
 def _shrunk(heads: Sequence[Head], widths: list[int], width: int) -> list[int]:

@@ -14,7 +14,7 @@ from planner.models.architecture import (
     StateMixer,
 )
 from planner.present import format as fmt
-from planner.present.columns import Detail
+from planner.present.columns import Detail, DetailGroup
 
 ROLE_TITLES: Final[dict[Role, str]] = {
     "linear": "Projections",
@@ -36,15 +36,14 @@ KIND_TITLES: Final = {
 }
 
 
-def architecture_details(architecture: Architecture) -> tuple[Detail, ...]:
-    """Return the network's parameters, layers, attention, widths and formats, and what its reader assumed."""
+def architecture_details(architecture: Architecture) -> tuple[DetailGroup, ...]:
+    """Return the network's parameters, its layers stack by stack, its tokens and its formats."""
+    kind = Detail("Kind", f"{KIND_TITLES[architecture.kind]}, {architecture.model_type}")
+    alone = len(architecture.stacks) == 1
     return (
-        Detail("Kind", f"{KIND_TITLES[architecture.kind]}, {architecture.model_type}"),
-        *_parameters(architecture),
-        *(row for stack in architecture.stacks for row in _stack(stack, alone=len(architecture.stacks) == 1)),
-        *_tokens(architecture),
-        *_formats(architecture),
-        *(Detail("Note", note) for note in architecture.reader_notes),
+        DetailGroup("Parameters", _parameters(architecture)),
+        *(DetailGroup("Layers" if alone else stack.name.capitalize(), _stack(stack)) for stack in architecture.stacks),
+        DetailGroup("Input and output", (kind, *_tokens(architecture), *_formats(architecture))),
     )
 
 
@@ -59,28 +58,24 @@ def is_sparse(architecture: Architecture) -> bool:
 
 
 def _parameters(architecture: Architecture) -> tuple[Detail, ...]:
-    rows = [Detail("Parameters", _both(architecture.parameters))]
+    rows = [Detail("All", _both(architecture.parameters))]
     if is_sparse(architecture):
         rows.append(Detail("Active per token", _both(architecture.active_parameters)))
     counts: dict[Role, int] = {}
     for tensor, count in placed_tensors(architecture):
         counts[tensor.role] = counts.get(tensor.role, 0) + tensor.size * count
-    rows.extend(
-        Detail(f"  {title}", fmt.integer(counts[role])) for role, title in ROLE_TITLES.items() if role in counts
-    )
+    rows.extend(Detail(title, fmt.integer(counts[role])) for role, title in ROLE_TITLES.items() if role in counts)
     return tuple(rows)
 
 
-def _stack(stack: Stack, *, alone: bool) -> tuple[Detail, ...]:
-    name = "" if alone else f"{stack.name.capitalize()}: "
-    layers = f"{stack.layer_count}, {fmt.integer(stack.hidden)} wide"
-    rows = [Detail(f"{name}layers".capitalize() if alone else f"{name}layers", layers)]
+def _stack(stack: Stack) -> tuple[Detail, ...]:
+    rows = [Detail("Number", fmt.integer(stack.layer_count)), Detail("Width", fmt.integer(stack.hidden))]
     # Groups that differ only in what is not said here make one line.
     counts: dict[str, int] = {}
     for group in stack.groups:
         phrase = _layer_phrase(group)
         counts[phrase] = counts.get(phrase, 0) + group.count
-    rows.extend(Detail(f"  {fmt.count_of(count, 'layer')}", phrase) for phrase, count in counts.items())
+    rows.extend(Detail(fmt.plural(count, "layer"), phrase) for phrase, count in counts.items())
     return tuple(rows)
 
 
@@ -132,4 +127,5 @@ def _formats(architecture: Architecture) -> tuple[Detail, ...]:
 
 
 def _both(parameters: int) -> str:
-    return f"{fmt.integer(parameters)} ({fmt.parameters(parameters)})"
+    exact, rounded = fmt.integer(parameters), fmt.parameters(parameters)
+    return exact if exact == rounded else f"{exact} ({rounded})"

@@ -87,11 +87,13 @@ def size_difference(value: int) -> str:
 
 
 def parameters(value: int | None, unknown: str = UNKNOWN) -> str:
-    """Return a number of parameters in billions, or millions below a tenth of a billion: `8.03 B`, `66.4 M`."""
+    """Return a number of parameters in billions, below a tenth of one in millions, and so on: `8.03 B`, `66.4 M`."""
     if value is None:
         return unknown
-    billions = value / 1e9
-    return f"{significant(billions)}{THIN}B" if billions >= 0.1 else f"{significant(value / 1e6)}{THIN}M"
+    for letter, factor in (("B", 1e9), ("M", 1e6)):
+        if value >= factor / 10:
+            return f"{significant(value / factor)}{THIN}{letter}"
+    return integer(value)
 
 
 def rate(ops_per_s: float | None, dtype: str = "", unknown: str = NOT_PUBLISHED) -> str:

@@ -1,0 +1,31 @@
+"""The details of one record as an aligned list, with numbered sources below."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from planner.cli.table import Head, table, terminal_width
+from planner.present.columns import Detail, DetailGroup
+
+_HEADS: Final = (Head("Figure"), Head("Value", flexible=True), Head("Certainty"), Head("Source"))
+
+
+def details(name: str, groups: Sequence[DetailGroup], notes: Sequence[str]) -> str:
+    """Return `name`, its figures under their headings, their sources and the notes."""
+    numbers: dict[str, int] = {}
+    rows: list[tuple[str, str, str, str]] = []
+    for group in groups:
+        rows.append((group.title, "", "", ""))
+        rows.extend(_row(detail, numbers) for detail in group.details)
+    heads = _HEADS if numbers else _HEADS[:2]
+    shown = table(heads, [row[: len(heads)] for row in rows], terminal_width())
+    sources = "\n".join(f"[{number}] {source}" for source, number in numbers.items())
+    blocks = (name, shown, sources, "\n".join(f"- {note}" for note in notes))
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _row(detail: Detail, numbers: dict[str, int]) -> tuple[str, str, str, str]:
+    """Return one line; a source that is new gets the next number."""
+    text = f"{detail.text} ({detail.exact})" if detail.exact else detail.text
+    source = "; ".join(part for part in (detail.basis, detail.source, detail.as_of) if part)
+    mark = f"[{numbers.setdefault(source, len(numbers) + 1)}]" if source else ""
+    return (f"  {detail.title}", text, detail.certainty, mark)

@@ -1,0 +1,164 @@
+"""`gpu-planner gpus`: search, compare and show accelerators."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from pydantic_core import to_json
+
+from planner.cli.details import details
+from planner.cli.parser import Parser
+from planner.cli.table import Head, table, terminal_width
+from planner.errors import SpecError
+from planner.hardware.catalog import HardwareCatalog, load_hardware
+from planner.hardware.gpu import Gpu
+from planner.hardware.names import resolve_gpu
+from planner.hardware.query import QUERY_FIELDS, GpuQuery, select
+from planner.memory.fit import CardFit
+from planner.paths import catalog_dir
+from planner.present.columns import Column
+from planner.present.gpu_details import gpu_details
+from planner.present.gpus import GPU_COLUMNS, GpuRow, gpu_rows
+
+_LISTED: Final = ("name", "year", "memory", "bandwidth", "bf16", "power", "price")
+
+_DESCRIPTION: Final = """\
+List accelerators, compare some, or show one with the source of every figure. Rates are dense, never sparse;
+GiB is 2^30 bytes, GB is 10^9. What is not known is said to be unknown, and sorts last."""
+
+_EXAMPLES: Final = """\
+examples:
+  gpu-planner gpus rtx 40
+  gpu-planner gpus --where 'memory_gib >= 80 and vendor == "NVIDIA"' --sort -bandwidth
+  gpu-planner gpus --fits meta-llama/Llama-3.1-70B --where 'fits == "fits"' --sort price
+  gpu-planner gpus --compare "RTX 4090" "RTX 5090" h100-sxm
+  gpu-planner gpus --show mi300x
+
+fields for --where and --sort:
+{fields}
+
+--where joins comparisons (== != < <= > >= ~ in) with and, or, not and brackets; ~ looks for text within text."""
+
+
+def run(argv: list[str]) -> int:
+    """Print what was asked and return the exit code."""
+    arguments = _parser().parse_args(_with_descending(argv))
+    hardware = load_hardware(catalog_dir())
+    if arguments.show:
+        return _show(resolve_gpu(hardware, arguments.show), hardware, as_json=arguments.json)
+    if arguments.compare:
+        gpus: Sequence[Gpu] = [resolve_gpu(hardware, name) for name in arguments.compare]
+        return _print(gpus, hardware, None, arguments, compared=True)
+    fits = _fits(arguments.fits) if arguments.fits else None
+    return _print(_selected(arguments, hardware, fits), hardware, fits, arguments)
+
+
+def _parser() -> Parser:
+    width = max(map(len, QUERY_FIELDS))
+    fields = [f"  {field.name:<{width}}  {field.unit:<6}  {field.help}" for field in QUERY_FIELDS.values()]
+    parser = Parser("gpu-planner gpus", _DESCRIPTION, _EXAMPLES.format(fields="\n".join(fields)))
+    choice = parser.add_argument_group("which ones")
+    choice.add_argument("words", metavar="WORDS", nargs="*", help="words that name, maker or architecture contain")
+    choice.add_argument("--where", metavar="EXPR", default="", help="an expression over the fields below")
+    choice.add_argument("--fits", metavar="MODEL", help="judge each card by this model (batch 1) or by a PLAN.json")
+    choice.add_argument("--limit", metavar="N", type=_positive, help="print at most N")
+    ordered = "a field below, with - before it descending; repeatable"
+    choice.add_argument("--sort", metavar="FIELD", action="append", default=[], help=ordered)
+    other = parser.add_argument_group("instead of a list")
+    other.add_argument("--compare", metavar="GPU", nargs="+", help="set these side by side")
+    other.add_argument("--show", metavar="GPU", help="show every figure of one with its source")
+    parser.add_general()
+    return parser
+
+
+def _positive(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
+    return int(text)
+
+
+def _with_descending(argv: list[str]) -> list[str]:
+    """Join `--sort -price`, which argparse would take for two options."""
+    joined: list[str] = []
+    for word in argv:
+        if joined and joined[-1] == "--sort" and word.startswith("-"):
+            joined[-1] = f"--sort={word}"
+        else:
+            joined.append(word)
+    return joined
+
+
+def _fits(word: str) -> Mapping[str, CardFit]:
+    from planner.cli.subjects import plan_about
+    from planner.plan.catalog import load_catalog
+    from planner.plan.evaluate import fits_by_gpu
+
+    catalog = load_catalog()
+    return fits_by_gpu(plan_about(word, catalog), catalog)
+
+
+def _selected(
+    arguments: argparse.Namespace, hardware: HardwareCatalog, fits: Mapping[str, CardFit] | None
+) -> tuple[Gpu, ...]:
+    query = GpuQuery(text=" ".join(arguments.words), where=arguments.where, sort=tuple(arguments.sort))
+    verdicts = None if fits is None else {gpu_id: fit.verdict for gpu_id, fit in fits.items() if fit.verdict}
+    try:
+        found = select(hardware.gpus, query, verdicts)
+    except SpecError as error:
+        if error.field == "fits":
+            raise SpecError("fits", error.reason, "Add --fits MODEL.") from error
+        hint = error.hint or "`gpu-planner gpus --help` lists the fields and the comparisons."
+        raise SpecError(f"--{error.field}", error.reason, hint) from error
+    return found[: arguments.limit]
+
+
+def _show(gpu: Gpu, hardware: HardwareCatalog, *, as_json: bool) -> int:
+    if as_json:
+        print(gpu.model_dump_json(indent=2))
+    else:
+        print(details(gpu.name, gpu_details(gpu, hardware.usable_memory(gpu)), gpu.notes))
+    return 0
+
+
+def _print(
+    gpus: Sequence[Gpu],
+    hardware: HardwareCatalog,
+    fits: Mapping[str, CardFit] | None,
+    arguments: argparse.Namespace,
+    *,
+    compared: bool = False,
+) -> int:
+    if arguments.json:
+        print(to_json([_record(gpu, fits) for gpu in gpus], indent=2).decode())
+        return 0
+    by_id = {row.id: row for row in gpu_rows(hardware, fits)}
+    rows = [by_id[gpu.id] for gpu in gpus]
+    if compared:
+        print(_side_by_side(rows))
+    elif rows:
+        print(f"{_list(rows, judged=fits is not None)}\n\n{len(rows):,} of {len(hardware.gpus):,} accelerators")
+    else:
+        print(f"No accelerator of {len(hardware.gpus):,} matches.")
+    return 0
+
+
+def _record(gpu: Gpu, fits: Mapping[str, CardFit] | None) -> dict[str, object]:
+    record = gpu.model_dump(mode="json")
+    return record if fits is None else {**record, "fit": fits[gpu.id]._asdict()}
+
+
+def _list(rows: Sequence[GpuRow], *, judged: bool) -> str:
+    keys = (*_LISTED[:1], "fits", *_LISTED[1:]) if judged else _LISTED
+    columns = [_column(key) for key in keys]
+    heads = [Head(column.title, column.align, column.key == "name", column.unit) for column in columns]
+    return table(heads, [[column.text(row) for column in columns] for row in rows], terminal_width())
+
+
+def _side_by_side(rows: Sequence[GpuRow]) -> str:
+    heads = [Head(""), *(Head(row.gpu.name, "right", flexible=True) for row in rows)]
+    columns = [column for column in GPU_COLUMNS if column.key not in ("name", "fits")]
+    return table(heads, [[column.header, *(column.text(row) for row in rows)] for column in columns], terminal_width())
+
+
+def _column(key: str) -> Column[GpuRow]:
+    return next(column for column in GPU_COLUMNS if column.key == key)

@@ -1,0 +1,152 @@
+"""How runs of the command begin and end."""
+
+import io
+import subprocess
+import sys
+import types
+
+import pytest
+
+from planner import __version__
+from planner.cli import main as cli
+from planner.cli.plain import register
+from planner.errors import PlannerError
+
+
+@pytest.fixture
+def command(monkeypatch):
+    """Return a way to make the command `fit` do something of the test's own."""
+
+    def install(run):
+        monkeypatch.setitem(sys.modules, "planner.cli.fit", types.SimpleNamespace(run=run))
+
+    return install
+
+
+def _raising(error):
+    def run(_arguments):
+        raise error
+
+    return run
+
+
+@pytest.mark.parametrize("words", [["--help"], ["-h"], ["help"]])
+def test_help_names_every_command(words, capsys):
+    assert cli.main(words) == 0
+    printed = capsys.readouterr().out
+    assert all(f"\n  {name} " in printed for name in cli.COMMANDS)
+
+
+def test_version(capsys):
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"gpu-planner {__version__}\n"
+
+
+def test_a_command_gets_the_words_behind_it(command):
+    seen = []
+    command(lambda words: seen.append(words) or 1)
+    assert cli.main(["fit", "a", "--b"]) == 1
+    assert seen == [["a", "--b"]]
+
+
+def test_what_is_wrong_is_said_with_a_hint(command, capsys):
+    command(_raising(PlannerError("no such thing", "Try another.")))
+    assert cli.main(["fit"]) == 2
+    assert capsys.readouterr().err == "error: no such thing\nhint: Try another.\n"
+
+
+def test_without_a_hint_there_is_no_empty_one(command, capsys):
+    command(_raising(PlannerError("no such thing")))
+    assert cli.main(["fit"]) == 2
+    assert capsys.readouterr().err == "error: no such thing\n"
+
+
+def test_an_interruption_is_quiet(command, capsys):
+    command(_raising(KeyboardInterrupt()))
+    assert cli.main(["fit"]) == 130
+    assert capsys.readouterr().err == ""
+
+
+def test_a_bug_is_said_to_be_one_and_logged(command, capsys, own_state_dir):
+    command(_raising(ZeroDivisionError("by nothing")))
+    assert cli.main(["fit"]) == 70
+    error = capsys.readouterr().err
+    assert "this is a bug" in error
+    assert "Traceback" not in error
+    log = (own_state_dir / "gpu-planner.log").read_text()
+    assert "Traceback" in log
+    assert "by nothing" in log
+
+
+def test_help_of_a_command_ends_well(capsys):
+    assert cli.main(["gpus", "--help"]) == 0
+    assert capsys.readouterr().out.startswith("usage: gpu-planner gpus")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["fits"], "'fits' is neither a command nor a file"),
+        (["--frob"], "there is no option --frob"),
+        (["nowhere.json"], "'nowhere.json' is neither a command nor a file"),
+    ],
+)
+def test_unknown_words_are_named(words, message, capsys):
+    assert cli.main(words) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_without_a_command_the_window_opens_with_the_files(monkeypatch, tmp_path):
+    opened = []
+    window = types.SimpleNamespace(main=lambda paths: opened.append(paths) or 0)
+    monkeypatch.setitem(sys.modules, "planner.gui.app", window)
+    plan = tmp_path / "plan.json"
+    plan.touch()
+    assert cli.main([]) == 0
+    assert cli.main([str(plan)]) == 0
+    assert opened == [[], [str(plan)]]
+
+
+def test_a_machine_without_qt_is_told_what_still_works(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "planner.gui.app", None)
+    assert cli.main([]) == 3
+    error = capsys.readouterr().err
+    assert "the window cannot open" in error
+    assert "libegl1" in error
+
+
+def test_a_reader_that_goes_away_is_no_error():
+    program = (
+        "import sys; from planner.cli.main import main; import types\n"
+        "sys.modules['planner.cli.fit'] = types.SimpleNamespace(run=lambda _: print('word ' * 1_000_000) or 0)\n"
+        "sys.exit(main(['fit']))"
+    )
+    run = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    run.stdout.read(10)
+    run.stdout.close()
+    assert run.stderr.read() == b""
+    run.stderr.close()
+    assert run.wait() == 141
+
+
+@pytest.mark.parametrize(
+    ("encoding", "shown"),
+    [("ascii", b"17 GiB 16 - 18 x 2 ?"), ("latin-1", b"17 GiB 16 - 18 \xd7 2 ?"), ("utf-8", None)],
+)
+def test_poor_encodings_get_plain_characters(encoding, shown, monkeypatch):
+    text = "17\u2009GiB 16 \u2013 18 × 2 \u4e2d"
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding=encoding)
+    monkeypatch.setattr(sys, "stdout", stream)
+    cli.main(["--version"])
+    stream.seek(0)
+    stream.truncate()
+    stream.write(text)
+    stream.flush()
+    assert raw.getvalue() == (text.encode() if shown is None else shown)
+
+
+def test_only_what_cannot_be_written_is_replaced():
+    register()
+    with pytest.raises(UnicodeDecodeError):
+        b"\xff".decode("ascii", errors="planner-plain")

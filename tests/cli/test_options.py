@@ -1,0 +1,164 @@
+"""Options turned into a workload."""
+
+import argparse
+import json
+
+import pytest
+
+from planner.cli.options import FLAGS, add_workload_options, read_workload, used_defaults, workload_from
+from planner.cli.parser import Parser
+from planner.errors import PlannerError, SpecError
+from planner.workload.workload import Inference, Parallel, Training
+
+
+def _arguments(*words):
+    parser = Parser("gpu-planner fit", "", "")
+    add_workload_options(parser)
+    return parser.parse_args(words)
+
+
+def _workload(*words, base=None):
+    return workload_from(_arguments(*words), base)
+
+
+def test_without_options_the_workload_is_the_default_inference():
+    assert _workload() == Inference()
+
+
+def test_every_field_of_the_workloads_has_an_option_or_is_named_here():
+    fields = set(Training.model_fields) | set(Inference.model_fields)
+    by_option = {flag.field.partition(".")[0] for flag in FLAGS}
+    assert fields - by_option == {"task", "other_processes_bytes", "prompt_logits"}
+
+
+def test_options_of_inference():
+    made = _workload(
+        "--batch", "4", "--context", "8,192", "--prompt", "1024", "--kv-cache", "FP8", "--weights", "q4_k_m"
+    )
+    assert made == Inference(batch=4, context_length=8192, prompt_length=1024, kv_cache="fp8", weights="Q4_K_M")
+
+
+def test_options_of_training():
+    words = (
+        "--task training --optimizer adamw-8bit --micro-batch 2 --accumulate 8 --seq 4096 --checkpointing full --dp 4"
+    )
+    assert _workload(*words.split()) == Training(
+        optimizer="adamw-8bit",
+        micro_batch=2,
+        gradient_accumulation=8,
+        sequence_length=4096,
+        activation_checkpointing="full",
+        parallel=Parallel(data=4),
+    )
+
+
+def test_options_change_the_base_and_keep_the_rest():
+    base = Inference(batch=4, context_length=8192)
+    assert _workload("--batch", "2", base=base) == Inference(batch=2, context_length=8192)
+
+
+def test_another_task_starts_afresh_but_keeps_the_cards():
+    base = Inference(batch=4, parallel=Parallel(data=2), other_processes_bytes=7)
+    assert _workload("--task", "training", base=base) == Training(parallel=Parallel(data=2), other_processes_bytes=7)
+
+
+def test_set_takes_json_names_sizes_and_nested_fields():
+    made = _workload(
+        "--set",
+        "batch=3",
+        "--set",
+        "other_processes_bytes=2GiB",
+        "--set",
+        "parallel.data=2",
+        "--set",
+        "attention=eager",
+    )
+    assert made == Inference(batch=3, other_processes_bytes=2 * 2**30, parallel=Parallel(data=2), attention="eager")
+
+
+def test_set_and_an_option_of_the_same_group_meet():
+    base = Inference(parallel=Parallel(data=8))
+    assert _workload("--set", "parallel.data=2", base=base).parallel == Parallel(data=2)
+    assert _workload("--dp", "3", "--set", "parallel.data=2").parallel == Parallel(data=2)
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "hint"),
+    [
+        ("--task dance", "--task: there is no task 'dance'", "Choose inference or training."),
+        ("--optimizer adamw", "--optimizer: belongs to training, and this is inference", "add --task training"),
+        ("--task training --batch 2", "--batch: belongs to inference, and this is training", "add --task inference"),
+        ("--set optimizer=sgd", "--set optimizer: belongs to training", "add --task training"),
+        ("--batch four", "--batch: input should be a valid integer", "--help"),
+        ("--batch 0", "--batch: input should be greater than or equal to 1, got '0'", "--help"),
+        ("--batch -1", "--batch: input should be greater than or equal to 1", "--help"),
+        ("--context 1e30", "--context: ", "--help"),
+        ("--task training --optimizer adam", "--optimizer: input should be 'adamw', 'adamw-8bit'", "--help"),
+        ("--weights q9", "--weights: 'q9' is not a weight format; there are fp32", "--help"),
+        ("--dp 0", "--dp: input should be greater than or equal to 1", "--help"),
+        ("--set colour=red", "colour: there is no such field", "spelling"),
+        ("--set batch", "--set: 'batch' is not NAME=VALUE", "--set batch=4"),
+        ("--set other_processes_bytes=lots", "bytes: 'lots' is not a size", "24 GiB"),
+        ("--frobnicate", "unrecognized arguments: --frobnicate", "--help"),
+        ("--cont 5", "unrecognized arguments: --cont", "--help"),
+    ],
+)
+def test_wrong_values_name_the_option(words, message, hint):
+    with pytest.raises(PlannerError) as raised:
+        _workload(*words.split())
+    assert message in raised.value.message
+    assert hint in raised.value.hint
+
+
+def test_a_workload_file_is_the_base(tmp_path):
+    path = tmp_path / "workload.json"
+    path.write_text(json.dumps({"task": "training", "micro_batch": 4}))
+    assert _workload("--workload", str(path), "--seq", "512") == Training(micro_batch=4, sequence_length=512)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"{", "is not JSON"),
+        (b"\xff\xfe\x00", "is not JSON"),
+        (b"[" * 5000, "is not JSON"),
+        (b"[1]", "holds no JSON object"),
+        (b'{"task": "sing"}', "there is no task 'sing'"),
+        (b'{"task": ["training"]}', "there is no task ['training']"),
+        (b'{"batch": -2}', "batch: input should be greater than or equal to 1"),
+        (b'{"bacth": 2}', "bacth: there is no such field"),
+    ],
+)
+def test_a_workload_file_that_is_none(tmp_path, content, reason):
+    path = tmp_path / "workload.json"
+    path.write_bytes(content)
+    with pytest.raises(PlannerError) as raised:
+        read_workload(path)
+    assert reason in raised.value.message
+    assert raised.value.hint
+
+
+def test_a_workload_file_that_cannot_be_read(tmp_path):
+    for path, reason in ((tmp_path, "is not a file"), (tmp_path / "none.json", "No such file")):
+        with pytest.raises(PlannerError, match=reason):
+            read_workload(path)
+
+
+def test_defaults_that_were_used_are_told_as_options():
+    asked = Inference(batch=2, weights=None)
+    used = Inference(batch=2, weights="bf16", context_length=4096, prompt_length=4096, parallel=Parallel(data=1))
+    assert used_defaults(asked, used) == (
+        "--weights bf16 --compute bf16 --attention sdpa --profile hf --dp 1 "
+        "--context 4096 --prompt 4096 --kv-cache bf16"
+    )
+
+
+def test_flags_are_read_from_the_namespace_by_their_keys():
+    assert {flag.key for flag in FLAGS} <= set(vars(_arguments()))
+    assert isinstance(_arguments(), argparse.Namespace)
+
+
+def test_errors_carry_the_field():
+    with pytest.raises(SpecError) as raised:
+        _workload("--batch", "0")
+    assert raised.value.field == "--batch"

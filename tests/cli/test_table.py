@@ -1,0 +1,28 @@
+"""Aligned tables."""
+
+from planner.cli.table import Head, table
+
+HEADS = (Head("Name", flexible=True), Head("GiB", "right"), Head("Why", flexible=True))
+ROWS = [["Weights", "14.96", "two bytes for each parameter"], ["KV cache", "0.50", "keys and values"]]
+
+
+def test_columns_align_and_lines_have_no_blanks_at_their_end():
+    assert table(HEADS, ROWS).splitlines() == [
+        "Name        GiB  Why",
+        "Weights   14.96  two bytes for each parameter",
+        "KV cache   0.50  keys and values",
+    ]
+
+
+def test_the_widest_flexible_column_is_cut_first():
+    lines = table(HEADS, ROWS, width=34).splitlines()
+    assert lines[1] == "Weights   14.96  two bytes for ea…"
+    assert max(map(len, lines)) == 34
+
+
+def test_columns_are_never_cut_to_nothing():
+    assert table(HEADS, ROWS, width=5).splitlines()[1] == "Weights   14.96  two bytes f…"
+
+
+def test_a_table_without_rows_is_its_header():
+    assert table(HEADS, []) == "Name  GiB  Why"

@@ -1,0 +1,42 @@
+"""A workload in one phrase."""
+
+from typing import get_args
+
+import pytest
+
+from planner.present.workload import METHOD_TITLES, OPTIMIZER_TITLES, workload_phrase
+from planner.workload.workload import Inference, Optimizer, Training
+
+
+@pytest.mark.parametrize(
+    ("workload", "phrase"),
+    [
+        (
+            Training(micro_batch=4, sequence_length=2048),
+            "full training, AdamW, 4 × 2,048 tokens, bf16 autocast",
+        ),
+        (
+            Training(
+                optimizer="sgd-momentum",
+                sequence_length=512,
+                gradient_accumulation=8,
+                compute="bf16",
+                activation_checkpointing="full",
+            ),
+            "full training, SGD with momentum, 1 × 512 tokens, 8 times accumulated, bf16, checkpointing",
+        ),
+        (Inference(context_length=4096, weights="bf16"), "inference, 1 × 4,096 tokens, bf16"),
+        (Inference(batch=2), "inference, 2 sequences, weights as stored"),
+        (
+            Inference(batch=8, context_length=8192, weights="nf4", kv_cache="fp8"),
+            "inference, 8 × 8,192 tokens, nf4, KV cache in fp8",
+        ),
+    ],
+)
+def test_phrases(workload, phrase):
+    assert workload_phrase(workload) == phrase
+
+
+def test_every_optimizer_and_method_has_a_title():
+    assert set(OPTIMIZER_TITLES) == set(get_args(Optimizer))
+    assert set(METHOD_TITLES) == set(get_args(Training.model_fields["method"].annotation))
