@@ -58,15 +58,15 @@ def _edit(window: "Window") -> list[Action]:
 def _view(window: "Window") -> list[Action]:
     tabs = [
         Action(
-            f"view.{key}",
-            f"&{title}",
-            partial(window.show_tab, key),
+            f"view.{place.key}",
+            f"&{place.title}",
+            partial(window.show_tab, place.key),
             "View/1",
             f"Ctrl+{number}",
-            icon,
-            checked_when=partial(_is_shown, window, key),
+            place.icon,
+            checked_when=partial(_is_shown, window, place.key),
         )
-        for number, (key, title, icon) in enumerate(window.tab_names, start=1)
+        for number, place in enumerate(window.places, start=1)
     ]
     schemes = [
         Action(

@@ -1,14 +1,15 @@
 """The window: plan bar, tabs, status line, banner."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import QByteArray, QSize, Qt, Signal, Slot
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QIcon
-from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QMenu, QStackedWidget, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QIcon, QKeySequence
+from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QMenu, QStackedWidget, QVBoxLayout, QWidget
 
 from planner.errors import PlannerError
 from planner.gui import help as help_pages
@@ -21,6 +22,7 @@ from planner.gui.tab import Tab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.banner import Banner
+from planner.gui.widgets.icon_button import IconButton
 from planner.gui.widgets.plan_bar import PlanBar
 from planner.gui.widgets.status_line import StatusLine
 from planner.gui.widgets.tab_list import TabList
@@ -31,21 +33,25 @@ _START_SIZE: Final = QSize(1280, 800)
 _SMALLEST_SIZE: Final = QSize(960, 600)
 
 
-class _TabPlace:
+@dataclass(frozen=True, slots=True)
+class TabPlace:
     """Where a tab's class is; it is imported and built when the tab is first shown."""
 
-    def __init__(self, key: str, title: str, icon: str, module: str, name: str) -> None:
-        self.key, self.title, self.icon = key, title, icon
-        self._module, self._name = module, name
+    key: str
+    title: str
+    icon: str
+    module: str
+    name: str
 
     def build(self, workspace: Workspace, theme: Theme) -> Tab:
-        make: Callable[[Workspace, Theme], Tab] = getattr(import_module(self._module), self._name)
+        """Import the class and make the tab."""
+        make: Callable[[Workspace, Theme], Tab] = getattr(import_module(self.module), self.name)
         return make(workspace, theme)
 
 
 TABS: Final = (
-    _TabPlace("catalog", "Catalog", "catalog", "planner.gui.catalog.tab", "CatalogTab"),
-    _TabPlace("memory", "Memory", "memory", "planner.gui.memory.tab", "MemoryTab"),
+    TabPlace("catalog", "Catalog", "catalog", "planner.gui.catalog.tab", "CatalogTab"),
+    TabPlace("memory", "Memory", "memory", "planner.gui.memory.tab", "MemoryTab"),
 )
 
 
@@ -54,11 +60,13 @@ class Window(QMainWindow):
 
     tab_shown = Signal(str)
 
-    def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
+    def __init__(
+        self, workspace: Workspace, theme: Theme, tasks: TaskRunner, places: Sequence[TabPlace] = TABS
+    ) -> None:
         super().__init__()
+        self.places = tuple(places)
         self.workspace, self.theme = workspace, theme
         self.documents = Documents(workspace, tasks, self)
-        self.tab_names = [(place.key, place.title, place.icon) for place in TABS]
         self.plan_bar = PlanBar(workspace, theme)
         self.banner = Banner(theme)
         self._tab_list = TabList(theme)
@@ -72,6 +80,7 @@ class Window(QMainWindow):
         self._fill_menus()
         self._connect()
         self._name()
+        self._pages.setFocus()
 
     @property
     def tab(self) -> Tab:
@@ -85,7 +94,7 @@ class Window(QMainWindow):
     def show_tab(self, key: str) -> None:
         """Show a tab, building it the first time."""
         if key not in self._tabs:
-            place = next(place for place in TABS if place.key == key)
+            place = next(place for place in self.places if place.key == key)
             self._tabs[key] = place.build(self.workspace, self.theme)
             self._pages.addWidget(self._tabs[key])
         self._pages.setCurrentWidget(self._tabs[key])
@@ -149,7 +158,7 @@ class Window(QMainWindow):
         self.setWindowIcon(QIcon(str(resources_dir() / "icons" / "gpu-planner.svg")))
         self.setAcceptDrops(True)
         self.setMinimumSize(_SMALLEST_SIZE)
-        for place in TABS:
+        for place in self.places:
             self._tab_list.add(place.key, place.title, place.icon, place.title)
         middle = QHBoxLayout()
         middle.setSpacing(0)
@@ -172,7 +181,7 @@ class Window(QMainWindow):
         self.resize(_START_SIZE)
         if settings.geometry is not None:
             self.restoreGeometry(QByteArray.fromBase64(settings.geometry.encode()))
-        known = [place.key for place in TABS]
+        known = [place.key for place in self.places]
         self.show_tab(settings.tab if settings.tab in known else known[-1])
 
     def _fill_menus(self) -> None:
@@ -183,10 +192,13 @@ class Window(QMainWindow):
         menus["File"].insertMenu(self.commands["file.save"], self._recent)
         for menu in menus.values():
             menu.aboutToShow.connect(self.commands.refresh)
-        search = QToolButton()
-        search.setDefaultAction(self.commands["view.palette"])
+        palette = self.commands["view.palette"]
+        search = IconButton(self.theme, "search", "Search commands, cards and models")
+        search.setParent(bar)
+        search.setText(palette.shortcut().toString(QKeySequence.SequenceFormat.NativeText))
         search.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        search.setText("Search everything")
+        search.clicked.connect(palette.trigger)
+        mark(search, "quiet")
         bar.setCornerWidget(search)
 
     def _connect(self) -> None:

@@ -39,9 +39,8 @@ class PartButton(QToolButton):
 
     def sizeHint(self) -> QSize:
         """Ask for room for all words."""
-        return QSize(
-            self._frame_width() + self.fontMetrics().horizontalAdvance(self._words), super().sizeHint().height()
-        )
+        words = self.fontMetrics().horizontalAdvance(self._words)
+        return QSize(self._frame_width() + words + 1, super().sizeHint().height())
 
     def minimumSizeHint(self) -> QSize:
         """Be content with a few letters."""
@@ -54,7 +53,9 @@ class PartButton(QToolButton):
         self._shorten()
 
     def _frame_width(self) -> int:
-        return self._theme.icon_side + self._theme.spacing.huge
+        # The style sheet's padding and border on both sides, the icon, and the gap that Qt leaves after it.
+        space = self._theme.spacing
+        return self._theme.icon_side + 2 * (space.small + self._theme.tokens.hairline) + space.small
 
     @Slot()
     def _tint(self) -> None:
