@@ -46,7 +46,9 @@ def inference_moments(architecture: Architecture, workload: Inference) -> Moment
     ]
     if cached is not None:
         step = _logits_term(architecture, batch, precision, every=False)
-        moments.append(Moment("decode", _alive(fixed, cached, step), "the cache has grown to the whole context"))
+        copies = _copies_term(_decode_copies(architecture, batch, context, precision.compute_bytes, workload.attention))
+        grown = _alive(fixed, cached, copies, step)
+        moments.append(Moment("decode", grown, "the cache has grown to the whole context"))
     return Moments(tuple(moments), dynamic=scratch.bytes)
 
 
@@ -60,8 +62,9 @@ def scratch_bytes(
 ) -> int:
     """Return the largest scratch that one layer needs for `batch` × `prompt` tokens.
 
-    **Formula** per token: feed-forward 2h + 3i (gated; residual, normed input, gate, up and their product) or 2h + 2i;
-    attention 2h + 4q + 2kv; eager scores a · s · (w + 4) beside it.
+    **Formula** per token: 4h (embeddings, the layer's input, the residual and its norm) beside the widest of:
+    feed-forward 3i (gate, up and their product; 2i without a gate); rotation 4q; the norm of the queries with its fp32
+    copies; eager scores a · s · (scores, fp32 softmax and its cast). Keys and values are in the cache already.
     """
     most = 0
     for stack in architecture.stacks:
@@ -77,28 +80,49 @@ def scratch_bytes(
 
 def _layer_scratch(layer: Layer, hidden: int, tokens: int, precision: Precision, attention: AttentionKind) -> int:
     size = precision.compute_bytes
-    stream = 2 * hidden * size
     block = layer.feed_forward
     inner = 0
     if isinstance(block, Mlp):
         inner = block.intermediate * (3 if block.gated else 2)
     elif isinstance(block, Moe):
         inner = block.top_k * (block.intermediate * (3 if block.gated else 2) + hidden) + 3 * block.shared_intermediate
-    return stream + max(inner * size, _attention_scratch(layer, tokens, size, attention))
+    return 4 * hidden * size + max(inner * size, _attention_scratch(layer, tokens, size, attention))
 
 
 def _attention_scratch(layer: Layer, tokens: int, size: int, attention: AttentionKind) -> int:
     mixer = layer.mixer
     if isinstance(mixer, LatentAttention):
-        heads = mixer.heads
-        width = heads * (2 * (mixer.qk_nope_head_dim + mixer.qk_rope_head_dim) + 2 * mixer.v_head_dim)
-    elif isinstance(mixer, Attention):
-        heads = mixer.heads
-        width = (4 if mixer.rotary else 2) * mixer.q_dim + 2 * mixer.kv_dim
-    else:
+        query_key = mixer.heads * (mixer.qk_nope_head_dim + mixer.qk_rope_head_dim)
+        width = size * (2 * query_key + 2 * mixer.heads * mixer.v_head_dim)
+        return width + (_score_scratch(mixer.heads, tokens, size) if attention == "eager" else 0)
+    if not isinstance(mixer, Attention):
         return 0 if mixer is None else 4 * mixer.inner_dim * size
-    scores = heads * tokens * (size + 4) if attention == "eager" else 0
-    return width * size + scores
+    rotation = size * (4 if mixer.rotary else 2) * mixer.q_dim
+    normed = (size + 8) * mixer.q_dim if mixer.qk_norm != "none" and not layer.norm.native else 0
+    if attention != "eager":
+        return max(rotation, normed)
+    repeated = 2 * size * mixer.q_dim if mixer.kv_heads < mixer.heads else 0
+    scores = _score_scratch(mixer.heads, tokens, size, fp32_softmax=mixer.fp32_softmax)
+    return max(rotation, normed, size * mixer.q_dim + repeated + scores)
+
+
+def _score_scratch(heads: int, tokens: int, size: int, *, fp32_softmax: bool = True) -> int:
+    """Count the scores, their softmax, and its cast where the softmax is in fp32."""
+    cast = size if fp32_softmax and size < 4 else 0
+    return heads * tokens * (size + (4 if fp32_softmax else size) + cast)
+
+
+def _decode_copies(architecture: Architecture, batch: int, context: int, size: int, attention: AttentionKind) -> int:
+    """Return the bytes of one layer's keys, copied as they grow, and of the heads that eager attention repeats."""
+    most = 0
+    for group in architecture.main.groups:
+        mixer = group.layer.mixer
+        if not isinstance(mixer, Attention):
+            continue
+        kept = min(context, mixer.window or context)
+        repeated = 2 * mixer.q_dim if attention == "eager" and mixer.kv_heads < mixer.heads else 0
+        most = max(most, batch * kept * size * (mixer.kv_dim + repeated))
+    return most
 
 
 def _scratch_term(
@@ -131,4 +155,14 @@ def _logits_term(architecture: Architecture, outputs: int, precision: Precision,
             library("k", per_logit, "bytes per logit: as computed, and the fp32 copy"),
         ),
         _LOGITS_SOURCE,
+    )
+
+
+def _copies_term(count_bytes: int) -> Term:
+    return term(
+        "temporaries",
+        count_bytes,
+        "C",
+        (library("C", count_bytes, "bytes of one layer's keys while they are copied to make room for the next token"),),
+        "transformers 5.23 cache_utils.DynamicLayer.update: torch.cat makes a new tensor for each token",
     )
