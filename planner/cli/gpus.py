@@ -100,9 +100,9 @@ def _fits(word: str) -> Mapping[str, CardFit]:
 def _selected(
     arguments: argparse.Namespace, hardware: HardwareCatalog, fits: Mapping[str, CardFit] | None
 ) -> tuple[Gpu, ...]:
-    query = GpuQuery(text=" ".join(arguments.words), where=arguments.where, sort=tuple(arguments.sort))
     verdicts = None if fits is None else {gpu_id: fit.verdict for gpu_id, fit in fits.items() if fit.verdict}
     try:
+        query = GpuQuery(text=" ".join(arguments.words), where=arguments.where, sort=tuple(arguments.sort))
         found = select(hardware.gpus, query, verdicts)
     except SpecError as error:
         if error.field == "fits":
