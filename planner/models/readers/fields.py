@@ -122,6 +122,16 @@ class Fields:
             return tuple(word.strip() for word in value.split("|"))
         return self.texts(*names) or ()
 
+    def pair(self, *names: str, default: int | None = None) -> tuple[int, int]:
+        """Return a height and a width, which one number or a list of two states."""
+        name, value = self._find(names)
+        if not isinstance(value, list | tuple):
+            return (self.integer(*names, default=default),) * 2
+        found = self.integers(*names, low=1) or ()
+        if len(found) != 2:
+            self.fail(name, f"must be a number or a list of two, got {_shown(value)}")
+        return found[0], found[1]
+
     def size(self, *names: str) -> int | None:
         """Return how many entries an object or a list inside has, or nothing where it is missing."""
         name, value = self._find(names)

@@ -25,6 +25,7 @@ _FAMILIES: Final = (
     "modern_encoders",
     "t5",
     "bart_like",
+    "vision",
 )
 
 

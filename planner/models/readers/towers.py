@@ -121,6 +121,15 @@ def tower_layer(
     )
 
 
+def patches(fields: Fields, image: int | None = None, patch: int | None = None) -> int:
+    """Return how many patches an image is cut into; `image` and `patch` are the family's default sizes."""
+    height, width = fields.pair("image_size", default=image)
+    rows, columns = fields.pair("patch_size", default=patch)
+    if height < rows or width < columns:
+        fields.fail("image_size", f"is {height} × {width}, smaller than a patch of {rows} × {columns}")
+    return (height // rows) * (width // columns)
+
+
 def repeated(layer: Layer, count: int) -> tuple[LayerGroup, ...]:
     """Return `count` layers of one kind."""
     return (LayerGroup(layer=layer, count=count, places=tuple(range(count))),)
