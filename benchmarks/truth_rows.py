@@ -1,0 +1,279 @@
+"""From a published measurement to the same run in the estimator, or the reason why it is not covered."""
+
+import re
+from typing import Final, NamedTuple, Self
+
+from planner.dtypes import SCHEMES
+from planner.errors import PlannerError
+from planner.hardware.names import resolve_gpu
+from planner.memory.estimate import estimate_memory, moments_of
+from planner.memory.gguf import tensor_bytes
+from planner.memory.kv_cache import kv_cache_term
+from planner.memory.overhead import cublas_workspace_bytes
+from planner.memory.weights import weight_bytes
+from planner.models.architecture import Architecture, Attention
+from planner.plan.catalog import Catalog
+from planner.workload.defaults import with_defaults
+from planner.workload.workload import Inference, Training
+
+KINDS: Final = ("weights_only", "kv_only", "inference", "train_full")
+
+_SCHEMES: Final = {
+    "bf16": "bf16",
+    "fp16": "fp16",
+    "fp32": "fp32",
+    "unstated (fp32 by the numbers)": "fp32",
+    "int8 (GPTQ)": "gptq8-128",
+    "int4 (GPTQ, g128)": "gptq4-128",
+    "int4 (GPTQ)": "gptq4-128",
+    "int4 (AWQ, g128)": "awq4-128",
+    "fp8 (block)": "fp8-block128",
+    "nf4 (bnb)": "nf4",
+    "nf4 double-quant (bnb)": "nf4-dq",
+    "fp4 (bnb)": "nf4",
+    "int8 (bnb LLM.int8)": "int8",
+    "Q4_K - Medium (GGUF)": "Q4_K_M",
+    "Q5_K - Small (GGUF)": "Q5_K_S",
+    "Q4_0 (GGUF)": "Q4_0",
+    "f16 (GGUF)": "F16",
+    "bf16 (stated elsewhere in the README as torch_dtype=bfloat16)": "bf16",
+}
+_OTHER_ENGINES: Final = {
+    "litgpt": "litgpt's own modules",
+    "exllama": "exllama's own kernels and caches",
+    "gptqll": "GPTQ-for-LLaMa's own kernels",
+    "awq": "AutoAWQ's fused layers and caches",
+    "ao-": "gpt-fast or torchao with compilation",
+    "rasbt": "a from-scratch implementation",
+    "llcpp": "llama.cpp's compute buffers",
+    "torchtune": "torchtune's own modules, FSDP or offload",
+    "swift": "DeepSpeed, GaLore or an unstated mix of lengths",
+    "xtuner": "FSDP with a chunked loss",
+    "mbridge": "Megatron",
+    "qwen1-vllm": "vLLM",
+    "glm2": "remote code with its own attention",
+}
+_BEYOND: Final = ("fluxq", "dtao", "quanto", "sd3", "sdxl", "qsd", "dfd", "ooba", "amused", "cogv", "d2", "mm", "mxnet", "whisper")
+
+
+class Row(NamedTuple):
+    """A published measurement, as far as the comparison needs it."""
+
+    id: str
+    kind: str
+    model: str
+    gpu: str
+    cards: int
+    precision: str
+    compute: str
+    optimizer: str
+    technique: str
+    batch: str
+    length: str
+    other: str
+    kv_format: str
+    measured_gib: float
+    metric: str
+    confidence: str
+    complete: bool
+
+    @classmethod
+    def from_csv(cls, record: dict[str, str]) -> Self:
+        """Return the row that a record of the table describes."""
+        return cls(
+            record["id"], record["kind"], record["model"].split(" (")[0], record["gpu"], int(record["n_gpus"] or 1),
+            record["precision"], record["compute_precision"], record["optimizer"], record["technique"],
+            record["batch_size"], record["seq_len"], record["image_size_or_other"], record["kv_dtype"],
+            float(record["measured_gib"]), record["metric"], record["confidence"], record["config_complete"] == "yes",
+        )  # fmt: skip
+
+    @property
+    def family(self) -> str:
+        """Return the source's prefix."""
+        return re.sub(r"[-_]?\d+$", "", self.id)
+
+
+class Predicted(NamedTuple):
+    """The estimator's bytes for what the row measured, and in words what was estimated."""
+
+    bytes: int
+    how: str
+
+
+class Excluded(NamedTuple):
+    """Why a row is not covered."""
+
+    reason: str
+
+
+def predict(row: Row, catalog: Catalog) -> Predicted | Excluded:
+    """Return the estimator's answer for `row`, or why it has none."""
+    if row.id.startswith(_BEYOND):
+        return Excluded("diffusion, detection, audio or another network without a formula")
+    if row.kind in ("inference", "train_full"):
+        engine = next((why for prefix, why in _OTHER_ENGINES.items() if row.id.startswith(prefix)), None)
+        if engine:
+            return Excluded(f"another engine or recipe: {engine}")
+    try:
+        architecture = catalog.models.model(row.model)
+    except PlannerError:
+        return Excluded(f"the model is not in the catalog: {row.model}")
+    if row.kind == "weights_only":
+        return _weights(row, architecture)
+    if row.kind == "kv_only":
+        return _cache(row, architecture)
+    if row.cards > 1:
+        return Excluded("several cards that share one model")
+    return _inference(row, architecture, catalog) if row.kind == "inference" else _training(row, architecture, catalog)
+
+
+def _weights(row: Row, architecture: Architecture) -> Predicted | Excluded:
+    scheme = _SCHEMES.get(row.precision)
+    if scheme is None:
+        return Excluded(f"weight format {row.precision!r}")
+    if row.cards > 1 and "sum_all" not in row.metric and "device_map" not in row.technique:
+        return Excluded("tensor parallelism")
+    if "LoRA" in row.technique or "context" in row.technique:
+        return Excluded("LoRA adapters are part of the figure")
+    if SCHEMES[scheme].family == "gguf-file":
+        parts = tensor_bytes(architecture, scheme)
+        on_host = 0 if architecture.tied_head else parts["embedding"]
+        return Predicted(sum(parts.values()) - on_host, f"{scheme} file without the token embedding")
+    if row.family == "qwen1-v1":
+        return Excluded("the figure includes an unstated device context")
+    return Predicted(weight_bytes(architecture, scheme), f"weights in {scheme}")
+
+
+def _cache(row: Row, architecture: Architecture) -> Predicted | Excluded:
+    formats = {"f16/f16": "fp16", "f16": "fp16", "bf16": "bf16", "q8_0/q8_0": "q8_0"}
+    kv_format = formats.get(row.kv_format)
+    if kv_format is None:
+        return Excluded(f"keys and values in different formats ({row.kv_format})")
+    if "mla_attn=0" in row.technique and any(group.layer.mixer and group.layer.mixer.kind == "latent" for group in architecture.main.groups):
+        return Excluded("an expanded MLA cache (the estimate caches the latent)")
+    if "TP=" in row.technique:
+        return Excluded("tensor parallelism")
+    cache = kv_cache_term(_full_length(architecture), int(row.batch), int(row.length), 0, kv_format)
+    return Predicted(cache.bytes, f"cache of {row.length} tokens, {kv_format}") if cache else Excluded("no cache")
+
+
+def _full_length(architecture: Architecture) -> Architecture:
+    """Return `architecture` with caches of full length for sliding layers, as these engine versions allocate them."""
+    stack = architecture.main
+    groups = []
+    for group in stack.groups:
+        mixer = group.layer.mixer
+        if isinstance(mixer, Attention):
+            layer = group.layer.evolve(mixer=mixer.evolve(window=None))
+            group = group.evolve(layer=layer)
+        groups.append(group)
+    return architecture.evolve(stacks=(*architecture.stacks[:-1], stack.evolve(groups=tuple(groups))))
+
+
+def _inference(row: Row, architecture: Architecture, catalog: Catalog) -> Predicted | Excluded:
+    scheme = _SCHEMES.get(row.precision)
+    if scheme is None:
+        return Excluded(f"weight format {row.precision!r}")
+    lengths = _lengths(row)
+    if lengths is None:
+        return Excluded("lengths are not stated")
+    if row.kv_format == "int8":
+        return Excluded("an int8 cache with its own kernels")
+    prompt, context = lengths
+    compute = "fp32" if scheme == "fp32" else "fp16" if "fp16" in row.compute else "bf16"
+    workload = Inference(
+        weights=scheme,
+        compute=compute,
+        kv_cache=compute,
+        batch=int(row.batch or 1),
+        prompt_length=prompt,
+        context_length=context,
+        attention=_attention(row),
+        prompt_logits="all" if row.family in ("qwen15", "qwen2", "qwen2vl", "optgptq", "optllm", "dsllm") else "last",
+    )
+    if architecture.kind in ("encoder", "vision-encoder"):
+        workload = workload.evolve(context_length=prompt)
+    return _as_measured(row, architecture, workload, catalog)
+
+
+def _training(row: Row, architecture: Architecture, catalog: Catalog) -> Predicted | Excluded:
+    scheme = _SCHEMES.get(row.precision)
+    if scheme not in ("bf16", "fp16", "fp32"):
+        return Excluded(f"weight format {row.precision!r}")
+    if not row.length.isdigit():
+        return Excluded("lengths are not stated, or differ from sequence to sequence")
+    compute = scheme
+    if "autocast" in row.compute or "AMP" in row.compute:
+        compute = "amp-fp16" if "fp16" in row.compute else "amp-bf16"
+    without_step = row.optimizer.startswith("none")
+    if not without_step and not row.optimizer.startswith("AdamW ("):
+        return Excluded(f"optimizer {row.optimizer!r}")
+    if "DeepSpeed" in row.optimizer:
+        return Excluded("another engine or recipe: DeepSpeed")
+    workload = Training(
+        weights="fp32" if compute.startswith("amp") else scheme,
+        compute=compute,
+        optimizer="sgd" if without_step else "adamw",
+        micro_batch=int(row.batch),
+        sequence_length=int(row.length),
+        activation_checkpointing="full" if "grad_ckpt=yes" in row.technique else "none",
+        attention=_attention(row),
+    )
+    if not without_step:
+        return _as_measured(row, architecture, workload, catalog)
+    return _without_loss(row, architecture, workload)
+
+
+def _without_loss(row: Row, architecture: Architecture, workload: Training) -> Predicted:
+    """Return the peak of forward and `logits.sum().backward()`: logits and their gradient, but no loss, no optimizer."""
+    filled = with_defaults(workload, architecture, 1)
+    size = 4 if filled.compute == "fp32" else 2
+    peak = 0
+    for moment in moments_of(architecture, filled).moments:
+        logits = next((term for term in moment.terms if term.name == "logits"), None)
+        kept = 0
+        if logits:
+            outputs, width = (int(symbol.value) for symbol in logits.symbols if symbol.name in ("T", "V"))
+            kept = outputs * width * size * (1 if moment.name == "forward" else 2)
+        peak = max(peak, moment.total - (logits.bytes if logits else 0) + kept)
+    return Predicted(peak + cublas_workspace_bytes(None), f"{_said(filled)}, no loss, no step")
+
+
+def _as_measured(
+    row: Row, architecture: Architecture, workload: Training | Inference, catalog: Catalog
+) -> Predicted | Excluded:
+    try:
+        gpu = resolve_gpu(catalog.hardware, row.gpu)
+    except PlannerError:
+        gpu = None
+    result = estimate_memory(architecture, workload, gpu)
+    how = _said(workload)
+    if row.metric.startswith("nvidia-smi"):
+        return Predicted(result.total_bytes, f"{how}, with the context")
+    if row.metric.startswith("max_memory_reserved"):
+        return Predicted(result.reserved_bytes, f"{how}, reserved")
+    return Predicted(result.allocated_bytes, how)
+
+
+def _lengths(row: Row) -> tuple[int, int] | None:
+    """Return prompt and context from `prompt=…;gen=…`, or from the length alone for a single forward pass."""
+    split = re.search(r"prompt=(\d+)\D+gen=(\d+)", row.other)
+    if split:
+        return int(split[1]), int(split[1]) + int(split[2])
+    generated = re.search(r"^gen=(\d+); prompt short", row.other)
+    if generated:
+        return 1, int(generated[1])
+    return (int(row.length), int(row.length)) if row.length.isdigit() else None
+
+
+def _attention(row: Row) -> str:
+    if "eager" in row.technique:
+        return "eager"
+    return "flash" if "flash_attn" in row.technique and "flash_attn=no" not in row.technique else "sdpa"
+
+
+def _said(workload: Training | Inference) -> str:
+    if isinstance(workload, Training):
+        return f"train {workload.micro_batch} × {workload.sequence_length}, {workload.compute}, {workload.attention}"
+    length = f"{workload.prompt_length}→{workload.context_length}"
+    return f"{workload.batch} × {length}, {workload.weights}, {workload.attention}"
