@@ -30,8 +30,8 @@ class Workspace(QObject):
     """One window's plan with its evaluation and history.
 
     `changed` carries the old and the new plan. `file_changed` says that the file or the modified state is another.
-    `failed` carries a `PlannerError` for the banner. The two requests are how tabs, which do not know each other, ask
-    the window to lead the person to another tab.
+    `failed` carries a `PlannerError` for the banner. The requests are how tabs, which do not know each other, ask the
+    window to lead the person to another tab, or to ask for a model's file.
     """
 
     changed = Signal(object, object)
@@ -39,6 +39,7 @@ class Workspace(QObject):
     failed = Signal(object)
     tab_requested = Signal(str)
     fitting_cards_requested = Signal()
+    model_file_requested = Signal()
 
     def __init__(
         self, catalog: Catalog, settings: SettingsStore, plan: Plan = SAMPLE_PLAN, parent: QObject | None = None

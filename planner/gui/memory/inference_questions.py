@@ -5,7 +5,7 @@ from typing import Final
 
 from planner.dtypes import SCHEMES
 from planner.gui.memory.picker_field import PickerField
-from planner.gui.memory.questions import Questions, token_stops
+from planner.gui.memory.questions import Questions, new_form, token_stops
 from planner.gui.memory.words import (
     ATTENTION,
     INFERENCE_COMPUTE,
@@ -37,7 +37,7 @@ class InferenceQuestions(Questions):
         self._ask_attention()
 
     def _ask_main(self) -> None:
-        form = self.new_form()
+        form = new_form(self.theme)
         self.ask(
             form,
             "batch",
@@ -69,7 +69,7 @@ class InferenceQuestions(Questions):
         self.add_form(form)
 
     def _ask_precision(self) -> None:
-        form = self.new_form()
+        form = new_form(self.theme)
         self.ask(
             form,
             "compute",
@@ -87,7 +87,7 @@ class InferenceQuestions(Questions):
         self.add_section("Precision", form, _precision_summary)
 
     def _ask_attention(self) -> None:
-        form = self.new_form()
+        form = new_form(self.theme)
         self.ask(
             form,
             "attention",

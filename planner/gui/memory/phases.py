@@ -64,7 +64,9 @@ class PhaseBars(QWidget):
         painter.setFont(font)
         painter.setPen(self._theme.color("text" if row.is_peak else "muted"))
         line = QRectF(0, top, self.width(), QFontMetricsF(font).height())
-        painter.drawText(line, Qt.AlignmentFlag.AlignLeft, self.tr("{0} · peak").format(row.title) if row.is_peak else row.title)
+        painter.drawText(
+            line, Qt.AlignmentFlag.AlignLeft, self.tr("{0} · peak").format(row.title) if row.is_peak else row.title
+        )
         painter.drawText(line, Qt.AlignmentFlag.AlignRight, row.text)
         track = QRectF(0, line.bottom() + 1, self.width(), _BAR_HEIGHT)
         painter.fillRect(track, self._theme.color("free"))

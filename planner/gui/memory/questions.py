@@ -13,7 +13,6 @@ from planner.gui.widgets.number_field import NumberField
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
-from planner.present import format as fmt
 from planner.workload.workload import Workload
 
 _WIDEST_LABEL = "Sequences per step"
@@ -51,12 +50,6 @@ class Questions(QWidget):
         for heading in self._headings:
             heading.section.set_summary(heading.summary(evaluation.workload))
 
-    def new_form(self) -> LabelledForm:
-        """Return an empty form whose labels line up with those of the other forms."""
-        form = LabelledForm(self.theme)
-        form.set_label_width(form.fontMetrics().horizontalAdvance(_WIDEST_LABEL))
-        return form
-
     def add_form(self, form: LabelledForm) -> None:
         """Show `form` below what is there."""
         self._layout.addWidget(form)
@@ -72,14 +65,27 @@ class Questions(QWidget):
         self._fields[name] = field
         form.add(label, field, lambda: getattr(self._defaults, name), hint)
         words = label.replace("&", "").lower()
-        field.edited.connect(lambda value: self._apply(field, words, name, value))
-        field.finished.connect(self.workspace.end_gesture)
+        bind(self.workspace, field, lambda value: self.workspace.apply_workload(words, **{name: value}))
 
-    def _apply(self, field: Field, words: str, name: str, value: object) -> None:
+
+def bind(workspace: Workspace, field: Field, change: Callable[[object], None]) -> None:
+    """Let `field` change the plan; what is not allowed is said beside the field, and the plan stays as it was."""
+
+    def apply(value: object) -> None:
         try:
-            self.workspace.apply_workload(words, **{name: value})
+            change(value)
         except PlannerError as error:
             field.show_problem(" ".join(part for part in (error.message, error.hint) if part))
+
+    field.edited.connect(apply)
+    field.finished.connect(workspace.end_gesture)
+
+
+def new_form(theme: Theme) -> LabelledForm:
+    """Return an empty form whose labels line up with those of the other forms."""
+    form = LabelledForm(theme)
+    form.set_label_width(form.fontMetrics().horizontalAdvance(_WIDEST_LABEL))
+    return form
 
 
 def remembered_section(workspace: Workspace, theme: Theme, title: str, body: QWidget) -> Section:
@@ -98,8 +104,3 @@ def remembered_section(workspace: Workspace, theme: Theme, title: str, body: QWi
 def token_stops(first: int, last: int) -> tuple[int, ...]:
     """Return the powers of two from `first` to `last`, for a slider."""
     return tuple(1 << exponent for exponent in range(first.bit_length() - 1, last.bit_length()))
-
-
-def tokens(value: int | None) -> str:
-    """Return a number of tokens, or that it is not known."""
-    return fmt.UNKNOWN if value is None else fmt.integer(value)

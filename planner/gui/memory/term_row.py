@@ -17,9 +17,7 @@ def row_height(theme: Theme) -> int:
     return round(QFontMetricsF(theme.font()).height() + theme.spacing.small)
 
 
-def paint_cells(
-    painter: QPainter, columns: Columns, height: int, cells: tuple[str, str, str, str, str]
-) -> None:
+def paint_cells(painter: QPainter, columns: Columns, height: int, cells: tuple[str, str, str, str, str]) -> None:
     """Write title, GiB, share, formula and certainty into their columns, in the painter's font and pen."""
     title, gib, share, how, certainty = cells
     how_box = QRectF(columns.how, 0, max(0, columns.how_right - columns.how), height)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from planner.gui.memory.questions import Questions, token_stops
+from planner.gui.memory.questions import Questions, new_form, token_stops
 from planner.gui.memory.words import (
     ATTENTION,
     CHECKPOINTING,
@@ -41,7 +41,7 @@ class TrainingQuestions(Questions):
         super().refresh(evaluation)
 
     def _ask_main(self) -> None:
-        form = self.new_form()
+        form = new_form(self.theme)
         self.ask(
             form,
             "micro_batch",
@@ -73,12 +73,12 @@ class TrainingQuestions(Questions):
         self.add_form(form)
 
     def _ask_precision(self) -> None:
-        form = self.new_form()
+        form = new_form(self.theme)
         self.ask(form, "weights", "Para&meters in", self._weights, "The format that the parameters are kept in.")
         self.add_section("Parameters", form, _weights_summary)
 
     def _ask_checkpointing(self) -> None:
-        form = self.new_form()
+        form = new_form(self.theme)
         self.ask(
             form,
             "activation_checkpointing",
@@ -98,7 +98,7 @@ class TrainingQuestions(Questions):
         self.add_section("Checkpointing", form, _checkpointing_summary)
 
     def _ask_attention(self) -> None:
-        form = self.new_form()
+        form = new_form(self.theme)
         self.ask(
             form,
             "attention",

@@ -44,7 +44,7 @@ class LabelledForm(QWidget):
         words.setBuddy(field)
         field.set_name(name)
         field.setToolTip(hint)
-        index = len(self._rows)
+        index = self._grid.rowCount()
         reset = IconButton(self._theme, "reset", f"Reset {name.lower()}", "accent")
         _keep_space(reset)
         self._grid.addWidget(words, index, 0, Qt.AlignmentFlag.AlignTop)
@@ -56,6 +56,10 @@ class LabelledForm(QWidget):
         reset.clicked.connect(partial(self._reset, row))
         field.shown.connect(partial(self._mark, row))
         self._mark(row)
+
+    def add_below(self, widget: QWidget) -> None:
+        """Show something that belongs to the field above it, without a label of its own."""
+        self._grid.addWidget(widget, self._grid.rowCount(), 1, Qt.AlignmentFlag.AlignLeft)
 
     def set_label_width(self, width: int) -> None:
         """Give the labels at least `width` pixels, so that several forms line up."""

@@ -3,18 +3,17 @@
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QWidget
 
+from planner.gui.choices import card_choices, model_choices
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.labelled_form import LabelledForm
 from planner.gui.widgets.number_field import NumberField
 from planner.gui.widgets.part_button import PartButton
 from planner.gui.widgets.popover import Popover, SearchPopover
-from planner.gui.widgets.search_list import Choice
 from planner.gui.widgets.verdict_badge import verdict_mark
 from planner.gui.widgets.workload_summary import WorkloadSummary
 from planner.gui.workspace import Workspace
-from planner.plan.evaluate import fits_by_gpu
 from planner.plan.plan import ModelChoice
-from planner.present.format import count_of, size
+from planner.present.format import count_of
 from planner.present.verdict import verdict_phrase
 from planner.present.workload import workload_phrase
 
@@ -56,20 +55,12 @@ class PlanBar(QWidget):
     @Slot()
     def pick_model(self) -> None:
         """Open the list of models."""
-        records = self._workspace.catalog.models.records
-        choices = [Choice(record.id, record.id.rpartition("/")[2], record.id.rpartition("/")[0]) for record in records]
-        self._models.offer(self._model, choices, self._workspace.plan.model.id)
+        self._models.offer(self._model, model_choices(self._workspace), self._workspace.plan.model.id)
 
     @Slot()
     def pick_card(self) -> None:
         """Open the list of cards, each with its verdict for the plan."""
-        catalog = self._workspace.catalog
-        fits = fits_by_gpu(self._workspace.plan, catalog)
-        choices = [
-            Choice(gpu.id, gpu.name, size(gpu.memory_bytes), verdict_mark(fits[gpu.id].verdict), " ".join(gpu.aliases))
-            for gpu in catalog.hardware.gpus
-        ]
-        self._gpus.offer(self._cards, choices, self._workspace.plan.gpu)
+        self._gpus.offer(self._cards, card_choices(self._workspace), self._workspace.plan.gpu)
 
     @Slot()
     def edit_workload(self) -> None:

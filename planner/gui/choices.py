@@ -1,0 +1,38 @@
+"""The models and cards of the catalog as lists to search."""
+
+from planner.gui.widgets.search_list import Choice
+from planner.gui.widgets.verdict_badge import verdict_mark
+from planner.gui.workspace import Workspace
+from planner.models.architecture import Architecture
+from planner.plan.evaluate import fits_by_gpu
+from planner.present import format as fmt
+
+
+def model_choices(workspace: Workspace) -> list[Choice]:
+    """Return every model with its parameters and context beside its name."""
+    models = workspace.catalog.models
+    return [
+        Choice(record.id, record.id.rpartition("/")[2], model_detail(models.model(record.id)), words=record.id)
+        for record in models.records
+    ]
+
+
+def card_choices(workspace: Workspace) -> list[Choice]:
+    """Return every card with its memory and its verdict for the plan."""
+    fits = fits_by_gpu(workspace.plan, workspace.catalog)
+    return [
+        Choice(gpu.id, gpu.name, fmt.size(gpu.memory_bytes), verdict_mark(fits[gpu.id].verdict), " ".join(gpu.aliases))
+        for gpu in workspace.catalog.hardware.gpus
+    ]
+
+
+def card_name(workspace: Workspace, gpu_id: object) -> str:
+    """Return the name of a card, or that none is chosen."""
+    return "No card" if gpu_id is None else workspace.catalog.hardware.gpu(str(gpu_id)).name
+
+
+def model_detail(architecture: Architecture) -> str:
+    """Return `8.03 B parameters · context 131,072`."""
+    parameters = f"{fmt.parameters(architecture.parameters)} parameters"
+    context = architecture.max_context
+    return parameters if context is None else f"{parameters} · context {fmt.integer(context)}"

@@ -1,0 +1,80 @@
+"""The left column: every question about the plan."""
+
+from PySide6.QtCore import QSize, Qt, Signal, Slot
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
+
+from planner.gui.memory.cards_questions import CardsQuestions
+from planner.gui.memory.inference_questions import InferenceQuestions
+from planner.gui.memory.questions import Questions
+from planner.gui.memory.subject import Subject
+from planner.gui.memory.training_questions import TrainingQuestions
+from planner.gui.theme import Theme
+from planner.gui.workspace import Workspace
+from planner.plan.evaluate import Evaluation
+from planner.workload.workload import Inference, Training
+
+
+class Controls(QScrollArea):
+    """Scrolls up and down only. `copy_wanted` asks for the answer on the clipboard."""
+
+    copy_wanted = Signal()
+
+    def __init__(self, workspace: Workspace, theme: Theme, width: int) -> None:
+        super().__init__()
+        self._workspace = workspace
+        self.subject = Subject(workspace, theme)
+        self.questions: dict[str, Questions] = {
+            "training": TrainingQuestions(workspace, theme),
+            "inference": InferenceQuestions(workspace, theme),
+        }
+        self.cards = CardsQuestions(workspace, theme)
+        self._reset = QPushButton(self.tr("&Reset"))
+        self._reset.setToolTip(self.tr("Set every question about the workload back to its default."))
+        self._copy = QPushButton(self.tr("Cop&y"))
+        self._copy.setToolTip(self.tr("Copy the answer as text."))
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setWidgetResizable(True)
+        self.setFixedWidth(width)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._lay_out(theme)
+        self._reset.clicked.connect(self.reset)
+        self._copy.clicked.connect(self.copy_wanted)
+
+    def refresh(self, evaluation: Evaluation) -> None:
+        """Show the plan; only the questions of its task are asked."""
+        task = evaluation.plan.workload.task
+        self.subject.refresh(evaluation)
+        self.cards.refresh(evaluation)
+        for name, questions in self.questions.items():
+            if name == task:
+                questions.refresh(evaluation)
+            questions.setVisible(name == task)
+        self._reset.setEnabled(evaluation.plan.workload not in (Training(), Inference()))
+
+    @Slot()
+    def reset(self) -> None:
+        """Set every question about the workload back to its default, as one step."""
+        fresh = Training() if self._workspace.plan.workload.task == "training" else Inference()
+        self._workspace.end_gesture()
+        with self._workspace.reporting():
+            self._workspace.apply("reset", workload=fresh)
+
+    def minimumSizeHint(self) -> QSize:
+        """Ask for no height of its own."""
+        return QSize(self.width(), 0)
+
+    def _lay_out(self, theme: Theme) -> None:
+        body = QWidget()
+        column = QVBoxLayout(body)
+        column.setContentsMargins(*(theme.spacing.medium,) * 4)
+        column.setSpacing(theme.spacing.medium)
+        for widget in (self.subject, *self.questions.values(), self.cards):
+            column.addWidget(widget)
+        buttons = QHBoxLayout()
+        buttons.addWidget(self._reset)
+        buttons.addWidget(self._copy)
+        buttons.addStretch(1)
+        column.addLayout(buttons)
+        column.addStretch(1)
+        self.setWidget(body)

@@ -1,0 +1,112 @@
+"""The cards that the plan fits on, smallest first."""
+
+from typing import Final
+
+from PySide6.QtCore import Signal, Slot
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+
+from planner.gui.theme import Theme, mark
+from planner.gui.widgets.label import make_label
+from planner.gui.widgets.popover import Popover
+from planner.gui.widgets.record_model import RecordTableModel
+from planner.gui.widgets.record_table import RecordTable
+from planner.gui.workspace import Workspace
+from planner.plan.evaluate import find_fits
+from planner.present import format as fmt
+from planner.present.columns import Column, numbers, words
+from planner.present.gpus import GpuRow
+from planner.present.names import VERDICT_WORDS
+from planner.present.workload import workload_phrase
+from planner.units import GIB
+
+_WIDTH, _HEIGHT = 560, 440
+_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
+    words("name", "Card", lambda row: row.gpu.name, width=30),
+    numbers("memory", "Memory", lambda row: row.gpu.memory_bytes, unit="GiB", per_unit=GIB, width=12),
+    numbers("free", "Free", lambda row: row.free_bytes, unit="GiB", per_unit=GIB, unknown=fmt.UNKNOWN, width=10),
+    words("verdict", "Verdict", lambda row: VERDICT_WORDS[row.verdict] if row.verdict else None, width=10),
+)
+
+
+class FittingCards(QWidget):
+    """A list of cards; a double click or Enter uses one. `done` asks to be closed."""
+
+    done = Signal()
+
+    def __init__(self, workspace: Workspace, theme: Theme) -> None:
+        super().__init__()
+        self._workspace = workspace
+        self._heading = make_label(font=theme.font(bold=True), wrap=True)
+        self.model = RecordTableModel(_COLUMNS, lambda row: row.gpu.id, self)
+        self.table = RecordTable(self.model, theme)
+        self._use = QPushButton(self.tr("&Use this card"))
+        self._show = QPushButton(self.tr("Show in the &catalog"))
+        mark(self._use, "primary")
+        self.setFocusProxy(self.table)
+        self._lay_out(theme)
+        self.table.record_activated.connect(self._take)
+        self._use.clicked.connect(self._take_current)
+        self._show.clicked.connect(self._show_in_catalog)
+
+    def refresh(self) -> None:
+        """Find the cards for the plan as it is now."""
+        plan, hardware = self._workspace.plan, self._workspace.catalog.hardware
+        rows = [
+            GpuRow(hardware.gpu(fit.gpu_id), fit.verdict, fit.free_bytes)
+            for fit in find_fits(plan, self._workspace.catalog)
+        ]
+        count = "" if plan.count == 1 else f" {fmt.integer(plan.count)} of each,"
+        phrase = workload_phrase(self._workspace.evaluation.workload)
+        self._heading.setText(f"{fmt.plural(len(rows), 'card')} would do for{count} {plan.model.id}: {phrase}.")
+        self.table.setAccessibleName(self._heading.text())
+        self.model.set_records(rows)
+        self.table.mark(plan.gpu)
+        self._use.setEnabled(bool(rows))
+        if rows:
+            self.table.choose(rows[0].gpu.id)
+
+    @Slot()
+    def _take_current(self) -> None:
+        self._take(self.table.current_record)
+
+    @Slot(object)
+    def _take(self, row: object) -> None:
+        if isinstance(row, GpuRow):
+            self._workspace.end_gesture()
+            with self._workspace.reporting():
+                self._workspace.apply("card", gpu=row.gpu.id)
+            self.done.emit()
+
+    @Slot()
+    def _show_in_catalog(self) -> None:
+        self.done.emit()
+        self._workspace.fitting_cards_requested.emit()
+
+    def _lay_out(self, theme: Theme) -> None:
+        buttons = QHBoxLayout()
+        buttons.addWidget(self._show)
+        buttons.addStretch(1)
+        buttons.addWidget(self._use)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(*(theme.spacing.tiny,) * 4)
+        layout.addWidget(self._heading)
+        layout.addWidget(self.table, 1)
+        layout.addLayout(buttons)
+
+
+class FindCardsButton(QPushButton):
+    """Opens the list of the cards that fit."""
+
+    def __init__(self, workspace: Workspace, theme: Theme) -> None:
+        super().__init__()
+        self.setText(self.tr("&Find cards that fit…"))
+        self.cards = FittingCards(workspace, theme)
+        self.popover = Popover(self, theme, self.cards)
+        self.cards.done.connect(self.popover.close)
+        self.clicked.connect(self.open)
+
+    @Slot()
+    def open(self) -> None:
+        """Find the cards and show them."""
+        self.cards.refresh()
+        self.popover.open_below(self, _WIDTH, _HEIGHT)

@@ -1,0 +1,51 @@
+"""Which model, and what is to be done with it."""
+
+from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
+
+from planner.gui.choices import model_choices, model_detail
+from planner.gui.memory.picker_field import PickerField
+from planner.gui.memory.questions import bind, new_form
+from planner.gui.memory.radio_field import RadioField
+from planner.gui.memory.words import TASKS
+from planner.gui.theme import Theme, mark
+from planner.gui.widgets.label import make_label
+from planner.gui.workspace import Workspace
+from planner.plan.evaluate import Evaluation
+from planner.plan.plan import ModelChoice
+
+
+class Subject(QWidget):
+    """The model with its size, a way to open one's own, and the task."""
+
+    def __init__(self, workspace: Workspace, theme: Theme) -> None:
+        super().__init__()
+        self.model = PickerField(
+            theme,
+            lambda: model_choices(workspace),
+            lambda value: str(value).rpartition("/")[2],
+            self.tr("Search models"),
+        )
+        self.task = RadioField(theme, TASKS)
+        self._detail = make_label(role="muted", font=theme.font("small"))
+        self._open = QPushButton(self.tr("Open &config.json…"))
+        mark(self._open, "link")
+        self._open.setToolTip(self.tr("Plan for a model of your own. A file can be dropped into the window as well."))
+        form = new_form(theme)
+        form.add("&Model", self.model, hint="The network to plan for.")
+        form.add_below(self._detail)
+        form.add_below(self._open)
+        form.add("I want &to", self.task, hint="Train the model, or run it.")
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(form)
+        bind(workspace, self.model, lambda value: workspace.apply("model", model=ModelChoice(id=str(value))))
+        bind(workspace, self.task, lambda value: workspace.apply_workload("task", task=value))
+        self._open.clicked.connect(workspace.model_file_requested)
+
+    def refresh(self, evaluation: Evaluation) -> None:
+        """Show the model and the task of the plan."""
+        choice = evaluation.plan.model
+        self.model.set_value(choice.id)
+        self._detail.setText(model_detail(evaluation.architecture))
+        self._detail.setToolTip(choice.path or choice.id)
+        self.task.set_value(evaluation.plan.workload.task)

@@ -1,0 +1,115 @@
+"""The memory tab: does it fit, why, and what would change that."""
+
+from typing import ClassVar, Final
+
+from PySide6.QtCore import Qt, Slot
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+
+from planner.gui.memory.answer import Answer
+from planner.gui.memory.bar import StackedBar
+from planner.gui.memory.breakdown import Breakdown
+from planner.gui.memory.controls import Controls
+from planner.gui.memory.exploration import Exploration
+from planner.gui.memory.fitting_cards import FindCardsButton
+from planner.gui.memory.phases import PhaseBars
+from planner.gui.tab import Tab
+from planner.gui.theme import Theme, mark
+from planner.gui.widgets.label import make_label
+from planner.gui.workspace import Workspace
+from planner.plan.evaluate import Evaluation
+from planner.present.plan import evaluation_view
+
+_CONTROLS_WIDTH: Final = 360
+_ASIDE_WIDTH: Final = 190
+
+
+class MemoryTab(Tab):
+    """Questions on the left; the answer and its evidence on the right."""
+
+    key: ClassVar[str] = "memory"
+    title: ClassVar[str] = "Memory"
+    icon_name: ClassVar[str] = "memory"
+    primary_action: ClassVar[str] = "List the &smallest cards that fit"
+
+    def __init__(self, workspace: Workspace, theme: Theme) -> None:
+        super().__init__(workspace, theme)
+        self.controls = Controls(workspace, theme, _CONTROLS_WIDTH)
+        self.answer = Answer(theme)
+        self.bar = StackedBar(theme)
+        self.breakdown = Breakdown(theme)
+        self.phases = PhaseBars(theme)
+        self.find_cards = FindCardsButton(workspace, theme)
+        self.exploration = Exploration(workspace, theme, self.find_cards, _ASIDE_WIDTH)
+        self._lay_out()
+        self.bar.activated.connect(self.breakdown.open_term)
+        self.controls.copy_wanted.connect(self._copy)
+
+    def refresh(self, evaluation: Evaluation) -> None:
+        """Show `evaluation`; the curve follows when the plan has rested."""
+        view = evaluation_view(evaluation, self.workspace.catalog)
+        self.controls.refresh(evaluation)
+        self.answer.set_view(view, evaluation.memory.verdict)
+        self.bar.set_view(view)
+        self.breakdown.set_view(view)
+        self.phases.set_view(view)
+        self.exploration.set_evaluation(evaluation)
+
+    def copy_result(self) -> str:
+        """Return the answer with its breakdown, phases and notes as text."""
+        return evaluation_view(self.workspace.evaluation, self.workspace.catalog).as_text()
+
+    def focus_search(self) -> None:
+        """Open the list of models with the keyboard in its search field."""
+        self.controls.subject.model.open()
+
+    def run_primary_action(self) -> None:
+        """List the cards that fit."""
+        self.find_cards.open()
+
+    @Slot()
+    def _copy(self) -> None:
+        QGuiApplication.clipboard().setText(self.copy_result())
+
+    def _lay_out(self) -> None:
+        line = QWidget()
+        line.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        mark(line, "hairline")
+        line.setFixedWidth(1)
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(self.controls)
+        layout.addWidget(line)
+        layout.addWidget(self._results(), 1)
+
+    def _results(self) -> QScrollArea:
+        space = self.theme.spacing
+        body = QWidget()
+        column = QVBoxLayout(body)
+        column.setContentsMargins(space.large, space.medium, space.large, space.small)
+        column.setSpacing(space.medium)
+        column.addWidget(self.answer)
+        column.addWidget(self.bar)
+        column.addLayout(self._evidence())
+        column.addWidget(self.exploration, 1)
+        area = QScrollArea()
+        area.setFrameShape(QFrame.Shape.NoFrame)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setWidgetResizable(True)
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        area.setWidget(body)
+        return area
+
+    def _evidence(self) -> QHBoxLayout:
+        aside = QVBoxLayout()
+        aside.setSpacing(self.theme.spacing.tiny)
+        aside.addWidget(make_label(self.tr("Phases"), "muted", self.theme.font("small")))
+        aside.addWidget(self.phases)
+        aside.addStretch(1)
+        self.phases.setFixedWidth(_ASIDE_WIDTH)
+        row = QHBoxLayout()
+        row.setSpacing(self.theme.spacing.huge)
+        row.addWidget(self.breakdown, 1, Qt.AlignmentFlag.AlignTop)
+        row.addLayout(aside)
+        return row
