@@ -48,9 +48,9 @@ def _usable(gpu: Gpu, usable: UsableMemory | None) -> Detail:
 def _rates(gpu: Gpu) -> tuple[Detail, ...]:
     rows = []
     for rate in gpu.rates:
-        units = "matrix units" if rate.unit == "tensor" else "shader cores"
-        accumulate = f", sums in {rate.accumulate}" if rate.accumulate else ""
-        title = f"{DTYPE_TITLES[rate.dtype]}, {units}{accumulate}"
+        units = "matrix units" if rate.unit == "tensor" else "shaders"
+        accumulate = f", {rate.accumulate} sums" if rate.accumulate else ""
+        title = f"{DTYPE_TITLES[rate.dtype]} {units}{accumulate}"
         rows.append(figure(title, fmt.rate(rate.ops_per_s, rate.dtype), rate.provenance or gpu.provenance))
     known = {rate.dtype for rate in gpu.rates}
     missing = [title for dtype, title in DTYPE_TITLES.items() if dtype not in known]

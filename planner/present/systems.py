@@ -32,6 +32,11 @@ class SystemRow:
         count = self.system.gpu_count
         return fmt.count_of(count, name) if name and count else name
 
+    @property
+    def search_text(self) -> str:
+        """Return what a word search looks at: name, id, vendor and accelerator, in lower case."""
+        return "\n".join((self.system.name, self.system.id, self.system.vendor, self.accelerators or "")).lower()
+
 
 def system_rows(hardware: HardwareCatalog) -> tuple[SystemRow, ...]:
     """Return a row for every system."""

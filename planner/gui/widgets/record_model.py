@@ -92,6 +92,10 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         """Return the record in `row`."""
         return self._shown[row] if 0 <= row < len(self._shown) else None
 
+    def find(self, name: str | None) -> Record | None:
+        """Return the record called `name`, shown or not."""
+        return next((record for record in self._all if self.identify(record) == name), None)
+
     def texts(self, row: int) -> tuple[str, ...]:
         """Return what the cells of `row` say, computed when the row is first looked at."""
         record = self._shown[row]

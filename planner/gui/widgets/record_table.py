@@ -46,14 +46,20 @@ class RecordTable(CellView):
     record_activated = Signal(object)
     arranged = Signal()
 
-    def __init__(self, model: RecordTableModel[Any], theme: Theme, markers: Mapping[str, Marker] | None = None) -> None:
+    def __init__(
+        self,
+        model: RecordTableModel[Any],
+        theme: Theme,
+        usual: TableLayout | None = None,
+        markers: Mapping[str, Marker] | None = None,
+    ) -> None:
         super().__init__(model, theme, CellPainter(model, theme, markers or {}))
         self.current_id: str | None = None
         self._chosen: frozenset[str] = frozenset()
-        self._usual = table_layout.default_layout(model.columns)
+        self.usual = usual or table_layout.default_layout(model.columns)
         self._pinned = PinnedColumn(self, model, theme, self._cells)
         self._set_up_header()
-        self.arrange(self._usual)
+        self.arrange(self.usual)
         self.doubleClicked.connect(self._on_double_clicked)
         self._pinned.doubleClicked.connect(self._on_double_clicked)
         self.selectionModel().currentRowChanged.connect(self._on_current_changed)
@@ -95,7 +101,7 @@ class RecordTable(CellView):
 
     def restore_usual(self) -> None:
         """Arrange the columns as they were declared."""
-        self.arrange(self._usual)
+        self.arrange(self.usual)
         self.arranged.emit()
 
     def sort_by(self, key: str | None, descending: bool = False) -> None:
@@ -120,6 +126,12 @@ class RecordTable(CellView):
         row = self.records().row_of(record_id)
         if row is not None:
             self.selectRow(row)
+
+    def enter(self) -> None:
+        """Take the keyboard; with nothing chosen in view, choose the first row."""
+        self.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        if self.current_record is None:
+            self.selectRow(0)
 
     def mark(self, record_id: str | None) -> None:
         """Mark the record that the plan uses."""

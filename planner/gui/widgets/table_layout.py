@@ -13,9 +13,12 @@ from planner.present.columns import Column
 _PADDING: Final = 8
 
 
-def default_layout(columns: tuple[Column[Any], ...], sort_key: str | None = None) -> TableLayout:
+def default_layout(
+    columns: tuple[Column[Any], ...], sort_key: str | None = None, descending: bool = False
+) -> TableLayout:
     """Return the arrangement that `columns` declare."""
-    return TableLayout(shown=tuple(column.key for column in columns if column.shown), sort_key=sort_key)
+    shown = tuple(column.key for column in columns if column.shown)
+    return TableLayout(shown=shown, sort_key=sort_key, descending=descending)
 
 
 def capture(view: QTableView, model: RecordTableModel[Any]) -> TableLayout:

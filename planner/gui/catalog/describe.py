@@ -1,0 +1,89 @@
+"""What the detail pane says of a record: its verdict under the plan, its figures and its notes."""
+
+from dataclasses import dataclass
+
+from planner.errors import PlannerError
+from planner.hardware.gpu import Gpu
+from planner.memory.result import Verdict
+from planner.plan.catalog import Catalog
+from planner.plan.evaluate import evaluate
+from planner.plan.plan import Plan
+from planner.present import format as fmt
+from planner.present.columns import DetailGroup
+from planner.present.gpu_details import gpu_details
+from planner.present.gpus import SEGMENT_WORDS, GpuRow
+from planner.present.systems import SystemRow, system_details
+from planner.present.verdict import answer, more_cards, verdict_phrase
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A record in words; `use` is what its button does, empty where there is nothing to use."""
+
+    name: str
+    kind: str
+    verdict: Verdict | None
+    phrase: str
+    sentence: str
+    use: str
+    in_plan: bool
+    groups: tuple[DetailGroup, ...]
+    notes: tuple[str, ...]
+
+    def as_text(self) -> str:
+        """Return all of it as plain text, a line a figure."""
+        lines = [self.name, self.kind, self.sentence]
+        for group in self.groups:
+            lines += ["", group.title, *(f"{detail.title}: {detail.text}" for detail in group.details)]
+        return "\n".join((*lines, "", *self.notes)).strip() + "\n"
+
+
+def describe_gpu(row: GpuRow, plan: Plan, catalog: Catalog) -> Described:
+    """Return what to say of a card; the verdict is that of `plan` moved to this card."""
+    gpu = row.gpu
+    verdict, phrase, sentence = _judge(plan.evolve(gpu=gpu.id), gpu, catalog)
+    return Described(
+        name=gpu.name,
+        kind=_kind(gpu),
+        verdict=verdict,
+        phrase=phrase,
+        sentence=sentence,
+        use="&Use this card",
+        in_plan=plan.gpu == gpu.id,
+        groups=gpu_details(gpu, row.usable),
+        notes=(*(("Announced; figures may change.",) if gpu.preliminary else ()), *gpu.notes),
+    )
+
+
+def describe_system(row: SystemRow, plan: Plan, catalog: Catalog) -> Described:
+    """Return what to say of a system; the verdict is that of `plan` moved to its accelerators."""
+    system, gpu = row.system, row.gpu
+    verdict, phrase, sentence = None, fmt.UNKNOWN.capitalize(), "The catalog does not say which accelerator this has."
+    if gpu is not None:
+        moved = plan.evolve(gpu=gpu.id, count=system.gpu_count or 1)
+        verdict, phrase, sentence = _judge(moved, gpu, catalog)
+    return Described(
+        name=system.name,
+        kind=" · ".join(part for part in (system.vendor, row.accelerators, fmt.date(system.released, "")) if part),
+        verdict=verdict,
+        phrase=phrase,
+        sentence=sentence,
+        use=f"&Use {fmt.count_of(system.gpu_count or 1, gpu.name)}" if gpu else "",
+        in_plan=gpu is not None and (plan.gpu, plan.count) == (gpu.id, system.gpu_count or 1),
+        groups=system_details(row),
+        notes=system.notes,
+    )
+
+
+def _judge(plan: Plan, gpu: Gpu, catalog: Catalog) -> tuple[Verdict | None, str, str]:
+    try:
+        memory = evaluate(plan, catalog).memory
+    except PlannerError as error:
+        return None, "Unknown", error.message
+    sentence = " ".join((answer(memory, gpu.name, plan.count), *more_cards(memory)))
+    return memory.verdict, verdict_phrase(memory), sentence
+
+
+def _kind(gpu: Gpu) -> str:
+    year = () if gpu.year is None else (str(gpu.year),)
+    return " · ".join((gpu.vendor, SEGMENT_WORDS[gpu.segment], gpu.architecture, *year))

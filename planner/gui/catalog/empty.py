@@ -1,0 +1,51 @@
+"""What stands in place of the table when nothing is left."""
+
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
+
+from planner.gui.catalog.filters import CatalogFilter, Condition
+from planner.gui.theme import Theme
+from planner.gui.widgets.label import make_label
+from planner.present import format as fmt
+
+
+class EmptyResult(QWidget):
+    """Says which condition removed the last rows and offers to lift it; `lifted` carries the wider filter."""
+
+    lifted = Signal(object)
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._wider = CatalogFilter()
+        self._words = make_label(font=theme.font("title"), wrap=True)
+        self._words.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._button = QPushButton()
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(*(theme.spacing.huge,) * 4)
+        layout.setSpacing(theme.spacing.large)
+        layout.addStretch(1)
+        layout.addWidget(self._words)
+        layout.addWidget(self._button, 0, Qt.AlignmentFlag.AlignHCenter)
+        layout.addStretch(2)
+        self._button.clicked.connect(self._on_clicked)
+
+    def explain(self, found: tuple[Condition, int] | None) -> None:
+        """Name the condition that removed `count` rows; without one it takes more than lifting one."""
+        if found is None:
+            self._wider = CatalogFilter()
+            self._words.setText(self.tr("No accelerator is like that."))
+            self._button.setText(self.tr("Clear all filters"))
+            return
+        condition, count = found
+        self._wider = condition.lifted
+        removed = fmt.plural(count, "accelerator") if count > 1 else self.tr("accelerator")
+        self._words.setText(
+            self.tr("No accelerator is left: %1 removed the last %2.")
+            .replace("%1", condition.words)
+            .replace("%2", removed)
+        )
+        self._button.setText(self.tr("Lift %1").replace("%1", condition.words))
+
+    @Slot()
+    def _on_clicked(self) -> None:
+        self.lifted.emit(self._wider)

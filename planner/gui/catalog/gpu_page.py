@@ -1,0 +1,129 @@
+"""The accelerators: facets, table, and the details of one card."""
+
+from typing import Final
+
+from PySide6.QtCore import QTimer, Slot
+from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
+
+from planner.gui.catalog.chips import ChipRow
+from planner.gui.catalog.describe import Described, describe_gpu
+from planner.gui.catalog.empty import EmptyResult
+from planner.gui.catalog.export import gpu_fields
+from planner.gui.catalog.facets import FacetPanel
+from planner.gui.catalog.filters import CatalogFilter, conditions, culprit
+from planner.gui.catalog.page import Page
+from planner.gui.settings import TableLayout
+from planner.gui.theme import Theme
+from planner.gui.widgets.cells import Mark
+from planner.gui.widgets.verdict_badge import verdict_mark
+from planner.gui.workspace import Workspace
+from planner.plan.evaluate import Evaluation, fits_by_gpu
+from planner.present.gpus import GPU_COLUMNS, GpuRow, gpu_rows
+
+_COUNT_DELAY_MS: Final = 50
+_PANES: Final = (210, 640, 310)
+_SHOWN: Final = (
+    *("name", "fits", "memory", "bandwidth", "bf16", "fp32", "fp8", "power", "year", "price"),
+    *("vendor", "segment", "architecture"),
+)
+
+
+class GpuPage(Page):
+    """The cards of the catalog; the verdict in the second column follows the plan."""
+
+    key = "accelerators"
+    title = "Accelerators"
+    noun = "accelerator"
+
+    def __init__(self, workspace: Workspace, theme: Theme) -> None:
+        usual = TableLayout(shown=_SHOWN, sort_key="year", descending=True)
+        super().__init__(workspace, theme, GPU_COLUMNS, usual, {"fits": _fits_mark})
+        self._filter = CatalogFilter()
+        self._latest = ""
+        self.facets = FacetPanel(theme, workspace.settings, workspace.catalog.hardware.gpus)
+        self.chips = ChipRow(theme)
+        self.empty = EmptyResult(theme)
+        self._middle = QStackedWidget()
+        # The counts are for the eye that wanders to the side; the table answers a keystroke first.
+        self._counting = QTimer(self, singleShot=True, interval=_COUNT_DELAY_MS)
+        self._counting.timeout.connect(self._count)
+        self._lay_out()
+        self.facets.changed.connect(self.narrow)
+        self.chips.lifted.connect(self.narrow)
+        self.empty.lifted.connect(self.narrow)
+        self.restore(_PANES)
+
+    @property
+    def filter(self) -> CatalogFilter:
+        """Return what the table is narrowed to."""
+        return self._filter
+
+    def describe(self, record: GpuRow) -> Described:
+        """Return what to say of a card."""
+        return describe_gpu(record, self.workspace.plan, self.workspace.catalog)
+
+    def use(self, record: GpuRow) -> None:
+        """Put the card into the plan."""
+        with self.workspace.reporting():
+            self.workspace.apply(self.tr("card %1").replace("%1", record.gpu.name), gpu=record.id)
+
+    def search(self, text: str) -> None:
+        """Show only cards whose name, aliases, vendor or architecture have every word of `text`."""
+        self.narrow(self._filter.with_query(text=text), "text")
+
+    def export_rows(self) -> list[dict[str, object]]:
+        """Return the cards that are shown, as flat rows with sources."""
+        return [gpu_fields(row) for row in self.model.records]
+
+    def refresh(self, evaluation: Evaluation) -> None:
+        """Judge every card by the plan."""
+        plan, catalog = self.workspace.plan, self.workspace.catalog
+        self.table.mark(plan.gpu)
+        self.model.set_records(gpu_rows(catalog.hardware, fits_by_gpu(plan, catalog)))
+        self._show_result()
+        super().refresh(evaluation)
+
+    def show_fitting(self) -> None:
+        """Show only the cards that the plan fits on, the one with the least memory first."""
+        self.table.sort_by("memory")
+        self.narrow(CatalogFilter(only_fitting=True), "fits")
+
+    def narrow(self, wanted: CatalogFilter, latest: str = "") -> None:
+        """Show only what passes `wanted`; `latest` is the key of the condition that was changed last."""
+        text_before = self._filter.query.text
+        self._filter, self._latest = wanted, latest
+        self.model.set_filter(wanted.apply)
+        self._show_result()
+        self.facets.show_filter(wanted)
+        self.chips.show_conditions([found for found in conditions(wanted) if found.key != "text"])
+        if wanted.query.text != text_before:
+            self.searched.emit(wanted.query.text)
+
+    @Slot()
+    def _count(self) -> None:
+        self.facets.show_counts(self._filter.counts(self.model.all_records))
+
+    def _show_result(self) -> None:
+        if self.model.records:
+            self._middle.setCurrentWidget(self.table)
+        else:
+            self.empty.explain(culprit(self._filter, self.model.all_records, self._latest))
+            self._middle.setCurrentWidget(self.empty)
+        self._counting.start()
+
+    def _lay_out(self) -> None:
+        self._middle.addWidget(self.table)
+        self._middle.addWidget(self.empty)
+        middle = QWidget()
+        column = QVBoxLayout(middle)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(self.theme.spacing.small)
+        column.addWidget(self.chips)
+        column.addWidget(self._middle, 1)
+        for pane in (self.facets, middle, self.detail):
+            self.splitter.addWidget(pane)
+        self.splitter.setStretchFactor(1, 1)
+
+
+def _fits_mark(row: GpuRow) -> Mark:
+    return Mark(*verdict_mark(row.verdict))

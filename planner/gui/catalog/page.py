@@ -1,0 +1,120 @@
+"""What the two views of the catalog have in common: a table, the pane beside it, and what is remembered of both."""
+
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
+from typing import Any, ClassVar
+
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QHBoxLayout, QSplitter, QWidget
+
+from planner.gui.catalog.describe import Described
+from planner.gui.catalog.detail import DetailPane
+from planner.gui.settings import TableLayout
+from planner.gui.theme import Theme
+from planner.gui.widgets.cells import Marker
+from planner.gui.widgets.record_model import RecordTableModel
+from planner.gui.widgets.record_table import RecordTable
+from planner.gui.workspace import Workspace
+from planner.plan.evaluate import Evaluation
+from planner.present.columns import Column
+
+
+class Page(QWidget):
+    """A table of records with the details of one.
+
+    `counted` says that other rows are shown than before, `searched` that another text is searched for, which the person
+    need not have typed. Subclasses build their panes into `splitter`, describe a record, put it into the plan and
+    answer a search.
+    """
+
+    counted = Signal()
+    searched = Signal(str)
+    key: ClassVar[str]
+    title: ClassVar[str]
+    noun: ClassVar[str]
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        theme: Theme,
+        columns: Sequence[Column[Any]],
+        usual: TableLayout,
+        markers: Mapping[str, Marker] | None = None,
+    ) -> None:
+        super().__init__()
+        self.workspace, self.theme = workspace, theme
+        self.model = RecordTableModel(columns, attrgetter("id"), self)
+        self.table = RecordTable(self.model, theme, usual, markers)
+        self.table.setAccessibleName(self.title)
+        self.detail = DetailPane(theme)
+        self.splitter = QSplitter(Qt.Orientation.Horizontal)
+        self.splitter.setChildrenCollapsible(False)
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self.splitter)
+        self._add_actions()
+        self.table.current_changed.connect(self._describe_current)
+        self.table.record_activated.connect(self.use)
+        self.detail.used.connect(self.use_current)
+        self.model.modelReset.connect(self.counted)
+
+    def describe(self, record: Any) -> Described:  # noqa: ANN401  # each page has records of its own
+        """Return what to say of `record` under the plan."""
+        raise NotImplementedError
+
+    def use(self, record: Any) -> None:  # noqa: ANN401  # as above
+        """Put `record` into the plan."""
+        raise NotImplementedError
+
+    def search(self, text: str) -> None:
+        """Show only what has every word of `text`."""
+        raise NotImplementedError
+
+    def export_rows(self) -> list[dict[str, object]]:
+        """Return what is shown, as flat rows with sources."""
+        raise NotImplementedError
+
+    def refresh(self, _evaluation: Evaluation) -> None:
+        """Show what follows from the plan."""
+        self._describe_current()
+
+    @Slot()
+    def use_current(self) -> None:
+        """Put the record under the keyboard into the plan."""
+        if self.table.current_record is not None:
+            self.use(self.table.current_record)
+
+    def restore(self, sizes: Sequence[int]) -> None:
+        """Arrange table and panes as they were left; `sizes` are the panes' widths at first."""
+        current = self.workspace.settings.current
+        self.table.arrange(current.tables.get(self.key, self.table.usual))
+        self.splitter.setSizes(list(current.splitters.get(f"catalog-{self.key}", sizes)))
+        self.table.arranged.connect(self._remember_table)
+        self.splitter.splitterMoved.connect(self._remember_splitter)
+
+    def _add_actions(self) -> None:
+        for words, run in ((self.tr("&Use"), self.use_current), (self.tr("&Copy rows"), self.table.copy_selected)):
+            action = QAction(words, self.table)
+            action.triggered.connect(run)
+            self.table.addAction(action)
+        self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
+
+    @Slot()
+    def _describe_current(self) -> None:
+        record = self.model.find(self.table.current_id)
+        if record is None:
+            self.detail.clear()
+        else:
+            self.detail.describe(self.describe(record))
+
+    @Slot()
+    def _remember_table(self) -> None:
+        tables = self.workspace.settings.current.tables
+        self.workspace.settings.update(tables={**tables, self.key: self.table.layout_now()})
+
+    @Slot()
+    def _remember_splitter(self) -> None:
+        splitters = self.workspace.settings.current.splitters
+        sizes = {f"catalog-{self.key}": tuple(self.splitter.sizes())}
+        self.workspace.settings.update(splitters={**splitters, **sizes})

@@ -1,0 +1,66 @@
+"""Whole machines: a table, and the details of one with its accelerator."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from PySide6.QtWidgets import QStackedWidget
+
+from planner.gui.catalog.describe import Described, describe_system
+from planner.gui.catalog.export import system_fields
+from planner.gui.catalog.page import Page
+from planner.gui.theme import Theme
+from planner.gui.widgets.label import make_label
+from planner.gui.widgets.table_layout import default_layout
+from planner.gui.workspace import Workspace
+from planner.present.systems import SYSTEM_COLUMNS, SystemRow, system_rows
+
+_PANES: Final = (850, 310)
+
+
+class SystemPage(Page):
+    """The systems of the catalog; using one takes its accelerators into the plan, as many as it has."""
+
+    key = "systems"
+    title = "Systems"
+    noun = "system"
+
+    def __init__(self, workspace: Workspace, theme: Theme) -> None:
+        usual = default_layout(SYSTEM_COLUMNS, sort_key="year", descending=True)
+        super().__init__(workspace, theme, SYSTEM_COLUMNS, usual)
+        self._middle = QStackedWidget()
+        self._nothing = make_label(role="muted", wrap=True)
+        self._nothing.setContentsMargins(*(theme.spacing.huge,) * 4)
+        self._middle.addWidget(self.table)
+        self._middle.addWidget(self._nothing)
+        self.splitter.addWidget(self._middle)
+        self.splitter.addWidget(self.detail)
+        self.splitter.setStretchFactor(0, 1)
+        self.model.set_records(system_rows(workspace.catalog.hardware))
+        self.restore(_PANES)
+
+    def describe(self, record: SystemRow) -> Described:
+        """Return what to say of a system."""
+        return describe_system(record, self.workspace.plan, self.workspace.catalog)
+
+    def use(self, record: SystemRow) -> None:
+        """Put the system's accelerators into the plan."""
+        if record.gpu is None:
+            return
+        with self.workspace.reporting():
+            label = self.tr("cards of %1").replace("%1", record.system.name)
+            self.workspace.apply(label, gpu=record.gpu.id, count=record.system.gpu_count or 1)
+
+    def search(self, text: str) -> None:
+        """Show only systems whose name, vendor or accelerator have every word of `text`."""
+        words = text.lower().split()
+
+        def keep(rows: Sequence[SystemRow]) -> list[SystemRow]:
+            return [row for row in rows if all(word in row.search_text for word in words)]
+
+        self.model.set_filter(keep)
+        self._nothing.setText(self.tr("No system has “%1” in its name, vendor or accelerator.").replace("%1", text))
+        self._middle.setCurrentIndex(0 if self.model.records else 1)
+
+    def export_rows(self) -> list[dict[str, object]]:
+        """Return the systems that are shown, as flat rows with sources."""
+        return [system_fields(row) for row in self.model.records]
