@@ -128,7 +128,7 @@ class Theme(QObject):
 
     def _restyle(self) -> None:
         self._app.setPalette(_palette(self.tokens))
-        self._app.setStyleSheet(_style_sheet(self.tokens))
+        self._app.setStyleSheet(_style_sheet(self.tokens, "dark" if self.dark else "light"))
         self.changed.emit()
 
 
@@ -190,9 +190,10 @@ def _palette(tokens: Tokens) -> QPalette:
     return palette
 
 
-def _style_sheet(tokens: Tokens) -> str:
+def _style_sheet(tokens: Tokens, scheme: str) -> str:
     sheet = (resources_dir() / "tokens" / "style.qss").read_text(encoding="utf-8")
-    values = {**tokens.colors, **dict(tokens.spacing), "radius": tokens.radius, "hairline": tokens.hairline}
+    lengths = {**dict(tokens.spacing), "radius": tokens.radius, "hairline": tokens.hairline}
+    values = {**tokens.colors, **lengths, "scheme": scheme, "icons": (resources_dir() / "icons").as_posix()}
     for name in sorted(values, key=len, reverse=True):
         sheet = sheet.replace(f"@{name}", str(values[name]))
     return sheet
