@@ -1,6 +1,6 @@
 """Every figure of an accelerator, grouped, with its source."""
 
-from planner.hardware.gpu import Gpu
+from planner.hardware.gpu import Gpu, Rate
 from planner.hardware.usable import UsableMemory
 from planner.present import format as fmt
 from planner.present.columns import Detail, DetailGroup
@@ -11,12 +11,14 @@ from planner.present.provenance import ASSUMED_MARK, figure
 
 def gpu_details(gpu: Gpu, usable: UsableMemory | None = None) -> tuple[DetailGroup, ...]:
     """Return every figure of `gpu` with its source, how sure it is and when it was read."""
-    return (
+    groups = (
         DetailGroup("Memory", _memory(gpu, usable)),
-        DetailGroup("Dense arithmetic", _rates(gpu)),
+        DetailGroup("Dense arithmetic on matrix units", _rates(gpu, "tensor")),
+        DetailGroup("Arithmetic on shader cores", (*_rates(gpu, "vector"), *_missing_rates(gpu))),
         DetailGroup("Chip", _chip(gpu)),
         DetailGroup("Board", _board(gpu)),
     )
+    return tuple(group for group in groups if group.details)
 
 
 def _memory(gpu: Gpu, usable: UsableMemory | None) -> tuple[Detail, ...]:
@@ -30,7 +32,7 @@ def _memory(gpu: Gpu, usable: UsableMemory | None) -> tuple[Detail, ...]:
         _field(gpu, "memory_type", "Type", gpu.memory_type or fmt.UNKNOWN),
         _field(gpu, "memory_bus_bits", "Bus", bus),
         _field(gpu, "bandwidth_bytes_per_s", "Bandwidth", fmt.bandwidth(gpu.bandwidth_bytes_per_s)),
-        _field(gpu, "unified_memory", "Shared with the processor", fmt.yes_no(gpu.unified_memory)),
+        _field(gpu, "unified_memory", "Unified memory", fmt.yes_no(gpu.unified_memory)),
     )
 
 
@@ -45,18 +47,22 @@ def _usable(gpu: Gpu, usable: UsableMemory | None) -> Detail:
     )
 
 
-def _rates(gpu: Gpu) -> tuple[Detail, ...]:
-    rows = []
-    for rate in gpu.rates:
-        units = "matrix units" if rate.unit == "tensor" else "shaders"
-        accumulate = f", {rate.accumulate} sums" if rate.accumulate else ""
-        title = f"{DTYPE_TITLES[rate.dtype]} {units}{accumulate}"
-        rows.append(figure(title, fmt.rate(rate.ops_per_s, rate.dtype), rate.provenance or gpu.provenance))
-    known = {rate.dtype for rate in gpu.rates}
-    missing = [title for dtype, title in DTYPE_TITLES.items() if dtype not in known]
-    if missing:
-        rows.append(Detail(", ".join(missing), fmt.NOT_PUBLISHED))
-    return tuple(rows)
+def _rates(gpu: Gpu, unit: str) -> tuple[Detail, ...]:
+    return tuple(
+        figure(_rate_title(rate), fmt.rate(rate.ops_per_s, rate.dtype), rate.provenance or gpu.provenance)
+        for rate in gpu.rates
+        if rate.unit == unit
+    )
+
+
+def _rate_title(rate: Rate) -> str:
+    title = DTYPE_TITLES[rate.dtype]
+    return f"{title}, sums in {rate.accumulate}" if rate.accumulate else title
+
+
+def _missing_rates(gpu: Gpu) -> tuple[Detail, ...]:
+    missing = [title for dtype, title in DTYPE_TITLES.items() if gpu.rate(dtype) is None]
+    return (Detail(", ".join(missing), fmt.NOT_PUBLISHED),) if missing else ()
 
 
 def _chip(gpu: Gpu) -> tuple[Detail, ...]:

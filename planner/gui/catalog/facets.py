@@ -69,10 +69,10 @@ class FacetPanel(QScrollArea):
         heading.addWidget(self._clear)
         column.addLayout(heading)
         column.addWidget(self._fits)
-        for facet, group in self._groups.items():
-            self._add_section(column, facet, FACET_TITLES[facet], group)
-        self._add_section(column, "memory", self.tr("Memory"), self._memory)
-        self._add_section(column, "year", self.tr("Year"), self._years)
+        bodies: dict[str, QWidget] = {**self._groups, "memory": self._memory, "year": self._years}
+        titles = {**FACET_TITLES, "memory": self.tr("Memory"), "year": self.tr("Year")}
+        for key in ("vendor", "segment", "memory", "year", "architecture"):
+            self._add_section(column, key, titles[key], bodies[key])
         column.addStretch(1)
         self.setWidget(body)
         self.setWidgetResizable(True)

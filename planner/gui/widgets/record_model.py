@@ -38,6 +38,7 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         self._row_of: dict[str, int] = {}
         self._filter: Filter[Record] | None = None
         self._texts: dict[str, tuple[str, ...]] = {}
+        self._values: dict[int, dict[str, float | None]] = {}
         self._largest: dict[int, float] = {}
 
     @property
@@ -63,7 +64,7 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
     def refresh(self) -> None:
         """Compute every text anew, after something that the columns look at has changed."""
         self._texts.clear()
-        self._largest.clear()
+        self._values.clear()
         self._order()
         self._reset()
 
@@ -110,14 +111,12 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         return self.marked is not None and self.identify(self._shown[row]) == self.marked
 
     def share(self, row: int, position: int) -> float | None:
-        """Return a cell's value as a fraction of the largest in its column, over all records."""
-        value = self.columns[position].value(self._shown[row])
-        if not isinstance(value, int | float):
-            return None
+        """Return a cell's value as a fraction of the largest in its column, among the records that are shown."""
+        values = self._values_of(position)
+        value = values[self.identify(self._shown[row])]
         if position not in self._largest:
-            values = (self.columns[position].value(record) for record in self._all)
-            self._largest[position] = max(value for value in values if isinstance(value, int | float))
-        return value / self._largest[position] if self._largest[position] > 0 else 0.0
+            self._largest[position] = max(filter(None, map(values.__getitem__, self._row_of)), default=0)
+        return value / self._largest[position] if value is not None and self._largest[position] else None
 
     def rowCount(self, parent: Index = _NO_PARENT) -> int:
         """Return the number of records shown."""
@@ -155,6 +154,15 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
             return _RIGHT if self.columns[section].align == "right" else _LEFT
         return None
 
+    def _values_of(self, position: int) -> dict[str, float | None]:
+        found = self._values.get(position)
+        if found is None:
+            read = self.columns[position].value
+            named = ((self.identify(record), read(record)) for record in self._all)
+            found = {name: value if isinstance(value, int | float) else None for name, value in named}
+            self._values[position] = found
+        return found
+
     def _order(self) -> None:
         if self.sort_key is None:
             self._ordered = self._all
@@ -167,6 +175,7 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
 
     def _reset(self) -> None:
         self.beginResetModel()
+        self._largest.clear()
         self._shown = tuple(self._filter(self._ordered) if self._filter else self._ordered)
         self._row_of = {self.identify(record): row for row, record in enumerate(self._shown)}
         self.endResetModel()

@@ -263,5 +263,7 @@ class RecordTable(CellView):
             self.selectionModel().select(selection, _SELECT)
             if row is not None:
                 self.selectionModel().setCurrentIndex(model.index(row, 0), _CURRENT)
-        if row is not None:
+        if row is None:
+            self.verticalScrollBar().setValue(0)
+        else:
             self.scrollTo(model.index(row, 0))
