@@ -3,36 +3,31 @@
 from typing import Final
 
 from PySide6.QtCore import QSize, Qt, Slot
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from planner.gui.theme import Theme, mark
+from planner.gui.theme import Theme
 from planner.gui.widgets.label import make_label
+from planner.gui.widgets.section import Section
 from planner.gui.widgets.verdict_badge import verdict_mark
 from planner.memory.result import Verdict
-from planner.present import format as fmt
 from planner.present.memory import MemoryView
 
-_NOTES_SHOWN: Final = 2
 _MARK_SCALE: Final = 1.5
 
 
 class Answer(QWidget):
-    """A sentence with the verdict's mark, the reason under it, and notes; many notes are folded."""
+    """A sentence with the verdict's mark, the reason under it, and notes that unfold."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
         self._verdict: Verdict | None = None
-        self._notes: tuple[str, ...] = ()
         self._mark = QLabel()
         self._sentence = _selectable(make_label(font=theme.font("title", bold=True), wrap=True))
         self._reason = _selectable(make_label(wrap=True))
-        self._note_lines = _selectable(make_label(role="muted", font=theme.font("small"), wrap=True))
-        self._more = QPushButton()
-        mark(self._more, "link")
-        self._more.setFont(theme.font("small"))
+        self._note_lines = _selectable(make_label(role="muted", wrap=True))
+        self._notes = Section(theme, self.tr("Notes"), self._note_lines)
         self._lay_out()
-        self._more.clicked.connect(self._show_all_notes)
         theme.changed.connect(self._dress)
 
     @property
@@ -46,24 +41,11 @@ class Answer(QWidget):
         self._sentence.setText(view.answer)
         self._reason.setText(view.reason)
         self._reason.setVisible(bool(view.reason))
+        self._note_lines.setText("\n".join(view.notes))
+        self._notes.set_summary(" · ".join(view.notes))
+        self._notes.setVisible(bool(view.notes))
         self.setAccessibleName(view.answer)
-        if view.notes != self._notes:
-            self._notes = view.notes
-            self._show_notes(_NOTES_SHOWN)
         self._dress()
-
-    @Slot()
-    def _show_all_notes(self) -> None:
-        self._show_notes(len(self._notes))
-
-    def _show_notes(self, count: int) -> None:
-        hidden = len(self._notes) - count
-        # One note more is no longer than the words that would offer it.
-        count, hidden = (count, hidden) if hidden > 1 else (len(self._notes), 0)
-        self._note_lines.setText("\n".join(self._notes[:count]))
-        self._note_lines.setVisible(bool(self._notes))
-        self._more.setText(f"{fmt.plural(hidden, 'more note')}")
-        self._more.setVisible(hidden > 0)
 
     @Slot()
     def _dress(self) -> None:
@@ -74,9 +56,8 @@ class Answer(QWidget):
     def _lay_out(self) -> None:
         words = QVBoxLayout()
         words.setSpacing(self._theme.spacing.tiny)
-        for widget in (self._sentence, self._reason, self._note_lines):
+        for widget in (self._sentence, self._reason, self._notes):
             words.addWidget(widget)
-        words.addWidget(self._more, 0, Qt.AlignmentFlag.AlignLeft)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(self._theme.spacing.small)

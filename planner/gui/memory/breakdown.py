@@ -76,8 +76,10 @@ class Breakdown(QWidget):
     @Slot()
     def _place(self) -> None:
         columns = place_columns(self._theme, self.width())
-        for line in (self._head, self._total, *(button for button, _ in self._lines)):
+        for line in (self._head, self._total):
             line.set_columns(columns)
+        for button, _detail in self._lines:
+            button.set_columns(columns)
 
     def _add_line(self) -> None:
         number = len(self._lines)

@@ -68,9 +68,12 @@ class Controls(QScrollArea):
         body = QWidget()
         column = QVBoxLayout(body)
         column.setContentsMargins(*(theme.spacing.medium,) * 4)
-        column.setSpacing(theme.spacing.medium)
-        for widget in (self.subject, *self.questions.values(), self.cards):
+        column.setSpacing(theme.spacing.small)
+        column.addWidget(self.subject)
+        column.addSpacing(theme.spacing.small)
+        for widget in (*self.questions.values(), self.cards):
             column.addWidget(widget)
+        column.addSpacing(theme.spacing.small)
         buttons = QHBoxLayout()
         buttons.addWidget(self._reset)
         buttons.addWidget(self._copy)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, floor, log2
+from math import ceil, floor, log2, log10
 from typing import Final
 
 from planner.plan.explore import CurvePoint
@@ -10,6 +10,8 @@ from planner.present import format as fmt
 from planner.units import GIB
 
 _WIDE: Final = 16
+_ROOM: Final = 1.1
+_FARTHEST: Final = 2
 _ROUND: Final = (1, 2, 5, 10)
 _LINEAR_POINTS: Final = 32
 _WIDE_POINTS: Final = 40
@@ -34,12 +36,16 @@ class CurveData:
         return self.points[-1].value / self.points[0].value >= _WIDE
 
     @property
-    def top_bytes(self) -> float:
-        """Return the upper end of the memory axis: the card's line stays in view, and near the middle if it can."""
+    def memory_range(self) -> tuple[float, float]:
+        """Return the ends of the memory axis: the plan's point, the card's line and some room around them.
+
+        What lies far above both is cut off. The axis starts at 0 unless everything lies in its upper part.
+        """
+        seen = max(self.current.high_bytes, self.capacity_bytes or 0)
         highest = max(point.high_bytes for point in self.points)
-        if self.capacity_bytes is None:
-            return highest * 1.05
-        return max(self.capacity_bytes * 1.25, min(highest, self.capacity_bytes * 2), self.current.high_bytes * 1.05)
+        top = min(max(highest, seen) * _ROOM, seen * _FARTHEST)
+        lowest = min(self.points[0].low_bytes, self.capacity_bytes or top)
+        return (lowest - (top - lowest) * (_ROOM - 1) if lowest > top / 2 else 0), top
 
     def x(self, value: float) -> float:
         """Return where `value` stands on the axis."""
@@ -99,11 +105,11 @@ def value_ticks(data: CurveData, wanted: int) -> list[tuple[float, str]]:
     return [(float(exponent), fmt.integer(2**exponent)) for exponent in exponents[::stride]]
 
 
-def memory_ticks(top_bytes: float, wanted: int) -> list[tuple[float, str]]:
+def memory_ticks(data: CurveData, wanted: int) -> list[tuple[float, str]]:
     """Return about `wanted` marks of the memory axis, which is in GiB."""
-    step = _nice_step(top_bytes / GIB / max(1, wanted))
-    count = floor(top_bytes / GIB / step)
-    return [(number * step, fmt.plain(number * step)) for number in range(count + 1)]
+    low, high = (end / GIB for end in data.memory_range)
+    step = _nice_step((high - low) / max(1, wanted))
+    return [(number * step, fmt.plain(number * step)) for number in range(ceil(low / step), floor(high / step) + 1)]
 
 
 def _round_values(first: int, last: int, wanted: int) -> Sequence[int]:
@@ -114,5 +120,5 @@ def _round_values(first: int, last: int, wanted: int) -> Sequence[int]:
 def _nice_step(raw: float) -> float:
     if raw <= 0:
         return 1
-    scale = 10 ** floor(log2(raw) / log2(10))
+    scale = 10.0 ** floor(log10(raw))
     return scale * next(factor for factor in _ROUND if raw <= factor * scale or factor == _ROUND[-1])

@@ -129,9 +129,8 @@ class CurvePanel(QWidget):
             elif not self._plot.picture().save(str(path)):
                 raise OSError("the picture could not be written")
         except OSError as error:
-            self.failed.emit(
-                PlannerError(f"{path}: {error.strerror or error}", "Choose another folder, or .png or .csv.")
-            )
+            reason = f"{path}: {error.strerror or error}"
+            self.failed.emit(PlannerError(reason, "Choose another folder, or a name that ends in .png or .csv."))
 
     def _make_plot(self) -> "CurvePlot":
         # Imported here: the plotting library takes half a second, which must not delay the window.
@@ -158,7 +157,8 @@ class CurvePanel(QWidget):
         self._read_out.setToolTip(fmt.exact_bytes(said.total_bytes))
 
     def _add_switch(self) -> None:
-        button = QToolButton(checkable=True)
+        button = QToolButton()
+        button.setCheckable(True)
         self._group.addButton(button)
         button.clicked.connect(partial(self._on_switched, len(self._switches)))
         self._switches.append(button)

@@ -3,9 +3,10 @@
 from typing import Any, Final
 
 import pyqtgraph as pg
+from pyqtgraph.GraphicsScene.mouseEvents import MouseClickEvent
 from PySide6.QtCore import QEvent, QPointF, Qt, Signal, Slot
 from PySide6.QtGui import QColor, QPen, QPixmap, QResizeEvent
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
 
 from planner.gui.memory.curve_data import CurveData, memory_ticks, value_ticks
 from planner.gui.theme import Theme
@@ -48,6 +49,8 @@ class CurvePlot(QWidget):
         for item in (self._band, self._card, self._card_words, self._pointer, self._now, self._under):
             self._item.addItem(item, ignoreBounds=True)
         self._settle()
+        # The plot's own wish, 640 × 480, would push everything else out of view.
+        self._plot.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Ignored)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self._plot)
@@ -66,7 +69,7 @@ class CurvePlot(QWidget):
             line.setData([x for x, _ in places], [y for _, y in places])
         self._now.setData([data.x(data.current.value)], [data.current.total_bytes / GIB])
         self._item.setXRange(xs[0], xs[-1], padding=0.02)
-        self._item.setYRange(0, data.top_bytes / GIB, padding=0)
+        self._item.setYRange(*(end / GIB for end in data.memory_range), padding=0)
         self._place_card(data)
         self._place_ticks()
         self._item.getAxis("bottom").setLabel(data.title)
@@ -114,7 +117,7 @@ class CurvePlot(QWidget):
     def _place_ticks(self) -> None:
         if self._data is not None:
             self._item.getAxis("bottom").setTicks([value_ticks(self._data, self.width() // _PIXELS_A_VALUE)])
-            self._item.getAxis("left").setTicks([memory_ticks(self._data.top_bytes, self.height() // _PIXELS_A_SIZE)])
+            self._item.getAxis("left").setTicks([memory_ticks(self._data, self.height() // _PIXELS_A_SIZE)])
 
     @Slot()
     def _dress(self) -> None:
@@ -149,7 +152,7 @@ class CurvePlot(QWidget):
         self._hover(self._point_at(position) if inside else None)
 
     @Slot(object)
-    def _on_clicked(self, event: Any) -> None:
+    def _on_clicked(self, event: MouseClickEvent) -> None:
         point = self._point_at(event.scenePos())
         if point is not None and event.button() == Qt.MouseButton.LeftButton:
             self.chosen.emit(point.value)

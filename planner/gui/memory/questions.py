@@ -84,13 +84,18 @@ def bind(workspace: Workspace, field: Field, change: Callable[[object], None]) -
 def new_form(theme: Theme) -> LabelledForm:
     """Return an empty form whose labels line up with those of the other forms."""
     form = LabelledForm(theme)
-    form.set_label_width(form.fontMetrics().horizontalAdvance(_WIDEST_LABEL))
+    form.set_label_width(_label_width(form))
     return form
+
+
+def _label_width(widget: QWidget) -> int:
+    return widget.fontMetrics().horizontalAdvance(_WIDEST_LABEL)
 
 
 def remembered_section(workspace: Workspace, theme: Theme, title: str, body: QWidget) -> Section:
     """Return a section that is open again at the next start if it was left open."""
     section = Section(theme, title, body)
+    section.set_title_width(_label_width(section) + theme.spacing.small)
     section.set_open(title in workspace.settings.current.open_sections)
 
     def remember(opened: bool) -> None:

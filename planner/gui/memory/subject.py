@@ -1,6 +1,6 @@
 """Which model, and what is to be done with it."""
 
-from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from planner.gui.choices import model_choices, model_detail
 from planner.gui.memory.picker_field import PickerField
@@ -26,14 +26,14 @@ class Subject(QWidget):
             self.tr("Search models"),
         )
         self.task = RadioField(theme, TASKS)
-        self._detail = make_label(role="muted", font=theme.font("small"))
+        self._detail = make_label(role="muted", font=theme.font("small"), wrap=True)
         self._open = QPushButton(self.tr("Open &config.json…"))
         mark(self._open, "link")
         self._open.setToolTip(self.tr("Plan for a model of your own. A file can be dropped into the window as well."))
         form = new_form(theme)
         form.add("&Model", self.model, hint="The network to plan for.")
         form.add_below(self._detail)
-        form.add_below(self._open)
+        form.add_below(_at_the_left(self._open))
         form.add("I want &to", self.task, hint="Train the model, or run it.")
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -49,3 +49,12 @@ class Subject(QWidget):
         self._detail.setText(model_detail(evaluation.architecture))
         self._detail.setToolTip(choice.path or choice.id)
         self.task.set_value(evaluation.plan.workload.task)
+
+
+def _at_the_left(button: QPushButton) -> QWidget:
+    line = QWidget()
+    layout = QHBoxLayout(line)
+    layout.setContentsMargins(0, 0, 0, 0)
+    layout.addWidget(button)
+    layout.addStretch(1)
+    return line

@@ -20,8 +20,8 @@ from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.present.plan import evaluation_view
 
-_CONTROLS_WIDTH: Final = 360
-_ASIDE_WIDTH: Final = 190
+_CONTROLS_WIDTH: Final = 376
+_ASIDE_WIDTH: Final = 180
 
 
 class MemoryTab(Tab):
@@ -41,6 +41,7 @@ class MemoryTab(Tab):
         self.phases = PhaseBars(theme)
         self.find_cards = FindCardsButton(workspace, theme)
         self.exploration = Exploration(workspace, theme, self.find_cards, _ASIDE_WIDTH)
+        self.evidence = self._evidence()
         self._lay_out()
         self.bar.activated.connect(self.breakdown.open_term)
         self.controls.copy_wanted.connect(self._copy)
@@ -50,9 +51,12 @@ class MemoryTab(Tab):
         view = evaluation_view(evaluation, self.workspace.catalog)
         self.controls.refresh(evaluation)
         self.answer.set_view(view, evaluation.memory.verdict)
-        self.bar.set_view(view)
-        self.breakdown.set_view(view)
-        self.phases.set_view(view)
+        for part in (self.bar, self.evidence, self.exploration):
+            part.setVisible(view.supported)
+        if view.supported:
+            self.bar.set_view(view)
+            self.breakdown.set_view(view)
+            self.phases.set_view(view)
         self.exploration.set_evaluation(evaluation)
 
     def copy_result(self) -> str:
@@ -91,7 +95,7 @@ class MemoryTab(Tab):
         column.setSpacing(space.medium)
         column.addWidget(self.answer)
         column.addWidget(self.bar)
-        column.addLayout(self._evidence())
+        column.addWidget(self.evidence)
         column.addWidget(self.exploration, 1)
         area = QScrollArea()
         area.setFrameShape(QFrame.Shape.NoFrame)
@@ -101,15 +105,17 @@ class MemoryTab(Tab):
         area.setWidget(body)
         return area
 
-    def _evidence(self) -> QHBoxLayout:
+    def _evidence(self) -> QWidget:
         aside = QVBoxLayout()
         aside.setSpacing(self.theme.spacing.tiny)
         aside.addWidget(make_label(self.tr("Phases"), "muted", self.theme.font("small")))
         aside.addWidget(self.phases)
         aside.addStretch(1)
         self.phases.setFixedWidth(_ASIDE_WIDTH)
-        row = QHBoxLayout()
+        evidence = QWidget()
+        row = QHBoxLayout(evidence)
+        row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(self.theme.spacing.huge)
         row.addWidget(self.breakdown, 1, Qt.AlignmentFlag.AlignTop)
         row.addLayout(aside)
-        return row
+        return evidence

@@ -24,7 +24,7 @@ _CELL_SPACING: Final = 2
 
 
 class TermDetail(QLabel):
-    """A term's formula, the numbers put in, its symbols and parts, its source and how sure it is, as selectable text."""
+    """Formula, numbers put in, symbols, parts, source and certainty of a term, as text that can be selected."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(wordWrap=True, textFormat=Qt.TextFormat.RichText)

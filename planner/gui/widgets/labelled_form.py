@@ -59,7 +59,7 @@ class LabelledForm(QWidget):
 
     def add_below(self, widget: QWidget) -> None:
         """Show something that belongs to the field above it, without a label of its own."""
-        self._grid.addWidget(widget, self._grid.rowCount(), 1, Qt.AlignmentFlag.AlignLeft)
+        self._grid.addWidget(widget, self._grid.rowCount(), 1, 1, 2)
 
     def set_label_width(self, width: int) -> None:
         """Give the labels at least `width` pixels, so that several forms line up."""

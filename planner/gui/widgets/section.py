@@ -2,10 +2,10 @@
 
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QMouseEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 
-from planner.gui.theme import Theme
-from planner.gui.widgets.label import make_label
+from planner.gui.theme import Theme, mark
+from planner.gui.widgets.elided_label import ElidedLabel
 
 
 class Section(QWidget):
@@ -18,9 +18,10 @@ class Section(QWidget):
         self._theme = theme
         self._body = body
         self._button = QToolButton()
+        mark(self._button, "section")
         self._button.setText(title)
         self._button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        self._summary = make_label(summary, "muted")
+        self._summary = ElidedLabel(summary, "muted")
         header = _Header(self._button, self._summary)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -43,6 +44,10 @@ class Section(QWidget):
         self._summary.setVisible(not opened)
         self._dress()
 
+    def set_title_width(self, width: int) -> None:
+        """Give the title at least `width` pixels, so that the summaries of several sections line up."""
+        self._button.setMinimumWidth(width)
+
     def set_summary(self, text: str) -> None:
         """Say what is set inside, for while it is folded."""
         self._summary.setText(text)
@@ -63,14 +68,13 @@ class Section(QWidget):
 class _Header(QWidget):
     """The whole line folds and unfolds, not the words alone."""
 
-    def __init__(self, button: QToolButton, summary: QLabel) -> None:
+    def __init__(self, button: QToolButton, summary: QWidget) -> None:
         super().__init__()
         self._button = button
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(button)
-        layout.addWidget(summary)
-        layout.addStretch(1)
+        layout.addWidget(summary, 1)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """Click the button wherever the line is clicked."""
