@@ -1,18 +1,18 @@
 """The accelerators and systems of a catalog folder, read, validated and found by id."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
-from planner.errors import CatalogError, SpecError
+from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 from planner.hardware.system import System
 from planner.hardware.usable import UsableMemory, UsableShares, measured_shares, usable_memory
+from planner.records import read_records
 
 _Record = TypeVar("_Record", Gpu, System)
 
@@ -65,9 +65,11 @@ def load_hardware(folder: Path) -> HardwareCatalog:
         CatalogError: If a file cannot be read or a record does not validate or repeats an id; it names the file,
             the record and the field.
     """
-    gpus = _read(folder / "gpus", _gpu_list())
-    systems = _read(folder / "systems", _system_list())
-    return HardwareCatalog(gpus=gpus, systems=systems)
+    gpus, systems = folder / "gpus", folder / "systems"
+    return HardwareCatalog(
+        gpus=read_records(gpus, sorted(gpus.rglob("*.json")), _gpu_list()),
+        systems=read_records(systems, sorted(systems.rglob("*.json")), _system_list()),
+    )
 
 
 @cache
@@ -78,41 +80,6 @@ def _gpu_list() -> TypeAdapter[tuple[Gpu, ...]]:
 @cache
 def _system_list() -> TypeAdapter[tuple[System, ...]]:
     return TypeAdapter(tuple[System, ...])
-
-
-def _read(folder: Path, records: TypeAdapter[tuple[_Record, ...]]) -> tuple[_Record, ...]:
-    paths = sorted(folder.rglob("*.json"))
-    if not paths:
-        raise CatalogError(folder, "", "", "there are no JSON files here", hint="Reinstall, or name a catalog folder.")
-    seen: dict[str, _Record] = {}
-    for path in paths:
-        for record in _read_file(path, records):
-            if record.id in seen:
-                raise CatalogError(path, record.id, "id", "another record has this id", hint="Ids must be unique.")
-            seen[record.id] = record
-    return tuple(seen.values())
-
-
-def _read_file(path: Path, records: TypeAdapter[tuple[_Record, ...]]) -> tuple[_Record, ...]:
-    try:
-        text = path.read_bytes()
-    except OSError as error:
-        raise CatalogError(path, "", "", f"cannot be read: {error.strerror}") from error
-    try:
-        return records.validate_json(text)
-    except ValidationError as error:
-        raise _catalog_error(path, text, error) from error
-
-
-def _catalog_error(path: Path, text: bytes, error: ValidationError) -> CatalogError:
-    where = error.errors(include_url=False)[0]["loc"]
-    problem = SpecError.from_validation(error)
-    if not where or not isinstance(where[0], int):
-        return CatalogError(path, "", "", problem.reason, hint="A catalog file is a JSON list of records.")
-    record = json.loads(text)[where[0]]
-    name = record.get("id") if isinstance(record, dict) else None
-    field = ".".join(str(part) for part in where[1:])
-    return CatalogError(path, str(name or f"record {where[0] + 1}"), field, problem.reason, hint=problem.hint)
 
 
 def _found(records: Mapping[str, _Record], field: str, name: str) -> _Record:

@@ -11,7 +11,7 @@ from planner.errors import ModelFileError, SpecError
 from planner.models.architecture import Architecture
 from planner.models.readers.fields import Fields
 from planner.models.readers.quantization import quantization_scheme, stored_dtype
-from planner.models.readers.registry import read_fields, readers
+from planner.models.readers.registry import read_fields, reader_of
 
 MAX_FILE_BYTES: Final = 16 * 2**20
 MAX_PARAMETERS: Final = 10**15
@@ -59,7 +59,7 @@ def _supported_part(fields: Fields) -> Fields:
     if not fields.has("model_type"):
         if not fields.has(*_LANGUAGE_PARTS):
             fields.fail("model_type", "is missing", "A config.json of a Hugging Face model names its model_type.")
-    elif fields.model_type in readers():
+    elif reader_of(fields.model_type) is not None:
         return fields
     inner = fields.nested(*_LANGUAGE_PARTS)
     if inner is None or not inner.has("model_type"):
@@ -75,7 +75,7 @@ def _config_file(path: Path) -> Path:
         file = path / "config.json"
         if file.is_file():
             return file
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise _unreadable(path, error) from error
     raise ModelFileError(path, "is a folder without a config.json", "Choose the folder of a model, or its config.json.")
 
@@ -95,7 +95,7 @@ def _read(file: Path) -> bytes:
             )
         with file.open("rb") as stream:
             return stream.read(MAX_FILE_BYTES)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise _unreadable(file, error) from error
 
 
@@ -120,6 +120,6 @@ def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is not a number")
 
 
-def _unreadable(path: Path, error: OSError) -> ModelFileError:
-    reason = error.strerror or str(error)
+def _unreadable(path: Path, error: OSError | ValueError) -> ModelFileError:
+    reason = error.strerror if isinstance(error, OSError) else str(error)
     return ModelFileError(path, f"cannot be read: {reason}", "Check the path and that you may read it.")

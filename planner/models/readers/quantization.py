@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from planner.dtypes import SCHEMES
 from planner.models.readers.fields import Fields
 
 _DTYPES: Final = {
@@ -12,7 +13,6 @@ _DTYPES: Final = {
     "half": "fp16",
     "bfloat16": "bf16",
 }
-_INT4_GROUP: Final = 128
 
 
 def stored_dtype(fields: Fields) -> str | None:
@@ -49,13 +49,22 @@ def _bitsandbytes(settings: Fields) -> str | None:
     return "nf4-dq" if settings.flag("bnb_4bit_use_double_quant", default=False) else "nf4"
 
 
-def _grouped_int4(name: str) -> Callable[[Fields], str | None]:
+def _grouped(family: str) -> Callable[[Fields], str | None]:
     def read(settings: Fields) -> str | None:
         bits = settings.integer("bits", "w_bit", default=4, high=16)
-        group = settings.integer("group_size", "q_group_size", default=_INT4_GROUP, low=-1)
-        return name if (bits, group) == (4, _INT4_GROUP) else None
+        group = settings.integer("group_size", "q_group_size", default=128, low=-1)
+        return _known(f"{family}{bits}-{group}")
 
     return read
+
+
+def _float8(settings: Fields) -> str | None:
+    blocks = settings.integers("weight_block_size")
+    return "fp8" if blocks is None else _known(f"fp8-block{blocks[0]}") if len(set(blocks)) == 1 else None
+
+
+def _known(scheme: str) -> str | None:
+    return scheme if scheme in SCHEMES else None
 
 
 def _compressed_tensors(settings: Fields) -> str | None:
@@ -66,9 +75,9 @@ def _compressed_tensors(settings: Fields) -> str | None:
 
 _METHODS: Final[Mapping[str, Callable[[Fields], str | None]]] = {
     "bitsandbytes": _bitsandbytes,
-    "gptq": _grouped_int4("gptq4-128"),
-    "awq": _grouped_int4("awq4-128"),
-    "fp8": lambda _: "fp8",
+    "gptq": _grouped("gptq"),
+    "awq": _grouped("awq"),
+    "fp8": _float8,
     "fbgemm_fp8": lambda _: "fp8",
     "mxfp4": lambda _: "mxfp4",
     "compressed-tensors": _compressed_tensors,

@@ -34,8 +34,18 @@ def readers() -> Mapping[str, Reader]:
     """Return every reader by the `model_type` that it reads."""
     found: dict[str, Reader] = {}
     for family in _FAMILIES:
-        found.update(importlib.import_module(f"planner.models.readers.{family}").READERS)
+        found.update(_module_readers(family))
     return dict(sorted(found.items()))
+
+
+@cache
+def reader_of(model_type: str) -> Reader | None:
+    """Return the reader of one `model_type`, importing no more modules than it takes to find it."""
+    for family in _FAMILIES:
+        reader: Reader | None = _module_readers(family).get(model_type)
+        if reader is not None:
+            return reader
+    return None
 
 
 def read_fields(fields: Fields) -> Architecture:
@@ -45,14 +55,19 @@ def read_fields(fields: Fields) -> Architecture:
         ModelFileError: If no reader knows it, with the nearest names.
     """
     model_type = fields.model_type
-    reader = readers().get(model_type)
+    reader = reader_of(model_type)
     if reader is None:
         near = difflib.get_close_matches(model_type, readers(), n=3)
         meant = f" Near names: {', '.join(near)}." if near else ""
         raise ModelFileError(
             fields.source,
             f"model_type {model_type[:60]!r} is not one of the {len(readers())} that can be read",
-            hint=f"{meant} `gpu-planner models --supported` lists all of them; if the network is one of these under "
-            "another name (many are llama or qwen2), set model_type to it.".strip(),
+            hint=f"`gpu-planner models --supported` lists all of them.{meant} If the network is one of these under "
+            "another name (many are llama or qwen2), set model_type to it.",
         )
     return reader(fields)
+
+
+def _module_readers(family: str) -> Mapping[str, Reader]:
+    found: Mapping[str, Reader] = importlib.import_module(f"planner.models.readers.{family}").READERS
+    return found

@@ -1,0 +1,208 @@
+"""The models that are known by name: read at once, built into architectures only when asked for."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pydantic import Field, TypeAdapter
+
+from planner.base import Spec
+from planner.dtypes import SCHEMES
+from planner.errors import AmbiguousNameError, SpecError
+from planner.models.architecture import Architecture
+from planner.records import read_records
+
+_NOT_BUILT_FILE: Final = "not-built.json"
+_SUGGESTIONS: Final = 5
+_SEPARATORS: Final = re.compile(r"[\s_-]+")
+_CONTEXT_FIELDS: Final = ("max_position_embeddings", "n_positions", "max_seq_len", "max_target_positions")
+_LIST_COMMAND: Final = "`gpu-planner models WORDS` lists what there is; a config.json is read as well."
+
+
+class Published(Spec):
+    """The size that a publisher states, usually rounded."""
+
+    value: str
+    source: str = Field(min_length=3)
+    difference: str | None = Field(default=None, description="why it is not the count, rounded")
+
+
+class ModelRecord(Spec):
+    """One model of the catalog: its configuration and how sure it is."""
+
+    id: str = Field(pattern=r"^[\w.-]+(/[\w.-]+)?$")
+    aliases: tuple[str, ...] = ()
+    variants: dict[str, str] = Field(
+        default={}, description="checkpoints of the same network in another format, with the scheme that they name"
+    )
+    family: str
+    kind: Literal["decoder", "encoder", "encoder-decoder", "vision-encoder", "vision-language"]
+    config: dict[str, Any] = Field(description="the fields of its config.json that decide its tensors")
+    parameters: int = Field(gt=0, description="counted: every tensor once")
+    published: Published | None = None
+    sources: tuple[str, ...] = Field(min_length=1)
+    verification: Literal[
+        "config_copy",
+        "reimplementation_config",
+        "dimension_dump",
+        "transformers_class_default",
+        "inherited",
+        "recalled_count_checked",
+        "other",
+    ] = Field(description="what was read: a copy of the file, another framework's, a table, …")
+    as_of: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="the day the sources were read")
+    notes: tuple[str, ...] = ()
+
+    def __hash__(self) -> int:
+        # The configuration is a dictionary; the id is the record's own.
+        return hash(self.id)
+
+    @property
+    def name(self) -> str:
+        """Return the id without its owner."""
+        return self.id.rpartition("/")[2]
+
+    @property
+    def context(self) -> int | None:
+        """Return the tokens that the configuration states as its maximum."""
+        text = self.config.get("text_config", self.config)
+        return next((text[name] for name in _CONTEXT_FIELDS if name in text), None)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return every name that means this network, the id first."""
+        return (self.id, *self.aliases, *self.variants)
+
+
+class NotBuilt(Spec):
+    """A model whose architecture is not known well enough to be counted, with the reason."""
+
+    id: str
+    family: str
+    reason: str = Field(min_length=3)
+    sources: tuple[str, ...] = Field(min_length=1)
+
+
+@dataclass(frozen=True, eq=False)
+class ModelCatalog:
+    """What can be run. Two catalogs are equal only if they are the same object, so caches may key on one."""
+
+    records: tuple[ModelRecord, ...]
+    not_built: tuple[NotBuilt, ...] = ()
+    _built: dict[str, Architecture] = field(default_factory=dict, init=False, repr=False)
+
+    def record(self, name: str) -> ModelRecord:
+        """Return the record with exactly this id, alias or variant; `resolve_model` takes what people write.
+
+        Raises:
+            SpecError: If there is none.
+        """
+        try:
+            return self._by_name[name]
+        except KeyError:
+            raise SpecError("model", f"there is no model with the id {name!r}", hint=_LIST_COMMAND) from None
+
+    def model(self, name: str) -> Architecture:
+        """Return the architecture with exactly this id, alias or variant, built when first asked for.
+
+        Raises:
+            SpecError: If there is none.
+        """
+        found = self._built.get(name)
+        if found is None:
+            found = self._built[name] = _build(self.record(name), name)
+        return found
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, ModelRecord]:
+        return {name: record for record in self.records for name in record.names}
+
+    @cached_property
+    def names_as_written(self) -> Mapping[str, tuple[str, ...]]:
+        """Return the names by their normalised spelling, with and without their owner."""
+        found: dict[str, dict[str, None]] = {}
+        for name in self._by_name:
+            for spelling in {normalised(name), normalised(name.rpartition("/")[2])}:
+                found.setdefault(spelling, {})[name] = None
+        return {spelling: tuple(names) for spelling, names in found.items()}
+
+
+def load_models(folder: Path) -> ModelCatalog:
+    """Read every JSON file in `folder`, each a list of records.
+
+    Raises:
+        CatalogError: If a file cannot be read or a record does not validate or repeats an id; it names the file,
+            the record and the field.
+    """
+    aside = folder / _NOT_BUILT_FILE
+    paths = [path for path in sorted(folder.glob("*.json")) if path != aside]
+    return ModelCatalog(
+        records=read_records(folder, paths, _record_list()),
+        not_built=read_records(folder, [aside], _not_built_list()) if aside.exists() else (),
+    )
+
+
+def resolve_model(catalog: ModelCatalog, text: str) -> str:
+    """Return the name in the catalog that `text` means, whatever its case and separators; the owner may be left out.
+
+    Raises:
+        AmbiguousNameError: If several networks have this name.
+        SpecError: If none has; the hint suggests names that are written alike.
+    """
+    found = catalog.names_as_written.get(normalised(text), ())
+    owners = {catalog.record(name).id for name in found}
+    if len(owners) > 1:
+        raise AmbiguousNameError("model", text, tuple(sorted(found)))
+    if not found:
+        raise SpecError("model", _unknown(catalog, text), hint=_suggestion(catalog, text))
+    return found[0]
+
+
+def normalised(name: str) -> str:
+    """Return a name without the differences that people do not mean: case, and which separator."""
+    return _SEPARATORS.sub("-", name.strip().casefold())
+
+
+def _unknown(catalog: ModelCatalog, text: str) -> str:
+    asked = normalised(text)
+    for model in catalog.not_built:
+        if asked in (normalised(model.id), normalised(model.id.rpartition("/")[2])):
+            return f"{model.id} cannot be built: {model.reason}"
+    return f"no model is called {text[:80]!r}"
+
+
+def _suggestion(catalog: ModelCatalog, text: str) -> str:
+    asked = normalised(text)
+    spellings = catalog.names_as_written
+    holding = [spelling for spelling in spellings if len(asked) > 2 and asked in spelling]
+    close = holding or get_close_matches(asked, spellings, n=_SUGGESTIONS, cutoff=0.6)
+    names = tuple(dict.fromkeys(spellings[spelling][0] for spelling in close))[:_SUGGESTIONS]
+    return f"Close names: {', '.join(names)}. {_LIST_COMMAND}" if names else _LIST_COMMAND
+
+
+def _build(record: ModelRecord, name: str) -> Architecture:
+    # Imported here: lists and searches need no reader.
+    from planner.models.readers.config_json import read_config
+
+    built = read_config(record.config, record.id)
+    scheme = record.variants.get(name)
+    if scheme is None:
+        return built
+    if SCHEMES[scheme].family == "plain":
+        return built.evolve(stored_dtype=scheme, quantization=None)
+    note = f"stored as {scheme}: the format is the one in the checkpoint's name"
+    return built.evolve(quantization=scheme, reader_notes=(*built.reader_notes, note))
+
+
+@cache
+def _record_list() -> TypeAdapter[tuple[ModelRecord, ...]]:
+    return TypeAdapter(tuple[ModelRecord, ...])
+
+
+@cache
+def _not_built_list() -> TypeAdapter[tuple[NotBuilt, ...]]:
+    return TypeAdapter(tuple[NotBuilt, ...])

@@ -1,0 +1,65 @@
+"""Find the network that a person names: in the catalog, or in a file of their own."""
+
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from planner.errors import ModelFileError, SpecError
+from planner.models.architecture import Architecture
+from planner.models.catalog import ModelCatalog, resolve_model
+
+_USE_CONFIG: Final = "Give the model's config.json, or the folder that holds it."
+_WEIGHT_FILES: Final = (".safetensors", ".gguf", ".bin", ".pt", ".pth")
+
+
+class LoadedModel(NamedTuple):
+    """A network, its name, and the file that it was read from unless it is in the catalog."""
+
+    name: str
+    architecture: Architecture
+    path: Path | None
+
+
+def load_model(text: str, catalog: ModelCatalog) -> LoadedModel:
+    """Return the network that `text` names: an id or alias of the catalog, a `config.json`, or a folder that holds one.
+
+    A name of the catalog wins over a file of the same name, unless `text` is written as a path.
+
+    Raises:
+        SpecError: If the catalog has no such name and there is no such file, or several models have the name.
+        ModelFileError: If the file cannot be read as a configuration.
+    """
+    if text.startswith("hf:"):
+        raise ModelFileError(text, "models are not fetched from the Hugging Face Hub yet", _USE_CONFIG)
+    path = Path(text).expanduser()
+    if path.suffix in _WEIGHT_FILES:
+        raise ModelFileError(text, f"{path.suffix} files are not read yet", _USE_CONFIG)
+    if _written_as_path(text):
+        return _from_file(path)
+    try:
+        name = resolve_model(catalog, text)
+    except SpecError:
+        if _exists(path):
+            return _from_file(path)
+        raise
+    return LoadedModel(name, catalog.model(name), None)
+
+
+def _written_as_path(text: str) -> bool:
+    return text.endswith((".json", "/", "\\")) or text.startswith((".", "~")) or Path(text).is_absolute()
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
+def _from_file(path: Path) -> LoadedModel:
+    # Imported here: a model of the catalog that is only looked up needs no reader.
+    from planner.models.readers.config_json import read_config_file
+
+    architecture = read_config_file(path)
+    own = path.stem if path.suffix == ".json" and path.name != "config.json" else ""
+    folder = path.parent if path.name == "config.json" else path
+    return LoadedModel(own or folder.resolve().name or architecture.model_type, architecture, path)

@@ -1,0 +1,62 @@
+"""Read the JSON files of a catalog: each is a list of records, validated one by one with errors that name the place."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from planner.errors import CatalogError, SpecError
+
+
+class Identified(Protocol):
+    """A record with an id of its own."""
+
+    @property
+    def id(self) -> str:
+        """Return the id."""
+        ...
+
+
+Record = TypeVar("Record", bound=Identified)
+
+
+def read_records(folder: Path, paths: Iterable[Path], records: TypeAdapter[tuple[Record, ...]]) -> tuple[Record, ...]:
+    """Return the records of all `paths` in `folder`, in order.
+
+    Raises:
+        CatalogError: If there is no file, a file cannot be read, or a record does not validate or repeats an id; it
+            names the file, the record and the field.
+    """
+    seen: dict[str, Record] = {}
+    for path in paths:
+        for record in _read_file(path, records):
+            if record.id in seen:
+                raise CatalogError(path, record.id, "id", "another record has this id", hint="Ids must be unique.")
+            seen[record.id] = record
+    if not seen:
+        raise CatalogError(folder, "", "", "there are no JSON files here", hint="Reinstall, or name a catalog folder.")
+    return tuple(seen.values())
+
+
+def _read_file(path: Path, records: TypeAdapter[tuple[Record, ...]]) -> tuple[Record, ...]:
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise CatalogError(path, "", "", f"cannot be read: {error.strerror}") from error
+    try:
+        return records.validate_json(text)
+    except ValidationError as error:
+        raise _catalog_error(path, text, error) from error
+
+
+def _catalog_error(path: Path, text: bytes, error: ValidationError) -> CatalogError:
+    where = error.errors(include_url=False)[0]["loc"]
+    problem = SpecError.from_validation(error)
+    if not where or not isinstance(where[0], int):
+        return CatalogError(path, "", "", problem.reason, hint="A catalog file is a JSON list of records.")
+    record = json.loads(text)[where[0]]
+    name = record.get("id") if isinstance(record, dict) else None
+    field = ".".join(str(part) for part in where[1:])
+    return CatalogError(path, str(name or f"record {where[0] + 1}"), field, problem.reason, hint=problem.hint)
