@@ -16,8 +16,9 @@ def details(name: str, groups: Sequence[DetailGroup], notes: Sequence[str]) -> s
     for group in groups:
         rows.append((group.title, "", "", ""))
         rows.extend(_row(detail, numbers) for detail in group.details)
-    heads = _HEADS if numbers else _HEADS[:2]
-    shown = table(heads, [row[: len(heads)] for row in rows], terminal_width())
+    used = [place for place in range(len(_HEADS)) if any(row[place] for row in rows)]
+    cells = [[row[place] for place in used] for row in rows]
+    shown = table([_HEADS[place] for place in used], cells, terminal_width())
     sources = "\n".join(f"[{number}] {source}" for source, number in numbers.items())
     blocks = (name, shown, sources, "\n".join(f"- {note}" for note in notes))
     return "\n\n".join(block for block in blocks if block)

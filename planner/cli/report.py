@@ -6,7 +6,7 @@ from typing import Final
 
 from planner.cli.table import Head, table
 from planner.present import format as fmt
-from planner.present.memory import MemoryView, TermRow
+from planner.present.memory import MemoryView, PartRow, TermRow
 
 _TERM_HEADS: Final = (
     Head("Term"),
@@ -39,7 +39,8 @@ def report(view: MemoryView, subject: str, defaults: str, width: int | None, *, 
 
 def _terms(view: MemoryView, width: int | None) -> str:
     rows = [[row.title, row.gib, row.share_text, row.certainty, row.how] for row in view.terms]
-    total = ["Total", fmt.gib(view.total_bytes), "", fmt.exact_bytes(view.total_bytes), ""]
+    interval = f"{fmt.exact_bytes(view.total_bytes)}, between {fmt.size_range(view.low_bytes, view.high_bytes)}"
+    total = ["Total", fmt.gib(view.total_bytes), "", "", interval]
     return table(_TERM_HEADS, [*rows, total], width)
 
 
@@ -59,9 +60,14 @@ def _evidence(row: TermRow) -> Iterator[str]:
         yield f"= {row.numbers_put_in}"
     for symbol in row.symbols:
         yield f"{symbol.name} = {symbol.value}: {symbol.meaning} (from the {symbol.origin})"
-    for part in row.parts:
-        yield f"{part.title}: {part.exact} = {part.numbers_put_in} [{part.source}]"
-    yield f"source: {row.source}"
+    yield from map(_part, row.parts)
+    if not all(part.source in row.source for part in row.parts) or not row.parts:
+        yield f"source: {row.source}"
+
+
+def _part(part: PartRow) -> str:
+    how = "" if part.numbers_put_in in part.exact else f" = {part.numbers_put_in}"
+    return f"{part.title}: {part.exact}{how} [{part.source}]"
 
 
 def _wrapped(text: str, width: int, indent: str = "") -> str:

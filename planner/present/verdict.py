@@ -40,8 +40,8 @@ def capacity_note(memory: MemoryResult) -> tuple[str, ...]:
     low, high = memory.capacity_low_bytes, memory.capacity_high_bytes
     if memory.capacity_bytes is None or low is None or high is None:
         return ()
-    source = f"; source: {memory.capacity_source}" if memory.capacity_source else ""
-    return (f"Usable memory of one card: {fmt.size(memory.capacity_bytes)} ({fmt.size_range(low, high)}){source}.",)
+    source = f"; {memory.capacity_source}" if memory.capacity_source else ""
+    return (f"Usable memory of one card: {fmt.size(memory.capacity_bytes)} ({fmt.size_range(low, high)}){source}",)
 
 
 def _needs(memory: MemoryResult) -> str:

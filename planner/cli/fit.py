@@ -1,0 +1,101 @@
+"""`gpu-planner fit`: does a model fit a card, and what takes the memory."""
+
+import argparse
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from planner.cli.options import add_workload_options, used_defaults, workload_from
+from planner.cli.parser import Parser
+from planner.cli.report import report
+from planner.cli.subjects import is_plan, plan_about
+from planner.cli.table import terminal_width
+from planner.errors import PlanFileError, PlannerError, SpecError
+from planner.hardware.names import resolve_gpu
+from planner.plan.catalog import Catalog, load_catalog
+from planner.plan.evaluate import Evaluation, evaluate
+from planner.plan.files import save_plan
+from planner.plan.plan import Plan
+from planner.present.plan import evaluation_view, plan_phrase
+
+DOES_NOT_FIT: Final = 1
+
+_DESCRIPTION: Final = """\
+Say whether a model fits a card, and what takes the memory: the answer first, then each term, each phase and what
+was assumed. Without --gpu: how much it needs, and the smallest cards that fit."""
+
+_EPILOG: Final = """\
+MODEL is a name of the catalog (`gpu-planner models` lists them), a config.json, a folder with one, or a plan.
+
+examples:
+  gpu-planner fit meta-llama/Llama-3.1-8B --gpu "RTX 4090"
+  gpu-planner fit meta-llama/Llama-3.1-8B --weights nf4 --batch 8 --context 8192
+  gpu-planner fit Qwen/Qwen2.5-7B --task training --optimizer adamw-8bit --checkpointing full --gpu h100-sxm
+  gpu-planner fit ./my-model/config.json --gpu "A100 80GB" --count 4 --save plan.json
+  gpu-planner fit plan.json --explain
+  gpu-planner fit plan.json --check && sbatch train.sh
+
+exit codes: 0 done, 1 does not fit (only with --check; tight counts as fitting), 2 wrong input"""
+
+
+def run(argv: list[str]) -> int:
+    """Answer and return the exit code."""
+    arguments = _parser().parse_args(argv)
+    catalog = load_catalog()
+    plan = _plan(arguments, catalog)
+    if arguments.check and plan.gpu is None:
+        raise SpecError("--check", "there is no card to check against", "Add --gpu.")
+    evaluation = evaluate(plan, catalog)
+    if arguments.save:
+        _save(arguments.save, plan)
+    if arguments.json:
+        print(evaluation.model_dump_json(indent=2))
+    else:
+        print(_text(evaluation, catalog, explain=arguments.explain))
+    return DOES_NOT_FIT if arguments.check and evaluation.memory.verdict not in ("fits", "tight") else 0
+
+
+def _parser() -> Parser:
+    parser = Parser("gpu-planner fit", _DESCRIPTION, _EPILOG)
+    what = parser.add_argument_group("what")
+    what.add_argument("model", metavar="MODEL", nargs="?", help="what to run, by name or file")
+    hardware = parser.add_argument_group("on what")
+    hardware.add_argument("--gpu", metavar="GPU", help='an id, a name or a spelling such as "RTX 4090" or h100-sxm')
+    hardware.add_argument("--count", metavar="N", help="number of these cards, each holding the whole model [1]")
+    add_workload_options(parser)
+    answer = parser.add_argument_group("the answer")
+    answer.add_argument("--explain", action="store_true", help="open each term: formula, numbers, sources")
+    answer.add_argument("--check", action="store_true", help="exit with 1 when it does not fit")
+    answer.add_argument("--save", metavar="PLAN.json", type=Path, help="write the plan to a file")
+    parser.add_general()
+    return parser
+
+
+def _plan(arguments: argparse.Namespace, catalog: Catalog) -> Plan:
+    if arguments.model is None:
+        hint = "Name one: gpu-planner fit meta-llama/Llama-3.1-8B. `gpu-planner models` lists what there is."
+        raise PlannerError("no model is named", hint)
+    base = plan_about(arguments.model, catalog)
+    changes: dict[str, object] = {"workload": workload_from(arguments, base.workload)}
+    if arguments.gpu is not None:
+        changes["gpu"] = resolve_gpu(catalog.hardware, arguments.gpu).id
+    if arguments.count is not None:
+        changes["count"] = arguments.count.replace(",", "")
+    try:
+        return base.evolve(**changes)
+    except ValidationError as error:
+        problem = SpecError.from_validation(error)
+        raise SpecError(f"--{problem.field}", problem.reason, "Try: gpu-planner fit --help") from error
+
+
+def _save(path: Path, plan: Plan) -> None:
+    if path.exists() and not is_plan(path):
+        raise PlanFileError(path, "exists and is no plan", "Choose another name; nothing was written.")
+    save_plan(path, plan)
+
+
+def _text(evaluation: Evaluation, catalog: Catalog, *, explain: bool) -> str:
+    defaults = used_defaults(evaluation.plan.workload, evaluation.workload)
+    view = evaluation_view(evaluation, catalog)
+    return report(view, plan_phrase(evaluation), defaults, terminal_width(), explain=explain)

@@ -1,0 +1,87 @@
+"""`gpu-planner models`: search and show models."""
+
+import argparse
+from typing import Final
+
+from pydantic_core import to_json
+
+from planner.cli.details import details
+from planner.cli.parser import Parser
+from planner.cli.table import Head, table, terminal_width
+from planner.models.catalog import ModelCatalog, ModelRecord, load_models, normalised
+from planner.models.load import load_model
+from planner.paths import catalog_dir
+from planner.present.architecture import architecture_details
+from planner.present.models import MODEL_COLUMNS, model_details
+
+_DESCRIPTION: Final = """\
+List the models that are known by name, or show what one is made of. Parameters are counted exactly, tied ones once.
+Any other model can be read from its config.json."""
+
+_EPILOG: Final = """\
+examples:
+  gpu-planner models llama 70b
+  gpu-planner models --show meta-llama/Llama-3.1-8B
+  gpu-planner models --show ./my-model/config.json
+  gpu-planner models --supported"""
+
+
+def run(argv: list[str]) -> int:
+    """Print what was asked and return the exit code."""
+    arguments = _parser().parse_args(argv)
+    if arguments.supported:
+        print(_supported(as_json=arguments.json))
+        return 0
+    catalog = load_models(catalog_dir() / "models")
+    if arguments.show:
+        print(_shown(arguments.show, catalog, as_json=arguments.json))
+    else:
+        print(_listed(arguments, catalog))
+    return 0
+
+
+def _parser() -> Parser:
+    parser = Parser("gpu-planner models", _DESCRIPTION, _EPILOG)
+    choice = parser.add_argument_group("which ones")
+    choice.add_argument("words", metavar="WORDS", nargs="*", help="words that name, alias or family contain")
+    other = parser.add_argument_group("instead of a list")
+    other.add_argument("--show", metavar="MODEL", help="show one: a name of the catalog, a config.json or its folder")
+    other.add_argument("--supported", action="store_true", help="list the model_types that a config.json may have")
+    parser.add_general()
+    return parser
+
+
+def _supported(*, as_json: bool) -> str:
+    from planner.models.readers.registry import readers
+
+    names = list(readers())
+    return to_json(names, indent=2).decode() if as_json else "\n".join(names)
+
+
+def _shown(word: str, catalog: ModelCatalog, *, as_json: bool) -> str:
+    loaded = load_model(word, catalog)
+    if loaded.path is not None:
+        if as_json:
+            return loaded.architecture.model_dump_json(indent=2)
+        return details(loaded.name, architecture_details(loaded.architecture), loaded.architecture.reader_notes)
+    record = catalog.record(loaded.name)
+    if as_json:
+        return record.model_dump_json(indent=2)
+    notes = (*record.notes, *loaded.architecture.reader_notes)
+    return details(loaded.name, model_details(record, loaded.architecture), notes)
+
+
+def _listed(arguments: argparse.Namespace, catalog: ModelCatalog) -> str:
+    found = [record for record in catalog.records if _matches(record, arguments.words)]
+    if arguments.json:
+        return to_json([record.model_dump(mode="json") for record in found], indent=2).decode()
+    if not found:
+        return f"No model of {len(catalog.records):,} matches; a config.json can be read as well."
+    heads = [Head(column.title, column.align, column.key == "name", column.unit) for column in MODEL_COLUMNS]
+    rows = [[column.text(record) for column in MODEL_COLUMNS] for record in found]
+    return f"{table(heads, rows, terminal_width())}\n\n{len(found):,} of {len(catalog.records):,} models"
+
+
+def _matches(record: ModelRecord, words: list[str]) -> bool:
+    text = normalised(" ".join((*record.names, record.family)))
+    return all(normalised(word) in text for word in words)

@@ -1,0 +1,37 @@
+"""What a word on the command line stands for: a plan, a model's file, or a model of the catalog."""
+
+from pathlib import Path
+from typing import Final
+
+from planner.models.load import load_model
+from planner.plan.catalog import Catalog
+from planner.plan.files import load_plan
+from planner.plan.plan import ModelChoice, Plan
+
+_MAX_PLAN_BYTES: Final = 16 * 2**20
+
+
+def plan_about(word: str, catalog: Catalog) -> Plan:
+    """Return the plan in the file `word`, or a new one about the model that `word` names.
+
+    Raises:
+        PlannerError: If it is neither, or the file cannot be read.
+    """
+    path = Path(word)
+    return load_plan(path) if is_plan(path) else Plan(model=_model(word, catalog))
+
+
+def is_plan(path: Path) -> bool:
+    """Tell a plan from a model's configuration by its schema version; the readers say what is wrong with either."""
+    try:
+        with path.open("rb") as file:
+            return b'"schema_version"' in file.read(_MAX_PLAN_BYTES)
+    except OSError:
+        return False
+
+
+def _model(word: str, catalog: Catalog) -> ModelChoice:
+    loaded = load_model(word, catalog.models)
+    if loaded.path is None:
+        return ModelChoice(id=loaded.name)
+    return ModelChoice(id=loaded.name, architecture=loaded.architecture, path=str(loaded.path))
