@@ -28,7 +28,7 @@ def _fill_sort_menu(menu: QMenu, table: "RecordTable") -> None:
     for column in table.visible_columns:
         action = _check(menu, column.title, column.key == model.sort_key)
         keys.addAction(action)
-        action.triggered.connect(partial(_sort, table, column.key))
+        action.triggered.connect(partial(table.sort_as_clicked, column.key))
     menu.addSeparator()
     downwards = _check(menu, menu.tr("&Descending"), model.descending)
     downwards.setEnabled(model.sort_key is not None)
@@ -40,10 +40,6 @@ def _check(menu: QMenu, text: str, checked: bool) -> QAction:
     action.setCheckable(True)
     action.setChecked(checked)
     return action
-
-
-def _sort(table: "RecordTable", key: str, _checked: bool) -> None:
-    table.sort_as_clicked(key)
 
 
 def _turn(table: "RecordTable", descending: bool) -> None:

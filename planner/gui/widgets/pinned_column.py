@@ -27,6 +27,8 @@ class PinnedColumn(CellView):
         for position in range(1, len(model.columns)):
             self.setColumnHidden(position, True)
         self.verticalScrollBar().valueChanged.connect(table.verticalScrollBar().setValue)
+        # A view lays itself out late; until then it would refuse positions that the other has already taken.
+        table.verticalScrollBar().rangeChanged.connect(self.verticalScrollBar().setRange)
         table.verticalScrollBar().valueChanged.connect(self.verticalScrollBar().setValue)
 
     def place(self) -> None:

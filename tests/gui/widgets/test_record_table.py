@@ -1,0 +1,304 @@
+"""The shared table: model, sorting, filtering, choice by name, columns, copying."""
+
+from dataclasses import dataclass
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QAction, QGuiApplication
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QMenu
+
+from planner.gui.settings import TableLayout
+from planner.gui.widgets.cells import Mark
+from planner.gui.widgets.record_export import to_csv, to_json
+from planner.gui.widgets.record_model import RecordTableModel
+from planner.gui.widgets.record_table import RecordTable
+from planner.present.columns import numbers, words
+
+
+@dataclass(frozen=True)
+class Fruit:
+    id: str
+    name: str
+    grams: float | None
+    colour: str | None = None
+
+
+COLUMNS = (
+    words("name", "Name", lambda fruit: fruit.name, tooltip=lambda fruit: fruit.id),
+    numbers("grams", "Weight", lambda fruit: fruit.grams, unit="g", meter=True),
+    words("colour", "Colour", lambda fruit: fruit.colour, width=40),
+    words("id", "Id", lambda fruit: fruit.id, shown=False),
+)
+FRUITS = (
+    Fruit("b", "Banana", 120, "yellow"),
+    Fruit("a", "apple", 180, "red"),
+    Fruit("k", "Kiwi", None),
+    Fruit("m", "Melon", 1500, "green"),
+)
+
+
+@pytest.fixture
+def model():
+    made = RecordTableModel(COLUMNS, lambda fruit: fruit.id)
+    made.set_records(FRUITS)
+    return made
+
+
+@pytest.fixture
+def table(qtbot, theme, model):
+    made = RecordTable(model, theme, markers={"colour": lambda fruit: Mark("check", "ok")})
+    qtbot.addWidget(made)
+    made.resize(400, 300)
+    made.show()
+    return made
+
+
+def names(model):
+    return [fruit.name for fruit in model.records]
+
+
+def press(table, *keys):
+    for key in keys:
+        QTest.keyClick(table, key)
+
+
+def test_the_model_keeps_qts_rules(model, qtmodeltester):
+    qtmodeltester.check(model)
+    model.sort_by("grams")
+    model.set_filter(lambda fruits: [fruit for fruit in fruits if "n" in fruit.name])
+    qtmodeltester.check(model)
+
+
+def test_a_cell_says_text_value_alignment_source_and_its_column(model):
+    cell = model.index(0, 1)
+    assert cell.data() == "120"
+    assert cell.data(Qt.ItemDataRole.UserRole) == 120
+    assert cell.data(Qt.ItemDataRole.TextAlignmentRole) & Qt.AlignmentFlag.AlignRight
+    assert model.index(0, 0).data(Qt.ItemDataRole.TextAlignmentRole) & Qt.AlignmentFlag.AlignLeft
+    assert cell.data(Qt.ItemDataRole.ToolTipRole) == "120"
+    assert model.index(0, 0).data(Qt.ItemDataRole.ToolTipRole) == "b"
+    assert cell.data(Qt.ItemDataRole.AccessibleTextRole) == "Weight, g: 120"
+    assert cell.data(Qt.ItemDataRole.CheckStateRole) is None
+    assert model.headerData(1, Qt.Orientation.Horizontal) == "Weight, g"
+    assert model.headerData(1, Qt.Orientation.Vertical) is None
+
+
+def test_the_record_of_the_plan_is_marked_for_screen_readers(model):
+    model.marked = "a"
+    assert model.index(1, 0).data(Qt.ItemDataRole.AccessibleTextRole) == "Name: apple, in the plan"
+    assert model.index(0, 0).data(Qt.ItemDataRole.AccessibleTextRole) == "Name: Banana"
+
+
+@pytest.mark.parametrize(
+    ("key", "descending", "expected"),
+    [
+        (None, False, ["Banana", "apple", "Kiwi", "Melon"]),
+        ("name", False, ["apple", "Banana", "Kiwi", "Melon"]),
+        ("grams", False, ["Banana", "apple", "Melon", "Kiwi"]),
+        ("grams", True, ["Melon", "apple", "Banana", "Kiwi"]),
+    ],
+)
+def test_sorting_ignores_case_and_leaves_the_unknown_last(model, key, descending, expected):
+    model.sort_by(key, descending)
+    assert names(model) == expected
+
+
+def test_a_filter_keeps_the_sorting_and_meters_measure_what_is_shown(model):
+    model.sort_by("grams", descending=True)
+    assert model.share(2, 1) == 120 / 1500
+    model.set_filter(lambda fruits: [fruit for fruit in fruits if fruit.name != "Melon"])
+    assert names(model) == ["apple", "Banana", "Kiwi"]
+    assert model.share(1, 1) == 120 / 180
+    assert model.share(2, 1) is None
+    assert (model.row_of("b"), model.row_of("m"), model.record(7)) == (1, None, None)
+    assert model.find("m") == FRUITS[3]
+
+
+def test_new_records_bring_new_texts(model):
+    assert model.texts(0)[1] == "120"
+    model.set_records([Fruit("b", "Banana", 125, "brown")])
+    assert model.texts(0) == ("Banana", "125", "brown", "b")
+
+
+def test_an_unknown_column_is_an_error(model):
+    with pytest.raises(KeyError):
+        model.column_of("taste")
+
+
+def test_arrow_keys_move_and_tell_the_record(table, qtbot):
+    table.enter()
+    with qtbot.waitSignal(table.current_changed) as told:
+        press(table, Qt.Key.Key_Down)
+    assert told.args == [FRUITS[1]]
+    assert table.current_record == FRUITS[1]
+
+
+def test_what_is_chosen_survives_sorting_and_filtering(table, model):
+    table.choose("b")
+    table.sort_by("name", descending=True)
+    assert table.current_record == FRUITS[0]
+    assert table.currentIndex().row() == model.row_of("b")
+    model.set_filter(lambda fruits: [fruit for fruit in fruits if fruit.id != "b"])
+    assert table.current_record is None
+    assert table.selected_records == ()
+    model.set_filter(None)
+    assert table.selected_records == (FRUITS[0],)
+    assert [index.row() for index in table.selectionModel().selectedRows()] == [model.row_of("b")]
+
+
+def test_enter_takes_the_first_row_when_nothing_is_chosen_in_view(table):
+    table.enter()
+    assert table.current_record == FRUITS[0]
+    assert table.hasFocus()
+
+
+@pytest.mark.parametrize("key", [Qt.Key.Key_Return, Qt.Key.Key_Enter])
+def test_enter_confirms_the_current_record(table, qtbot, key):
+    table.choose("m")
+    with qtbot.waitSignal(table.record_activated) as told:
+        press(table, key)
+    assert told.args == [FRUITS[3]]
+
+
+def test_a_double_click_confirms_on_both_sides_of_the_pinned_edge(table, qtbot):
+    for view, column in ((table, 1), (table._pinned, 0)):
+        place = view.visualRect(table.model().index(1, column)).center()
+        QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=place)
+        with qtbot.waitSignal(table.record_activated) as told:
+            QTest.mouseDClick(view.viewport(), Qt.MouseButton.LeftButton, pos=place)
+        assert told.args == [FRUITS[1]]
+
+
+def test_a_header_click_sorts_numbers_from_the_largest_and_turns_when_repeated(table, model):
+    header = table.horizontalHeader()
+    place = QPoint(header.sectionViewportPosition(1) + 40, header.height() // 2)
+    QTest.mouseClick(header.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    assert (model.sort_key, model.descending) == ("grams", True)
+    assert header.sortIndicatorSection() == 1
+    QTest.mouseClick(header.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    assert (model.sort_key, model.descending) == ("grams", False)
+    pinned = table._pinned.horizontalHeader()
+    QTest.mouseClick(pinned.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(20, 10))
+    assert (model.sort_key, model.descending) == ("name", False)
+
+
+def test_copying_takes_the_selected_rows_as_they_are_shown(table):
+    table.choose("a")
+    table.setFocus()
+    QTest.keyClick(table, Qt.Key.Key_Down, Qt.KeyboardModifier.ShiftModifier)
+    QTest.keyClick(table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert QGuiApplication.clipboard().text() == (
+        "Name\tWeight, g\tColour\napple\t180\tred\nKiwi\tnot published\tunknown\n"
+    )
+
+
+def test_copying_wins_over_a_shortcut_of_the_window(table, qtbot):
+    window_copy = QAction(table.window())
+    window_copy.setShortcut("Ctrl+C")
+    table.window().addAction(window_copy)
+    table.choose("b")
+    table.setFocus()
+    with qtbot.assertNotEmitted(window_copy.triggered):
+        QTest.keyClick(table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert "Banana" in QGuiApplication.clipboard().text()
+
+
+def test_the_first_column_stays_in_view(table):
+    table.horizontalScrollBar().setValue(table.horizontalScrollBar().maximum())
+    assert table._pinned.geometry().left() == 0
+    assert table._pinned.columnWidth(0) == table.columnWidth(0)
+    table.choose("k")
+    before = table.horizontalScrollBar().value()
+    press(table, Qt.Key.Key_Up)
+    assert table.horizontalScrollBar().value() == before
+
+
+def test_the_keyboard_moves_sideways_without_losing_a_column_beneath_the_pinned_one(table):
+    table.choose("k")
+    press(table, Qt.Key.Key_Right, Qt.Key.Key_Right, Qt.Key.Key_Left)
+    assert table.currentIndex().column() == 1
+    assert table.visualRect(table.currentIndex()).left() >= table._pinned.width()
+
+
+def test_both_views_scroll_together(table, model, qtbot):
+    model.set_records([Fruit(str(number), f"Fruit {number}", number) for number in range(100)])
+    qtbot.waitUntil(lambda: table.verticalScrollBar().maximum() > 400)
+    table.verticalScrollBar().setValue(400)
+    assert table._pinned.verticalScrollBar().value() == 400
+    table._pinned.verticalScrollBar().setValue(120)
+    assert table.verticalScrollBar().value() == 120
+
+
+def test_widths_follow_each_other(table):
+    table._pinned.horizontalHeader().resizeSection(0, 150)
+    assert table.columnWidth(0) == 150
+    table.setColumnWidth(0, 170)
+    assert table._pinned.width() == 170
+
+
+def action(menu: QMenu, words: str) -> QAction:
+    return next(found for found in menu.actions() if found.text() == words)
+
+
+def test_the_column_menu_sorts_chooses_and_restores(table, model):
+    menu = table.column_menu()
+    action(menu, "Colour").trigger()
+    action(menu, "Id").trigger()
+    assert [column.key for column in table.visible_columns] == ["name", "grams", "id"]
+    sort = menu.actions()[0].menu()
+    action(sort, "Weight").trigger()
+    assert (model.sort_key, model.descending) == ("grams", True)
+    again = table.column_menu().actions()[0].menu()
+    assert action(again, "Weight").isChecked()
+    action(again, "&Descending").trigger()
+    assert model.descending is False
+    action(menu, "&Restore the usual columns").trigger()
+    assert [column.key for column in table.visible_columns] == ["name", "grams", "colour"]
+    assert model.sort_key is None
+
+
+def test_an_arrangement_can_be_taken_and_given_back(table, qtbot, theme):
+    table.horizontalHeader().moveSection(2, 1)
+    table.setColumnWidth(1, 133)
+    table.sort_by("grams", descending=True)
+    layout = table.layout_now()
+    assert layout == TableLayout(
+        shown=("name", "colour", "grams"), widths={"grams": 133}, sort_key="grams", descending=True
+    )
+    other = RecordTable(RecordTableModel(COLUMNS, lambda fruit: fruit.id), theme)
+    qtbot.addWidget(other)
+    other.arrange(layout)
+    assert other.layout_now() == layout
+
+
+def test_an_arrangement_from_another_version_is_taken_as_far_as_it_goes(table):
+    table.arrange(TableLayout(shown=("taste", "colour"), widths={"smell": 9}, sort_key="taste"))
+    assert [column.key for column in table.visible_columns] == ["name", "colour"]
+    assert table.layout_now().sort_key is None
+
+
+def test_the_first_column_cannot_be_moved(table):
+    assert not table.horizontalHeader().isFirstSectionMovable()
+
+
+def test_the_cells_are_painted_in_either_look(table, theme, model):
+    model.marked = "m"
+    table.sort_by("grams", descending=True)
+    table.choose("m")
+    table.setFocus()
+    light = table.grab().toImage()
+    theme.apply("dark")
+    dark = table.grab().toImage()
+    theme.apply("light")
+    place = table.rect().center()
+    assert light.pixelColor(place).lightness() > 200 > 60 > dark.pixelColor(place).lightness()
+    assert light.pixelColor(1, table.horizontalHeader().height() + 5) == theme.color("accent")
+
+
+def test_rows_go_to_files_with_exact_values():
+    rows = [{"id": "a", "bytes": 25769803776, "note": None}, {"id": "b", "bytes": None, "note": 'says "hm", twice'}]
+    assert to_csv(rows) == 'id,bytes,note\na,25769803776,\nb,,"says ""hm"", twice"\n'
+    assert '"bytes": 25769803776' in to_json(rows)
+    assert '"note": null' in to_json(rows)
+    assert to_csv([]) == "\n"
