@@ -81,7 +81,7 @@ def _view(window: "Window") -> list[Action]:
     return [
         *tabs,
         *schemes,
-        Action("view.palette", "&Command palette…", window.open_palette, "View/3", "Ctrl+K", "search"),
+        Action("view.palette", "Command &palette…", window.open_palette, "View/3", "Ctrl+K", "search"),
     ]
 
 

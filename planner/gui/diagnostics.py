@@ -26,8 +26,8 @@ _LEVELS: Final = {
     QtMsgType.QtCriticalMsg: logging.ERROR,
     QtMsgType.QtFatalMsg: logging.CRITICAL,
 }
-# Harmless, and said on every start by platforms without a window manager.
-_IGNORED: Final = ("This plugin does not support propagateSizeHints",)
+# Said about every window by platforms that have no window manager.
+_IGNORED: Final = "This plugin does not support"
 _log = logging.getLogger(__name__)
 
 

@@ -1,18 +1,19 @@
 """The command palette: every enabled action, and every card and model of the catalog, a few letters away."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from PySide6.QtCore import QPoint, Slot
 from PySide6.QtWidgets import QWidget
 
 from planner.gui.actions import ActionSet
+from planner.gui.choices import card_choices, model_choices
 from planner.gui.theme import Theme
 from planner.gui.widgets.popover import SearchPopover
 from planner.gui.widgets.search_list import Choice
 from planner.gui.workspace import Workspace
 from planner.plan.plan import ModelChoice
-from planner.present.format import size
 
 _WIDTH, _HEIGHT = 560, 420
 
@@ -53,25 +54,19 @@ class CommandPalette(SearchPopover):
 
     def _cards(self) -> list[Choice]:
         return [
-            Choice(
-                partial(self._workspace.apply, "card", gpu=gpu.id),
-                f"Use {gpu.name}",
-                detail=size(gpu.memory_bytes),
-                mark=("card", "muted"),
-                words=f"{gpu.name} {gpu.id} {' '.join(gpu.aliases)}",
-            )
-            for gpu in self._workspace.catalog.hardware.gpus
+            replace(choice, key=partial(self._workspace.apply, "card", gpu=choice.key), title=f"Use {choice.title}")
+            for choice in card_choices(self._workspace)
         ]
 
     def _models(self) -> list[Choice]:
         return [
-            Choice(
-                partial(self._workspace.apply, "model", model=ModelChoice(id=record.id)),
-                f"Plan for {record.id.rpartition('/')[2]}",
+            replace(
+                choice,
+                key=partial(self._workspace.apply, "model", model=ModelChoice(id=str(choice.key))),
+                title=f"Plan for {choice.title}",
                 mark=("model", "muted"),
-                words=record.id,
             )
-            for record in self._workspace.catalog.models.records
+            for choice in model_choices(self._workspace)
         ]
 
     @Slot(object)

@@ -6,7 +6,7 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from PySide6.QtCore import QObject, Signal, Slot
+from PySide6.QtCore import QObject, Qt, Signal, Slot
 
 Result = TypeVar("Result")
 _log = logging.getLogger(__name__)
@@ -34,7 +34,8 @@ class TaskRunner(QObject):
         self._generations: dict[str, int] = {}
         self._waiting: dict[str, tuple[Callable[[Any], None], Callable[[BaseException], None]]] = {}
         self._open = True
-        self._finished.connect(self._deliver)
+        # Queued even on this thread: a quick function can be done before its run has been noted.
+        self._finished.connect(self._deliver, Qt.ConnectionType.QueuedConnection)
 
     @property
     def busy(self) -> bool:
@@ -74,7 +75,7 @@ class TaskRunner(QObject):
 
     @Slot(object)
     def _deliver(self, outcome: _Outcome) -> None:
-        if outcome.generation != self._generations[outcome.key]:
+        if not self._open or outcome.generation != self._generations[outcome.key]:
             return
         on_done, on_error = self._waiting.pop(outcome.key)
         self.busy_changed.emit(self.busy)

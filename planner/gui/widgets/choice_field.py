@@ -37,13 +37,14 @@ class ChoiceField(Field):
 
     def set_options(self, options: Sequence[tuple[object, str]]) -> None:
         """Offer other options; the chosen value stays where it is still offered."""
-        chosen = self.value
+        chosen = [self.value] if self._values else []
         with QSignalBlocker(self._box):
             self._box.clear()
             self._box.addItems([words for _, words in options])
         self._values = [value for value, _ in options]
-        if chosen in self._values:
-            self.set_value(chosen)
+        for value in chosen:
+            if value in self._values:
+                self.set_value(value)
 
     def set_value(self, value: object) -> None:
         """Show `value`, which has to be among the options."""

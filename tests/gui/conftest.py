@@ -1,0 +1,72 @@
+"""Fixtures for the window's tests, and the check that nothing is left running after one."""
+
+import gc
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import shiboken6
+from PySide6.QtCore import QEvent, QTimer
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+from shell_fakes import PLACES
+
+from planner.gui.settings import SettingsStore
+from planner.gui.tasks import TaskRunner
+from planner.gui.theme import Theme
+from planner.gui.window import Window
+from planner.gui.workspace import Workspace
+from planner.plan.catalog import Catalog, load_catalog
+
+
+@pytest.fixture(scope="session")
+def catalog() -> Catalog:
+    """The bundled catalog."""
+    return load_catalog()
+
+
+@pytest.fixture(scope="session")
+def theme(qapp: QApplication) -> Theme:
+    """The light look; tests that switch it switch it back."""
+    return Theme(qapp, "light")
+
+
+@pytest.fixture
+def workspace(qapp: QApplication, catalog: Catalog, tmp_path: Path) -> Iterator[Workspace]:
+    """A workspace with the sample plan."""
+    settings = SettingsStore(tmp_path / "settings.json")
+    made = Workspace(catalog, settings)
+    yield made
+    made.end_gesture()
+    settings.flush()
+
+
+@pytest.fixture
+def tasks(qapp: QApplication) -> Iterator[TaskRunner]:
+    """A task runner that is shut down at the end."""
+    runner = TaskRunner()
+    yield runner
+    runner.shutdown()
+
+
+@pytest.fixture
+def window(qtbot: QtBot, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> Window:
+    """The window around plain tabs, shown."""
+    made = Window(workspace, theme, tasks, PLACES)
+    qtbot.addWidget(made, before_close_func=lambda _window: workspace.undo_stack.setClean())
+    made.show()
+    return made
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_running() -> Iterator[None]:
+    """Fail a test that leaves a thread or a timer behind."""
+    threads = set(threading.enumerate())
+    yield
+    QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    left = [thread.name for thread in threading.enumerate() if thread not in threads and thread.is_alive()]
+    ticking = [timer for timer in gc.get_objects() if isinstance(timer, QTimer)]
+    ticking = [timer for timer in ticking if shiboken6.isValid(timer) and timer.isActive()]
+    assert not left, f"threads still running: {left}"
+    assert not ticking, f"timers still running, of {[timer.parent() for timer in ticking]}"

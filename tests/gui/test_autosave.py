@@ -1,0 +1,165 @@
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from planner.gui.autosave import KEEP_SECONDS, Autosave, Session
+from planner.gui.settings import SettingsStore
+from planner.gui.workspace import SAMPLE_PLAN, Workspace
+from planner.plan.catalog import Catalog
+
+CHILD = Path(__file__).with_name("autosave_child.py")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "autosave"
+
+
+@contextmanager
+def open_window(catalog: Catalog, folder: Path) -> Iterator[tuple[Workspace, Autosave]]:
+    """A workspace with its autosave, closed in good order at the end."""
+    settings = SettingsStore(folder.parent / "settings.json")
+    workspace = Workspace(catalog, settings)
+    autosave = Autosave(workspace, folder)
+    yield workspace, autosave
+    workspace.end_gesture()
+    settings.flush()
+    autosave.close()
+
+
+def sessions(folder: Path) -> list[Session]:
+    return [Session.model_validate_json(file.read_bytes()) for file in folder.glob("*.json")]
+
+
+def counts(folder: Path) -> list[int]:
+    return sorted(session.plan.count for session in sessions(folder))
+
+
+@contextmanager
+def running(folder: Path, count: int, plan_file: str = "") -> Iterator[subprocess.Popen[bytes]]:
+    """A process with a window on `count` cards, which has been saved by itself; killed without a warning."""
+    child = subprocess.Popen([sys.executable, str(CHILD), str(folder), str(count), plan_file])
+    try:
+        deadline = time.monotonic() + 60
+        while count not in counts(folder):
+            assert child.poll() is None, "the child ended"
+            assert time.monotonic() < deadline, "the child did not save"
+            time.sleep(0.02)
+        yield child
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_a_first_start_has_the_sample_plan_and_saves_it(qapp, catalog, folder):
+    with open_window(catalog, folder) as (workspace, _):
+        assert workspace.plan == SAMPLE_PLAN
+        assert [session.plan for session in sessions(folder)] == [SAMPLE_PLAN]
+
+
+def test_a_change_is_saved_within_a_second(qapp, catalog, folder, qtbot):
+    with open_window(catalog, folder) as (workspace, _):
+        workspace.apply("number of cards", count=5)
+        qtbot.waitUntil(lambda: counts(folder) == [5], timeout=1000)
+
+
+def test_a_long_drag_is_saved_on_its_way(qapp, catalog, folder, qtbot):
+    with open_window(catalog, folder) as (workspace, _):
+        start = time.monotonic()
+
+        def drag() -> bool:
+            workspace.apply("number of cards", count=workspace.plan.count + 1)
+            return counts(folder) != [1]
+
+        qtbot.waitUntil(drag, timeout=3000)
+        assert time.monotonic() - start < 1.0
+
+
+def test_what_was_closed_is_found_again_with_its_file_and_state(qapp, catalog, folder, tmp_path):
+    with open_window(catalog, folder) as (workspace, _):
+        workspace.save_plan(tmp_path / "mine.json")
+        workspace.apply("number of cards", count=7)
+        plan = workspace.plan
+    with open_window(catalog, folder) as (workspace, _):
+        assert (workspace.plan, workspace.path, workspace.modified) == (plan, tmp_path / "mine.json", True)
+        assert len(sessions(folder)) == 1
+
+
+def test_a_killed_window_is_found_again_with_its_file_and_state(qapp, catalog, folder, tmp_path):
+    with running(folder, 9, str(tmp_path / "mine.json")) as child:
+        child.kill()
+        child.wait()
+        with open_window(catalog, folder) as (workspace, _):
+            assert workspace.plan.count == 9
+            assert workspace.path == tmp_path / "mine.json"
+            assert workspace.modified
+
+
+def test_two_windows_do_not_touch_each_other(qapp, catalog, folder):
+    with running(folder, 3), open_window(catalog, folder) as (workspace, autosave):
+        assert workspace.plan == SAMPLE_PLAN
+        workspace.apply("number of cards", count=4)
+        autosave.flush()
+        assert counts(folder) == [3, 4]
+
+
+def test_two_killed_windows_come_back_one_by_one_newest_first(qapp, catalog, folder):
+    with running(folder, 3), running(folder, 4):
+        pass
+    with open_window(catalog, folder) as (first, _), open_window(catalog, folder) as (second, _):
+        assert (first.plan.count, second.plan.count) == (4, 3)
+
+
+def test_of_windows_that_were_closed_the_older_ones_are_cleared_away(qapp, catalog, folder):
+    with open_window(catalog, folder) as (first, _), open_window(catalog, folder) as (second, _):
+        first.apply("number of cards", count=2)
+        second.apply("number of cards", count=3)
+    assert counts(folder) == [2, 3]
+    with open_window(catalog, folder) as (workspace, _):
+        assert workspace.plan.count == 2
+        assert counts(folder) == [2]
+
+
+def test_what_nobody_came_back_for_is_cleared_away(qapp, catalog, folder):
+    folder.mkdir(parents=True)
+    for count, age in ((2, KEEP_SECONDS + 60), (3, 60)):
+        file = folder / f"{count}.json"
+        file.write_text(Session(plan=SAMPLE_PLAN.evolve(count=count)).model_dump_json())
+        os.utime(file, (time.time() - age, time.time() - age))
+    with open_window(catalog, folder) as (workspace, _):
+        assert workspace.plan.count == 3
+        assert counts(folder) == [3]
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"\xff\xff", b'{"plan": {"schema_version": 99}}'])
+def test_a_damaged_session_is_set_aside(qapp, catalog, folder, content):
+    folder.mkdir(parents=True)
+    (folder / "x.json").write_bytes(content)
+    with open_window(catalog, folder) as (workspace, _):
+        assert workspace.plan == SAMPLE_PLAN
+    assert (folder / "x.json.bad").read_bytes() == content
+
+
+def test_a_session_that_the_catalog_no_longer_knows_is_left_where_it_is(qapp, catalog, folder):
+    folder.mkdir(parents=True)
+    (folder / "x.json").write_text(Session(plan=SAMPLE_PLAN.evolve(gpu="gone")).model_dump_json())
+    with open_window(catalog, folder) as (workspace, _):
+        assert workspace.plan == SAMPLE_PLAN
+    assert (folder / "x.json").exists()
+
+
+def test_a_folder_that_cannot_be_written_to_is_survived(qapp, catalog, folder, caplog):
+    with open_window(catalog, folder) as (workspace, autosave):
+        for file in folder.iterdir():
+            file.unlink()
+        folder.rmdir()
+        folder.write_text("in the way")
+        workspace.apply("number of cards", count=2)
+        autosave.flush()
+        assert "could not be kept" in caplog.text

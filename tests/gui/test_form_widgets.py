@@ -1,0 +1,204 @@
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QWheelEvent
+from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QToolButton, QWidget
+from pytestqt.qtbot import QtBot
+
+from planner.errors import PlannerError
+from planner.gui.theme import Theme
+from planner.gui.widgets.banner import Banner
+from planner.gui.widgets.choice_field import ChoiceField
+from planner.gui.widgets.field import Field
+from planner.gui.widgets.icon_button import IconButton
+from planner.gui.widgets.labelled_form import LabelledForm
+from planner.gui.widgets.number_field import NumberField
+from planner.gui.widgets.section import Section
+from planner.gui.widgets.verdict_badge import VerdictBadge
+
+OPTIONS = (("adamw", "AdamW"), ("sgd", "SGD"), (None, "As stored"))
+
+
+@pytest.fixture
+def choice(qtbot: QtBot, theme: Theme) -> ChoiceField:
+    made = ChoiceField(theme, OPTIONS)
+    qtbot.addWidget(made)
+    return made
+
+
+@pytest.fixture
+def form(qtbot: QtBot, theme: Theme) -> tuple[LabelledForm, NumberField]:
+    made, field = LabelledForm(theme), NumberField(1, 100)
+    made.add("&Batch", field, lambda: 1, hint="Sequences at once")
+    qtbot.addWidget(made)
+    made.show()
+    return made, field
+
+
+def shown(widgets: list[QWidget]) -> list[QWidget]:
+    return [widget for widget in widgets if not widget.isHidden()]
+
+
+def test_a_choice_shows_its_value_in_words(choice: ChoiceField, qtbot):
+    with qtbot.assertNotEmitted(choice.edited):
+        choice.set_value("sgd")
+    assert (choice.value, choice.text) == ("sgd", "SGD")
+
+
+def test_a_choice_by_keyboard_is_an_edit(choice: ChoiceField, qtbot):
+    heard = []
+    choice.edited.connect(heard.append)
+    with qtbot.waitSignal(choice.finished):
+        qtbot.keyClick(choice.findChild(QComboBox), Qt.Key.Key_Down)
+    assert heard == ["sgd"]
+
+
+def test_other_options_keep_the_choice_where_they_can(choice: ChoiceField):
+    choice.set_value("sgd")
+    choice.set_options(OPTIONS[1:])
+    assert choice.value == "sgd"
+    choice.set_options(OPTIONS[:1])
+    assert choice.value == "adamw"
+
+
+def test_a_choice_names_itself_and_its_problem(choice: ChoiceField):
+    choice.set_name("Optimizer")
+    choice.show_problem("not on this card")
+    box = choice.findChild(QComboBox)
+    assert (box.accessibleName(), box.accessibleDescription()) == ("Optimizer", "not on this card")
+
+
+def test_the_wheel_does_not_change_a_choice(choice: ChoiceField, qapp: QApplication):
+    box = choice.findChild(QComboBox)
+    event = QWheelEvent(
+        QPoint(5, 5).toPointF(),
+        QPoint(5, 5).toPointF(),
+        QPoint(0, 0),
+        QPoint(0, -120),
+        Qt.MouseButton.NoButton,
+        Qt.KeyboardModifier.NoModifier,
+        Qt.ScrollPhase.NoScrollPhase,
+        False,
+    )
+    qapp.sendEvent(box, event)
+    assert choice.value == "adamw"
+
+
+def test_a_label_leads_to_its_field(form):
+    made, field = form
+    label = made.findChild(QLabel)
+    assert label.buddy() is field
+    assert label.toolTip() == "Sequences at once"
+
+
+def test_a_changed_field_is_marked_and_can_be_reset_alone(form, qtbot):
+    made, field = form
+    reset = made.findChild(IconButton)
+    label = made.findChild(QLabel)
+    assert reset.isHidden()
+    field.set_value(8)
+    assert not reset.isHidden()
+    assert label.font().bold() or label.font().weight() > 500
+    heard = []
+    field.edited.connect(heard.append)
+    with qtbot.waitSignal(field.finished):
+        reset.click()
+    assert heard == [1]
+    assert reset.isHidden()
+    assert reset.accessibleName() == "Reset batch"
+
+
+def test_a_row_can_go_away_and_come_back(form):
+    made, field = form
+    field.set_value(8)
+    made.set_row_visible(field, False)
+    assert not shown([field, made.findChild(QLabel), made.findChild(IconButton)])
+    made.set_row_visible(field, True)
+    assert len(shown([field, made.findChild(QLabel), made.findChild(IconButton)])) == 3
+
+
+def test_a_row_without_a_default_is_never_marked(qtbot, theme: Theme):
+    form, field = LabelledForm(theme), NumberField(1, 100)
+    form.add("Count", field)
+    qtbot.addWidget(form)
+    field.set_value(7)
+    assert form.findChild(IconButton).isHidden()
+
+
+def test_a_folded_section_says_its_value(qtbot, theme: Theme):
+    body = QLabel("the fields")
+    section = Section(theme, "Precision", body, "bf16")
+    qtbot.addWidget(section)
+    section.show()
+    summary = next(label for label in section.findChildren(QLabel) if label.text() == "bf16")
+    button = section.findChild(QToolButton)
+    assert body.isHidden()
+    assert not summary.isHidden()
+    assert button.accessibleName() == "Precision, folded, bf16"
+    with qtbot.waitSignal(section.toggled) as toggled:
+        qtbot.keyClick(button, Qt.Key.Key_Space)
+    assert toggled.args == [True]
+    assert section.is_open
+    assert summary.isHidden()
+    section.set_summary("fp16")
+    section.set_open(False)
+    assert button.accessibleName() == "Precision, folded, fp16"
+
+
+def test_the_whole_line_of_a_section_can_be_clicked(qtbot, theme: Theme):
+    section = Section(theme, "Precision", QLabel("the fields"), "bf16")
+    qtbot.addWidget(section)
+    section.resize(400, 100)
+    section.show()
+    header = section.findChild(QToolButton).parentWidget()
+    qtbot.mouseClick(header, Qt.MouseButton.LeftButton, pos=QPoint(header.width() - 5, header.height() // 2))
+    assert section.is_open
+
+
+@pytest.mark.parametrize(
+    ("verdict", "words"),
+    [("fits", "Fits"), ("tight", "Tight"), ("does-not-fit", "Does not fit"), (None, "Unknown")],
+)
+def test_a_verdict_has_a_mark_and_a_word(qtbot, theme: Theme, verdict, words):
+    badge = VerdictBadge(theme)
+    qtbot.addWidget(badge)
+    badge.set_verdict(verdict)
+    texts = [label.text() for label in badge.findChildren(QLabel) if label.text()]
+    marks = [label for label in badge.findChildren(QLabel) if not label.pixmap().isNull()]
+    assert texts == [words]
+    assert len(marks) == 1
+    badge.set_verdict(verdict, "Other words")
+    assert badge.accessibleName() == "Other words"
+
+
+def test_a_banner_tells_and_goes(qtbot, theme: Theme):
+    banner = Banner(theme)
+    qtbot.addWidget(banner)
+    assert banner.isHidden()
+    banner.show_error(PlannerError("It broke.", "Mend it."))
+    assert banner.text == "It broke."
+    assert "Mend it." in [label.text() for label in shown(banner.findChildren(QLabel))]
+    qtbot.mouseClick(banner.findChild(IconButton), Qt.MouseButton.LeftButton)
+    assert banner.isHidden()
+    banner.show_error(PlannerError("Again."))
+    assert len(shown(banner.findChildren(QLabel))) == 1
+
+
+def test_a_field_is_a_promise(qtbot):
+    field = Field()
+    qtbot.addWidget(field)
+    for call in (
+        lambda: field.value,
+        lambda: field.set_value(1),
+        lambda: field.set_name("x"),
+        lambda: field.show_problem(""),
+    ):
+        with pytest.raises(NotImplementedError):
+            call()
+
+
+def test_an_icon_button_follows_the_theme(qtbot, theme: Theme):
+    button = IconButton(theme, "close", "Close")
+    qtbot.addWidget(button)
+    before = button.icon().cacheKey()
+    button.set_icon("reset", "accent")
+    assert button.icon().cacheKey() != before

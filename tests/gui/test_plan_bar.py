@@ -1,0 +1,135 @@
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QComboBox, QLineEdit, QPushButton
+from pytestqt.qtbot import QtBot
+
+from planner.gui.theme import Theme
+from planner.gui.widgets.part_button import PartButton
+from planner.gui.widgets.plan_bar import PlanBar
+from planner.gui.workspace import SAMPLE_PLAN, Workspace
+from planner.present.verdict import verdict_phrase
+
+
+@pytest.fixture
+def bar(qtbot: QtBot, workspace: Workspace, theme: Theme) -> PlanBar:
+    made = PlanBar(workspace, theme)
+    qtbot.addWidget(made)
+    made.resize(1280, 44)
+    made.show()
+    return made
+
+
+def parts(bar: PlanBar) -> list[str]:
+    return [part.words for part in bar.findChildren(PartButton)]
+
+
+def popup_edit(nth: int = 0) -> QLineEdit:
+    return QApplication.activePopupWidget().findChildren(QLineEdit)[nth]
+
+
+def click(bar: PlanBar, qtbot: QtBot, position: int) -> None:
+    qtbot.mouseClick(bar.findChildren(PartButton)[position], Qt.MouseButton.LeftButton)
+
+
+def test_the_bar_reads_like_a_sentence(bar: PlanBar, workspace: Workspace):
+    model, workload, cards, verdict = parts(bar)
+    assert model == "Llama-3.1-8B"
+    assert workload.startswith("Inference, 1 × 4,096 tokens")
+    assert cards == "1 × GeForce RTX 4090"
+    assert verdict == verdict_phrase(workspace.evaluation.memory)
+
+
+def test_it_follows_the_plan(bar: PlanBar, workspace: Workspace):
+    workspace.apply("number of cards", count=8)
+    assert parts(bar)[2].startswith("8 × ")
+    workspace.apply("card", gpu=None)
+    assert parts(bar)[2] == "Choose a card"
+    assert parts(bar)[3].startswith("Needs ")
+
+
+def test_all_words_fit_at_1280(bar: PlanBar):
+    assert [part.text() for part in bar.findChildren(PartButton)] == parts(bar)
+
+
+def test_a_narrow_bar_shortens_its_words_but_says_them(bar: PlanBar):
+    bar.resize(480, 44)
+    QApplication.processEvents()
+    assert any("…" in part.text() for part in bar.findChildren(PartButton))
+    assert bar.findChildren(PartButton)[0].accessibleName() == "Model: Llama-3.1-8B"
+
+
+def test_a_card_is_picked_by_typing(bar: PlanBar, workspace: Workspace, qtbot: QtBot):
+    click(bar, qtbot, 2)
+    search = popup_edit(1)
+    qtbot.keyClicks(search, "a100 pcie 40")
+    qtbot.keyClick(search, Qt.Key.Key_Return)
+    assert workspace.plan.gpu.startswith("a100-pcie")
+    assert workspace.undo_stack.undoText() == "card"
+
+
+def test_each_card_shows_its_verdict(bar: PlanBar, qtbot: QtBot):
+    click(bar, qtbot, 2)
+    marks = {choice.mark[0] for choice in QApplication.activePopupWidget().list.matches}
+    assert {"fits", "does-not-fit"} <= marks
+    QApplication.activePopupWidget().close()
+
+
+def test_the_number_of_cards_is_typed(bar: PlanBar, workspace: Workspace, qtbot: QtBot):
+    click(bar, qtbot, 2)
+    count = popup_edit(0)
+    count.selectAll()
+    qtbot.keyClicks(count, "16")
+    assert workspace.plan.count == 16
+    QApplication.activePopupWidget().close()
+
+
+def test_a_model_is_picked_by_typing(bar: PlanBar, workspace: Workspace, qtbot: QtBot):
+    other = next(r.id for r in workspace.catalog.models.records if r.id != SAMPLE_PLAN.model.id)
+    click(bar, qtbot, 0)
+    qtbot.keyClicks(popup_edit(), other.rpartition("/")[2])
+    qtbot.keyClick(popup_edit(), Qt.Key.Key_Return)
+    assert workspace.plan.model.id.rpartition("/")[2] == other.rpartition("/")[2]
+
+
+def test_the_workload_is_changed_in_its_popover(bar: PlanBar, workspace: Workspace, qtbot: QtBot):
+    click(bar, qtbot, 1)
+    popup = QApplication.activePopupWidget()
+    sequences, length = popup.findChildren(QLineEdit)
+    assert length.placeholderText() == "4,096 by default"
+    sequences.selectAll()
+    qtbot.keyClicks(sequences, "8")
+    qtbot.keyClicks(length, "1024")
+    assert workspace.plan.workload.batch == 8
+    assert workspace.plan.workload.context_length == 1024
+    qtbot.keyClick(popup.findChild(QComboBox), Qt.Key.Key_Down)
+    assert workspace.plan.workload.task == "training"
+    sequences.selectAll()
+    qtbot.keyClicks(sequences, "2")
+    qtbot.keyClicks(length, "512")
+    assert (workspace.plan.workload.micro_batch, workspace.plan.workload.sequence_length) == (2, 512)
+    popup.close()
+
+
+def test_the_rest_of_the_workload_is_on_its_tab(bar: PlanBar, qtbot: QtBot):
+    click(bar, qtbot, 1)
+    popup = QApplication.activePopupWidget()
+    with qtbot.waitSignal(bar.tab_wanted) as wanted:
+        popup.findChild(QPushButton).click()
+    assert wanted.args == ["memory"]
+    assert popup.isHidden()
+
+
+@pytest.mark.parametrize(("position", "tab"), [(0, "memory"), (1, "memory"), (2, "catalog")])
+def test_a_second_click_leads_to_the_tab(bar: PlanBar, qtbot: QtBot, position: int, tab: str):
+    click(bar, qtbot, position)
+    popup, part = QApplication.activePopupWidget(), bar.findChildren(PartButton)[position]
+    at = popup.mapFromGlobal(part.mapToGlobal(part.rect().center()))
+    with qtbot.waitSignal(bar.tab_wanted) as wanted:
+        qtbot.mousePress(popup, Qt.MouseButton.LeftButton, pos=at)
+    assert wanted.args == [tab]
+
+
+def test_the_verdict_leads_to_its_reasons(bar: PlanBar, qtbot: QtBot):
+    with qtbot.waitSignal(bar.tab_wanted) as wanted:
+        click(bar, qtbot, 3)
+    assert wanted.args == ["memory"]

@@ -1,0 +1,74 @@
+import threading
+
+from planner.errors import ModelFileError
+from planner.gui.tasks import TaskRunner
+
+
+def unexpected(outcome):
+    raise AssertionError(f"not expected: {outcome!r}")
+
+
+def test_a_result_arrives_on_the_windows_thread(tasks: TaskRunner, qtbot):
+    arrived = []
+    tasks.run(
+        "a", threading.current_thread, lambda worker: arrived.append((worker, threading.current_thread())), unexpected
+    )
+    assert tasks.busy
+    qtbot.waitUntil(lambda: bool(arrived))
+    worker, here = arrived[0]
+    assert here is threading.main_thread()
+    assert worker is not here
+    assert not tasks.busy
+
+
+def test_an_error_arrives_as_it_was_raised(tasks: TaskRunner, qtbot):
+    error, arrived = ModelFileError("x.json", "is empty"), []
+
+    def fail():
+        raise error
+
+    tasks.run("a", fail, unexpected, arrived.append)
+    qtbot.waitUntil(lambda: bool(arrived))
+    assert arrived == [error]
+
+
+def test_only_the_newest_run_of_a_key_is_heard(tasks: TaskRunner, qtbot):
+    gate, arrived = threading.Event(), []
+
+    def slow():
+        gate.wait(30)
+        return "old"
+
+    tasks.run("a", slow, unexpected, unexpected)
+    tasks.run("a", lambda: "new", arrived.append, unexpected)
+    qtbot.waitUntil(lambda: bool(arrived))
+    gate.set()
+    tasks.run("b", lambda: "other", arrived.append, unexpected)
+    qtbot.waitUntil(lambda: len(arrived) == 2)
+    assert arrived == ["new", "other"]
+
+
+def test_a_cancelled_run_is_not_heard(tasks: TaskRunner, qtbot):
+    gate, arrived = threading.Event(), []
+    tasks.run("a", lambda: gate.wait(30), unexpected, unexpected)
+    tasks.cancel("a")
+    assert not tasks.busy
+    gate.set()
+    tasks.run("b", lambda: 1, arrived.append, unexpected)
+    qtbot.waitUntil(lambda: bool(arrived))
+
+
+def test_busy_is_announced(tasks: TaskRunner, qtbot):
+    seen = []
+    tasks.busy_changed.connect(seen.append)
+    tasks.run("a", lambda: 1, lambda _: None, unexpected)
+    qtbot.waitUntil(lambda: len(seen) == 2)
+    assert seen == [True, False]
+
+
+def test_after_the_end_nothing_is_heard(qapp):
+    runner = TaskRunner()
+    runner.run("a", lambda: 1, unexpected, unexpected)
+    runner.shutdown()
+    qapp.processEvents()
+    assert not runner.busy

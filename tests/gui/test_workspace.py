@@ -1,0 +1,168 @@
+import pytest
+from PySide6.QtCore import QTimer
+
+from planner.errors import PlanFileError, SpecError
+from planner.gui.workspace import SAMPLE_PLAN, Workspace
+from planner.plan.files import load_plan
+from planner.workload.workload import Inference, Training
+
+
+@pytest.fixture
+def seen(workspace: Workspace):
+    """The changes that were announced, as pairs of plans."""
+    pairs = []
+    workspace.changed.connect(lambda old, new: pairs.append((old, new)))
+    return pairs
+
+
+def test_it_starts_with_the_sample_plan_evaluated(workspace: Workspace):
+    assert workspace.plan == SAMPLE_PLAN
+    assert workspace.evaluation.memory.total_bytes > 0
+    assert not workspace.modified
+
+
+def test_a_change_is_validated_evaluated_and_announced(workspace: Workspace, seen):
+    before = workspace.evaluation
+    workspace.apply("number of cards", count=2)
+    assert workspace.plan.count == 2
+    assert workspace.evaluation is not before
+    assert seen == [(SAMPLE_PLAN, workspace.plan)]
+    assert workspace.modified
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"), [({"count": 0}, "count"), ({"colour": 1}, "colour"), ({"gpu": "gtx-0"}, "gpu")]
+)
+def test_what_is_not_allowed_leaves_the_plan_alone(workspace: Workspace, seen, changes, field):
+    with pytest.raises(SpecError) as caught:
+        workspace.apply("something", **changes)
+    assert caught.value.field == field
+    assert workspace.plan == SAMPLE_PLAN
+    assert seen == []
+    assert not workspace.undo_stack.canUndo()
+
+
+def test_a_wrong_workload_names_its_field(workspace: Workspace):
+    with pytest.raises(SpecError) as caught:
+        workspace.apply_workload("batch", batch=0)
+    assert caught.value.field == "workload.batch"
+
+
+def test_undo_and_redo_have_names(workspace: Workspace):
+    workspace.apply_workload("batch", batch=4)
+    assert workspace.undo_stack.undoText() == "batch"
+    workspace.undo_stack.undo()
+    assert workspace.plan == SAMPLE_PLAN
+    assert not workspace.modified
+    workspace.undo_stack.redo()
+    assert workspace.plan.workload.batch == 4
+
+
+def test_one_gesture_is_one_step(workspace: Workspace):
+    for batch in range(2, 50):
+        workspace.apply_workload("batch", batch=batch)
+    assert workspace.undo_stack.count() == 1
+    workspace.undo_stack.undo()
+    assert workspace.plan == SAMPLE_PLAN
+
+
+def test_the_end_of_a_gesture_starts_a_new_step(workspace: Workspace):
+    workspace.apply_workload("batch", batch=2)
+    workspace.end_gesture()
+    workspace.apply_workload("batch", batch=3)
+    assert workspace.undo_stack.count() == 2
+
+
+def test_an_idle_second_ends_a_gesture(workspace: Workspace, qtbot):
+    idle = next(timer for timer in workspace.findChildren(QTimer))
+    workspace.apply_workload("batch", batch=2)
+    assert idle.isActive()
+    qtbot.waitUntil(lambda: not idle.isActive(), timeout=3000)
+    workspace.apply_workload("batch", batch=3)
+    assert workspace.undo_stack.count() == 2
+
+
+def test_other_labels_do_not_merge(workspace: Workspace):
+    workspace.apply_workload("batch", batch=2)
+    workspace.apply("number of cards", count=2)
+    assert workspace.undo_stack.count() == 2
+
+
+def test_a_gesture_that_comes_back_leaves_no_step(workspace: Workspace):
+    workspace.apply_workload("batch", batch=2)
+    workspace.apply_workload("batch", batch=1)
+    assert workspace.undo_stack.count() == 0
+    assert not workspace.modified
+
+
+def test_no_change_is_no_step(workspace: Workspace, seen):
+    workspace.apply("card", gpu=SAMPLE_PLAN.gpu)
+    assert seen == []
+    assert workspace.undo_stack.count() == 0
+
+
+def test_each_task_remembers_its_workload(workspace: Workspace):
+    workspace.apply_workload("batch", batch=8)
+    workspace.apply_workload("task", task="training")
+    assert workspace.plan.workload == Training()
+    workspace.apply_workload("micro batch", micro_batch=4)
+    workspace.apply_workload("task", task="inference")
+    assert workspace.plan.workload == Inference(batch=8)
+    workspace.apply_workload("task", task="training", sequence_length=512)
+    assert workspace.plan.workload == Training(micro_batch=4, sequence_length=512)
+
+
+def test_an_unknown_task_is_refused(workspace: Workspace):
+    with pytest.raises(SpecError, match="not a task"):
+        workspace.apply_workload("task", task="dreaming")
+
+
+def test_a_plan_is_saved_and_opened(workspace: Workspace, tmp_path, qtbot):
+    workspace.apply_workload("batch", batch=8)
+    with qtbot.waitSignal(workspace.file_changed):
+        workspace.save_plan(tmp_path / "mine.plan.json")
+    assert not workspace.modified
+    assert load_plan(tmp_path / "mine.plan.json") == workspace.plan
+    saved = workspace.plan
+    workspace.new_plan()
+    assert workspace.path is None
+    workspace.open_plan(tmp_path / "mine.plan.json")
+    assert workspace.plan == saved
+    assert workspace.path == tmp_path / "mine.plan.json"
+    assert not workspace.undo_stack.canUndo()
+    assert workspace.settings.current.recent == (str(tmp_path / "mine.plan.json"),)
+
+
+def test_saving_again_goes_to_the_same_file(workspace: Workspace, tmp_path):
+    workspace.save_plan(tmp_path / "a.json")
+    workspace.apply("number of cards", count=3)
+    assert workspace.modified
+    workspace.save_plan()
+    assert load_plan(tmp_path / "a.json").count == 3
+    assert not workspace.modified
+
+
+def test_a_file_that_is_no_plan_leaves_the_plan_alone(workspace: Workspace, tmp_path):
+    (tmp_path / "x.json").write_text("[]")
+    workspace.apply("number of cards", count=3)
+    with pytest.raises(PlanFileError):
+        workspace.open_plan(tmp_path / "x.json")
+    assert workspace.plan.count == 3
+    assert workspace.undo_stack.canUndo()
+
+
+def test_a_plan_for_an_unknown_card_leaves_the_plan_alone(workspace: Workspace):
+    with pytest.raises(SpecError):
+        workspace.replace(SAMPLE_PLAN.evolve(gpu="gtx-0"), None)
+    assert workspace.plan == SAMPLE_PLAN
+
+
+def test_errors_inside_reporting_reach_the_banner(workspace: Workspace, qtbot):
+    with qtbot.waitSignal(workspace.failed) as failed, workspace.reporting():
+        workspace.apply("card", gpu="gtx-0")
+    assert isinstance(failed.args[0], SpecError)
+
+
+def test_a_plan_without_a_file_cannot_be_saved_without_one(workspace: Workspace):
+    with pytest.raises(ValueError, match="no file"):
+        workspace.save_plan()
