@@ -61,7 +61,7 @@ def layer_ledger(layer: Layer, hidden: int, precision: Precision, attention: Att
         norms=_norms(layer, hidden, precision, readers),
         attention=sum(bytes_ for bytes_, _ in kept),
         feed_forward=_feed_forward(layer.feed_forward, hidden, precision),
-        dropout=_dropout(layer, hidden),
+        dropout=_dropout(layer, hidden, precision),
         scores=sum(scores for _, scores in kept),
     )
 
@@ -95,11 +95,14 @@ def _norms(layer: Layer, hidden: int, precision: Precision, readers: tuple[int, 
     """Count the norms and the normed values that projections read.
 
     Without autocast the readers share the norm's output. Under autocast each of them keeps a cast copy of its own.
+    Norms side by side (parallel blocks) keep one input together.
     """
     inputs = sum(readers) if precision.autocast else sum(1 for count in readers if count)
     if layer.parallel and not precision.autocast:
         inputs = max(layer.norm_count, 1) if inputs else 0
     own = layer.norm_count * norm_bytes(layer.norm, hidden, precision)
+    if layer.parallel and layer.norm.native:
+        own -= (layer.norm_count - 1) * precision.residual_bytes * hidden
     crossed = 1 if layer.cross_attention is not None else 0
     return own + (inputs + crossed) * precision.compute_bytes * hidden
 
@@ -116,6 +119,7 @@ def _mixer(
 
 def _attention(mixer: Attention, precision: Precision, kind: AttentionKind, layer: Layer) -> tuple[int, int]:
     size = precision.compute_bytes
+    kind = kind if mixer.sdpa else "eager"
     q, kv = mixer.q_dim, mixer.kv_dim
     keys_values = 2 * kv
     if kind == "eager" and mixer.kv_heads < mixer.heads:
@@ -189,6 +193,10 @@ def _kept(gated: bool, activation: Activation) -> int:
     return _KEPT_BY_ACTIVATION[activation] + (2 if gated else 0)
 
 
-def _dropout(layer: Layer, hidden: int) -> int:
+def _dropout(layer: Layer, hidden: int, precision: Precision) -> int:
+    """Count the masks of what each block adds, and of the activated width where it is dropped, with its result."""
     blocks = sum(1 for part in (layer.mixer, layer.cross_attention, layer.feed_forward) if part is not None)
-    return MASK * hidden * blocks if layer.hidden_dropout else 0
+    inner = 0
+    if isinstance(layer.feed_forward, Mlp) and layer.feed_forward.dropout:
+        inner = (MASK + precision.compute_bytes) * layer.feed_forward.intermediate
+    return inner + (MASK * hidden * blocks if layer.hidden_dropout else 0)

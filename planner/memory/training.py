@@ -20,7 +20,7 @@ from planner.memory.tensors import parameter_counts
 from planner.memory.terms import library, model, number_format, term
 from planner.memory.terms import workload as chosen
 from planner.memory.weights import weights_term
-from planner.models.architecture import Architecture, LayerGroup, Mlp, Moe, Stack
+from planner.models.architecture import Architecture, LayerGroup, Mlp, Moe, Stack, Tensor
 from planner.units import MIB
 from planner.workload.workload import Training
 
@@ -161,12 +161,18 @@ def saved_activations(
 
 
 def _edges(stack: Stack, precision: Precision) -> tuple[int, int]:
-    """Return what the norms before and after the layers keep per token, and the embedding's dropout mask."""
-    outer = [t for t in (*stack.before, *stack.after) if t.role == "norm" and t.shape == (stack.hidden,)]
-    norm = stack.groups[0].layer.norm
-    count = sum(1 for t in outer if not t.name.endswith("bias"))
-    per_norm = norm_bytes(norm, stack.hidden, precision) + precision.compute_bytes * stack.hidden
-    return count * per_norm, MASK * stack.hidden if stack.embedding_dropout else 0
+    """Return what the norms outside the layers keep per token, and the embedding's dropout mask.
+
+    What the first norms put out is counted with the layer that reads it; what the last put out is read by the head.
+    """
+    own = norm_bytes(stack.groups[0].layer.norm, stack.hidden, precision)
+    read = precision.compute_bytes * stack.hidden
+    kept = _norm_count(stack.before, stack.hidden) * own + _norm_count(stack.after, stack.hidden) * (own + read)
+    return kept, MASK * stack.hidden if stack.embedding_dropout else 0
+
+
+def _norm_count(tensors: tuple[Tensor, ...], width: int) -> int:
+    return sum(1 for t in tensors if t.role == "norm" and t.shape == (width,) and not t.name.endswith("bias"))
 
 
 def _scratch(group: LayerGroup, hidden: int, precision: Precision) -> int:
