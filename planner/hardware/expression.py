@@ -185,7 +185,7 @@ class _Parser:
             if not self._take("in"):
                 raise self._expected("in")
             return none_of(field, self._values(field))
-        if field.kind == "flag":
+        if field.kind == "flag" and self._token.text not in _ORDERINGS:
             return flag(field)
         raise self._expected(f"{_EXPECTED_OPERATOR[field.kind]} after {field.name}")
 

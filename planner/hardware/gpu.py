@@ -68,6 +68,11 @@ class Gpu(Spec):
     usable_memory_bytes: int | None = Field(
         default=None, gt=0, description="total a process sees on one device (cudaMemGetInfo)"
     )
+    usable_memory_high_bytes: int | None = Field(
+        default=None,
+        gt=0,
+        description="the highest such total where several were measured; the field above is the lowest",
+    )
     smi_memory_bytes: int | None = Field(default=None, gt=0, description="nvidia-smi's total of one device")
     memory_type: str | None = None
     memory_bus_bits: int | None = Field(default=None, gt=0)

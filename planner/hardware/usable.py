@@ -1,8 +1,8 @@
 """How much of a device's memory a process can use: measured where it was, else assumed from the device's family.
 
 The label on the box, the physical bytes and the usable bytes are three different numbers. The usable bytes are the
-total that `cudaMemGetInfo` reports (and PyTorch prints as "total capacity"): the driver, error correction and page
-tables have taken their part.
+total that `cudaMemGetInfo` reports on Linux (and PyTorch prints as "total capacity"): the driver, error correction and
+page tables have taken their part. Windows reports nearly the physical bytes, but keeps some of them from each process.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ from planner.units import GIB
 
 Family = tuple[str, ...]
 
-_ROUNDING_BYTES: Final = round(0.005 * GIB)  # measured figures are printed in GiB with two decimals
+_ENOUGH_DEVICES: Final = 3
 _APPLE_LARGE_BYTES: Final = 32 * GIB
 
 
@@ -43,29 +43,29 @@ class Spread:
 
 @dataclass(frozen=True, eq=False)
 class UsableShares:
-    """What the measured devices of each family say.
+    """What the measured devices of each family lose.
 
-    `share` is usable ÷ physical bytes; `smi_gap_bytes` is what nvidia-smi's total has above the usable bytes.
+    `lost_share` is 1 − usable ÷ physical bytes; `smi_gap_bytes` is what nvidia-smi's total has above the usable bytes.
     """
 
-    share: Mapping[Family, Spread]
+    lost_share: Mapping[Family, Spread]
     smi_gap_bytes: Mapping[Family, Spread]
 
 
 def measured_shares(records: Iterable[Gpu]) -> UsableShares:
     """Return the spreads of every family in `records` that has measured devices."""
-    shares: dict[Family, list[float]] = {}
+    lost: dict[Family, list[float]] = {}
     gaps: dict[Family, list[float]] = {}
     for gpu in records:
         if gpu.usable_memory_bytes is None:
             continue
         for family in _families(gpu):
             if gpu.device_memory_bytes is not None:
-                shares.setdefault(family, []).append(gpu.usable_memory_bytes / gpu.device_memory_bytes)
+                lost.setdefault(family, []).append(1 - gpu.usable_memory_bytes / gpu.device_memory_bytes)
             if gpu.smi_memory_bytes is not None:
                 gaps.setdefault(family, []).append(gpu.smi_memory_bytes - gpu.usable_memory_bytes)
     return UsableShares(
-        share={family: _spread(values) for family, values in shares.items()},
+        lost_share={family: _spread(values) for family, values in lost.items()},
         smi_gap_bytes={family: _spread(values) for family, values in gaps.items()},
     )
 
@@ -74,10 +74,10 @@ def usable_memory(gpu: Gpu, shares: UsableShares) -> UsableMemory | None:
     """Return what a process can see of one device of `gpu`, or None where nothing is known to tell it from.
 
     **Formula** In this order: the measured figure; the limit of the platform for shared memory; nvidia-smi's total
-    minus the family's median gap; physical bytes × the family's median share. The interval of an assumed figure is
-    the spread of the family's measured devices.
+    minus the family's median gap; physical bytes × (1 − the family's median loss). The interval of an assumed figure
+    is the spread of the family's measured devices; where there is one, from no loss to twice its loss.
     **Assumes** that devices of one family (maker, architecture, market segment, kind of memory) lose alike, and where
-    fewer than two of them were measured, that those of a wider family do.
+    fewer than three of them were measured, that those of a wider family do.
     """
     if gpu.usable_memory_bytes is not None:
         return _measured(gpu, gpu.usable_memory_bytes)
@@ -85,32 +85,39 @@ def usable_memory(gpu: Gpu, shares: UsableShares) -> UsableMemory | None:
 
 
 def _measured(gpu: Gpu, usable: int) -> UsableMemory:
+    high = gpu.usable_memory_high_bytes or usable
+    spread = "" if high == usable else f", up to {high / GIB:.2f} by driver version"
     return UsableMemory(
         bytes=usable,
-        low_bytes=usable - _ROUNDING_BYTES,
-        high_bytes=usable + _ROUNDING_BYTES,
+        low_bytes=usable,
+        high_bytes=high,
         certainty="measured",
         source=gpu.provenance_of("usable_memory_bytes").source,
-        explanation=f"measured on a card: {usable / GIB:.2f} GiB, as printed with two decimals",
+        explanation=f"measured: {usable / GIB:.2f} GiB{spread}",
     )
 
 
 def _shared_limit(gpu: Gpu) -> UsableMemory | None:
-    """Return the limit that the operating system sets for a processor and GPU with one memory.
+    """Return the limit that the platform sets by default where a processor and its GPU have one memory.
 
-    **Source** Apple: macOS wires about 67 % of 32 GB or less, and 75 % above, by default. Ryzen AI Max: Windows
-    assigns at most 75 % (96 of 128 GB), Linux about 108 to 120 of 128 GB.
+    **Source** Apple: macOS wires about 67 % of 32 GB or less, and 75 % above. Ryzen AI Max: Windows assigns at most
+    75 % (96 of 128 GB), Linux about 108 to 120 of 128 GB. MI300A: the ROCm documentation, 96 of 128 GiB.
     """
     memory = gpu.memory_bytes
     if not gpu.unified_memory or memory is None:
         return None
     if gpu.vendor == "Apple":
-        share = 2 / 3 if memory <= _APPLE_LARGE_BYTES else 3 / 4
+        lost = 1 / 3 if memory <= _APPLE_LARGE_BYTES else 1 / 4
         text = "macOS lets the GPU wire about 67 % of memory up to 32 GB and 75 % above"
-        return _assumed(memory, Spread(2 / 3, share, 3 / 4, 0), "macOS default GPU memory limit", text)
+        return _assumed(memory, Spread(1 / 4, lost, 1 / 3, 0), "macOS default GPU memory limit", text)
     if gpu.vendor == "AMD" and gpu.segment == "soc":
         text = "Windows assigns the GPU at most 75 % of memory, Linux about 108 to 120 of 128 GB"
-        return _assumed(memory, Spread(3 / 4, 3 / 4, 120 / 128, 0), "Ryzen AI Max default GPU memory limit", text)
+        return _assumed(memory, Spread(8 / 128, 1 / 4, 1 / 4, 0), "Ryzen AI Max default GPU memory limit", text)
+    if gpu.vendor == "AMD":
+        text = "ROCm lets device allocators have 96 of 128 GiB unless the limit is raised"
+        return _assumed(
+            memory, Spread(0.0, 1 / 4, 1 / 4, 0), "https://github.com/ROCm/legacy-rocm-build/pull/3587", text
+        )
     return None
 
 
@@ -130,19 +137,19 @@ def _from_smi(gpu: Gpu, shares: UsableShares) -> UsableMemory | None:
 
 
 def _from_physical(gpu: Gpu, shares: UsableShares) -> UsableMemory | None:
-    found = _nearest(gpu, shares.share)
+    found = _nearest(gpu, shares.lost_share)
     if found is None or gpu.device_memory_bytes is None:
         return None
-    family, share = found
-    text = f"{share.middle:.1%} of the physical memory, as on {_cards(family, share)}"
-    return _assumed(gpu.device_memory_bytes, share, gpu.provenance_of("memory_bytes").source, text)
+    family, lost = found
+    text = f"the physical memory less {lost.middle:.1%}, as on {_cards(family, lost)}"
+    return _assumed(gpu.device_memory_bytes, lost, gpu.provenance_of("memory_bytes").source, text)
 
 
-def _assumed(memory_bytes: int, share: Spread, source: str, text: str) -> UsableMemory:
+def _assumed(memory_bytes: int, lost: Spread, source: str, text: str) -> UsableMemory:
     return UsableMemory(
-        bytes=round(memory_bytes * share.middle),
-        low_bytes=round(memory_bytes * share.low),
-        high_bytes=round(memory_bytes * share.high),
+        bytes=round(memory_bytes * (1 - lost.middle)),
+        low_bytes=round(memory_bytes * (1 - lost.high)),
+        high_bytes=round(memory_bytes * (1 - lost.low)),
         certainty="assumed",
         source=source,
         explanation=f"assumed: {text}",
@@ -169,13 +176,15 @@ def _memory_kind(gpu: Gpu) -> str:
 
 
 def _nearest(gpu: Gpu, spreads: Mapping[Family, Spread]) -> tuple[Family, Spread] | None:
-    """Return the narrowest family with two measured devices, else the widest with any."""
+    """Return the narrowest family with enough measured devices to show a spread, else the widest with any."""
     known = [(family, spreads[family]) for family in _families(gpu) if family in spreads]
-    several = [found for found in known if found[1].count > 1]
+    several = [found for found in known if found[1].count >= _ENOUGH_DEVICES]
     return next(iter(several or reversed(known)), None)
 
 
 def _spread(values: list[float]) -> Spread:
+    if len(values) == 1:
+        return Spread(low=0.0, middle=values[0], high=2 * values[0], count=1)
     return Spread(low=min(values), middle=median(values), high=max(values), count=len(values))
 
 

@@ -1,0 +1,39 @@
+"""Every system of the catalog: sourced, and consistent with the accelerator it is built from."""
+
+import pytest
+
+from planner.errors import SpecError
+from planner.hardware.catalog import HardwareCatalog, load_hardware
+from planner.hardware.system import System
+from planner.paths import catalog_dir
+from planner.units import GIB
+
+SYSTEMS = load_hardware(catalog_dir()).systems
+
+
+def test_the_catalog_holds_every_system() -> None:
+    assert len(SYSTEMS) == 43
+    assert len({system.name for system in SYSTEMS}) == 43
+
+
+@pytest.mark.parametrize("system", SYSTEMS, ids=lambda system: system.id)
+def test_system_is_sourced_and_fits_its_accelerator(system: System, hardware: HardwareCatalog) -> None:
+    assert system.provenance.source.strip()
+    assert "2026-01-01" <= system.provenance.as_of <= "2026-12-31"
+    assert (system.price_usd is None) == (system.price_kind is None)
+    assert system.max_power_watts is None or 100 <= system.max_power_watts <= 200_000
+    if system.gpu_id is None:
+        assert system.memory_bytes is None
+        return
+    gpu = hardware.gpu(system.gpu_id)
+    assert gpu.memory_bytes is not None
+    assert system.gpu_count is not None
+    assert system.memory_bytes == gpu.memory_bytes * system.gpu_count
+    label_gb = float((system.memory_label or "").split()[0].replace(",", ""))
+    assert system.memory_bytes / GIB == pytest.approx(label_gb, rel=0.005)
+
+
+def test_systems_are_found_by_id(hardware: HardwareCatalog) -> None:
+    assert hardware.system("dgx-h100").gpu_count == 8
+    with pytest.raises(SpecError, match="no record with the id 'dgx-9'"):
+        hardware.system("dgx-9")

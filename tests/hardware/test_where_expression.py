@@ -1,0 +1,171 @@
+"""The expressions of --where: what they mean, and what is said when they mean nothing."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.errors import SpecError
+from planner.hardware.catalog import load_hardware
+from planner.hardware.expression import parse_expression
+from planner.hardware.fields import QUERY_FIELDS
+from planner.paths import catalog_dir
+
+HARDWARE = load_hardware(catalog_dir())
+WORDS = [
+    *QUERY_FIELDS,
+    *re.split(" ", "and or not in contains true false ( ) , == != < <= > >= ~ 24 8.9 1e3 1.2.3"),
+    '"NVIDIA"',
+    "'gfx942'",
+    '"',
+    "=",
+]
+
+
+def holds(text: str, gpu_id: str = "rtx-4090") -> bool:
+    return parse_expression(text).test(HARDWARE.gpu(gpu_id), {})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'memory_gib >= 24 and vendor == "NVIDIA"',
+        'memory_gib>=24 AND vendor=="nvidia"',
+        "memory_gib == 24",
+        "memory_gib in (16, 24)",
+        "memory_gib not in (16, 32)",
+        "year > 2021 and year <= 2022 and year < 2023",
+        "bandwidth != 900",
+        "bandwidth > 1e3",
+        'name ~ "rtx"',
+        "name contains '4090'",
+        "not mig",
+        "mig == false and mig != true",
+        "nvlink in (false)",
+        "compute_capability >= 8.9",
+        "compute_capability < 10.0",
+        "compute_capability == 8.9",
+        "compute_capability in (8.6, 8.9)",
+        'compute_capability == "8.9"',
+        "compute_capability > 8",
+        'vendor == "AMD" or segment == "consumer"',
+        '(vendor == "AMD" or year == 2022) and not nvlink',
+        'vendor == "AMD" and year == 1999 or price < 1600',
+        "not (not (price < 1600))",
+    ],
+)
+def test_it_holds_for_the_rtx_4090(text: str) -> None:
+    assert holds(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'vendor != "NVIDIA"',
+        "memory_gib not in (16, 24)",
+        'name ~ "Radeon"',
+        "mig",
+        "compute_capability >= 9.0",
+        'compute_capability > "gfx900"',
+        'vendor == "AMD" and (year == 2022 or nvlink)',
+        'fits == "fits"',
+        'fits != "fits"',
+        'fits ~ ""',
+        'fits not in ("fits")',
+    ],
+)
+def test_it_does_not_hold_for_the_rtx_4090(text: str) -> None:
+    assert not holds(text)
+
+
+@pytest.mark.parametrize("operator", ["==", "!=", "<", "<=", ">", ">="])
+def test_an_unknown_figure_makes_a_comparison_false(operator: str) -> None:
+    assert not holds(f"fp16_dense {operator} 1", "a10g")
+    assert not holds("fp16_dense not in (1)", "a10g")
+    assert holds(f"not fp16_dense {operator} 1", "a10g")
+
+
+def test_targets_of_amd_compare_as_text() -> None:
+    assert holds('compute_capability == "GFX942"', "instinct-mi300x")
+    assert not holds("compute_capability >= 8.0", "instinct-mi300x")
+    assert not holds("compute_capability == 9.4", "instinct-mi300x")
+
+
+def test_the_fields_that_are_used_are_told() -> None:
+    assert parse_expression('fits == "fits" and year > 2020').fields == {"fits", "year"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "at position 1: expected a field, found the end"),
+        ("memory >= 24", "at position 1: expected a field, found 'memory'"),
+        ("and", "at position 1: expected a field, found 'and'"),
+        ("24 <= memory_gib", "at position 1: expected a field, found '24'"),
+        ("memory_gib", "at position 11: expected == != < <= > >= or in after memory_gib, found the end"),
+        ("memory_gib >=", "at position 14: expected a number for memory_gib, found the end"),
+        ('memory_gib >= "24"', "at position 15: expected a number for memory_gib"),
+        ("memory_gib >= 1.2.3", "at position 15: expected a number for memory_gib"),
+        ("vendor == NVIDIA", 'at position 11: expected text in quotes, such as "NVIDIA" for vendor'),
+        ('vendor < "B"', "at position 8: expected == != ~ or in after vendor, found '<'"),
+        ("mig > 1", "at position 5: expected == or != after mig"),
+        ("mig == 1", "at position 8: expected true or false for mig"),
+        ("compute_capability == true", "at position 23: expected a version such as 8.9"),
+        ("year ~ 2022", "at position 8: expected text in quotes"),
+        ("year not 2022", "at position 10: expected in, found '2022'"),
+        ("year in 2022", "at position 9: expected ( and a list of values"),
+        ("year in (2022", "at position 14: expected , or )"),
+        ("year in ()", "at position 10: expected a number for year"),
+        ("(year == 2022", "at position 14: expected and, or, or )"),
+        ("year == 2022)", "at position 13: expected and, or, or the end, found ')'"),
+        ("year == 2022 year", "at position 14: expected and, or, or the end"),
+        ("year = 2022", "at position 6: found a single ="),
+        ('vendor == "NVIDIA', "at position 11: found a quotation that does not end"),
+        ("year == 2022 && mig", "at position 14: found '&', which means nothing here"),
+        ("year == 2022abc", "at position 9: found '2'"),
+        ("not " * 60 + "mig", "nested more than 50 deep"),
+        ("(" * 1000 + "mig", "nested more than 50 deep"),
+        ("mig and " * 300 + "mig", "longer than 2000 characters"),
+    ],
+)
+def test_an_error_names_the_position_and_what_was_expected(text: str, message: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        parse_expression(text)
+    assert caught.value.field == "where"
+    assert message in caught.value.message
+
+
+def test_hints_name_the_fields_and_the_remedy() -> None:
+    for text, hint in (("memory > 1", "memory_gib"), ("year = 1", "Write =="), ('name == "x', "Close it")):
+        with pytest.raises(SpecError) as caught:
+            parse_expression(text)
+        assert hint in caught.value.hint
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.text(max_size=60) | st.lists(st.sampled_from(WORDS), max_size=14).map(" ".join))
+def test_any_text_is_an_expression_or_a_spec_error(text: str) -> None:
+    try:
+        outcomes = {parse_expression(text).test(gpu, {"rtx-4090": "fits"}) for gpu in HARDWARE.gpus}
+    except SpecError:
+        outcomes = set()
+    assert outcomes <= {True, False}
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    st.recursive(
+        st.sampled_from(["mig", "year > 2020", 'name ~ "a"']),
+        lambda inner: (
+            st.builds("({} {} {})".format, inner, st.sampled_from(["and", "or"]), inner) | inner.map("not {}".format)
+        ),
+        max_leaves=8,
+    )
+)
+def test_it_means_what_python_would_mean(text: str) -> None:
+    for gpu in HARDWARE.gpus[::17]:
+        year = gpu.year is not None and gpu.year > 2020
+        python = text.replace("mig", str(gpu.mig is True)).replace("year > 2020", str(year))
+        python = python.replace('name ~ "a"', str("a" in gpu.name.lower()))
+        assert parse_expression(text).test(gpu, {}) == eval(python)
