@@ -3,17 +3,21 @@
 from planner.gui.widgets.search_list import Choice
 from planner.gui.widgets.verdict_badge import verdict_mark
 from planner.gui.workspace import Workspace
-from planner.models.architecture import Architecture
 from planner.plan.evaluate import fits_by_gpu
 from planner.present import format as fmt
 
 
 def model_choices(workspace: Workspace) -> list[Choice]:
-    """Return every model with its parameters and context beside its name."""
-    models = workspace.catalog.models
+    """Return every model, in each format it was published in, with its parameters and context beside its name."""
     return [
-        Choice(record.id, record.id.rpartition("/")[2], model_detail(models.model(record.id)), words=record.id)
-        for record in models.records
+        Choice(
+            name,
+            name.rpartition("/")[2],
+            model_detail(record.parameters, record.context),
+            words=" ".join((name, record.family, *record.aliases)),
+        )
+        for record in workspace.catalog.models.records
+        for name in (record.id, *record.variants)
     ]
 
 
@@ -31,8 +35,7 @@ def card_name(workspace: Workspace, gpu_id: object) -> str:
     return "No card" if gpu_id is None else workspace.catalog.hardware.gpu(str(gpu_id)).name
 
 
-def model_detail(architecture: Architecture) -> str:
+def model_detail(parameters: int, context: int | None) -> str:
     """Return `8.03 B parameters · context 131,072`."""
-    parameters = f"{fmt.parameters(architecture.parameters)} parameters"
-    context = architecture.max_context
-    return parameters if context is None else f"{parameters} · context {fmt.integer(context)}"
+    size = f"{fmt.parameters(parameters)} parameters"
+    return size if context is None else f"{size} · context {fmt.integer(context)}"

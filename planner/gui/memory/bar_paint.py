@@ -42,13 +42,15 @@ def _rounded(canvas: Canvas, right: float) -> QPainterPath:
 
 def _paint_pieces(painter: QPainter, canvas: Canvas, layout: BarLayout) -> None:
     for piece in layout.pieces:
-        if piece.segment.kind != "free":
+        if piece.segment.kind in ("term", "overflow"):
             # What lies at the end of the total is drawn up to the upper bound, and fades out there.
             right = layout.high if layout.low < piece.right <= layout.total else piece.right
             fill(painter, canvas.rect(piece.left, max(right, piece.right)), piece.segment, canvas.theme)
     _fade(painter, canvas, layout)
     painter.setPen(QPen(canvas.theme.color("surface"), 1))
     for piece in layout.pieces:
+        if piece.segment.kind == "other":
+            fill(painter, canvas.rect(*layout.visible(piece)), piece.segment, canvas.theme)
         x = round(canvas.x(piece.left)) + 0.5
         if 0 < piece.left <= layout.card_right:
             painter.drawLine(QPointF(x, canvas.bar.top()), QPointF(x, canvas.bar.bottom()))

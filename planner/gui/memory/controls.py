@@ -4,6 +4,7 @@ from PySide6.QtCore import QSize, Qt, Signal, Slot
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from planner.gui.memory.cards_questions import CardsQuestions
+from planner.gui.memory.fitting_cards import FindCardsButton
 from planner.gui.memory.inference_questions import InferenceQuestions
 from planner.gui.memory.questions import Questions
 from planner.gui.memory.subject import Subject
@@ -28,6 +29,7 @@ class Controls(QScrollArea):
             "inference": InferenceQuestions(workspace, theme),
         }
         self.cards = CardsQuestions(workspace, theme)
+        self.find_cards = FindCardsButton(workspace, theme)
         self._reset = QPushButton(self.tr("&Reset"))
         self._reset.setToolTip(self.tr("Set every question about the workload back to its default."))
         self._copy = QPushButton(self.tr("Cop&y"))
@@ -75,8 +77,8 @@ class Controls(QScrollArea):
             column.addWidget(widget)
         column.addSpacing(theme.spacing.small)
         buttons = QHBoxLayout()
-        buttons.addWidget(self._reset)
-        buttons.addWidget(self._copy)
+        for button in (self.find_cards, self._reset, self._copy):
+            buttons.addWidget(button)
         buttons.addStretch(1)
         column.addLayout(buttons)
         column.addStretch(1)

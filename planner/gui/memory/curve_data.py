@@ -82,7 +82,7 @@ def curve_values(current: int, largest: int | None, lowest: int, limit: int | No
 
     `limit` is the highest value that makes sense, unless the plan itself is beyond it.
     """
-    wanted = max(2 * current, (largest or 0) * 3 // 2, 8 * lowest)
+    wanted = max(4 * current, (largest or 0) * 3 // 2, 8 * lowest)
     top = wanted if limit is None else min(wanted, max(limit, current))
     bottom = min(lowest, current)
     if top - bottom <= _LINEAR_POINTS:

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QSignalBlocker, Signal, Slot
+from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QButtonGroup,
@@ -23,6 +23,7 @@ from planner.errors import PlannerError
 from planner.gui.memory.curve_data import CurveData
 from planner.gui.memory.curve_table import CurveTable
 from planner.gui.theme import Theme
+from planner.gui.widgets.elided_label import ElidedLabel
 from planner.gui.widgets.icon_button import IconButton
 from planner.gui.widgets.label import make_label
 from planner.plan.explore import CurvePoint
@@ -52,11 +53,12 @@ class CurvePanel(QWidget):
         self._plot: CurvePlot | None = None
         self._switches: list[QToolButton] = []
         self._group = QButtonGroup(self)
-        self._read_out = make_label(role="muted", font=theme.font("small"))
+        self._read_out = ElidedLabel(role="muted")
+        self._read_out.setFont(theme.font("small"))
+        self._read_out.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self._as_table = IconButton(theme, "table", self.tr("Show as table"))
         self._as_table.setCheckable(True)
-        self._copy = IconButton(theme, "copy", self.tr("Copy the curve"))
-        self._save = IconButton(theme, "save", self.tr("Save the curve…"))
+        self._export = IconButton(theme, "save", self.tr("Copy or save the curve"))
         self._table = CurveTable(theme)
         self._pages = QStackedWidget()
         self._pages.addWidget(make_label(self.tr("Drawing the curve…"), "muted"))
@@ -64,9 +66,8 @@ class CurvePanel(QWidget):
         self._lay_out()
         self._as_table.toggled.connect(self._show_page)
         self._table.chosen.connect(self.value_chosen)
-        self._copy.setMenu(self._copy_menu())
-        self._copy.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self._save.clicked.connect(self.save)
+        self._export.setMenu(self._export_menu())
+        self._export.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
 
     @property
     def data(self) -> CurveData | None:
@@ -154,7 +155,6 @@ class CurvePanel(QWidget):
         said = point or self._data.current
         size = f"{fmt.size(said.total_bytes)} ({fmt.size_range(said.low_bytes, said.high_bytes)})"
         self._read_out.setText(f"{'' if point else 'now '}{fmt.integer(said.value)}: {size}")
-        self._read_out.setToolTip(fmt.exact_bytes(said.total_bytes))
 
     def _add_switch(self) -> None:
         button = QToolButton()
@@ -167,19 +167,20 @@ class CurvePanel(QWidget):
     def _on_switched(self, position: int, _checked: bool = True) -> None:
         self.field_chosen.emit(position)
 
-    def _copy_menu(self) -> QMenu:
+    def _export_menu(self) -> QMenu:
         menu = QMenu(self)
         menu.addAction(self.tr("Copy as picture"), self.copy_picture)
         menu.addAction(self.tr("Copy as table"), self.copy_table)
+        menu.addAction(self.tr("Save…"), self.save)
         return menu
 
     def _lay_out(self) -> None:
         self._bar = QHBoxLayout()
         self._bar.setSpacing(self._theme.spacing.tiny)
         self._bar.addWidget(make_label(self.tr("Memory over"), font=self._theme.font(bold=True)))
-        self._bar.addStretch(1)
-        for widget in (self._read_out, self._as_table, self._copy, self._save):
-            self._bar.addWidget(widget)
+        self._bar.addWidget(self._read_out, 1)
+        self._bar.addWidget(self._as_table)
+        self._bar.addWidget(self._export)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(self._theme.spacing.tiny)

@@ -1,6 +1,6 @@
 """The figures of the curve as a table."""
 
-from functools import partial
+from collections.abc import Callable
 from typing import Final
 
 from PySide6.QtCore import Signal, Slot
@@ -13,18 +13,17 @@ from planner.gui.widgets.record_table import RecordTable
 from planner.plan.explore import CurvePoint
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers
-from planner.units import GIB
+
+
+def _gib(key: str, title: str, get: Callable[[CurvePoint], int]) -> Column[CurvePoint]:
+    return numbers(key, title, get, unit="GiB", show=lambda value: fmt.gib(round(value)), width=15)
+
 
 _COLUMNS: Final[tuple[Column[CurvePoint], ...]] = (
     numbers("value", "Value", lambda point: point.value, show=lambda value: fmt.integer(round(value)), width=12),
-    *(
-        numbers(key, title, partial(lambda name, point: getattr(point, name), name), unit="GiB", per_unit=GIB, width=14)
-        for key, title, name in (
-            ("memory", "Memory", "total_bytes"),
-            ("low", "At least", "low_bytes"),
-            ("high", "At most", "high_bytes"),
-        )
-    ),
+    _gib("memory", "Memory", lambda point: point.total_bytes),
+    _gib("low", "At least", lambda point: point.low_bytes),
+    _gib("high", "At most", lambda point: point.high_bytes),
 )
 
 

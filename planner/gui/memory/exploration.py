@@ -1,10 +1,10 @@
-"""Around the plan: the curve, the largest values that fit, and the cards that would do. Computed after a short rest."""
+"""Around the plan: the curve and the largest values that fit, computed after a short rest."""
 
 from functools import partial
 from typing import Final
 
 from PySide6.QtCore import QTimer, Signal, Slot
-from PySide6.QtGui import QShowEvent
+from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from planner.errors import PlannerError
@@ -24,7 +24,7 @@ class Exploration(QWidget):
 
     updated = Signal()
 
-    def __init__(self, workspace: Workspace, theme: Theme, below: QWidget, aside_width: int) -> None:
+    def __init__(self, workspace: Workspace, theme: Theme, aside_width: int) -> None:
         super().__init__()
         self._workspace, self._theme = workspace, theme
         self._evaluation: Evaluation | None = None
@@ -33,7 +33,7 @@ class Exploration(QWidget):
         self.curve.setMinimumHeight(_CURVE_HEIGHT)
         self.largest = (LargestRow(theme), LargestRow(theme))
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
-        self._lay_out(below, aside_width)
+        self._lay_out(aside_width)
         self._rest.timeout.connect(self.update_now)
         self.curve.field_chosen.connect(self._on_field_chosen)
         self.curve.value_chosen.connect(self._on_value_chosen)
@@ -47,17 +47,23 @@ class Exploration(QWidget):
         fields = explored_fields(evaluation)
         self._position = min(self._position, len(fields) - 1)
         self.curve.offer_fields(tuple(field.switch for field in fields), self._position)
-        self._rest.start()
+        if self.isVisible():
+            self._rest.start()
 
     def showEvent(self, event: QShowEvent) -> None:
         """Draw what changed while this was out of view."""
         super().showEvent(event)
         self._rest.start()
 
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Rest while this is out of view."""
+        super().hideEvent(event)
+        self._rest.stop()
+
     @Slot()
     def update_now(self) -> None:
         """Compute the curve and the largest values."""
-        if self._evaluation is None or not self.isVisible():
+        if self._evaluation is None:
             return
         evaluation, catalog = self._evaluation, self._workspace.catalog
         fields = explored_fields(evaluation)
@@ -91,14 +97,14 @@ class Exploration(QWidget):
         except PlannerError as error:
             self._workspace.failed.emit(error)
 
-    def _lay_out(self, below: QWidget, aside_width: int) -> None:
+    def _lay_out(self, aside_width: int) -> None:
         aside = QWidget()
         aside.setFixedWidth(aside_width)
         column = QVBoxLayout(aside)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(self._theme.spacing.medium)
-        for widget in (*self.largest, below):
-            column.addWidget(widget)
+        for row in self.largest:
+            column.addWidget(row)
         column.addStretch(1)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)

@@ -1,5 +1,6 @@
 """The cards that the plan fits on, smallest first."""
 
+from collections.abc import Callable
 from typing import Final
 
 from PySide6.QtCore import Signal, Slot
@@ -17,14 +18,22 @@ from planner.present.columns import Column, numbers, words
 from planner.present.gpus import GpuRow
 from planner.present.names import VERDICT_WORDS
 from planner.present.workload import workload_phrase
-from planner.units import GIB
 
-_WIDTH, _HEIGHT = 560, 440
+_WIDTH, _HEIGHT = 680, 460
+
+
+def _gib(key: str, title: str, get: Callable[[GpuRow], int | None], width: int) -> Column[GpuRow]:
+    return numbers(
+        key, title, get, unit="GiB", show=lambda value: fmt.gib(round(value)), unknown=fmt.UNKNOWN, width=width
+    )
+
+
 _COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
-    words("name", "Card", lambda row: row.gpu.name, width=30),
-    numbers("memory", "Memory", lambda row: row.gpu.memory_bytes, unit="GiB", per_unit=GIB, width=12),
-    numbers("free", "Free", lambda row: row.free_bytes, unit="GiB", per_unit=GIB, unknown=fmt.UNKNOWN, width=10),
-    words("verdict", "Verdict", lambda row: VERDICT_WORDS[row.verdict] if row.verdict else None, width=10),
+    words("name", "Card", lambda row: row.gpu.name, width=28),
+    _gib("memory", "Memory", lambda row: row.gpu.memory_bytes, 12),
+    _gib("usable", "Usable", lambda row: row.usable.bytes if row.usable else None, 11),
+    _gib("free", "Free", lambda row: row.free_bytes, 9),
+    words("verdict", "Verdict", lambda row: VERDICT_WORDS[row.verdict] if row.verdict else None, width=9),
 )
 
 
@@ -51,10 +60,10 @@ class FittingCards(QWidget):
     def refresh(self) -> None:
         """Find the cards for the plan as it is now."""
         plan, hardware = self._workspace.plan, self._workspace.catalog.hardware
-        rows = [
-            GpuRow(hardware.gpu(fit.gpu_id), fit.verdict, fit.free_bytes)
-            for fit in find_fits(plan, self._workspace.catalog)
-        ]
+        rows = []
+        for fit in find_fits(plan, self._workspace.catalog):
+            gpu = hardware.gpu(fit.gpu_id)
+            rows.append(GpuRow(gpu, fit.verdict, fit.free_bytes, usable=hardware.usable_memory(gpu)))
         count = "" if plan.count == 1 else f" {fmt.integer(plan.count)} of each,"
         phrase = workload_phrase(self._workspace.evaluation.workload)
         self._heading.setText(f"{fmt.plural(len(rows), 'card')} would do for{count} {plan.model.id}: {phrase}.")

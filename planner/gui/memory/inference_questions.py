@@ -20,9 +20,11 @@ from planner.gui.widgets.choice_field import ChoiceField
 from planner.gui.widgets.number_field import NumberField
 from planner.gui.widgets.search_list import Choice
 from planner.gui.workspace import Workspace
+from planner.models.architecture import Architecture
 from planner.present import format as fmt
 from planner.workload.workload import Inference, Workload
 
+_GENERATING: Final = ("prompt_length", "kv_cache", "prompt_logits")
 _BATCHES: Final = token_stops(1, 1_024)
 _LENGTHS: Final = token_stops(128, 1_048_576)
 
@@ -35,6 +37,11 @@ class InferenceQuestions(Questions):
         self._ask_main()
         self._ask_precision()
         self._ask_attention()
+
+    def has_meaning(self, name: str, architecture: Architecture) -> bool:
+        """Leave out what only models have that generate text."""
+        encodes = architecture.kind in ("encoder", "vision-encoder")
+        return super().has_meaning(name, architecture) and not (encodes and name in _GENERATING)
 
     def _ask_main(self) -> None:
         form = new_form(self.theme)
@@ -122,8 +129,9 @@ class InferenceQuestions(Questions):
 def _precision_summary(workload: Workload) -> str:
     if not isinstance(workload, Inference):
         return ""
+    computed = words_of(INFERENCE_COMPUTE, workload.compute)
     cache = words_of(kv_cache_options(), workload.kv_cache)
-    return f"{words_of(INFERENCE_COMPUTE, workload.compute)}, KV cache in {cache}"
+    return f"{computed}, KV cache in {cache}"
 
 
 def _attention_summary(workload: Workload) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from planner.errors import PlannerError
@@ -12,9 +13,11 @@ from planner.gui.widgets.labelled_form import LabelledForm
 from planner.gui.widgets.number_field import NumberField
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
+from planner.models.architecture import Architecture
 from planner.plan.evaluate import Evaluation
 from planner.workload.workload import Workload
 
+_LENGTHS = ("sequence_length", "context_length", "prompt_length")
 _WIDEST_LABEL = "Sequences per step"
 
 
@@ -32,6 +35,7 @@ class Questions(QWidget):
         self.workspace, self.theme = workspace, theme
         self._defaults = defaults
         self._fields: dict[str, Field] = {}
+        self._forms: dict[str, LabelledForm] = {}
         self._headings: list[_Heading] = []
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
@@ -47,8 +51,14 @@ class Questions(QWidget):
             if isinstance(field, NumberField) and getattr(self._defaults, name) is None:
                 field.set_implied(getattr(evaluation.workload, name))
             field.set_value(getattr(evaluation.plan.workload, name))
+            self._forms[name].set_row_visible(field, self.has_meaning(name, evaluation.architecture))
         for heading in self._headings:
             heading.section.set_summary(heading.summary(evaluation.workload))
+
+    def has_meaning(self, name: str, architecture: Architecture) -> bool:
+        """Return whether the workload's field `name` makes a difference for a model of this kind."""
+        fixed = architecture.main.positions is not None
+        return not (fixed and name in _LENGTHS)
 
     def add_form(self, form: LabelledForm) -> None:
         """Show `form` below what is there."""
@@ -63,6 +73,7 @@ class Questions(QWidget):
     def ask(self, form: LabelledForm, name: str, label: str, field: Field, hint: str) -> None:
         """Add the question for the workload's field `name`."""
         self._fields[name] = field
+        self._forms[name] = form
         form.add(label, field, lambda: getattr(self._defaults, name), hint)
         words = label.replace("&", "").lower()
         bind(self.workspace, field, lambda value: self.workspace.apply_workload(words, **{name: value}))
@@ -84,18 +95,19 @@ def bind(workspace: Workspace, field: Field, change: Callable[[object], None]) -
 def new_form(theme: Theme) -> LabelledForm:
     """Return an empty form whose labels line up with those of the other forms."""
     form = LabelledForm(theme)
-    form.set_label_width(_label_width(form))
+    form.set_label_width(_label_width(theme))
     return form
 
 
-def _label_width(widget: QWidget) -> int:
-    return widget.fontMetrics().horizontalAdvance(_WIDEST_LABEL)
+def _label_width(theme: Theme) -> int:
+    # In bold, since that is how a label marks a value that differs from its default.
+    return QFontMetrics(theme.font(bold=True)).horizontalAdvance(_WIDEST_LABEL)
 
 
 def remembered_section(workspace: Workspace, theme: Theme, title: str, body: QWidget) -> Section:
     """Return a section that is open again at the next start if it was left open."""
     section = Section(theme, title, body)
-    section.set_title_width(_label_width(section) + theme.spacing.small)
+    section.set_title_width(_label_width(theme) + theme.spacing.small)
     section.set_open(title in workspace.settings.current.open_sections)
 
     def remember(opened: bool) -> None:

@@ -46,7 +46,7 @@ class Subject(QWidget):
         """Show the model and the task of the plan."""
         choice = evaluation.plan.model
         self.model.set_value(choice.id)
-        self._detail.setText(model_detail(evaluation.architecture))
+        self._detail.setText(model_detail(evaluation.parameters, evaluation.architecture.max_context))
         self._detail.setToolTip(choice.path or choice.id)
         self.task.set_value(evaluation.plan.workload.task)
 

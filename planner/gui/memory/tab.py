@@ -11,7 +11,6 @@ from planner.gui.memory.bar import StackedBar
 from planner.gui.memory.breakdown import Breakdown
 from planner.gui.memory.controls import Controls
 from planner.gui.memory.exploration import Exploration
-from planner.gui.memory.fitting_cards import FindCardsButton
 from planner.gui.memory.phases import PhaseBars
 from planner.gui.tab import Tab
 from planner.gui.theme import Theme, mark
@@ -39,8 +38,7 @@ class MemoryTab(Tab):
         self.bar = StackedBar(theme)
         self.breakdown = Breakdown(theme)
         self.phases = PhaseBars(theme)
-        self.find_cards = FindCardsButton(workspace, theme)
-        self.exploration = Exploration(workspace, theme, self.find_cards, _ASIDE_WIDTH)
+        self.exploration = Exploration(workspace, theme, _ASIDE_WIDTH)
         self.evidence = self._evidence()
         self._lay_out()
         self.bar.activated.connect(self.breakdown.open_term)
@@ -69,7 +67,7 @@ class MemoryTab(Tab):
 
     def run_primary_action(self) -> None:
         """List the cards that fit."""
-        self.find_cards.open()
+        self.controls.find_cards.open()
 
     @Slot()
     def _copy(self) -> None:
@@ -97,6 +95,7 @@ class MemoryTab(Tab):
         column.addWidget(self.bar)
         column.addWidget(self.evidence)
         column.addWidget(self.exploration, 1)
+        column.addStretch()
         area = QScrollArea()
         area.setFrameShape(QFrame.Shape.NoFrame)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

@@ -1,6 +1,5 @@
 """What a term of the breakdown shows when it is opened: how its bytes come about, and who says so."""
 
-from collections.abc import Iterable
 from html import escape
 from typing import Final
 
@@ -10,7 +9,7 @@ from PySide6.QtWidgets import QLabel
 from planner.gui.memory.term_columns import place_columns
 from planner.gui.theme import Theme
 from planner.present import format as fmt
-from planner.present.memory import PartRow, TermRow
+from planner.present.memory import PartRow, SymbolRow, TermRow
 
 _ORIGINS: Final = {
     "model": "from the model",
@@ -53,34 +52,42 @@ class TermDetail(QLabel):
 
 def detail_html(row: TermRow, muted: str) -> str:
     """Return everything about `row` as rich text; headings are in the colour `muted`."""
-    facts = [("Formula", row.how), ("With numbers", f"{row.numbers_put_in} = {row.exact}")]
+    facts = [("Formula", row.how), ("With numbers", _equation(row.numbers_put_in, row.exact))]
     if row.range_text != fmt.size(row.bytes):
         facts.append(("Range", row.range_text))
     facts += [("How sure", row.certainty), ("Source", row.source)]
-    symbols = (
-        (symbol.name, symbol.value, symbol.meaning, _ORIGINS.get(symbol.origin, symbol.origin))
-        for symbol in row.symbols
-    )
     blocks = (
-        _table(((_colored(name, muted), escape(text)) for name, text in facts)),
-        _headed(("Symbol", "Value", "Meaning", "Where from"), symbols, muted),
-        _headed(("Part", "Size", "How", "Source"), map(_part, row.parts), muted),
+        "".join(_line(_colored(name, muted), escape(text)) for name, text in facts),
+        _heads(("Symbol", "Value", "Meaning", "Where from"), muted) + "".join(map(_symbol, row.symbols)),
+        _heads(("Part", "Size", "How"), muted) + "".join(_part(part, muted) for part in row.parts),
     )
-    return "".join(block for block in blocks if block)
+    shown = (True, bool(row.symbols), bool(row.parts))
+    tables = (f'<table width="100%" cellspacing="{_CELL_SPACING}">{block}</table>' for block in blocks)
+    return "".join(table for table, some in zip(tables, shown, strict=True) if some)
 
 
-def _part(part: PartRow) -> tuple[str, str, str, str]:
-    return part.title, f"{part.text} ({part.exact})", part.numbers_put_in, part.source
+def _equation(numbers: str, exact: str) -> str:
+    return exact if exact.startswith(numbers) else f"{numbers} = {exact}"
 
 
-def _headed(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]], muted: str) -> str:
-    body = [tuple(map(escape, row)) for row in rows]
-    return _table([tuple(_colored(head, muted) for head in heads), *body]) if body else ""
+def _symbol(symbol: SymbolRow) -> str:
+    origin = _ORIGINS.get(symbol.origin, symbol.origin)
+    return _line(*map(escape, (symbol.name, symbol.value, symbol.meaning, origin)))
 
 
-def _table(rows: Iterable[tuple[str, ...]]) -> str:
-    lines = ("".join(f'<td style="padding-right: 12px">{cell}</td>' for cell in row) for row in rows)
-    return f'<table cellspacing="{_CELL_SPACING}">{"".join(f"<tr>{line}</tr>" for line in lines)}</table>'
+def _part(part: PartRow, muted: str) -> str:
+    numbers = _equation(part.numbers_put_in, part.exact)
+    source = f'<tr><td></td><td colspan="2">{_colored(part.source, muted)}</td></tr>'
+    return _line(*map(escape, (part.title, part.text, numbers))) + source
+
+
+def _heads(heads: tuple[str, ...], muted: str) -> str:
+    return _line(*(_colored(head, muted) for head in heads))
+
+
+def _line(*cells: str) -> str:
+    columns = "".join(f'<td style="padding-right: 12px">{cell}</td>' for cell in cells)
+    return f"<tr>{columns}</tr>"
 
 
 def _colored(text: str, color: str) -> str:

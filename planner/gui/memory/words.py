@@ -22,9 +22,9 @@ INFERENCE_COMPUTE: Final[Options] = (("bf16", "BF16"), ("fp16", "FP16"), ("fp32"
 TRAINING_WEIGHTS: Final = {"fp32": "FP32", "bf16": "BF16", "fp16": "FP16"}
 CHECKPOINTING: Final[Options] = (("none", "None"), ("full", "Full, every layer"))
 ATTENTION: Final[Options] = (
-    ("sdpa", "SDPA (PyTorch's own)"),
+    ("sdpa", "SDPA (PyTorch)"),
     ("flash", "FlashAttention"),
-    ("eager", "Eager (plain matrices)"),
+    ("eager", "Eager (matrices)"),
 )
 PROMPT_LOGITS: Final[Options] = (("last", "For the last token"), ("all", "For every token"))
 _FAMILIES: Final[dict[Family, str]] = {

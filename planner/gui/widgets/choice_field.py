@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, Slot
-from PySide6.QtGui import QPainter, QPaintEvent, QWheelEvent
-from PySide6.QtWidgets import QComboBox, QHBoxLayout
+from PySide6.QtGui import QPaintEvent, QWheelEvent
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QStyle, QStyleOptionComboBox, QStylePainter
 
 from planner.gui.theme import Theme
 from planner.gui.widgets.field import Field
@@ -82,12 +82,16 @@ class ChoiceBox(QComboBox):
         """Leave the wheel to whatever scrolls."""
         event.ignore()
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """Add the arrow, which the style sheet cannot tint."""
-        super().paintEvent(event)
-        side = self._theme.icon_side
-        painter = QPainter(self)
-        icon = self._theme.icon("chevron-down", "muted")
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Shorten words that are too long, and add the arrow, which the style sheet cannot tint."""
+        side, gap = self._theme.icon_side, self._theme.spacing.small
         left = self.width() - side - self._theme.spacing.tiny
+        option = QStyleOptionComboBox()
+        self.initStyleOption(option)
+        option.currentText = self.fontMetrics().elidedText(self.currentText(), Qt.TextElideMode.ElideRight, left - gap)
+        painter = QStylePainter(self)
+        painter.drawComplexControl(QStyle.ComplexControl.CC_ComboBox, option)
+        painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)
+        icon = self._theme.icon("chevron-down", "muted")
         painter.drawPixmap(left, (self.height() - side) // 2, icon.pixmap(QSize(side, side), self.devicePixelRatio()))
         painter.end()

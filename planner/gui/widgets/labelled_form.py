@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Slot
 from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
 from planner.gui.theme import Theme
@@ -35,6 +35,7 @@ class LabelledForm(QWidget):
         self._grid.setHorizontalSpacing(theme.spacing.small)
         self._grid.setVerticalSpacing(theme.spacing.small)
         self._grid.setColumnStretch(1, 1)
+        theme.changed.connect(self._mark_all)
 
     def add(self, label: str, field: Field, default: Callable[[], object] | None = None, hint: str = "") -> None:
         """Add a row; `label` has a mnemonic (`&Batch`), `hint` is its tooltip."""
@@ -46,7 +47,7 @@ class LabelledForm(QWidget):
         field.setToolTip(hint)
         index = self._grid.rowCount()
         reset = IconButton(self._theme, "reset", f"Reset {name.lower()}", "accent")
-        _keep_space(reset)
+        _keep_space(reset, True)
         self._grid.addWidget(words, index, 0, Qt.AlignmentFlag.AlignTop)
         self._grid.addWidget(field, index, 1)
         self._grid.addWidget(reset, index, 2, Qt.AlignmentFlag.AlignTop)
@@ -71,10 +72,17 @@ class LabelledForm(QWidget):
         row.label.setVisible(visible)
         row.field.setVisible(visible)
         row.reset.setVisible(visible and self._differs(row))
+        _keep_space(row.reset, visible)
 
     @staticmethod
     def _differs(row: _Row) -> bool:
         return row.field.value != row.default()
+
+    @Slot()
+    def _mark_all(self) -> None:
+        # A new style sheet gives every label back the font that it was first shown with.
+        for row in self._rows:
+            self._mark(row)
 
     def _mark(self, row: _Row) -> None:
         differs = self._differs(row)
@@ -88,7 +96,7 @@ class LabelledForm(QWidget):
         row.field.finished.emit()
 
 
-def _keep_space(widget: QWidget) -> None:
+def _keep_space(widget: QWidget, keep: bool) -> None:
     policy = widget.sizePolicy()
-    policy.setRetainSizeWhenHidden(True)
+    policy.setRetainSizeWhenHidden(keep)
     widget.setSizePolicy(policy)

@@ -29,13 +29,16 @@ class Popover(QFrame):
         layout.addWidget(content)
 
     def open_below(self, anchor: QWidget, width: int, height: int) -> None:
-        """Show the popover under `anchor`, moved as far as it takes to stay within the window."""
+        """Show the popover under `anchor`, or above it where there is more room, within the window."""
         self._anchor = anchor
         area = anchor.window().geometry()
-        corner = anchor.mapToGlobal(QPoint(0, anchor.height()))
-        self.resize(min(width, area.width()), min(height, max(1, area.bottom() - corner.y())))
-        left = min(corner.x(), area.right() - self.width())
-        self.move(max(area.left(), left), corner.y())
+        top_left = anchor.mapToGlobal(QPoint())
+        below, above = area.bottom() - top_left.y() - anchor.height(), top_left.y() - area.top()
+        upwards = below < min(height, above)
+        self.resize(min(width, area.width()), max(1, min(height, above if upwards else below)))
+        left = min(top_left.x(), area.right() - self.width())
+        top = top_left.y() - self.height() if upwards else top_left.y() + anchor.height()
+        self.move(max(area.left(), left), top)
         self.show()
         self.content.setFocus(Qt.FocusReason.PopupFocusReason)
 

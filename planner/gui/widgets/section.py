@@ -73,7 +73,7 @@ class _Header(QWidget):
         self._button = button
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(button)
+        layout.addWidget(button, 0, Qt.AlignmentFlag.AlignLeft)
         layout.addWidget(summary, 1)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
