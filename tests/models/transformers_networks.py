@@ -32,29 +32,31 @@ def assert_same(name: str, **changes: object) -> Architecture:
 
 
 def shapes_built(network: torch.nn.Module) -> Shapes:
-    """Return the shapes of a network's parameters; transformers stacks experts that checkpoints hold one by one."""
+    """Return the shapes of a network's parameters.
+
+    Experts count as one row of parameters: checkpoints hold them one by one, or stacked in either order.
+    """
     found: Shapes = Counter()
+    experts = 0
     for name, parameter in network.named_parameters():
-        shape = tuple(parameter.shape)
-        if ".experts." in name and len(shape) == 3:
-            found.update(_unstacked(name, shape))
+        if ".experts." in name:
+            experts += parameter.numel()
         else:
-            found[shape] += 1
+            found[tuple(parameter.shape)] += 1
+    found[(experts,)] += 1
     return found
 
 
-def _unstacked(name: str, shape: tuple[int, ...]) -> Shapes:
-    experts, out, into = shape
-    if "gate_up" in name:
-        return Counter({(out // 2, into): 2 * experts})
-    return Counter({(out, into): experts})
-
-
 def shapes_read(architecture: Architecture) -> Shapes:
-    """Return the shapes of an architecture's tensors."""
+    """Return the shapes of an architecture's tensors, with the experts as one row."""
     found: Shapes = Counter()
+    experts = 0
     for tensor, count in tensors(architecture):
-        found[tensor.shape] += tensor.copies * count
+        if tensor.role == "expert":
+            experts += tensor.parameters * count
+        else:
+            found[tensor.shape] += tensor.copies * count
+    found[(experts,)] += 1
     return found
 
 
@@ -71,7 +73,7 @@ def assert_names(architecture: Architecture, network: torch.nn.Module) -> None:
     """Check that each tensor outside the experts is named as in the network, less the prefix of its module."""
     built = {_numberless(name) for name, _ in network.named_parameters(remove_duplicate=False)}
     endings = {name[at + 1 :] for name in built for at in (-1, *(dot.start() for dot in re.finditer(r"\.", name)))}
-    named = {tensor.name for tensor, _ in tensors(architecture) if tensor.role != "expert"}
+    named = {tensor.name for tensor, _ in tensors(architecture) if tensor.role not in ("expert", "router")}
     assert {name for name in named if _numberless(name) not in endings} == set()
 
 

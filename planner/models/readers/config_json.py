@@ -1,6 +1,7 @@
 """Read an architecture from a Hugging Face `config.json`, which may be anything but what it claims to be."""
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -102,7 +103,7 @@ def _read(file: Path) -> bytes:
 def _parse(data: bytes, file: Path) -> Mapping[str, object]:
     hint = "Choose the model's config.json; Hugging Face repositories hold one beside the weights."
     try:
-        config = json.loads(data.decode("utf-8-sig"), parse_constant=_refuse_constant)
+        config = json.loads(data.decode("utf-8-sig"), parse_constant=_constant)
     except UnicodeDecodeError as error:
         raise ModelFileError(file, "is not text in UTF-8", hint) from error
     except RecursionError as error:
@@ -116,8 +117,11 @@ def _parse(data: bytes, file: Path) -> Mapping[str, object]:
     return config
 
 
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a number")
+def _constant(name: str) -> float:
+    # Published Mamba-2 files bound their time steps by Infinity; fields check the bounds of what they read.
+    if name != "Infinity":
+        raise ValueError(f"{name} is not a number")
+    return math.inf
 
 
 def _unreadable(path: Path, error: OSError | ValueError) -> ModelFileError:

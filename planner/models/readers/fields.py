@@ -57,6 +57,10 @@ class Fields:
         """Return a whole number from `low` to `high`, or nothing where the field is missing."""
         return self.integer(*names, low=low, high=high) if self.has(*names) else None
 
+    def automatic_integer(self, *names: str, default: int) -> int:
+        """Return a whole number; `auto` and a missing field mean the default."""
+        return default if self._find(names)[1] == "auto" else self.integer(*names, default=default)
+
     def number(self, *names: str, default: float | None = None, low: float = 0.0, high: float = 1e9) -> float:
         """Return a finite number from `low` to `high`; without a default the field is required."""
         name, value = self._find(names)

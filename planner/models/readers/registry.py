@@ -26,6 +26,11 @@ _FAMILIES: Final = (
     "t5",
     "bart_like",
     "vision",
+    "state_space",
+    "hybrids",
+    "nemotron_h",
+    "delta_nets",
+    "short_memory",
 )
 
 
