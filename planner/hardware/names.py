@@ -58,6 +58,9 @@ def resolve_gpu(catalog: HardwareCatalog, text: str) -> Gpu:
         AmbiguousNameError: If `text` names several, such as "A100".
         SpecError: If it names none; the hint suggests names that are written alike.
     """
+    exact = next((gpu for gpu in catalog.gpus if gpu.id == text), None)
+    if exact is not None:
+        return exact  # plans hold ids: no need to take every name apart
     named = _named(catalog, text)
     if len(named) == 1:
         return named[0]
