@@ -6,10 +6,9 @@ the same and say the same.
 
 import argparse
 import json
-from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from pydantic import ValidationError
 
@@ -24,8 +23,7 @@ _TASKS: Final[dict[str, type[Training] | type[Inference]]] = {"training": Traini
 _MAX_FILE_BYTES: Final = 2**20
 
 
-@dataclass(frozen=True, slots=True)
-class Flag:
+class Flag(NamedTuple):
     """An option and the field of the workload that it sets; `task` is none for those that both tasks have."""
 
     name: str

@@ -28,9 +28,9 @@ def report(view: MemoryView, subject: str, defaults: str, width: int | None, *, 
     blocks = [
         "\n".join(_wrapped(sentence, prose) for sentence in (view.answer, view.reason) if sentence),
         subject,
-        _terms(view, width),
+        _terms(view, width) if view.terms else "",
         *(_explained(row, prose) for row in view.terms if explain),
-        _phases(view, width),
+        _phases(view, width) if view.phases else "",
         "\n".join(_wrapped(note, prose, "- ") for note in view.notes),
         _wrapped(f"Defaults used: {defaults}", prose) if defaults else "",
     ]
@@ -51,7 +51,7 @@ def _phases(view: MemoryView, width: int | None) -> str:
 
 def _explained(row: TermRow, width: int) -> str:
     head = f"{row.title}: {row.exact} ({row.range_text}), {row.certainty}"
-    return "\n".join([head, *(_wrapped(line, width, "    ") for line in _evidence(row))])
+    return "\n".join([head, *(_wrapped(line, width, "    ", "      ") for line in _evidence(row))])
 
 
 def _evidence(row: TermRow) -> Iterator[str]:
@@ -70,7 +70,6 @@ def _part(part: PartRow) -> str:
     return f"{part.title}: {part.exact}{how} [{part.source}]"
 
 
-def _wrapped(text: str, width: int, indent: str = "") -> str:
-    return textwrap.fill(
-        text, width, initial_indent=indent, subsequent_indent=" " * len(indent), break_on_hyphens=False
-    )
+def _wrapped(text: str, width: int, first: str = "", rest: str | None = None) -> str:
+    hang = " " * len(first) if rest is None else rest
+    return textwrap.fill(text, width, initial_indent=first, subsequent_indent=hang, break_on_hyphens=False)

@@ -24,6 +24,8 @@ def plan_about(word: str, catalog: Catalog) -> Plan:
 def is_plan(path: Path) -> bool:
     """Tell a plan from a model's configuration by its schema version; the readers say what is wrong with either."""
     try:
+        if not path.is_file():
+            return False
         with path.open("rb") as file:
             return b'"schema_version"' in file.read(_MAX_PLAN_BYTES)
     except OSError:

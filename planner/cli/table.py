@@ -3,21 +3,17 @@
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
-
-from planner.present.columns import Align
+from typing import Final, Literal, NamedTuple
 
 _GAP: Final = "  "
 _NARROWEST: Final = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """A column's header, `unit` in a line below; `flexible` columns are cut where the terminal is too narrow."""
 
     title: str
-    align: Align = "left"
+    align: Literal["left", "right"] = "left"
     flexible: bool = False
     unit: str = ""
 

@@ -86,4 +86,5 @@ def _found(records: Mapping[str, _Record], field: str, name: str) -> _Record:
     try:
         return records[name]
     except KeyError:
-        raise SpecError(field, f"there is no record with the id {name!r}") from None
+        hint = "`gpu-planner gpus` lists the accelerators that there are."
+        raise SpecError(field, f"there is no record with the id {name!r}", hint) from None
