@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Final
@@ -76,7 +76,6 @@ class Window(QMainWindow):
         self._lay_out()
         self._restore()
         self.commands = ActionSet(theme, declare(self), self)
-        self._palette = CommandPalette(self, theme, workspace, self.commands)
         self._fill_menus()
         self._connect()
         self._name()
@@ -119,6 +118,10 @@ class Window(QMainWindow):
         """Open the command palette."""
         self.commands.refresh()
         self._palette.open()
+
+    @cached_property
+    def _palette(self) -> CommandPalette:
+        return CommandPalette(self, self.theme, self.workspace, self.commands)
 
     def show_shortcuts(self) -> None:
         """Show the list of keys."""

@@ -20,6 +20,8 @@ class PartButton(QToolButton):
         self._icon: tuple[str, str] | None = None
         mark(self, "part")
         self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        # Wider than the icon, which stands in its middle: Qt leaves too little air before the words.
+        self.setIconSize(QSize(theme.icon_side + theme.spacing.tiny, theme.icon_side))
         self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         theme.changed.connect(self._tint)
 
@@ -55,7 +57,7 @@ class PartButton(QToolButton):
     def _frame_width(self) -> int:
         # The style sheet's padding and border on both sides, the icon, and the gap that Qt leaves after it.
         space = self._theme.spacing
-        return self._theme.icon_side + 2 * (space.small + self._theme.tokens.hairline) + space.small
+        return self.iconSize().width() + 2 * (space.small + self._theme.tokens.hairline) + space.small
 
     @Slot()
     def _tint(self) -> None:

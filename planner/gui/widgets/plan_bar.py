@@ -1,5 +1,7 @@
 """The plan as a sentence above the tabs; each part opens its own picker, and clicked again leads to its tab."""
 
+from functools import cached_property
+
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QWidget
 
@@ -25,17 +27,12 @@ class PlanBar(QWidget):
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
-        self._workspace = workspace
+        self._workspace, self._theme = workspace, theme
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         mark(self, "sunken")
         self._model, self._workload = PartButton(theme, "Model"), PartButton(theme, "Workload")
         self._cards, self._verdict = PartButton(theme, "Cards"), PartButton(theme, "Verdict")
         self._lay_out(theme)
-        self._models = SearchPopover(self, theme, "Search models")
-        self._count = NumberField(1, 100_000)
-        self._gpus = SearchPopover(self, theme, "Search cards", header=_count_row(theme, self._count))
-        self._summary = WorkloadSummary(workspace, theme)
-        self._workload_popover = Popover(self, theme, self._summary)
         self._connect()
         self.refresh()
 
@@ -50,7 +47,6 @@ class PlanBar(QWidget):
         card = "Choose a card" if plan.gpu is None else count_of(plan.count, self._card_name(plan.gpu))
         self._cards.say(card, ("card", "muted"))
         self._verdict.say(verdict_phrase(memory), verdict_mark(memory.verdict))
-        self._count.set_value(plan.count)
 
     @Slot()
     def pick_model(self) -> None:
@@ -60,13 +56,51 @@ class PlanBar(QWidget):
     @Slot()
     def pick_card(self) -> None:
         """Open the list of cards, each with its verdict for the plan."""
+        self._count.set_value(self._workspace.plan.count)
         self._gpus.offer(self._cards, card_choices(self._workspace), self._workspace.plan.gpu)
 
     @Slot()
     def edit_workload(self) -> None:
         """Open the questions about the workload."""
         self._summary.refresh()
-        self._workload_popover.open_below(self._workload, 380, self._workload_popover.sizeHint().height())
+        self._questions.open_below(self._workload, 380, self._questions.sizeHint().height())
+
+    # The pickers are made when they are first opened: together they would cost a tenth of the start.
+
+    @cached_property
+    def _models(self) -> SearchPopover:
+        popover = SearchPopover(self, self._theme, "Search models")
+        popover.chosen.connect(self._choose_model)
+        popover.anchor_clicked.connect(self._want_memory)
+        return popover
+
+    @cached_property
+    def _gpus(self) -> SearchPopover:
+        form = LabelledForm(self._theme)
+        form.add("&Number of cards", self._count, lambda: 1)
+        popover = SearchPopover(self, self._theme, "Search cards", header=form)
+        popover.chosen.connect(self._choose_card)
+        popover.anchor_clicked.connect(self._want_catalog)
+        return popover
+
+    @cached_property
+    def _count(self) -> NumberField:
+        field = NumberField(1, 100_000)
+        field.edited.connect(self._choose_count)
+        field.finished.connect(self._workspace.end_gesture)
+        return field
+
+    @cached_property
+    def _summary(self) -> WorkloadSummary:
+        return WorkloadSummary(self._workspace, self._theme)
+
+    @cached_property
+    def _questions(self) -> Popover:
+        popover = Popover(self, self._theme, self._summary)
+        popover.anchor_clicked.connect(self._want_memory)
+        self._summary.more_wanted.connect(popover.close)
+        self._summary.more_wanted.connect(self._want_memory)
+        return popover
 
     def _card_name(self, gpu: str) -> str:
         return self._workspace.catalog.hardware.gpu(gpu).name
@@ -88,7 +122,6 @@ class PlanBar(QWidget):
 
     @Slot()
     def _want_memory(self) -> None:
-        self._workload_popover.close()
         self.tab_wanted.emit("memory")
 
     @Slot()
@@ -100,14 +133,6 @@ class PlanBar(QWidget):
         self._workload.clicked.connect(self.edit_workload)
         self._cards.clicked.connect(self.pick_card)
         self._verdict.clicked.connect(self._want_memory)
-        self._models.chosen.connect(self._choose_model)
-        self._gpus.chosen.connect(self._choose_card)
-        self._count.edited.connect(self._choose_count)
-        self._count.finished.connect(self._workspace.end_gesture)
-        self._models.anchor_clicked.connect(self._want_memory)
-        self._workload_popover.anchor_clicked.connect(self._want_memory)
-        self._summary.more_wanted.connect(self._want_memory)
-        self._gpus.anchor_clicked.connect(self._want_catalog)
         self._workspace.changed.connect(self.refresh)
 
     def _lay_out(self, theme: Theme) -> None:
@@ -126,9 +151,3 @@ def _line() -> QFrame:
     mark(line, "hairline")
     line.setFixedWidth(1)
     return line
-
-
-def _count_row(theme: Theme, count: NumberField) -> QWidget:
-    form = LabelledForm(theme)
-    form.add("&Number of cards", count, lambda: 1)
-    return form

@@ -34,7 +34,7 @@ class TabList(QWidget):
         button.setToolTip(tooltip)
         button.setCheckable(True)
         button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        button.setIconSize(QSize(self._theme.icon_side, self._theme.icon_side))
+        button.setIconSize(QSize(self._theme.icon_side + self._theme.spacing.tiny, self._theme.icon_side))
         button.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         mark(button, "tab")
         button.clicked.connect(partial(self.chosen.emit, key))
