@@ -1,5 +1,6 @@
 """Design tokens: read from `resources/tokens`, sent to the palette first, then to a short style sheet."""
 
+import math
 import tomllib
 from functools import cache
 from typing import Final, Literal
@@ -15,7 +16,6 @@ from planner.paths import resources_dir
 
 TypeStep = Literal["small", "body", "title", "answer"]
 ICON_PIXELS: Final = 16
-_DENSITIES: Final = (1, 2, 3)
 
 
 class Spacing(Spec):
@@ -109,9 +109,8 @@ class Theme(QObject):
     def icon(self, name: str, role: str = "text") -> QIcon:
         """Return an icon of `resources/icons` in the colour of `role`; ask again after `changed`."""
         icon = QIcon()
-        for density in _DENSITIES:
+        for density in sorted({math.ceil(screen.devicePixelRatio()) for screen in self._app.screens()}):
             icon.addPixmap(_tinted(name, self.tokens.colors[role], density))
-            icon.addPixmap(_tinted(name, self.tokens.colors["border"], density), QIcon.Mode.Disabled)
         return icon
 
     def apply(self, scheme: Scheme) -> None:
@@ -136,8 +135,9 @@ def mark(widget: QWidget, value: str, name: str = "role") -> None:
     """Give a widget one of the roles of the style sheet, such as `muted` or `primary`."""
     if widget.property(name) != value:
         widget.setProperty(name, value)
-        widget.style().unpolish(widget)
-        widget.style().polish(widget)
+        if widget.testAttribute(Qt.WidgetAttribute.WA_WState_Polished):  # if not, its first show will
+            widget.style().unpolish(widget)
+            widget.style().polish(widget)
 
 
 def contrast(first: QColor, second: QColor) -> float:
