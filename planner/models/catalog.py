@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field, TypeAdapter, field_validator
 
 from planner.base import Spec
 from planner.dtypes import SCHEMES
@@ -56,6 +56,14 @@ class ModelRecord(Spec):
     ] = Field(description="what was read: a copy of the file, another framework's, a table, …")
     as_of: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="the day the sources were read")
     notes: tuple[str, ...] = ()
+
+    @field_validator("variants")
+    @classmethod
+    def _known_schemes(cls, variants: dict[str, str]) -> dict[str, str]:
+        unknown = sorted(set(variants.values()) - set(SCHEMES))
+        if unknown:
+            raise ValueError(f"{unknown[0]!r} is not a weight format")
+        return variants
 
     def __hash__(self) -> int:
         # The configuration is a dictionary; the id is the record's own.

@@ -120,8 +120,12 @@ def _gpt_neo(fields: Fields) -> Architecture:
 
 def _gpt_neo_places(fields: Fields, layers: int) -> tuple[Place, ...]:
     window = fields.integer("window_size", default=256)
-    kinds = fields.texts("attention_layers") or ("global", "local") * layers
-    return tuple(Place(window if kind == "local" else None, rotary=False) for kind in kinds[:layers])
+    kinds = fields.texts("attention_layers")
+    if kinds is None:
+        kinds = tuple(("global", "local")[place % 2] for place in range(layers))
+    elif len(kinds) != layers:
+        fields.fail("attention_layers", f"has {len(kinds)} entries for {layers} layers")
+    return tuple(Place(window if kind == "local" else None, rotary=False) for kind in kinds)
 
 
 def _bloom(fields: Fields) -> Architecture:

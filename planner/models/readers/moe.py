@@ -107,7 +107,10 @@ def _ernie_layers(fields: Fields, layers: int) -> tuple[bool, ...]:
 
 
 def _gpt_oss(fields: Fields) -> Architecture:
-    """Read gpt-oss: learned sinks beside the keys, and experts with biases and a clamped gate."""
+    """Read gpt-oss: learned sinks beside the keys, and experts with biases and a clamped gate.
+
+    Its experts are published in MXFP4 with the output first, which is the order that counts its blocks.
+    """
     sizes = read_sizes(fields, kv_heads=8, head_dim=64)
     bias = ("attention_bias", True)
     style = AttentionStyle(
@@ -123,7 +126,7 @@ def _gpt_oss(fields: Fields) -> Architecture:
         router_bias=True,
         prefix="mlp.experts.",
         names=("gate_up_proj", "down_proj"),
-        layout="transposed",
+        layout="stacked",
         bias=True,
     )
     return assemble(fields, sizes, Frame(norm=FP32_RMS), mixers, forward_blocks(fields, sizes, experts, MlpStyle()))

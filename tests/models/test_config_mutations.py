@@ -1,0 +1,85 @@
+"""Whatever a configuration holds, reading it gives a network or says why not."""
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.errors import ModelFileError
+from planner.models.architecture import Architecture
+from planner.models.catalog import load_models
+from planner.models.readers.config_json import read_config
+from planner.models.readers.registry import readers
+from planner.paths import catalog_dir
+
+CONFIGS = tuple(record.config for record in load_models(catalog_dir() / "models").records)
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.integers(min_value=-2, max_value=300)
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from(["gelu", "full_attention", "auto", "10" * 10])
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+NAMES = sorted(
+    {name for config in CONFIGS for name in config}
+    | {"layer_types", "quantization_config", "torch_dtype", "text_config", "attention_bias", "use_sliding_window"}
+)
+
+
+def read_or_refuse(config: dict[str, Any]) -> None:
+    before = copy.deepcopy(config)
+    outcome = outcome_of(config)
+    if isinstance(outcome, ModelFileError):
+        assert outcome.message.startswith("config.json: ")
+        assert outcome.hint
+    else:
+        assert 0 < outcome.active_parameters <= outcome.parameters
+    # Not ==: a NaN put in by a mutation is not equal to itself.
+    assert repr(config) == repr(before)
+
+
+def outcome_of(config: dict[str, Any]) -> Architecture | ModelFileError:
+    try:
+        return read_config(config, "config.json")
+    except ModelFileError as error:
+        return error
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.sampled_from(CONFIGS), st.dictionaries(st.sampled_from(NAMES), VALUES, min_size=1, max_size=4))
+def test_a_mutated_configuration_is_read_or_refused(config: dict[str, Any], changes: dict[str, Any]) -> None:
+    read_or_refuse({**config, **changes})
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.sampled_from(CONFIGS), st.data())
+def test_a_configuration_without_some_fields_is_read_or_refused(config: dict[str, Any], data: st.DataObject) -> None:
+    kept = data.draw(st.sets(st.sampled_from(sorted(config))))
+    read_or_refuse({name: config[name] for name in kept})
+
+
+@pytest.mark.parametrize("model_type", sorted(readers()))
+def test_an_empty_configuration_of_any_type_is_refused_or_read_from_defaults(model_type: str) -> None:
+    read_or_refuse({"model_type": model_type})
+
+
+@pytest.mark.fuzz
+@settings(deadline=None, max_examples=3000)
+@given(
+    st.sampled_from(CONFIGS),
+    st.sampled_from(sorted(readers())),
+    st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=8),
+)
+def test_any_type_with_any_fields_is_read_or_refused(
+    config: dict[str, Any], model_type: str, changes: dict[str, Any]
+) -> None:
+    read_or_refuse({**config, "model_type": model_type, **changes})

@@ -1,0 +1,79 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from planner.errors import ModelFileError, SpecError
+from planner.models.catalog import ModelCatalog, load_models
+from planner.models.load import load_model
+from planner.paths import catalog_dir
+
+LLAMA = {
+    "model_type": "llama",
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "vocab_size": 100,
+}
+
+
+@pytest.fixture(scope="module")
+def catalog() -> ModelCatalog:
+    return load_models(catalog_dir() / "models")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    found = tmp_path / "My-Model"
+    found.mkdir()
+    (found / "config.json").write_text(json.dumps(LLAMA))
+    monkeypatch.chdir(tmp_path)
+    return found
+
+
+def test_a_name_of_the_catalog(catalog: ModelCatalog) -> None:
+    loaded = load_model("llama-3.1-8b", catalog)
+    assert loaded == ("meta-llama/Llama-3.1-8B", catalog.model("meta-llama/Llama-3.1-8B"), None)
+
+
+@pytest.mark.parametrize("text", ["My-Model", "./My-Model", "My-Model/", "My-Model/config.json"])
+def test_a_file_or_folder_takes_the_name_of_its_folder(catalog: ModelCatalog, folder: Path, text: str) -> None:
+    loaded = load_model(text, catalog)
+    assert loaded.name == folder.name
+    assert loaded.architecture.hidden == 64
+    assert loaded.path is not None
+
+
+def test_a_file_of_another_name_takes_its_own(catalog: ModelCatalog, folder: Path) -> None:
+    other = folder / "tiny.json"
+    other.write_text(json.dumps(LLAMA))
+    assert load_model(str(other), catalog).name == "tiny"
+
+
+def test_the_catalog_wins_over_a_folder_unless_a_path_is_written(catalog: ModelCatalog, folder: Path) -> None:
+    folder.rename(folder.parent / "gpt2")
+    assert load_model("gpt2", catalog).path is None
+    assert load_model("./gpt2", catalog).architecture.hidden == 64
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("hf:meta-llama/Llama-3.1-8B", "not fetched from the Hugging Face Hub yet"),
+        ("model.safetensors", ".safetensors files are not read yet"),
+        ("weights/model-Q4_K_M.gguf", ".gguf files are not read yet"),
+        ("/nowhere/config.json", "cannot be read"),
+    ],
+)
+def test_what_cannot_be_read_points_to_the_config(catalog: ModelCatalog, text: str, reason: str) -> None:
+    with pytest.raises(ModelFileError) as caught:
+        load_model(text, catalog)
+    assert reason in caught.value.message
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("text", ["no-such-model", "x" * 5000, "a\0b"])
+def test_neither_a_name_nor_a_file(catalog: ModelCatalog, text: str) -> None:
+    with pytest.raises(SpecError, match="no model is called"):
+        load_model(text, catalog)

@@ -1,0 +1,169 @@
+"""Every model of the catalog, and how models are found by name."""
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from planner.errors import AmbiguousNameError, CatalogError, SpecError
+from planner.models.catalog import ModelCatalog, ModelRecord, load_models, normalised, resolve_model
+from planner.paths import catalog_dir
+
+CATALOG = load_models(catalog_dir() / "models")
+RECORDS = {record.id: record for record in CATALOG.records}
+SCALES = {"K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
+
+RECORD = {
+    "id": "owner/Model-1B",
+    "aliases": ["other/Model-1B-Chat"],
+    "variants": {"owner/Model-1B-AWQ": "awq4-128", "owner/Model-1B-half": "fp16"},
+    "family": "Model",
+    "kind": "decoder",
+    "config": {
+        "model_type": "llama",
+        "hidden_size": 8,
+        "intermediate_size": 8,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 1,
+        "vocab_size": 8,
+    },
+    "parameters": 600,
+    "sources": ["a test"],
+    "verification": "other",
+    "as_of": "2026-11-21",
+}
+
+
+def rounded(count: int, stated: str) -> bool:
+    """Return whether `count`, rounded to the digits of a stated size such as 6.7B or 1550M, is that size."""
+    match = re.match(r"([\d.]+)\s*([KMBT])", stated)
+    assert match is not None
+    number, scale = match[1], SCALES[match[2]]
+    zeros = len(number) - len(number.rstrip("0")) if "." not in number else -len(number.partition(".")[2])
+    return abs(count - float(number) * scale) <= 10**zeros * scale / 2
+
+
+@pytest.mark.parametrize("record", CATALOG.records, ids=lambda record: record.id)
+def test_the_count_is_exact_to_the_single_parameter(record: ModelRecord) -> None:
+    built = CATALOG.model(record.id)
+    assert built.parameters == record.parameters
+    assert built.kind == record.kind
+    assert built.model_type == record.config["model_type"]
+    assert all(record.sources)
+    assert record.as_of <= "2026-11-21"
+
+
+@pytest.mark.parametrize("record", CATALOG.records, ids=lambda record: record.id)
+def test_a_published_size_is_the_count_rounded_or_the_difference_is_explained(record: ModelRecord) -> None:
+    if record.published is not None:
+        explained = record.published.difference is not None
+        assert explained != rounded(record.parameters, record.published.value)
+
+
+def test_the_list_is_complete_and_names_are_unique() -> None:
+    assert len(CATALOG.records) >= 196
+    names = Counter(name for record in CATALOG.records for name in record.names)
+    assert [name for name, count in names.items() if count > 1] == []
+    aside = {model.id for model in CATALOG.not_built}
+    assert aside.isdisjoint(names)
+    assert len(aside) + len(CATALOG.records) >= 215
+
+
+def test_every_listed_model_says_its_name_and_context_without_being_built() -> None:
+    catalog = load_models(catalog_dir() / "models")
+    llama = catalog.record("meta-llama/Llama-3.1-8B")
+    assert (llama.name, llama.context, llama.parameters) == ("Llama-3.1-8B", 131_072, 8_030_261_248)
+    assert catalog.record("openai-community/gpt2").context == 1024
+    assert catalog.record("google/vit-base-patch16-224").context is None
+    assert catalog.record("meta-llama/Llama-3.2-11B-Vision").context == 131_072
+    assert hash(llama) == hash(llama.id)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-8B"),
+        ("llama 3.1 8b", "meta-llama/Llama-3.1-8B"),
+        ("LLAMA_3.1-8B-instruct", "meta-llama/Llama-3.1-8B-Instruct"),
+        ("  gpt2 ", "openai-community/gpt2"),
+        ("qwen3-8b-awq", "Qwen/Qwen3-8B-AWQ"),
+    ],
+)
+def test_names_are_found_whatever_their_case_and_separators(text: str, name: str) -> None:
+    assert normalised(resolve_model(CATALOG, text)).endswith(normalised(name))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "hint"),
+    [
+        ("Lama-3.1-8B", "no model is called 'Lama-3.1-8B'", "meta-llama/Llama-3.1-8B"),
+        ("mixtral", "no model is called", "mistralai/Mixtral-8x7B-v0.1"),
+        ("zzzzzz", "no model is called", "gpu-planner models"),
+        ("", "no model is called", "gpu-planner models"),
+        ("FLUX.1-dev", "black-forest-labs/FLUX.1-dev cannot be built: a diffusion transformer", "gpu-planner models"),
+    ],
+)
+def test_an_unknown_name_gets_a_reason_and_close_names(text: str, reason: str, hint: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        resolve_model(CATALOG, text)
+    assert reason in caught.value.message
+    assert hint in caught.value.hint
+
+
+def test_a_variant_is_the_same_network_stored_otherwise() -> None:
+    plain, awq = CATALOG.model("Qwen/Qwen3-8B"), CATALOG.model("Qwen/Qwen3-8B-AWQ")
+    assert awq.parameters == plain.parameters
+    assert (plain.quantization, awq.quantization) == (None, "awq4-128")
+    assert "checkpoint's name" in awq.reader_notes[-1]
+    assert CATALOG.model("Qwen/Qwen3-8B-AWQ") is awq
+
+
+def write(folder: Path, *records: object) -> Path:
+    (folder / "own.json").write_text(json.dumps(records), encoding="utf-8")
+    return folder
+
+
+def own_catalog(folder: Path, *records: object) -> ModelCatalog:
+    return load_models(write(folder, *records))
+
+
+def test_a_catalog_of_ones_own(tmp_path: Path) -> None:
+    catalog = own_catalog(tmp_path, RECORD)
+    assert catalog.not_built == ()
+    assert catalog.model("other/Model-1B-Chat").parameters == 600
+    assert catalog.model("owner/Model-1B-half").stored_dtype == "fp16"
+    assert catalog.record("owner/Model-1B").context is None
+    with pytest.raises(SpecError, match="no model with the id 'model-1b'"):
+        catalog.model("model-1b")
+
+
+def test_a_name_of_two_networks_lists_both(tmp_path: Path) -> None:
+    catalog = own_catalog(tmp_path, RECORD, {**RECORD, "id": "fork/model_1b", "aliases": [], "variants": {}})
+    with pytest.raises(AmbiguousNameError) as caught:
+        resolve_model(catalog, "Model 1B")
+    assert caught.value.candidates == ("fork/model_1b", "owner/Model-1B")
+    assert resolve_model(catalog, "fork/model-1b") == "fork/model_1b"
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"parameters": 0}, "parameters"),
+        ({"sources": []}, "sources"),
+        ({"as_of": "yesterday"}, "as_of"),
+        ({"colour": "green"}, "colour"),
+        ({"verification": "guessed"}, "verification"),
+        ({"variants": {"owner/x": "q1"}}, "variants"),
+    ],
+)
+def test_a_bad_record_is_named_with_its_field(tmp_path: Path, changes: dict[str, object], field: str) -> None:
+    with pytest.raises(CatalogError) as caught:
+        own_catalog(tmp_path, {**RECORD, **changes})
+    assert (caught.value.record, caught.value.field) == ("owner/Model-1B", field)
+
+
+def test_an_empty_folder_is_said(tmp_path: Path) -> None:
+    with pytest.raises(CatalogError, match="there are no JSON files here"):
+        load_models(tmp_path)
