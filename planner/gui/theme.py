@@ -64,6 +64,7 @@ class Theme(QObject):
         app.setStyle("Fusion")
         app.styleHints().colorSchemeChanged.connect(self._on_system_changed)
         self.scheme: Scheme = scheme
+        self._dressed = False
         self.apply(scheme)
 
     @property
@@ -120,6 +121,15 @@ class Theme(QObject):
         self._app.styleHints().setColorScheme(hints[scheme])
         self._restyle()
 
+    def dress(self) -> None:
+        """Put the style sheet on, just before the first window is shown.
+
+        Widgets that are built while it is on are styled again each time they get a parent, which takes as long as all
+        the rest of building them.
+        """
+        self._dressed = True
+        self._restyle()
+
     @Slot()
     def _on_system_changed(self) -> None:
         if self.scheme == "system":
@@ -127,7 +137,8 @@ class Theme(QObject):
 
     def _restyle(self) -> None:
         self._app.setPalette(_palette(self.tokens))
-        self._app.setStyleSheet(_style_sheet(self.tokens, "dark" if self.dark else "light"))
+        if self._dressed:
+            self._app.setStyleSheet(_style_sheet(self.tokens, "dark" if self.dark else "light"))
         self.changed.emit()
 
 

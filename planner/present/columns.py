@@ -49,9 +49,14 @@ class Detail:
     mark: str = ""
 
     @property
+    def origin(self) -> str:
+        """Return where the figure comes from, a line each."""
+        return "\n".join(part for part in (self.basis, self.source, self.certainty, self.as_of) if part)
+
+    @property
     def tooltip(self) -> str:
         """Return the exact figure and where it comes from, a line each."""
-        return "\n".join(part for part in (self.exact, self.basis, self.source, self.certainty, self.as_of) if part)
+        return "\n".join(part for part in (self.exact, self.origin) if part)
 
 
 @dataclass(frozen=True, slots=True)

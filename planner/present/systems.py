@@ -70,7 +70,6 @@ SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
         unit="GiB",
         per_unit=GIB,
         width=12,
-        meter=True,
         tooltip=lambda row: f"{fmt.exact_bytes(row.system.memory_bytes)}\n{_source(row)}",
     ),
     numbers(

@@ -22,6 +22,7 @@ class ChipRow(QWidget):
         self._shown: tuple[Condition, ...] = ()
         self._chips: list[QToolButton] = []
         self._flow = FlowLayout(theme.spacing.tiny)
+        self._flow.setContentsMargins(theme.spacing.small, 0, 0, 0)
         self.setLayout(self._flow)
         self.hide()
         theme.changed.connect(self._tint)
@@ -33,7 +34,8 @@ class ChipRow(QWidget):
         self._shown = tuple(conditions)
         for chip in self._chips:
             self._flow.removeWidget(chip)
-            chip.deleteLater()
+            chip.setParent(None)
+            chip.deleteLater()  # later, since it may be the one whose click is being answered
         self._chips = [self._make(condition) for condition in self._shown]
         self._tint()
         self.setVisible(bool(self._chips))

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
-from PySide6.QtWidgets import QCheckBox, QGridLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QGridLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.label import make_label
+from planner.present import format as fmt
 
 _FEW: Final = 8
 
@@ -23,30 +24,28 @@ class FacetGroup(QWidget):
     def __init__(self, theme: Theme, values: Sequence[tuple[str, str]]) -> None:
         super().__init__()
         self._words = dict(values)
-        self._boxes = {value: QCheckBox(words) for value, words in values}
-        self._counts = {value: make_label(role="muted") for value, _ in values}
-        self._more = QPushButton()
+        self._places = {value: row for row, (value, _) in enumerate(values)}
+        self._boxes: dict[str, QCheckBox] = {}
+        self._numbers: dict[str, QLabel] = {}
+        self._counts: Mapping[str, int] = {}
         self._expanded = False
+        self._more = QPushButton()
         mark(self._more, "link")
-        grid = QGridLayout()
-        grid.setVerticalSpacing(theme.spacing.tiny)
-        grid.setColumnStretch(0, 1)
-        for row, value in enumerate(self._boxes):
-            grid.addWidget(self._boxes[value], row, 0)
-            grid.addWidget(self._counts[value], row, 1, Qt.AlignmentFlag.AlignRight)
-            self._boxes[value].toggled.connect(self._on_toggled)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(theme.spacing.tiny)
-        layout.addLayout(grid)
+        self._grid = QGridLayout()
+        self._grid.setVerticalSpacing(theme.spacing.tiny)
+        self._grid.setColumnStretch(0, 1)
+        layout.addLayout(self._grid)
         layout.addWidget(self._more)
         self._more.clicked.connect(self._on_more)
-        self._show_rows()
+        self._show_rows(())
 
     @property
     def values(self) -> tuple[str, ...]:
         """Return the ticked values."""
-        return tuple(value for value, box in self._boxes.items() if box.isChecked())
+        return tuple(value for value in self._places if value in self._boxes and self._boxes[value].isChecked())
 
     @property
     def summary(self) -> str:
@@ -55,18 +54,16 @@ class FacetGroup(QWidget):
 
     def set_values(self, values: Sequence[str]) -> None:
         """Tick exactly `values`."""
+        self._show_rows(values)
         for value, box in self._boxes.items():
             with QSignalBlocker(box):
                 box.setChecked(value in values)
-        self._show_rows()
 
     def set_counts(self, counts: Mapping[str, int]) -> None:
         """Show how many records each value would show; a value that shows none is greyed."""
-        for value, box in self._boxes.items():
-            count = counts.get(value, 0)
-            self._counts[value].setText(str(count))
-            box.setAccessibleName(f"{self._words[value]}, {count}")
-            mark(box, "" if count or box.isChecked() else "muted")
+        self._counts = counts
+        for value in self._boxes:
+            self._show_count(value)
 
     @Slot()
     def _on_toggled(self) -> None:
@@ -75,12 +72,30 @@ class FacetGroup(QWidget):
     @Slot()
     def _on_more(self) -> None:
         self._expanded = not self._expanded
-        self._show_rows()
+        self._show_rows(self.values)
 
-    def _show_rows(self) -> None:
-        for row, (value, box) in enumerate(self._boxes.items()):
-            shown = self._expanded or row < _FEW or box.isChecked()
-            box.setVisible(shown)
-            self._counts[value].setVisible(shown)
-        self._more.setVisible(len(self._boxes) > _FEW)
-        self._more.setText(self.tr("Show fewer") if self._expanded else self.tr("Show all %n", "", len(self._boxes)))
+    def _show_rows(self, ticked: Sequence[str]) -> None:
+        for value, row in self._places.items():
+            shown = self._expanded or row < _FEW or value in ticked
+            if shown and value not in self._boxes:
+                self._make(value)
+            if value in self._boxes:
+                self._boxes[value].setVisible(shown)
+                self._numbers[value].setVisible(shown)
+        self._more.setVisible(len(self._places) > _FEW)
+        self._more.setText(self.tr("Show fewer") if self._expanded else self.tr("Show all %n", "", len(self._places)))
+
+    def _make(self, value: str) -> None:
+        """Make the box of `value`, which costs too much to do before it is wanted."""
+        box, number = QCheckBox(self._words[value]), make_label(role="muted")
+        self._boxes[value], self._numbers[value] = box, number
+        self._grid.addWidget(box, self._places[value], 0)
+        self._grid.addWidget(number, self._places[value], 1, Qt.AlignmentFlag.AlignRight)
+        self._show_count(value)
+        box.toggled.connect(self._on_toggled)
+
+    def _show_count(self, value: str) -> None:
+        count, box = self._counts.get(value, 0), self._boxes[value]
+        self._numbers[value].setText(fmt.integer(count))
+        box.setAccessibleName(f"{self._words[value]}, {count}")
+        mark(box, "" if count or box.isChecked() else "muted")

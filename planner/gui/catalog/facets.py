@@ -69,10 +69,11 @@ class FacetPanel(QScrollArea):
         heading.addWidget(self._clear)
         column.addLayout(heading)
         column.addWidget(self._fits)
-        bodies: dict[str, QWidget] = {**self._groups, "memory": self._memory, "year": self._years}
-        titles = {**FACET_TITLES, "memory": self.tr("Memory"), "year": self.tr("Year")}
-        for key in ("vendor", "segment", "memory", "year", "architecture"):
-            self._add_section(column, key, titles[key], bodies[key])
+        self._add_facet(column, "vendor")
+        self._add_facet(column, "segment")
+        self._add_section(column, "memory", self.tr("Memory"), self._memory)
+        self._add_section(column, "year", self.tr("Year"), self._years)
+        self._add_facet(column, "architecture")
         column.addStretch(1)
         self.setWidget(body)
         self.setWidgetResizable(True)
@@ -80,6 +81,9 @@ class FacetPanel(QScrollArea):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setAccessibleName(self.tr("Filters"))
+
+    def _add_facet(self, column: QVBoxLayout, facet: Facet) -> None:
+        self._add_section(column, facet, FACET_TITLES[facet], self._groups[facet])
 
     def _add_section(self, column: QVBoxLayout, key: str, title: str, body: QWidget) -> None:
         section = Section(self._theme, title, body)

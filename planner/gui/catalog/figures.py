@@ -1,106 +1,174 @@
-"""Figures in groups, each with a sign for how sure it is, and on demand with its source in words."""
+"""Figures in groups, each with a sign for how sure it is, and on demand with its source in words.
 
-from collections.abc import Sequence
+They are painted as one widget: as labels or rich text, forty figures take longer to lay out than an arrow key may take.
+"""
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QGridLayout, QLabel, QVBoxLayout, QWidget
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
 
-from planner.gui.theme import Theme, mark
-from planner.gui.widgets.label import make_label
+from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt
+from PySide6.QtGui import QFont, QFontMetrics, QHelpEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+
+from planner.gui.theme import Theme
 from planner.present.columns import Detail, DetailGroup
 from planner.present.format import NOT_PUBLISHED, UNKNOWN
 from planner.present.provenance import MARK_MEANINGS
 
-_MEANINGS = dict(MARK_MEANINGS)
+_MEANINGS: Final = dict(MARK_MEANINGS)
+_WRAP: Final = Qt.TextFlag.TextWordWrap
+_BREAK: Final = "\u200b"  # no width, but a line may end here
+_LEFT: Final = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop
+_RIGHT: Final = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop
+_TALL: Final = 100_000
+_LINE_GAP: Final = 3
+_VALUE_SHARE: Final = 0.6
 
 
-class _Line:
-    """The widgets of one figure, reused from record to record."""
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A text in its place."""
 
-    def __init__(self, theme: Theme, grid: QGridLayout, row: int) -> None:
-        self.title = make_label(role="muted", wrap=True)
-        self.value = make_label(wrap=True)
-        self.sign = make_label(role="muted", font=theme.font("small"))
-        self.source = make_label(role="muted", font=theme.font("small"), wrap=True)
-        self.value.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop)
-        self.value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.sign.setAlignment(Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop)
-        self.sign.setFixedWidth(self.sign.fontMetrics().horizontalAdvance("≠") + theme.spacing.tiny)
-        for column, label in enumerate((self.title, self.value, self.sign)):
-            grid.addWidget(label, 2 * row, column)
-        grid.addWidget(self.source, 2 * row + 1, 0, 1, 3)
-
-    def show(self, detail: Detail, with_source: bool) -> None:
-        meaning = _MEANINGS.get(detail.mark, "")
-        self.title.setText(detail.title)
-        self.value.setText(detail.text)
-        self.sign.setText(detail.mark)
-        self.source.setText(detail.tooltip.replace("\n", " · "))
-        mark(self.value, "muted" if detail.text in (UNKNOWN, NOT_PUBLISHED) else "")
-        for label in self._labels:
-            label.setToolTip(detail.tooltip)
-        self.sign.setAccessibleName(meaning)
-        self.value.setAccessibleName(f"{detail.title}: {detail.text}{', ' if meaning else ''}{meaning}")
-        for label in self._labels:
-            label.show()
-        self.source.setVisible(with_source and bool(detail.tooltip))
-
-    def hide(self) -> None:
-        for label in (*self._labels, self.source):
-            label.hide()
-
-    @property
-    def _labels(self) -> tuple[QLabel, ...]:
-        return self.title, self.value, self.sign
-
-
-class _Group(QWidget):
-    """A heading over its figures."""
-
-    def __init__(self, theme: Theme) -> None:
-        super().__init__()
-        self._theme = theme
-        self._heading = make_label(font=theme.font(bold=True))
-        self._lines: list[_Line] = []
-        self._grid = QGridLayout()
-        self._grid.setHorizontalSpacing(theme.spacing.small)
-        self._grid.setVerticalSpacing(theme.spacing.tiny)
-        self._grid.setColumnStretch(0, 5)
-        self._grid.setColumnStretch(1, 4)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(theme.spacing.tiny)
-        layout.addWidget(self._heading)
-        layout.addLayout(self._grid)
-
-    def show_group(self, group: DetailGroup, with_sources: bool) -> None:
-        self._heading.setText(group.title)
-        while len(self._lines) < len(group.details):
-            self._lines.append(_Line(self._theme, self._grid, len(self._lines)))
-        for line, detail in zip(self._lines, group.details, strict=False):
-            line.show(detail, with_sources)
-        for line in self._lines[len(group.details) :]:
-            line.hide()
+    place: QRect
+    text: str
+    role: str
+    font: QFont
+    align: Qt.AlignmentFlag
+    detail: Detail | None = None
 
 
 class FigureList(QWidget):
-    """Groups of figures below one another."""
+    """Groups of figures below one another; hovering over a figure says where it comes from."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
-        self._groups: list[_Group] = []
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(theme.spacing.large)
+        self._groups: tuple[DetailGroup, ...] = ()
+        self._with_sources = False
+        self._pieces: tuple[_Piece, ...] = ()
+        self._width = -1
+        policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Minimum)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
+        self.setAccessibleName(self.tr("Figures"))
 
     def show_groups(self, groups: Sequence[DetailGroup], with_sources: bool) -> None:
         """Show `groups`, with each figure's source under it if `with_sources`."""
-        while len(self._groups) < len(groups):
-            self._groups.append(_Group(self._theme))
-            self._column.addWidget(self._groups[-1])
-        for widget, group in zip(self._groups, groups, strict=False):
-            widget.show_group(group, with_sources)
-            widget.setVisible(True)
-        for widget in self._groups[len(groups) :]:
-            widget.hide()
+        self._groups, self._with_sources, self._width = tuple(groups), with_sources, -1
+        said = (f"{group.title}. {'; '.join(_spoken(detail) for detail in group.details)}." for group in groups)
+        self.setAccessibleDescription(" ".join(said))
+        self.updateGeometry()
+        self.update()
+
+    def tooltip_at(self, place: QPoint) -> str:
+        """Return where the figure at `place` comes from."""
+        for piece in self._laid_out(self.width()):
+            if piece.detail is not None and piece.place.top() <= place.y() <= piece.place.bottom():
+                meaning = _MEANINGS.get(piece.detail.mark, "")
+                return f"{piece.detail.tooltip}\n{meaning}".strip() if piece.detail.tooltip else ""
+        return ""
+
+    def heightForWidth(self, width: int) -> int:
+        """Return the height of all lines."""
+        return max((piece.place.bottom() + 1 for piece in self._laid_out(width)), default=0)
+
+    def sizeHint(self) -> QSize:
+        """Return the height that the present width takes."""
+        return QSize(self.width(), self.heightForWidth(self.width()))
+
+    def minimumSizeHint(self) -> QSize:
+        """Return that texts wrap into any width."""
+        return QSize(0, 0)
+
+    def event(self, event: QEvent) -> bool:
+        """Say where the figure under the mouse comes from."""
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            QToolTip.showText(event.globalPos(), self.tooltip_at(event.pos()), self)
+            return True
+        return super().event(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Paint the exposed texts."""
+        painter = QPainter(self)
+        for piece in self._laid_out(self.width()):
+            if piece.place.intersects(event.rect()):
+                painter.setFont(piece.font)
+                painter.setPen(self._theme.color(piece.role))
+                painter.drawText(piece.place, int(piece.align) | _WRAP, piece.text)
+
+    def _laid_out(self, width: int) -> tuple[_Piece, ...]:
+        if width != self._width:
+            self._pieces, self._width = tuple(self._lay_out(width)), width
+        return self._pieces
+
+    def _lay_out(self, width: int) -> Iterator[_Piece]:
+        top = 0
+        usual = _usual_origin(self._groups) if self._with_sources else ""
+        if usual:
+            words = self.tr("Unless another source is named: %1").replace("%1", _in_one_line(usual))
+            preface = self._piece(QRect(0, 0, width, _TALL), words, "muted", small=True)
+            yield preface
+            top = preface.place.bottom() + self._theme.spacing.medium
+        for number, group in enumerate(self._groups):
+            top += self._theme.spacing.medium if number else 0
+            heading = self._piece(QRect(0, top, width, _TALL), group.title, "text", bold=True)
+            yield heading
+            top = heading.place.bottom() + self._theme.spacing.tiny
+            for detail in group.details:
+                for piece in self._figure(detail, usual, top, width):
+                    top = max(top, piece.place.bottom() + _LINE_GAP)
+                    yield piece
+
+    def _figure(self, detail: Detail, usual: str, top: int, width: int) -> Iterator[_Piece]:
+        gap, sign_width = self._theme.spacing.small, 2 * self._theme.spacing.small
+        room = width - sign_width - gap
+        value_width = min(
+            self._advance(detail.text), max(round(room * _VALUE_SHARE), room - self._advance(detail.title))
+        )
+        value_left = width - sign_width - value_width
+        role = "muted" if detail.text in (UNKNOWN, NOT_PUBLISHED) else "text"
+        title = self._piece(QRect(0, top, value_left - gap, _TALL), detail.title, "muted", detail)
+        value = self._piece(QRect(value_left, top, value_width, _TALL), detail.text, role, detail, _RIGHT)
+        yield title
+        yield value
+        yield self._piece(QRect(width - sign_width, top, sign_width, _TALL), detail.mark, "muted", detail, _RIGHT)
+        if self._with_sources and (detail.exact or detail.origin != usual):
+            below = max(title.place.bottom(), value.place.bottom()) + 1
+            words = detail.tooltip if detail.origin != usual else detail.exact
+            yield self._piece(QRect(0, below, width, _TALL), _in_one_line(words), "muted", detail, small=True)
+
+    def _piece(
+        self,
+        room: QRect,
+        text: str,
+        role: str,
+        detail: Detail | None = None,
+        align: Qt.AlignmentFlag = _LEFT,
+        *,
+        bold: bool = False,
+        small: bool = False,
+    ) -> _Piece:
+        """Return `text` in as much of the height of `room` as it takes."""
+        font = self._theme.font("small" if small else "body", bold)
+        needed = QFontMetrics(font).boundingRect(room, int(align) | _WRAP, text).height()
+        return _Piece(QRect(room.left(), room.top(), room.width(), needed), text, role, font, align, detail)
+
+    def _advance(self, text: str) -> int:
+        return QFontMetrics(self._theme.font()).horizontalAdvance(text) + 1
+
+
+def _spoken(detail: Detail) -> str:
+    meaning = _MEANINGS.get(detail.mark)
+    return f"{detail.title}: {detail.text}, {meaning}" if meaning else f"{detail.title}: {detail.text}"
+
+
+def _usual_origin(groups: Sequence[DetailGroup]) -> str:
+    """Return the origin that most figures share, so that it need not stand under each of them."""
+    origins = Counter(detail.origin for group in groups for detail in group.details if detail.origin)
+    return max(origins, key=origins.__getitem__, default="")
+
+
+def _in_one_line(text: str) -> str:
+    return text.replace("/", f"/{_BREAK}").replace("\n", " · ")

@@ -81,6 +81,7 @@ class GpuPage(Page):
         self.table.mark(plan.gpu)
         self.model.set_records(gpu_rows(catalog.hardware, fits_by_gpu(plan, catalog)))
         self._show_result()
+        self._count()
         super().refresh(evaluation)
 
     def show_fitting(self) -> None:
@@ -94,6 +95,7 @@ class GpuPage(Page):
         self._filter, self._latest = wanted, latest
         self.model.set_filter(wanted.apply)
         self._show_result()
+        self._counting.start()
         self.facets.show_filter(wanted)
         self.chips.show_conditions([found for found in conditions(wanted) if found.key != "text"])
         if wanted.query.text != text_before:
@@ -109,7 +111,6 @@ class GpuPage(Page):
         else:
             self.empty.explain(culprit(self._filter, self.model.all_records, self._latest))
             self._middle.setCurrentWidget(self.empty)
-        self._counting.start()
 
     def _lay_out(self) -> None:
         self._middle.addWidget(self.table)

@@ -1,5 +1,6 @@
 """The Catalog tab: which cards and systems there are, and which of them the plan fits on."""
 
+from functools import cached_property
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, QObject, QSignalBlocker, Qt, Slot
@@ -40,7 +41,6 @@ class CatalogTab(Tab):
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__(workspace, theme)
         self.gpus = GpuPage(workspace, theme)
-        self.systems = SystemPage(workspace, theme)
         self._answer = make_label(font=theme.font("answer", bold=True), wrap=True)
         self._search = QLineEdit(clearButtonEnabled=True)
         self._count = make_label(role="muted")
@@ -55,7 +55,14 @@ class CatalogTab(Tab):
     @property
     def page(self) -> Page:
         """Return the view that is shown."""
-        return self.systems if self._pages.currentWidget() is self.systems else self.gpus
+        return self.gpus if self._pages.currentIndex() == 0 else self.systems
+
+    @cached_property
+    def systems(self) -> SystemPage:
+        """Return the view of systems, which is built when it is first wanted."""
+        page = SystemPage(self.workspace, self.theme)
+        self._add_page(page)
+        return page
 
     def refresh(self, evaluation: Evaluation) -> None:
         """Judge the cards by the plan."""
@@ -109,13 +116,12 @@ class CatalogTab(Tab):
         space = self.theme.spacing
         bar = QHBoxLayout()
         bar.setSpacing(space.small)
-        for number, page in enumerate((self.gpus, self.systems)):
+        for number, view in enumerate((GpuPage, SystemPage)):
             button = QToolButton()
-            button.setText(page.title)
+            button.setText(view.title)
             button.setCheckable(True)
             button.setChecked(number == 0)
             self._switch.addButton(button, number)
-            self._pages.addWidget(page)
             bar.addWidget(button)
         bar.addWidget(self._search, 1)
         bar.addWidget(self._count)
@@ -135,9 +141,12 @@ class CatalogTab(Tab):
         self._switch.idClicked.connect(self._on_switched)
         self._columns.clicked.connect(self._open_columns)
         self._export.clicked.connect(self._choose_file)
-        for page in (self.gpus, self.systems):
-            page.counted.connect(self._show_count)
-            page.searched.connect(self._show_search)
+        self._add_page(self.gpus)
+
+    def _add_page(self, page: Page) -> None:
+        self._pages.addWidget(page)
+        page.counted.connect(self._show_count)
+        page.searched.connect(self._show_search)
 
     def _show_page(self) -> None:
         self._search.setPlaceholderText(self.tr("Search %1 (Ctrl+F)").replace("%1", self.page.title.lower()))
@@ -150,7 +159,7 @@ class CatalogTab(Tab):
 
     @Slot(int)
     def _on_switched(self, number: int) -> None:
-        self._pages.setCurrentIndex(number)
+        self._pages.setCurrentWidget(self.systems if number else self.gpus)
         self.page.search(self._search.text())
         self.page.refresh(self.workspace.evaluation)
         self._show_page()

@@ -55,7 +55,8 @@ class FlowLayout(QLayout):
         super().setGeometry(rect)
         self._arrange(rect, move=True)
 
-    def _arrange(self, rect: QRect, move: bool) -> int:
+    def _arrange(self, area: QRect, move: bool) -> int:
+        rect = area.marginsRemoved(self.contentsMargins())
         left, top, line = rect.left(), rect.top(), 0
         for item in self._items:
             size = item.sizeHint()
@@ -64,4 +65,4 @@ class FlowLayout(QLayout):
             if move:
                 item.setGeometry(QRect(QPoint(left, top), size))
             left, line = left + size.width() + self.spacing(), max(line, size.height())
-        return top + line - rect.top()
+        return top + line + self.contentsMargins().bottom() - area.top()

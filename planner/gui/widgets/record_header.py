@@ -27,7 +27,7 @@ class RecordHeader(QHeaderView):
 
     def sizeHint(self) -> QSize:
         """Return the height of a line with air around it."""
-        return QSize(super().sizeHint().width(), self.fontMetrics().height() + 2 * self._theme.spacing.small)
+        return QSize(self.length(), self.fontMetrics().height() + 2 * self._theme.spacing.small)
 
     def paintSection(self, painter: QPainter, rect: QRect, position: int) -> None:
         """Paint the title and, if the table is sorted by this column, the arrow."""

@@ -17,7 +17,7 @@ from PySide6.QtCore import (
     Signal,
     Slot,
 )
-from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QResizeEvent
+from PySide6.QtGui import QFocusEvent, QGuiApplication, QKeyEvent, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu
 
 from planner.gui.settings import TableLayout
@@ -125,13 +125,11 @@ class RecordTable(CellView):
         """Make `record_id` the current record, if it is shown."""
         row = self.records().row_of(record_id)
         if row is not None:
-            self.selectRow(row)
+            self._choose_row(row)
 
     def enter(self) -> None:
         """Take the keyboard; with nothing chosen in view, choose the first row."""
         self.setFocus(Qt.FocusReason.ShortcutFocusReason)
-        if self.current_record is None:
-            self.selectRow(0)
 
     def mark(self, record_id: str | None) -> None:
         """Mark the record that the plan uses."""
@@ -191,6 +189,12 @@ class RecordTable(CellView):
         event.setAccepted(event.matches(QKeySequence.StandardKey.Copy))
         return event.isAccepted()
 
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Choose the first row if none is: arrow keys have to start somewhere one can see."""
+        if self.current_record is None:
+            self._choose_row(0)
+        super().focusInEvent(event)
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Copy rows, and confirm the current one with Enter."""
         if event.matches(QKeySequence.StandardKey.Copy):
@@ -199,6 +203,10 @@ class RecordTable(CellView):
             self.record_activated.emit(self.current_record)
         else:
             super().keyPressEvent(event)
+
+    def _choose_row(self, row: int) -> None:
+        # Not `selectRow`, which toggles instead while the person holds Ctrl.
+        self.selectionModel().setCurrentIndex(self.model().index(row, 0), _SELECT)
 
     def _set_up_header(self) -> None:
         self.horizontalHeader().setSectionsMovable(True)

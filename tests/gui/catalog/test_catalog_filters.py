@@ -1,0 +1,116 @@
+"""What the catalog is narrowed to, as a value."""
+
+import pytest
+
+from planner.gui.catalog.filters import CatalogFilter, conditions, culprit, facet_words, groups, range_words
+from planner.hardware.gpu import Gpu, Provenance
+from planner.hardware.query import GpuQuery
+from planner.present.gpus import GpuRow
+from planner.units import GIB
+
+SOURCE = Provenance(basis="published", certainty="confirmed", source="a data sheet", as_of="2026-01-31")
+
+
+def row(name, vendor="NVIDIA", segment="consumer", gib=24, year=2022, verdict="fits"):
+    gpu = Gpu(
+        id=name.lower().replace(" ", "-"),
+        name=name,
+        vendor=vendor,
+        segment=segment,
+        architecture="Ada Lovelace" if vendor == "NVIDIA" else "RDNA3",
+        released=str(year),
+        memory_label=f"{gib} GB",
+        memory_bytes=gib * GIB,
+        provenance=SOURCE,
+    )
+    return GpuRow(gpu, verdict)
+
+
+ROWS = (
+    row("Big", segment="datacenter", gib=80, year=2023),
+    row("Middle", gib=24, verdict="tight"),
+    row("Small", gib=8, verdict="does-not-fit"),
+    row("Other", vendor="AMD", gib=16, year=2020, verdict=None),
+)
+
+
+def narrowed(only_fitting=False, **query):
+    return CatalogFilter(query=GpuQuery(**query), only_fitting=only_fitting)
+
+
+def names(rows):
+    return [found.gpu.name for found in rows]
+
+
+def test_an_empty_filter_shows_everything_and_asks_for_nothing():
+    assert CatalogFilter().apply(ROWS) == ROWS
+    assert conditions(CatalogFilter()) == ()
+    assert culprit(CatalogFilter(), ROWS, "") is None
+
+
+def test_only_fitting_takes_tight_cards_too_and_counts_follow():
+    only = narrowed(only_fitting=True)
+    assert names(only.apply(ROWS)) == ["Big", "Middle"]
+    assert dict(only.counts(ROWS)["vendor"]) == {"NVIDIA": 2}
+    assert dict(CatalogFilter().counts(ROWS)["vendor"]) == {"NVIDIA": 3, "AMD": 1}
+
+
+def test_a_filter_keeps_the_order_it_is_given():
+    assert names(narrowed(vendors=("NVIDIA",)).apply(ROWS[::-1])) == ["Small", "Middle", "Big"]
+
+
+def test_conditions_are_named_and_lifted_one_by_one():
+    wanted = narrowed(
+        only_fitting=True,
+        text=" big card ",
+        vendors=("NVIDIA", "AMD"),
+        segments=("datacenter",),
+        memory_min_bytes=24 * GIB,
+        year_min=2020,
+        year_max=2024,
+    )
+    found = conditions(wanted)
+    assert [condition.words for condition in found] == [
+        "“big card”",
+        "Fits my model",
+        "NVIDIA",
+        "AMD",
+        "data centre",
+        "Memory from 24.0\u2009GiB",
+        "Year 2020 – 2024",
+    ]
+    lifted = {condition.key: condition.lifted for condition in found}
+    assert lifted["text"].query.text == ""
+    assert lifted["fits"] == wanted.evolve(only_fitting=False)
+    assert lifted["vendor:NVIDIA"].query.vendors == ("AMD",)
+    assert lifted["memory"].query.memory_min_bytes is None
+    assert (lifted["year"].query.year_min, lifted["year"].query.year_max) == (None, None)
+
+
+def test_the_values_of_one_facet_are_one_group():
+    found = groups(narrowed(vendors=("NVIDIA", "AMD"), segments=("edge",)))
+    assert [condition.words for condition in found] == ["NVIDIA or AMD", "edge"]
+    assert found[0].lifted == narrowed(segments=("edge",))
+
+
+def test_the_culprit_is_the_latest_condition_whose_lifting_helps():
+    wanted = narrowed(vendors=("AMD",), memory_min_bytes=40 * GIB)
+    assert wanted.apply(ROWS) == ()
+    for latest, words, count in (("memory", "Memory from 40.0\u2009GiB", 1), ("vendor", "AMD", 1), ("", "AMD", 1)):
+        condition, found = culprit(wanted, ROWS, latest)
+        assert (condition.words, found) == (words, count)
+    both = narrowed(vendors=("AMD",), text="big", memory_min_bytes=90 * GIB)
+    assert culprit(both, ROWS, "memory") is None
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [(None, None, ""), (2, None, "from 2"), (None, 4, "up to 4"), (2, 4, "2 – 4"), (0, 0, "0 – 0")],
+)
+def test_ranges_in_words(low, high, expected):
+    assert range_words(low, high, str) == expected
+
+
+def test_values_are_called_as_everywhere():
+    assert facet_words("segment", "datacenter") == "data centre"
+    assert facet_words("architecture", "Hopper") == "Hopper"

@@ -1,0 +1,336 @@
+"""The catalog as a person uses it, from the keyboard."""
+
+import csv
+import json
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QGuiApplication, QHelpEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QApplication,
+    QCheckBox,
+    QLineEdit,
+    QPushButton,
+    QScrollArea,
+    QToolButton,
+    QToolTip,
+    QWidget,
+)
+
+from planner.gui.catalog.figures import FigureList
+from planner.gui.catalog.filters import CatalogFilter
+from planner.gui.catalog.tab import CatalogTab
+from planner.hardware.query import GpuQuery
+from planner.present import format as fmt
+from planner.present.format import NOT_PUBLISHED, UNKNOWN
+
+
+@pytest.fixture
+def tab(qtbot, workspace, theme):
+    made = CatalogTab(workspace, theme)
+    qtbot.addWidget(made)
+    made.resize(1160, 700)
+    made.show()
+    made.activateWindow()
+    return made
+
+
+def again(qtbot, workspace, theme):
+    made = CatalogTab(workspace, theme)
+    qtbot.addWidget(made)
+    made.resize(1160, 700)
+    made.show()
+    return made
+
+
+def type_search(tab, text):
+    tab.focus_search()
+    QTest.keyClicks(tab._search, text)
+
+
+def shown(tab):
+    return [row.id for row in tab.page.model.records]
+
+
+def texts(widget):
+    return [label.text() for label in widget.findChildren(QWidget) if hasattr(label, "text") and label.isVisible()]
+
+
+def box(tab, words):
+    return next(found for found in tab.gpus.facets.findChildren(QCheckBox) if found.text() == words)
+
+
+def test_the_answer_and_every_card_follow_the_plan(tab, workspace):
+    assert "fits on" in tab._answer.text()
+    before = {row.id: row.verdict for row in tab.gpus.model.records}
+    assert set(before.values()) >= {"fits", "does-not-fit"}
+    workspace.apply_workload("batch", batch=64)
+    after = {row.id: row.verdict for row in tab.gpus.model.records}
+    fitting = [sum(verdict == "fits" for verdict in verdicts.values()) for verdicts in (before, after)]
+    assert fitting[1] < fitting[0]
+    assert tab.gpus.model.columns[1].key == "fits"
+
+
+def test_a_search_narrows_with_each_letter_and_says_how_many_are_left(tab):
+    type_search(tab, "h100")
+    assert shown(tab)
+    assert all("h100" in row.gpu.search_text for row in tab.gpus.model.records)
+    assert tab._count.text() == f"{len(shown(tab))} of 257 accelerators"
+    QTest.keyClick(tab._search, Qt.Key.Key_Escape)
+    assert len(shown(tab)) == 257
+
+
+def test_down_goes_from_the_search_to_the_table_and_enter_uses_the_card(tab, workspace):
+    type_search(tab, "rtx 3090")
+    QTest.keyClick(tab._search, Qt.Key.Key_Down)
+    table = tab.gpus.table
+    assert table.hasFocus()
+    chosen = table.current_record.id
+    QTest.keyClick(table, Qt.Key.Key_Return)
+    assert workspace.plan.gpu == chosen
+    assert workspace.undo_stack.undoText() == f"card {table.current_record.gpu.name}"
+    assert tab.gpus.model.is_marked(table.currentIndex().row())
+    workspace.undo_stack.undo()
+    assert workspace.plan.gpu == "rtx-4090"
+    assert not tab.gpus.model.is_marked(table.currentIndex().row())
+
+
+def test_the_arrow_keys_bring_up_details_with_sources(tab, qtbot):
+    type_search(tab, "h100 sxm5")
+    QTest.keyClick(tab._search, Qt.Key.Key_Return)
+    pane = tab.gpus.detail
+    said = texts(pane)
+    record = tab.gpus.table.current_record
+    assert record.gpu.name in said
+    assert any(text.startswith(("Fits on 1 ×", "Does not fit on 1 ×", "Tight on 1 ×")) for text in said)
+    figures = pane.findChild(FigureList)
+    assert f"Physical: {fmt.size(record.gpu.memory_bytes)}" in figures.accessibleDescription()
+    height = figures.height()
+    sources = next(found for found in pane.findChildren(QCheckBox) if "so&urces" in found.text())
+    QTest.keyClick(sources, Qt.Key.Key_Space)
+    qtbot.waitUntil(lambda: figures.height() > height)
+
+
+def test_hovering_over_a_figure_says_where_it_comes_from(tab, qtbot):
+    tab.gpus.table.choose("rtx-4090")
+    record, figures = tab.gpus.table.current_record, tab.gpus.detail.findChild(FigureList)
+    physical = next(piece for piece in figures._laid_out(figures.width()) if piece.text == "Physical")
+    said = figures.tooltip_at(physical.place.center())
+    assert fmt.exact_bytes(record.gpu.memory_bytes) in said
+    assert record.gpu.provenance_of("memory_bytes").source in said
+    assert figures.tooltip_at(QPoint(0, 3)) == ""
+    event = QHelpEvent(QHelpEvent.Type.ToolTip, physical.place.center(), figures.mapToGlobal(physical.place.center()))
+    assert QApplication.sendEvent(figures, event)
+    QToolTip.hideText()
+
+
+def test_every_figure_shows_how_sure_it_is(tab):
+    tab.gpus.table.choose("rtx-4090")
+    groups = tab.gpus.describe(tab.gpus.table.current_record).groups
+    unsigned = {
+        detail.title
+        for group in groups
+        for detail in group.details
+        if not detail.mark and detail.text not in (NOT_PUBLISHED, UNKNOWN)
+    }
+    assert unsigned == {"Id in the catalog"}
+
+
+def test_the_button_uses_the_card_and_says_when_it_is_in_the_plan(tab, workspace):
+    tab.gpus.table.choose("rtx-4090")
+    button = next(found for found in tab.gpus.detail.findChildren(QPushButton) if found.property("role") == "primary")
+    assert (button.text(), button.isEnabled()) == ("In the plan", False)
+    tab.gpus.table.choose("l40s")
+    QTest.keyClick(button, Qt.Key.Key_Space)
+    assert workspace.plan.gpu == "l40s"
+    assert not button.isEnabled()
+
+
+def test_facets_narrow_and_their_counts_follow(tab, qtbot):
+    QTest.keyClick(box(tab, "AMD"), Qt.Key.Key_Space)
+    assert {row.gpu.vendor for row in tab.gpus.model.records} == {"AMD"}
+    amd = len(shown(tab))
+    qtbot.waitUntil(lambda: box(tab, "TPU").accessibleName() == "TPU, 0")
+    assert box(tab, "AMD").accessibleName() == f"AMD, {amd}"
+    QTest.keyClick(box(tab, "data centre"), Qt.Key.Key_Space)
+    assert len(shown(tab)) < amd
+    chips = tab.gpus.chips.findChildren(QToolButton)
+    assert [chip.text() for chip in chips] == ["AMD", "data centre"]
+    QTest.keyClick(chips[1], Qt.Key.Key_Space)
+    assert len(shown(tab)) == amd
+    assert not box(tab, "data centre").isChecked()
+    clear = next(found for found in tab.gpus.facets.findChildren(QPushButton) if found.text() == "Clear all")
+    QTest.keyClick(clear, Qt.Key.Key_Space)
+    assert len(shown(tab)) == 257
+    assert not box(tab, "AMD").isChecked()
+    assert not clear.isEnabled()
+
+
+def test_memory_and_year_take_bounds(tab):
+    low, high = tab.gpus.facets._memory.findChildren(QLineEdit)
+    QTest.keyClicks(low, "24")
+    QTest.keyClicks(high, "48")
+    sizes = {row.gpu.memory_bytes / 2**30 for row in tab.gpus.model.records}
+    assert sizes
+    assert all(24 <= size <= 48 for size in sizes)
+    first = tab.gpus.facets._years.findChildren(QLineEdit)[0]
+    QTest.keyClicks(first, "2023")
+    assert all(row.gpu.year >= 2023 for row in tab.gpus.model.records)
+    assert [chip.text() for chip in tab.gpus.chips.findChildren(QToolButton)] == [
+        "Memory 24.0\u2009GiB – 48.0\u2009GiB",
+        "Year from 2023",
+    ]
+
+
+def test_only_cards_that_fit_follow_the_plan(tab, workspace):
+    QTest.keyClick(box(tab, "&Only cards that fit"), Qt.Key.Key_Space)
+    before = len(shown(tab))
+    workspace.apply_workload("batch", batch=64)
+    assert len(shown(tab)) < before
+    assert {row.verdict for row in tab.gpus.model.records} <= {"fits", "tight"}
+
+
+def test_find_cards_that_fit_starts_over_with_the_least_memory_first(tab):
+    type_search(tab, "tesla")
+    tab.show_fitting_cards()
+    assert tab.gpus.filter == CatalogFilter(only_fitting=True)
+    assert tab._search.text() == ""
+    memory = [row.gpu.memory_bytes for row in tab.gpus.model.records]
+    assert memory == sorted(memory)
+
+
+def test_an_empty_result_names_the_filter_and_lifts_it(tab):
+    QTest.keyClick(box(tab, "AMD"), Qt.Key.Key_Space)
+    type_search(tab, "h100")
+    empty = tab.gpus.empty
+    assert empty.isVisible()
+    assert "No accelerator is left: “h100” removed the last 36 accelerators." in texts(empty)
+    lift = empty.findChild(QPushButton)
+    assert lift.text() == "Lift “h100”"
+    QTest.keyClick(lift, Qt.Key.Key_Space)
+    assert tab._search.text() == ""
+    assert len(shown(tab)) == 36
+    assert not empty.isVisible()
+
+
+def test_where_no_single_filter_is_to_blame_all_can_be_cleared(tab):
+    tab.gpus.narrow(CatalogFilter(query=GpuQuery(text="no such card", vendors=("AWS",), year_max=2013)))
+    assert "No accelerator is like that." in texts(tab.gpus.empty)
+    QTest.keyClick(tab.gpus.empty.findChild(QPushButton), Qt.Key.Key_Space)
+    assert len(shown(tab)) == 257
+
+
+def switch_to(tab, words):
+    button = next(found for found in tab.findChildren(QToolButton) if found.text() == words)
+    QTest.keyClick(button, Qt.Key.Key_Space)
+
+
+def test_systems_are_searched_described_and_used_with_all_their_cards(tab, workspace):
+    switch_to(tab, "Systems")
+    assert tab._count.text() == "43 of 43 systems"
+    type_search(tab, "dgx h100")
+    QTest.keyClick(tab._search, Qt.Key.Key_Down)
+    system = tab.systems.table.current_record.system
+    said = texts(tab.systems.detail)
+    assert system.name in said
+    assert any(text.startswith("&Use 8 × H100") for text in said)
+    QTest.keyClick(tab.systems.table, Qt.Key.Key_Return)
+    assert (workspace.plan.gpu, workspace.plan.count) == (system.gpu_id, 8)
+    assert workspace.undo_stack.undoText() == f"cards of {system.name}"
+    type_search(tab, "zx spectrum")
+    assert any("No system has “zx spectrum”" in text for text in texts(tab.systems))
+    switch_to(tab, "Accelerators")
+    assert tab.gpus.filter.query.text == "zx spectrum"
+
+
+def test_every_system_and_card_can_be_described(tab):
+    for page in (tab.gpus, tab.systems):
+        for record in page.model.all_records:
+            described = page.describe(record)
+            assert described.sentence
+            assert described.as_text().startswith(described.name)
+
+
+def test_what_is_shown_goes_to_a_file_with_its_sources(tab, tmp_path, workspace):
+    type_search(tab, "rtx 4090")
+    tab.export_to(tmp_path / "cards.csv")
+    rows = list(csv.DictReader((tmp_path / "cards.csv").read_text(encoding="utf-8").splitlines()))
+    assert [row["id"] for row in rows] == shown(tab)
+    assert rows[0]["memory_bytes"] == str(tab.gpus.model.records[0].gpu.memory_bytes)
+    assert rows[0]["source"]
+    assert rows[0]["plan_verdict"] == tab.gpus.model.records[0].verdict
+    switch_to(tab, "Systems")
+    tab._search.clear()
+    tab.export_to(tmp_path / "systems.json")
+    assert len(json.loads((tmp_path / "systems.json").read_text(encoding="utf-8"))) == 43
+
+
+def test_a_file_that_cannot_be_written_is_told_across_the_window(tab, tmp_path, workspace, qtbot):
+    blocked = tmp_path / "a file"
+    blocked.write_text("")
+    with qtbot.waitSignal(workspace.failed) as told:
+        tab.export_to(blocked / "cards.csv")
+    assert "could not be written" in told.args[0].message
+    assert told.args[0].hint
+
+
+def test_the_result_can_be_copied(tab):
+    tab.gpus.table.choose("rtx-4090")
+    copied = tab.copy_result()
+    assert copied.startswith(tab._answer.text())
+    assert "GeForce RTX 4090" in copied
+    tab.gpus.table.setFocus()
+    QTest.keyClick(tab.gpus.table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert QGuiApplication.clipboard().text().startswith("Name\tFits my model\tMemory, GiB")
+
+
+def test_columns_sorting_facets_and_panes_are_remembered(tab, qtbot, workspace, theme):
+    tab.gpus.table.show_column("interconnect", shown=True)
+    tab.gpus.table.sort_by("memory", descending=True)
+    tab.gpus.splitter.moveSplitter(260, 1)
+    vendor = tab.gpus.facets._sections["vendor"]
+    vendor.findChild(QToolButton).click()
+    other = again(qtbot, workspace, theme)
+    assert other.gpus.table.layout_now() == tab.gpus.table.layout_now()
+    assert other.gpus.model.sort_key == "memory"
+    assert not other.gpus.facets._sections["vendor"].is_open
+    assert other.gpus.splitter.sizes() == tab.gpus.splitter.sizes()
+
+
+def test_long_lists_of_values_unfold_and_keep_ticked_ones_in_view(tab):
+    group = tab.gpus.facets._groups["architecture"]
+    more = group.findChild(QPushButton)
+
+    def visible():
+        return [found for found in group.findChildren(QCheckBox) if not found.isHidden()]
+
+    few = len(visible())
+    more.click()
+    rare = visible()[-1]
+    assert len(visible()) == len({row.gpu.architecture for row in tab.gpus.model.all_records}) > few
+    QTest.keyClick(rare, Qt.Key.Key_Space)
+    more.click()
+    assert visible()[-1] is rare
+    assert len(visible()) == few + 1
+
+
+def test_everything_that_takes_the_keyboard_has_a_name(tab):
+    for words in ("Accelerators", "Systems"):
+        switch_to(tab, words)
+        tab.page.table.enter()
+        for widget in tab.findChildren(QWidget):
+            if widget.isVisible() and widget.focusPolicy() & Qt.FocusPolicy.TabFocus:
+                named = widget.accessibleName() or (isinstance(widget, QAbstractButton) and widget.text())
+                assert named, widget
+
+
+@pytest.mark.parametrize("size", [(1160, 700), (1800, 980)])
+def test_nothing_but_the_table_scrolls_sideways(tab, qtbot, size):
+    tab.resize(*size)
+    tab.gpus.table.choose("rtx-4090")
+    for area in tab.findChildren(QScrollArea):
+        assert area.horizontalScrollBar().maximum() == 0 or not area.isVisible()
+        if area.isVisible() and area.widget() is not None:
+            assert area.widget().minimumSizeHint().width() <= area.viewport().width()
