@@ -42,6 +42,11 @@ class Saved(NamedTuple):
     scratch: int
 
     @property
+    def in_last_layer(self) -> int:
+        """Return what the backward pass through the last layer adds: its gradients, and its values if recomputed."""
+        return self.scratch + (self.one_layer if self.checkpoints else 0)
+
+    @property
     def total(self) -> int:
         """Return all bytes alive when the forward pass ends."""
         return self.norms + self.attention + self.feed_forward + self.dropout + self.scores + self.checkpoints
@@ -75,7 +80,6 @@ def training_moments(architecture: Architecture, workload: Training) -> Moments:
     head_cast = _cast_term(architecture, precision, _head_matrix(architecture))
     held_casts = head_cast if workload.activation_checkpointing == "full" else casts
     one_layer = saved.one_layer + saved.scratch
-    recomputed = [_activations_term(saved, saved.total + one_layer, workload)] if saved.checkpoints else [kept]
     head_gradient = gradients_term(_head_matrix(architecture), precision)
     growing = [] if workload.gradient_accumulation > 1 else [gradients]
     growing_head = [] if workload.gradient_accumulation > 1 else [head_gradient]
@@ -97,18 +101,29 @@ def training_moments(architecture: Architecture, workload: Training) -> Moments:
                 [
                     *persistent,
                     *growing_head,
-                    *recomputed,
+                    kept,
                     *held_casts,
                     logits_term(architecture, outputs, 2 * precision.compute_bytes, precision),
                 ],
-                "the backward pass starts at the last layer, with nearly everything still kept",
+                "the backward pass starts at the head, with everything still kept",
+            ),
+            Moment(
+                "backward",
+                [
+                    *persistent,
+                    *growing_head,
+                    _activations_term(saved, saved.total + saved.in_last_layer, workload),
+                    *held_casts,
+                    logits_term(architecture, outputs, precision.compute_bytes, precision),
+                ],
+                "the backward pass works on the last layer, with nearly everything still kept",
             ),
             Moment(
                 "backward",
                 [
                     *persistent,
                     *growing,
-                    _activations_term(saved, min(one_layer, saved.total + one_layer), workload),
+                    _activations_term(saved, one_layer, workload),
                     *_tied_gradient_term(architecture, precision),
                     logits_term(architecture, outputs, precision.compute_bytes, precision),
                 ],
