@@ -34,6 +34,7 @@ def create(argv: Sequence[str]) -> tuple[QApplication, Window]:
     diagnostics.save_work = autosave.flush
     window = Window(workspace, theme, tasks)
     _tidy_at_the_end(app, tasks, autosave, settings, diagnostics)
+    theme.dress()
     window.show()
     _greet(window, diagnostics, argv)
     return app, window

@@ -29,7 +29,9 @@ def catalog() -> Catalog:
 @pytest.fixture(scope="session")
 def theme(qapp: QApplication) -> Theme:
     """The light look; tests that switch it switch it back."""
-    return Theme(qapp, "light")
+    made = Theme(qapp, "light")
+    made.dress()
+    return made
 
 
 @pytest.fixture

@@ -51,9 +51,9 @@ class LabelledForm(QWidget):
         self._grid.addWidget(words, index, 0, Qt.AlignmentFlag.AlignTop)
         self._grid.addWidget(field, index, 1)
         self._grid.addWidget(reset, index, 2, Qt.AlignmentFlag.AlignTop)
-        words.setMinimumHeight(reset.sizeHint().height())
         row = _Row(field, words, reset, default or (lambda: field.value))
         self._rows.append(row)
+        self._align(row)
         reset.clicked.connect(partial(self._reset, row))
         field.shown.connect(partial(self._mark, row))
         self._mark(row)
@@ -80,9 +80,14 @@ class LabelledForm(QWidget):
 
     @Slot()
     def _mark_all(self) -> None:
-        # A new style sheet gives every label back the font that it was first shown with.
+        # A new style sheet gives every label back the font that it was first shown with, and draws inputs taller.
         for row in self._rows:
+            self._align(row)
             self._mark(row)
+
+    @staticmethod
+    def _align(row: _Row) -> None:
+        row.label.setMinimumHeight(row.reset.sizeHint().height())
 
     def _mark(self, row: _Row) -> None:
         differs = self._differs(row)
