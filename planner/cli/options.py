@@ -127,9 +127,9 @@ def read_workload(path: Path) -> Workload:
     return _validated(_task(fields.pop("task", "inference"), f"{path}: task"), fields, f"{path}: ")
 
 
-def used_defaults(asked: Workload, used: Workload) -> str:
+def used_defaults(asked: Workload, used: Workload) -> tuple[str, ...]:
     """Return the options that were not given, with the values that were used for them."""
-    return " ".join(
+    return tuple(
         f"{flag.name} {attrgetter(flag.field)(used)}"
         for flag in FLAGS
         if flag.task in (None, asked.task) and not _given(asked, flag.field)

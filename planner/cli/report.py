@@ -17,9 +17,12 @@ _TERM_HEADS: Final = (
 )
 _PHASE_HEADS: Final = (Head("Phase"), Head("GiB", "right"), Head(""), Head("Why", flexible=True))
 _WIDEST_PROSE: Final = 100
+_NO_BREAK: Final = "\u00a0"
 
 
-def report(view: MemoryView, subject: str, defaults: str, width: int | None, *, explain: bool = False) -> str:
+def report(
+    view: MemoryView, subject: str, defaults: tuple[str, ...], width: int | None, *, explain: bool = False
+) -> str:
     """Return the answer, its reason, the terms, the phases, the notes and the defaults that were used.
 
     `subject` says in a phrase what was asked; with `explain` each term shows its formula, numbers and sources.
@@ -32,15 +35,14 @@ def report(view: MemoryView, subject: str, defaults: str, width: int | None, *, 
         *(_explained(row, prose) for row in view.terms if explain),
         _phases(view, width) if view.phases else "",
         "\n".join(_wrapped(note, prose, "- ") for note in view.notes),
-        _wrapped(f"Defaults used: {defaults}", prose) if defaults else "",
+        _wrapped(f"Defaults used: {_together(defaults)}", prose).replace(_NO_BREAK, " ") if defaults else "",
     ]
     return "\n\n".join(block for block in blocks if block)
 
 
 def _terms(view: MemoryView, width: int | None) -> str:
     rows = [[row.title, row.gib, row.share_text, row.certainty, row.how] for row in view.terms]
-    interval = f"{fmt.exact_bytes(view.total_bytes)}, between {fmt.size_range(view.low_bytes, view.high_bytes)}"
-    total = ["Total", fmt.gib(view.total_bytes), "", "", interval]
+    total = ["Total", fmt.gib(view.total_bytes), "", "", fmt.exact_bytes(view.total_bytes)]
     return table(_TERM_HEADS, [*rows, total], width)
 
 
@@ -68,6 +70,11 @@ def _evidence(row: TermRow) -> Iterator[str]:
 def _part(part: PartRow) -> str:
     how = "" if part.numbers_put_in in part.exact else f" = {part.numbers_put_in}"
     return f"{part.title}: {part.exact}{how} [{part.source}]"
+
+
+def _together(options: tuple[str, ...]) -> str:
+    """Join options so that none is parted from its value at the end of a line."""
+    return " ".join(option.replace(" ", _NO_BREAK) for option in options)
 
 
 def _wrapped(text: str, width: int, first: str = "", rest: str | None = None) -> str:

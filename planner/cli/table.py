@@ -39,13 +39,14 @@ def _line(heads: Sequence[Head], widths: list[int], line: Sequence[str]) -> str:
 
 
 def _shrunk(heads: Sequence[Head], widths: list[int], width: int) -> list[int]:
-    excess = sum(widths) + len(_GAP) * (len(widths) - 1) - width
+    """Take what is too much from the widest flexible columns, down to a width at which they still say something."""
     shrunk = list(widths)
-    flexible = [place for place, head in enumerate(heads) if head.flexible]
-    for place in sorted(flexible, key=lambda place: widths[place], reverse=True):
-        if excess > 0:
-            shrunk[place] = max(min(widths[place], _NARROWEST), widths[place] - excess)
-            excess -= widths[place] - shrunk[place]
+    flexible = [place for place, head in enumerate(heads) if head.flexible and widths[place] > _NARROWEST]
+    for _ in range(sum(widths) + len(_GAP) * (len(widths) - 1) - width):
+        widest = max(flexible, key=lambda place: shrunk[place], default=None)
+        if widest is None or shrunk[widest] == _NARROWEST:
+            break
+        shrunk[widest] -= 1
     return shrunk
 
 

@@ -188,6 +188,10 @@ def test_wrong_input_is_named_with_a_hint(said, tmp_path, monkeypatch, words, me
     assert len(hint.strip()) > 5
 
 
+def test_a_name_that_no_file_system_takes(said):
+    assert "no model is called" in said("x" * 5000, code=2)
+
+
 def _run(*words, **variables):
     return subprocess.run(
         [sys.executable, "-m", "planner", *words],

@@ -87,3 +87,22 @@ def test_wrong_input(said, words, message, hint):
     printed = said(*words, code=2)
     assert message in printed
     assert hint in printed.partition("hint: ")[2]
+
+
+def test_cards_judged_by_a_model(said):
+    printed = said("--fits", "llama-3.1-8b", "4090")
+    assert printed.splitlines()[0].split()[1:4] == ["Fits", "my", "model"]
+    records = json.loads(said("--fits", "llama-3.1-8b", "--where", 'fits == "fits"', "--json"))
+    assert {record["fit"]["verdict"] for record in records} == {"fits"}
+
+
+def test_a_plan_judges_by_its_workload(said, tmp_path):
+    path = tmp_path / "plan.json"
+    path.write_text(
+        '{"schema_version": 1, "model": {"id": "meta-llama/Llama-3.1-8B"}, "workload": {"task": "training"}}'
+    )
+    assert "Does not fit" in said("--fits", str(path), "rtx", "4090")
+
+
+def test_a_judging_model_must_be_known(said):
+    assert "no model is called 'nobody'" in said("--fits", "nobody", code=2)

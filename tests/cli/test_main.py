@@ -115,6 +115,12 @@ def test_a_machine_without_qt_is_told_what_still_works(monkeypatch, capsys):
     assert "libegl1" in error
 
 
+def test_a_broken_pipe_has_its_code(command, capfd):
+    command(_raising(BrokenPipeError()))
+    assert cli.main(["fit"]) == 141
+    assert capfd.readouterr().err == ""
+
+
 def test_a_reader_that_goes_away_is_no_error():
     program = (
         "import sys; from planner.cli.main import main; import types\n"

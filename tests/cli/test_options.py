@@ -147,7 +147,7 @@ def test_a_workload_file_that_cannot_be_read(tmp_path):
 def test_defaults_that_were_used_are_told_as_options():
     asked = Inference(batch=2, weights=None)
     used = Inference(batch=2, weights="bf16", context_length=4096, prompt_length=4096, parallel=Parallel(data=1))
-    assert used_defaults(asked, used) == (
+    assert " ".join(used_defaults(asked, used)) == (
         "--weights bf16 --compute bf16 --attention sdpa --profile hf --dp 1 "
         "--context 4096 --prompt 4096 --kv-cache bf16"
     )

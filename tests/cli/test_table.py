@@ -20,6 +20,12 @@ def test_the_widest_flexible_column_is_cut_first():
     assert max(map(len, lines)) == 34
 
 
+def test_wide_columns_give_alike():
+    heads = (Head("", flexible=True), Head("", flexible=True))
+    lines = table(heads, [["a" * 40, "b" * 30]], width=42).splitlines()
+    assert lines[1] == f"{'a' * 19}…  {'b' * 19}…"
+
+
 def test_columns_are_never_cut_to_nothing():
     assert table(HEADS, ROWS, width=5).splitlines()[1] == "Weights   14.96  two bytes f…"
 

@@ -1,0 +1,122 @@
+"""What tables and detail panes show of accelerators and models, on the real catalog."""
+
+import pytest
+
+from planner.plan.catalog import load_catalog
+from planner.plan.evaluate import evaluate, fits_by_gpu
+from planner.plan.plan import ModelChoice, Plan
+from planner.present.format import THIN
+from planner.present.gpu_details import gpu_details
+from planner.present.gpus import GPU_COLUMNS, GpuRow, gpu_rows
+from planner.present.models import MODEL_COLUMNS, model_details
+from planner.present.plan import evaluation_view, plan_phrase
+from planner.workload.workload import Inference
+
+LLAMA = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"))
+
+
+@pytest.fixture(scope="module")
+def catalog():
+    return load_catalog()
+
+
+def _column(key):
+    return next(column for column in GPU_COLUMNS if column.key == key)
+
+
+def test_column_keys_are_unique_and_headers_name_their_units():
+    assert len({column.key for column in GPU_COLUMNS}) == len(GPU_COLUMNS)
+    assert _column("memory").header == "Memory, GiB"
+    assert _column("name").header == "Name"
+
+
+def test_every_cell_of_the_catalog_says_something(catalog):
+    for row in gpu_rows(catalog.hardware):
+        for column in GPU_COLUMNS:
+            text = column.text(row)
+            assert text
+            assert "None" not in text
+            assert "nan" not in text.split()
+            if column.tooltip:
+                assert isinstance(column.tooltip(row), str)
+
+
+def test_sorting_values_are_of_one_kind_in_a_column(catalog):
+    rows = gpu_rows(catalog.hardware)
+    for column in GPU_COLUMNS:
+        values = [value for row in rows if (value := column.value(row)) is not None]
+        assert sorted(values) is not values
+
+
+def test_verdicts_sort_from_bad_to_good(catalog):
+    gpu = catalog.hardware.gpu("rtx-4090")
+    fits = _column("fits")
+    rows = [GpuRow(gpu, verdict) for verdict in ("does-not-fit", "tight", "fits")]
+    assert [fits.value(row) for row in rows] == sorted(fits.value(row) for row in rows)
+    assert [fits.text(row) for row in rows] == ["Does not fit", "Tight", "Fits"]
+
+
+def test_what_a_verdict_rests_on_is_in_its_tooltip(catalog):
+    gpu = catalog.hardware.gpu("rtx-4090")
+    tooltip = _column("fits").tooltip
+    assert tooltip(GpuRow(gpu, "fits", 2**30)).replace(THIN, " ") == "1.00 GiB free"
+    assert tooltip(GpuRow(gpu, "does-not-fit", -(2**30))).replace(THIN, " ") == "1.00 GiB too much"
+    assert tooltip(GpuRow(gpu, reason="no kernels")) == "no kernels"
+    assert _column("fits").text(GpuRow(gpu, reason="no kernels")) == "not supported"
+    assert _column("fits").text(GpuRow(gpu)) == "unknown"
+
+
+def test_rows_carry_the_verdicts_of_a_plan(catalog):
+    rows = {row.id: row for row in gpu_rows(catalog.hardware, fits_by_gpu(LLAMA, catalog))}
+    assert rows["rtx-4090"].verdict == "fits"
+    assert rows["tpu-v5e"].reason
+    assert {row.id for row in gpu_rows(catalog.hardware)} == set(rows)
+
+
+def test_every_known_figure_of_a_card_has_a_source(catalog):
+    for gpu in catalog.hardware.gpus:
+        usable = catalog.hardware.usable_memory(gpu)
+        details = [detail for group in gpu_details(gpu, usable) for detail in group.details]
+        assert len(details) > 20
+        for detail in details:
+            assert detail.text
+            assert detail.source or detail.text in ("unknown", "not published") or detail.title == "Id in the catalog"
+
+
+def test_every_model_says_something_in_each_column(catalog):
+    for record in catalog.models.records:
+        for column in MODEL_COLUMNS:
+            assert column.text(record)
+            if column.tooltip:
+                assert column.tooltip(record)
+
+
+def test_every_model_has_details_with_where_they_are_known_from(catalog):
+    for record in catalog.models.records:
+        groups = model_details(record, catalog.models.model(record.id))
+        (known,) = [detail for detail in groups[0].details if detail.title == "Known from"]
+        assert known.source
+        assert known.tooltip.count("\n") == 1
+
+
+def test_a_published_size_and_variants_are_told(catalog):
+    published = next(record for record in catalog.models.records if record.published and record.variants)
+    titles = [detail.title for detail in model_details(published, catalog.models.model(published.id))[0].details]
+    assert "Size as published" in titles
+    assert any(title.startswith("In ") for title in titles)
+
+
+def test_a_whole_plan(catalog):
+    plan = LLAMA.evolve(gpu="rtx-4090", count=2, workload=Inference(batch=2))
+    evaluation = evaluate(plan, catalog)
+    assert plan_phrase(evaluation) == (
+        "meta-llama/Llama-3.1-8B · inference, 2 × 4,096 tokens, bf16 · 2 × GeForce RTX 4090"
+    )
+    assert evaluation_view(evaluation, catalog).answer.startswith("Fits on 2 × GeForce RTX 4090: each needs ")
+
+
+def test_a_plan_without_a_card_names_cards(catalog):
+    evaluation = evaluate(LLAMA, catalog)
+    assert plan_phrase(evaluation) == "meta-llama/Llama-3.1-8B · inference, 1 × 4,096 tokens, bf16"
+    smallest = catalog.hardware.gpu(evaluation.smallest_fits[0]).name
+    assert smallest in evaluation_view(evaluation, catalog).answer
