@@ -73,7 +73,7 @@ def test_an_empty_configuration_of_any_type_is_refused_or_read_from_defaults(mod
 
 
 @pytest.mark.fuzz
-@settings(deadline=None, max_examples=3000)
+@settings(deadline=None, max_examples=1000)
 @given(
     st.sampled_from(CONFIGS),
     st.sampled_from(sorted(readers())),

@@ -1,6 +1,6 @@
 """The two blocks of a decoder layer, each described by a style that a configuration fills with numbers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -90,6 +90,12 @@ def attention_blocks(fields: Fields, sizes: Sizes, style: AttentionStyle) -> tup
     places = style.places(fields, sizes.layers)
     made = {place: _attention_block(fields, sizes, style, place) for place in set(places)}
     return tuple(made[place] for place in places)
+
+
+def altered(blocks: Sequence[MixerBlock], alter: Callable[[MixerBlock], MixerBlock]) -> tuple[MixerBlock, ...]:
+    """Return the blocks, each distinct one altered once, however many layers have it."""
+    made = {block: alter(block) for block in set(blocks)}
+    return tuple(made[block] for block in blocks)
 
 
 def _attention_block(fields: Fields, sizes: Sizes, style: AttentionStyle, place: Place) -> MixerBlock:

@@ -12,8 +12,8 @@ from planner.models.readers.assemble import Family, Frame, assemble
 from planner.models.readers.blocks import (
     AttentionStyle,
     ForwardBlock,
-    MixerBlock,
     MlpStyle,
+    altered,
     attention_blocks,
     mlp_block,
 )
@@ -68,9 +68,9 @@ _WIDENING_NAMES: Final = ("dense_h_to_4h", "dense_4h_to_h")
 def _gpt2(fields: Fields) -> Architecture:
     """Read GPT-2, whose checkpoints store projections as (input, output)."""
     sizes = read_sizes(fields)
-    mixers = [
-        MixerBlock(mixer, _transposed(tensors)) for mixer, tensors in attention_blocks(fields, sizes, _GPT2_ATTENTION)
-    ]
+    mixers = altered(
+        attention_blocks(fields, sizes, _GPT2_ATTENTION), lambda made: made._replace(tensors=_transposed(made.tensors))
+    )
     block, tensors = mlp_block(fields, sizes, _GPT2_MLP)
     return assemble(fields, sizes, _GPT2_FRAME, mixers, (ForwardBlock(block, _transposed(tensors)),) * sizes.layers)
 

@@ -13,8 +13,8 @@ from planner.models.readers.assemble import Family, Frame, assemble
 from planner.models.readers.blocks import (
     AttentionStyle,
     ForwardBlock,
-    MixerBlock,
     MlpStyle,
+    altered,
     attention_blocks,
     mlp_block,
 )
@@ -90,7 +90,7 @@ def _bitnet(fields: Fields) -> Architecture:
     sizes = read_sizes(fields)
     mlp, mlp_tensors = mlp_block(fields, sizes, MlpStyle(activation="relu2"))
     inner = norm_tensors("self_attn.attn_sub_norm", sizes.hidden, RMS)
-    mixers = [MixerBlock(mixer, tensors + inner) for mixer, tensors in attention_blocks(fields, sizes, BIASED)]
+    mixers = altered(attention_blocks(fields, sizes, BIASED), lambda made: made._replace(tensors=made.tensors + inner))
     forward = ForwardBlock(mlp, mlp_tensors + norm_tensors("mlp.ffn_sub_norm", mlp.intermediate, RMS))
     return assemble(fields, sizes, Frame(other_norms=1), mixers, (forward,) * sizes.layers)
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from planner.models.architecture import Architecture, Attention, Moe, Tensor
 from planner.models.readers.assemble import Frame, assemble
-from planner.models.readers.blocks import AttentionStyle, ForwardBlock, MixerBlock, MlpStyle, attention_blocks
+from planner.models.readers.blocks import AttentionStyle, ForwardBlock, MixerBlock, MlpStyle, altered, attention_blocks
 from planner.models.readers.experts import (
     ExpertFamily,
     ExpertStyle,
@@ -30,7 +30,7 @@ from planner.models.readers.llama_like import (
     POST_NORMS,
     USE_BIAS,
 )
-from planner.models.readers.parts import ACTIVATIONS, LAYER, Tensors, qk_norm_tensors, router_tensors
+from planner.models.readers.parts import ACTIVATIONS, LAYER, qk_norm_tensors, router_tensors
 from planner.models.readers.places import (
     chunked,
     even_lower_layers,
@@ -70,21 +70,18 @@ _LLAMA4_EXPERTS: Final = ExpertStyle(
 )
 
 
-def _llama4_qk_tensors(_: Attention) -> Tensors:
-    return ()
+def _weightless_qk_norm(made: MixerBlock) -> MixerBlock:
+    rotates = isinstance(made.mixer, Attention) and made.mixer.rotary
+    return made._replace(mixer=made.mixer.evolve(qk_norm="head")) if rotates else made
 
 
 def _llama4(fields: Fields) -> Architecture:
     """Read Llama 4, whose rotating layers normalise queries and keys without weights."""
     sizes = read_sizes(fields, kv_heads=8, head_dim=128)
-    normed = fields.flag("use_qk_norm", default=True)
     style = replace(BIASED, places=chunked, fp32_softmax=False)
-    mixers = [
-        MixerBlock(mixer.evolve(qk_norm="head"), tensors)
-        if normed and isinstance(mixer, Attention) and mixer.rotary
-        else MixerBlock(mixer, tensors)
-        for mixer, tensors in attention_blocks(fields, sizes, style)
-    ]
+    mixers = attention_blocks(fields, sizes, style)
+    if fields.flag("use_qk_norm", default=True):
+        mixers = altered(mixers, _weightless_qk_norm)
     experts = replace(_LLAMA4_EXPERTS, sparse=_llama4_layers)
     dense = MlpStyle(prefix="feed_forward.", width=("intermediate_size_mlp",))
     return assemble(fields, sizes, Frame(), mixers, forward_blocks(fields, sizes, experts, dense))
@@ -95,7 +92,8 @@ def _llama4_layers(fields: Fields, layers: int) -> tuple[bool, ...]:
     if stated is None:
         step = fields.integer("interleave_moe_layer_step", default=1)
         return tuple((place + 1) % step == 0 for place in range(layers))
-    return tuple(place in frozenset(stated) for place in range(layers))
+    listed = frozenset(stated)
+    return tuple(place in listed for place in range(layers))
 
 
 def _ernie_layers(fields: Fields, layers: int) -> tuple[bool, ...]:
@@ -117,7 +115,7 @@ def _gpt_oss(fields: Fields) -> Architecture:
         bias=bias, out_bias=bias, places=repeating(2, 128), sinks=True, fp32_softmax=False, sdpa=False
     )
     sinks = Tensor(name="self_attn.sinks", shape=(sizes.heads,), role="other")
-    mixers = [MixerBlock(mixer, (*tensors, sinks)) for mixer, tensors in attention_blocks(fields, sizes, style)]
+    mixers = altered(attention_blocks(fields, sizes, style), lambda made: made._replace(tensors=(*made.tensors, sinks)))
     experts = ExpertStyle(
         experts=("num_local_experts", "num_experts"),
         width=("intermediate_size",),
