@@ -2,6 +2,8 @@
 
 from typing import Final, Literal
 
+from pydantic.fields import FieldInfo
+
 from planner.base import Spec
 from planner.errors import SpecError
 from planner.memory.estimate import estimate_memory
@@ -42,12 +44,13 @@ def largest_that_fits(plan: Plan, catalog: Catalog, field: Field) -> int | None:
     Raises:
         SpecError: If the workload has no such field.
     """
+    most = min(_LIMIT, largest_allowed(plan, field))
     if not _fits(plan, catalog, field, 1):
         return None
     low = 1
-    while low < _LIMIT and _fits(plan, catalog, field, 2 * low):
+    while 2 * low <= most and _fits(plan, catalog, field, 2 * low):
         low *= 2
-    high = 2 * low
+    high = min(2 * low, most + 1)
     while high - low > 1:
         middle = (low + high) // 2
         if _fits(plan, catalog, field, middle):
@@ -57,13 +60,29 @@ def largest_that_fits(plan: Plan, catalog: Catalog, field: Field) -> int | None:
     return low
 
 
+def largest_allowed(plan: Plan, field: Field) -> int:
+    """Return the largest value that the workload takes for `field`, whether it fits or not.
+
+    Raises:
+        SpecError: If the workload has no such field.
+    """
+    limits = (getattr(limit, "le", None) for limit in _spec(plan, field).metadata)
+    return next((limit for limit in limits if isinstance(limit, int)), _LIMIT)
+
+
+def _spec(plan: Plan, field: Field) -> FieldInfo:
+    try:
+        return type(plan.workload).model_fields[field]
+    except KeyError:
+        raise SpecError(field, f"a {plan.workload.task} workload has no such field") from None
+
+
 def _fits(plan: Plan, catalog: Catalog, field: Field, value: int) -> bool:
     return _at(plan, catalog, field, value).verdict in ("fits", "tight")
 
 
 def _at(plan: Plan, catalog: Catalog, field: Field, value: int) -> MemoryResult:
-    if field not in type(plan.workload).model_fields:
-        raise SpecError(field, f"a {plan.workload.task} workload has no such field")
+    _spec(plan, field)
     changes = {field: value}
     if field == "context_length" and plan.workload.task == "inference" and plan.workload.prompt_length is not None:
         changes["prompt_length"] = min(plan.workload.prompt_length, value)

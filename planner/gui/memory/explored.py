@@ -6,7 +6,7 @@ from typing import Final
 from planner.gui.memory.curve_data import CurveData, curve_values
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
-from planner.plan.explore import Field, largest_that_fits, memory_curve
+from planner.plan.explore import Field, largest_allowed, largest_that_fits, memory_curve
 from planner.present import format as fmt
 from planner.workload.workload import Training
 
@@ -78,7 +78,9 @@ def find_largest(evaluation: Evaluation, catalog: Catalog, field: Explored) -> L
 def compute_curve(evaluation: Evaluation, catalog: Catalog, field: Explored, largest: int | None) -> CurveData:
     """Return the memory over `field`, around the plan's value and the largest that fits."""
     current = field.current(evaluation)
-    values = curve_values(current, largest, field.lowest, field.limit(evaluation))
+    allowed = largest_allowed(evaluation.plan, field.name)
+    limit = min(field.limit(evaluation) or allowed, allowed)
+    values = curve_values(current, largest, field.lowest, limit)
     points = memory_curve(evaluation.plan, catalog, field.name, values)
     return CurveData(
         title=field.title,

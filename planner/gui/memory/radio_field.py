@@ -14,6 +14,7 @@ class RadioField(Field):
 
     def __init__(self, theme: Theme, options: Options) -> None:
         super().__init__()
+        self._value: object = None
         self._buttons = {value: QRadioButton(words) for value, words in options}
         self._group = QButtonGroup(self)
         layout = QHBoxLayout(self)
@@ -22,16 +23,17 @@ class RadioField(Field):
         for value, button in self._buttons.items():
             self._group.addButton(button)
             layout.addWidget(button)
-            button.clicked.connect(partial(self._on_clicked, value))
+            button.toggled.connect(partial(self._on_toggled, value))
         layout.addStretch(1)
 
     @property
     def value(self) -> object:
         """Return the chosen value."""
-        return next((value for value, button in self._buttons.items() if button.isChecked()), None)
+        return self._value
 
     def set_value(self, value: object) -> None:
         """Show `value`, which has to be among the options."""
+        self._value = value
         self._buttons[value].setChecked(True)
         self.setFocusProxy(self._buttons[value])
         self.shown.emit()
@@ -46,8 +48,8 @@ class RadioField(Field):
         for button in self._buttons.values():
             button.setToolTip(message)
 
-    def _on_clicked(self, value: object, _checked: bool = True) -> None:
-        self.setFocusProxy(self._buttons[value])
-        self.shown.emit()
-        self.edited.emit(value)
-        self.finished.emit()
+    def _on_toggled(self, value: object, checked: bool) -> None:
+        if checked and value != self._value:
+            self.set_value(value)
+            self.edited.emit(value)
+            self.finished.emit()

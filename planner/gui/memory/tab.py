@@ -40,6 +40,7 @@ class MemoryTab(Tab):
         self.phases = PhaseBars(theme)
         self.exploration = Exploration(workspace, theme, _ASIDE_WIDTH)
         self.evidence = self._evidence()
+        self.results = self._results()
         self._lay_out()
         self.bar.activated.connect(self.breakdown.open_term)
         self.controls.copy_wanted.connect(self._copy)
@@ -83,7 +84,7 @@ class MemoryTab(Tab):
         layout.setSpacing(0)
         layout.addWidget(self.controls)
         layout.addWidget(line)
-        layout.addWidget(self._results(), 1)
+        layout.addWidget(self.results, 1)
 
     def _results(self) -> QScrollArea:
         space = self.theme.spacing

@@ -1,0 +1,76 @@
+import pytest
+from memory_results import view
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QTextDocumentFragment
+
+from planner.gui.memory.breakdown import Breakdown
+
+
+@pytest.fixture
+def breakdown(qtbot, theme):
+    made = Breakdown(theme)
+    qtbot.addWidget(made)
+    made.set_view(view())
+    made.resize(600, 300)
+    made.show()
+    return made
+
+
+def words(breakdown, name):
+    return QTextDocumentFragment.fromHtml(breakdown.detail(name).text()).toPlainText()
+
+
+def test_there_is_a_line_a_term(breakdown):
+    names = [line.accessibleName() for line in breakdown.lines]
+    assert [name.partition(",")[0] for name in names] == ["Weights", "KV cache", "Framework overhead"]
+    assert names[0].endswith("counted exactly, closed")
+
+
+def test_return_opens_a_term_with_its_numbers(breakdown, qtbot):
+    line = breakdown.lines[0]
+    line.setFocus()
+    qtbot.keyClick(line, Qt.Key.Key_Return)
+    said = words(breakdown, "weights")
+    for part in (
+        "P × b",
+        "8,589,934,592 × 2",
+        "17,179,869,184",
+        "numbers <kept>",
+        "from the model",
+        "counted in a test",
+    ):
+        assert part in said
+    assert line.accessibleName().endswith("open")
+    qtbot.keyClick(line, Qt.Key.Key_Space)
+    assert breakdown.detail("weights") is None
+
+
+def test_up_and_down_go_to_the_neighbours(breakdown, qtbot):
+    breakdown.lines[0].setFocus()
+    qtbot.keyClick(breakdown.lines[0], Qt.Key.Key_Down)
+    assert breakdown.lines[1].hasFocus()
+    qtbot.keyClick(breakdown.lines[1], Qt.Key.Key_Up)
+    qtbot.keyClick(breakdown.lines[0], Qt.Key.Key_Up)
+    assert breakdown.lines[0].hasFocus()
+
+
+def test_what_is_open_stays_open_while_the_plan_changes(breakdown):
+    breakdown.open_term("kv_cache")
+    breakdown.set_view(view(cache_gib=4))
+    assert "4,294,967,296" in words(breakdown, "kv_cache")
+
+
+def test_an_uncertain_term_says_its_range_and_its_parts(breakdown):
+    breakdown.open_term("framework_overhead")
+    said = words(breakdown, "framework_overhead").replace("\u2009", " ")
+    assert "0.500 – 1.50 GiB" in said
+    assert "half" in said
+    assert "536,870,912 B" in said
+
+
+def test_a_new_scheme_repaints_what_is_open(breakdown, theme):
+    breakdown.open_term("weights")
+    theme.apply("dark")
+    assert theme.color("muted").name() in breakdown.detail("weights").text()
+    assert not breakdown.grab().isNull()
+    theme.apply("light")

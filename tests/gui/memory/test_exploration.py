@@ -1,0 +1,126 @@
+import csv
+import io
+
+import pytest
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QToolButton
+
+from planner.gui.memory.curve_plot import CurvePlot
+from planner.gui.memory.curve_table import CurveTable
+from planner.gui.memory.tab import MemoryTab
+from planner.units import GIB
+
+
+@pytest.fixture
+def curve(tab: MemoryTab):
+    return tab.exploration.curve
+
+
+def settled(tab, qtbot):
+    return qtbot.waitSignal(tab.exploration.updated)
+
+
+def tool(curve, words):
+    return next(made for made in curve.findChildren(QToolButton) if made.accessibleName() == words)
+
+
+def place_of(plot, point):
+    """Where `point` stands, in the coordinates of the widget that gets the mouse."""
+    view = plot._item.getViewBox()
+    scene = view.mapViewToScene(QPointF(plot._data.x(point.value), point.total_bytes / GIB))
+    return plot._plot.mapFromScene(scene)
+
+
+def test_it_follows_the_plan_after_a_rest(tab: MemoryTab, curve, qtbot):
+    with settled(tab, qtbot):
+        for batch in (2, 3, 4):
+            tab.workspace.apply_workload("batch", batch=batch)
+            assert curve.data.current.value == 1
+    assert curve.data.current.value == 4
+    assert curve.data.current.total_bytes == tab.workspace.evaluation.memory.total_bytes
+
+
+def test_the_other_field_is_a_click_away(tab: MemoryTab, curve, qtbot):
+    qtbot.mouseClick(tool(curve, "Memory over context"), Qt.MouseButton.LeftButton)
+    assert curve.data.title == "Context length, tokens"
+    assert curve.data.current.value == 4096
+
+
+def test_training_goes_over_sequences(tab: MemoryTab, curve, qtbot):
+    with settled(tab, qtbot):
+        tab.workspace.apply_workload("task", task="training")
+    assert curve.data.title == "Sequences per step"
+
+
+def test_the_largest_value_can_be_taken(tab: MemoryTab, qtbot):
+    row = tab.exploration.largest[0]
+    largest = int(row.words.rpartition(" ")[2].replace(",", ""))
+    qtbot.mouseClick(row.use, Qt.MouseButton.LeftButton)
+    assert tab.workspace.plan.workload.batch == largest
+    assert tab.workspace.evaluation.memory.verdict in ("fits", "tight")
+    tab.exploration.update_now()
+    assert not row.use.isEnabled()
+    tab.workspace.apply_workload("batch", batch=largest + 1)
+    assert tab.workspace.evaluation.memory.verdict == "does-not-fit"
+
+
+def test_the_table_has_the_same_figures_and_takes_a_value(tab: MemoryTab, curve, qtbot):
+    qtbot.mouseClick(tool(curve, "Show as table"), Qt.MouseButton.LeftButton)
+    table = curve.findChild(CurveTable)
+    assert table.isVisible()
+    assert table.points == curve.data.points
+    view = table.focusProxy()
+    view.selectRow(4)
+    qtbot.keyClick(view, Qt.Key.Key_Return)
+    assert tab.workspace.plan.workload.batch == curve.data.points[4].value
+
+
+def test_a_click_on_the_curve_takes_the_value(tab: MemoryTab, curve, qtbot):
+    plot = curve.findChild(CurvePlot)
+    qtbot.mouseClick(plot._plot.viewport(), Qt.MouseButton.LeftButton, pos=place_of(plot, curve.data.points[5]))
+    assert tab.workspace.plan.workload.batch == curve.data.points[5].value
+
+
+def test_hovering_reads_out_the_point(curve, qtbot):
+    assert curve.read_out.startswith("now 1: ")
+    plot = curve.findChild(CurvePlot)
+    plot._on_moved(plot._plot.mapToScene(place_of(plot, curve.data.points[4])))
+    assert curve.read_out.startswith("5: ")
+    plot._on_moved(QPointF(-50, -50))
+    assert curve.read_out.startswith("now 1: ")
+
+
+def test_the_curve_is_copied_as_picture_and_as_table(curve):
+    curve.copy_picture()
+    assert not QGuiApplication.clipboard().pixmap().isNull()
+    curve.copy_table()
+    lines = QGuiApplication.clipboard().text().splitlines()
+    assert len(lines) == len(curve.data.points) + 1
+    assert lines[0].startswith("sequences_at_once\tbytes")
+
+
+def test_the_curve_is_saved_as_picture_and_as_table(curve, tmp_path):
+    curve.save_to(tmp_path / "curve.png")
+    curve.save_to(tmp_path / "curve.csv")
+    assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
+    rows = list(csv.reader(io.StringIO((tmp_path / "curve.csv").read_text(encoding="utf-8"))))
+    assert rows[1][1] == str(curve.data.points[0].total_bytes)
+
+
+@pytest.mark.parametrize("name", ["curve.png", "curve.csv"])
+def test_a_place_that_cannot_be_written_to_is_reported(tab: MemoryTab, curve, tmp_path, qtbot, name):
+    with qtbot.waitSignal(tab.workspace.failed) as failed:
+        curve.save_to(tmp_path / "missing" / name)
+    assert name in failed.args[0].message
+    assert failed.args[0].hint
+
+
+def test_a_new_scheme_restyles_the_plot(curve, theme):
+    plot = curve.findChild(CurvePlot)
+    theme.apply("dark")
+    corner = plot.grab().toImage().pixelColor(plot.width() - 2, 2)
+    dark = theme.color("surface")
+    theme.apply("light")
+    assert corner == dark
+    assert plot.grab().toImage().pixelColor(plot.width() - 2, 2) == theme.color("surface")

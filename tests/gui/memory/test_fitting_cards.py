@@ -1,0 +1,58 @@
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel, QPushButton
+
+from planner.gui.memory.tab import MemoryTab
+from planner.plan.evaluate import evaluate, find_fits
+
+
+@pytest.fixture
+def cards(tab: MemoryTab):
+    tab.run_primary_action()
+    made = tab.controls.find_cards.cards
+    yield made
+    tab.controls.find_cards.popover.close()
+
+
+def button(widget, text):
+    return next(made for made in widget.findChildren(QPushButton) if made.text().replace("&", "") == text)
+
+
+def test_every_card_listed_fits_and_the_smallest_comes_first(tab: MemoryTab, cards, catalog):
+    rows = cards.model.records
+    assert [row.gpu.id for row in rows] == [fit.gpu_id for fit in find_fits(tab.workspace.plan, catalog)]
+    for row in (rows[0], rows[-1]):
+        memory = evaluate(tab.workspace.plan.evolve(gpu=row.gpu.id), catalog).memory
+        assert (memory.verdict, memory.free_bytes) == (row.verdict, row.free_bytes)
+        assert memory.verdict in ("fits", "tight")
+    usable = [row.usable.bytes for row in rows]
+    assert usable == sorted(usable)
+    heading = cards.findChild(QLabel).text()
+    assert heading.startswith(f"{len(rows)} cards would do for meta-llama/Llama-3.1-8B")
+
+
+def test_return_uses_the_chosen_card(tab: MemoryTab, cards, qtbot):
+    cards.table.setFocus()
+    qtbot.keyClick(cards.table, Qt.Key.Key_Down)
+    qtbot.keyClick(cards.table, Qt.Key.Key_Return)
+    assert tab.workspace.plan.gpu == cards.model.records[1].gpu.id
+    assert not tab.controls.find_cards.popover.isVisible()
+
+
+def test_the_button_uses_the_smallest(tab: MemoryTab, cards, qtbot):
+    qtbot.mouseClick(button(cards, "Use this card"), Qt.MouseButton.LeftButton)
+    assert tab.workspace.plan.gpu == cards.model.records[0].gpu.id
+
+
+def test_the_catalog_can_show_them(tab: MemoryTab, cards, qtbot):
+    with qtbot.waitSignal(tab.workspace.fitting_cards_requested):
+        qtbot.mouseClick(button(cards, "Show in the catalog"), Qt.MouseButton.LeftButton)
+    assert not tab.controls.find_cards.popover.isVisible()
+
+
+def test_where_no_card_fits_none_can_be_used(tab: MemoryTab):
+    tab.workspace.apply_workload("batch", batch=1_000_000)
+    cards = tab.controls.find_cards.cards
+    cards.refresh()
+    assert cards.model.records == ()
+    assert not button(cards, "Use this card").isEnabled()
