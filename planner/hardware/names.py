@@ -34,6 +34,7 @@ _CONFIGURATION: Final = re.compile(
 )
 
 _MEMORY_SIZE: Final = re.compile(r"\d+gb")
+_DIGITS: Final = re.compile(r"\d+")
 _TRADEMARK: Final = re.compile(r"\((?:r|tm)\)|[®™]")
 _NUMBER_AND_UNIT: Final = re.compile(r"\b(\d+)[ -]?g(?:i?b)?\b")
 _CORE_COUNT: Final = re.compile(r"\b(\d+)-core\b")
@@ -88,8 +89,16 @@ def candidates(catalog: HardwareCatalog, text: str) -> tuple[Gpu, ...]:
 
 def _named(catalog: HardwareCatalog, text: str) -> tuple[Gpu, ...]:
     core, brands = _take_apart(text)
-    same_core = _names_by_core(catalog).get(core, ())
-    return tuple({name.gpu.id: name.gpu for name in same_core if brands <= name.brands}.values())
+    # Taking names apart is most of the work, and never changes a digit: records without these digits can be left out.
+    digits = _DIGITS.findall(text)
+    names = (name for gpu in catalog.gpus if _has_digits(gpu, digits) for name in _names_of(gpu))
+    found = {name.gpu.id: name.gpu for name in names if name.core == core and brands <= name.brands}
+    return tuple(found.values())
+
+
+def _has_digits(gpu: Gpu, digits: list[str]) -> bool:
+    written = " ".join((gpu.id, gpu.name, gpu.memory_label, *gpu.aliases))
+    return all(run in written for run in digits)
 
 
 def _suggestion(catalog: HardwareCatalog, text: str, only: tuple[Gpu, ...]) -> str:
@@ -113,14 +122,6 @@ def _spelt_alike(catalog: HardwareCatalog, text: str) -> tuple[str, ...]:
 @lru_cache(maxsize=4)
 def _names(catalog: HardwareCatalog) -> tuple[_Name, ...]:
     return tuple(name for gpu in catalog.gpus for name in _names_of(gpu))
-
-
-@lru_cache(maxsize=4)
-def _names_by_core(catalog: HardwareCatalog) -> dict[Words, tuple[_Name, ...]]:
-    found: dict[Words, tuple[_Name, ...]] = {}
-    for name in _names(catalog):
-        found[name.core] = (*found.get(name.core, ()), name)
-    return found
 
 
 def _names_of(gpu: Gpu) -> tuple[_Name, ...]:
