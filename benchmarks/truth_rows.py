@@ -53,7 +53,23 @@ _OTHER_ENGINES: Final = {
     "qwen1-vllm": "vLLM",
     "glm2": "remote code with its own attention",
 }
-_BEYOND: Final = ("fluxq", "dtao", "quanto", "sd3", "sdxl", "qsd", "dfd", "ooba", "amused", "cogv", "d2", "mm", "mxnet", "whisper")
+_LOGITS_OF_WHOLE_PROMPT: Final = ("qwen15", "qwen2", "qwen2vl", "optgptq", "optllm", "dsllm", "sdpa")
+_BEYOND: Final = (
+    "fluxq",
+    "dtao",
+    "quanto",
+    "sd3",
+    "sdxl",
+    "qsd",
+    "dfd",
+    "ooba",
+    "amused",
+    "cogv",
+    "d2",
+    "mm",
+    "mxnet",
+    "whisper",
+)
 
 
 class Row(NamedTuple):
@@ -80,12 +96,26 @@ class Row(NamedTuple):
     @classmethod
     def from_csv(cls, record: dict[str, str]) -> Self:
         """Return the row that a record of the table describes."""
+        cards = record["n_gpus"]
         return cls(
-            record["id"], record["kind"], record["model"].split(" (")[0], record["gpu"], int(record["n_gpus"] or 1),
-            record["precision"], record["compute_precision"], record["optimizer"], record["technique"],
-            record["batch_size"], record["seq_len"], record["image_size_or_other"], record["kv_dtype"],
-            float(record["measured_gib"]), record["metric"], record["confidence"], record["config_complete"] == "yes",
-        )  # fmt: skip
+            id=record["id"],
+            kind=record["kind"],
+            model=record["model"].split(" (")[0],
+            gpu=record["gpu"],
+            cards=int(cards) if cards.isdigit() else 1,
+            precision=record["precision"],
+            compute=record["compute_precision"],
+            optimizer=record["optimizer"],
+            technique=record["technique"],
+            batch=record["batch_size"],
+            length=record["seq_len"],
+            other=record["image_size_or_other"],
+            kv_format=record["kv_dtype"],
+            measured_gib=float(record["measured_gib"]),
+            metric=record["metric"],
+            confidence=record["confidence"],
+            complete=record["config_complete"] == "yes",
+        )
 
     @property
     def family(self) -> str:
@@ -149,7 +179,9 @@ def _cache(row: Row, architecture: Architecture) -> Predicted | Excluded:
     kv_format = formats.get(row.kv_format)
     if kv_format is None:
         return Excluded(f"keys and values in different formats ({row.kv_format})")
-    if "mla_attn=0" in row.technique and any(group.layer.mixer and group.layer.mixer.kind == "latent" for group in architecture.main.groups):
+    if "mla_attn=0" in row.technique and any(
+        group.layer.mixer and group.layer.mixer.kind == "latent" for group in architecture.main.groups
+    ):
         return Excluded("an expanded MLA cache (the estimate caches the latent)")
     if "TP=" in row.technique:
         return Excluded("tensor parallelism")
@@ -189,10 +221,10 @@ def _inference(row: Row, architecture: Architecture, catalog: Catalog) -> Predic
         prompt_length=prompt,
         context_length=context,
         attention=_attention(row),
-        prompt_logits="all" if row.family in ("qwen15", "qwen2", "qwen2vl", "optgptq", "optllm", "dsllm") else "last",
+        prompt_logits="all" if row.family in _LOGITS_OF_WHOLE_PROMPT else "last",
     )
-    if architecture.kind in ("encoder", "vision-encoder"):
-        workload = workload.evolve(context_length=prompt)
+    if row.model.startswith("distilbert"):
+        architecture = architecture.evolve(head=(), tied_head=False)
     return _as_measured(row, architecture, workload, catalog)
 
 
@@ -208,7 +240,7 @@ def _training(row: Row, architecture: Architecture, catalog: Catalog) -> Predict
     without_step = row.optimizer.startswith("none")
     if not without_step and not row.optimizer.startswith("AdamW ("):
         return Excluded(f"optimizer {row.optimizer!r}")
-    if "DeepSpeed" in row.optimizer:
+    if "DeepSpeed" in row.optimizer or row.family == "qwen1-recipe":
         return Excluded("another engine or recipe: DeepSpeed")
     workload = Training(
         weights="fp32" if compute.startswith("amp") else scheme,
@@ -225,7 +257,7 @@ def _training(row: Row, architecture: Architecture, catalog: Catalog) -> Predict
 
 
 def _without_loss(row: Row, architecture: Architecture, workload: Training) -> Predicted:
-    """Return the peak of forward and `logits.sum().backward()`: logits and their gradient, but no loss, no optimizer."""
+    """Return the peak of forward and `logits.sum().backward()`: no loss, no optimizer."""
     filled = with_defaults(workload, architecture, 1)
     size = 4 if filled.compute == "fp32" else 2
     peak = 0
@@ -267,7 +299,7 @@ def _lengths(row: Row) -> tuple[int, int] | None:
 
 
 def _attention(row: Row) -> str:
-    if "eager" in row.technique:
+    if "eager" in row.technique or row.family == "bertl":
         return "eager"
     return "flash" if "flash_attn" in row.technique and "flash_attn=no" not in row.technique else "sdpa"
 

@@ -80,6 +80,7 @@ def training_moments(architecture: Architecture, workload: Training) -> Moments:
     head_cast = _cast_term(architecture, precision, _head_matrix(architecture))
     held_casts = head_cast if workload.activation_checkpointing == "full" else casts
     one_layer = saved.one_layer + saved.scratch
+    alive_logits = logits_term(architecture, outputs, precision.compute_bytes, precision)
     head_gradient = gradients_term(_head_matrix(architecture), precision)
     growing = [] if workload.gradient_accumulation > 1 else [gradients]
     growing_head = [] if workload.gradient_accumulation > 1 else [head_gradient]
@@ -114,7 +115,7 @@ def training_moments(architecture: Architecture, workload: Training) -> Moments:
                     *growing_head,
                     _activations_term(saved, saved.total + saved.in_last_layer, workload),
                     *held_casts,
-                    logits_term(architecture, outputs, precision.compute_bytes, precision),
+                    alive_logits,
                 ],
                 "the backward pass works on the last layer, with nearly everything still kept",
             ),
@@ -124,10 +125,14 @@ def training_moments(architecture: Architecture, workload: Training) -> Moments:
                     *persistent,
                     *growing,
                     _activations_term(saved, one_layer, workload),
-                    *_tied_gradient_term(architecture, precision),
-                    logits_term(architecture, outputs, precision.compute_bytes, precision),
+                    alive_logits,
                 ],
                 "the backward pass reaches the first layer: all gradients are there",
+            ),
+            Moment(
+                "backward",
+                [*persistent, *growing, *_tied_gradient_term(architecture, precision), alive_logits],
+                "the backward pass reaches the embedding: its gradient is dense",
             ),
             Moment("step", [*persistent, *growing], "the optimizer updates: parameters, gradients and its states"),
         ),
