@@ -73,7 +73,12 @@ def assert_names(architecture: Architecture, network: torch.nn.Module) -> None:
     """Check that each tensor outside the experts is named as in the network, less the prefix of its module."""
     built = {_numberless(name) for name, _ in network.named_parameters(remove_duplicate=False)}
     endings = {name[at + 1 :] for name in built for at in (-1, *(dot.start() for dot in re.finditer(r"\.", name)))}
-    named = {tensor.name for tensor, _ in tensors(architecture) if tensor.role not in ("expert", "router")}
+    # Within a composite the language model stands below `model.language_model`.
+    named = {
+        tensor.name.removeprefix("model.")
+        for tensor, _ in tensors(architecture)
+        if tensor.role not in ("expert", "router")
+    }
     assert {name for name in named if _numberless(name) not in endings} == set()
 
 

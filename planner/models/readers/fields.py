@@ -16,7 +16,7 @@ MAX_LAYERS: Final = 100_000
 _SHOWN_CHARACTERS: Final = 60
 _ORIGINAL: Final = "Check that the file is the model's original config.json."
 
-Choice = TypeVar("Choice", bound=str)
+Choice = TypeVar("Choice")
 
 
 class Fields:
@@ -39,6 +39,10 @@ class Fields:
     def has(self, *names: str) -> bool:
         """Return whether one of the fields is present."""
         return any(self._config.get(name) is not None for name in names)
+
+    def lists(self, *names: str) -> bool:
+        """Return whether the field holds a list."""
+        return isinstance(self._find(names)[1], list | tuple)
 
     def states(self, name: str) -> bool:
         """Return whether the field is written down at all, be it as `null`."""
@@ -128,12 +132,11 @@ class Fields:
 
     def pair(self, *names: str, default: int | None = None) -> tuple[int, int]:
         """Return a height and a width, which one number or a list of two states."""
-        name, value = self._find(names)
-        if not isinstance(value, list | tuple):
+        if not self.lists(*names):
             return (self.integer(*names, default=default),) * 2
         found = self.integers(*names, low=1) or ()
         if len(found) != 2:
-            self.fail(name, f"must be a number or a list of two, got {_shown(value)}")
+            self.fail(self._find(names)[0], f"must be a number or a list of two, got a list of {len(found)}")
         return found[0], found[1]
 
     def size(self, *names: str) -> int | None:
@@ -148,6 +151,12 @@ class Fields:
         filled = Fields({**defaults, **self._config}, self.source, self._prefix)
         filled.notes = self.notes
         return filled
+
+    def changed(self, changes: Mapping[str, object]) -> "Fields":
+        """Return these fields with some of them replaced; their notes are one."""
+        found = Fields({**self._config, **changes}, self.source, self._prefix)
+        found.notes = self.notes
+        return found
 
     def nested(self, *names: str) -> "Fields | None":
         """Return the fields of an object inside, or nothing where it is missing; its notes join these."""

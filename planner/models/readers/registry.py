@@ -31,6 +31,10 @@ _FAMILIES: Final = (
     "nemotron_h",
     "delta_nets",
     "short_memory",
+    "clip",
+    "mllama",
+    "vision_language_text",
+    "vision_language",
 )
 
 

@@ -84,12 +84,13 @@ def tower_layer(
     bias: bool = True,
     qkv_bias: bool | None = None,
     key_bias: bool | None = None,
+    out_bias: bool | None = None,
     dropout: float = 0.0,
     extra: Tensors = (),
 ) -> Layer:
     """Return a layer of self-attention, cross-attention where `names` has it, and an MLP.
 
-    `bias` is on all projections but those that `qkv_bias` and `key_bias` decide.
+    `bias` is on all projections but those that `qkv_bias`, `key_bias` and `out_bias` decide.
     """
     attended = [names.attention, *([names.cross] if names.cross else [])]
     projections = (
@@ -102,7 +103,7 @@ def tower_layer(
             names=parts,
             bias=bias if qkv_bias is None else qkv_bias,
             key_bias=key_bias,
-            out_bias=bias,
+            out_bias=bias if out_bias is None else out_bias,
         )
     )
     return Layer(
