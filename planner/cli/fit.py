@@ -9,13 +9,13 @@ from pydantic import ValidationError
 from planner.cli.options import add_workload_options, used_defaults, workload_from
 from planner.cli.parser import Parser
 from planner.cli.report import report
-from planner.cli.subjects import is_plan, plan_about
+from planner.cli.subjects import plan_about
 from planner.cli.table import terminal_width
 from planner.errors import PlanFileError, PlannerError, SpecError
 from planner.hardware.names import resolve_gpu
 from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.evaluate import Evaluation, evaluate
-from planner.plan.files import save_plan
+from planner.plan.files import is_plan_file, save_plan
 from planner.plan.plan import Plan
 from planner.present.plan import evaluation_view, plan_phrase
 
@@ -90,7 +90,7 @@ def _plan(arguments: argparse.Namespace, catalog: Catalog) -> Plan:
 
 
 def _save(path: Path, plan: Plan) -> None:
-    if path.exists() and not is_plan(path):
+    if path.exists() and not is_plan_file(path):
         raise PlanFileError(path, "exists and is no plan", "Choose another name; nothing was written.")
     save_plan(path, plan)
 

@@ -99,7 +99,7 @@ def _open_window(paths: list[str]) -> int:
     except ImportError as error:
         hint = "The commands fit, gpus and models work without it. On Linux, Qt needs libegl1 and libxkbcommon0."
         return _fail(f"the window cannot open: {error}", hint, ENVIRONMENT)
-    return int(app.main(paths))
+    return int(app.main(["gpu-planner", *paths]))
 
 
 def _fail(message: str, hint: str, code: int) -> int:

@@ -1,14 +1,11 @@
 """What a word on the command line stands for: a plan, a model's file, or a model of the catalog."""
 
 from pathlib import Path
-from typing import Final
 
 from planner.models.load import load_model
 from planner.plan.catalog import Catalog
-from planner.plan.files import load_plan
+from planner.plan.files import is_plan_file, load_plan
 from planner.plan.plan import ModelChoice, Plan
-
-_MAX_PLAN_BYTES: Final = 16 * 2**20
 
 
 def plan_about(word: str, catalog: Catalog) -> Plan:
@@ -18,18 +15,7 @@ def plan_about(word: str, catalog: Catalog) -> Plan:
         PlannerError: If it is neither, or the file cannot be read.
     """
     path = Path(word)
-    return load_plan(path) if is_plan(path) else Plan(model=_model(word, catalog))
-
-
-def is_plan(path: Path) -> bool:
-    """Tell a plan from a model's configuration by its schema version; the readers say what is wrong with either."""
-    try:
-        if not path.is_file():
-            return False
-        with path.open("rb") as file:
-            return b'"schema_version"' in file.read(_MAX_PLAN_BYTES)
-    except OSError:
-        return False
+    return load_plan(path) if is_plan_file(path) else Plan(model=_model(word, catalog))
 
 
 def _model(word: str, catalog: Catalog) -> ModelChoice:

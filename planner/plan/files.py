@@ -26,6 +26,25 @@ def load_plan(path: Path | str) -> Plan:
     return parse_plan(read_text(file), file)
 
 
+def is_plan_file(path: Path) -> bool:
+    """Return whether the file says of itself that it is a plan.
+
+    What cannot be read is none; the reader that it goes to next says why.
+    """
+    try:
+        # A pipe must not be read twice, and what is not a regular file may have no end.
+        if not path.is_file() or path.stat().st_size > _LARGEST_BYTES:
+            return False
+        data = path.read_bytes()
+    except OSError:
+        return False
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError):
+        return b'"schema_version"' in data  # damaged; read as a plan it is told so
+    return isinstance(content, dict) and "schema_version" in content
+
+
 def parse_plan(text: str, path: Path) -> Plan:
     """Return the plan written in `text`; `path` is named in errors.
 

@@ -104,7 +104,7 @@ def test_without_a_command_the_window_opens_with_the_files(monkeypatch, tmp_path
     plan.touch()
     assert cli.main([]) == 0
     assert cli.main([str(plan)]) == 0
-    assert opened == [[], [str(plan)]]
+    assert opened == [["gpu-planner"], ["gpu-planner", str(plan)]]
 
 
 def test_a_machine_without_qt_is_told_what_still_works(monkeypatch, capsys):
