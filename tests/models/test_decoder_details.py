@@ -278,3 +278,57 @@ def test_dbrx_states_its_blocks_in_objects_of_their_own() -> None:
     assert attentions(found)[0].dropout == 0.1
     plain = read("dbrx", num_key_value_heads=1, ffn_config={"moe_num_experts": 2})
     assert attentions(plain)[0].kv_heads == 1
+
+
+def test_gemma4_may_hold_experts_share_keys_as_values_and_do_without_its_layers_own_embedding() -> None:
+    experts = {"enable_moe_block": True, "num_experts": 8, "top_k_experts": 2, "moe_intermediate_size": 32}
+    found = read("gemma4_text", **experts, hidden_size_per_layer_input=0)
+    layer = by_layer(found)[0]
+    assert layer.feed_forward == Moe(
+        experts=8, top_k=2, intermediate=32, activation="gelu-tanh", shared_intermediate=128
+    )
+    assert layer.norm_count == 7
+    assert [tensor.name for tensor in found.main.before] == ["model.embed_tokens.weight"]
+    same = by_layer(read("gemma4_text", attention_k_eq_v=True, num_global_key_value_heads=1))
+    assert [any("v_proj" in tensor.name for tensor in layer.tensors) for layer in same[4:6]] == [True, False]
+    assert isinstance(same[5].mixer, Attention)
+    assert same[5].mixer.kv_heads == 1
+    doubled = by_layer(read("gemma4_text", use_double_wide_mlp=True, num_kv_shared_layers=2))
+    widths = [layer.feed_forward.intermediate for layer in doubled if layer.feed_forward]
+    assert widths == [128] * 6 + [256] * 2
+
+
+def test_which_layers_hold_experts() -> None:
+    def sparse(architecture: Architecture) -> list[bool]:
+        return [isinstance(layer.feed_forward, Moe) for layer in by_layer(architecture)]
+
+    ernie = {"moe_num_experts": 4, "moe_k": 2, "moe_intermediate_size": 32, "moe_layer_interval": 2}
+    found = read("ernie4_5_moe", **ernie)
+    assert sparse(found) == [False, True] * 4
+    assert any(tensor.name.endswith("e_score_correction_bias") for tensor in by_layer(found)[1].tensors)
+    assert sparse(read("ernie4_5_moe", **ernie, moe_layer_end_index=3)) == [False, True] * 2 + [False] * 4
+    llama4 = {**EXPERTS, "intermediate_size_mlp": 96}
+    assert sparse(read("llama4_text", **llama4, moe_layers=[0])) == [True] + [False] * 7
+    assert sparse(read("llama4_text", **llama4, interleave_moe_layer_step=2)) == [False, True] * 4
+    assert sparse(read("qwen3_moe", **EXPERTS, mlp_only_layers=[0])) == [False] + [True] * 7
+    assert sparse(read("glm4_moe", **EXPERTS, first_k_dense_replace=3)) == [False] * 3 + [True] * 5
+
+
+def test_the_smaller_switches_of_the_gpt_families() -> None:
+    assert attentions(read("gpt_bigcode", multi_query=False))[0].kv_heads == 2
+    grouped = read("falcon", new_decoder_architecture=True, num_kv_heads=2)
+    assert (attentions(grouped)[0].kv_heads, by_layer(grouped)[0].norm_count) == (2, 2)
+    plain = read("falcon", multi_query=False, parallel_attn=False, alibi=True)
+    assert (attentions(plain)[0].kv_heads, attentions(plain)[0].rotary) == (4, False)
+    assert (by_layer(plain)[0].norm_count, by_layer(plain)[0].parallel) == (2, False)
+    narrow = read("opt", word_embed_proj_dim=32, do_layer_norm_before=False)
+    assert [tensor.name for tensor in narrow.main.after] == ["model.decoder.project_out.weight"]
+    assert by_layer(read("opt", layer_norm_elementwise_affine=False))[0].norm_count == 2
+    side_by_side = by_layer(read("stablelm", use_parallel_residual=True, qk_layernorm=True))[0]
+    assert (side_by_side.norm_count, side_by_side.parallel) == (1, True)
+
+
+def test_an_indexer_pattern_says_which_layers_choose_their_tokens() -> None:
+    found = read("glm_moe_dsa", **LATENT, index_topk_pattern="FSSSFSSS")
+    mixers = [layer.mixer for layer in by_layer(found)]
+    assert [mixer.indexer_dim for mixer in mixers if isinstance(mixer, LatentAttention)] == [8, 0, 0, 0] * 2

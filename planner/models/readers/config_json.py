@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from pydantic import ValidationError
-
-from planner.errors import ModelFileError, SpecError
+from planner.errors import ModelFileError
 from planner.models.architecture import Architecture
 from planner.models.readers.fields import Fields
 from planner.models.readers.quantization import quantization_scheme, stored_dtype
@@ -37,12 +35,7 @@ def read_config(config: Mapping[str, object], source: str) -> Architecture:
         ModelFileError: If a field is missing, of the wrong type or out of bounds, or the `model_type` is unknown.
     """
     fields = Fields(config, source)
-    try:
-        found = read_fields(_supported_part(fields))
-    except ValidationError as error:
-        raise ModelFileError(
-            source, str(SpecError.from_validation(error)), "The fields contradict each other; check the configuration."
-        ) from error
+    found = read_fields(_supported_part(fields))
     if found.parameters > MAX_PARAMETERS:
         raise ModelFileError(
             source,
