@@ -1,0 +1,137 @@
+"""What a forward pass keeps for the backward pass, over the whole network, with or without checkpoints."""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from planner.memory.activations import MASK, AttentionKind, layer_ledger, norm_bytes, stack_positions
+from planner.memory.precision import Precision
+from planner.memory.result import Part, Term
+from planner.memory.terms import model, term
+from planner.memory.terms import workload as chosen
+from planner.models.architecture import Architecture, LayerGroup, Mlp, Moe, Stack, Tensor
+from planner.workload.workload import Training
+
+_SOURCE = "saved tensors of PyTorch 2.13 operators and transformers 5.23 modules, operation by operation"
+
+
+class Saved(NamedTuple):
+    """Bytes the forward pass keeps, by kind, and the largest layer's share with its scratch in the backward pass."""
+
+    norms: int
+    attention: int
+    feed_forward: int
+    dropout: int
+    scores: int
+    checkpoints: int
+    one_layer: int
+    scratch: int
+
+    @property
+    def in_last_layer(self) -> int:
+        """Return what the backward pass through the last layer adds: its gradients, and its values if recomputed."""
+        return self.scratch + (self.one_layer if self.checkpoints else 0)
+
+    @property
+    def total(self) -> int:
+        """Return all bytes alive when the forward pass ends."""
+        return self.norms + self.attention + self.feed_forward + self.dropout + self.scores + self.checkpoints
+
+
+@lru_cache(maxsize=1024)
+def saved_activations(
+    architecture: Architecture,
+    sequences: int,
+    length: int,
+    precision: Precision,
+    attention: AttentionKind,
+    checkpointed: bool,
+) -> Saved:
+    """Return what a forward pass over `sequences` × `length` tokens keeps.
+
+    With checkpointing each layer keeps its input only, and one layer at a time is computed again in the backward pass.
+    """
+    norms = kept_attention = feed_forward = dropout = scores = checkpoints = largest = scratch = 0
+    for stack in architecture.stacks:
+        if stack.name in ("vision", "audio") and architecture.kind == "vision-language":
+            continue
+        tokens = stack_positions(stack, length)
+        every = sequences * tokens
+        edges, masks = _edges(stack, precision)
+        norms += every * edges
+        dropout += every * masks
+        if attention == "eager":
+            scores += sequences * tokens * tokens * precision.compute_bytes
+        for group in stack.groups:
+            ledger = layer_ledger(group.layer, stack.hidden, precision, attention)
+            largest = max(largest, every * ledger.total(tokens))
+            scratch = max(scratch, every * _scratch(group, stack.hidden, precision))
+            if checkpointed:
+                checkpoints += group.count * every * stack.hidden * precision.residual_bytes
+                continue
+            n = group.count * every
+            norms += n * ledger.norms
+            kept_attention += n * ledger.attention
+            feed_forward += n * ledger.feed_forward
+            dropout += n * ledger.dropout
+            scores += n * ledger.scores * tokens
+    return Saved(norms, kept_attention, feed_forward, dropout, scores, checkpoints, largest, scratch)
+
+
+def activations_term(saved: Saved, alive: int, workload: Training) -> Term:
+    """Return the activations of `workload` at a moment when `alive` bytes of them are there.
+
+    **Formula**: Σ over what is kept, or one layer where the backward pass has freed the rest.
+    """
+    kinds = (
+        ("norms and their inputs", saved.norms, "T × Σ layers × norm bytes"),
+        ("queries, keys, values, attention output", saved.attention, "T × Σ layers × (2q + 2kv) × w + statistics"),
+        ("feed-forward", saved.feed_forward, "T × Σ layers × kept tensors × i × w"),
+        ("attention scores", saved.scores, "T × s × Σ layers × heads × bytes per score"),
+        ("dropout masks", saved.dropout, "T × Σ layers × h"),
+        ("checkpoints: each layer's input", saved.checkpoints, "T × L × h × r"),
+    )
+    parts = [Part(name=n, bytes=b, formula=f, source=_SOURCE) for n, b, f in kinds if b]
+    if alive < saved.total:
+        parts = [Part(name="one layer with its gradients", bytes=alive, formula="T × layer", source=_SOURCE)]
+    elif alive > saved.total:
+        extra = alive - saved.total
+        parts.append(Part(name="one layer computed again", bytes=extra, formula="T × layer", source=_SOURCE))
+    tokens = workload.micro_batch * (workload.sequence_length or 0)
+    return term(
+        "activations",
+        alive,
+        "T × Σ layers × bytes kept per token",
+        (
+            chosen("T", tokens, f"tokens: {workload.micro_batch:,} × {workload.sequence_length:,}"),
+            model("A", round(alive / max(tokens, 1)), "bytes kept per token, all layers together"),
+        ),
+        _SOURCE,
+        parts=tuple(parts),
+    )
+
+
+def _edges(stack: Stack, precision: Precision) -> tuple[int, int]:
+    """Return what the norms outside the layers keep per token, and the embedding's dropout mask.
+
+    What the first norms put out is counted with the layer that reads it; what the last put out is read by the head.
+    """
+    own = norm_bytes(stack.groups[0].layer.norm, stack.hidden, precision)
+    read = precision.compute_bytes * stack.hidden
+    kept = _norm_count(stack.before, stack.hidden) * own + _norm_count(stack.after, stack.hidden) * (own + read)
+    return kept, MASK * stack.hidden if stack.embedding_dropout else 0
+
+
+def _norm_count(tensors: tuple[Tensor, ...], width: int) -> int:
+    return sum(1 for t in tensors if t.role == "norm" and t.shape == (width,) and not t.name.endswith("bias"))
+
+
+def _scratch(group: LayerGroup, hidden: int, precision: Precision) -> int:
+    """Return the gradients in flight while the widest block of a layer runs backward, per token."""
+    block = group.layer.feed_forward
+    if isinstance(block, Mlp):
+        width = block.intermediate * (2 if block.gated else 1)
+    elif isinstance(block, Moe):
+        width = block.top_k * block.intermediate * 2
+    else:
+        width = hidden
+    return precision.compute_bytes * width + precision.residual_bytes * hidden
