@@ -45,6 +45,9 @@ examples:
 
 `gpu-planner COMMAND --help` explains a command with its options, units, defaults and examples."""
 
+_DISPLAYS: Final = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
+_WITHOUT_WINDOW: Final = "The commands fit, gpus and models work without a window; see gpu-planner --help."
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; nothing that goes wrong shows a traceback."""
@@ -94,12 +97,21 @@ def _open_window(paths: list[str]) -> int:
         if not Path(path).exists():
             commands = ", ".join(COMMANDS)
             raise PlannerError(f"{path!r} is neither a command nor a file", f"The commands are {commands}.")
+    if not _has_display():
+        return _fail(
+            "there is no display to open the window on", f"{_WITHOUT_WINDOW} Over ssh, try ssh -X.", ENVIRONMENT
+        )
     try:
         app = importlib.import_module("planner.gui.app")
     except ImportError as error:
-        hint = "The commands fit, gpus and models work without it. On Linux, Qt needs libegl1 and libxkbcommon0."
+        hint = f"{_WITHOUT_WINDOW} On Linux, Qt needs libegl1, libxkbcommon0 and libxcb-cursor0."
         return _fail(f"the window cannot open: {error}", hint, ENVIRONMENT)
     return int(app.main(["gpu-planner", *paths]))
+
+
+def _has_display() -> bool:
+    """Return whether Qt will find a screen; without one it would end the process and say so to nobody."""
+    return not sys.platform.startswith("linux") or any(map(os.environ.get, _DISPLAYS))
 
 
 def _fail(message: str, hint: str, code: int) -> int:

@@ -40,9 +40,7 @@ class Flag(NamedTuple):
 
 FLAGS: Final = (
     Flag("--weights", "weights", "FORMAT", "fp32, bf16, fp16, fp8, int8, nf4, gptq4-128, Q4_K_M, … [as stored]"),
-    Flag(
-        "--compute", "compute", "FORMAT", "fp32, bf16 or fp16; training also tf32, amp-bf16, amp-fp16 [bf16; amp-bf16]"
-    ),
+    Flag("--compute", "compute", "FORMAT", "fp32, bf16 or fp16; to train also tf32, amp-bf16, amp-fp16 [(amp-)bf16]"),
     Flag("--attention", "attention", "KIND", "sdpa, flash or eager [sdpa]"),
     Flag("--profile", "profile", "NAME", "the software that runs it: hf, Hugging Face Transformers [hf]"),
     Flag("--dp", "parallel.data", "N", "data-parallel replicas [the number of cards]"),

@@ -115,6 +115,16 @@ def test_a_machine_without_qt_is_told_what_still_works(monkeypatch, capsys):
     assert "libegl1" in error
 
 
+def test_a_machine_without_a_display_is_told_so(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "platform", "linux")
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"):
+        monkeypatch.delenv(name, raising=False)
+    assert cli.main([]) == 3
+    error = capsys.readouterr().err
+    assert "no display" in error
+    assert "fit, gpus and models" in error
+
+
 def test_a_broken_pipe_has_its_code(command, capfd):
     command(_raising(BrokenPipeError()))
     assert cli.main(["fit"]) == 141
