@@ -22,7 +22,7 @@ def weights_term(architecture: Architecture, scheme_name: str) -> Term:
     **Source**: see `planner.dtypes`.
 
     **Assumes** for schemes that every projection inside the layers is quantised and nothing else is, which is the
-    default of bitsandbytes, GPTQ and AWQ.
+    default of bitsandbytes, GPTQ and AWQ; a checkpoint in its own scheme knows which of its tensors are.
     """
     scheme = SCHEMES[scheme_name]
     if scheme.family == "plain":
@@ -56,7 +56,8 @@ def _plain(architecture: Architecture, scheme: Scheme) -> Term:
 @lru_cache(maxsize=256)
 def _projection_bytes(architecture: Architecture, scheme_name: str) -> tuple[int, int]:
     scheme = SCHEMES[scheme_name]
-    chosen = [(tensor, count) for tensor, count in placed_tensors(architecture) if tensor.role in MATRIX_ROLES]
+    roles = architecture.quantized_roles if scheme_name == architecture.quantization else MATRIX_ROLES
+    chosen = [(tensor, count) for tensor, count in placed_tensors(architecture) if tensor.role in roles]
     stored = sum(scheme.tensor_bytes(tensor.shape) * count for tensor, count in chosen)
     return sum(tensor.size * count for tensor, count in chosen), stored
 

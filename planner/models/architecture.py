@@ -210,6 +210,9 @@ class Architecture(Spec):
     tied_head: bool = False
     stored_dtype: str | None = Field(default=None, description="of the checkpoint: bf16, fp16, fp32")
     quantization: str | None = Field(default=None, description="scheme the checkpoint is stored in, such as fp8, mxfp4")
+    quantized_roles: tuple[Role, ...] = Field(
+        default=("linear", "expert"), description="which tensors of the checkpoint its quantisation replaces"
+    )
     labels: int | None = Field(default=None, ge=1, description="classes of an encoder's classification head")
     reader_notes: tuple[str, ...] = Field(default=(), description="what was assumed or ignored when it was read")
 

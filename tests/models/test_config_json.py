@@ -234,3 +234,11 @@ def test_an_unknown_quantisation_is_noted_and_not_guessed(settings: dict[str, ob
     found = read_config({**LLAMA, "quantization_config": settings}, "config.json")
     assert found.quantization is None
     assert "not known" in found.reader_notes[0]
+
+
+def test_mxfp4_checkpoints_keep_what_is_not_an_expert_in_16_bits() -> None:
+    assert read_config({**LLAMA, "quantization_config": {"quant_method": "mxfp4"}}, "x").quantized_roles == ("expert",)
+    assert read_config({**LLAMA, "quantization_config": {"quant_method": "fp8"}}, "x").quantized_roles == (
+        "linear",
+        "expert",
+    )

@@ -42,9 +42,12 @@ def read_config(config: Mapping[str, object], source: str) -> Architecture:
             f"describes {found.parameters:.3g} parameters, more than {MAX_PARAMETERS:.0e}",
             "Check its sizes; no network of this size exists.",
         )
+    scheme = quantization_scheme(fields)
     return found.evolve(
         stored_dtype=stored_dtype(fields) or found.stored_dtype,
-        quantization=quantization_scheme(fields),
+        quantization=scheme,
+        # Checkpoints in MXFP4 keep their attention in 16 bits: only experts have kernels for it.
+        quantized_roles=("expert",) if scheme == "mxfp4" else found.quantized_roles,
         reader_notes=(*found.reader_notes, *fields.notes),
     )
 
