@@ -3,9 +3,10 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from PySide6.QtCore import QTimer
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QMessageBox
 
 from planner import __version__
 from planner.errors import PlannerError
@@ -19,17 +20,24 @@ from planner.gui.workspace import Workspace
 from planner.paths import state_dir
 from planner.plan.catalog import load_catalog
 
+CANNOT_START: Final = 3
+
 
 def create(argv: Sequence[str]) -> tuple[QApplication, Window]:
-    """Return the application and its window, shown; `argv` may name a plan or a model configuration to open."""
+    """Return the application and its window, shown; `argv` may name a plan or a model configuration to open.
+
+    Raises:
+        CatalogError: If the catalog cannot be read.
+    """
     app = _application(argv)
+    catalog = load_catalog()
     home = state_dir()
     diagnostics = Diagnostics(home / "logs")
     diagnostics.install()
     settings = SettingsStore(home / "settings.json", app)
     theme = Theme(app, settings.current.scheme)
     tasks = TaskRunner()
-    workspace = Workspace(load_catalog(), settings, parent=app)
+    workspace = Workspace(catalog, settings, parent=app)
     autosave = Autosave(workspace, home / "autosave", app)
     diagnostics.save_work = autosave.flush
     window = Window(workspace, theme, tasks)
@@ -42,7 +50,11 @@ def create(argv: Sequence[str]) -> tuple[QApplication, Window]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the window until it is closed; return the exit status."""
-    app, _window = create(sys.argv if argv is None else argv)
+    try:
+        app, _window = create(sys.argv if argv is None else argv)
+    except PlannerError as error:
+        QMessageBox.critical(None, "GPU Planner", f"{error.message}\n\n{error.hint}".strip())
+        return CANNOT_START
     return app.exec()
 
 

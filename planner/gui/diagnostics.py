@@ -47,6 +47,7 @@ class Diagnostics(QObject):
         )
         self._handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
         self._told_at: float | None = None
+        self._dialog: QMessageBox | None = None
         # Queued: a painting widget can raise, and a dialog must not open within a paint event or off this thread.
         self.caught.connect(self._tell, Qt.ConnectionType.QueuedConnection)
 
@@ -69,8 +70,8 @@ class Diagnostics(QObject):
         self._crash_file.close()
 
     def _on_exception(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        sys.__excepthook__(kind, error, trace)
         if issubclass(kind, KeyboardInterrupt):
-            sys.__excepthook__(kind, error, trace)
             return
         _log.error("An unexpected error", exc_info=(kind, error, trace))
         self.caught.emit("".join(traceback.format_exception(kind, error, trace)))
@@ -87,7 +88,9 @@ class Diagnostics(QObject):
         if self._told_at is not None and now - self._told_at < QUIET_SECONDS:
             return
         self._told_at = now
-        report_dialog(details, self.folder).open()
+        # Kept, since nothing else owns it: unkept, it would be gone before it is seen.
+        self._dialog = report_dialog(details, self.folder)
+        self._dialog.open()
 
 
 def report_dialog(details: str, folder: Path) -> QMessageBox:

@@ -53,7 +53,7 @@ def load_tokens(scheme: Literal["light", "dark"]) -> Tokens:
 
 
 class Theme(QObject):
-    """The look in force. `changed` is emitted after a switch; palettes have been updated by then."""
+    """The look in force, with its `tokens`. `changed` is emitted after a switch; palettes have been updated by then."""
 
     changed = Signal()
 
@@ -64,6 +64,7 @@ class Theme(QObject):
         app.setStyle("Fusion")
         app.styleHints().colorSchemeChanged.connect(self._on_system_changed)
         self.scheme: Scheme = scheme
+        self.tokens = load_tokens("light")
         self._dressed = False
         self.apply(scheme)
 
@@ -73,11 +74,6 @@ class Theme(QObject):
         if self.scheme != "system":
             return self.scheme == "dark"
         return self._app.styleHints().colorScheme() == Qt.ColorScheme.Dark
-
-    @property
-    def tokens(self) -> Tokens:
-        """Return the tokens in force."""
-        return load_tokens("dark" if self.dark else "light")
 
     @property
     def spacing(self) -> Spacing:
@@ -136,6 +132,7 @@ class Theme(QObject):
             self._restyle()
 
     def _restyle(self) -> None:
+        self.tokens = load_tokens("dark" if self.dark else "light")
         self._app.setPalette(_palette(self.tokens))
         if self._dressed:
             self._app.setStyleSheet(_style_sheet(self.tokens, "dark" if self.dark else "light"))

@@ -1,6 +1,5 @@
 """Fixtures for the window's tests, and the check that nothing is left running after one."""
 
-import gc
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,7 +67,7 @@ def nothing_left_running() -> Iterator[None]:
     yield
     QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     left = [thread.name for thread in threading.enumerate() if thread not in threads and thread.is_alive()]
-    ticking = [timer for timer in gc.get_objects() if isinstance(timer, QTimer)]
-    ticking = [timer for timer in ticking if shiboken6.isValid(timer) and timer.isActive()]
+    timers = [wrapped for wrapped in shiboken6.getAllValidWrappers() if isinstance(wrapped, QTimer)]
+    ticking = [timer for timer in timers if timer.isActive()]
     assert not left, f"threads still running: {left}"
     assert not ticking, f"timers still running, of {[timer.parent() for timer in ticking]}"

@@ -1,0 +1,141 @@
+"""The whole application in a process of its own, as a person starts it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QApplication
+
+from planner.errors import CatalogError
+from planner.gui import app as gui_app
+from planner.gui.workspace import SAMPLE_PLAN
+from planner.plan.files import save_plan
+
+START = """
+import sys
+from PySide6.QtCore import QTimer
+from planner.gui.app import create
+app, window = create(["gpu-planner", *sys.argv[1:]])
+heavy = sorted({"pyqtgraph", "torch", "numpy"} & set(sys.modules))
+"""
+
+
+def run(body: str, home: Path, *arguments: str) -> dict:
+    """Start the application, run `body`, which fills `told`, and quit; return what was told."""
+    script = f"{START}told = {{'heavy': heavy}}\n{body}\nimport json; print(json.dumps(told))"
+    environment = {**os.environ, "GPU_PLANNER_HOME": str(home), "QT_QPA_PLATFORM": "offscreen"}
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments], env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+LOOK = """
+told["card"] = window.workspace.plan.gpu
+told["model"] = window.workspace.plan.model.id
+told["count"] = window.workspace.plan.count
+told["tab"] = window.tab.key
+told["visible"] = window.isVisible()
+told["banner"] = window.banner.text if window.banner.isVisible() else ""
+"""
+QUIT = "QTimer.singleShot(0, window.close); app.exec()"
+
+
+def test_a_first_start_shows_the_sample_plan_without_heavy_imports(tmp_path):
+    told = run(LOOK + QUIT, tmp_path)
+    assert told == {
+        "heavy": [],
+        "card": "rtx-4090",
+        "model": "meta-llama/Llama-3.1-8B",
+        "count": 1,
+        "tab": "memory",
+        "visible": True,
+        "banner": "",
+    }
+
+
+def test_the_next_start_takes_up_where_the_last_one_ended(tmp_path):
+    run("window.workspace.apply('number of cards', count=6); window.show_tab('catalog')\n" + QUIT, tmp_path)
+    told = run(LOOK + QUIT, tmp_path)
+    assert (told["count"], told["tab"]) == (6, "catalog")
+
+
+def test_a_plan_named_on_the_command_line_is_opened(tmp_path):
+    file = tmp_path / "plan.json"
+    save_plan(file, SAMPLE_PLAN.evolve(count=5))
+    wait = "QTimer.singleShot(3000, app.quit)\nwindow.workspace.file_changed.connect(app.quit)\napp.exec()\n"
+    told = run(wait + LOOK + QUIT, tmp_path / "home", str(file))
+    assert told["count"] == 5
+
+
+def test_damaged_files_of_its_own_do_not_stop_it(tmp_path):
+    files = (tmp_path / "settings.json", tmp_path / "autosave" / "x.json")
+    for file in files:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"\xff{garbage")
+    assert run(LOOK + QUIT, tmp_path)["visible"]
+    assert all(file.with_suffix(".json.bad").exists() for file in files)
+
+
+def test_a_crash_of_the_last_run_is_told(tmp_path):
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "crash.log").write_text("Fatal Python error")
+    assert "broke off" in run(LOOK + QUIT, tmp_path)["banner"]
+
+
+WALK = """
+from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtWidgets import QAbstractButton, QComboBox, QLabel, QLineEdit, QScrollArea, QWidget
+
+
+def name(widget):
+    return " in ".join(type(level).__name__ for level in (widget, widget.parent(), widget.parent().parent()))
+
+
+def scrolls(widget):
+    return widget is not None and (isinstance(widget.parent(), QScrollArea) or scrolls(widget.parent()))
+
+
+window.resize(1280, 800)
+told["nameless"], told["cut"] = [], []
+for place in window.places:
+    window.show_tab(place.key)
+    app.processEvents()
+    for widget in [widget for widget in window.findChildren(QWidget) if widget.isVisible()]:
+        named = widget.accessibleName() or (isinstance(widget, QAbstractButton) and widget.text())
+        if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and widget.focusProxy() is None and not named:
+            told["nameless"].append(name(widget))
+        inner = isinstance(widget.parent(), QLineEdit)  # the icons in a search field
+        if not inner and isinstance(widget, (QAbstractButton, QComboBox, QLabel, QLineEdit)):
+            least, frame = widget.minimumSizeHint(), QRect(widget.mapTo(window, QPoint()), widget.size())
+            small = widget.width() < least.width() or widget.height() < least.height()
+            if small or not (window.rect().contains(frame) or scrolls(widget)):
+                told["cut"].append(f"{name(widget)}: {widget.size()} for {least}")
+"""
+
+
+def test_at_1280_by_800_nothing_is_cut_off_and_what_takes_the_keyboard_has_a_name(tmp_path):
+    told = run(WALK + QUIT, tmp_path)
+    assert told["nameless"] == []
+    assert told["cut"] == []
+
+
+def test_a_catalog_that_cannot_be_read_is_told_and_ends_the_start(qapp, qtbot, monkeypatch):
+    def fail():
+        raise CatalogError(Path("catalog/gpus/x.json"), "h100", "memory_bytes", "must be positive")
+
+    asked = []
+
+    def press() -> None:
+        box = QApplication.activeModalWidget()
+        asked.append(box.text())
+        box.close()
+
+    monkeypatch.setattr(gui_app, "load_catalog", fail)
+    QTimer.singleShot(0, press)
+    assert gui_app.main(["gpu-planner"]) == gui_app.CANNOT_START
+    assert "memory_bytes" in asked[0]

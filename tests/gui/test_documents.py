@@ -1,0 +1,199 @@
+import json
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QApplication, QFileDialog, QMessageBox
+from pytestqt.qtbot import QtBot
+
+from planner.gui.window import Window
+from planner.gui.workspace import SAMPLE_PLAN
+from planner.plan.files import load_plan
+
+TINY_LLAMA = {
+    "model_type": "llama",
+    "architectures": ["LlamaForCausalLM"],
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 1000,
+    "max_position_embeddings": 512,
+    "torch_dtype": "bfloat16",
+}
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """The configuration of a small model, in a folder with the model's name."""
+    folder = tmp_path / "tiny-llama"
+    folder.mkdir()
+    file = folder / "config.json"
+    file.write_text(json.dumps(TINY_LLAMA))
+    return file
+
+
+@pytest.fixture
+def plan_file(tmp_path: Path) -> Path:
+    file = tmp_path / "four.plan.json"
+    file.write_text(SAMPLE_PLAN.evolve(count=4).model_dump_json())
+    return file
+
+
+def answer(button: QMessageBox.StandardButton) -> list[str]:
+    """Press `button` in the next question; the returned list receives what was asked."""
+    asked: list[str] = []
+
+    def press() -> None:
+        box = QApplication.activeModalWidget()
+        asked.append(box.text())
+        box.button(button).click()
+
+    QTimer.singleShot(0, press)
+    return asked
+
+
+def choose(monkeypatch, method: str, path: Path | None) -> None:
+    """Let the platform's file dialog, which no test can drive, name `path`, or be cancelled."""
+    monkeypatch.setattr(QFileDialog, method, lambda *_: (str(path) if path else "", ""))
+
+
+def test_a_plan_is_opened(window: Window, plan_file, qtbot: QtBot):
+    window.documents.open(plan_file)
+    qtbot.waitUntil(lambda: window.workspace.plan.count == 4)
+    assert window.workspace.path == plan_file
+    assert window.workspace.settings.current.recent == (str(plan_file),)
+
+
+@pytest.mark.parametrize("as_folder", [False, True])
+def test_a_configuration_becomes_the_plans_model(window: Window, config, qtbot: QtBot, as_folder):
+    window.documents.open(config.parent if as_folder else config)
+    qtbot.waitUntil(lambda: window.workspace.plan.model.architecture is not None)
+    assert window.workspace.plan.model.id == "tiny-llama"
+    assert window.workspace.undo_stack.undoText() == "model"
+    assert window.workspace.path is None
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\x00\xff garbage",
+        b"[]",
+        b'{"model_type": "martian"}',
+        b'{"schema_version": 99}',
+        b'{"schema_version": 1}',
+    ],
+)
+def test_what_cannot_be_read_is_told_and_nothing_is_lost(window: Window, tmp_path, qtbot: QtBot, content):
+    file = tmp_path / "x.json"
+    file.write_bytes(content)
+    window.workspace.apply("number of cards", count=3)
+    window.documents.open(file)
+    qtbot.waitUntil(window.banner.isVisible)
+    assert "x.json" in window.banner.text or "martian" in window.banner.text
+    assert window.workspace.plan.count == 3
+
+
+def test_a_file_that_is_not_there_is_told(window: Window, tmp_path, qtbot: QtBot):
+    window.documents.open(tmp_path / "gone.json")
+    qtbot.waitUntil(window.banner.isVisible)
+    assert "gone.json" in window.banner.text
+
+
+def test_a_plan_for_an_unknown_card_is_told(window: Window, tmp_path, qtbot: QtBot):
+    file = tmp_path / "x.json"
+    file.write_text(SAMPLE_PLAN.evolve(gpu="gtx-0").model_dump_json())
+    window.documents.open(file)
+    qtbot.waitUntil(window.banner.isVisible)
+    assert window.workspace.plan == SAMPLE_PLAN
+
+
+def test_files_are_chosen_in_the_platforms_dialog(window: Window, plan_file, config, qtbot, monkeypatch):
+    choose(monkeypatch, "getOpenFileName", plan_file)
+    window.commands["file.open"].trigger()
+    qtbot.waitUntil(lambda: window.workspace.plan.count == 4)
+    choose(monkeypatch, "getOpenFileName", config)
+    window.commands["file.open-model"].trigger()
+    qtbot.waitUntil(lambda: window.workspace.plan.model.id == "tiny-llama")
+
+
+def test_a_cancelled_dialog_changes_nothing(window: Window, monkeypatch):
+    choose(monkeypatch, "getOpenFileName", None)
+    choose(monkeypatch, "getSaveFileName", None)
+    for action in ("file.open", "file.open-model", "file.save", "file.save-as"):
+        window.commands[action].trigger()
+    assert window.workspace.plan == SAMPLE_PLAN
+    assert window.workspace.path is None
+
+
+def test_saving_asks_for_a_name_once(window: Window, tmp_path, monkeypatch):
+    choose(monkeypatch, "getSaveFileName", tmp_path / "mine.json")
+    window.commands["file.save"].trigger()
+    assert window.workspace.path == tmp_path / "mine.json"
+    choose(monkeypatch, "getSaveFileName", None)
+    window.workspace.apply("number of cards", count=2)
+    window.commands["file.save"].trigger()
+    assert load_plan(tmp_path / "mine.json").count == 2
+    assert not window.commands["file.save"].isEnabled()
+
+
+def test_a_folder_that_cannot_be_written_to_is_told(window: Window, tmp_path, monkeypatch):
+    choose(monkeypatch, "getSaveFileName", tmp_path / "gone" / "mine.json")
+    window.commands["file.save-as"].trigger()
+    assert "mine.json" in window.banner.text
+    assert window.workspace.path is None
+
+
+def test_work_without_a_file_needs_no_question(window: Window):
+    window.workspace.apply("number of cards", count=2)
+    window.commands["file.new"].trigger()
+    assert window.workspace.plan == SAMPLE_PLAN
+
+
+@pytest.fixture
+def edited(window: Window, tmp_path) -> Window:
+    """A window with a plan that differs from its file."""
+    window.workspace.save_plan(tmp_path / "mine.json")
+    window.workspace.apply("number of cards", count=2)
+    return window
+
+
+def test_cancelling_keeps_the_window_and_the_work(edited: Window):
+    asked = answer(QMessageBox.StandardButton.Cancel)
+    assert not edited.close()
+    assert asked == ["Save the changes to mine.json?"]
+    assert edited.isVisible()
+    assert edited.workspace.plan.count == 2
+
+
+def test_saving_on_the_way_out(edited: Window, tmp_path):
+    answer(QMessageBox.StandardButton.Save)
+    assert edited.close()
+    assert load_plan(tmp_path / "mine.json").count == 2
+
+
+def test_discarding_leaves_the_file_as_it_is(edited: Window, tmp_path):
+    answer(QMessageBox.StandardButton.Discard)
+    edited.commands["file.new"].trigger()
+    assert edited.workspace.plan == SAMPLE_PLAN
+    assert load_plan(tmp_path / "mine.json").count == 1
+
+
+def test_opening_another_plan_asks_first(edited: Window, plan_file, qtbot: QtBot):
+    answers = []
+
+    def press() -> None:
+        box = QApplication.activeModalWidget()
+        if box is not None:
+            answers.append(box.text())
+            box.button(QMessageBox.StandardButton.Cancel).click()
+
+    edited.documents.open(plan_file)
+    timer = QTimer(interval=10)
+    timer.timeout.connect(press)
+    timer.start()
+    qtbot.waitUntil(lambda: bool(answers))
+    timer.stop()
+    assert edited.workspace.plan.count == 2
