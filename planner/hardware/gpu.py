@@ -119,13 +119,9 @@ class Gpu(Spec):
         vector_first = sorted(self.rates, key=lambda rate: rate.unit == "tensor")
         return {rate.dtype: rate for rate in vector_first}
 
-    @property
+    @cached_property
     def search_text(self) -> str:
         """Return what a word search looks at: name, aliases, id, vendor and architecture, in lower case."""
-        return self._search_text
-
-    @cached_property
-    def _search_text(self) -> str:
         squeezed = self.id.replace("-", "")  # people type rtx4090
         return "\n".join((self.name, *self.aliases, self.id, squeezed, self.vendor, self.architecture)).lower()
 

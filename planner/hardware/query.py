@@ -64,7 +64,8 @@ def select(records: Iterable[Gpu], query: GpuQuery, fits: Fits | None = None) ->
         SpecError: If the query uses `fits` and none are given.
     """
     verdicts = _verdicts(query, fits)
-    found = _passing(records, (*_common_tests(query, verdicts), *_facet_tests(query).values()))
+    named = _with_words(records, query.text)
+    found = _passing(named, (*_common_tests(query, verdicts), *_facet_tests(query).values()))
     for key in reversed(query.sort):
         found = _sorted(found, QUERY_FIELDS[key.removeprefix("-")], key.startswith("-"), verdicts)
     return tuple(found)
@@ -78,7 +79,7 @@ def facet_counts(
     Raises:
         SpecError: If the query uses `fits` and none are given.
     """
-    found = _passing(records, _common_tests(query, _verdicts(query, fits)))
+    found = _passing(_with_words(records, query.text), _common_tests(query, _verdicts(query, fits)))
     chosen = _facet_tests(query)
     counts: dict[Facet, Mapping[str, int]] = {}
     for facet in FACETS:
@@ -109,7 +110,7 @@ def _passing(records: Iterable[Gpu], tests: Sequence[_Test]) -> list[Gpu]:
 
 
 def _common_tests(query: GpuQuery, fits: Fits) -> list[_Test]:
-    tests = [_has_word(word) for word in query.text.lower().split()]
+    tests: list[_Test] = []
     if query.memory_min_bytes is not None or query.memory_max_bytes is not None:
         tests.append(_between(lambda gpu: gpu.memory_bytes, query.memory_min_bytes, query.memory_max_bytes))
     if query.year_min is not None or query.year_max is not None:
@@ -131,8 +132,12 @@ def _facet_tests(query: GpuQuery) -> dict[Facet, _Test]:
     return tests
 
 
-def _has_word(word: str) -> _Test:
-    return lambda gpu: word in gpu.search_text
+def _with_words(records: Iterable[Gpu], text: str) -> list[Gpu]:
+    """Return the records whose text has every word; a plain loop, since this runs with every letter typed."""
+    found = list(records)
+    for word in text.lower().split():
+        found = [gpu for gpu in found if word in gpu.search_text]
+    return found
 
 
 def _between(read: Callable[[Gpu], int | None], low: int | None, high: int | None) -> _Test:

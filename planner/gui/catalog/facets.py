@@ -39,7 +39,10 @@ class FacetPanel(QScrollArea):
 
     def show_filter(self, current: CatalogFilter) -> None:
         """Tick and fill in what `current` says."""
-        self._filter = current
+        before, self._filter = self._filter, current
+        if current == before.with_query(text=current.query.text):
+            self._clear.setEnabled(current != CatalogFilter())
+            return
         query = current.query
         for facet, group in self._groups.items():
             group.set_values(getattr(query, FACET_FIELDS[facet]))
@@ -62,7 +65,7 @@ class FacetPanel(QScrollArea):
         mark(self._clear, "link")
         body = QWidget()
         column = QVBoxLayout(body)
-        column.setContentsMargins(space.medium, space.small, space.small, space.medium)
+        column.setContentsMargins(0, space.small, space.small, space.medium)
         column.setSpacing(space.small)
         heading = QHBoxLayout()
         heading.addWidget(make_label(self.tr("Filters"), font=self._theme.font(bold=True)), 1)

@@ -28,14 +28,13 @@ class CatalogFilter(Spec):
         """Return this filter with fields of its query changed."""
         return self.evolve(query=self.query.evolve(**changes))
 
-    def apply(self, rows: Sequence[GpuRow]) -> tuple[GpuRow, ...]:
-        """Return the rows that pass, in their order."""
-        by_id = {row.id: row for row in self._candidates(rows)}
-        return tuple(by_id[gpu.id] for gpu in select((row.gpu for row in by_id.values()), self.query))
+    def passing(self, rows: Sequence[GpuRow]) -> frozenset[str]:
+        """Return the ids of the rows that pass."""
+        return frozenset(gpu.id for gpu in select([row.gpu for row in self._candidates(rows)], self.query))
 
     def counts(self, rows: Sequence[GpuRow]) -> Mapping[Facet, Mapping[str, int]]:
         """Return how many rows each value of a facet would show."""
-        return facet_counts((row.gpu for row in self._candidates(rows)), self.query)
+        return facet_counts([row.gpu for row in self._candidates(rows)], self.query)
 
     def _candidates(self, rows: Sequence[GpuRow]) -> Sequence[GpuRow]:
         return [row for row in rows if row.verdict in _FITTING] if self.only_fitting else rows
@@ -98,7 +97,7 @@ def range_words(low: int | None, high: int | None, show: Callable[[int], str]) -
 def culprit(current: CatalogFilter, rows: Sequence[GpuRow], latest: str) -> tuple[Condition, int] | None:
     """Return the condition whose lifting shows rows again, and how many; the `latest` one first if it does."""
     candidates = sorted(groups(current), key=lambda condition: condition.key != latest)
-    counted = ((condition, len(condition.lifted.apply(rows))) for condition in candidates)
+    counted = ((condition, len(condition.lifted.passing(rows))) for condition in candidates)
     return next(((condition, count) for condition, count in counted if count), None)
 
 

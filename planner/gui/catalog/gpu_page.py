@@ -93,7 +93,7 @@ class GpuPage(Page):
         """Show only what passes `wanted`; `latest` is the key of the condition that was changed last."""
         text_before = self._filter.query.text
         self._filter, self._latest = wanted, latest
-        self.model.set_filter(wanted.apply)
+        self.model.set_filter(wanted.passing)
         self._show_result()
         self._counting.start()
         self.facets.show_filter(wanted)
@@ -106,7 +106,7 @@ class GpuPage(Page):
         self.facets.show_counts(self._filter.counts(self.model.all_records))
 
     def _show_result(self) -> None:
-        if self.model.records:
+        if self.model.rowCount():
             self._middle.setCurrentWidget(self.table)
         else:
             self.empty.explain(culprit(self._filter, self.model.all_records, self._latest))
@@ -126,5 +126,8 @@ class GpuPage(Page):
         self.splitter.setStretchFactor(1, 1)
 
 
+_MARKS: Final = {verdict: Mark(*verdict_mark(verdict)) for verdict in ("fits", "tight", "does-not-fit", None)}
+
+
 def _fits_mark(row: GpuRow) -> Mark:
-    return Mark(*verdict_mark(row.verdict))
+    return _MARKS[row.verdict]

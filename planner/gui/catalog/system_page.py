@@ -54,12 +54,12 @@ class SystemPage(Page):
         """Show only systems whose name, vendor or accelerator have every word of `text`."""
         words = text.lower().split()
 
-        def keep(rows: Sequence[SystemRow]) -> list[SystemRow]:
-            return [row for row in rows if all(word in row.search_text for word in words)]
+        def keep(rows: Sequence[SystemRow]) -> frozenset[str]:
+            return frozenset(row.id for row in rows if all(word in row.search_text for word in words))
 
         self.model.set_filter(keep)
         self._nothing.setText(self.tr("No system has “%1” in its name, vendor or accelerator.").replace("%1", text))
-        self._middle.setCurrentIndex(0 if self.model.records else 1)
+        self._middle.setCurrentIndex(0 if self.model.rowCount() else 1)
 
     def export_rows(self) -> list[dict[str, object]]:
         """Return the systems that are shown, as flat rows with sources."""

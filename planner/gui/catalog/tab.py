@@ -166,7 +166,7 @@ class CatalogTab(Tab):
 
     @Slot()
     def _show_count(self) -> None:
-        shown, every = len(self.page.model.records), len(self.page.model.all_records)
+        shown, every = self.page.model.rowCount(), len(self.page.model.all_records)
         self._count.setText(f"{fmt.integer(shown)} of {fmt.plural(every, self.page.noun)}")
 
     @Slot(str)

@@ -67,15 +67,11 @@ class CellView(QTableView):
         return found
 
     def _rows_within(self, area: QRect) -> list[CellRow]:
-        selection = self.selectionModel()
+        selected = {index.row() for index in self.selectionModel().selectedRows()}
         focused = self.currentIndex().row() if self.has_keyboard() else -1
-        parent = self.rootIndex()
         first, last = self.rowAt(area.top()), self.rowAt(area.bottom())
         if first < 0:
             return []
         rows = range(first, (last if last >= 0 else self.model().rowCount() - 1) + 1)
         height = self.verticalHeader().defaultSectionSize()
-        return [
-            CellRow(row, self.rowViewportPosition(row), height, selection.isRowSelected(row, parent), row == focused)
-            for row in rows
-        ]
+        return [CellRow(row, self.rowViewportPosition(row), height, row in selected, row == focused) for row in rows]

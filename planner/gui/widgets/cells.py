@@ -132,7 +132,7 @@ class CellPainter:
         for row in rows:
             text = self._model.texts(row.number)[position]
             if marker:
-                self._paint_marked(painter, row, column, text, marker(self._model.records[row.number]))
+                self._paint_marked(painter, row, column, text, marker(self._model.record(row.number)))
                 continue
             static, width = self._cache.lay(text, room)
             painter.setPen(pens["muted" if text in _UNKNOWN_TEXTS else "text"])

@@ -1,6 +1,6 @@
 """The table model of frozen records: text computed once a row, filtering and sorting done in Python before a reset."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Generic, TypeVar
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
@@ -8,7 +8,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 from planner.present.columns import Column, Sortable
 
 Record = TypeVar("Record")
-Filter = Callable[[Sequence[Record]], Sequence[Record]]
+Filter = Callable[[Sequence[Record]], Collection[str]]
 Index = QModelIndex | QPersistentModelIndex
 
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -19,8 +19,8 @@ _NO_PARENT = QModelIndex()
 class RecordTableModel(QAbstractTableModel, Generic[Record]):
     """Records as rows and `columns` as columns.
 
-    `identify` names a record; selection goes by that name. All records are kept sorted and the filter picks from them
-    in that order. A proxy model would call `data` for each comparison, a hundred times as slow at 3,000 rows.
+    `identify` names a record; selection goes by that name. All records are kept sorted; a filter returns the names of
+    those to show. A proxy model would call `data` for each comparison, a hundred times as slow at 3,000 rows.
     """
 
     def __init__(
@@ -32,10 +32,10 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         self.sort_key: str | None = None
         self.descending = False
         self.marked: str | None = None
-        self._all: tuple[Record, ...] = ()
-        self._ordered: tuple[Record, ...] = ()
-        self._shown: tuple[Record, ...] = ()
-        self._row_of: dict[str, int] = {}
+        self._all: dict[str, Record] = {}
+        self._ordered: list[tuple[str, Record]] = []
+        self._shown: list[tuple[str, Record]] = []
+        self._names: list[str] = []
         self._filter: Filter[Record] | None = None
         self._texts: dict[str, tuple[str, ...]] = {}
         self._values: dict[int, dict[str, float | None]] = {}
@@ -44,28 +44,24 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
     @property
     def records(self) -> tuple[Record, ...]:
         """Return the records that are shown, in their order."""
-        return self._shown
+        return tuple(record for _, record in self._shown)
 
     @property
     def all_records(self) -> tuple[Record, ...]:
         """Return every record, shown or not, in the order they came."""
-        return self._all
+        return tuple(self._all.values())
 
     def set_records(self, records: Sequence[Record]) -> None:
         """Show other records through the same filter and sorting."""
-        self._all = tuple(records)
-        self.refresh()
-
-    def set_filter(self, keep: Filter[Record] | None) -> None:
-        """Show what `keep` returns of all records; it must keep their order."""
-        self._filter = keep
-        self._reset()
-
-    def refresh(self) -> None:
-        """Compute every text anew, after something that the columns look at has changed."""
+        self._all = {self.identify(record): record for record in records}
         self._texts.clear()
         self._values.clear()
         self._order()
+        self._reset()
+
+    def set_filter(self, keep: Filter[Record] | None) -> None:
+        """Show only the records whose names `keep` returns of all of them."""
+        self._filter = keep
         self._reset()
 
     def sort_by(self, key: str | None, descending: bool = False) -> None:
@@ -87,20 +83,19 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
 
     def row_of(self, record_id: str) -> int | None:
         """Return the row that shows `record_id`, if it is shown."""
-        return self._row_of.get(record_id)
+        return self._names.index(record_id) if record_id in self._names else None
 
     def record(self, row: int) -> Record | None:
         """Return the record in `row`."""
-        return self._shown[row] if 0 <= row < len(self._shown) else None
+        return self._shown[row][1] if 0 <= row < len(self._shown) else None
 
     def find(self, name: str | None) -> Record | None:
         """Return the record called `name`, shown or not."""
-        return next((record for record in self._all if self.identify(record) == name), None)
+        return None if name is None else self._all.get(name)
 
     def texts(self, row: int) -> tuple[str, ...]:
         """Return what the cells of `row` say, computed when the row is first looked at."""
-        record = self._shown[row]
-        name = self.identify(record)
+        name, record = self._shown[row]
         found = self._texts.get(name)
         if found is None:
             found = self._texts[name] = tuple(column.text(record) for column in self.columns)
@@ -108,14 +103,14 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
 
     def is_marked(self, row: int) -> bool:
         """Return whether `row` holds the record that the plan uses."""
-        return self.marked is not None and self.identify(self._shown[row]) == self.marked
+        return self._names[row] == self.marked
 
     def share(self, row: int, position: int) -> float | None:
         """Return a cell's value as a fraction of the largest in its column, among the records that are shown."""
         values = self._values_of(position)
-        value = values[self.identify(self._shown[row])]
+        value = values[self._names[row]]
         if position not in self._largest:
-            self._largest[position] = max(filter(None, map(values.__getitem__, self._row_of)), default=0)
+            self._largest[position] = max(filter(None, map(values.__getitem__, self._names)), default=0)
         return value / self._largest[position] if value is not None and self._largest[position] else None
 
     def rowCount(self, parent: Index = _NO_PARENT) -> int:
@@ -136,9 +131,9 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _RIGHT if column.align == "right" else _LEFT
         if role == Qt.ItemDataRole.UserRole:
-            return column.value(self._shown[row])
+            return column.value(self._shown[row][1])
         if role == Qt.ItemDataRole.ToolTipRole:
-            return column.tooltip(self._shown[row]) if column.tooltip else self.texts(row)[index.column()]
+            return column.tooltip(self._shown[row][1]) if column.tooltip else self.texts(row)[index.column()]
         if role == Qt.ItemDataRole.AccessibleTextRole:
             mark = ", in the plan" if index.column() == 0 and self.is_marked(row) else ""
             return f"{column.header}: {self.texts(row)[index.column()]}{mark}"
@@ -158,26 +153,30 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         found = self._values.get(position)
         if found is None:
             read = self.columns[position].value
-            named = ((self.identify(record), read(record)) for record in self._all)
+            named = ((name, read(record)) for name, record in self._all.items())
             found = {name: value if isinstance(value, int | float) else None for name, value in named}
             self._values[position] = found
         return found
 
     def _order(self) -> None:
-        if self.sort_key is None:
-            self._ordered = self._all
-            return
-        value = self.columns[self.column_of(self.sort_key)].value
-        keyed = [(value(record), record) for record in self._all]
-        known = [(key, record) for key, record in keyed if key is not None]
-        known.sort(key=lambda pair: _comparable(pair[0]), reverse=self.descending)
-        self._ordered = (*(record for _, record in known), *(record for key, record in keyed if key is None))
+        pairs = list(self._all.items())
+        if self.sort_key is not None:
+            value = self.columns[self.column_of(self.sort_key)].value
+            keyed = [(value(pair[1]), pair) for pair in pairs]
+            known = [(key, pair) for key, pair in keyed if key is not None]
+            known.sort(key=lambda keyed_pair: _comparable(keyed_pair[0]), reverse=self.descending)
+            pairs = [*(pair for _, pair in known), *(pair for key, pair in keyed if key is None)]
+        self._ordered = pairs
 
     def _reset(self) -> None:
         self.beginResetModel()
         self._largest.clear()
-        self._shown = tuple(self._filter(self._ordered) if self._filter else self._ordered)
-        self._row_of = {self.identify(record): row for row, record in enumerate(self._shown)}
+        if self._filter is None:
+            self._shown = self._ordered
+        else:
+            passing = self._filter(tuple(self._all.values()))
+            self._shown = [pair for pair in self._ordered if pair[0] in passing]
+        self._names = [name for name, _ in self._shown]
         self.endResetModel()
 
 

@@ -261,7 +261,12 @@ class RecordTable(CellView):
 
     @Slot()
     def _on_reset(self) -> None:
-        """Choose again, by name, what was chosen before: rows have changed places or are gone for now."""
+        """Choose again, by name, what was chosen before: rows have changed places or are gone for now.
+
+        Both views are laid out at once. Left to themselves they would do it after the first painting, and paint twice.
+        """
+        for view in (self, self._pinned):
+            view.executeDelayedItemsLayout()
         model, selection = self.records(), QItemSelection()
         for name in self._chosen:
             if (row := model.row_of(name)) is not None:

@@ -12,6 +12,7 @@ from planner.present.columns import Column
 from planner.present.format import NOT_PUBLISHED
 
 _PADDING: Final = 8
+_SLACK: Final = 4  # a header's font can be a shade wider than the table's
 
 
 def default_layout(
@@ -52,6 +53,6 @@ def arrange(view: QTableView, model: RecordTableModel[Any], layout: TableLayout)
 
 def usual_width(column: Column[Any], metrics: QFontMetrics) -> int:
     """Return the declared width in pixels, and no less than the header with its arrow or an unknown number takes."""
-    title = metrics.horizontalAdvance(column.header) + ICON_PIXELS
+    title = metrics.horizontalAdvance(column.header) + ICON_PIXELS + _SLACK
     unknown = metrics.horizontalAdvance(NOT_PUBLISHED) if column.align == "right" else 0
     return max(column.width * metrics.horizontalAdvance("0"), title, unknown) + 2 * _PADDING

@@ -66,7 +66,7 @@ def press(table, *keys):
 def test_the_model_keeps_qts_rules(model, qtmodeltester):
     qtmodeltester.check(model)
     model.sort_by("grams")
-    model.set_filter(lambda fruits: [fruit for fruit in fruits if "n" in fruit.name])
+    model.set_filter(lambda fruits: {fruit.id for fruit in fruits if "n" in fruit.name})
     qtmodeltester.check(model)
 
 
@@ -107,7 +107,7 @@ def test_sorting_ignores_case_and_leaves_the_unknown_last(model, key, descending
 def test_a_filter_keeps_the_sorting_and_meters_measure_what_is_shown(model):
     model.sort_by("grams", descending=True)
     assert model.share(2, 1) == 120 / 1500
-    model.set_filter(lambda fruits: [fruit for fruit in fruits if fruit.name != "Melon"])
+    model.set_filter(lambda fruits: {fruit.id for fruit in fruits if fruit.name != "Melon"})
     assert names(model) == ["apple", "Banana", "Kiwi"]
     assert model.share(1, 1) == 120 / 180
     assert model.share(2, 1) is None
@@ -139,7 +139,7 @@ def test_what_is_chosen_survives_sorting_and_filtering(table, model):
     table.sort_by("name", descending=True)
     assert table.current_record == FRUITS[0]
     assert table.currentIndex().row() == model.row_of("b")
-    model.set_filter(lambda fruits: [fruit for fruit in fruits if fruit.id != "b"])
+    model.set_filter(lambda fruits: {fruit.id for fruit in fruits if fruit.id != "b"})
     assert table.current_record is None
     assert table.selected_records == ()
     model.set_filter(None)
