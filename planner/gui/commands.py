@@ -74,6 +74,7 @@ def _view(window: "Window") -> list[Action]:
             title,
             partial(window.choose_scheme, scheme),
             "View/Theme/1",
+            icon="theme",
             checked_when=partial(_is_scheme, window, scheme),
         )
         for scheme, title in _SCHEMES

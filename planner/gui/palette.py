@@ -5,9 +5,10 @@ from dataclasses import replace
 from functools import partial
 
 from PySide6.QtCore import QPoint, Slot
+from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QWidget
 
-from planner.gui.actions import ActionSet
+from planner.gui.actions import Action, ActionSet
 from planner.gui.choices import card_choices, model_choices
 from planner.gui.theme import Theme
 from planner.gui.widgets.popover import SearchPopover
@@ -44,12 +45,13 @@ class CommandPalette(SearchPopover):
         return [
             Choice(
                 made.trigger,
-                _plain(made.text()),
-                detail=made.shortcut().toString(),
+                _title(action, made),
+                detail=made.shortcut().toString(QKeySequence.SequenceFormat.NativeText),
                 mark=(action.icon or "chevron-right", "muted"),
                 words=f"{action.menu.split('/')[0]} {_plain(made.text())}",
             )
             for action, made in self._actions.enabled()
+            if action.id != "view.palette"
         ]
 
     def _cards(self) -> list[Choice]:
@@ -74,6 +76,12 @@ class CommandPalette(SearchPopover):
         self._workspace.end_gesture()
         with self._workspace.reporting():
             command()
+
+
+def _title(action: Action, made: QAction) -> str:
+    """Return the action's text, after the name of its submenu where it has one: `Theme: Dark`."""
+    submenus = action.menu.split("/")[1:-1]
+    return ": ".join([*submenus, _plain(made.text())])
 
 
 def _plain(text: str) -> str:
