@@ -21,11 +21,11 @@ class FlowLayout(QLayout):
         """Return the number of items."""
         return len(self._items)
 
-    def itemAt(self, index: int) -> QLayoutItem | None:  # type: ignore[override]  # Qt asks one past the end
+    def itemAt(self, index: int) -> QLayoutItem | None:
         """Return the item at `index`, none past the end."""
         return self._items[index] if 0 <= index < len(self._items) else None
 
-    def takeAt(self, index: int) -> QLayoutItem | None:  # type: ignore[override]  # as above
+    def takeAt(self, index: int) -> QLayoutItem | None:
         """Remove the item at `index` and return it."""
         return self._items.pop(index) if 0 <= index < len(self._items) else None
 

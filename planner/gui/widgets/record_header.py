@@ -35,8 +35,9 @@ class RecordHeader(QHeaderView):
         painter.fillRect(rect.left(), rect.bottom(), rect.width(), 1, self._theme.color("border"))
         room = rect.adjusted(self._theme.spacing.small, 0, -self._theme.spacing.small, -1)
         sorted_by = position == self.sortIndicatorSection()
-        align = Qt.AlignmentFlag(self._asked(position, Qt.ItemDataRole.TextAlignmentRole))
-        title = str(self._asked(position, Qt.ItemDataRole.DisplayRole))
+        model, across = self.model(), self.orientation()
+        align: Qt.AlignmentFlag = model.headerData(position, across, Qt.ItemDataRole.TextAlignmentRole)
+        title: str = model.headerData(position, across)
         if sorted_by:
             room = self._paint_arrow(painter, room, title, align)
         painter.setPen(self._theme.color("text" if sorted_by else "muted"))
@@ -52,6 +53,3 @@ class RecordHeader(QHeaderView):
         arrow = self._theme.icon(_ARROWS[self.sortIndicatorOrder()]).pixmap(QSize(side, side), ratio)
         painter.drawPixmap(left, room.top() + (room.height() - side) // 2, arrow)
         return room.adjusted(side, 0, 0, 0) if on_right else room.adjusted(0, 0, -side, 0)
-
-    def _asked(self, position: int, role: Qt.ItemDataRole) -> object:
-        return self.model().headerData(position, self.orientation(), role)

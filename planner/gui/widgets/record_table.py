@@ -148,10 +148,11 @@ class RecordTable(CellView):
         return menu
 
     def sort_as_clicked(self, key: str) -> None:
-        """Sort by `key` as a click on its header does: numbers from the largest, and the other way when repeated."""
+        """Sort by `key` as a click on its header does: numbers from the largest, then the other way."""
         model = self.records()
         largest_first = model.columns[model.column_of(key)].align == "right"
         self.sort_by(key, not model.descending if key == model.sort_key else largest_first)
+        self.scrollToTop()
 
     def has_keyboard(self) -> bool:
         """Return whether this view, its pinned column included, has the keyboard."""

@@ -286,6 +286,29 @@ def test_the_result_can_be_copied(tab):
     assert QGuiApplication.clipboard().text().startswith("Name\tFits my model\tMemory, GiB")
 
 
+def test_columns_can_be_chosen_without_a_mouse(tab, qtbot):
+    columns = next(found for found in tab.findChildren(QPushButton) if found.text() == "Col&umns")
+    QTest.keyClick(columns, Qt.Key.Key_Space)
+    qtbot.waitUntil(lambda: QApplication.activePopupWidget() is not None)
+    menu = QApplication.activePopupWidget()
+    next(action for action in menu.actions() if action.text() == "ECC").trigger()
+    menu.close()
+    assert "ecc" in tab.gpus.table.layout_now().shown
+
+
+def test_the_primary_action_uses_the_chosen_card(tab, workspace):
+    tab.gpus.table.choose("l40s")
+    tab.run_primary_action()
+    assert workspace.plan.gpu == "l40s"
+
+
+def test_where_nothing_fits_the_answer_says_so(tab, workspace):
+    workspace.apply_workload("batch", batch=1_000_000)
+    assert tab._answer.text() == "meta-llama/Llama-3.1-8B does not fit on any of 257 accelerators as planned."
+    workspace.apply("count", count=2)
+    assert "2 of each" in tab._answer.text()
+
+
 def test_columns_sorting_facets_and_panes_are_remembered(tab, qtbot, workspace, theme):
     tab.gpus.table.show_column("interconnect", shown=True)
     tab.gpus.table.sort_by("memory", descending=True)

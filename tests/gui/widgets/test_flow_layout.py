@@ -7,9 +7,14 @@ from planner.gui.widgets.flow_layout import FlowLayout
 
 
 @pytest.fixture
-def flow(qtbot):
-    owner = QWidget()
-    qtbot.addWidget(owner)
+def owner(qtbot):
+    made = QWidget()
+    qtbot.addWidget(made)
+    return made
+
+
+@pytest.fixture
+def flow(owner):
     layout = FlowLayout(4)
     layout.setContentsMargins(8, 2, 0, 2)
     owner.setLayout(layout)
@@ -19,7 +24,7 @@ def flow(qtbot):
         layout.addWidget(label)
     owner.resize(320, 100)
     owner.show()
-    yield layout
+    return layout
 
 
 def places(layout):

@@ -183,6 +183,16 @@ def test_a_header_click_sorts_numbers_from_the_largest_and_turns_when_repeated(t
     assert (model.sort_key, model.descending) == ("name", False)
 
 
+def test_sorting_shows_the_top_and_filtering_the_current_record(table, model):
+    model.set_records([Fruit(str(number), f"Fruit {number}", number) for number in range(100)])
+    table.choose("3")
+    table.sort_as_clicked("grams")
+    assert table.verticalScrollBar().value() == 0
+    assert table.current_record.id == "3"
+    model.set_filter(lambda fruits: {fruit.id for fruit in fruits if fruit.grams < 90})
+    assert table.viewport().rect().contains(table.visualRect(table.currentIndex()).center())
+
+
 def test_copying_takes_the_selected_rows_as_they_are_shown(table):
     table.choose("a")
     table.setFocus()
