@@ -166,9 +166,10 @@ def _latent(mixer: LatentAttention, precision: Precision, kind: AttentionKind, l
     expanded = mixer.heads * (mixer.qk_nope_head_dim + mixer.v_head_dim)
     latents = (mixer.q_lora_rank or 0) + mixer.kv_lora_rank
     normed = (4 + size) * latents + size * latents + STATISTIC * (2 if mixer.q_lora_rank else 1)
-    kept = size * (2 * query_key + expanded + value) + normed
     if kind == "eager":
+        kept = size * (2 * query_key + 2 * value) + normed
         return kept, _scores(mixer.heads, precision, fp32_softmax=True, dropout=0.0)
+    kept = size * (2 * query_key + expanded + value) + normed
     return kept + STATISTIC * mixer.heads, 0
 
 
@@ -178,14 +179,20 @@ def _state_mixer(mixer: StateMixer, precision: Precision) -> int:
 
 
 def _feed_forward(block: Mlp | Moe | None, hidden: int, precision: Precision) -> int:
+    """Count a feed-forward block. Routed experts run in the stream's format: grouped_mm knows no autocast."""
     if block is None:
         return 0
     size = precision.compute_bytes
     if isinstance(block, Mlp):
         return size * block.intermediate * _kept(block.gated, block.activation)
-    routed = block.top_k * size * (2 * hidden + block.intermediate * _kept(block.gated, block.activation))
+    routed = (
+        block.top_k
+        * precision.residual_bytes
+        * (2 * hidden + block.intermediate * _kept(block.gated, block.activation))
+    )
     shared = size * block.shared_intermediate * _kept(gated=True, activation=block.activation)
-    return routed + shared + STATISTIC * block.experts
+    router_input = 4 * hidden if block.fp32_router and precision.residual_bytes < 4 else 0
+    return routed + shared + router_input + STATISTIC * block.experts
 
 
 def _kept(gated: bool, activation: Activation) -> int:

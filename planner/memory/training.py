@@ -185,7 +185,7 @@ def _tied_gradient_term(step: _Step) -> list[Term]:
 
 def _cast_elements(architecture: Architecture) -> int:
     counts = parameter_counts(architecture)
-    return counts.linear + counts.experts + _head_matrix(architecture)
+    return counts.linear + _head_matrix(architecture)
 
 
 def _head_matrix(architecture: Architecture) -> int:

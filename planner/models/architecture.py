@@ -139,6 +139,7 @@ class Moe(Spec):
     gated: bool = True
     activation: Activation = "silu"
     shared_intermediate: int = Field(default=0, ge=0, description="width of all shared experts together")
+    fp32_router: bool = Field(default=False, description="the router reads an fp32 copy of its input (DeepSeek)")
 
 
 class Layer(Spec):

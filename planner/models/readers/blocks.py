@@ -56,6 +56,8 @@ class AttentionStyle:
     sinks: bool = False
     fp32_softmax: bool = True
     sdpa: bool = True
+    partial_rotary: bool = False
+    softcap: bool = False
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,8 @@ def _attention_block(fields: Fields, sizes: Sizes, style: AttentionStyle, place:
         sinks=style.sinks,
         fp32_softmax=style.fp32_softmax,
         sdpa=style.sdpa,
+        partial_rotary=style.partial_rotary,
+        softcap=style.softcap,
     )
     projections = projection_tensors(
         mixer, sizes.hidden, style, bias=switched(fields, style.bias), out_bias=switched(fields, style.out_bias)

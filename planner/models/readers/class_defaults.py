@@ -161,7 +161,6 @@ _DEFAULTS: Final[Mapping[str, Mapping[str, object]]] = {
         "num_attention_heads": 12,
         "hidden_act": "gelu_pytorch_tanh",
         "max_position_embeddings": 64,
-        "projection_size": 768,
     },
     "clip_vision_model": {
         "hidden_size": 768,

@@ -85,6 +85,7 @@ class ExpertStyle:
     activation: Activation | None = None
     router: str = "mlp.gate"
     router_bias: bool = False
+    fp32_router: bool = False
     correction: str | None = None
     prefix: str = "mlp.experts.{expert}."
     names: tuple[str, ...] = GATED_NAMES
@@ -125,6 +126,7 @@ def moe_block(fields: Fields, hidden: int, style: ExpertStyle) -> ForwardBlock:
         intermediate=width,
         activation=style.activation or fields.choice(*ACTIVATION_FIELDS, among=ACTIVATIONS, default="silu"),
         shared_intermediate=style.shared(fields, width),
+        fp32_router=style.fp32_router,
     )
     shared = _shared(moe, hidden, style, bias=switched(fields, style.shared_bias))
     return ForwardBlock(moe, (*_router(moe, hidden, style), *_routed(moe, hidden, style), *shared))

@@ -100,7 +100,7 @@ def _gpt_neox(fields: Fields) -> Architecture:
         hidden_dropout=("hidden_dropout", 0.0),
         embedding_dropout=("hidden_dropout", 0.0),
     )
-    attention = AttentionStyle(prefix="attention.", names=_BLOOM_NAMES, bias=bias, out_bias=bias)
+    attention = AttentionStyle(prefix="attention.", names=_BLOOM_NAMES, bias=bias, out_bias=bias, partial_rotary=True)
     mlp = MlpStyle(names=_WIDENING_NAMES, bias=True, activation="gelu")
     return Family(frame=frame, attention=attention, mlp=mlp).read(fields)
 

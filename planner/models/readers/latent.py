@@ -33,6 +33,7 @@ class LatentFamily:
         # A head's width is that of its two parts; the configuration's head_dim means other things.
         sizes = read_sizes(fields, head_dim=_head_dim(fields))
         experts = ExpertStyle(
+            fp32_router=True,
             experts=("n_routed_experts", "num_experts", "num_local_experts"),
             sparse=after_dense_layers(self.dense_layers),
             shared=counted_shared("n_shared_experts", self.shared),

@@ -42,6 +42,7 @@ from planner.models.readers.places import (
 from planner.models.readers.registry import Reader
 from planner.models.readers.sizes import Sizes, read_sizes
 
+_DEEPSEEK_LIKE: Final = ExpertStyle(fp32_router=True)
 MIXTRAL_EXPERTS: Final = ExpertStyle(
     experts=("num_local_experts",),
     width=("intermediate_size",),
@@ -202,13 +203,13 @@ READERS: Final[Mapping[str, Reader]] = {
         experts=ExpertStyle(width=("intermediate_size",)),
     ).read,
     "glm4_moe": ExpertFamily(
-        attention=replace(HEAD_NORMED, out_bias=False, qk_norm_when=("use_qk_norm", False)),
-        experts=ExpertStyle(sparse=after_dense_layers(1), shared=counted_shared("n_shared_experts", 1)),
+        attention=replace(HEAD_NORMED, out_bias=False, qk_norm_when=("use_qk_norm", False), partial_rotary=True),
+        experts=replace(_DEEPSEEK_LIKE, sparse=after_dense_layers(1), shared=counted_shared("n_shared_experts", 1)),
         kv_heads=8,
     ).read,
     "dots1": ExpertFamily(
         attention=replace(HEAD_NORMED, places=upper_layers),
-        experts=ExpertStyle(sparse=after_dense_layers(0), shared=counted_shared("n_shared_experts", 0)),
+        experts=replace(_DEEPSEEK_LIKE, sparse=after_dense_layers(0), shared=counted_shared("n_shared_experts", 0)),
         kv_heads=32,
     ).read,
     "ernie4_5_moe": ExpertFamily(

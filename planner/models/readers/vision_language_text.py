@@ -16,7 +16,6 @@ _QWEN3: Final = Family(attention=HEAD_NORMED, kv_heads=32, head_dim=128)
 _QWEN3_EXPERTS: Final = ExpertFamily(
     attention=HEAD_NORMED,
     kv_heads=16,
-    head_dim=128,
     experts=replace(QWEN_EXPERTS, prefix="mlp.experts.", names=("gate_up_proj", "down_proj"), layout="transposed"),
 )
 
