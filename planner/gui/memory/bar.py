@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 from planner.gui.memory.bar_canvas import Canvas
 from planner.gui.memory.bar_layout import BarLayout, Piece, lay_out
 from planner.gui.memory.bar_legend import Legend
-from planner.gui.memory.bar_paint import paint_bar
+from planner.gui.memory.bar_paint import paint_bar, paint_outlines
 from planner.gui.memory.bar_scale import paint_scale
 from planner.gui.theme import Theme
 from planner.present import format as fmt
@@ -32,6 +32,8 @@ class StackedBar(QWidget):
         self._view: MemoryView | None = None
         self._layout: BarLayout | None = None
         self._canvas = Canvas(theme, _MINIMUM_WIDTH)
+        self._labelled: frozenset[str] = frozenset()
+        self._legend: Legend | None = None
         self._current: str | None = None
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
@@ -56,13 +58,14 @@ class StackedBar(QWidget):
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Paint bar, scale and legend."""
-        if self._view is None or self._layout is None:
+        if self._view is None or self._layout is None or self._legend is None:
             return
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        paint_bar(painter, self._canvas, self._layout, self._current, self.hasFocus())
+        paint_bar(painter, self._canvas, self._layout, self._labelled)
+        paint_outlines(painter, self._canvas, self._layout, self._current, self.hasFocus())
         paint_scale(painter, self._canvas, self._layout, self._view.capacity_bytes)
-        Legend(self._canvas, self._layout).paint(painter)
+        self._legend.paint(painter)
         painter.end()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -123,8 +126,9 @@ class StackedBar(QWidget):
             return
         self._canvas = Canvas(self._theme, self.width())
         self._layout = lay_out(self._view, self._canvas.bar.width())
-        legend = Legend(self._canvas, self._layout)
-        self.setFixedHeight(round(self._canvas.legend_top + legend.height))
+        self._labelled = self._canvas.labelled(self._layout)
+        self._legend = Legend(self._canvas, self._layout, self._labelled)
+        self.setFixedHeight(round(self._canvas.legend_top + self._legend.height))
         self.update()
 
     def _piece_at(self, position: QPoint) -> Piece | None:

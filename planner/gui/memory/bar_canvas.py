@@ -32,8 +32,11 @@ class Canvas:
         """Return the part of the bar between two pixels of the layout."""
         return QRectF(self.x(left), self.bar.top(), right - left, self.bar.height())
 
-    def is_labelled(self, layout: BarLayout, piece: Piece) -> bool:
-        """Return whether `piece` is wide enough to be named inside the bar; the legend names the others."""
+    def labelled(self, layout: BarLayout) -> frozenset[str]:
+        """Return the names of the pieces that are wide enough to be named inside the bar; the legend has the others."""
+        return frozenset(piece.segment.name for piece in layout.pieces if self._has_room(layout, piece))
+
+    def _has_room(self, layout: BarLayout, piece: Piece) -> bool:
         title = self.metrics.horizontalAdvance(piece.segment.title)
         size = self.bold_metrics.horizontalAdvance(fmt.size(piece.segment.bytes))
         left, right = layout.visible(piece)

@@ -9,15 +9,15 @@ from planner.gui.memory.bar_paint import fill
 
 
 class Legend:
-    """The legend's entries, broken into rows of the widget's width."""
+    """The legend's entries, broken into rows of the widget's width; those in `labelled` need none."""
 
-    def __init__(self, canvas: Canvas, layout: BarLayout) -> None:
+    def __init__(self, canvas: Canvas, layout: BarLayout, labelled: frozenset[str]) -> None:
         self._canvas = canvas
         self._swatch = canvas.metrics.ascent()
         self._rows: list[list[tuple[float, Piece]]] = []
         left = float(canvas.width)
         for piece in layout.pieces:
-            if canvas.is_labelled(layout, piece):
+            if piece.segment.name in labelled:
                 continue
             width = self._text_offset + canvas.metrics.horizontalAdvance(piece.segment.text)
             if left + width > canvas.width:

@@ -1,13 +1,19 @@
 """How the pieces of the stacked bar are painted."""
 
+from itertools import pairwise
+from typing import Final
+
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QBrush, QColor, QLinearGradient, QPainter, QPainterPath, QPen
+from PySide6.QtGui import QBrush, QPainter, QPainterPath, QPen
 
 from planner.gui.memory.bar_canvas import Canvas
 from planner.gui.memory.bar_layout import BarLayout, Piece
 from planner.gui.theme import Theme
 from planner.present import format as fmt
 from planner.present.memory import Segment
+
+# A gradient brush would cost more than the rest of the bar.
+_FADE_STEPS: Final = 24
 
 
 def fill(painter: QPainter, rect: QRectF, segment: Segment, theme: Theme) -> None:
@@ -19,19 +25,27 @@ def fill(painter: QPainter, rect: QRectF, segment: Segment, theme: Theme) -> Non
         painter.fillRect(rect, theme.color("bad" if segment.kind == "overflow" else segment.name))
 
 
-def paint_bar(painter: QPainter, canvas: Canvas, layout: BarLayout, marked: str | None, focused: bool) -> None:
-    """Paint the pieces with their labels and the card's outline; the piece called `marked` is framed."""
+def paint_bar(painter: QPainter, canvas: Canvas, layout: BarLayout, labelled: frozenset[str]) -> None:
+    """Paint the pieces, those in `labelled` with their names."""
     painter.save()
     painter.setClipPath(_rounded(canvas, layout.width))
     painter.fillRect(canvas.rect(0, layout.card_right), canvas.theme.color("free"))
     _paint_pieces(painter, canvas, layout)
     painter.restore()
     for piece in layout.pieces:
-        if canvas.is_labelled(layout, piece):
+        if piece.segment.name in labelled:
             _paint_label(painter, canvas, layout, piece)
+
+
+def paint_outlines(painter: QPainter, canvas: Canvas, layout: BarLayout, marked: str | None, focused: bool) -> None:
+    """Frame the piece called `marked`, and the card, so that what does not fit stands outside it."""
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.setPen(QPen(canvas.theme.color("text"), 2))
+    for piece in layout.pieces:
         if piece.segment.name == marked:
-            _paint_frame(painter, canvas, piece)
-    _paint_card(painter, canvas, layout, focused)
+            painter.drawRect(canvas.rect(piece.left, piece.right).adjusted(1, 1, -1, -1))
+    painter.setPen(QPen(canvas.theme.color("focus" if focused else "muted"), 2 if focused else 1))
+    painter.drawPath(_rounded(canvas, layout.card_right))
 
 
 def _rounded(canvas: Canvas, right: float) -> QPainterPath:
@@ -58,13 +72,11 @@ def _paint_pieces(painter: QPainter, canvas: Canvas, layout: BarLayout) -> None:
 
 def _fade(painter: QPainter, canvas: Canvas, layout: BarLayout) -> None:
     """Let the bar fade into what lies behind it between the lower and the upper bound of the total."""
-    solid = canvas.theme.color("free" if layout.total <= layout.card_right else "surface")
-    clear = QColor(solid)
-    clear.setAlpha(0)
-    gradient = QLinearGradient(canvas.x(layout.low), 0, canvas.x(layout.high), 0)
-    gradient.setColorAt(0, clear)
-    gradient.setColorAt(1, solid)
-    painter.fillRect(canvas.rect(layout.low, layout.high), QBrush(gradient))
+    color = canvas.theme.color("free" if layout.total <= layout.card_right else "surface")
+    ends = [round(layout.low + (layout.high - layout.low) * step / _FADE_STEPS) for step in range(_FADE_STEPS + 1)]
+    for step, (left, right) in enumerate(pairwise(ends)):
+        color.setAlphaF((step + 0.5) / _FADE_STEPS)
+        painter.fillRect(canvas.rect(left, right), color)
 
 
 def _paint_label(painter: QPainter, canvas: Canvas, layout: BarLayout, piece: Piece) -> None:
@@ -83,16 +95,3 @@ def _paint_label(painter: QPainter, canvas: Canvas, layout: BarLayout, piece: Pi
     painter.drawText(upper, Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignBottom, size)
     painter.setFont(canvas.small)
     painter.drawText(lower, Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop, piece.segment.title)
-
-
-def _paint_frame(painter: QPainter, canvas: Canvas, piece: Piece) -> None:
-    painter.setBrush(Qt.BrushStyle.NoBrush)
-    painter.setPen(QPen(canvas.theme.color("text"), 2))
-    painter.drawRect(canvas.rect(piece.left, piece.right).adjusted(1, 1, -1, -1))
-
-
-def _paint_card(painter: QPainter, canvas: Canvas, layout: BarLayout, focused: bool) -> None:
-    """Outline the card, so that what does not fit stands outside it."""
-    painter.setBrush(Qt.BrushStyle.NoBrush)
-    painter.setPen(QPen(canvas.theme.color("focus" if focused else "muted"), 2 if focused else 1))
-    painter.drawPath(_rounded(canvas, layout.card_right))

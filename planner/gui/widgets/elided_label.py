@@ -14,32 +14,33 @@ class ElidedLabel(QLabel):
 
     def __init__(self, text: str = "", role: str = "") -> None:
         super().__init__(text, textFormat=Qt.TextFormat.PlainText)
+        self._shown = text
         if role:
             mark(self, role)
 
     def setText(self, text: str) -> None:
         """Show other words."""
-        super().setText(text)
-        self._explain()
+        if text != self.text():
+            super().setText(text)
+            self._shorten()
 
     def minimumSizeHint(self) -> QSize:
         """Be content with a few letters."""
         return QSize(self.fontMetrics().averageCharWidth() * _SHORTEST, super().minimumSizeHint().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Say everything in the tooltip as soon as something is left out."""
+        """Shorten to the new width."""
         super().resizeEvent(event)
-        self._explain()
+        self._shorten()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Write as much as there is room for."""
         painter = QPainter(self)
         painter.setPen(self.palette().color(QPalette.ColorRole.WindowText))
-        painter.drawText(self.contentsRect(), self.alignment(), self._shown())
+        painter.drawText(self.contentsRect(), self.alignment(), self._shown)
         painter.end()
 
-    def _shown(self) -> str:
-        return self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, self.contentsRect().width())
-
-    def _explain(self) -> None:
-        self.setToolTip("" if self._shown() == self.text() else self.text())
+    def _shorten(self) -> None:
+        width = self.contentsRect().width()
+        self._shown = self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, width)
+        self.setToolTip("" if self._shown == self.text() else self.text())

@@ -50,8 +50,9 @@ class Section(QWidget):
 
     def set_summary(self, text: str) -> None:
         """Say what is set inside, for while it is folded."""
-        self._summary.setText(text)
-        self._dress()
+        if text != self._summary.text():
+            self._summary.setText(text)
+            self._dress()
 
     @Slot()
     def _on_clicked(self) -> None:

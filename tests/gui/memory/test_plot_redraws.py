@@ -15,24 +15,25 @@ def test_redrawing_a_plot_keeps_the_references_to_none(qtbot, theme):
     qtbot.addWidget(plot)
     plot.resize(240, 160)
     plot.show()
-    curves = [curve(slope) for slope in (1, 2)]
-    for data in curves:
-        plot.set_data(data)
-        plot.repaint()
+    data = curve()
+    plot.set_data(data)
+    redraw(plot, data, 20)
     before = sys.getrefcount(None)
-    for number in range(REDRAWS):
-        plot.set_data(curves[number % 2])
-        plot.repaint()
+    redraw(plot, data, REDRAWS)
     assert abs(sys.getrefcount(None) - before) < REDRAWS // 10
 
 
-def curve(slope: int) -> CurveData:
+def redraw(plot: CurvePlot, data: CurveData, times: int) -> None:
+    viewport = plot._plot.viewport()
+    for number in range(times):
+        plot._hover(data.points[number % len(data.points)])
+        viewport.repaint()
+
+
+def curve() -> CurveData:
     points = tuple(
         CurvePoint(
-            value=value,
-            total_bytes=(10 + slope * value) * GIB,
-            low_bytes=(9 + slope * value) * GIB,
-            high_bytes=(11 + slope * value) * GIB,
+            value=value, total_bytes=(10 + value) * GIB, low_bytes=(9 + value) * GIB, high_bytes=(11 + value) * GIB
         )
         for value in range(1, 9)
     )
