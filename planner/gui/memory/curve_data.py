@@ -12,7 +12,7 @@ from planner.units import GIB
 _WIDE: Final = 16
 _ROOM: Final = 1.1
 _FARTHEST: Final = 2
-_ROUND: Final = (1, 2, 5, 10)
+_ROUND: Final = (1, 2, 2.5, 5, 10)
 _LINEAR_POINTS: Final = 32
 _WIDE_POINTS: Final = 40
 

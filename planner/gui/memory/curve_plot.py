@@ -100,7 +100,8 @@ class CurvePlot(QWidget):
         self._item.showGrid(x=True, y=True)
         self._item.getAxis("left").setLabel("GiB")
         self._plot.setFrameShape(self._plot.Shape.NoFrame)
-        self._plot.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        for widget in (self._plot, self._plot.viewport()):
+            widget.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._plot.setAccessibleName(self.tr("Memory curve; the same figures are in its table"))
         self._band.setZValue(-10)
         self._now.setZValue(10)

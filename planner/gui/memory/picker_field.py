@@ -1,6 +1,7 @@
 """One of many values, chosen from a list that can be searched."""
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QKeyEvent
@@ -11,6 +12,8 @@ from planner.gui.widgets.choice_field import ChoiceBox
 from planner.gui.widgets.field import Field
 from planner.gui.widgets.popover import SearchPopover
 from planner.gui.widgets.search_list import Choice
+
+_LIST_WIDTH: Final = 560
 
 
 class PickerField(Field):
@@ -64,7 +67,7 @@ class PickerField(Field):
     @Slot()
     def open(self) -> None:
         """Open the list under the field."""
-        self._popover.offer(self._box, self._choices(), self._value)
+        self._popover.offer(self._box, self._choices(), self._value, _LIST_WIDTH)
 
     @Slot(object)
     def _on_chosen(self, value: object) -> None:

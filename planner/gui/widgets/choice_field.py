@@ -84,11 +84,12 @@ class ChoiceBox(QComboBox):
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Shorten words that are too long, and add the arrow, which the style sheet cannot tint."""
-        side, gap = self._theme.icon_side, self._theme.spacing.small
+        side = self._theme.icon_side
         left = self.width() - side - self._theme.spacing.tiny
         option = QStyleOptionComboBox()
         self.initStyleOption(option)
-        option.currentText = self.fontMetrics().elidedText(self.currentText(), Qt.TextElideMode.ElideRight, left - gap)
+        room = left - 2 * self._theme.spacing.small
+        option.currentText = self.fontMetrics().elidedText(self.currentText(), Qt.TextElideMode.ElideRight, room)
         painter = QStylePainter(self)
         painter.drawComplexControl(QStyle.ComplexControl.CC_ComboBox, option)
         painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)

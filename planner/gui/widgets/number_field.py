@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from PySide6.QtCore import QEvent, QObject, QSignalBlocker, Qt, Slot
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtGui import QKeyEvent, QWheelEvent
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QSlider, QVBoxLayout
 
 from planner.gui.theme import mark
@@ -42,7 +42,7 @@ class NumberField(Field):
         self._value: int | None = None if self._optional else minimum
         self._implied: int | None = None
         self._edit = QLineEdit(alignment=Qt.AlignmentFlag.AlignRight, placeholderText=placeholder)
-        self._slider = QSlider(Qt.Orientation.Horizontal)
+        self._slider = _Slider(Qt.Orientation.Horizontal)
         self._slider.setRange(0, max(0, len(self._stops) - 1))
         self._slider.setVisible(bool(self._stops))
         self._message = make_label(role="bad", wrap=True)
@@ -161,3 +161,11 @@ class NumberField(Field):
         column.setSpacing(2)
         column.addLayout(line)
         column.addWidget(self._message)
+
+
+class _Slider(QSlider):
+    """A slider that the wheel does not move by accident."""
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Leave the wheel to whatever scrolls."""
+        event.ignore()

@@ -1,7 +1,7 @@
 import pytest
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QRadioButton, QSlider, QToolButton
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QGuiApplication, QWheelEvent
+from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QRadioButton, QSlider, QToolButton, QWidget
 
 from planner.gui.memory.tab import MemoryTab
 from planner.plan.evaluate import evaluate
@@ -198,3 +198,20 @@ def test_a_hidden_tab_draws_when_it_is_shown_again(tab: MemoryTab, qtbot):
 
 def test_the_answer_is_that_of_the_evaluation(tab: MemoryTab, catalog):
     assert tab.workspace.evaluation.memory == evaluate(tab.workspace.plan, catalog).memory
+
+
+@pytest.mark.parametrize("task", ["inference", "training"])
+def test_everything_the_keyboard_reaches_has_a_name(tab: MemoryTab, task):
+    tab.workspace.apply_workload("task", task=task)
+    reached = [made for made in tab.findChildren(QWidget) if made.focusPolicy() & Qt.FocusPolicy.TabFocus]
+    nameless = [made for made in reached if not (made.accessibleName() or getattr(made, "text", str)())]
+    assert [type(made).__name__ for made in nameless if made.isVisible()] == []
+
+
+def test_the_wheel_scrolls_and_changes_nothing(tab: MemoryTab, qapp):
+    plan = tab.workspace.plan
+    for made in tab.controls.findChildren(QSlider):
+        at = made.rect().center().toPointF()
+        no = (Qt.MouseButton.NoButton, Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase, False)
+        qapp.sendEvent(made, QWheelEvent(at, at, QPoint(), QPoint(0, 120), *no))
+    assert tab.workspace.plan == plan
