@@ -42,12 +42,18 @@ class HardwareCatalog:
 
     def usable_memory(self, gpu: Gpu) -> UsableMemory | None:
         """Return what a process can see of one device's memory, or None where nothing is known to tell it from."""
-        return usable_memory(gpu, self.usable_shares)
+        if gpu not in self._usable:
+            self._usable[gpu] = usable_memory(gpu, self.usable_shares)
+        return self._usable[gpu]
 
     @cached_property
     def usable_shares(self) -> UsableShares:
         """Return what the catalog's measured cards say about the others of their family."""
         return measured_shares(self.gpus)
+
+    @cached_property
+    def _usable(self) -> dict[Gpu, UsableMemory | None]:
+        return {}
 
     @cached_property
     def _gpus_by_id(self) -> dict[str, Gpu]:

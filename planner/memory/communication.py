@@ -1,5 +1,7 @@
 """What the exchange of gradients between cards needs."""
 
+from functools import lru_cache
+
 from planner.memory.result import Part, Term
 from planner.memory.terms import library, model, term
 from planner.units import MIB
@@ -8,6 +10,7 @@ _DDP_SOURCE = "torch DistributedDataParallel: gradient_as_bucket_view is off by 
 _NCCL_SOURCE = "NVIDIA/nccl#964: 544 MB for 2 cards, 688 MB for more, on A100 with NVLink"
 
 
+@lru_cache(maxsize=256)
 def communication_term(gradient_bytes: int, replicas: int) -> Term | None:
     """Return what `replicas` cards hold to add their gradients up, or none for one card.
 

@@ -1,14 +1,15 @@
 """The estimate: from a model, a workload and a card to the peak, its parts and the verdict."""
 
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
-from planner.memory.fit import CardFit, judge, judge_bytes
+from planner.memory.fit import CardFit, at_least_cards, judge_bytes
 from planner.memory.inference import inference_moments
 from planner.memory.overhead import Overhead, framework_overhead, overhead_term
 from planner.memory.phases import Moments
-from planner.memory.result import MemoryResult, Term
+from planner.memory.result import DeviceShare, MemoryResult, Term
 from planner.memory.support import unsupported_reasons
 from planner.memory.training import training_moments
 from planner.models.architecture import Architecture
@@ -40,38 +41,60 @@ def estimate_memory(
     overhead = _overhead(moments, gpu)
     written = overhead_term(overhead, moments.dynamic)
     terms = _merged([*peak.terms, written])
-    result = MemoryResult(
-        total_bytes=peak.total + overhead.total,
+    total = peak.total + overhead.total
+    high = sum(term.high_bytes for term in terms)
+    taken = filled.other_processes_bytes
+    fit = judge_bytes(total, high, usable, taken, unsupported_reasons(filled, gpu) if gpu else ())
+    return MemoryResult(
+        total_bytes=total,
         low_bytes=sum(term.low_bytes for term in terms),
-        high_bytes=sum(term.high_bytes for term in terms),
+        high_bytes=high,
         allocated_bytes=peak.total + overhead.workspace,
         reserved_bytes=peak.total + overhead.workspace + overhead.slack,
         peak_phase=peak.name,
         terms=terms,
         phases=moments.phases(written),
-        other_processes_bytes=filled.other_processes_bytes,
-        unsupported=unsupported_reasons(filled, gpu) if gpu else (),
-        notes=_notes(architecture),
+        capacity_bytes=fit.capacity_bytes,
+        capacity_low_bytes=usable.low_bytes if usable else None,
+        capacity_high_bytes=usable.high_bytes if usable else None,
+        capacity_source=usable.source if usable else None,
+        other_processes_bytes=taken,
+        free_bytes=fit.free_bytes,
+        verdict=fit.verdict,
+        unsupported=fit.unsupported,
+        per_gpu=(_share(fit, gpu, count),) if gpu else (),
+        at_least_cards=at_least_cards(terms, total, usable.bytes - taken) if usable else None,
+        notes=_notes(architecture, filled),
     )
-    return judge(result, gpu, usable, count)
 
 
-def fit_on(
-    architecture: Architecture, workload: Training | Inference, gpu: Gpu, usable: UsableMemory | None, count: int = 1
-) -> CardFit:
-    """Return the verdict on `gpu` alone, without the terms: the answer of `estimate_memory` at a tenth of its time."""
+def fits_on(
+    architecture: Architecture,
+    workload: Training | Inference,
+    cards: Iterable[tuple[Gpu, UsableMemory | None]],
+    count: int = 1,
+) -> Iterator[CardFit]:
+    """Yield the verdict of `estimate_memory` on each of `cards`, in numbers only, so that a whole catalog is quick."""
     filled = with_defaults(workload, architecture, count)
     moments = moments_of(architecture, filled)
     peak = moments.peak()
-    overhead = _overhead(moments, gpu)
-    spread = sum(term.high_bytes - term.bytes for term in peak.terms)
-    return judge_bytes(
-        gpu.id,
-        peak.total + overhead.total,
-        peak.total + spread + overhead.high,
-        usable,
-        filled.other_processes_bytes,
-        unsupported_reasons(filled, gpu),
+    certain, spread = peak.total, sum(term.high_bytes - term.bytes for term in peak.terms)
+    for gpu, usable in cards:
+        overhead = _overhead(moments, gpu)
+        total, high = certain + overhead.total, certain + spread + overhead.high
+        yield judge_bytes(
+            total, high, usable, filled.other_processes_bytes, unsupported_reasons(filled, gpu), gpu_id=gpu.id
+        )
+
+
+def _share(fit: CardFit, gpu: Gpu, count: int) -> DeviceShare:
+    return DeviceShare(
+        gpu=gpu.id,
+        count=count,
+        total_bytes=fit.total_bytes,
+        capacity_bytes=fit.capacity_bytes,
+        free_bytes=fit.free_bytes,
+        verdict=fit.verdict,
     )
 
 
@@ -109,8 +132,11 @@ def _sum(first: Term, second: Term) -> Term:
     )
 
 
-def _notes(architecture: Architecture) -> tuple[str, ...]:
+def _notes(architecture: Architecture, workload: Training | Inference) -> tuple[str, ...]:
     notes = list(architecture.reader_notes)
     if architecture.kind == "vision-language":
         notes.append("The vision tower's parameters are counted; images and their activations are not.")
+    length = workload.sequence_length if isinstance(workload, Training) else workload.context_length
+    if architecture.max_context and length and length > architecture.max_context:
+        notes.append(f"{length:,} tokens are more than the {architecture.max_context:,} the model is made for.")
     return tuple(notes)

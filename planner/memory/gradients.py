@@ -1,10 +1,13 @@
 """Gradients of the trained parameters."""
 
+from functools import lru_cache
+
 from planner.memory.precision import Precision
 from planner.memory.result import Term
 from planner.memory.terms import model, number_format, term
 
 
+@lru_cache(maxsize=256)
 def gradients_term(trainable: int, precision: Precision) -> Term:
     """Return the memory of one gradient for each of `trainable` parameters.
 

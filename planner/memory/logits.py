@@ -1,5 +1,7 @@
 """The output head: logits, and what the loss makes of them."""
 
+from functools import lru_cache
+
 from planner.memory.precision import Precision
 from planner.memory.result import Term
 from planner.memory.terms import library, model, term
@@ -9,6 +11,7 @@ from planner.models.architecture import Architecture
 _SOURCE = "transformers ForCausalLMLoss: logits.float(), then cross_entropy = log_softmax + nll_loss"
 
 
+@lru_cache(maxsize=256)
 def output_width(architecture: Architecture) -> int:
     """Return the width of the output for each token: the vocabulary, the labels, or 0 without a head."""
     if architecture.labels is not None:
@@ -36,6 +39,7 @@ def loss_bytes_per_logit(precision: Precision) -> tuple[int, int]:
     return size + upcast + 4, size + 12
 
 
+@lru_cache(maxsize=1024)
 def logits_term(architecture: Architecture, outputs: int, per_logit: int, precision: Precision) -> Term:
     """Return the logits of `outputs` tokens with everything the loss holds beside them.
 

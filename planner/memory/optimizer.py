@@ -17,6 +17,7 @@ _SMALL_TENSOR = 4096
 _BLOCK = 256
 
 
+@lru_cache(maxsize=256)
 def optimizer_term(architecture: Architecture, optimizer: Optimizer, precision: Precision) -> Term | None:
     """Return the memory of the optimizer's state, or none for plain SGD, which has none.
 

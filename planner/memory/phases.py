@@ -1,18 +1,22 @@
 """From moments of a run to its peak: a maximum over phases, never one sum."""
 
+from dataclasses import dataclass
+from functools import cached_property
+from operator import attrgetter
 from typing import NamedTuple
 
 from planner.memory.result import Phase, PhaseName, Term, TermShare
 
 
-class Moment(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Moment:
     """A phase, or a point within it, and the terms alive there."""
 
     name: PhaseName
     terms: list[Term]
     explanation: str
 
-    @property
+    @cached_property
     def total(self) -> int:
         """Return the bytes alive."""
         return sum(term.bytes for term in self.terms)
@@ -26,7 +30,7 @@ class Moments(NamedTuple):
 
     def peak(self) -> Moment:
         """Return the moment with the most bytes alive, the earliest of equals."""
-        return max(self.moments, key=lambda moment: moment.total)
+        return max(self.moments, key=attrgetter("total"))
 
     def phases(self, extra: Term) -> tuple[Phase, ...]:
         """Return each phase at its own highest moment, with `extra` alive in all of them."""

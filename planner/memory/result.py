@@ -1,5 +1,6 @@
 """The answer of the estimator: terms, phases and the verdict, each byte with its reason."""
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
@@ -25,7 +26,8 @@ TermCertainty = Literal["exact", "measured", "assumed"]
 Verdict = Literal["fits", "tight", "does-not-fit"]
 
 
-class Symbol(Spec):
+@dataclass(frozen=True, slots=True)
+class Symbol:
     """One letter of a formula, with its value here and where the value comes from."""
 
     name: str
@@ -34,7 +36,8 @@ class Symbol(Spec):
     origin: Literal["model", "workload", "card", "format", "library"]
 
 
-class Part(Spec):
+@dataclass(frozen=True, slots=True)
+class Part:
     """A named share of a term, such as the CUDA context within the overhead."""
 
     name: str
@@ -60,7 +63,8 @@ class Term(Spec):
     parts: tuple[Part, ...] = ()
 
 
-class TermShare(Spec):
+@dataclass(frozen=True, slots=True)
+class TermShare:
     """What one term holds in one phase."""
 
     name: TermName

@@ -77,6 +77,7 @@ def saved_activations(
     return Saved(norms, kept_attention, feed_forward, dropout, scores, checkpoints, largest, scratch)
 
 
+@lru_cache(maxsize=1024)
 def activations_term(saved: Saved, alive: int, workload: Training) -> Term:
     """Return the activations of `workload` at a moment when `alive` bytes of them are there.
 
@@ -95,7 +96,8 @@ def activations_term(saved: Saved, alive: int, workload: Training) -> Term:
         parts = [Part(name="one layer with its gradients", bytes=alive, formula="T × layer", source=_SOURCE)]
     elif alive > saved.total:
         extra = alive - saved.total
-        parts.append(Part(name="one layer computed again", bytes=extra, formula="T × layer", source=_SOURCE))
+        name = "one layer computed again, with its gradients" if saved.checkpoints else "gradients of the last layer"
+        parts.append(Part(name=name, bytes=extra, formula="T × layer", source=_SOURCE))
     tokens = workload.micro_batch * (workload.sequence_length or 0)
     return term(
         "activations",

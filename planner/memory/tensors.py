@@ -16,11 +16,8 @@ class ParameterCounts(Spec):
     total: int
     linear: int
     experts: int
-    embeddings: int
     token_embedding: int
-    head: int
-    largest_tensor: int
-    layer_matrices: int
+    smallest_layer: int
 
 
 def placed_tensors(architecture: Architecture) -> Iterator[tuple[Tensor, int]]:
@@ -36,29 +33,20 @@ def placed_tensors(architecture: Architecture) -> Iterator[tuple[Tensor, int]]:
 def parameter_counts(architecture: Architecture) -> ParameterCounts:
     """Return the parameters of `architecture` by role.
 
-    `token_embedding` is the table of the main stack; `layer_matrices` are those of its largest layer.
+    `token_embedding` is the largest table; `smallest_layer` is the layer with the fewest parameters.
     """
     by_role: dict[str, int] = {}
-    largest = 0
     for tensor, count in placed_tensors(architecture):
         by_role[tensor.role] = by_role.get(tensor.role, 0) + tensor.size * count
-        largest = max(largest, tensor.size)
     return ParameterCounts(
         total=sum(by_role.values()),
         linear=by_role.get("linear", 0),
         experts=by_role.get("expert", 0),
-        embeddings=by_role.get("embedding", 0),
         token_embedding=_token_embedding(architecture),
-        head=by_role.get("head", 0),
-        largest_tensor=largest,
-        layer_matrices=max(_matrices(group.layer.tensors) for group in architecture.main.groups),
+        smallest_layer=min(group.layer.parameters for stack in architecture.stacks for group in stack.groups),
     )
 
 
 def _token_embedding(architecture: Architecture) -> int:
     tables = (tensor for stack in architecture.stacks for tensor in stack.before if tensor.role == "embedding")
     return max((tensor.size for tensor in tables), default=0)
-
-
-def _matrices(tensors: tuple[Tensor, ...]) -> int:
-    return sum(tensor.parameters for tensor in tensors if tensor.role in MATRIX_ROLES)

@@ -127,11 +127,11 @@ def _through_the_layers(step: _Step) -> list[Moment]:
             "backward",
             [
                 *step.persistent,
-                *step.growing,
+                *_grown_before_first_layer(step),
                 step.activations(step.saved.one_layer + step.saved.scratch),
                 step.logits(size),
             ],
-            "the backward pass reaches the first layer: all gradients are there",
+            "the backward pass works on the first layer: the gradients of all others are there",
         ),
         Moment(
             "backward",
@@ -139,6 +139,15 @@ def _through_the_layers(step: _Step) -> list[Moment]:
             "the backward pass reaches the embedding: its gradient is dense",
         ),
     ]
+
+
+def _grown_before_first_layer(step: _Step) -> list[Term]:
+    """Return all gradients but those of one layer and of an embedding that is not the head: they come last."""
+    if not step.growing:
+        return []
+    counts = parameter_counts(step.architecture)
+    last = counts.smallest_layer + (0 if step.architecture.tied_head else counts.token_embedding)
+    return [gradients_term(counts.total - last, step.precision)]
 
 
 def _held_casts(step: _Step) -> list[Term]:

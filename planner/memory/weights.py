@@ -13,6 +13,7 @@ KEPT_BYTES = 2
 """Bytes per element of what a quantisation scheme leaves alone: embeddings, norms, routers, the output head."""
 
 
+@lru_cache(maxsize=256)
 def weights_term(architecture: Architecture, scheme_name: str) -> Term:
     """Return the memory of all parameters stored as `scheme_name`.
 

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from planner.base import Spec
 from planner.hardware.gpu import Gpu
-from planner.memory.estimate import estimate_memory, fit_on
+from planner.memory.estimate import estimate_memory, fits_on
 from planner.memory.fit import CardFit
 from planner.memory.result import MemoryResult
 from planner.models.architecture import Architecture
@@ -82,5 +82,5 @@ _estimate = lru_cache(maxsize=256)(estimate_memory)
 
 @lru_cache(maxsize=64)
 def _fits(architecture: Architecture, workload: Workload, catalog: Catalog, count: int) -> Mapping[str, CardFit]:
-    hardware = catalog.hardware
-    return {gpu.id: fit_on(architecture, workload, gpu, hardware.usable_memory(gpu), count) for gpu in hardware.gpus}
+    cards = ((gpu, catalog.hardware.usable_memory(gpu)) for gpu in catalog.hardware.gpus)
+    return {fit.gpu_id: fit for fit in fits_on(architecture, workload, cards, count)}
