@@ -6,7 +6,7 @@ from typing import NamedTuple
 from planner.memory.activations import MASK, AttentionKind, layer_ledger, norm_bytes, stack_positions
 from planner.memory.precision import Precision
 from planner.memory.result import Part, Term
-from planner.memory.terms import model, term
+from planner.memory.terms import checked, model
 from planner.memory.terms import workload as chosen
 from planner.models.architecture import Architecture, LayerGroup, Mlp, Moe, Stack, Tensor
 from planner.workload.workload import Training
@@ -99,7 +99,7 @@ def activations_term(saved: Saved, alive: int, workload: Training) -> Term:
         name = "one layer computed again, with its gradients" if saved.checkpoints else "gradients of the last layer"
         parts.append(Part(name=name, bytes=extra, formula="T × layer", source=_SOURCE))
     tokens = workload.micro_batch * (workload.sequence_length or 0)
-    return term(
+    return checked(
         "activations",
         alive,
         "T × Σ layers × bytes kept per token",
@@ -108,7 +108,7 @@ def activations_term(saved: Saved, alive: int, workload: Training) -> Term:
             model("A", round(alive / max(tokens, 1)), "bytes kept per token, all layers together"),
         ),
         _SOURCE,
-        parts=tuple(parts),
+        tuple(parts),
     )
 
 
@@ -128,10 +128,14 @@ def _norm_count(tensors: tuple[Tensor, ...], width: int) -> int:
 
 
 def _scratch(group: LayerGroup, hidden: int, precision: Precision) -> int:
-    """Return the gradients in flight while the widest block of a layer runs backward, per token."""
+    """Return the gradients in flight while the widest block of a layer runs backward, per token.
+
+    Two branches meet in a gate's product, and in an activation that Python computes step by step.
+    """
     block = group.layer.feed_forward
     if isinstance(block, Mlp):
-        width = block.intermediate * (2 if block.gated else 1)
+        branches = block.gated or block.activation in ("gelu-new", "quick-gelu")
+        width = block.intermediate * (2 if branches else 1)
     elif isinstance(block, Moe):
         width = block.top_k * block.intermediate * 2
     else:
