@@ -72,9 +72,10 @@ def _paint_pieces(painter: QPainter, canvas: Canvas, layout: BarLayout) -> None:
 
 def _fade(painter: QPainter, canvas: Canvas, layout: BarLayout) -> None:
     """Let the bar fade into what lies behind it between the lower and the upper bound of the total."""
-    color = canvas.theme.color("free" if layout.total <= layout.card_right else "surface")
+    inside, outside = canvas.theme.color("free"), canvas.theme.color("surface")
     ends = [round(layout.low + (layout.high - layout.low) * step / _FADE_STEPS) for step in range(_FADE_STEPS + 1)]
     for step, (left, right) in enumerate(pairwise(ends)):
+        color = inside if max(left, layout.total) < layout.card_right else outside
         color.setAlphaF((step + 0.5) / _FADE_STEPS)
         painter.fillRect(canvas.rect(left, right), color)
 
