@@ -53,7 +53,7 @@ def estimate_memory(
         reserved_bytes=peak.total + overhead.workspace + overhead.slack,
         peak_phase=peak.name,
         terms=terms,
-        phases=moments.phases(written),
+        phases=moments.phases(overhead.context + overhead.workspace, overhead.slack),
         capacity_bytes=fit.capacity_bytes,
         capacity_low_bytes=usable.low_bytes if usable else None,
         capacity_high_bytes=usable.high_bytes if usable else None,

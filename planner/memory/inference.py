@@ -8,7 +8,7 @@ from planner.memory.logits import output_width, predicts_every_token
 from planner.memory.phases import Moment, Moments
 from planner.memory.precision import Precision, inference_precision
 from planner.memory.result import Term
-from planner.memory.terms import library, model, term
+from planner.memory.terms import checked, library, model, term
 from planner.memory.terms import workload as chosen
 from planner.memory.weights import weights_term
 from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, Mlp, Moe
@@ -129,7 +129,7 @@ def _scratch_term(
     architecture: Architecture, batch: int, prompt: int, precision: Precision, attention: AttentionKind
 ) -> Term:
     needed = scratch_bytes(architecture, batch, prompt, precision, attention)
-    return term(
+    return checked(
         "activations",
         needed,
         "B × s × a",
@@ -159,7 +159,7 @@ def _logits_term(architecture: Architecture, outputs: int, precision: Precision,
 
 
 def _copies_term(count_bytes: int) -> Term:
-    return term(
+    return checked(
         "temporaries",
         count_bytes,
         "C",

@@ -60,4 +60,5 @@ def logits_term(architecture: Architecture, outputs: int, per_logit: int, precis
             ),
         ),
         _SOURCE,
+        certainty="measured",
     )

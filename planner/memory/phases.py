@@ -32,16 +32,24 @@ class Moments(NamedTuple):
         """Return the moment with the most bytes alive, the earliest of equals."""
         return max(self.moments, key=attrgetter("total"))
 
-    def phases(self, extra: Term) -> tuple[Phase, ...]:
-        """Return each phase at its own highest moment, with `extra` alive in all of them."""
+    def phases(self, fixed_bytes: int, slack_bytes: int) -> tuple[Phase, ...]:
+        """Return each phase at its own highest moment, with the overhead alive in it; loading has no slack yet."""
         highest: dict[PhaseName, Moment] = {}
         for moment in self.moments:
             known = highest.get(moment.name)
             if known is None or moment.total > known.total:
                 highest[moment.name] = moment
-        return tuple(_phase(moment, extra) for moment in highest.values())
+        return tuple(
+            _phase(moment, fixed_bytes + (0 if moment.name == "load" else slack_bytes)) for moment in highest.values()
+        )
 
 
-def _phase(moment: Moment, extra: Term) -> Phase:
-    shares = tuple(TermShare(name=term.name, bytes=term.bytes) for term in (*moment.terms, extra) if term.bytes)
-    return Phase(name=moment.name, bytes=moment.total + extra.bytes, shares=shares, explanation=moment.explanation)
+def _phase(moment: Moment, overhead_bytes: int) -> Phase:
+    shares = [TermShare(name=term.name, bytes=term.bytes) for term in moment.terms if term.bytes]
+    shares.append(TermShare(name="framework_overhead", bytes=overhead_bytes))
+    return Phase(
+        name=moment.name,
+        bytes=moment.total + overhead_bytes,
+        shares=tuple(shares),
+        explanation=moment.explanation,
+    )

@@ -23,6 +23,7 @@ TermName = Literal[
 ]
 PhaseName = Literal["load", "forward", "loss", "backward", "step", "prefill", "decode"]
 TermCertainty = Literal["exact", "measured", "assumed"]
+"""exact: counted; measured: by a formula that was checked against networks that ran; assumed: from other cards."""
 Verdict = Literal["fits", "tight", "does-not-fit"]
 
 

@@ -10,7 +10,9 @@ _NO_PYTORCH_DEVICE: Final = {
     "Google": "TPUs run compiled XLA programs, not PyTorch's eager operators that this estimate describes",
     "AWS": "Trainium runs programs compiled by Neuron, not PyTorch's eager operators that this estimate describes",
 }
-_BITSANDBYTES: Final = "bitsandbytes has no kernels for this card (it needs CUDA, ROCm or XPU)"
+_BITSANDBYTES: Final = (
+    "bitsandbytes has no kernels for this card: it needs compute capability 6.0 (7.5 for LLM.int8), ROCm or XPU"
+)
 
 
 def unsupported_reasons(workload: Training | Inference, gpu: Gpu) -> tuple[str, ...]:
@@ -26,7 +28,7 @@ def unsupported_reasons(workload: Training | Inference, gpu: Gpu) -> tuple[str, 
     )
     if backend:
         reasons.append(backend)
-    if _needs_bitsandbytes(workload) and gpu.vendor not in ("NVIDIA", "AMD", "Intel"):
+    if _needs_bitsandbytes(workload) and not _runs_bitsandbytes(workload, gpu):
         reasons.append(_BITSANDBYTES)
     if workload.attention == "flash" and not _runs_flash_attention(gpu):
         reasons.append("FlashAttention needs compute capability 8.0 or an AMD Instinct or RDNA 3 card; choose sdpa")
@@ -37,6 +39,12 @@ def _needs_bitsandbytes(workload: Training | Inference) -> bool:
     if isinstance(workload, Training):
         return workload.optimizer == "adamw-8bit"
     return SCHEMES[workload.weights or "bf16"].family == "bitsandbytes"
+
+
+def _runs_bitsandbytes(workload: Training | Inference, gpu: Gpu) -> bool:
+    if gpu.vendor != "NVIDIA" or not gpu.compute_capability:
+        return gpu.vendor in ("AMD", "Intel")
+    return float(gpu.compute_capability) >= (7.5 if workload.weights == "int8" else 6.0)
 
 
 def _runs_flash_attention(gpu: Gpu) -> bool:

@@ -1,6 +1,13 @@
 """How the estimator's files write down a term: its bytes, formula, symbols, source and certainty."""
 
+from typing import Final
+
 from planner.memory.result import Part, Symbol, Term, TermCertainty, TermName
+
+_CHECKED_BELOW: Final = 0.01
+"""How far formulas of short-lived tensors were off PyTorch 2.13 and transformers 5.23 (tests/memory)."""
+_CHECKED_ABOVE: Final = 0.05
+"""How much more runs of other versions may hold, by the median error that benchmarks/accuracy.py prints."""
 
 
 def model(name: str, value: int | float | str, meaning: str) -> Symbol:
@@ -50,5 +57,27 @@ def term(
         certainty=certainty,
         low_bytes=count_bytes if low_bytes is None else low_bytes,
         high_bytes=count_bytes if high_bytes is None else high_bytes,
+        parts=parts,
+    )
+
+
+def checked(
+    name: TermName,
+    count_bytes: int,
+    formula: str,
+    symbols: tuple[Symbol, ...],
+    source: str,
+    parts: tuple[Part, ...] = (),
+) -> Term:
+    """Return a term whose formula was checked against networks that really ran, with the range of what was seen."""
+    return term(
+        name,
+        count_bytes,
+        formula,
+        symbols,
+        source,
+        certainty="measured",
+        low_bytes=int(count_bytes * (1 - _CHECKED_BELOW)),
+        high_bytes=int(count_bytes * (1 + _CHECKED_ABOVE)),
         parts=parts,
     )

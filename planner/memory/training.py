@@ -11,7 +11,7 @@ from planner.memory.precision import Precision, training_precision
 from planner.memory.result import Term
 from planner.memory.saved import Saved, activations_term, saved_activations
 from planner.memory.tensors import parameter_counts
-from planner.memory.terms import model, number_format, term
+from planner.memory.terms import checked, model, number_format
 from planner.memory.weights import weights_term
 from planner.models.architecture import Architecture
 from planner.workload.workload import Training
@@ -161,7 +161,7 @@ def _cast_term(step: _Step, elements: int) -> list[Term]:
     if not step.precision.autocast or not elements:
         return []
     return [
-        term(
+        checked(
             "temporaries",
             elements * step.precision.compute_bytes,
             "P_c × w",
@@ -179,7 +179,7 @@ def _tied_gradient_term(step: _Step) -> list[Term]:
         return []
     elements = parameter_counts(step.architecture).token_embedding
     return [
-        term(
+        checked(
             "temporaries",
             2 * elements * step.precision.parameter_bytes,
             "2 × V × h × w",

@@ -45,7 +45,7 @@ VERDICT_WORDS: Final[dict[Verdict, str]] = {"fits": "Fits", "tight": "Tight", "d
 
 CERTAINTY_WORDS: Final[dict[str, str]] = {
     "exact": "counted exactly",
-    "measured": "measured",
+    "measured": "checked in runs",
     "assumed": "assumed",
     "confirmed": "confirmed by two sources",
     "single-source": "one source",

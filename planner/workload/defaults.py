@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from planner.errors import SpecError
 from planner.models.architecture import Architecture
 from planner.workload.workload import Inference, Parallel, Training
 
@@ -15,8 +16,15 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
     Inference: weights as the checkpoint stores them, else bf16; context and prompt 4,096 tokens or the model's
     maximum if that is smaller. Training: sequences of 2,048 tokens or the model's maximum; parameters in fp32 under
     autocast, else in the computing format. A model of fixed input length (an image encoder) uses that length.
+
+    Raises:
+        SpecError: If the workload asks for another number of replicas than there are cards.
     """
-    parallel = Parallel(data=workload.parallel.data or count)
+    replicas = workload.parallel.data or count
+    if replicas != count:
+        reason = f"{replicas:,} replicas need as many cards, not {count:,}"
+        raise SpecError("parallel.data", reason, hint="Leave it out, or change the number of cards.")
+    parallel = Parallel(data=replicas)
     if isinstance(workload, Training):
         return workload.evolve(
             sequence_length=_length(workload.sequence_length, architecture, DEFAULT_SEQUENCE),
