@@ -40,7 +40,7 @@ def estimate_memory(
     peak = moments.peak()
     overhead = _overhead(moments, gpu)
     written = overhead_term(overhead, moments.dynamic)
-    terms = _merged([*peak.terms, written])
+    terms = _merged([*peak.written, written])
     total = peak.total + overhead.total
     high = sum(term.high_bytes for term in terms)
     taken = filled.other_processes_bytes
@@ -78,7 +78,7 @@ def fits_on(
     filled = with_defaults(workload, architecture, count)
     moments = moments_of(architecture, filled)
     peak = moments.peak()
-    certain, spread = peak.total, sum(term.high_bytes - term.bytes for term in peak.terms)
+    certain, spread = peak.total, sum(term.high_bytes - term.bytes for term in peak.written)
     for gpu, usable in cards:
         overhead = _overhead(moments, gpu)
         total, high = certain + overhead.total, certain + spread + overhead.high

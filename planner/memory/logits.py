@@ -39,7 +39,14 @@ def loss_bytes_per_logit(precision: Precision) -> tuple[int, int]:
     return size + upcast + 4, size + 12
 
 
-@lru_cache(maxsize=1024)
+def logits_bytes(architecture: Architecture, outputs: int, per_logit: int) -> int:
+    """Return the bytes of the logits of `outputs` tokens.
+
+    **Formula**: T · V · k, with k bytes per logit from `loss_bytes_per_logit`.
+    """
+    return outputs * output_width(architecture) * per_logit
+
+
 def logits_term(architecture: Architecture, outputs: int, per_logit: int, precision: Precision) -> Term:
     """Return the logits of `outputs` tokens with everything the loss holds beside them.
 
@@ -50,7 +57,7 @@ def logits_term(architecture: Architecture, outputs: int, per_logit: int, precis
     width = output_width(architecture)
     return term(
         "logits",
-        outputs * width * per_logit,
+        logits_bytes(architecture, outputs, per_logit),
         "T × V × k",
         (
             chosen("T", outputs, "tokens with an output"),

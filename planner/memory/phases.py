@@ -1,11 +1,20 @@
 """From moments of a run to its peak: a maximum over phases, never one sum."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple
 
-from planner.memory.result import Phase, PhaseName, Term, TermShare
+from planner.memory.result import Phase, PhaseName, Term, TermName, TermShare
+
+
+class Deferred(NamedTuple):
+    """A term of which only the bytes are known yet: most moments are not the peak, and their terms are never read."""
+
+    name: TermName
+    bytes: int
+    write: Callable[[], Term]
 
 
 @dataclass(frozen=True, eq=False)
@@ -13,13 +22,18 @@ class Moment:
     """A phase, or a point within it, and the terms alive there."""
 
     name: PhaseName
-    terms: list[Term]
+    terms: Sequence[Term | Deferred]
     explanation: str
 
     @cached_property
     def total(self) -> int:
         """Return the bytes alive."""
         return sum(term.bytes for term in self.terms)
+
+    @cached_property
+    def written(self) -> tuple[Term, ...]:
+        """Return the terms with their formulas."""
+        return tuple(term.write() if isinstance(term, Deferred) else term for term in self.terms)
 
 
 class Moments(NamedTuple):

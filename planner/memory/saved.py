@@ -77,7 +77,6 @@ def saved_activations(
     return Saved(norms, kept_attention, feed_forward, dropout, scores, checkpoints, largest, scratch)
 
 
-@lru_cache(maxsize=1024)
 def activations_term(saved: Saved, alive: int, workload: Training) -> Term:
     """Return the activations of `workload` at a moment when `alive` bytes of them are there.
 

@@ -1,12 +1,13 @@
 """The phases of one training step and what is alive in each."""
 
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from planner.memory.communication import communication_term
 from planner.memory.gradients import gradients_term
-from planner.memory.logits import logits_term, loss_bytes_per_logit, output_width, predicts_every_token
+from planner.memory.logits import logits_bytes, logits_term, loss_bytes_per_logit, output_width, predicts_every_token
 from planner.memory.optimizer import optimizer_term
-from planner.memory.phases import Moment, Moments
+from planner.memory.phases import Deferred, Moment, Moments
 from planner.memory.precision import Precision, training_precision
 from planner.memory.result import Term
 from planner.memory.saved import Saved, activations_term, saved_activations
@@ -30,12 +31,14 @@ class _Step(NamedTuple):
     persistent: list[Term]
     growing: list[Term]
 
-    def activations(self, alive: int) -> Term:
-        return activations_term(self.saved, alive, self.workload)
+    def activations(self, alive: int) -> Deferred:
+        return Deferred("activations", alive, partial(activations_term, self.saved, alive, self.workload))
 
-    def logits(self, per_logit: int) -> Term:
+    def logits(self, per_logit: int) -> Deferred:
         tokens = self.workload.sequence_length or 0 if predicts_every_token(self.architecture) else 1
-        return logits_term(self.architecture, self.workload.micro_batch * tokens, per_logit, self.precision)
+        outputs = self.workload.micro_batch * tokens
+        write = partial(logits_term, self.architecture, outputs, per_logit, self.precision)
+        return Deferred("logits", logits_bytes(self.architecture, outputs, per_logit), write)
 
 
 def training_moments(architecture: Architecture, workload: Training) -> Moments:
@@ -86,12 +89,12 @@ def _saved(architecture: Architecture, workload: Training, precision: Precision)
 
 def _through_the_loss(step: _Step) -> list[Moment]:
     """Return the end of the forward pass and the derivative of the loss: everything saved is alive."""
-    kept = [*step.persistent, step.activations(step.saved.total)]
+    kept: list[Term | Deferred] = [*step.persistent, step.activations(step.saved.total)]
     per_forward, per_backward = loss_bytes_per_logit(step.precision)
     return [
         Moment(
             "forward",
-            [*kept, *_cast_term(step, _cast_elements(step.architecture)), step.logits(per_forward)],
+            [*kept, *_cast_term(_cast_elements(step.architecture), step.precision), step.logits(per_forward)],
             "the forward pass is through: everything kept for the backward pass is there, and the loss is computed",
         ),
         Moment(
@@ -106,7 +109,7 @@ def _through_the_layers(step: _Step) -> list[Moment]:
     """Return the backward pass from the head to the embedding: what is kept shrinks while the gradients grow."""
     size = step.precision.compute_bytes
     head_gradient = [gradients_term(_head_matrix(step.architecture), step.precision)] if step.growing else []
-    at_the_head = [*step.persistent, *head_gradient]
+    at_the_head: list[Term | Deferred] = [*step.persistent, *head_gradient]
     return [
         Moment(
             "backward",
@@ -135,7 +138,12 @@ def _through_the_layers(step: _Step) -> list[Moment]:
         ),
         Moment(
             "backward",
-            [*step.persistent, *step.growing, *_tied_gradient_term(step), step.logits(size)],
+            [
+                *step.persistent,
+                *step.growing,
+                *_tied_gradient_term(step.architecture, step.precision),
+                step.logits(size),
+            ],
             "the backward pass reaches the embedding: its gradient is dense",
         ),
     ]
@@ -150,46 +158,46 @@ def _grown_before_first_layer(step: _Step) -> list[Term]:
     return [gradients_term(counts.total - last, step.precision)]
 
 
-def _held_casts(step: _Step) -> list[Term]:
+def _held_casts(step: _Step) -> tuple[Term, ...]:
     """Return the casts that the graph still holds when the backward pass starts; checkpoints hold the head's only."""
-    if step.workload.activation_checkpointing == "full":
-        return _cast_term(step, _head_matrix(step.architecture))
-    return _cast_term(step, _cast_elements(step.architecture))
+    checkpointed = step.workload.activation_checkpointing == "full"
+    elements = _head_matrix(step.architecture) if checkpointed else _cast_elements(step.architecture)
+    return _cast_term(elements, step.precision)
 
 
-def _cast_term(step: _Step, elements: int) -> list[Term]:
-    if not step.precision.autocast or not elements:
-        return []
-    return [
-        checked(
-            "temporaries",
-            elements * step.precision.compute_bytes,
-            "P_c × w",
-            (
-                model("P_c", elements, "parameters of the projections cast for the step"),
-                number_format("w", step.precision.compute_bytes, "bytes per element of the autocast format"),
-            ),
-            "torch.autocast caches the cast of each fp32 weight; the graph keeps it until its backward",
-        )
-    ]
+@lru_cache(maxsize=256)
+def _cast_term(elements: int, precision: Precision) -> tuple[Term, ...]:
+    if not precision.autocast or not elements:
+        return ()
+    cast = checked(
+        "temporaries",
+        elements * precision.compute_bytes,
+        "P_c × w",
+        (
+            model("P_c", elements, "parameters of the projections cast for the step"),
+            number_format("w", precision.compute_bytes, "bytes per element of the autocast format"),
+        ),
+        "torch.autocast caches the cast of each fp32 weight; the graph keeps it until its backward",
+    )
+    return (cast,)
 
 
-def _tied_gradient_term(step: _Step) -> list[Term]:
-    if not step.architecture.tied_head:
-        return []
-    elements = parameter_counts(step.architecture).token_embedding
-    return [
-        checked(
-            "temporaries",
-            2 * elements * step.precision.parameter_bytes,
-            "2 × V × h × w",
-            (
-                model("V × h", elements, "elements of the token embedding"),
-                number_format("w", step.precision.parameter_bytes, "bytes per gradient"),
-            ),
-            "torch.autograd holds the embedding's dense gradient and its sum with the tied head's beside the latter",
-        )
-    ]
+@lru_cache(maxsize=256)
+def _tied_gradient_term(architecture: Architecture, precision: Precision) -> tuple[Term, ...]:
+    if not architecture.tied_head:
+        return ()
+    elements = parameter_counts(architecture).token_embedding
+    both = checked(
+        "temporaries",
+        2 * elements * precision.parameter_bytes,
+        "2 × V × h × w",
+        (
+            model("V × h", elements, "elements of the token embedding"),
+            number_format("w", precision.parameter_bytes, "bytes per gradient"),
+        ),
+        "torch.autograd holds the embedding's dense gradient and its sum with the tied head's beside the latter",
+    )
+    return (both,)
 
 
 def _cast_elements(architecture: Architecture) -> int:

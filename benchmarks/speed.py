@@ -1,0 +1,166 @@
+"""Speed as ratios within one run, since machines differ and are shared.
+
+    python benchmarks/speed.py [--runs N]
+
+Prints each figure beside its reference of the same run: the cold start of the window beside an empty pyqtgraph window,
+the cold start of `gpu-planner fit` beside `from pydantic import BaseModel`, one warm estimate, the verdicts on the
+whole catalog, and a keystroke in the catalog's search with 3,000 rows up to the repaint.
+"""
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from statistics import median
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from planner.plan.catalog import Catalog
+
+Input = TypeVar("Input")
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+EMPTY_PLOT = """
+import pyqtgraph
+app = pyqtgraph.mkQApp()
+window = pyqtgraph.PlotWidget()
+window.resize(1280, 800)
+window.show()
+window.grab()
+"""
+PLANNER_WINDOW = """
+from planner.gui.app import create
+app, window = create([])
+window.resize(1280, 800)
+window.show()
+window.grab()
+"""
+IMPORT_PYDANTIC = "from pydantic import BaseModel"
+FIT = "from planner.cli.main import main; main(['fit', 'meta-llama/Llama-3.1-8B', '--gpu', 'RTX 4090'])"
+ROWS = 3_000
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=7, help="cold starts of each kind (default 7)")
+    runs = parser.parse_args().runs
+    print(f"{'what':52} {'median':>10} {'reference':>10} {'ratio':>7} {'aim':>8}")
+    with tempfile.TemporaryDirectory() as home:
+        os.environ["GPU_PLANNER_HOME"] = home
+        window, plot = alternating(PLANNER_WINDOW, EMPTY_PLOT, runs)
+        print_ratio("painted window / empty pyqtgraph window, CPU s", window, plot, "≤ 1.0")
+        fit, pydantic = alternating(FIT, IMPORT_PYDANTIC, runs)
+        print_ratio("gpu-planner fit / import of pydantic, CPU s", fit, pydantic, "≤ 3")
+        print_warm()
+        print_keystroke()
+
+
+def alternating(first: str, second: str, runs: int) -> tuple[float, float]:
+    """Return the median CPU seconds of two scripts in fresh processes, run in turns so that load meets both."""
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(runs + 1):
+        for script, found in zip((first, second), times, strict=True):
+            found.append(cpu_seconds(script))
+    return median(times[0][1:]), median(times[1][1:])
+
+
+def cpu_seconds(script: str) -> float:
+    """Return the user and system seconds that a fresh interpreter spends on `script`."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def print_warm() -> None:
+    """Print one warm estimate, and the verdicts on the whole catalog, for workloads that were not asked before."""
+    from planner import Inference, ModelChoice, Plan, Training, estimate_memory, load_catalog
+    from planner.plan.evaluate import fits_by_gpu
+
+    catalog = load_catalog()
+    model = catalog.models.model("meta-llama/Llama-3.1-8B")
+    gpu = catalog.hardware.gpu("rtx-4090")
+    usable = catalog.hardware.usable_memory(gpu)
+    for name, workloads in (
+        ("inference", [Inference(batch=size + 1) for size in range(400)]),
+        ("training", [Training(micro_batch=size + 1) for size in range(400)]),
+    ):
+        taken = each(lambda workload: estimate_memory(model, workload, gpu, usable), workloads)
+        print_figure(f"one warm estimate, {name}", taken * 1e6, "µs", "≤ 200 µs")
+    choice = ModelChoice(id="meta-llama/Llama-3.1-8B")
+    plans = [Plan(model=choice, workload=Inference(batch=size + 1)) for size in range(400, 430)]
+    taken = each(lambda plan: fits_by_gpu(plan, catalog), plans)
+    print_figure(f"verdicts on {len(catalog.hardware.gpus)} accelerators", taken * 1e3, "ms", "")
+
+
+def each(action: Callable[[Input], object], inputs: Sequence[Input]) -> float:
+    """Return the median CPU seconds of `action` on each of `inputs`."""
+    times = []
+    for value in inputs:
+        started = time.process_time()
+        action(value)
+        times.append(time.process_time() - started)
+    return median(times)
+
+
+def print_keystroke() -> None:
+    """Print a keystroke in the catalog's search up to the repaint, with the catalog repeated to 3,000 rows."""
+    from PySide6.QtWidgets import QApplication, QLineEdit
+
+    from planner.gui.catalog.tab import CatalogTab
+    from planner.gui.settings import SettingsStore
+    from planner.gui.theme import Theme
+    from planner.gui.workspace import Workspace
+    from planner.paths import state_dir
+    from planner.plan.catalog import load_catalog
+
+    app = QApplication([])
+    settings = SettingsStore(state_dir() / "settings.json", app)
+    workspace = Workspace(repeated(load_catalog()), settings, parent=app)
+    theme = Theme(app, settings.current.scheme)
+    theme.dress()
+    tab = CatalogTab(workspace, theme)
+    tab.resize(1280, 700)
+    tab.show()
+    tab.refresh(workspace.evaluation)
+    search = next(field for field in tab.findChildren(QLineEdit) if field.placeholderText())
+    times = []
+    for text in ("r", "rt", "rtx", "rtx ", "rtx 4", "rtx 40", "rtx 4", "rtx", "rt", "r", "") * 4:
+        started = time.process_time()
+        search.setText(text)
+        app.processEvents()
+        times.append(time.process_time() - started)
+    print_figure(f"keystroke to repaint, {ROWS:,} rows, 1280 × 700", median(times) * 1e3, "ms", "≤ 5 ms")
+
+
+def repeated(catalog: "Catalog") -> "Catalog":
+    """Return `catalog` with its accelerators repeated, under other names, to 3,000."""
+    from planner.hardware.catalog import HardwareCatalog
+
+    known = catalog.hardware.gpus
+    more = (
+        known[row % len(known)].evolve(id=f"copy-{row}", name=f"{known[row % len(known)].name} {row}", aliases=())
+        for row in range(ROWS - len(known))
+    )
+    return replace(catalog, hardware=HardwareCatalog(gpus=(*known, *more)))
+
+
+def print_ratio(what: str, taken: float, reference: float, aim: str) -> None:
+    """Print a figure with its reference."""
+    print(f"{what:52} {taken:10.3f} {reference:10.3f} {taken / reference:7.2f} {aim:>8}")
+
+
+def print_figure(what: str, taken: float, unit: str, aim: str) -> None:
+    """Print a figure without a reference."""
+    print(f"{what:52} {taken:7.1f} {unit:2} {'':10} {'':7} {aim:>8}")
+
+
+if __name__ == "__main__":
+    main()
