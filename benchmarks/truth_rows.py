@@ -268,7 +268,15 @@ def _without_loss(row: Row, architecture: Architecture, workload: Training) -> P
             outputs, width = (int(symbol.value) for symbol in logits.symbols if symbol.name in ("T", "V"))
             kept = outputs * width * size * (1 if moment.name == "forward" else 2)
         peak = max(peak, moment.total - (logits.bytes if logits else 0) + kept)
-    return Predicted(peak + cublas_workspace_bytes(None), f"{_said(filled)}, no loss, no step")
+    workspaces = 2 * cublas_workspace_bytes(None)
+    return Predicted(peak + workspaces + _old_mask_bytes(row, architecture), f"{_said(filled)}, no loss, no step")
+
+
+def _old_mask_bytes(row: Row, architecture: Architecture) -> int:
+    """Return the causal masks that transformers kept as a buffer of every GPT-2 and GPT-NeoX layer before version 5."""
+    if row.family != "sdpa" or architecture.model_type not in ("gpt2", "gpt_neox"):
+        return 0
+    return architecture.main.layer_count * (architecture.max_context or 0) ** 2
 
 
 def _as_measured(
@@ -284,7 +292,7 @@ def _as_measured(
         return Predicted(result.total_bytes, f"{how}, with the context")
     if row.metric.startswith("max_memory_reserved"):
         return Predicted(result.reserved_bytes, f"{how}, reserved")
-    return Predicted(result.allocated_bytes, how)
+    return Predicted(result.allocated_bytes + _old_mask_bytes(row, architecture), how)
 
 
 def _lengths(row: Row) -> tuple[int, int] | None:

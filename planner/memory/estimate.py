@@ -108,7 +108,7 @@ def moments_of(architecture: Architecture, workload: Training | Inference) -> Mo
 
 def _overhead(moments: Moments, gpu: Gpu | None) -> Overhead:
     largest = max((term.bytes for term in moments.peak().terms if term.name in _LARGE_TERMS), default=0)
-    return framework_overhead(gpu, moments.dynamic, largest)
+    return framework_overhead(gpu, moments.dynamic, largest, moments.threads)
 
 
 def _merged(terms: list[Term]) -> tuple[Term, ...]:

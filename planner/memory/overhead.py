@@ -11,7 +11,9 @@ _CONTEXT_SOURCE: Final = (
     "measured with lazy loading: T4 141 MiB (fitcheck-llm README), RTX 6000 Ada 426 MiB (unslothai/unsloth-zoo#1053), "
     "H100 0.51 GiB (llm-d-planner logs); RTX PRO 6000 749 MiB with cuBLAS (ggml-org/llama.cpp#27953)"
 )
-_WORKSPACE_SOURCE: Final = "pytorch aten/src/ATen/cuda/CublasHandlePool.cpp: 2 × 4096 + 8 × 16 KiB, 32 MiB on sm_90"
+_WORKSPACE_SOURCE: Final = (
+    "pytorch aten/src/ATen/cuda/CublasHandlePool.cpp: 2 × 4096 + 8 × 16 KiB, 32 MiB on sm_90, for each thread's handle"
+)
 _SLACK_SOURCE: Final = (
     "Megatron-LM theoretical_memory_usage.py allows 5 % for fragmentation; at worst one hole of the largest tensor"
 )
@@ -50,16 +52,17 @@ class Overhead(NamedTuple):
         return self.context + self.workspace + self.slack
 
 
-def framework_overhead(gpu: Gpu | None, dynamic_bytes: int, largest_tensor_bytes: int) -> Overhead:
+def framework_overhead(gpu: Gpu | None, dynamic_bytes: int, largest_tensor_bytes: int, threads: int = 1) -> Overhead:
     """Return the overhead on `gpu` (or a card not chosen yet) beside `dynamic_bytes` of short-lived tensors.
 
-    **Formula**: context + cuBLAS workspace + f · D, where D is what is allocated and freed in each step.
+    **Formula**: context + cuBLAS workspace of each thread + f · D, where D is what is allocated and freed in each
+    step. The backward pass runs in a thread of its own.
 
     **Source**: contexts as measured by others for four families; the workspace from PyTorch's source; 5 % slack from
     Megatron-LM. The context of other families is assumed to lie in the range of those four.
     """
     context = _MEASURED_CONTEXTS.get(gpu.architecture, _UNKNOWN_CONTEXT) if gpu else _UNKNOWN_CONTEXT
-    workspace = cublas_workspace_bytes(gpu)
+    workspace = threads * cublas_workspace_bytes(gpu)
     slack = int(dynamic_bytes * _SLACK_SHARE)
     hole = max(slack, min(largest_tensor_bytes, GIB))
     return Overhead(context.bytes, workspace, slack, context.low + workspace, context.high + workspace + hole)
@@ -73,7 +76,7 @@ def overhead_term(overhead: Overhead, dynamic_bytes: int) -> Term:
         "C + W + f × D",
         (
             card("C", overhead.context, "bytes of the device context"),
-            library("W", overhead.workspace, "bytes of the matrix library's workspace"),
+            library("W", overhead.workspace, "bytes of the matrix library's workspaces"),
             library("f", _SLACK_SHARE, "share of short-lived memory that the allocator cannot reuse at once"),
             library("D", dynamic_bytes, "bytes allocated and freed in each step"),
         ),

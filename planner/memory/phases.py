@@ -37,10 +37,14 @@ class Moment:
 
 
 class Moments(NamedTuple):
-    """The moments of a run, in order; `dynamic` are the bytes that come and go in each step."""
+    """The moments of a run, in order.
+
+    `dynamic` are the bytes that come and go in each step, `threads` those that launch matrix products.
+    """
 
     moments: tuple[Moment, ...]
     dynamic: int
+    threads: int = 1
 
     def peak(self) -> Moment:
         """Return the moment with the most bytes alive, the earliest of equals."""

@@ -1,7 +1,7 @@
 """The phases of one training step and what is alive in each."""
 
 from functools import lru_cache, partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from planner.memory.communication import communication_term
 from planner.memory.gradients import gradients_term
@@ -16,6 +16,9 @@ from planner.memory.terms import checked, model, number_format
 from planner.memory.weights import weights_term
 from planner.models.architecture import Architecture
 from planner.workload.workload import Training
+
+_FORWARD_AND_BACKWARD: Final = 2
+"""Threads that launch matrix products: the caller's, and the autograd engine's for the device."""
 
 
 class _Step(NamedTuple):
@@ -73,7 +76,7 @@ def training_moments(architecture: Architecture, workload: Training) -> Moments:
             "the optimizer updates: parameters, gradients and its states",
         ),
     )
-    return Moments(moments, dynamic=step.saved.total)
+    return Moments(moments, dynamic=step.saved.total, threads=_FORWARD_AND_BACKWARD)
 
 
 def _saved(architecture: Architecture, workload: Training, precision: Precision) -> Saved:
