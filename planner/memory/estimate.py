@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
+from planner.dtypes import ELEMENT_BYTES, SCHEMES
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
 from planner.memory.fit import CardFit, at_least_cards, judge_bytes
@@ -139,4 +140,14 @@ def _notes(architecture: Architecture, workload: Training | Inference) -> tuple[
     length = workload.sequence_length if isinstance(workload, Training) else workload.context_length
     if architecture.max_context and length and length > architecture.max_context:
         notes.append(f"{length:,} tokens are more than the {architecture.max_context:,} the model is made for.")
+    if isinstance(workload, Inference):
+        notes.extend(_engine_notes(workload))
     return tuple(notes)
+
+
+def _engine_notes(workload: Inference) -> Iterator[str]:
+    """Say what Hugging Face transformers, whose memory this is, does not run in the format that was asked for."""
+    if SCHEMES[workload.weights or "bf16"].family == "gguf-file":
+        yield "GGUF files run in llama.cpp: their size is exact, its own buffers are not estimated."
+    if workload.kv_cache not in ELEMENT_BYTES:
+        yield "A quantised cache needs an engine that has one: its size is exact, the engine's scratch is not estimated."

@@ -1,5 +1,6 @@
 """Find the network that a person names: in the catalog, or in a file of their own."""
 
+import os
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -38,7 +39,8 @@ def load_model(text: str, catalog: ModelCatalog) -> LoadedModel:
     try:
         name = resolve_model(catalog, text)
     except SpecError:
-        if _exists(path):
+        # A link counts even where it leads nowhere, so that the error is about the file.
+        if os.path.lexists(path):
             return _from_file(path)
         raise
     return LoadedModel(name, catalog.model(name), None)
@@ -46,13 +48,6 @@ def load_model(text: str, catalog: ModelCatalog) -> LoadedModel:
 
 def _written_as_path(text: str) -> bool:
     return text.endswith((".json", "/", "\\")) or text.startswith((".", "~")) or Path(text).is_absolute()
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:
-        return False
 
 
 def _from_file(path: Path) -> LoadedModel:
