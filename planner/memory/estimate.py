@@ -150,4 +150,4 @@ def _engine_notes(workload: Inference) -> Iterator[str]:
     if SCHEMES[workload.weights or "bf16"].family == "gguf-file":
         yield "GGUF files run in llama.cpp: their size is exact, its own buffers are not estimated."
     if workload.kv_cache not in ELEMENT_BYTES:
-        yield "A quantised cache needs an engine that has one: its size is exact, the engine's scratch is not estimated."
+        yield "A quantised cache needs an engine that has one: its size is exact, scratch is not estimated."
