@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -184,6 +183,8 @@ def _unknown(catalog: ModelCatalog, text: str) -> str:
 
 
 def _suggestion(catalog: ModelCatalog, text: str) -> str:
+    from difflib import get_close_matches  # takes a while to load, and is seldom needed
+
     asked = normalised(text)
     spellings = catalog.names_as_written
     holding = [spelling for spelling in spellings if len(asked) > 2 and asked in spelling]

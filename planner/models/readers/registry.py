@@ -1,6 +1,5 @@
 """Which reader understands which `model_type`."""
 
-import difflib
 import importlib
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -66,7 +65,9 @@ def read_fields(fields: Fields) -> Architecture:
     model_type = fields.model_type
     reader = reader_of(model_type)
     if reader is None:
-        near = difflib.get_close_matches(model_type, readers(), n=3)
+        from difflib import get_close_matches  # takes a while to load, and is seldom needed
+
+        near = get_close_matches(model_type, readers(), n=3)
         meant = f" Near names: {', '.join(near)}." if near else ""
         raise ModelFileError(
             fields.source,
