@@ -18,7 +18,9 @@ AttentionKind = Literal["flash", "sdpa", "eager"]
 STATISTIC: Final = 4
 """Bytes of one fp32 statistic: a mean, a reciprocal deviation, a log-sum-exp."""
 MASK: Final = 1
-"""Bytes of one element of a dropout mask on CUDA."""
+"""Bytes of one element of a mask: true or false."""
+LARGEST_GROUPED_HEAD: Final = 256
+"""Elements of a head up to which the fused kernel takes grouped keys and values as they are."""
 
 _KEPT_BY_ACTIVATION: Final[dict[Activation, int]] = {
     "silu": 2,
@@ -48,15 +50,17 @@ class Ledger(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def layer_ledger(layer: Layer, hidden: int, precision: Precision, attention: AttentionKind) -> Ledger:
-    """Return what one `layer` keeps per token.
+def layer_ledger(
+    layer: Layer, hidden: int, precision: Precision, attention: AttentionKind, masked: bool = False
+) -> Ledger:
+    """Return what one `layer` keeps per token; `masked` says that the fused kernel is given a mask of its own.
 
     **Formula** (bf16, RMSNorm, gated MLP, flash): 16h + 4q + 4kv + 8i + 4a + 8 bytes, made of norms 2 · (4h + 2h + 2h
     + 4), attention 2q + 2kv + 2kv + 2q + 4a, feed-forward 4 · 2i.
     """
     readers = _linear_readers(layer)
     mixers = [mixer for mixer in (layer.mixer, layer.second_mixer, layer.cross_attention) if mixer is not None]
-    kept = [_mixer(mixer, precision, attention, layer) for mixer in mixers]
+    kept = [_mixer(mixer, precision, attention, layer, masked) for mixer in mixers]
     return Ledger(
         norms=_norms(layer, hidden, precision, readers),
         attention=sum(bytes_ for bytes_, _ in kept),
@@ -108,22 +112,48 @@ def _norms(layer: Layer, hidden: int, precision: Precision, readers: tuple[int, 
 
 
 def _mixer(
-    mixer: Attention | LatentAttention | StateMixer, precision: Precision, kind: AttentionKind, layer: Layer
+    mixer: Attention | LatentAttention | StateMixer,
+    precision: Precision,
+    kind: AttentionKind,
+    layer: Layer,
+    masked: bool,
 ) -> tuple[int, int]:
     if isinstance(mixer, StateMixer):
         return _state_mixer(mixer, precision), 0
     if isinstance(mixer, LatentAttention):
         return _latent(mixer, precision, kind, layer)
-    return _attention(mixer, precision, kind, layer)
+    return _attention(mixer, precision, kind, layer, masked)
 
 
-def _attention(mixer: Attention, precision: Precision, kind: AttentionKind, layer: Layer) -> tuple[int, int]:
+def is_masked(layer: Layer, tokens: int, attention: AttentionKind) -> bool:
+    """Return whether `layer` gives the fused kernel a mask: its window is shorter than the sequence.
+
+    **Source**: transformers `masking_utils`: without a window the kernel is told that it is causal instead.
+    """
+    window = layer.mixer.window if isinstance(layer.mixer, Attention) else None
+    return attention == "sdpa" and window is not None and window < tokens
+
+
+def repeats_heads(mixer: Attention, attention: AttentionKind, masked: bool) -> bool:
+    """Return whether grouped keys and values are copied to the number of the query heads.
+
+    **Source**: transformers `sdpa_attention.use_gqa_in_sdpa`: the fused kernel takes them as they are without a mask
+    and with heads of at most 256; `repeat_kv` repeats a single head without a copy.
+    """
+    if attention == "eager":
+        return mixer.kv_heads < mixer.heads
+    copied = attention == "sdpa" and (masked or mixer.head_dim > LARGEST_GROUPED_HEAD)
+    return copied and 1 < mixer.kv_heads < mixer.heads
+
+
+def _attention(
+    mixer: Attention, precision: Precision, kind: AttentionKind, layer: Layer, masked: bool
+) -> tuple[int, int]:
+    """Return the bytes per token, and per token and token of context: the scores, or the kernel's mask."""
     size = precision.compute_bytes
     kind = kind if mixer.sdpa else "eager"
     q, kv = mixer.q_dim, mixer.kv_dim
-    keys_values = 2 * kv
-    if kind == "eager" and mixer.kv_heads < mixer.heads:
-        keys_values = 2 * q
+    keys_values = 2 * (q if repeats_heads(mixer, kind, masked) else kv)
     if mixer.fused_qkv and mixer.rotary and kind != "eager":
         keys_values += q + kv
     kept = size * (2 * q + keys_values)
@@ -133,7 +163,7 @@ def _attention(mixer: Attention, precision: Precision, kind: AttentionKind, laye
         capped = mixer.heads * size if mixer.softcap else 0
         return kept, _scores(mixer.heads, precision, mixer.fp32_softmax, mixer.dropout) + capped
     copied_output = size * q if mixer.partial_rotary else 0
-    return kept + copied_output + STATISTIC * mixer.heads, 0
+    return kept + copied_output + STATISTIC * mixer.heads, size if masked else 0
 
 
 def _norm_bytes(norm: Norm, width: int, size: int, groups: int = 1) -> int:

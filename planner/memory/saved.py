@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import NamedTuple
 
-from planner.memory.activations import MASK, AttentionKind, layer_ledger, norm_bytes, stack_positions
+from planner.memory.activations import MASK, AttentionKind, is_masked, layer_ledger, norm_bytes, stack_positions
 from planner.memory.precision import Precision
 from planner.memory.result import Part, Term
 from planner.memory.terms import checked, model
@@ -59,10 +59,11 @@ def saved_activations(
         edges, masks = _edges(stack, precision)
         norms += every * edges
         dropout += every * masks
-        if attention == "eager":
-            scores += sequences * tokens * tokens * precision.compute_bytes
+        if checkpointed:
+            scores += _held_mask(stack, sequences, tokens, precision, attention)
         for group in stack.groups:
-            ledger = layer_ledger(group.layer, stack.hidden, precision, attention)
+            masked = is_masked(group.layer, tokens, attention)
+            ledger = layer_ledger(group.layer, stack.hidden, precision, attention, masked)
             largest = max(largest, every * ledger.total(tokens))
             scratch = max(scratch, every * _scratch(group, stack.hidden, precision))
             if checkpointed:
@@ -86,7 +87,7 @@ def activations_term(saved: Saved, alive: int, workload: Training) -> Term:
         ("norms and their inputs", saved.norms, "T × Σ layers × norm bytes"),
         ("queries, keys, values, attention output", saved.attention, "T × Σ layers × (2q + 2kv) × w + statistics"),
         ("feed-forward", saved.feed_forward, "T × Σ layers × kept tensors × i × w"),
-        ("attention scores", saved.scores, "T × s × Σ layers × heads × bytes per score"),
+        ("attention scores and masks", saved.scores, "T × s × Σ layers × heads × bytes per score, or bytes per mask"),
         ("dropout masks", saved.dropout, "T × Σ layers × h"),
         ("checkpoints: each layer's input", saved.checkpoints, "T × L × h × r"),
     )
@@ -109,6 +110,13 @@ def activations_term(saved: Saved, alive: int, workload: Training) -> Term:
         _SOURCE,
         tuple(parts),
     )
+
+
+def _held_mask(stack: Stack, sequences: int, tokens: int, precision: Precision, attention: AttentionKind) -> int:
+    """Return the mask that checkpoints hold for the layers to be computed again, one for all of them."""
+    if attention == "eager":
+        return sequences * tokens * tokens * precision.residual_bytes
+    return MASK * tokens * tokens if any(is_masked(group.layer, tokens, attention) for group in stack.groups) else 0
 
 
 def _edges(stack: Stack, precision: Precision) -> tuple[int, int]:
