@@ -1,6 +1,7 @@
 """The phases of inference: load, prefill of the prompt, decode up to the full context."""
 
 from functools import lru_cache
+from math import prod
 
 from planner.memory.activations import AttentionKind, stack_positions
 from planner.memory.kv_cache import kv_cache_term, state_term
@@ -8,7 +9,7 @@ from planner.memory.logits import output_width, predicts_every_token
 from planner.memory.phases import Moment, Moments
 from planner.memory.precision import Precision, inference_precision
 from planner.memory.result import Term
-from planner.memory.terms import checked, library, model, term
+from planner.memory.terms import checked, library, model, number_format, term
 from planner.memory.terms import workload as chosen
 from planner.memory.weights import weights_term
 from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, Mlp, Moe
@@ -46,7 +47,7 @@ def inference_moments(architecture: Architecture, workload: Inference) -> Moment
     ]
     if cached is not None:
         step = _logits_term(architecture, batch, precision, every=False)
-        copies = _copies_term(_decode_copies(architecture, batch, context, precision.compute_bytes, workload.attention))
+        copies = _copies_term(architecture, batch, context, precision.compute_bytes, workload.attention)
         grown = _alive(fixed, cached, copies, step)
         moments.append(Moment("decode", grown, "the cache has grown to the whole context"))
     return Moments(tuple(moments), dynamic=scratch.bytes)
@@ -112,17 +113,30 @@ def _score_scratch(heads: int, tokens: int, size: int, *, fp32_softmax: bool = T
     return heads * tokens * (size + (4 if fp32_softmax else size) + cast)
 
 
-def _decode_copies(architecture: Architecture, batch: int, context: int, size: int, attention: AttentionKind) -> int:
-    """Return the bytes of one layer's keys, copied as they grow, and of the heads that eager attention repeats."""
-    most = 0
-    for group in architecture.main.groups:
-        mixer = group.layer.mixer
-        if not isinstance(mixer, Attention):
-            continue
-        kept = min(context, mixer.window or context)
-        repeated = 2 * mixer.q_dim if attention == "eager" and mixer.kv_heads < mixer.heads else 0
-        most = max(most, batch * kept * size * (mixer.kv_dim + repeated))
-    return most
+def _copies_term(architecture: Architecture, batch: int, context: int, size: int, attention: AttentionKind) -> Term:
+    """Return one layer's keys, copied as they grow, and its heads that eager attention repeats; the largest decides."""
+    kept, width = max((_copied(group.layer, context, attention) for group in architecture.main.groups), key=prod)
+    return checked(
+        "temporaries",
+        batch * kept * width * size,
+        "B × n × k × w",
+        (
+            chosen("B", batch, "sequences"),
+            chosen("n", kept, "tokens that the layer keeps"),
+            model("k", width, "elements per token of the keys, copied to make room for the next token"),
+            number_format("w", size, "bytes per element"),
+        ),
+        "transformers 5.23 cache_utils.DynamicLayer.update: torch.cat makes a new tensor for each token",
+    )
+
+
+def _copied(layer: Layer, context: int, attention: AttentionKind) -> tuple[int, int]:
+    """Return the tokens and the elements per token that `layer` copies in a step of decoding."""
+    mixer = layer.mixer
+    if not isinstance(mixer, Attention):
+        return 0, 0
+    repeated = 2 * mixer.q_dim if attention == "eager" and mixer.kv_heads < mixer.heads else 0
+    return min(context, mixer.window or context), mixer.kv_dim + repeated
 
 
 def _scratch_term(
@@ -155,14 +169,4 @@ def _logits_term(architecture: Architecture, outputs: int, precision: Precision,
             library("k", per_logit, "bytes per logit: as computed, and the fp32 copy"),
         ),
         _LOGITS_SOURCE,
-    )
-
-
-def _copies_term(count_bytes: int) -> Term:
-    return checked(
-        "temporaries",
-        count_bytes,
-        "C",
-        (library("C", count_bytes, "bytes of one layer's keys while they are copied to make room for the next token"),),
-        "transformers 5.23 cache_utils.DynamicLayer.update: torch.cat makes a new tensor for each token",
     )

@@ -2,15 +2,26 @@
 
 from fractions import Fraction
 from math import ceil
+from typing import NamedTuple
 
 from planner.dtypes import KV_FORMATS
-from planner.memory.result import Part, Term
+from planner.memory.result import Part, Symbol, Term
 from planner.memory.terms import model, number_format, term
 from planner.memory.terms import workload as chosen
 from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, StateMixer
 
 _SOURCE = "transformers 5.23 cache_utils: DynamicLayer and DynamicSlidingWindowLayer"
 _STATE_BYTES = 4
+_SUBSCRIPT = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+
+
+class _Kind(NamedTuple):
+    """Layers whose caches are alike."""
+
+    layers: int
+    name: str
+    tokens: int
+    elements: int
 
 
 def kv_cache_term(
@@ -32,26 +43,26 @@ def kv_cache_term(
     right after prefill (`prefilling`), of those and the newest token in decoding.
     """
     bits = KV_FORMATS[kv_format]
-    parts = tuple(_parts(architecture, batch, tokens, encoder_tokens, bits, prefilling))
-    if not parts:
+    kinds = _kinds(architecture, tokens, encoder_tokens, prefilling=prefilling)
+    if not kinds:
         return None
+    parts = tuple(_part(kind, batch, bits) for kind in kinds)
+    marks = (
+        ("",) if len(kinds) == 1 else tuple(str(number).translate(_SUBSCRIPT) for number in range(1, len(kinds) + 1))
+    )
+    products = " + ".join(f"L{mark} × n{mark} × e{mark}" for mark in marks)
     return term(
         "kv_cache",
         sum(part.bytes for part in parts),
-        "B × Σ layers × tokens kept × elements per token × c / 8",
+        f"B × {products} × c / 8" if len(kinds) == 1 else f"B × ({products}) × c / 8",
         (
             chosen("B", batch, "sequences"),
-            chosen("n", tokens, "tokens of context"),
+            *(symbol for kind, mark in zip(kinds, marks, strict=True) for symbol in _symbols(kind, mark)),
             number_format("c", float(bits), f"bits per element in {kv_format}"),
         ),
         _SOURCE,
-        parts=parts,
+        parts=parts if len(parts) > 1 else (),
     )
-
-
-def cache_bytes_per_token(layer: Layer, kv_format: str) -> Fraction:
-    """Return the bytes that one more token of context adds to `layer`'s cache, sliding windows aside."""
-    return sum((Fraction(elements) for elements, _ in _cached(layer)), Fraction(0)) * KV_FORMATS[kv_format] / 8
 
 
 def state_term(architecture: Architecture, batch: int) -> Term | None:
@@ -78,27 +89,34 @@ def state_term(architecture: Architecture, batch: int) -> Term | None:
     )
 
 
-def _parts(
-    architecture: Architecture, batch: int, tokens: int, encoder_tokens: int, bits: Fraction, prefilling: bool
-) -> list[Part]:
-    found: list[Part] = []
+def _kinds(architecture: Architecture, tokens: int, encoder_tokens: int, *, prefilling: bool) -> tuple[_Kind, ...]:
+    """Return the caches of the main stack, those of equal layers taken together."""
     if architecture.kind in ("encoder", "vision-encoder"):
-        return found
+        return ()
+    layers: dict[tuple[str, int, int], int] = {}
     for group in architecture.main.groups:
         for elements, window in _cached(group.layer):
             kept = tokens if window is None or prefilling else min(tokens, window)
-            name = f"{group.count} layers" if window is None else f"{group.count} sliding layers, window {window:,}"
-            found.append(_part(name, batch, group.count, kept, elements, bits))
+            name = "layers" if window is None else f"sliding layers, window {window:,}"
+            layers[name, kept, elements] = layers.get((name, kept, elements), 0) + group.count
         if group.layer.cross_attention is not None:
-            elements = 2 * group.layer.cross_attention.kv_dim
-            name = f"cross-attention of {group.count} layers"
-            found.append(_part(name, batch, group.count, encoder_tokens, elements, bits))
-    return found
+            key = ("layers' cross-attention", encoder_tokens, 2 * group.layer.cross_attention.kv_dim)
+            layers[key] = layers.get(key, 0) + group.count
+    return tuple(_Kind(count, *key) for key, count in layers.items())
 
 
-def _part(name: str, batch: int, layers: int, tokens: int, elements: int, bits: Fraction) -> Part:
-    formula = f"{batch:,} × {layers} × {tokens:,} × {elements:,} × {float(bits):g} / 8"
-    return Part(name=name, bytes=ceil(batch * layers * tokens * elements * bits / 8), formula=formula, source=_SOURCE)
+def _symbols(kind: _Kind, mark: str) -> tuple[Symbol, ...]:
+    return (
+        model(f"L{mark}", kind.layers, kind.name),
+        chosen(f"n{mark}", kind.tokens, "tokens that each of them keeps"),
+        model(f"e{mark}", kind.elements, "elements that each of them keeps per token"),
+    )
+
+
+def _part(kind: _Kind, batch: int, bits: Fraction) -> Part:
+    formula = f"{batch:,} × {kind.layers} × {kind.tokens:,} × {kind.elements:,} × {float(bits):g} / 8"
+    stored = ceil(batch * kind.layers * kind.tokens * kind.elements * bits / 8)
+    return Part(name=f"{kind.layers} {kind.name}", bytes=stored, formula=formula, source=_SOURCE)
 
 
 def _cached(layer: Layer) -> list[tuple[int, int | None]]:
