@@ -99,7 +99,7 @@ def _rate(dtype: str, *, shown: bool = True) -> Column[GpuRow]:
 
 
 GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
-    words("name", "Name", lambda row: row.gpu.name, width=26, tooltip=lambda row: row.gpu.id),
+    words("name", "Name", lambda row: row.gpu.name, width=19, tooltip=lambda row: f"{row.gpu.name}\n{row.gpu.id}"),
     Column(
         "fits",
         "Fits my model",
@@ -118,7 +118,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         lambda row: row.gpu.memory_bytes,
         unit="GiB",
         per_unit=GIB,
-        width=11,
+        width=6,
         meter=True,
         tooltip=lambda row: f"{row.gpu.memory_label}\n{fmt.exact_bytes(row.gpu.memory_bytes)}",
     ),
@@ -138,7 +138,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         lambda row: row.gpu.bandwidth_bytes_per_s,
         unit="GB/s",
         per_unit=1e9,
-        width=15,
+        width=8,
         meter=True,
         tooltip=_source("bandwidth_bytes_per_s"),
     ),

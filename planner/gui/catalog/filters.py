@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final
 
 from planner.base import Spec
+from planner.hardware.gpu import Gpu
 from planner.hardware.query import Facet, GpuQuery, facet_counts, select
 from planner.present import format as fmt
 from planner.present.gpus import SEGMENT_WORDS, GpuRow
@@ -38,6 +40,20 @@ class CatalogFilter(Spec):
 
     def _candidates(self, rows: Sequence[GpuRow]) -> Sequence[GpuRow]:
         return [row for row in rows if row.verdict in _FITTING] if self.only_fitting else rows
+
+
+class NameSearch:
+    """The texts that a search looks at, side by side: read card by card they take most of a keystroke."""
+
+    def __init__(self, gpus: Sequence[Gpu]) -> None:
+        self._texts = tuple((gpu.id, gpu.search_text) for gpu in gpus)
+
+    def having(self, text: str) -> frozenset[str]:
+        """Return the ids of the cards that `select` finds for `text`: those that have every word."""
+        found: Sequence[tuple[str, str]] = self._texts
+        for word in text.lower().split():
+            found = [pair for pair in found if word in pair[1]]
+        return frozenset(map(itemgetter(0), found))
 
 
 @dataclass(frozen=True, slots=True)

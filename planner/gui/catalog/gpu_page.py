@@ -1,5 +1,6 @@
 """The accelerators: facets, table, and the details of one card."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from PySide6.QtCore import QTimer, Slot
@@ -10,20 +11,20 @@ from planner.gui.catalog.describe import Described, describe_gpu
 from planner.gui.catalog.empty import EmptyResult
 from planner.gui.catalog.export import gpu_fields
 from planner.gui.catalog.facets import FacetPanel
-from planner.gui.catalog.filters import CatalogFilter, conditions, culprit
+from planner.gui.catalog.filters import CatalogFilter, NameSearch, conditions, culprit
 from planner.gui.catalog.page import Page
 from planner.gui.settings import TableLayout
 from planner.gui.theme import Theme
 from planner.gui.widgets.cells import Mark
 from planner.gui.widgets.verdict_badge import verdict_mark
 from planner.gui.workspace import Workspace
-from planner.plan.evaluate import Evaluation, fits_by_gpu
+from planner.plan.evaluate import Evaluation, find_fits, fits_by_gpu
 from planner.present.gpus import GPU_COLUMNS, GpuRow, gpu_rows
 
 _COUNT_DELAY_MS: Final = 50
-_PANES: Final = (210, 640, 310)
+_PANES: Final = (190, 655, 285)
 _SHOWN: Final = (
-    *("name", "fits", "memory", "bandwidth", "bf16", "fp32", "fp8", "power", "year", "price"),
+    *("name", "fits", "memory", "bandwidth", "bf16", "power", "fp32", "fp8", "year", "price"),
     *("vendor", "segment", "architecture"),
 )
 
@@ -40,6 +41,7 @@ class GpuPage(Page):
         super().__init__(workspace, theme, GPU_COLUMNS, usual, {"fits": _fits_mark})
         self._filter = CatalogFilter()
         self._latest = ""
+        self._names = NameSearch(workspace.catalog.hardware.gpus)
         self.facets = FacetPanel(theme, workspace.settings, workspace.catalog.hardware.gpus)
         self.chips = ChipRow(theme)
         self.empty = EmptyResult(theme)
@@ -71,6 +73,14 @@ class GpuPage(Page):
         """Show only cards whose name, aliases, vendor or architecture have every word of `text`."""
         self.narrow(self._filter.with_query(text=text), "text")
 
+    def planned(self) -> str | None:
+        """Return the plan's card; a plan without one begins with the smallest card that it fits on."""
+        plan, catalog = self.workspace.plan, self.workspace.catalog
+        if plan.gpu is not None or self.table.current_id is not None:
+            return plan.gpu
+        fits = find_fits(plan, catalog)
+        return fits[0].gpu_id if fits else None
+
     def export_rows(self) -> list[dict[str, object]]:
         """Return the cards that are shown, as flat rows with sources."""
         return [gpu_fields(row) for row in self.model.records]
@@ -93,7 +103,7 @@ class GpuPage(Page):
         """Show only what passes `wanted`; `latest` is the key of the condition that was changed last."""
         text_before = self._filter.query.text
         self._filter, self._latest = wanted, latest
-        self.model.set_filter(wanted.passing)
+        self.model.set_filter(None if wanted == CatalogFilter() else self._passing)
         self._show_result()
         self._counting.start()
         self.facets.show_filter(wanted)
@@ -103,7 +113,18 @@ class GpuPage(Page):
 
     @Slot()
     def _count(self) -> None:
-        self.facets.show_counts(self._filter.counts(self.model.all_records))
+        wide = self._filter.with_query(text="")
+        self.facets.show_counts(wide.counts(self._named()))
+
+    def _passing(self, _rows: Sequence[GpuRow]) -> frozenset[str]:
+        wide = self._filter.with_query(text="")
+        if wide == CatalogFilter():
+            return self._names.having(self._filter.query.text)
+        return wide.passing(self._named())
+
+    def _named(self) -> list[GpuRow]:
+        names = self._names.having(self._filter.query.text)
+        return [row for name in names if (row := self.model.find(name)) is not None]
 
     def _show_result(self) -> None:
         if self.model.rowCount():

@@ -25,7 +25,7 @@ class Page(QWidget):
 
     `counted` says that other rows are shown than before, `searched` that another text is searched for, which the person
     need not have typed. Subclasses build their panes into `splitter`, describe a record, put it into the plan and
-    answer a search.
+    name the record to begin with and answer a search.
     """
 
     counted = Signal()
@@ -48,6 +48,7 @@ class Page(QWidget):
         self.table = RecordTable(self.model, theme, usual, markers)
         self.table.setAccessibleName(self.title)
         self.detail = DetailPane(theme)
+        self._planned: str | None = None
         self.splitter = QSplitter(Qt.Orientation.Horizontal)
         self.splitter.setChildrenCollapsible(False)
         layout = QHBoxLayout(self)
@@ -75,8 +76,18 @@ class Page(QWidget):
         """Return what is shown, as flat rows with sources."""
         raise NotImplementedError
 
+    def planned(self) -> str | None:
+        """Return the id of the record that the plan uses, or of one to begin with; none where nothing offers itself."""
+        raise NotImplementedError
+
     def refresh(self, _evaluation: Evaluation) -> None:
-        """Show what follows from the plan."""
+        """Show what follows from the plan; the record that it uses is chosen when the plan comes to use another."""
+        planned = self.planned()
+        if planned != self._planned or self.table.current_id is None:
+            self._planned = planned
+            if planned is not None and planned != self.table.current_id:
+                self.table.choose(planned)  # which has it described
+                return
         self._describe_current()
 
     @Slot()

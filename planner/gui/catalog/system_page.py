@@ -14,7 +14,7 @@ from planner.gui.widgets.table_layout import default_layout
 from planner.gui.workspace import Workspace
 from planner.present.systems import SYSTEM_COLUMNS, SystemRow, system_rows
 
-_PANES: Final = (850, 310)
+_PANES: Final = (840, 290)
 
 
 class SystemPage(Page):
@@ -49,6 +49,14 @@ class SystemPage(Page):
         with self.workspace.reporting():
             label = self.tr("cards of %1").replace("%1", record.system.name)
             self.workspace.apply(label, gpu=record.gpu.id, count=record.system.gpu_count or 1)
+
+    def planned(self) -> str | None:
+        """Return a system with the plan's cards, best as many of them; without one, the first row to begin with."""
+        plan = self.workspace.plan
+        alike = [row for row in self.model.records if row.gpu is not None and row.gpu.id == plan.gpu]
+        exact = [row for row in alike if row.system.gpu_count == plan.count]
+        first = self.model.records[:1] if self.table.current_id is None else ()
+        return next((row.id for row in (*exact, *alike, *first)), None)
 
     def search(self, text: str) -> None:
         """Show only systems whose name, vendor or accelerator have every word of `text`."""

@@ -44,13 +44,13 @@ class CatalogTab(Tab):
         self._answer = make_label(font=theme.font("answer", bold=True), wrap=True)
         self._search = QLineEdit(clearButtonEnabled=True)
         self._count = make_label(role="muted")
+        self._count.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self._columns = QPushButton(self.tr("Col&umns"))
         self._export = QPushButton(self.tr("&Export…"))
         self._pages = QStackedWidget()
         self._switch = QButtonGroup(self)
         self._lay_out()
         self._connect()
-        self._show_page()
 
     @property
     def page(self) -> Page:
@@ -68,6 +68,7 @@ class CatalogTab(Tab):
         """Judge the cards by the plan."""
         self._answer.setText(self._say(evaluation))
         self.page.refresh(evaluation)
+        self._show_page()
 
     def copy_result(self) -> str:
         """Return the answer and the details of the chosen record."""
@@ -151,7 +152,15 @@ class CatalogTab(Tab):
     def _show_page(self) -> None:
         self._search.setPlaceholderText(self.tr("Search %1 (Ctrl+F)").replace("%1", self.page.title.lower()))
         self._search.setAccessibleName(self.tr("Search %1").replace("%1", self.page.title.lower()))
+        self._hold_count()
         self._show_count()
+
+    def _hold_count(self) -> None:
+        """Give the count a size of its own, or every letter of a search would lay out the whole window again."""
+        every = len(self.page.model.all_records)
+        self._count.setMinimumSize(0, 0)
+        self._count.setText(_of(every, every, self.page.noun))
+        self._count.setFixedSize(self._count.sizeHint())
 
     @Slot(str)
     def _on_searched(self, text: str) -> None:
@@ -167,7 +176,7 @@ class CatalogTab(Tab):
     @Slot()
     def _show_count(self) -> None:
         shown, every = self.page.model.rowCount(), len(self.page.model.all_records)
-        self._count.setText(f"{fmt.integer(shown)} of {fmt.plural(every, self.page.noun)}")
+        self._count.setText(_of(shown, every, self.page.noun))
 
     @Slot(str)
     def _show_search(self, text: str) -> None:
@@ -186,6 +195,10 @@ class CatalogTab(Tab):
         name, _ = QFileDialog.getSaveFileName(self, self.tr("Export"), f"{self.page.key}.csv", kinds)
         if name:
             self.export_to(Path(name))
+
+
+def _of(shown: int, every: int, noun: str) -> str:
+    return f"{fmt.integer(shown)} of {fmt.plural(every, noun)}"
 
 
 def _each(count: int) -> str:

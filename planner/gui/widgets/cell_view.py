@@ -20,7 +20,7 @@ class CellView(QTableView):
     ) -> None:
         super().__init__(parent)
         self._cells = cells
-        self.setHorizontalHeader(RecordHeader(theme, self))
+        self.setHorizontalHeader(RecordHeader(theme, model.columns, self))
         self.setModel(model)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setShowGrid(False)

@@ -37,8 +37,10 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         self._shown: list[tuple[str, Record]] = []
         self._names: list[str] = []
         self._filter: Filter[Record] | None = None
+        self._passing: Collection[str] | None = None
         self._texts: dict[str, tuple[str, ...]] = {}
         self._values: dict[int, dict[str, float | None]] = {}
+        self._by_size: dict[int, list[str]] = {}
         self._largest: dict[int, float] = {}
 
     @property
@@ -56,6 +58,7 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         self._all = {self.identify(record): record for record in records}
         self._texts.clear()
         self._values.clear()
+        self._by_size.clear()
         self._order()
         self._reset()
 
@@ -83,7 +86,7 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
 
     def row_of(self, record_id: str) -> int | None:
         """Return the row that shows `record_id`, if it is shown."""
-        return self._names.index(record_id) if record_id in self._names else None
+        return next((row for row, name in enumerate(self._names) if name == record_id), None)
 
     def record(self, row: int) -> Record | None:
         """Return the record in `row`."""
@@ -110,7 +113,7 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         values = self._values_of(position)
         value = values[self._names[row]]
         if position not in self._largest:
-            self._largest[position] = max(filter(None, map(values.__getitem__, self._names)), default=0)
+            self._largest[position] = self._find_largest(position)
         return value / self._largest[position] if value is not None and self._largest[position] else None
 
     def rowCount(self, parent: Index = _NO_PARENT) -> int:
@@ -158,6 +161,15 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
             self._values[position] = found
         return found
 
+    def _find_largest(self, position: int) -> float:
+        values = self._values_of(position)
+        if position not in self._by_size:
+            known = ((value, name) for name, value in values.items() if value is not None)
+            self._by_size[position] = [name for _, name in sorted(known, reverse=True)]
+        shown = self._passing
+        largest = next((name for name in self._by_size[position] if shown is None or name in shown), None)
+        return (values[largest] or 0) if largest is not None else 0
+
     def _order(self) -> None:
         pairs = list(self._all.items())
         if self.sort_key is not None:
@@ -171,11 +183,8 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
     def _reset(self) -> None:
         self.beginResetModel()
         self._largest.clear()
-        if self._filter is None:
-            self._shown = self._ordered
-        else:
-            passing = self._filter(tuple(self._all.values()))
-            self._shown = [pair for pair in self._ordered if pair[0] in passing]
+        passing = self._passing = None if self._filter is None else self._filter(tuple(self._all.values()))
+        self._shown = self._ordered if passing is None else [pair for pair in self._ordered if pair[0] in passing]
         self._names = [name for name, _ in self._shown]
         self.endResetModel()
 

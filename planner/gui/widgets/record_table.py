@@ -122,10 +122,18 @@ class RecordTable(CellView):
         self.arranged.emit()
 
     def choose(self, record_id: str) -> None:
-        """Make `record_id` the current record, if it is shown."""
+        """Make `record_id` the current record; while it is filtered out it waits for the filter to be lifted."""
         row = self.records().row_of(record_id)
         if row is not None:
+            index = self.model().index(row, 0)
+            in_view = self.viewport().rect().contains(self.visualRect(index).center())
             self._choose_row(row)
+            if not in_view:
+                self.scrollTo(index, QAbstractItemView.ScrollHint.PositionAtCenter)
+        elif self.records().find(record_id) is not None:
+            self.selectionModel().clear()
+            self.current_id, self._chosen = record_id, frozenset((record_id,))
+            self.current_changed.emit(self.records().find(record_id))
 
     def enter(self) -> None:
         """Take the keyboard; with nothing chosen in view, choose the first row."""
@@ -257,7 +265,7 @@ class RecordTable(CellView):
     def _on_selection_changed(self, _selected: QItemSelection, _deselected: QItemSelection) -> None:
         model = self.records()
         rows = {index.row() for index in self.selectionModel().selectedRows()}
-        self._chosen = frozenset(model.identify(model.records[row]) for row in rows)
+        self._chosen = frozenset(model.identify(record) for row in rows if (record := model.record(row)) is not None)
         self._pinned.viewport().update()
 
     @Slot()

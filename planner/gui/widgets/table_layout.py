@@ -9,7 +9,6 @@ from planner.gui.settings import TableLayout
 from planner.gui.theme import ICON_PIXELS
 from planner.gui.widgets.record_model import RecordTableModel
 from planner.present.columns import Column
-from planner.present.format import NOT_PUBLISHED
 
 _PADDING: Final = 8
 _SLACK: Final = 4  # a header's font can be a shade wider than the table's
@@ -52,7 +51,7 @@ def arrange(view: QTableView, model: RecordTableModel[Any], layout: TableLayout)
 
 
 def usual_width(column: Column[Any], metrics: QFontMetrics) -> int:
-    """Return the declared width in pixels, and no less than the header with its arrow or an unknown number takes."""
-    title = metrics.horizontalAdvance(column.header) + ICON_PIXELS + _SLACK
-    unknown = metrics.horizontalAdvance(NOT_PUBLISHED) if column.align == "right" else 0
-    return max(column.width * metrics.horizontalAdvance("0"), title, unknown) + 2 * _PADDING
+    """Return the declared width in pixels, and no less than the title, or the unit with its arrow, takes."""
+    title = metrics.horizontalAdvance(column.title) + _SLACK
+    unit = metrics.horizontalAdvance(column.unit) + ICON_PIXELS
+    return max(column.width * metrics.horizontalAdvance("0"), title, unit) + 2 * _PADDING
