@@ -1,9 +1,10 @@
 """What a forward pass keeps for the backward pass, over the whole network, with or without checkpoints."""
 
 from functools import lru_cache
+from operator import attrgetter
 from typing import NamedTuple
 
-from planner.memory.activations import MASK, AttentionKind, is_masked, layer_ledger, norm_bytes, stack_positions
+from planner.memory.activations import MASK, AttentionKind, Ledger, is_masked, layer_ledger, norm_bytes, stack_positions
 from planner.memory.precision import Precision
 from planner.memory.result import Part, Term
 from planner.memory.terms import checked, model
@@ -15,7 +16,10 @@ _SOURCE = "saved tensors of PyTorch 2.13 operators and transformers 5.23 modules
 
 
 class Saved(NamedTuple):
-    """Bytes the forward pass keeps, by kind, and the largest layer's share with its scratch in the backward pass."""
+    """Bytes the forward pass keeps, by kind, and the largest layer's share with its scratch in the backward pass.
+
+    `layers` says how many layers keep what per token, for the formulas.
+    """
 
     norms: int
     attention: int
@@ -25,6 +29,7 @@ class Saved(NamedTuple):
     checkpoints: int
     one_layer: int
     scratch: int
+    layers: tuple[tuple[int, Ledger], ...]
 
     @property
     def in_last_layer(self) -> int:
@@ -51,6 +56,7 @@ def saved_activations(
     With checkpointing each layer keeps its input only, and one layer at a time is computed again in the backward pass.
     """
     norms = kept_attention = feed_forward = dropout = scores = checkpoints = largest = scratch = 0
+    layers: list[tuple[int, Ledger]] = []
     for stack in architecture.stacks:
         if stack.name in ("vision", "audio") and architecture.kind == "vision-language":
             continue
@@ -69,13 +75,14 @@ def saved_activations(
             if checkpointed:
                 checkpoints += group.count * every * stack.hidden * precision.residual_bytes
                 continue
+            layers.append((group.count, ledger))
             n = group.count * every
             norms += n * ledger.norms
             kept_attention += n * ledger.attention
             feed_forward += n * ledger.feed_forward
             dropout += n * ledger.dropout
             scores += n * ledger.scores * tokens
-    return Saved(norms, kept_attention, feed_forward, dropout, scores, checkpoints, largest, scratch)
+    return Saved(norms, kept_attention, feed_forward, dropout, scores, checkpoints, largest, scratch, tuple(layers))
 
 
 def activations_term(saved: Saved, alive: int, workload: Training) -> Term:
@@ -83,33 +90,65 @@ def activations_term(saved: Saved, alive: int, workload: Training) -> Term:
 
     **Formula**: Σ over what is kept, or one layer where the backward pass has freed the rest.
     """
-    kinds = (
-        ("norms and their inputs", saved.norms, "T × Σ layers × norm bytes"),
-        ("queries, keys, values, attention output", saved.attention, "T × Σ layers × (2q + 2kv) × w + statistics"),
-        ("feed-forward", saved.feed_forward, "T × Σ layers × kept tensors × i × w"),
-        ("attention scores and masks", saved.scores, "T × s × Σ layers × heads × bytes per score, or bytes per mask"),
-        ("dropout masks", saved.dropout, "T × Σ layers × h"),
-        ("checkpoints: each layer's input", saved.checkpoints, "T × L × h × r"),
-    )
-    parts = [Part(name=n, bytes=b, formula=f, source=_SOURCE) for n, b, f in kinds if b]
-    if alive < saved.total:
-        parts = [Part(name="one layer with its gradients", bytes=alive, formula="T × layer", source=_SOURCE)]
-    elif alive > saved.total:
-        extra = alive - saved.total
-        name = "one layer computed again, with its gradients" if saved.checkpoints else "gradients of the last layer"
-        parts.append(Part(name=name, bytes=extra, formula="T × layer", source=_SOURCE))
     tokens = workload.micro_batch * (workload.sequence_length or 0)
+    shares = _shares(saved, alive, tokens)
     return checked(
         "activations",
         alive,
-        "T × Σ layers × bytes kept per token",
+        " + ".join(symbol for symbol, _ in shares),
         (
+            *(model(symbol, part.bytes, f"bytes of {part.name}") for symbol, part in shares),
             chosen("T", tokens, f"tokens: {workload.micro_batch:,} × {workload.sequence_length:,}"),
-            model("A", round(alive / max(tokens, 1)), "bytes kept per token, all layers together"),
         ),
         _SOURCE,
-        tuple(parts),
+        tuple(part for _, part in shares),
     )
+
+
+def _shares(saved: Saved, alive: int, tokens: int) -> list[tuple[str, Part]]:
+    """Return what the `alive` bytes are made of, each with its symbol."""
+    if alive < saved.total:
+        return [("O", _part("one layer and its gradients", alive, f"{alive:,}"))]
+    found = [
+        (symbol, _part(name, kept, _per_token(kept, tokens, [(count, pick(ledger)) for count, ledger in saved.layers])))
+        for symbol, name, kept, pick in (
+            ("N", "norms and their inputs", saved.norms, attrgetter("norms")),
+            ("Q", "queries, keys, values and attention output", saved.attention, attrgetter("attention")),
+            ("F", "feed-forward blocks", saved.feed_forward, attrgetter("feed_forward")),
+            ("S", "attention scores and masks", saved.scores, _not_per_layer),
+            ("D", "dropout masks", saved.dropout, attrgetter("dropout")),
+            ("C", "checkpoints, each layer's input", saved.checkpoints, _not_per_layer),
+        )
+        if kept
+    ]
+    extra = alive - saved.total
+    if extra:
+        name = "one layer computed again, with its gradients" if saved.checkpoints else "gradients of the last layer"
+        found.append(("G", _part(name, extra, _per_token(extra, tokens, []))))
+    return found
+
+
+def _part(name: str, count_bytes: int, formula: str) -> Part:
+    return Part(name=name, bytes=count_bytes, formula=formula, source=_SOURCE)
+
+
+def _per_token(kept: int, tokens: int, layers: list[tuple[int, int]]) -> str:
+    """Return `kept` as bytes per token: layers × what each keeps, and what stands outside the layers."""
+    if tokens == 0 or kept % tokens:
+        return f"{kept:,}"
+    numbers: dict[int, int] = {}
+    for count, each in layers:
+        numbers[each] = numbers.get(each, 0) + count
+    rest = kept // tokens - sum(count * each for each, count in numbers.items())
+    if rest < 0:
+        return f"{kept:,}"
+    shown = [f"{count} × {each:,}" for each, count in numbers.items() if each]
+    shown += [f"{rest:,}"] if rest else []
+    return f"T × {shown[0]}" if len(shown) == 1 else f"T × ({' + '.join(shown)})"
+
+
+def _not_per_layer(_ledger: Ledger) -> int:
+    return 0
 
 
 def _held_mask(stack: Stack, sequences: int, tokens: int, precision: Precision, attention: AttentionKind) -> int:
