@@ -2,9 +2,17 @@
 
 import pytest
 
-from planner.gui.catalog.filters import CatalogFilter, conditions, culprit, facet_words, groups, range_words
+from planner.gui.catalog.filters import (
+    CatalogFilter,
+    NameSearch,
+    conditions,
+    culprit,
+    facet_words,
+    groups,
+    range_words,
+)
 from planner.hardware.gpu import Gpu, Provenance
-from planner.hardware.query import GpuQuery
+from planner.hardware.query import GpuQuery, select
 from planner.present.gpus import GpuRow
 from planner.units import GIB
 
@@ -111,3 +119,9 @@ def test_ranges_in_words(low, high, expected):
 def test_values_are_called_as_everywhere():
     assert facet_words("segment", "datacenter") == "data centre"
     assert facet_words("architecture", "Hopper") == "Hopper"
+
+
+@pytest.mark.parametrize("text", ["", "  ", "big", "NVIDIA m", "rdna3", "nothing like it"])
+def test_the_search_by_name_finds_what_a_query_finds(text):
+    cards = [row.gpu for row in ROWS]
+    assert NameSearch(cards).having(text) == {gpu.id for gpu in select(cards, GpuQuery(text=text))}

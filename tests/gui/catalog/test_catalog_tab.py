@@ -357,3 +357,60 @@ def test_nothing_but_the_table_scrolls_sideways(tab, qtbot, size):
         assert area.horizontalScrollBar().maximum() == 0 or not area.isVisible()
         if area.isVisible() and area.widget() is not None:
             assert area.widget().minimumSizeHint().width() <= area.viewport().width()
+
+
+def test_the_plans_card_is_chosen_in_view_and_described_from_the_start(tab):
+    table = tab.gpus.table
+    assert table.current_record.id == "rtx-4090"
+    assert table.viewport().rect().contains(table.visualRect(table.currentIndex()).center())
+    assert tab.gpus.detail.as_text().startswith("GeForce RTX 4090\n")
+
+
+def test_a_card_that_comes_into_the_plan_from_elsewhere_is_chosen(tab, workspace):
+    workspace.apply("card", gpu="l40s")
+    table = tab.gpus.table
+    assert table.current_record.id == "l40s"
+    assert table.viewport().rect().contains(table.visualRect(table.currentIndex()).center())
+    type_search(tab, "h100")
+    workspace.apply("card", gpu="a100-sxm4-80gb")
+    assert tab.gpus.detail.as_text().startswith("A100 SXM4 80 GB\n")
+    QTest.keyClick(tab._search, Qt.Key.Key_Escape)
+    assert table.current_record.id == "a100-sxm4-80gb"
+    assert [row.id for row in table.selected_records] == ["a100-sxm4-80gb"]
+
+
+def test_ones_own_choice_stays_through_searches_and_other_changes_of_the_plan(tab, workspace):
+    tab.gpus.table.choose("l40s")
+    type_search(tab, "h100")
+    assert tab.gpus.detail.as_text().startswith("L40S\n")
+    workspace.apply_workload("batch", batch=64)
+    QTest.keyClick(tab._search, Qt.Key.Key_Escape)
+    assert tab.gpus.table.current_record.id == "l40s"
+
+
+def test_without_a_card_in_the_plan_the_smallest_that_fits_is_described(qtbot, workspace, theme):
+    workspace.apply("no card", gpu=None)
+    made = again(qtbot, workspace, theme)
+    assert made._answer.text().endswith(f"the smallest is {made.gpus.table.current_record.gpu.name}.")
+    workspace.apply_workload("batch", batch=64)
+    assert made.gpus.table.current_record is not None
+
+
+def test_systems_begin_with_one_that_has_the_plans_cards(tab, workspace):
+    workspace.apply("cards", gpu="h100-sxm5-80gb", count=8)
+    tab._switch.button(1).click()
+    row = tab.systems.table.current_record
+    assert (row.gpu.id, row.system.gpu_count) == ("h100-sxm5-80gb", 8)
+    workspace.apply("cards", gpu="rtx-4090")
+    assert tab.systems.table.current_record == row
+
+
+def test_the_columns_one_compares_by_are_in_view_in_the_smallest_window(tab):
+    table = tab.gpus.table
+    tab.resize(1153, 700)  # what a window of 1280 leaves beside the list of tabs
+    QApplication.processEvents()
+    in_view = [column.position for column in table.columns_within(table.viewport().rect())]
+    keys = [tab.gpus.model.columns[position].key for position in in_view]
+    assert keys[:5] == ["fits", "memory", "bandwidth", "bf16", "power"]
+    power = tab.gpus.model.column_of("power")
+    assert table.columnViewportPosition(power) + table.columnWidth(power) <= table.viewport().width()
