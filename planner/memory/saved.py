@@ -4,7 +4,16 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import NamedTuple
 
-from planner.memory.activations import MASK, AttentionKind, Ledger, is_masked, layer_ledger, norm_bytes, stack_positions
+from planner.memory.activations import (
+    MASK,
+    AttentionKind,
+    Ledger,
+    is_masked,
+    layer_ledger,
+    mask_bytes,
+    norm_bytes,
+    stack_positions,
+)
 from planner.memory.precision import Precision
 from planner.memory.result import Part, Term
 from planner.memory.terms import checked, model
@@ -66,7 +75,7 @@ def saved_activations(
         norms += every * edges
         dropout += every * masks
         if checkpointed:
-            scores += _held_mask(stack, sequences, tokens, precision, attention)
+            scores += mask_bytes(stack, sequences, tokens, precision, attention)
         for group in stack.groups:
             masked = is_masked(group.layer, tokens, attention)
             ledger = layer_ledger(group.layer, stack.hidden, precision, attention, masked)
@@ -149,13 +158,6 @@ def _per_token(kept: int, tokens: int, layers: list[tuple[int, int]]) -> str:
 
 def _not_per_layer(_ledger: Ledger) -> int:
     return 0
-
-
-def _held_mask(stack: Stack, sequences: int, tokens: int, precision: Precision, attention: AttentionKind) -> int:
-    """Return the mask that checkpoints hold for the layers to be computed again, one for all of them."""
-    if attention == "eager":
-        return sequences * tokens * tokens * precision.residual_bytes
-    return MASK * tokens * tokens if any(is_masked(group.layer, tokens, attention) for group in stack.groups) else 0
 
 
 def _edges(stack: Stack, precision: Precision) -> tuple[int, int]:
