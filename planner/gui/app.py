@@ -1,7 +1,9 @@
 """The composition root: everything is made here, once, and put away here."""
 
+import gc
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +31,11 @@ def create(argv: Sequence[str]) -> tuple[QApplication, Window]:
     Raises:
         CatalogError: If the catalog cannot be read.
     """
+    with _everything_kept():
+        return _create(argv)
+
+
+def _create(argv: Sequence[str]) -> tuple[QApplication, Window]:
     app = _application(argv)
     catalog = load_catalog()
     home = state_dir()
@@ -56,6 +63,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         QMessageBox.critical(None, "GPU Planner", f"{error.message}\n\n{error.hint}".strip())
         return CANNOT_START
     return app.exec()
+
+
+@contextmanager
+def _everything_kept() -> Iterator[None]:
+    """Look for no unreachable cycles in what is made inside: it lives as long as the window, and is never looked at."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _application(argv: Sequence[str]) -> QApplication:
