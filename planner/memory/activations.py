@@ -134,6 +134,21 @@ def is_masked(layer: Layer, tokens: int, attention: AttentionKind) -> bool:
     return attention == "sdpa" and window is not None and window < tokens
 
 
+def mask_bytes(stack: Stack, sequences: int, tokens: int, precision: Precision, attention: AttentionKind) -> int:
+    """Return the masks that the layers of `stack` share, one for each window.
+
+    **Formula**: eager attention b · s² numbers in the stream's format; the fused kernel s² of true or false, where a
+    window is shorter than the sequence.
+
+    **Source**: transformers `masking_utils.sdpa_mask` and `eager_mask`.
+    """
+    windows = {group.layer.mixer.window for group in stack.groups if isinstance(group.layer.mixer, Attention)}
+    if attention == "eager":
+        return max(len(windows), 1) * sequences * tokens * tokens * precision.residual_bytes
+    short = sum(1 for window in windows if attention == "sdpa" and window is not None and window < tokens)
+    return short * tokens * tokens * MASK
+
+
 def repeats_heads(mixer: Attention, attention: AttentionKind, masked: bool) -> bool:
     """Return whether grouped keys and values are copied to the number of the query heads.
 
