@@ -54,12 +54,19 @@ def main() -> None:
     print(f"{'what':52} {'median':>10} {'reference':>10} {'ratio':>7} {'aim':>8}")
     with tempfile.TemporaryDirectory() as home:
         os.environ["GPU_PLANNER_HOME"] = home
+        keep_byte_code(home)
         window, plot = alternating(PLANNER_WINDOW, EMPTY_PLOT, runs)
         print_ratio("painted window / empty pyqtgraph window, CPU s", window, plot, "≤ 1.0")
         fit, pydantic = alternating(FIT, IMPORT_PYDANTIC, runs)
         print_ratio("gpu-planner fit / import of pydantic, CPU s", fit, pydantic, "≤ 3")
         print_warm()
         print_keystroke()
+
+
+def keep_byte_code(folder: str) -> None:
+    """Let each script find its modules compiled, as installers leave them: its first run, not counted, does it."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = folder
 
 
 def alternating(first: str, second: str, runs: int) -> tuple[float, float]:
