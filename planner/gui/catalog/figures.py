@@ -25,6 +25,7 @@ _RIGHT: Final = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop
 _TALL: Final = 100_000
 _LINE_GAP: Final = 3
 _VALUE_SHARE: Final = 0.6
+_WIDTHS_KEPT: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +48,9 @@ class FigureList(QWidget):
         self._theme = theme
         self._groups: tuple[DetailGroup, ...] = ()
         self._with_sources = False
-        self._pieces: tuple[_Piece, ...] = ()
-        self._width = -1
+        self._layouts: dict[int, tuple[_Piece, ...]] = {}  # by width: a layout asks for several in turn
+        self._body, self._bold, self._small = theme.font(), theme.font(bold=True), theme.font("small")
+        self._metrics = QFontMetrics(self._body)
         policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Minimum)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
@@ -56,7 +58,8 @@ class FigureList(QWidget):
 
     def show_groups(self, groups: Sequence[DetailGroup], with_sources: bool) -> None:
         """Show `groups`, with each figure's source under it if `with_sources`."""
-        self._groups, self._with_sources, self._width = tuple(groups), with_sources, -1
+        self._groups, self._with_sources = tuple(groups), with_sources
+        self._layouts.clear()
         said = (f"{group.title}. {'; '.join(_spoken(detail) for detail in group.details)}." for group in groups)
         self.setAccessibleDescription(" ".join(said))
         self.updateGeometry()
@@ -99,9 +102,12 @@ class FigureList(QWidget):
                 painter.drawText(piece.place, int(piece.align) | _WRAP, piece.text)
 
     def _laid_out(self, width: int) -> tuple[_Piece, ...]:
-        if width != self._width:
-            self._pieces, self._width = tuple(self._lay_out(width)), width
-        return self._pieces
+        found = self._layouts.get(width)
+        if found is None:
+            if len(self._layouts) == _WIDTHS_KEPT:
+                self._layouts.clear()
+            found = self._layouts[width] = tuple(self._lay_out(width))
+        return found
 
     def _lay_out(self, width: int) -> Iterator[_Piece]:
         top = 0
@@ -151,12 +157,12 @@ class FigureList(QWidget):
         small: bool = False,
     ) -> _Piece:
         """Return `text` in as much of the height of `room` as it takes."""
-        font = self._theme.font("small" if small else "body", bold)
+        font = self._small if small else self._bold if bold else self._body
         needed = QFontMetrics(font).boundingRect(room, int(align) | _WRAP, text).height()
         return _Piece(QRect(room.left(), room.top(), room.width(), needed), text, role, font, align, detail)
 
     def _advance(self, text: str) -> int:
-        return QFontMetrics(self._theme.font()).horizontalAdvance(text) + 1
+        return self._metrics.horizontalAdvance(text) + 1
 
 
 def _spoken(detail: Detail) -> str:

@@ -64,6 +64,7 @@ class CellPainter:
         self._theme = theme
         self._markers = {model.column_of(key): marker for key, marker in markers.items()}
         self._cache, self._small = TextCache(), TextCache()
+        self._small.use(theme.font("small"))
         self._colors: dict[str, QColor] = {}
         self._pixmaps: dict[Mark, QPixmap] = {}
         theme.changed.connect(self._forget_colors)
@@ -71,7 +72,6 @@ class CellPainter:
     def paint(self, painter: QPainter, rows: Sequence[CellRow], columns: Sequence[CellColumn]) -> None:
         """Paint the cells where `rows` and `columns` meet."""
         self._cache.use(painter.font())
-        self._small.use(self._theme.font("small"))
         self._paint_grounds(painter, rows, columns)
         for column in columns:
             self._paint_texts(painter, rows, column)

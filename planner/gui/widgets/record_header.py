@@ -24,6 +24,7 @@ class RecordHeader(QHeaderView):
         self._theme = theme
         self._columns = columns
         self._titles, self._units = TextCache(), TextCache()
+        self._small = theme.font("small")
         self.setSectionsClickable(True)
         self.setSortIndicatorShown(True)
         self.setHighlightSections(False)
@@ -31,7 +32,7 @@ class RecordHeader(QHeaderView):
 
     def sizeHint(self) -> QSize:
         """Return the height of two lines with air around them."""
-        height = self.fontMetrics().height() + QFontMetrics(self._theme.font("small")).height()
+        height = self.fontMetrics().height() + QFontMetrics(self._small).height()
         return QSize(self.length(), height + 2 * self._theme.spacing.tiny)
 
     def paintSection(self, painter: QPainter, rect: QRect, position: int) -> None:
@@ -45,7 +46,7 @@ class RecordHeader(QHeaderView):
         painter.setPen(self._theme.color("text" if sorted_by else "muted"))
         _paint_line(painter, self._titles, self.font(), column.title, room, on_right)
         room.setTop(room.top() + self._titles.height)
-        width = _paint_line(painter, self._units, self._theme.font("small"), column.unit, room, on_right)
+        width = _paint_line(painter, self._units, self._small, column.unit, room, on_right)
         if sorted_by:
             self._paint_arrow(painter, room, width, on_right)
 
