@@ -1,12 +1,10 @@
-"""A tracker of live bytes: every storage that an operator makes, until Python frees it. No data is computed."""
+"""A tracker of live bytes: every storage that an operator makes, until Python frees it."""
 
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
@@ -46,13 +44,6 @@ class LiveBytes(TorchDispatchMode):
     def reset_peak(self) -> None:
         """Forget the peak so far."""
         self.peak = self.alive
-
-
-@contextmanager
-def tracked() -> Iterator[LiveBytes]:
-    """Run a block on tensors without data, and count their bytes."""
-    with FakeTensorMode(allow_non_fake_inputs=True), LiveBytes() as live:
-        yield live
 
 
 def saved_bytes(module: torch.nn.Module, forward: Callable[[], Any]) -> int:

@@ -8,8 +8,8 @@ import torch
 from live_bytes import saved_bytes
 
 from planner.memory.precision import Precision
-from planner.memory.tensors import parameter_counts
 from planner.memory.saved import saved_activations
+from planner.memory.tensors import parameter_counts
 from planner.models.readers.config_json import read_config
 
 transformers = pytest.importorskip("transformers")
