@@ -1,5 +1,6 @@
 """How runs of the command begin and end."""
 
+import gc
 import io
 import subprocess
 import sys
@@ -166,3 +167,11 @@ def test_only_what_cannot_be_written_is_replaced():
     register()
     with pytest.raises(UnicodeDecodeError):
         b"\xff".decode("ascii", errors="planner-plain")
+
+
+def test_cycles_are_collected_again_after_a_command(command):
+    during = []
+    command(lambda _words: during.append(gc.isenabled()) or 0)
+    cli.main(["fit"])
+    assert during == [False]
+    assert gc.isenabled()
