@@ -12,6 +12,6 @@ _CORE = (
     "planner.present.plan",
 )
 
-# Ahead of Qt: PySide6 reads the source of every module that is imported after it, which takes longer than the import.
+# Ahead of Qt: PySide6 reads the source of every module that is imported after it.
 for _module in _CORE:
     import_module(_module)
