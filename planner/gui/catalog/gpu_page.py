@@ -98,6 +98,7 @@ class GpuPage(Page):
         """Show only the cards that the plan fits on, the one with the least memory first."""
         self.table.sort_by("memory")
         self.narrow(CatalogFilter(only_fitting=True), "fits")
+        self.table.scrollToTop()
 
     def narrow(self, wanted: CatalogFilter, latest: str = "") -> None:
         """Show only what passes `wanted`; `latest` is the key of the condition that was changed last."""

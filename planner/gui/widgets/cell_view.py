@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from PySide6.QtCore import QRect
+from PySide6.QtCore import QRect, Qt
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QAbstractItemView, QFrame, QTableView, QWidget
 
@@ -19,7 +19,7 @@ class CellView(QTableView):
         self, model: RecordTableModel[Any], theme: Theme, cells: CellPainter, parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
-        self._cells = cells
+        self._cells, self._theme = cells, theme
         self.setHorizontalHeader(RecordHeader(theme, model.columns, self))
         self.setModel(model)
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -30,6 +30,8 @@ class CellView(QTableView):
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        # Filling its own ground spares the view those of everything beneath, each drawn through the style sheet.
+        self.viewport().setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.verticalHeader().hide()
         self.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 12)
         self.verticalHeader().setMinimumSectionSize(1)
@@ -47,9 +49,10 @@ class CellView(QTableView):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Paint the cells within the exposed rectangle."""
+        painter = QPainter(self.viewport())
+        painter.fillRect(event.rect(), self._theme.color("surface"))
         columns = self.columns_within(event.rect())
         if columns:
-            painter = QPainter(self.viewport())
             painter.setFont(self.font())
             self._cells.paint(painter, self._rows_within(event.rect()), columns)
 

@@ -414,3 +414,9 @@ def test_the_columns_one_compares_by_are_in_view_in_the_smallest_window(tab):
     assert keys[:5] == ["fits", "memory", "bandwidth", "bf16", "power"]
     power = tab.gpus.model.column_of("power")
     assert table.columnViewportPosition(power) + table.columnWidth(power) <= table.viewport().width()
+
+
+def test_the_fitting_cards_are_shown_from_the_smallest_whatever_is_chosen(tab):
+    tab.show_fitting_cards()
+    assert tab.gpus.table.rowAt(0) == 0
+    assert tab.gpus.table.current_record.id == "rtx-4090"
