@@ -35,8 +35,7 @@ class Overhead:
                 return rows
             case "column":
                 return columns
-            case "tensor":
-                return 1
+        return 1
 
 
 @dataclass(frozen=True, slots=True)

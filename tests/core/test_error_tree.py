@@ -1,0 +1,94 @@
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from planner.errors import (
+    AmbiguousNameError,
+    CatalogError,
+    ModelFileError,
+    PlanFileError,
+    PlannerError,
+    SpecError,
+)
+from planner.plan.plan import Plan
+from planner.workload.workload import Training
+
+
+def validation_error(spec, data):
+    with pytest.raises(ValidationError) as caught:
+        spec.model_validate(data)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        SpecError("batch", "too large"),
+        AmbiguousNameError("gpu", "A100", ("a100-40gb", "a100-80gb")),
+        CatalogError(Path("gpus.json"), "h100", "memory_bytes", "missing"),
+        ModelFileError("config.json", "not JSON"),
+        PlanFileError(Path("plan.json"), "not JSON"),
+    ],
+)
+def test_every_error_is_shown_as_it_is(error):
+    assert isinstance(error, PlannerError)
+    assert str(error) == error.message
+    assert isinstance(error.hint, str)
+
+
+def test_a_field_is_named_with_its_reason():
+    error = SpecError("batch", "must be at least 1", hint="Write 1.")
+    assert (error.field, error.reason, error.hint) == ("batch", "must be at least 1", "Write 1.")
+    assert error.message == "batch: must be at least 1"
+
+
+def test_an_ambiguous_name_lists_its_candidates():
+    error = AmbiguousNameError("gpu", "A100", ("a100-40gb", "a100-80gb"))
+    assert error.candidates == ("a100-40gb", "a100-80gb")
+    assert error.message == "gpu: 'A100' matches 2 records: a100-40gb, a100-80gb"
+    assert "'a100-40gb'" in error.hint
+
+
+def test_catalog_errors_leave_out_what_is_not_known():
+    assert str(CatalogError(Path("a.json"), "", "", "not JSON")) == "a.json: not JSON"
+    assert str(CatalogError(Path("a.json"), "h100", "name", "missing")) == "a.json · h100 · name: missing"
+
+
+def test_a_plan_file_error_carries_the_version_that_is_its_reason():
+    assert PlanFileError(Path("p.json"), "newer", version=7).version == 7
+
+
+def test_validation_errors_name_the_field_and_what_was_given():
+    error = SpecError.from_validation(validation_error(Training, {"micro_batch": 0}))
+    assert error.field == "micro_batch"
+    assert error.message == "micro_batch: input should be greater than or equal to 1, got 0"
+
+
+def test_validation_errors_name_the_place():
+    error = SpecError.from_validation(validation_error(Training, {"micro_batch": 0}), prefix="workload")
+    assert error.field == "workload.micro_batch"
+
+
+def test_an_unknown_field_asks_for_its_spelling():
+    error = SpecError.from_validation(validation_error(Training, {"micro_bach": 1}))
+    assert error.message == "micro_bach: there is no such field"
+    assert "spelling" in error.hint
+
+
+def test_a_reason_of_ones_own_is_told_without_its_prefix():
+    data = {"model": {"id": "m"}, "workload": {"task": "inference", "weights": "int3"}}
+    error = SpecError.from_validation(validation_error(Plan, data))
+    assert error.field == "workload.inference.weights"
+    assert error.reason.startswith("'int3' is not a weight format; there are fp32, bf16")
+
+
+def test_a_value_without_a_field_is_called_value():
+    error = SpecError.from_validation(validation_error(Training, ["not", "an", "object"]))
+    assert error.field == "value"
+
+
+def test_a_long_value_is_shortened():
+    error = SpecError.from_validation(validation_error(Training, {"micro_batch": "x" * 500}))
+    assert len(error.message) < 160
+    assert error.message.endswith("…")

@@ -1,0 +1,48 @@
+import importlib
+from pathlib import Path
+
+import pytest
+
+from planner import paths
+
+
+def test_the_catalog_and_resources_of_the_checkout_are_found():
+    assert (paths.catalog_dir() / "gpus").is_dir()
+    assert (paths.resources_dir() / "tokens").is_dir()
+
+
+def test_a_wheel_keeps_them_inside_the_package(tmp_path, monkeypatch):
+    (tmp_path / "planner" / "_catalog").mkdir(parents=True)
+    monkeypatch.setattr(paths, "_PACKAGE", tmp_path / "planner")
+    paths.catalog_dir.cache_clear()
+    try:
+        assert paths.catalog_dir() == tmp_path / "planner" / "_catalog"
+    finally:
+        paths.catalog_dir.cache_clear()
+
+
+def test_the_state_folder_can_be_moved_and_is_made(own_state_dir):
+    assert not own_state_dir.exists()
+    assert paths.state_dir() == own_state_dir
+    assert own_state_dir.is_dir()
+
+
+def test_the_state_folder_is_the_platforms_own_otherwise(tmp_path, monkeypatch):
+    platformdirs = importlib.import_module("platformdirs")
+    monkeypatch.delenv("GPU_PLANNER_HOME")
+    for name in ("HOME", "XDG_DATA_HOME", "LOCALAPPDATA", "USERPROFILE"):
+        monkeypatch.setenv(name, str(tmp_path))
+    folder = paths.state_dir()
+    assert folder == Path(platformdirs.user_data_path("gpu-planner", appauthor=False))
+    assert folder.is_dir()
+    assert folder.name == "gpu-planner"
+
+
+@pytest.mark.parametrize("value", ["", None])
+def test_an_empty_variable_is_none(value, tmp_path, monkeypatch):
+    monkeypatch.delenv("GPU_PLANNER_HOME")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    if value is not None:
+        monkeypatch.setenv("GPU_PLANNER_HOME", value)
+    assert paths.state_dir().name == "gpu-planner"
