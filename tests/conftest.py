@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from planner.plan.catalog import Catalog, load_catalog
+
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 _GOLDEN = Path(__file__).parent / "golden"
@@ -35,3 +37,9 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         assert text == path.read_text(encoding="utf-8"), f"{path} differs; look, then run pytest --update-golden"
 
     return check
+
+
+@pytest.fixture(scope="session")
+def catalog() -> Catalog:
+    """Return the bundled catalog, read once; it does not change."""
+    return load_catalog()
