@@ -1,43 +1,82 @@
-"""Draw every tab, light and dark, at the smallest and at a usual size: `python benchmarks/screenshots.py FOLDER`."""
+"""Draw the window as a person sees it.
 
+python benchmarks/screenshots.py FOLDER            every tab, light and dark, at the smallest and at a usual size
+python benchmarks/screenshots.py --readme FOLDER   the four pictures of the README
+"""
+
+import argparse
 import os
-import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from planner.gui.window import Window
 
 SIZES = ((1280, 800), (1920, 1080))
 SETTLE_MS = 400
 
 
-def main(folder: Path) -> None:
-    """Write one PNG a tab, scheme and size into `folder`, and print their paths."""
+def main() -> None:
+    """Draw into the folder that the command line names."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--readme", action="store_true", help="draw the pictures of the README only")
+    arguments = parser.parse_args()
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-    folder.mkdir(parents=True, exist_ok=True)
+    arguments.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as home:
         os.environ["GPU_PLANNER_HOME"] = home
-        draw(folder)
+        draw(arguments.folder, for_readme=arguments.readme)
 
 
-def draw(folder: Path) -> None:
-    """Open the window as on a first start and draw it in every combination."""
-    from PySide6.QtTest import QTest
-
+def draw(folder: Path, *, for_readme: bool) -> None:
+    """Open the window as on a first start and draw it."""
     from planner.gui.app import create
 
     app, window = create(["gpu-planner"])
+    if for_readme:
+        draw_readme(window, folder)
+    else:
+        draw_everything(window, folder)
+    window.close()
+    app.aboutToQuit.emit()
+
+
+def draw_everything(window: "Window", folder: Path) -> None:
+    """Draw each tab in every scheme and size."""
     for width, height in SIZES:
         window.resize(width, height)
         for scheme in ("light", "dark"):
             window.choose_scheme(scheme)
             for place in window.places:
                 window.show_tab(place.key)
-                QTest.qWait(SETTLE_MS)
-                file = folder / f"{place.key}-{scheme}-{width}x{height}.png"
-                window.grab().save(str(file))
-                print(file)
-    window.close()
-    app.aboutToQuit.emit()
+                save(window, folder / f"{place.key}-{scheme}-{width}x{height}.png")
+
+
+def draw_readme(window: "Window", folder: Path) -> None:
+    """Draw what fits in light, and training that does not fit in dark."""
+    from planner import ModelChoice, Training
+
+    window.resize(*SIZES[0])
+    for scheme in ("light", "dark"):
+        window.choose_scheme(scheme)
+        for place in window.places:
+            window.show_tab(place.key)
+            save(window, folder / f"{place.key}-{scheme}.png")
+        training = Training(micro_batch=4, activation_checkpointing="full")
+        model = ModelChoice(id="Qwen/Qwen3-8B")
+        window.workspace.apply("training", model=model, workload=training, gpu="h100-sxm5-80gb")
+
+
+def save(window: "Window", file: Path) -> None:
+    """Write a picture of `window` once it has settled, and print its path."""
+    from PySide6.QtTest import QTest
+
+    QTest.qWait(SETTLE_MS)
+    window.grab().save(str(file))
+    print(file)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main()

@@ -14,7 +14,8 @@ def gpu_details(gpu: Gpu, usable: UsableMemory | None = None) -> tuple[DetailGro
     groups = (
         DetailGroup("Memory", _memory(gpu, usable)),
         DetailGroup("Dense arithmetic on matrix units", _rates(gpu, "tensor")),
-        DetailGroup("Arithmetic on shader cores", (*_rates(gpu, "vector"), *_missing_rates(gpu))),
+        DetailGroup("Arithmetic on shader cores", _rates(gpu, "vector")),
+        DetailGroup("Arithmetic without a published rate", _missing_rates(gpu)),
         DetailGroup("Chip", _chip(gpu)),
         DetailGroup("Board", _board(gpu)),
     )
