@@ -1,0 +1,180 @@
+"""Files that are no plan, or not one of this version: each is told apart, and none takes long or crashes."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from planner.errors import PlanFileError
+from planner.plan.files import is_plan_file, load_plan, parse_plan, read_text
+from planner.plan.plan import SCHEMA_VERSION, ModelChoice, Plan
+
+PLAN = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), gpu="rtx-4090")
+MEMORY = Path("/proc/self/mem")
+needs_proc = pytest.mark.skipif(not MEMORY.exists(), reason="only Linux has a file that opens and cannot be read")
+
+
+@pytest.fixture
+def refused(tmp_path):
+    """Return a check that a file of that content is no plan, which gives the error."""
+
+    def check(content):
+        path = tmp_path / "plan.json"
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        with pytest.raises(PlanFileError) as caught:
+            load_plan(path)
+        assert caught.value.path == path
+        assert caught.value.message.startswith(str(path))
+        assert caught.value.hint
+        return caught.value
+
+    return check
+
+
+def _with(**changes):
+    return json.dumps(PLAN.model_dump(mode="json") | changes)
+
+
+def test_text_is_parsed_into_a_plan():
+    assert parse_plan(PLAN.model_dump_json(), Path("plan.json")) == PLAN
+
+
+def test_what_is_left_out_takes_its_default():
+    text = '{"schema_version": 1, "model": {"id": "openai-community/gpt2"}}'
+    assert parse_plan(text, Path("plan.json")) == Plan(model=ModelChoice(id="openai-community/gpt2"))
+
+
+def test_a_newer_version_is_named_and_says_how_to_update(refused):
+    error = refused(_with(schema_version=SCHEMA_VERSION + 1, new_field=1))
+    assert error.version == SCHEMA_VERSION + 1
+    assert f"schema {SCHEMA_VERSION + 1}" in error.reason
+    assert "pip install --upgrade gpu-planner" in error.hint
+
+
+@pytest.mark.parametrize("version", [None, "1", 1.0, True, [1], float("nan")])
+def test_a_version_that_is_no_number_is_none(refused, version):
+    assert "no schema_version" in refused(_with(schema_version=version)).reason
+
+
+@pytest.mark.parametrize("version", [0, -1])
+def test_a_version_that_never_was_is_refused(refused, version):
+    assert refused(_with(schema_version=version)).reason.startswith("schema_version: ")
+
+
+def test_an_unknown_field_is_named(refused):
+    error = refused(_with(gpus="rtx-4090"))
+    assert error.reason == "gpus: there is no such field"
+    assert error.hint == "Check its spelling."
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"count": 0}, "count"),
+        ({"count": float("nan")}, "count"),
+        ({"count": float("inf")}, "count"),
+        ({"count": 10**30}, "count"),
+        ({"gpu": 3}, "gpu"),
+        ({"model": {"id": ""}}, "model.id"),
+        ({"model": {"id": "\ud800"}}, "model.id"),
+        ({"workload": {"task": "inference", "batch": "many"}}, "workload.inference.batch"),
+        ({"workload": {"task": "dreaming"}}, "workload"),
+    ],
+)
+def test_a_wrong_field_is_named(refused, changes, field):
+    error = refused(_with(**changes))
+    assert error.reason.startswith(f"{field}: ")
+    assert error.hint == "Correct that field."
+
+
+@pytest.mark.parametrize("content", ["", "garbage", '{"schema_version": 1', "[1,]", "9" * 5000, "[" * 100_000])
+def test_what_is_not_json_is_told(refused, content):
+    assert "not valid JSON" in refused(content).reason
+
+
+@pytest.mark.parametrize("opening", ["[", '{"model": '])
+def test_a_plan_of_endless_depth_is_told(refused, opening):
+    assert "not valid JSON" in refused(f'{{"schema_version": 1, "model": {opening * 100_000}').reason
+
+
+@pytest.mark.parametrize("content", ["null", "[]", "3", "NaN", '"schema_version"', "{}", '{"model_type": "llama"}'])
+def test_json_that_is_no_plan_is_told(refused, content):
+    assert "no schema_version" in refused(content).reason
+
+
+@pytest.mark.parametrize(
+    "content", [b"\xff\xfe{\x00}\x00", b"\x89PNG\r\n\x1a\n", b'{"schema_version": 1, "gpu": "\xe9"}']
+)
+def test_what_is_not_utf_8_is_told(refused, content):
+    assert refused(content).reason == "not a text file"
+
+
+def test_a_folder_is_told(tmp_path):
+    with pytest.raises(PlanFileError, match="is a folder, not a plan"):
+        load_plan(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["missing.json", "x" * 5000])
+def test_a_file_that_is_not_there_is_told(tmp_path, name):
+    with pytest.raises(PlanFileError, match=r"cannot be read \(.+\)") as caught:
+        load_plan(tmp_path / name)
+    assert caught.value.hint == "Check the path and its rights."
+
+
+@needs_proc
+def test_a_file_that_cannot_be_read_is_told():
+    with pytest.raises(PlanFileError, match=r"cannot be read \(.+\)"):
+        load_plan(MEMORY)
+
+
+def test_a_file_that_is_far_too_large_is_not_read(tmp_path):
+    path = tmp_path / "plan.json"
+    with path.open("wb") as stream:
+        stream.truncate(2**30)
+    started = time.perf_counter()
+    with pytest.raises(PlanFileError, match=r"too large for a plan \(1,073,741,824 bytes\)"):
+        load_plan(path)
+    assert not is_plan_file(path)
+    assert time.perf_counter() - started < 1
+
+
+def test_the_text_of_a_small_file_is_read_as_utf_8(tmp_path):
+    (tmp_path / "a.txt").write_bytes("Größe".encode())
+    assert read_text(tmp_path / "a.txt") == "Größe"
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (PLAN.model_dump_json(), True),
+        ('{"schema_version": 99}', True),
+        ('{"schema_version": 1, "model": ', True),  # damaged: read as a plan it is told so
+        ('{"model_type": "llama"}', False),
+        ('["schema_version"]', False),
+        ("garbage", False),
+        ("[" * 100_000, False),
+        (b"\xff\xfe", False),
+    ],
+)
+def test_a_plan_is_told_from_a_configuration(tmp_path, content, expected):
+    path = tmp_path / "file.json"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert is_plan_file(path) is expected
+
+
+def test_what_is_not_there_or_a_folder_is_no_plan(tmp_path):
+    assert not is_plan_file(tmp_path / "missing.json")
+    assert not is_plan_file(tmp_path)
+
+
+@needs_proc
+def test_what_cannot_be_read_is_no_plan():
+    assert not is_plan_file(MEMORY)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are POSIX")
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    assert not is_plan_file(tmp_path / "pipe")
