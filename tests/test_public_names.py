@@ -1,0 +1,33 @@
+"""Each public name loads and explains itself; a name that is not there says so."""
+
+import subprocess
+import sys
+
+import pytest
+
+import planner
+
+NAMES = [name for name in planner.__all__ if name != "__version__"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_public_name_explains_itself(name):
+    own = getattr(planner, name)
+    assert own.__name__ == name
+    assert own.__doc__
+    assert own.__doc__.strip().endswith(".")
+
+
+def test_the_version_is_one():
+    assert all(part.isdigit() for part in planner.__version__.split("."))
+
+
+def test_all_of_them_are_imported_by_a_star():
+    program = "from planner import *; print(*sorted(set(dir()) & set(__import__('planner').__all__)))"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8", check=True)
+    assert run.stdout.split() == sorted(planner.__all__)
+
+
+def test_a_name_that_is_not_there_is_named():
+    with pytest.raises(AttributeError, match="module 'planner' has no attribute 'forecast'"):
+        _ = planner.forecast
