@@ -1,11 +1,13 @@
 """Small networks, and strategies that draw valid ones, for the tests of the estimator."""
 
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
 
 from planner.models.architecture import Architecture
 from planner.models.readers.config_json import read_config
+from planner.plan.catalog import Catalog, load_catalog
 from planner.workload.workload import Inference, Training
 
 LLAMA: dict[str, Any] = {
@@ -134,3 +136,9 @@ def workloads(draw: st.DrawFn) -> Training | Inference:
         attention=attention,
         prompt_logits=draw(st.sampled_from(("last", "all"))),
     )
+
+
+@cache
+def bundled() -> Catalog:
+    """Return the bundled catalog, read once."""
+    return load_catalog()

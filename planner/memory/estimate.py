@@ -8,7 +8,7 @@ from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
 from planner.memory.fit import CardFit, at_least_cards, judge_bytes
 from planner.memory.inference import inference_moments
-from planner.memory.overhead import Overhead, framework_overhead, overhead_term
+from planner.memory.overhead import framework_overhead, overhead_term
 from planner.memory.phases import Moments
 from planner.memory.result import DeviceShare, MemoryResult, Term
 from planner.memory.support import unsupported_reasons
@@ -39,11 +39,11 @@ def estimate_memory(
     filled = with_defaults(workload, architecture, count)
     moments = moments_of(architecture, filled)
     peak = moments.peak()
-    overhead = _overhead(moments, gpu)
+    overhead = framework_overhead(gpu, moments.dynamic, _largest_tensor(moments), moments.threads)
     written = overhead_term(overhead, moments.dynamic)
     terms = _merged([*peak.written, written])
     total = peak.total + overhead.total
-    high = sum(term.high_bytes for term in terms)
+    high = moments.high() + overhead.high
     taken = filled.other_processes_bytes
     fit = judge_bytes(total, high, usable, taken, unsupported_reasons(filled, gpu) if gpu else ())
     return MemoryResult(
@@ -78,11 +78,10 @@ def fits_on(
     """Yield the verdict of `estimate_memory` on each of `cards`, in numbers only, so that a whole catalog is quick."""
     filled = with_defaults(workload, architecture, count)
     moments = moments_of(architecture, filled)
-    peak = moments.peak()
-    certain, spread = peak.total, sum(term.high_bytes - term.bytes for term in peak.written)
+    need, most, largest = moments.peak().total, moments.high(), _largest_tensor(moments)
     for gpu, usable in cards:
-        overhead = _overhead(moments, gpu)
-        total, high = certain + overhead.total, certain + spread + overhead.high
+        overhead = framework_overhead(gpu, moments.dynamic, largest, moments.threads)
+        total, high = need + overhead.total, most + overhead.high
         yield judge_bytes(
             total, high, usable, filled.other_processes_bytes, unsupported_reasons(filled, gpu), gpu_id=gpu.id
         )
@@ -107,9 +106,10 @@ def moments_of(architecture: Architecture, workload: Training | Inference) -> Mo
     return inference_moments(architecture, workload)
 
 
-def _overhead(moments: Moments, gpu: Gpu | None) -> Overhead:
-    largest = max((term.bytes for term in moments.peak().terms if term.name in _LARGE_TERMS), default=0)
-    return framework_overhead(gpu, moments.dynamic, largest, moments.threads)
+def _largest_tensor(moments: Moments) -> int:
+    """Return the largest short-lived tensor of all moments: what the prefill left behind is there in decoding too."""
+    terms = (term for moment in moments.moments for term in moment.terms)
+    return max((term.bytes for term in terms if term.name in _LARGE_TERMS), default=0)
 
 
 def _merged(terms: list[Term]) -> tuple[Term, ...]:

@@ -14,6 +14,7 @@ class Deferred(NamedTuple):
 
     name: TermName
     bytes: int
+    high_bytes: int
     write: Callable[[], Term]
 
 
@@ -29,6 +30,11 @@ class Moment:
     def total(self) -> int:
         """Return the bytes alive."""
         return sum(term.bytes for term in self.terms)
+
+    @cached_property
+    def high(self) -> int:
+        """Return the most bytes that may be alive."""
+        return sum(term.high_bytes for term in self.terms)
 
     @cached_property
     def written(self) -> tuple[Term, ...]:
@@ -49,6 +55,10 @@ class Moments(NamedTuple):
     def peak(self) -> Moment:
         """Return the moment with the most bytes alive, the earliest of equals."""
         return max(self.moments, key=attrgetter("total"))
+
+    def high(self) -> int:
+        """Return the most bytes that may be alive, whichever moment it is at."""
+        return max(moment.high for moment in self.moments)
 
     def phases(self, fixed_bytes: int, slack_bytes: int) -> tuple[Phase, ...]:
         """Return each phase at its own highest moment, with the overhead alive in it; loading has no slack yet."""

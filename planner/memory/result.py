@@ -95,7 +95,8 @@ class DeviceShare(Spec):
 class MemoryResult(Spec):
     """The peak of one device and its parts.
 
-    `terms` are those alive in `peak_phase`; they sum to `total_bytes` exactly. `allocated_bytes` is what
+    `terms` are those alive in `peak_phase`; they sum to `total_bytes` exactly. `high_bytes` is the most that any
+    phase may need, so that it never falls as the workload grows. `allocated_bytes` is what
     PyTorch's allocator hands out at the peak (`torch.cuda.max_memory_allocated`), `reserved_bytes` adds what it
     holds back, and `total_bytes` adds the device context: what nvidia-smi shows for the process.
     """

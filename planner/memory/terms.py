@@ -78,6 +78,11 @@ def checked(
         source,
         certainty="measured",
         low_bytes=int(count_bytes * (1 - _CHECKED_BELOW)),
-        high_bytes=int(count_bytes * (1 + _CHECKED_ABOVE)),
+        high_bytes=highest(count_bytes),
         parts=parts,
     )
+
+
+def highest(count_bytes: int) -> int:
+    """Return the most that a checked term of `count_bytes` may be."""
+    return int(count_bytes * (1 + _CHECKED_ABOVE))

@@ -12,7 +12,7 @@ from planner.memory.precision import Precision, training_precision
 from planner.memory.result import Term
 from planner.memory.saved import Saved, activations_term, saved_activations
 from planner.memory.tensors import parameter_counts
-from planner.memory.terms import checked, model, number_format
+from planner.memory.terms import checked, highest, model, number_format
 from planner.memory.weights import weights_term
 from planner.models.architecture import Architecture
 from planner.workload.workload import Training
@@ -35,13 +35,16 @@ class _Step(NamedTuple):
     growing: list[Term]
 
     def activations(self, alive: int) -> Deferred:
-        return Deferred("activations", alive, partial(activations_term, self.saved, alive, self.workload))
+        return Deferred(
+            "activations", alive, highest(alive), partial(activations_term, self.saved, alive, self.workload)
+        )
 
     def logits(self, per_logit: int) -> Deferred:
         tokens = self.workload.sequence_length or 0 if predicts_every_token(self.architecture) else 1
         outputs = self.workload.micro_batch * tokens
         write = partial(logits_term, self.architecture, outputs, per_logit, self.precision)
-        return Deferred("logits", logits_bytes(self.architecture, outputs, per_logit), write)
+        count_bytes = logits_bytes(self.architecture, outputs, per_logit)
+        return Deferred("logits", count_bytes, count_bytes, write)
 
 
 def training_moments(architecture: Architecture, workload: Training) -> Moments:

@@ -1,0 +1,201 @@
+"""Context, workspace and slack; and the verdict on real cards."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from small_models import bundled, llama, small_llama
+
+from planner.hardware.usable import UsableMemory
+from planner.memory.estimate import estimate_memory, fits_on
+from planner.memory.fit import at_least_cards, judge_bytes
+from planner.memory.overhead import cublas_workspace_bytes, framework_overhead, overhead_term
+from planner.memory.support import unsupported_reasons
+from planner.memory.terms import term
+from planner.units import GIB, KIB, MIB
+from planner.workload.workload import Inference, Training
+
+SMALL, LARGE = 8 * MIB + 128 * KIB, 32 * MIB  # 2 × 4096 + 8 × 16 KiB = 8.125 MiB; and from sm_90 on
+
+
+def gpu(name):
+    return bundled().hardware.gpu(name)
+
+
+def usable(low, bytes_=None, high=None) -> UsableMemory:
+    return UsableMemory(
+        bytes=bytes_ or low,
+        low_bytes=low,
+        high_bytes=high or bytes_ or low,
+        certainty="measured",
+        source="s",
+        explanation="e",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "workspace"),
+    [
+        ("rtx-4090", SMALL),
+        ("a100-sxm4-80gb", SMALL),
+        ("h100-sxm5-80gb", LARGE),
+        ("b100", LARGE),
+        ("instinct-mi300x", LARGE),
+        ("tesla-k80", SMALL),
+        ("apple-m1", SMALL),
+    ],
+)
+def test_the_workspace_of_the_matrix_library(name, workspace):
+    assert cublas_workspace_bytes(gpu(name)) == workspace
+
+
+def test_the_workspace_is_small_where_nothing_is_known():
+    assert cublas_workspace_bytes(None) == SMALL
+    assert cublas_workspace_bytes(gpu("rtx-4090").evolve(compute_capability=None)) == SMALL
+
+
+def test_training_has_two_threads_that_launch_products():
+    for workload, threads in ((Training(), 2), (Inference(), 1)):
+        parts = estimate_memory(small_llama(), workload).term("framework_overhead").parts
+        assert next(part for part in parts if part.name == "cuBLAS workspace").bytes == threads * SMALL
+
+
+def test_the_context_of_measured_families_is_theirs():
+    assert framework_overhead(gpu("rtx-4090"), 0, 0).context == 426 * MIB
+    assert framework_overhead(None, 0, 0).context == 426 * MIB
+    turing = next(g for g in bundled().hardware.gpus if g.architecture == "Turing")
+    assert framework_overhead(turing, 0, 0).context == 141 * MIB
+
+
+def test_slack_is_a_twentieth_of_what_comes_and_goes_or_a_hole_at_worst():
+    overhead = framework_overhead(None, 100 * MIB, 50 * MIB)
+    assert overhead.slack == 5 * MIB
+    assert overhead.total == 426 * MIB + SMALL + 5 * MIB
+    assert (overhead.low, overhead.high) == (141 * MIB + SMALL, 749 * MIB + SMALL + 50 * MIB)
+    assert framework_overhead(None, 0, 80 * GIB).high == 749 * MIB + SMALL + GIB
+
+
+@given(
+    st.integers(0, 2**40), st.integers(0, 2**40), st.sampled_from([None, "rtx-4090", "tesla-k80"]), st.integers(1, 2)
+)
+def test_the_overhead_lies_within_its_bounds(dynamic, largest, name, threads):
+    overhead = framework_overhead(gpu(name) if name else None, dynamic, largest, threads)
+    written = overhead_term(overhead, dynamic)
+    assert overhead.low <= overhead.total <= overhead.high
+    assert sum(part.bytes for part in written.parts) == written.bytes == overhead.total
+
+
+@pytest.mark.parametrize(
+    ("total", "high", "verdict", "free"),
+    [
+        (80, 90, "fits", 20),
+        (80, 91, "tight", 20),  # more, at worst, than the least that the card may give
+        (100, 200, "tight", 0),
+        (101, 200, "does-not-fit", -1),
+    ],
+)
+def test_the_verdict_is_an_interval_against_an_interval(total, high, verdict, free):
+    fit = judge_bytes(total, high, usable(90, 100), 0, ())
+    assert (fit.verdict, fit.free_bytes, fit.capacity_bytes) == (verdict, free, 100)
+
+
+def test_what_other_processes_hold_is_not_there():
+    assert judge_bytes(80, 80, usable(90, 100), 15, ()).verdict == "tight"
+    assert judge_bytes(80, 80, usable(90, 100), 21, ()).verdict == "does-not-fit"
+
+
+def test_no_verdict_without_a_capacity_or_on_a_card_that_cannot():
+    assert judge_bytes(80, 80, None, 0, ()).verdict is None
+    fit = judge_bytes(80, 80, usable(100), 0, ("no kernels",))
+    assert (fit.verdict, fit.free_bytes, fit.unsupported) == (None, 20, ("no kernels",))
+
+
+def test_how_many_cards_could_hold_it():
+    weights, logits = (term(name, size, "", (), "s") for name, size in (("weights", 90), ("logits", 20)))
+    assert at_least_cards((weights, logits), 110, 110) == 1
+    assert at_least_cards((weights, logits), 110, 50) == 3  # 30 of each card for 90 of weights
+    assert at_least_cards((weights, logits), 110, 20) is None  # what cannot be shared out is more than that
+
+
+def test_a_card_of_two_devices_is_judged_by_one():
+    # A Tesla K80 is sold with 24 GB: two devices of 12. Llama 2 7B in bf16 (12.6 GiB) fits neither.
+    card = gpu("tesla-k80")
+    assert (card.device_count, card.memory_bytes) == (2, 24 * GIB)
+    result = estimate_memory(llama(), Inference(), card, bundled().hardware.usable_memory(card))
+    assert result.capacity_bytes < 12 * GIB
+    assert result.verdict == "does-not-fit"
+    assert result.per_gpu[0].verdict == "does-not-fit"
+
+
+def test_the_label_on_the_box_is_not_the_capacity():
+    card = gpu("rtx-4090")
+    available = bundled().hardware.usable_memory(card)
+    assert available.bytes < 24 * GIB
+    result = estimate_memory(llama(), Inference(), card, available)
+    assert result.capacity_bytes == available.bytes
+    assert result.free_bytes == available.bytes - result.total_bytes
+    assert result.capacity_source == available.source
+
+
+def test_a_card_whose_memory_is_not_known_gets_no_verdict():
+    result = estimate_memory(small_llama(), Inference(), gpu("rtx-4090"), None)
+    assert (result.verdict, result.capacity_bytes, result.free_bytes, result.at_least_cards) == (None, None, None, None)
+    assert result.per_gpu[0].gpu == "rtx-4090"
+
+
+def test_without_a_card_there_is_no_verdict():
+    result = estimate_memory(small_llama(), Inference())
+    assert (result.verdict, result.per_gpu, result.unsupported) == (None, (), ())
+
+
+@pytest.mark.parametrize(
+    ("name", "workload", "words"),
+    [
+        ("tpu-v5e", Inference(), "XLA"),
+        ("trainium3", Inference(), "Neuron"),
+        ("apple-m1", Inference(weights="nf4"), "bitsandbytes"),
+        ("apple-m1", Training(optimizer="adamw-8bit"), "bitsandbytes"),
+        ("tesla-k80", Inference(weights="nf4"), "bitsandbytes"),
+        ("gtx-1080", Inference(weights="int8"), "bitsandbytes"),
+        ("quadro-rtx-4000", Inference(attention="flash"), "FlashAttention"),
+        ("apple-m1", Inference(attention="flash"), "FlashAttention"),
+        ("radeon-rx-6900-xt", Inference(attention="flash"), "FlashAttention"),
+    ],
+)
+def test_what_a_card_cannot_run_gets_a_reason_and_no_verdict(name, workload, words):
+    reasons = unsupported_reasons(workload, gpu(name))
+    assert any(words in reason for reason in reasons)
+    available = bundled().hardware.usable_memory(gpu(name))
+    result = estimate_memory(small_llama(), workload, gpu(name), available)
+    assert result.verdict is None
+    assert result.unsupported == reasons
+
+
+def test_gaudi_is_told_apart_from_other_cards_of_its_maker():
+    gaudi = [card for card in bundled().hardware.gpus if card.architecture == "Gaudi"]
+    assert gaudi
+    assert all("Gaudi" in unsupported_reasons(Inference(), card)[0] for card in gaudi)
+    assert not unsupported_reasons(Inference(weights="nf4"), gpu("max-1100"))
+
+
+@pytest.mark.parametrize(
+    ("name", "workload"),
+    [
+        ("gtx-1080", Inference(weights="nf4")),
+        ("rtx-4090", Inference(weights="int8", attention="flash")),
+        ("instinct-mi325x", Training(optimizer="adamw-8bit", attention="flash")),
+        ("apple-m1", Inference(weights="Q4_K_M")),
+    ],
+)
+def test_what_it_can_run_has_none(name, workload):
+    assert not unsupported_reasons(workload, gpu(name))
+
+
+def test_a_whole_catalog_is_judged_as_each_card_is():
+    hardware = bundled().hardware
+    cards = [(card, hardware.usable_memory(card)) for card in hardware.gpus[::7]]
+    workload = Inference(context_length=2000)
+    for fit, (card, available) in zip(fits_on(llama(), workload, cards), cards, strict=True):
+        result = estimate_memory(llama(), workload, card, available)
+        assert fit.gpu_id == card.id
+        assert (fit.verdict, fit.total_bytes, fit.free_bytes) == (result.verdict, result.total_bytes, result.free_bytes)
+        assert fit.unsupported == result.unsupported

@@ -1,0 +1,194 @@
+"""One training step, with the arithmetic."""
+
+import pytest
+from small_models import LLAMA, llama, other, small_llama
+
+from planner.memory.estimate import estimate_memory
+from planner.memory.phases import Moments
+from planner.memory.training import training_moments
+from planner.units import MIB
+from planner.workload.defaults import with_defaults
+from planner.workload.workload import Training
+
+P = 6_738_415_616  # Llama 2 7B
+LAYER = {"h": 4096, "q": 4096, "kv": 1024, "i": 14_336, "a": 32}
+TOKENS = 2048
+
+
+def moments(model, count=1, **changes) -> Moments:
+    return training_moments(model, with_defaults(Training(**{"compute": "bf16"} | changes), model, count))
+
+
+def alive(found: Moments, phase: str, explanation: str = "") -> dict[str, int]:
+    """Return the bytes of each term in the first moment of `phase` whose explanation has these words."""
+    moment = next(m for m in found.moments if m.name == phase and explanation in m.explanation)
+    shares: dict[str, int] = {}
+    for term in moment.terms:
+        shares[term.name] = shares.get(term.name, 0) + term.bytes
+    return shares
+
+
+def test_pure_bf16_adamw_is_8_bytes_a_parameter():
+    step = alive(moments(llama()), "step")
+    assert step == {"weights": 2 * P, "gradients": 2 * P, "optimizer_states": 4 * P}
+    assert sum(step.values()) == 8 * P
+
+
+@pytest.mark.parametrize("compute", ["fp32", "tf32", "amp-bf16", "amp-fp16"])
+def test_fp32_parameters_are_16_bytes_with_adamw(compute):
+    assert sum(alive(moments(llama(), compute=compute), "step").values()) == 16 * P
+
+
+@pytest.mark.parametrize(("optimizer", "states"), [("sgd", 0), ("sgd-momentum", 1), ("adamw", 2)])
+def test_states_are_as_the_parameters(optimizer, states):
+    step = alive(moments(llama(), optimizer=optimizer), "step")
+    assert step.get("optimizer_states", 0) == states * 2 * P
+
+
+def test_8_bit_adam_keeps_embeddings_and_small_tensors_in_32_bits():
+    # h = 64, i = 160, V = 1000, two layers. Of at least 4,096 elements: q and o (64 × 64) and the MLP's three
+    # (64 × 160), in two 8-bit moments with an fp32 scale for each 256; k and v (32 × 64 = 2,048), the norms and the
+    # embedding in 8 B. The head is no embedding: 64,000 elements are 250 blocks.
+    quantised = 2 * (2 * 4096 + 3 * 10_240) + 64_000
+    blocks = 2 * (2 * 16 + 3 * 40) + 250
+    full = 2 * 2 * 2048 + 5 * 64 + 64_000
+    states = alive(moments(small_llama(), optimizer="adamw-8bit"), "step")["optimizer_states"]
+    assert states == 2 * (quantised + 4 * blocks) + 8 * full
+
+
+def test_what_a_layer_keeps_in_bf16():
+    # 16h + 4q + 4kv + 8i + 4a + 8 bytes a token: 200,840 for Llama-3.1-8B
+    h, q, kv, i, a = LAYER.values()
+    per_token = 16 * h + 4 * q + 4 * kv + 8 * i + 4 * a + 8
+    assert per_token == 200_840
+    assert layer_difference(compute="bf16") == TOKENS * per_token
+
+
+def test_what_a_layer_keeps_in_fp32():
+    # 24h + 8q + 8kv + 16i + 4a + 8
+    assert layer_difference(compute="fp32") == TOKENS * 368_776
+
+
+def test_what_a_layer_keeps_under_autocast():
+    # 26h + 4q + 4kv + 8i + 4a + 8, beside the casts of its projections
+    assert layer_difference(compute="amp-bf16") == TOKENS * 241_800
+
+
+def test_eager_attention_keeps_scores_and_repeated_heads():
+    # 4kv become 4q, the statistics 4a fall away, and 6 · a · s come: fp32 softmax and its cast
+    h, q, _, i, a = LAYER.values()
+    per_token = 16 * h + 8 * q + 8 * i + 8 + 6 * a * TOKENS
+    assert layer_difference(compute="bf16", attention="eager") == TOKENS * per_token
+
+
+@pytest.mark.parametrize(("compute", "size"), [("bf16", 2), ("amp-bf16", 4), ("fp32", 4)])
+def test_checkpoints_keep_a_layers_input(compute, size):
+    assert layer_difference(compute=compute, activation_checkpointing="full") == TOKENS * size * LAYER["h"]
+
+
+def layer_difference(**changes) -> int:
+    """Return what 3 layers of Llama-3.1-8B keep more than 2 when the forward pass is through."""
+    sizes = {"num_key_value_heads": 8, "intermediate_size": 14_336}
+    kept = [
+        alive(moments(llama(num_hidden_layers=n, **sizes), sequence_length=TOKENS, **changes), "forward")["activations"]
+        for n in (2, 3)
+    ]
+    return kept[1] - kept[0]
+
+
+@pytest.mark.parametrize(("compute", "per_logit"), [("bf16", 14), ("amp-bf16", 14), ("fp32", 16)])
+def test_bytes_of_a_logit_when_the_loss_is_derived(compute, per_logit):
+    loss = alive(moments(llama(), compute=compute, micro_batch=2, sequence_length=100), "loss")
+    assert loss["logits"] == per_logit * 2 * 100 * 32_000
+
+
+def test_autocast_keeps_a_cast_of_every_projection_and_the_head():
+    matrices = 32 * (4 * 4096**2 + 3 * 4096 * 11_008) + 32_000 * 4096
+    assert alive(moments(llama(), compute="amp-bf16"), "loss")["temporaries"] == 2 * matrices
+    checkpointed = moments(llama(), compute="amp-bf16", activation_checkpointing="full")
+    assert alive(checkpointed, "forward")["temporaries"] == 2 * matrices
+    assert alive(checkpointed, "loss")["temporaries"] == 2 * 32_000 * 4096
+
+
+def test_gradients_come_layer_by_layer():
+    found = moments(llama())
+    assert "gradients" not in alive(found, "loss")
+    assert alive(found, "backward", "starts at the head")["gradients"] == 2 * 32_000 * 4096
+    layer = 4 * 4096**2 + 3 * 4096 * 11_008 + 2 * 4096
+    assert alive(found, "backward", "first layer")["gradients"] == 2 * (P - layer - 32_000 * 4096)
+    assert alive(found, "backward", "embedding")["gradients"] == 2 * P
+
+
+def test_accumulated_gradients_stay():
+    found = moments(llama(), gradient_accumulation=4)
+    assert alive(found, "forward")["gradients"] == 2 * P
+    assert alive(found, "backward", "first layer")["gradients"] == 2 * P
+    assert alive(found, "step")["gradients"] == 2 * P
+
+
+def test_a_tied_embeddings_gradients_meet():
+    tied = llama(tie_word_embeddings=True)
+    backward = alive(moments(tied), "backward", "embedding")
+    assert backward["temporaries"] == 2 * 2 * 32_000 * 4096  # the dense gradient, and its sum with the head's
+
+
+def test_replicas_hold_the_gradients_twice_and_a_communicator():
+    assert "communication" not in alive(moments(llama()), "step")
+    for count, communicator in ((2, 544_000_000), (8, 688_000_000)):
+        term = next(t for t in moments(llama(), count=count).moments[-1].terms if t.name == "communication")
+        assert term.bytes == 2 * P + communicator
+        assert (term.low_bytes, term.high_bytes) == (2 * P, 2 * P + communicator + 512 * MIB)
+
+
+@pytest.mark.parametrize(
+    ("shape", "phase"),
+    [
+        ({"micro_batch": 8, "sequence_length": 2048}, "loss"),
+        ({"micro_batch": 1, "sequence_length": 16}, "backward"),
+    ],
+)
+def test_which_phase_peaks(shape, phase):
+    assert estimate_memory(llama(), Training(compute="bf16", **shape)).peak_phase == phase
+
+
+def test_plain_sgd_with_few_tokens_peaks_where_all_gradients_meet_the_logits():
+    result = estimate_memory(llama(), Training(compute="bf16", optimizer="sgd", sequence_length=16))
+    assert result.peak_phase == "backward"
+    assert {term.name for term in result.terms} == {"weights", "gradients", "logits", "framework_overhead"}
+
+
+def test_parts_say_what_the_activations_are():
+    result = estimate_memory(small_llama(), Training(compute="bf16", micro_batch=64, sequence_length=512))
+    names = {part.name for part in result.term("activations").parts}
+    assert {"norms and their inputs", "feed-forward blocks"} <= names
+    checkpointed = Training(compute="bf16", micro_batch=64, sequence_length=512, activation_checkpointing="full")
+    parts = estimate_memory(small_llama(vocab_size=16), checkpointed).term("activations").parts
+    assert {part.name for part in parts} >= {
+        "checkpoints, each layer's input",
+        "one layer computed again, with its gradients",
+    }
+
+
+def test_a_windowed_layer_gives_the_fused_kernel_a_mask():
+    def activations(window):
+        model = other("mistral", LLAMA, num_hidden_layers=2, sliding_window=window)
+        return alive(moments(model, sequence_length=1024), "forward")["activations"]
+
+    assert activations(256) - activations(4096) == 2 * 1024 * 1024 * 2  # two layers, s × s numbers in bf16
+
+
+def test_an_encoder_of_images_has_one_output_each():
+    vit = other(
+        "vit",
+        {
+            "hidden_size": 64,
+            "intermediate_size": 128,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 4,
+            "image_size": 224,
+            "patch_size": 16,
+            "id2label": {str(n): str(n) for n in range(10)},
+            "architectures": ["ViTForImageClassification"],
+        },
+    )
+    assert alive(moments(vit, micro_batch=8), "loss")["logits"] == 14 * 8 * 10
