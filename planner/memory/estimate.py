@@ -10,7 +10,7 @@ from planner.memory.fit import CardFit, at_least_cards, judge_bytes
 from planner.memory.inference import inference_moments
 from planner.memory.overhead import framework_overhead, overhead_term
 from planner.memory.phases import Moments
-from planner.memory.result import DeviceShare, MemoryResult, Term
+from planner.memory.result import DeviceShare, MemoryResult
 from planner.memory.support import unsupported_reasons
 from planner.memory.training import training_moments
 from planner.models.architecture import Architecture
@@ -41,7 +41,7 @@ def estimate_memory(
     peak = moments.peak()
     overhead = framework_overhead(gpu, moments.dynamic, _largest_tensor(moments), moments.threads)
     written = overhead_term(overhead, moments.dynamic)
-    terms = _merged([*peak.written, written])
+    terms = tuple(term for term in (*peak.written, written) if term.bytes)
     total = peak.total + overhead.total
     high = moments.high() + overhead.high
     taken = filled.other_processes_bytes
@@ -110,27 +110,6 @@ def _largest_tensor(moments: Moments) -> int:
     """Return the largest short-lived tensor of all moments: what the prefill left behind is there in decoding too."""
     terms = (term for moment in moments.moments for term in moment.terms)
     return max((term.bytes for term in terms if term.name in _LARGE_TERMS), default=0)
-
-
-def _merged(terms: list[Term]) -> tuple[Term, ...]:
-    """Return one term a name, in the order of the list; empty ones are left out."""
-    by_name: dict[str, Term] = {}
-    for term in terms:
-        known = by_name.get(term.name)
-        by_name[term.name] = term if known is None else _sum(known, term)
-    return tuple(term for term in by_name.values() if term.bytes)
-
-
-def _sum(first: Term, second: Term) -> Term:
-    return first.evolve(
-        bytes=first.bytes + second.bytes,
-        low_bytes=first.low_bytes + second.low_bytes,
-        high_bytes=first.high_bytes + second.high_bytes,
-        formula=f"{first.formula} + {second.formula}",
-        symbols=first.symbols + tuple(s for s in second.symbols if s not in first.symbols),
-        source=f"{first.source}; {second.source}",
-        parts=first.parts + second.parts,
-    )
 
 
 def _notes(architecture: Architecture, workload: Training | Inference) -> tuple[str, ...]:

@@ -1,11 +1,12 @@
 """One training step, with the arithmetic."""
 
 import pytest
-from small_models import LLAMA, llama, other, small_llama
+from small_models import LLAMA, bundled, llama, other, small_llama
 
 from planner.memory.estimate import estimate_memory
 from planner.memory.phases import Moments
 from planner.memory.training import training_moments
+from planner.models.architecture import StateMixer
 from planner.units import MIB
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Training
@@ -192,3 +193,33 @@ def test_an_encoder_of_images_has_one_output_each():
         },
     )
     assert alive(moments(vit, micro_batch=8), "loss")["logits"] == 14 * 8 * 10
+
+
+def test_parts_name_one_layer_where_the_backward_pass_has_freed_the_rest():
+    found = moments(llama(num_hidden_layers=40), sequence_length=512)
+    moment = next(m for m in found.moments if "first layer" in m.explanation)
+    term = next(term for term in moment.written if term.name == "activations")
+    assert [part.name for part in term.parts] == ["one layer and its gradients"]
+    assert term.formula == "O"
+
+
+def test_a_layer_of_states_keeps_its_expanded_stream():
+    mixer = StateMixer(name="mamba", conv_state_elements=1, recurrent_state_elements=1, inner_dim=1000)
+    model = small_llama(tie_word_embeddings=True)
+    group = model.main.groups[0]
+    bare = group.layer.evolve(mixer=mixer, feed_forward=None, norm_count=1)
+    only = model.evolve(stacks=(model.main.evolve(groups=(group.evolve(layer=bare),)),))
+    found = moments(only, sequence_length=100)
+    norm = (4 + 2) * 64 + 4 + 2 * 64  # its fp32 input and normalised values, the root, and its output
+    outer = (4 + 2) * 64 + 4 + 2 * 64
+    assert alive(found, "forward")["activations"] == 100 * (2 * (norm + 4 * 2 * 1000) + outer)
+    last_layer = alive(found, "backward", "last layer")["activations"] - alive(found, "forward")["activations"]
+    assert last_layer == 100 * (2 * 64 + 2 * 64)
+
+
+def test_towers_of_different_lengths_have_no_formula_per_token():
+    whisper = bundled().models.model("openai/whisper-large-v3")
+    encoder = whisper.stacks[0].positions
+    workload = with_defaults(Training(compute="bf16", sequence_length=2 * encoder), whisper, 1)
+    term = next(t for t in training_moments(whisper, workload).moments[1].written if t.name == "activations")
+    assert term.parts[0].formula == f"{term.parts[0].bytes:,}"
