@@ -26,7 +26,8 @@ _FACTORS: Final = {
     "gb": GB,
     "tb": TB,
 }
-_QUANTITY: Final = re.compile(r"(?P<number>\d[\d,]*(?:\.\d+)?)\s*(?P<unit>[a-z]+)?", re.IGNORECASE)
+# Thirty digits are far beyond any memory, and short enough for Python to turn into a number at once.
+_QUANTITY: Final = re.compile(r"(?P<number>\d[\d,]{0,29}(?:\.\d{1,30})?)\s*(?P<unit>[a-z]+)?", re.IGNORECASE)
 
 
 def parse_bytes(text: str) -> int:
@@ -40,7 +41,7 @@ def parse_bytes(text: str) -> int:
     match = _QUANTITY.fullmatch(text.strip())
     factor = _FACTORS.get((match["unit"] or "b").lower()) if match else None
     if match is None or factor is None:
-        raise SpecError("bytes", f"{text!r} is not a size", hint="Write a size such as 24 GiB, 80 GB or 512 MiB.")
+        raise SpecError("bytes", f"{text[:60]!r} is not a size", hint="Write a size such as 24 GiB, 80 GB or 512 MiB.")
     return round(Fraction(match["number"].replace(",", "")) * factor)
 
 

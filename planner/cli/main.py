@@ -150,7 +150,7 @@ def _log_file() -> Iterator[Path]:
     from planner.paths import state_dir
 
     log = state_dir() / "gpu-planner.log"
-    handler = logging.FileHandler(log, encoding="utf-8")
+    handler = logging.FileHandler(log, encoding="utf-8", errors="backslashreplace")
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     logging.getLogger().addHandler(handler)
     yield log

@@ -22,4 +22,4 @@ def _model(word: str, catalog: Catalog) -> ModelChoice:
     loaded = load_model(word, catalog.models)
     if loaded.path is None:
         return ModelChoice(id=loaded.name)
-    return ModelChoice(id=loaded.name, architecture=loaded.architecture, path=str(loaded.path))
+    return ModelChoice.of_file(loaded.name, loaded.architecture, loaded.path)

@@ -16,11 +16,12 @@ from PySide6.QtCore import QLockFile, QObject, QTimer, Slot
 from planner.base import Spec
 from planner.errors import PlannerError
 from planner.gui.workspace import Workspace
-from planner.plan.files import write_atomically
+from planner.plan.files import UNFINISHED, write_atomically
 from planner.plan.plan import Plan
 
 DELAY_MS: Final = 500
 KEEP_SECONDS: Final = 30 * 24 * 3600
+UNFINISHED_SECONDS: Final = 60
 _log = logging.getLogger(__name__)
 
 
@@ -78,6 +79,7 @@ class Autosave(QObject):
 
     def _take_over(self) -> tuple[Path, QLockFile] | None:
         """Restore the newest session whose window is gone, and clear away what nobody will ask for again."""
+        self._clear_unfinished()
         taken: tuple[Path, QLockFile] | None = None
         for file in sorted(self._folder.glob("*.json"), key=_modified_at, reverse=True):
             lock = _lock_of(file)
@@ -91,6 +93,12 @@ class Autosave(QObject):
                 file.unlink(missing_ok=True)
             lock.unlock()
         return taken
+
+    def _clear_unfinished(self) -> None:
+        """Remove what windows that were killed while they wrote have left, once nobody can be writing it any more."""
+        for file in self._folder.glob(f".*{UNFINISHED}"):
+            if time.time() - _modified_at(file) > UNFINISHED_SECONDS:
+                file.unlink(missing_ok=True)
 
     def _restore(self, session: Session) -> bool:
         path = None if session.path is None else Path(session.path)

@@ -1,6 +1,5 @@
 """Files and the window: open, save, drop, and the question before work in a file would be lost."""
 
-import json
 from functools import partial
 from pathlib import Path
 
@@ -11,13 +10,13 @@ from planner.errors import PlannerError
 from planner.gui.tasks import TaskRunner
 from planner.gui.workspace import Workspace
 from planner.models.architecture import Architecture
+from planner.models.load import name_of_file
 from planner.models.readers.config_json import read_config_file
-from planner.plan.files import load_plan
+from planner.plan.files import is_plan_file, load_plan
 from planner.plan.plan import ModelChoice, Plan
 
 _PLANS = "Plans (*.json);;All files (*)"
 _MODELS = "Model configurations (*.json);;All files (*)"
-_PEEK_BYTES = 2_000_000
 
 
 class Documents(QObject):
@@ -87,7 +86,7 @@ class Documents(QObject):
     def _take(self, path: Path, content: Plan | Architecture) -> None:
         with self._workspace.reporting():
             if isinstance(content, Architecture):
-                choice = ModelChoice(id=_model_name(path), architecture=content, path=str(path))
+                choice = ModelChoice.of_file(name_of_file(path) or content.model_type, content, path)
                 self._workspace.end_gesture()
                 self._workspace.apply("model", model=choice)
             elif self.may_leave():
@@ -114,19 +113,4 @@ class Documents(QObject):
 
 
 def _read(path: Path) -> Plan | Architecture:
-    return load_plan(path) if _is_plan(path) else read_config_file(path)
-
-
-def _is_plan(path: Path) -> bool:
-    """Return whether the file says of itself that it is a plan; what cannot be read is left to the model readers."""
-    try:
-        if not path.is_file() or path.stat().st_size > _PEEK_BYTES:
-            return False
-        data = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(data, dict) and "schema_version" in data
-
-
-def _model_name(path: Path) -> str:
-    return path.resolve().parent.name if path.name == "config.json" else path.stem
+    return load_plan(path) if is_plan_file(path) else read_config_file(path)

@@ -55,6 +55,11 @@ def _from_file(path: Path) -> LoadedModel:
     from planner.models.readers.config_json import read_config_file
 
     architecture = read_config_file(path)
-    own = path.stem if path.suffix == ".json" and path.name != "config.json" else ""
-    folder = path.parent if path.name == "config.json" else path
-    return LoadedModel(own or folder.resolve().name or architecture.model_type, architecture, path)
+    return LoadedModel(name_of_file(path) or architecture.model_type, architecture, path)
+
+
+def name_of_file(path: Path) -> str:
+    """Return what to call the network in the file or folder `path`: its own name, or its folder's for a config.json."""
+    if path.suffix == ".json" and path.name != "config.json":
+        return path.stem
+    return (path.parent if path.name == "config.json" else path).resolve().name

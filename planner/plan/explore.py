@@ -2,6 +2,7 @@
 
 from typing import Final, Literal
 
+from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from planner.base import Spec
@@ -30,7 +31,7 @@ def memory_curve(plan: Plan, catalog: Catalog, field: Field, values: tuple[int, 
     """Return the memory of `plan` with `field` of its workload at each of `values`.
 
     Raises:
-        SpecError: If the workload has no such field.
+        SpecError: If the workload has no such field, or does not take one of the values.
     """
     return tuple(_point(value, _at(plan, catalog, field, value)) for value in values)
 
@@ -87,9 +88,13 @@ def _at(plan: Plan, catalog: Catalog, field: Field, value: int) -> MemoryResult:
     if field == "context_length" and plan.workload.task == "inference" and plan.workload.prompt_length is not None:
         changes["prompt_length"] = min(plan.workload.prompt_length, value)
     gpu = catalog.hardware.gpu(plan.gpu) if plan.gpu else None
+    try:
+        workload = plan.workload.evolve(**changes)
+    except ValidationError as error:
+        raise SpecError.from_validation(error) from error
     return estimate_memory(
         architecture_of(plan, catalog),
-        plan.workload.evolve(**changes),
+        workload,
         gpu,
         catalog.hardware.usable_memory(gpu) if gpu else None,
         plan.count,

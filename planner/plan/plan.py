@@ -1,6 +1,7 @@
 """The one document that every tab, the command line and the Python API read and write."""
 
-from typing import Final, Literal
+from pathlib import Path
+from typing import Final, Literal, Self
 
 from pydantic import Field
 
@@ -18,6 +19,11 @@ class ModelChoice(Spec):
     architecture: Architecture | None = Field(default=None, description="for models that are not in the catalog")
     path: str | None = Field(default=None, description="the file that it was read from")
 
+    @classmethod
+    def of_file(cls, name: str, architecture: Architecture, path: Path) -> Self:
+        """Return the choice of a network read from `path`; bytes of a path that are no text become question marks."""
+        return cls(id=_readable(name), architecture=architecture, path=_readable(str(path)))
+
 
 class Plan(Spec):
     """What to run, how, and on which cards."""
@@ -27,3 +33,7 @@ class Plan(Spec):
     workload: Workload = Inference()
     gpu: str | None = Field(default=None, description="the catalog's id of the card")
     count: int = Field(default=1, ge=1, le=100_000, description="number of cards")
+
+
+def _readable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")
