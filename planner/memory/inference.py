@@ -33,7 +33,7 @@ def inference_moments(architecture: Architecture, workload: Inference) -> Moment
     cached = kv_cache_term(architecture, batch, context, prompt, workload.kv_cache)
     scratch = _scratch_term(architecture, batch, prompt, precision, workload.attention)
     whole = batch * own_prompt if predicts_every_token(architecture) else batch
-    every = architecture.kind != "decoder" or workload.prompt_logits == "all"
+    every = architecture.kind in ("encoder", "vision-encoder") or workload.prompt_logits == "all"
     moments = [
         Moment("load", [weights], "the parameters are on the card"),
         Moment("prefill", _alive(fixed, prefilled, scratch), "one layer works on the whole prompt"),
