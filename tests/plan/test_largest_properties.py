@@ -1,0 +1,83 @@
+"""The largest number that fits, and plans that travel, for networks and cards of every kind."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from small_models import architectures, bundled, small_llama, workloads
+
+from planner.plan.evaluate import evaluate
+from planner.plan.explore import largest_allowed, largest_that_fits, memory_curve
+from planner.plan.plan import ModelChoice, Plan
+from planner.workload.workload import Inference, Training
+
+some = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+CARDS = st.sampled_from(("gtx-1080", "rtx-4090", "tesla-k80", "h100-sxm5-80gb"))
+FIELDS = {
+    "training": ("micro_batch", "sequence_length"),
+    "inference": ("batch", "context_length", "prompt_length"),
+}
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> Plan:
+    choice = ModelChoice(id="own", architecture=draw(architectures()))
+    return Plan(model=choice, workload=draw(workloads()), gpu=draw(st.none() | CARDS), count=draw(st.integers(1, 8)))
+
+
+def verdict_at(plan: Plan, field: str, value: int) -> str | None:
+    changes = {field: value}
+    if field == "context_length" and plan.workload.prompt_length is not None:
+        changes["prompt_length"] = min(plan.workload.prompt_length, value)
+    return evaluate(plan.evolve(workload=plan.workload.evolve(**changes)), bundled()).memory.verdict
+
+
+@some
+@given(plans())
+def test_a_plan_survives_json_with_its_own_architecture(plan):
+    again = Plan.model_validate_json(plan.model_dump_json())
+    assert again == plan
+    assert hash(again) == hash(plan)
+    assert plan.evolve() == plan
+
+
+@some
+@given(plans())
+def test_evaluation_is_a_function_of_the_plan(plan):
+    first, second = evaluate(plan, bundled()), evaluate(plan.evolve(), bundled())
+    assert first == second
+    assert first.parameters == plan.model.architecture.parameters
+    assert (first.memory.verdict is None) or plan.gpu is not None
+
+
+@some
+@given(plans(), st.data())
+def test_the_largest_fits_and_one_more_does_not(plan, data):
+    field = data.draw(st.sampled_from(FIELDS[plan.workload.task]))
+    largest = largest_that_fits(plan, bundled(), field)
+    if largest is None:
+        assert verdict_at(plan, field, 1) not in ("fits", "tight")
+        return
+    assert verdict_at(plan, field, largest) in ("fits", "tight")
+    if largest < min(2**24, largest_allowed(plan, field)):
+        assert verdict_at(plan, field, largest + 1) == "does-not-fit"
+
+
+@some
+@given(plans(), st.lists(st.integers(1, 5000), min_size=2, max_size=6), st.data())
+def test_a_curve_never_falls(plan, values, data):
+    field = data.draw(st.sampled_from(FIELDS[plan.workload.task]))
+    points = memory_curve(plan, bundled(), field, tuple(sorted(values)))
+    for bound in ("total_bytes", "high_bytes"):
+        heights = [getattr(point, bound) for point in points]
+        assert heights == sorted(heights)
+
+
+@pytest.mark.parametrize("workload", [Inference(), Training()])
+def test_a_verdict_never_betters_as_the_work_grows(workload):
+    field = "context_length" if workload.task == "inference" else "sequence_length"
+    ranks = {"fits": 0, "tight": 1, "does-not-fit": 2}
+    model = ModelChoice(id="own", architecture=small_llama(num_hidden_layers=32, hidden_size=1024))
+    plan = Plan(model=model, gpu="gtx-1080", workload=workload)
+    seen = [ranks[verdict_at(plan, field, 2**n)] for n in range(24)]
+    assert seen == sorted(seen)
+    assert set(seen) >= {0, 2}
