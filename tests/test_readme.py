@@ -1,47 +1,70 @@
-"""What the README shows works as it is written there."""
+"""The README's programs and commands run, and what it points to is there."""
 
 import re
 import shlex
+from itertools import chain
 from pathlib import Path
 
 import pytest
 
 from planner.cli.main import main
+from planner.present.format import THIN
 
-README = Path(__file__).parents[1] / "README.md"
-FENCE = re.compile(r"^```(?P<language>\w+)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
-COMMAND = re.compile(r"^(?:\$ )?gpu-planner (?P<arguments>(?:fit|gpus|models)\b.*)$", re.MULTILINE)
-
-
-def blocks(*languages: str) -> list[str]:
-    """Return the fenced blocks of the README in one of `languages`."""
-    text = README.read_text(encoding="utf-8")
-    return [match["body"] for match in FENCE.finditer(text) if match["language"] in languages]
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SCREENSHOTS = ROOT / "resources" / "screenshots"
+START = "python3 -m venv .venv && .venv/bin/pip install . && .venv/bin/gpu-planner"
+TEST = 'python3 -m venv .venv && .venv/bin/pip install -e ".[test]" && .venv/bin/pytest'
 
 
-def commands() -> list[str]:
-    """Return the arguments of each line that asks the command line something."""
-    lines = "\n".join(blocks("sh", "console", "shell", "bash")).replace("\\\n", " ")
-    return [match["arguments"].partition(" #")[0].strip() for match in COMMAND.finditer(lines)]
+def _blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("arguments", commands() or [None])
-def test_a_command_of_the_readme_answers(arguments, tmp_path, monkeypatch, capsys):
-    if arguments is None:
-        pytest.skip("the README shows no command")
-    monkeypatch.chdir(tmp_path)
-    assert main(shlex.split(arguments)) == 0
+SHELL_LINES = list(chain.from_iterable(block.splitlines() for block in _blocks("sh")))
+COMMANDS = [line for line in SHELL_LINES if re.match(r"gpu-planner (fit|gpus|models)\b", line)]
+LINKS = re.findall(r"\]\((?!https?:)([^)#]+)", README)
+
+
+@pytest.mark.parametrize("program", _blocks("python"))
+def test_each_python_program_runs_and_prints(program, capsys):
+    exec(compile(program, "README.md", "exec"), {"__name__": "__main__"})
     assert capsys.readouterr().out.strip()
 
 
-@pytest.mark.parametrize("program", blocks("python", "py") or [None])
-def test_a_program_of_the_readme_runs(program, tmp_path, monkeypatch, capsys):
-    if program is None:
-        pytest.skip("the README shows no Python")
-    monkeypatch.chdir(tmp_path)
-    exec(compile(program, "README.md", "exec"), {"__name__": "__main__"})
+@pytest.mark.parametrize("line", COMMANDS)
+def test_each_command_runs_and_prints(line, capsys):
+    assert main(shlex.split(line)[1:]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.strip()
+    assert printed.err == ""
 
 
-def test_pictures_of_the_readme_are_there():
-    for path in re.findall(r"!\[[^\]]*\]\((?!http)([^)]+)\)", README.read_text(encoding="utf-8")):
-        assert (README.parent / path).is_file(), path
+def test_there_are_programs_and_commands_of_every_kind():
+    assert _blocks("python")
+    assert {line.split()[1] for line in COMMANDS} == {"fit", "gpus", "models"}
+
+
+def test_the_answer_that_is_shown_is_what_the_first_command_says(capsys):
+    main(shlex.split(COMMANDS[0])[1:])
+    printed = " ".join(capsys.readouterr().out.replace(THIN, " ").split())
+    shown = next(block for block in _blocks("text") if block.startswith("Fits on"))
+    for line in shown.splitlines():
+        assert line in printed
+
+
+@pytest.mark.parametrize("command", [START, TEST])
+def test_both_set_up_commands_are_there(command):
+    assert command in SHELL_LINES
+
+
+def test_the_checks_run_the_test_command_as_it_is_written():
+    assert TEST in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.parametrize("link", sorted(set(LINKS)))
+def test_what_is_linked_is_there(link):
+    path = ROOT / link
+    if path.parent == SCREENSHOTS and not SCREENSHOTS.is_dir():
+        pytest.skip("this copy has no screenshots")
+    assert path.is_file()

@@ -1,5 +1,7 @@
 """The largest number that fits, and plans that travel, for networks and cards of every kind."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -81,3 +83,10 @@ def test_a_verdict_never_betters_as_the_work_grows(workload):
     seen = [ranks[verdict_at(plan, field, 2**n)] for n in range(24)]
     assert seen == sorted(seen)
     assert set(seen) >= {0, 2}
+
+
+def test_a_network_of_a_file_travels_with_its_path():
+    model = small_llama()
+    choice = ModelChoice.of_file("mine", model, Path("nets") / "config.json")
+    assert (choice.id, choice.architecture, choice.path) == ("mine", model, str(Path("nets") / "config.json"))
+    assert ModelChoice.of_file("a\udcff", model, Path("b\udcff")).path == "b?"
