@@ -1,8 +1,8 @@
 """How a model is run: training or inference, with the choices that decide its memory."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from planner.base import Spec
 from planner.dtypes import KV_FORMATS, SCHEMES
@@ -11,6 +11,16 @@ Attention = Literal["flash", "sdpa", "eager"]
 Compute = Literal["fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16"]
 Optimizer = Literal["adamw", "adamw-8bit", "sgd", "sgd-momentum"]
 Checkpointing = Literal["none", "full"]
+
+PARAMETER_FORMATS: Final[dict[Compute, tuple[str, ...]]] = {
+    "fp32": ("fp32",),
+    "tf32": ("fp32",),
+    "bf16": ("bf16",),
+    "fp16": ("fp16",),
+    "amp-bf16": ("fp32", "bf16"),
+    "amp-fp16": ("fp32",),
+}
+"""The formats that parameters can be kept in for each way to compute."""
 
 
 class Parallel(Spec):
@@ -41,6 +51,16 @@ class Training(Spec):
     profile: Literal["hf"] = "hf"
     parallel: Parallel = Parallel()
     other_processes_bytes: int = Field(default=0, ge=0, description="held on the card by other processes")
+
+    @model_validator(mode="after")
+    def _weights_can_be_computed(self) -> Self:
+        """Refuse what PyTorch refuses: operands of different formats, and gradient scaling of fp16 parameters."""
+        allowed = PARAMETER_FORMATS[self.compute]
+        if self.weights is not None and self.weights not in allowed:
+            raise ValueError(
+                f"parameters in {self.weights} cannot be trained in {self.compute}; it takes {' or '.join(allowed)}"
+            )
+        return self
 
 
 class Inference(Spec):

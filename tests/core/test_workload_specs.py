@@ -121,3 +121,13 @@ def test_every_card_is_a_replica():
 def test_replicas_without_cards_are_refused():
     with pytest.raises(SpecError, match="8 replicas need as many cards, not 2"):
         with_defaults(Training(parallel=Parallel(data=8)), small_llama(), count=2)
+
+
+@pytest.mark.parametrize(("weights", "compute"), [("bf16", "fp32"), ("fp32", "bf16"), ("fp16", "amp-fp16")])
+def test_formats_that_pytorch_does_not_train_in_are_refused(weights: str, compute: str):
+    with pytest.raises(ValidationError, match=f"parameters in {weights} cannot be trained in {compute}"):
+        Training(weights=weights, compute=compute)
+
+
+def test_autocast_takes_parameters_in_its_own_format():
+    assert Training(weights="bf16", compute="amp-bf16").weights == "bf16"

@@ -18,7 +18,7 @@ from planner.gui.widgets.number_field import NumberField
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
-from planner.workload.workload import Training, Workload
+from planner.workload.workload import PARAMETER_FORMATS, Training, Workload
 
 _BATCHES: Final = token_stops(1, 256)
 _LENGTHS: Final = token_stops(128, 131_072)
@@ -29,7 +29,7 @@ class TrainingQuestions(Questions):
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__(workspace, theme, Training())
-        self._weights = ChoiceField(theme, _weight_options("fp32"))
+        self._weights = ChoiceField(theme, _weight_options(Training(), "fp32"))
         self._ask_main()
         self._ask_precision()
         self._ask_checkpointing()
@@ -37,7 +37,7 @@ class TrainingQuestions(Questions):
 
     def refresh(self, evaluation: Evaluation) -> None:
         """Show the workload, and what the parameters are kept in if that is left open."""
-        self._weights.set_options(_weight_options(evaluation.workload.weights or ""))
+        self._weights.set_options(_weight_options(evaluation.plan.workload, evaluation.workload.weights or ""))
         super().refresh(evaluation)
 
     def _ask_main(self) -> None:
@@ -109,9 +109,10 @@ class TrainingQuestions(Questions):
         self.add_section("Attention", form, lambda workload: words_of(ATTENTION, workload.attention))
 
 
-def _weight_options(implied: str) -> Options:
+def _weight_options(workload: Workload, implied: str) -> Options:
     usual = TRAINING_WEIGHTS.get(implied, implied)
-    return ((None, f"As usual ({usual})"), *TRAINING_WEIGHTS.items())
+    formats = PARAMETER_FORMATS[workload.compute] if isinstance(workload, Training) else ()
+    return ((None, f"As usual ({usual})"), *((name, TRAINING_WEIGHTS[name]) for name in formats))
 
 
 def _weights_summary(workload: Workload) -> str:
