@@ -1,5 +1,6 @@
 """PySide6 6.12.0 loses a reference to None on every void call under Python 3.11; a plot then aborts the process."""
 
+import gc
 import sys
 
 from planner.gui.memory.curve_data import CurveData
@@ -18,9 +19,13 @@ def test_redrawing_a_plot_keeps_the_references_to_none(qtbot, theme):
     data = curve()
     plot.set_data(data)
     redraw(plot, data, 20)
+    # Rubbish of earlier tests holds None as well; collected in between, it would count here.
+    gc.collect()
     before = sys.getrefcount(None)
     redraw(plot, data, REDRAWS)
-    assert abs(sys.getrefcount(None) - before) < REDRAWS // 10
+    gc.collect()
+    # The fault loses one at every call that returns nothing, of which each redraw makes several.
+    assert abs(sys.getrefcount(None) - before) < REDRAWS // 2
 
 
 def redraw(plot: CurvePlot, data: CurveData, times: int) -> None:
