@@ -262,7 +262,7 @@ def _without_loss(row: Row, architecture: Architecture, workload: Training) -> P
     size = 4 if filled.compute == "fp32" else 2
     peak = 0
     for moment in moments_of(architecture, filled).moments:
-        logits = next((term for term in moment.written if term.name == "logits"), None)
+        logits = next((term for term in moment.written() if term.name == "logits"), None)
         kept = 0
         if logits:
             outputs, width = (int(symbol.value) for symbol in logits.symbols if symbol.name in ("T", "V"))

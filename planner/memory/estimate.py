@@ -41,7 +41,7 @@ def estimate_memory(
     peak = moments.peak()
     overhead = framework_overhead(gpu, moments.dynamic, _largest_tensor(moments), moments.threads)
     written = overhead_term(overhead, moments.dynamic)
-    terms = tuple(term for term in (*peak.written, written) if term.bytes)
+    terms = tuple(term for term in (*peak.written(), written) if term.bytes)
     total = peak.total + overhead.total
     high = moments.high() + overhead.high
     taken = filled.other_processes_bytes

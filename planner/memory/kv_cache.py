@@ -23,6 +23,10 @@ class _Kind(NamedTuple):
     tokens: int
     elements: int
 
+    def bytes(self, batch: int, bits: Fraction) -> int:
+        """Return what they keep for `batch` sequences."""
+        return ceil(batch * self.layers * self.tokens * self.elements * bits / 8)
+
 
 def kv_cache_term(
     architecture: Architecture,
@@ -46,22 +50,20 @@ def kv_cache_term(
     kinds = _kinds(architecture, tokens, encoder_tokens, prefilling=prefilling)
     if not kinds:
         return None
-    parts = tuple(_part(kind, batch, bits) for kind in kinds)
-    marks = (
-        ("",) if len(kinds) == 1 else tuple(str(number).translate(_SUBSCRIPT) for number in range(1, len(kinds) + 1))
-    )
-    products = " + ".join(f"L{mark} × n{mark} × e{mark}" for mark in marks)
+    several = len(kinds) > 1
+    marks = [str(number).translate(_SUBSCRIPT) for number in range(1, len(kinds) + 1)] if several else [""]
+    products = " + ".join([f"L{mark} × n{mark} × e{mark}" for mark in marks])
     return term(
         "kv_cache",
-        sum(part.bytes for part in parts),
-        f"B × {products} × c / 8" if len(kinds) == 1 else f"B × ({products}) × c / 8",
+        sum([kind.bytes(batch, bits) for kind in kinds]),
+        f"B × ({products}) × c / 8" if several else f"B × {products} × c / 8",
         (
             chosen("B", batch, "sequences"),
             *(symbol for kind, mark in zip(kinds, marks, strict=True) for symbol in _symbols(kind, mark)),
             number_format("c", float(bits), f"bits per element in {kv_format}"),
         ),
         _SOURCE,
-        parts=parts if len(parts) > 1 else (),
+        parts=tuple(_part(kind, batch, bits) for kind in kinds) if several else (),
     )
 
 
@@ -115,8 +117,7 @@ def _symbols(kind: _Kind, mark: str) -> tuple[Symbol, ...]:
 
 def _part(kind: _Kind, batch: int, bits: Fraction) -> Part:
     formula = f"{batch:,} × {kind.layers} × {kind.tokens:,} × {kind.elements:,} × {float(bits):g} / 8"
-    stored = ceil(batch * kind.layers * kind.tokens * kind.elements * bits / 8)
-    return Part(name=f"{kind.layers} {kind.name}", bytes=stored, formula=formula, source=_SOURCE)
+    return Part(name=f"{kind.layers} {kind.name}", bytes=kind.bytes(batch, bits), formula=formula, source=_SOURCE)
 
 
 def _cached(layer: Layer) -> list[tuple[int, int | None]]:

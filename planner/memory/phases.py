@@ -1,8 +1,6 @@
 """From moments of a run to its peak: a maximum over phases, never one sum."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -18,25 +16,18 @@ class Deferred(NamedTuple):
     write: Callable[[], Term]
 
 
-@dataclass(frozen=True, eq=False)
 class Moment:
-    """A phase, or a point within it, and the terms alive there."""
+    """A phase, or a point within it, and the terms alive there: `total` bytes, `high` at the most."""
 
-    name: PhaseName
-    terms: Sequence[Term | Deferred]
-    explanation: str
+    __slots__ = ("explanation", "high", "name", "terms", "total")
 
-    @cached_property
-    def total(self) -> int:
-        """Return the bytes alive."""
-        return sum(term.bytes for term in self.terms)
+    def __init__(self, name: PhaseName, terms: Sequence[Term | Deferred], explanation: str) -> None:
+        self.name: PhaseName = name
+        self.terms = terms
+        self.explanation = explanation
+        self.total = sum([term.bytes for term in terms])
+        self.high = sum([term.high_bytes for term in terms])
 
-    @cached_property
-    def high(self) -> int:
-        """Return the most bytes that may be alive."""
-        return sum(term.high_bytes for term in self.terms)
-
-    @cached_property
     def written(self) -> tuple[Term, ...]:
         """Return the terms with their formulas."""
         return tuple(term.write() if isinstance(term, Deferred) else term for term in self.terms)

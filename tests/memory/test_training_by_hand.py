@@ -198,7 +198,7 @@ def test_an_encoder_of_images_has_one_output_each():
 def test_parts_name_one_layer_where_the_backward_pass_has_freed_the_rest():
     found = moments(llama(num_hidden_layers=40), sequence_length=512)
     moment = next(m for m in found.moments if "first layer" in m.explanation)
-    term = next(term for term in moment.written if term.name == "activations")
+    term = next(term for term in moment.written() if term.name == "activations")
     assert [part.name for part in term.parts] == ["one layer and its gradients"]
     assert term.formula == "O"
 
@@ -221,5 +221,5 @@ def test_towers_of_different_lengths_have_no_formula_per_token():
     whisper = bundled().models.model("openai/whisper-large-v3")
     encoder = whisper.stacks[0].positions
     workload = with_defaults(Training(compute="bf16", sequence_length=2 * encoder), whisper, 1)
-    term = next(t for t in training_moments(whisper, workload).moments[1].written if t.name == "activations")
+    term = next(t for t in training_moments(whisper, workload).moments[1].written() if t.name == "activations")
     assert term.parts[0].formula == f"{term.parts[0].bytes:,}"
