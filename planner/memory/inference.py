@@ -1,9 +1,9 @@
 """The phases of inference: load, prefill of the prompt, decode up to the full context."""
 
 from planner.memory.activations import AttentionKind
-from planner.memory.kv_cache import kv_cache_term, state_term
+from planner.memory.kv_cache import kv_cache, state_term
 from planner.memory.logits import output_width, predicts_every_token
-from planner.memory.phases import Moment, Moments
+from planner.memory.phases import Deferred, Moment, Moments
 from planner.memory.precision import Precision, inference_precision
 from planner.memory.result import Term
 from planner.memory.scratch import largest_copy, scratch_bytes
@@ -29,8 +29,8 @@ def inference_moments(architecture: Architecture, workload: Inference) -> Moment
     state = state_term(architecture, batch)
     fixed = [item for item in (weights, state) if item is not None]
     own_prompt = 1 if architecture.kind == "encoder-decoder" else prompt
-    prefilled = kv_cache_term(architecture, batch, own_prompt, prompt, workload.kv_cache, prefilling=True)
-    cached = kv_cache_term(architecture, batch, context, prompt, workload.kv_cache)
+    prefilled = kv_cache(architecture, batch, own_prompt, prompt, workload.kv_cache, prefilling=True)
+    cached = kv_cache(architecture, batch, context, prompt, workload.kv_cache)
     scratch = _scratch_term(architecture, batch, prompt, precision, workload.attention)
     whole = batch * own_prompt if predicts_every_token(architecture) else batch
     every = architecture.kind in ("encoder", "vision-encoder") or workload.prompt_logits == "all"
@@ -54,7 +54,7 @@ def inference_moments(architecture: Architecture, workload: Inference) -> Moment
     return Moments(tuple(moments), dynamic=scratch.bytes)
 
 
-def _alive(fixed: list[Term], *more: Term | None) -> list[Term]:
+def _alive(fixed: list[Term], *more: Term | Deferred | None) -> list[Term | Deferred]:
     return [*fixed, *(item for item in more if item is not None and item.bytes)]
 
 

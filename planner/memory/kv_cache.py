@@ -1,10 +1,12 @@
 """Keys and values kept for decoding, and the fixed-size state of layers that keep no cache."""
 
 from fractions import Fraction
+from functools import partial
 from math import ceil
 from typing import NamedTuple
 
 from planner.dtypes import KV_FORMATS
+from planner.memory.phases import Deferred
 from planner.memory.result import Part, Symbol, Term
 from planner.memory.terms import model, number_format, term
 from planner.memory.terms import workload as chosen
@@ -46,16 +48,35 @@ def kv_cache_term(
     **Source**: transformers `cache_utils`. A sliding layer keeps window − 1 tokens as a view: of the whole prompt
     right after prefill (`prefilling`), of those and the newest token in decoding.
     """
-    bits = KV_FORMATS[kv_format]
+    cache = kv_cache(architecture, batch, tokens, encoder_tokens, kv_format, prefilling=prefilling)
+    return cache.write() if cache else None
+
+
+def kv_cache(
+    architecture: Architecture,
+    batch: int,
+    tokens: int,
+    encoder_tokens: int,
+    kv_format: str,
+    *,
+    prefilling: bool = False,
+) -> Deferred | None:
+    """Return `kv_cache_term` before it is written down."""
     kinds = _kinds(architecture, tokens, encoder_tokens, prefilling=prefilling)
     if not kinds:
         return None
+    size = sum([kind.bytes(batch, KV_FORMATS[kv_format]) for kind in kinds])
+    return Deferred("kv_cache", size, size, partial(_written, kinds, size, batch, kv_format))
+
+
+def _written(kinds: tuple[_Kind, ...], size: int, batch: int, kv_format: str) -> Term:
+    bits = KV_FORMATS[kv_format]
     several = len(kinds) > 1
     marks = [str(number).translate(_SUBSCRIPT) for number in range(1, len(kinds) + 1)] if several else [""]
     products = " + ".join([f"L{mark} × n{mark} × e{mark}" for mark in marks])
     return term(
         "kv_cache",
-        sum([kind.bytes(batch, bits) for kind in kinds]),
+        size,
         f"B × ({products}) × c / 8" if several else f"B × {products} × c / 8",
         (
             chosen("B", batch, "sequences"),
