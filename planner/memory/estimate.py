@@ -127,6 +127,6 @@ def _notes(architecture: Architecture, workload: Training | Inference) -> tuple[
 def _engine_notes(workload: Inference) -> Iterator[str]:
     """Say what Hugging Face transformers, whose memory this is, does not run in the format that was asked for."""
     if SCHEMES[workload.weights or "bf16"].family == "gguf-file":
-        yield "GGUF files run in llama.cpp: their size is exact, its own buffers are not estimated."
+        yield "GGUF files run in llama.cpp, whose buffers are not estimated: the range holds its margin of 1 GiB."
     if workload.kv_cache not in ELEMENT_BYTES:
         yield "A quantised cache needs an engine that has one: its size is exact, scratch is not estimated."

@@ -1,5 +1,8 @@
 """The phases of inference: load, prefill of the prompt, decode up to the full context."""
 
+from typing import Final
+
+from planner.dtypes import SCHEMES
 from planner.memory.activations import AttentionKind
 from planner.memory.kv_cache import kv_cache, state_term
 from planner.memory.logits import output_width, predicts_every_token
@@ -11,10 +14,13 @@ from planner.memory.terms import checked, library, model, number_format, term
 from planner.memory.terms import workload as chosen
 from planner.memory.weights import weights_term
 from planner.models.architecture import Architecture
+from planner.units import GIB
 from planner.workload.workload import Inference
 
 _SCRATCH_SOURCE = "transformers 5.23 modules: the tensors alive at once inside one layer, the widest block deciding"
 _LOGITS_SOURCE = "transformers generation: the logits are copied to fp32 for sampling"
+LLAMA_CPP_MARGIN: Final = GIB
+"""What llama.cpp keeps free on a card for its own buffers (common/fit.cpp: a margin of 1024 MiB by default)."""
 
 
 def inference_moments(architecture: Architecture, workload: Inference) -> Moments:
@@ -51,7 +57,8 @@ def inference_moments(architecture: Architecture, workload: Inference) -> Moment
             Moment("decode", _alive(fixed, prefilled), "the first token finds the prompt in every layer's cache"),
             Moment("decode", grown, "the cache has grown to the whole context"),
         ]
-    return Moments(tuple(moments), dynamic=scratch.bytes)
+    gguf = SCHEMES[workload.weights or "bf16"].family == "gguf-file"
+    return Moments(tuple(moments), dynamic=scratch.bytes, engine_bytes=LLAMA_CPP_MARGIN if gguf else 0)
 
 
 def _alive(fixed: list[Term], *more: Term | Deferred | None) -> list[Term | Deferred]:

@@ -36,12 +36,14 @@ class Moment:
 class Moments(NamedTuple):
     """The moments of a run, in order.
 
-    `dynamic` are the bytes that come and go in each step, `threads` those that launch matrix products.
+    `dynamic` are the bytes that come and go in each step, `threads` those that launch matrix products, and
+    `engine_bytes` what an engine that is not estimated may need for itself.
     """
 
     moments: tuple[Moment, ...]
     dynamic: int
     threads: int = 1
+    engine_bytes: int = 0
 
     def peak(self) -> Moment:
         """Return the moment with the most bytes alive, the earliest of equals."""
@@ -49,7 +51,7 @@ class Moments(NamedTuple):
 
     def high(self) -> int:
         """Return the most bytes that may be alive, whichever moment it is at."""
-        return max(moment.high for moment in self.moments)
+        return max(moment.high for moment in self.moments) + self.engine_bytes
 
     def phases(self, fixed_bytes: int, slack_bytes: int) -> tuple[Phase, ...]:
         """Return each phase at its own highest moment, with the overhead alive in it; loading has no slack yet."""

@@ -52,6 +52,20 @@ class Training(Spec):
     parallel: Parallel = Parallel()
     other_processes_bytes: int = Field(default=0, ge=0, description="held on the card by other processes")
 
+    @field_validator("method", mode="before")
+    @classmethod
+    def _only_full_training(cls, value: object) -> object:
+        if value in ("lora", "qlora"):
+            raise ValueError("only full training is estimated yet, not LoRA or QLoRA")
+        return value
+
+    @field_validator("weights", mode="before")
+    @classmethod
+    def _no_quantised_training(cls, value: object) -> object:
+        if isinstance(value, str) and value in SCHEMES and SCHEMES[value].family != "plain":
+            raise ValueError("training on quantised weights is not estimated yet; parameters are fp32, bf16 or fp16")
+        return value
+
     @model_validator(mode="after")
     def _weights_can_be_computed(self) -> Self:
         """Refuse what PyTorch refuses: operands of different formats, and gradient scaling of fp16 parameters."""
