@@ -1,7 +1,7 @@
 """Draw the window as a person sees it.
 
 python benchmarks/screenshots.py FOLDER            every tab, light and dark, at the smallest and at a usual size
-python benchmarks/screenshots.py --readme FOLDER   the four pictures of the README
+python benchmarks/screenshots.py --readme FOLDER   the pictures of the README
 """
 
 import argparse
@@ -55,8 +55,9 @@ def draw_everything(window: "Window", folder: Path) -> None:
 
 
 def draw_readme(window: "Window", folder: Path) -> None:
-    """Draw what fits in light, and training that does not fit in dark."""
+    """Draw what fits in light, training that does not fit in dark, and one term of it opened."""
     from planner import ModelChoice, Training
+    from planner.gui.memory.breakdown import Breakdown
 
     window.resize(*SIZES[0])
     for scheme in ("light", "dark"):
@@ -67,6 +68,9 @@ def draw_readme(window: "Window", folder: Path) -> None:
         training = Training(micro_batch=4, activation_checkpointing="full")
         model = ModelChoice(id="Qwen/Qwen3-8B")
         window.workspace.apply("training", model=model, workload=training, gpu="h100-sxm5-80gb")
+    window.show_tab("memory")
+    window.findChild(Breakdown).open_term("logits")
+    save(window, folder / "term-dark.png")
 
 
 def save(window: "Window", file: Path) -> None:
