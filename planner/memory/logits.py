@@ -63,7 +63,7 @@ def logits_term(architecture: Architecture, outputs: int, per_logit: int, precis
             chosen("T", outputs, "tokens with an output"),
             model("V", width, "width of the output: the vocabulary, or the number of labels"),
             library(
-                "k", per_logit, f"bytes per logit: the logits in {precision.compute_bytes} bytes, fp32 copies beside"
+                "k", per_logit, f"bytes per logit now: {precision.compute_bytes} of the logits, the rest of fp32 copies"
             ),
         ),
         _SOURCE,
