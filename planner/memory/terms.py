@@ -7,7 +7,7 @@ from planner.memory.result import Part, Symbol, Term, TermCertainty, TermName
 _CHECKED_BELOW: Final = 0.01
 """How far formulas of short-lived tensors were off PyTorch 2.13 and transformers 5.23 (tests/memory)."""
 _CHECKED_ABOVE: Final = 0.05
-"""How much more runs of other versions may hold, by the median error that benchmarks/accuracy.py prints."""
+"""How much more runs of other versions may hold; benchmarks/accuracy.py prints the share of rows within it."""
 
 
 def model(name: str, value: int | float | str, meaning: str) -> Symbol:
