@@ -1,0 +1,1 @@
+"""The exact peak of any PyTorch module, with no GPU. Only `worker`, which runs in a child process, imports torch."""

@@ -1,0 +1,149 @@
+"""What to trace: a module, its inputs, and how it is run."""
+
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import Field, model_validator
+
+from planner.base import Spec
+
+DTYPES: Final = (
+    "float32",
+    "float64",
+    "float16",
+    "bfloat16",
+    "int64",
+    "int32",
+    "int16",
+    "int8",
+    "uint8",
+    "bool",
+    "complex64",
+)
+"""The element types of inputs, by PyTorch's names."""
+
+Value = None | bool | int | float | str
+Precision = Literal["fp32", "fp64", "bf16", "fp16"]
+
+
+class TensorInput(Spec):
+    """A tensor by its shape and element type; `high` bounds the random values of integers."""
+
+    kind: Literal["tensor"] = "tensor"
+    shape: tuple[Annotated[int, Field(ge=0)], ...]
+    dtype: Literal[DTYPES] = "float32"  # type: ignore[valid-type]  # the names are listed once
+    high: int | None = Field(default=None, ge=1)
+
+
+class ListInput(Spec):
+    """Several inputs in a tuple or a list."""
+
+    kind: Literal["tuple", "list"]
+    items: "tuple[InputValue, ...]"
+
+
+class PlainInput(Spec):
+    """A number, a truth value, a text or None."""
+
+    kind: Literal["plain"] = "plain"
+    value: Value = None
+
+
+InputValue = Annotated[TensorInput | ListInput | PlainInput, Field(discriminator="kind")]
+
+
+class Input(Spec):
+    """An argument of `forward`: by its name, or by its place if `name` is empty."""
+
+    name: str = ""
+    value: InputValue
+
+
+class Argument(Spec):
+    """A named argument of a constructor, a function or an optimizer; the value is JSON."""
+
+    name: str = Field(min_length=1)
+    value: Value | tuple[Value, ...]
+
+
+class Target(Spec):
+    """Where the module comes from.
+
+    `file`: `place` is a Python file and `name` a class or function in it. `import`: `place` is a package's module.
+    `config`: `place` names a Hugging Face model, and `config` is the text of its config.json.
+    """
+
+    kind: Literal["file", "import", "config"]
+    place: str = Field(min_length=1)
+    name: str = ""
+    config: str | None = None
+
+    @property
+    def title(self) -> str:
+        """Return what people call it."""
+        return f"{self.place}:{self.name}" if self.name else self.place
+
+
+class Lora(Spec):
+    """Low-rank adapters on linear layers; every other parameter is frozen."""
+
+    rank: int = Field(default=16, ge=1, le=65_536)
+    targets: tuple[str, ...] = Field(default=("all-linear",), description="all-linear, or ends of module paths")
+    dtype: Precision = "fp32"
+    dropout: float = Field(default=0.0, ge=0, lt=1)
+
+
+class Parallel(Spec):
+    """Ranks of a process group, of which one is traced."""
+
+    ranks: int = Field(default=1, ge=1, le=100_000)
+    strategy: Literal["none", "ddp", "fsdp"] = "none"
+    units: tuple[str, ...] = Field(
+        default=(), description="class names of the modules sharded one by one; by default those that repeat"
+    )
+    reshard_after_forward: bool = True
+
+    @model_validator(mode="after")
+    def _has_a_strategy(self) -> Self:
+        if self.ranks > 1 and self.strategy == "none":
+            raise ValueError("several ranks need a strategy: ddp or fsdp")
+        return self
+
+
+class TraceRequest(Spec):
+    """A whole run to trace; sizes that are `None` follow from the target's own inputs.
+
+    `batch` and `sequence_length` are for Hugging Face models, and replace the first and the second dimension of the
+    inputs that a target's function brings, where they are given.
+    """
+
+    target: Target
+    arguments: tuple[Argument, ...] = ()
+    inputs: tuple[Input, ...] = ()
+    task: Literal["training", "inference"] = "inference"
+    batch: int | None = Field(default=None, ge=1, le=1_000_000_000)
+    sequence_length: int | None = Field(default=None, ge=1, le=1_000_000_000, description="when answering: the prompt")
+    decode_tokens: int = Field(default=0, ge=0, le=100_000, description="tokens answered one by one, with the cache")
+    dtype: Precision | None = Field(default=None, description="parameters are cast to it; by default as built")
+    autocast: Literal["bf16", "fp16"] | None = None
+    attention: Literal["sdpa", "eager"] = Field(default="sdpa", description="of Hugging Face models")
+    optimizer: str = Field(default="AdamW", description="a class of torch.optim")
+    optimizer_arguments: tuple[Argument, ...] = ()
+    gradient_accumulation: int = Field(default=1, ge=1, le=10_000)
+    zero_grad: Literal["after-step", "before-backward", "zeros"] = Field(
+        default="after-step",
+        description="gradients are freed after the step, or before the next backward; zeros: they are kept",
+    )
+    checkpointing: Literal["none", "full"] = "none"
+    loss: str | None = Field(default=None, description="cross_entropy, mse, … of torch.nn.functional, or file.py:name")
+    step: str | None = Field(default=None, description="file.py:function, which does a whole step of its own")
+    freeze: tuple[str, ...] = Field(default=(), description="patterns of parameter names that are not trained")
+    lora: Lora | None = None
+    steps: int = Field(default=2, ge=1, le=100)
+    parallel: Parallel = Parallel()
+    device: Literal["cpu", "cuda"] = Field(default="cuda", description="whose operators are assumed")
+    compute_capability: str | None = Field(default=None, pattern=r"^\d+\.\d+$")
+
+    @property
+    def runs_own_code(self) -> bool:
+        """Return whether tracing runs code of the person's own."""
+        return self.target.kind != "config" or any(":" in place for place in (self.loss or "", self.step or ""))
