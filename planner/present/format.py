@@ -106,6 +106,14 @@ def rate_unit(dtype: str) -> str:
     return "TOPS" if dtype.startswith("int") else "TFLOPS"
 
 
+def operations(count: int) -> str:
+    """Return a number of floating-point operations: `3.42 TFLOP`, `512 FLOP`."""
+    for letter, factor in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6)):
+        if count >= factor:
+            return f"{significant(count / factor)}{THIN}{letter}FLOP"
+    return f"{integer(count)}{THIN}FLOP"
+
+
 def bandwidth(bytes_per_s: float | None, unknown: str = NOT_PUBLISHED) -> str:
     """Return `1,008 GB/s`."""
     return quantity(None if bytes_per_s is None else bytes_per_s / 1e9, "GB/s", unknown)
