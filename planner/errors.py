@@ -6,17 +6,36 @@ PlannerError(message, hint)
  │  └ AmbiguousNameError(candidates)   a name that matches several records
  ├ CatalogError(path, record, field)   bundled or own data that does not validate
  ├ ModelFileError(path, reason)        unreadable, truncated, hostile or unsupported model files
- └ PlanFileError(path, reason)         a plan that cannot be read or written
+ ├ PlanFileError(path, reason)         a plan that cannot be read or written
+ └ TraceError(stage, reason)           a module that could not be traced, with the user's own traceback
 ```
 """
 
 from pathlib import Path
+from typing import Final
 
 from pydantic import ValidationError
+
+TRACE_STAGES: Final = {
+    "start": "",
+    "import": "while importing",
+    "build": "while building the module",
+    "forward": "in the forward pass",
+    "backward": "in the backward pass",
+    "step": "in the optimizer step",
+    "prefill": "while reading the prompt",
+    "decode": "while answering",
+    "finish": "at the end",
+    "cancelled": "",
+}
+"""How far a trace can come, with the words for it."""
 
 
 class PlannerError(Exception):
     """An error with a message that says what happened and a hint that says what to do."""
+
+    environment = False
+    """Whether the reason is something that the machine lacks, rather than what was asked."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -78,6 +97,36 @@ class PlanFileError(PlannerError):
     def __init__(self, path: Path, reason: str, hint: str = "", version: int | None = None) -> None:
         super().__init__(f"{path}: {reason}", hint)
         self.path, self.reason, self.version = path, reason, version
+
+
+class TraceError(PlannerError):
+    """A module that could not be traced.
+
+    `stage` is one of `TRACE_STAGES`; `traceback` is the user's own, from their file on, and `printed` the end of what
+    their code printed; both are empty where there is none.
+    """
+
+    def __init__(
+        self,
+        stage: str,
+        reason: str,
+        hint: str = "",
+        *,
+        traceback: str = "",
+        printed: str = "",
+        environment: bool = False,
+    ) -> None:
+        where = TRACE_STAGES.get(stage, stage)
+        super().__init__(f"{where}: {reason}" if where else reason, hint)
+        self.stage, self.reason = stage, reason
+        self.traceback, self.printed = traceback, printed
+        self.environment = environment
+
+    @property
+    def details(self) -> str:
+        """Return the traceback and what was printed, as one text."""
+        printed = f"the module printed:\n{self.printed}" if self.printed else ""
+        return "\n\n".join(part.rstrip() for part in (self.traceback, printed) if part)
 
 
 def _shorten(value: object, limit: int = 60) -> str:

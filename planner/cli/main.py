@@ -59,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = _dispatch(arguments)
         sys.stdout.flush()
     except PlannerError as error:
-        return _fail(error.message, error.hint, WRONG_INPUT)
+        return _fail(error.message, error.hint, ENVIRONMENT if error.environment else WRONG_INPUT)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
