@@ -5,23 +5,22 @@ from typing import Any, Final
 import pyqtgraph as pg
 from pyqtgraph.GraphicsScene.mouseEvents import MouseClickEvent
 from PySide6.QtCore import QEvent, QPointF, Qt, Signal, Slot
-from PySide6.QtGui import QColor, QPen, QPixmap, QResizeEvent
-from PySide6.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtGui import QColor
+from PySide6.QtWidgets import QWidget
 
 from planner.gui.memory.curve_data import CurveData, memory_ticks, value_ticks
 from planner.gui.theme import Theme
+from planner.gui.widgets.plot import Plot, cosmetic_pen
 from planner.plan.explore import CurvePoint
 from planner.present import format as fmt
 from planner.units import GIB
 
 _BAND_ALPHA: Final = 56
-_GRID_ALPHA: Final = 40
 _PIXELS_A_VALUE: Final = 64
 _PIXELS_A_SIZE: Final = 36
-_EXPORT_SCALE: Final = 2
 
 
-class CurvePlot(QWidget):
+class CurvePlot(Plot):
     """Memory with its uncertainty, the card's line and the plan's point.
 
     `hovered` carries the point under the pointer, or none; `chosen` the value that was clicked.
@@ -31,11 +30,9 @@ class CurvePlot(QWidget):
     chosen = Signal(object)
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme = theme
+        super().__init__(theme, parent)
+        self._plot.setAccessibleName(self.tr("Memory curve; the same figures are in its table"))
         self._data: CurveData | None = None
-        self._plot: Any = pg.PlotWidget()
-        self._item: Any = self._plot.getPlotItem()
         self._low: Any = self._item.plot()
         self._high: Any = self._item.plot()
         self._band: Any = pg.FillBetweenItem(self._low, self._high)
@@ -48,15 +45,11 @@ class CurvePlot(QWidget):
         self._under: Any = pg.ScatterPlotItem(size=8)
         for item in (self._band, self._card, self._card_words, self._pointer, self._now, self._under):
             self._item.addItem(item, ignoreBounds=True)
-        self._settle()
-        # The plot's own wish, 640 × 480, would push everything else out of view.
-        self._plot.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Ignored)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self._plot)
+        self._item.getAxis("left").setLabel("GiB")
+        self._band.setZValue(-10)
+        self._now.setZValue(10)
         self._plot.scene().sigMouseMoved.connect(self._on_moved)
         self._plot.scene().sigMouseClicked.connect(self._on_clicked)
-        theme.changed.connect(self._dress)
         self._dress()
 
     def set_data(self, data: CurveData) -> None:
@@ -75,36 +68,10 @@ class CurvePlot(QWidget):
         self._item.getAxis("bottom").setLabel(data.title)
         self._hover(None)
 
-    def picture(self) -> QPixmap:
-        """Return the plot as it is shown, at twice its size."""
-        pixmap = QPixmap(self.size() * _EXPORT_SCALE)
-        pixmap.setDevicePixelRatio(_EXPORT_SCALE)
-        self.render(pixmap)
-        return pixmap
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Have as many marks on the axes as there is room for."""
-        super().resizeEvent(event)
-        self._place_ticks()
-
     def leaveEvent(self, event: QEvent) -> None:
         """Take the read-out back when the pointer has left."""
         super().leaveEvent(event)
         self._hover(None)
-
-    def _settle(self) -> None:
-        self._item.setMenuEnabled(False)
-        self._item.hideButtons()
-        self._item.setMouseEnabled(x=False, y=False)
-        self._item.disableAutoRange()
-        self._item.showGrid(x=True, y=True)
-        self._item.getAxis("left").setLabel("GiB")
-        self._plot.setFrameShape(self._plot.Shape.NoFrame)
-        for widget in (self._plot, self._plot.viewport()):
-            widget.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self._plot.setAccessibleName(self.tr("Memory curve; the same figures are in its table"))
-        self._band.setZValue(-10)
-        self._now.setZValue(10)
 
     def _place_card(self, data: CurveData) -> None:
         known = data.capacity_bytes is not None
@@ -122,35 +89,27 @@ class CurvePlot(QWidget):
 
     @Slot()
     def _dress(self) -> None:
+        super()._dress()
         theme = self._theme
         accent, text = theme.color("accent"), theme.color("text")
         band = QColor(accent)
         band.setAlpha(_BAND_ALPHA)
-        self._plot.setBackground(theme.color("surface"))
-        for name in ("left", "bottom"):
-            axis = self._item.getAxis(name)
-            axis.setPen(theme.color("border"))
-            axis.setTextPen(theme.color("muted"))
-            axis.setStyle(tickFont=theme.font("small"), tickLength=0)
-            axis.label.setFont(theme.font("small"))
-            axis.setGrid(_GRID_ALPHA)
         for edge in (self._low, self._high):
             edge.setPen(None)
         self._band.setBrush(band)
-        self._fitting.setPen(_pen(accent, 2))
-        self._exceeding.setPen(_pen(theme.color("bad"), 2, Qt.PenStyle.DashLine))
-        self._card.setPen(_pen(text, 1, Qt.PenStyle.DashDotLine))
+        self._fitting.setPen(cosmetic_pen(accent, 2))
+        self._exceeding.setPen(cosmetic_pen(theme.color("bad"), 2, Qt.PenStyle.DashLine))
+        self._card.setPen(cosmetic_pen(text, 1, Qt.PenStyle.DashDotLine))
         self._card_words.setColor(text)
         self._card_words.setFont(theme.font("small"))
-        self._pointer.setPen(_pen(theme.color("muted"), 1, Qt.PenStyle.DotLine))
+        self._pointer.setPen(cosmetic_pen(theme.color("muted"), 1, Qt.PenStyle.DotLine))
         for mark, brush in ((self._now, accent), (self._under, theme.color("surface"))):
             mark.setBrush(brush)
-            mark.setPen(_pen(text, 1.5))
+            mark.setPen(cosmetic_pen(text, 1.5))
 
     @Slot(object)
     def _on_moved(self, position: QPointF) -> None:
-        inside = self._item.getViewBox().sceneBoundingRect().contains(position)
-        self._hover(self._point_at(position) if inside else None)
+        self._hover(self._point_at(position))
 
     @Slot(object)
     def _on_clicked(self, event: MouseClickEvent) -> None:
@@ -159,8 +118,8 @@ class CurvePlot(QWidget):
             self.chosen.emit(point.value)
 
     def _point_at(self, position: QPointF) -> CurvePoint | None:
-        x = self._item.getViewBox().mapSceneToView(position).x()
-        return self._data.nearest(x) if self._data is not None else None
+        place = self._view_position(position)
+        return None if place is None or self._data is None else self._data.nearest(place.x())
 
     def _hover(self, point: CurvePoint | None) -> None:
         shown = point is not None
@@ -170,9 +129,3 @@ class CurvePlot(QWidget):
             self._pointer.setPos(self._data.x(point.value))
             self._under.setData([self._data.x(point.value)], [point.total_bytes / GIB])
         self.hovered.emit(point)
-
-
-def _pen(color: QColor, width: float, style: Qt.PenStyle = Qt.PenStyle.SolidLine) -> QPen:
-    pen = QPen(color, width, style)
-    pen.setCosmetic(True)
-    return pen

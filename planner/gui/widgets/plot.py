@@ -1,0 +1,104 @@
+"""A plot in the look of the window. Importing it imports pyqtgraph, which takes half a second."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import pyqtgraph as pg
+from PySide6.QtCore import QPointF, QRect, QSize, Qt, Slot
+from PySide6.QtGui import QColor, QPainter, QPen, QPixmap, QResizeEvent
+from PySide6.QtSvg import QSvgGenerator
+from PySide6.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
+
+from planner.gui.theme import Theme
+
+_GRID_ALPHA: Final = 40
+_EXPORT_SCALE: Final = 2
+
+
+class Plot(QWidget):
+    """Axes and a grid without the library's own menu, buttons and dragging.
+
+    Subclasses add their items in `__init__` and then call `_dress`, which they extend with the colours of those items.
+    """
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._plot: Any = pg.PlotWidget()
+        self._item: Any = self._plot.getPlotItem()
+        self._item.setMenuEnabled(False)
+        self._item.hideButtons()
+        self._item.setMouseEnabled(x=False, y=False)
+        self._item.disableAutoRange()
+        self._item.showGrid(x=True, y=True)
+        self._plot.setFrameShape(self._plot.Shape.NoFrame)
+        for widget in (self._plot, self._plot.viewport()):
+            widget.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        # The plot's own wish, 640 × 480, would push everything else out of view.
+        self._plot.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Ignored)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self._plot)
+        theme.changed.connect(self._dress)
+
+    def picture(self) -> QPixmap:
+        """Return the plot as it is shown, at twice its size."""
+        pixmap = QPixmap(self.size() * _EXPORT_SCALE)
+        pixmap.setDevicePixelRatio(_EXPORT_SCALE)
+        self.render(pixmap)
+        return pixmap
+
+    def save_picture(self, path: Path) -> bool:
+        """Write the plot as SVG if `path` ends so, else as the picture that its ending names; return whether it was."""
+        if path.suffix.lower() != ".svg":
+            return self.picture().save(str(path))
+        generator = QSvgGenerator()
+        generator.setFileName(str(path))
+        generator.setSize(self.size())
+        generator.setViewBox(QRect(0, 0, self.width(), self.height()))
+        generator.setTitle(self._plot.accessibleName())
+        painter = QPainter()
+        if not painter.begin(generator):
+            return False
+        painter.fillRect(self.rect(), self._theme.color("surface"))
+        self._plot.render(painter)
+        return painter.end()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Have as many marks on the axes as there is room for."""
+        super().resizeEvent(event)
+        self._place_ticks()
+
+    def sizeHint(self) -> QSize:
+        """Ask for nothing; the layout decides."""
+        return QSize()
+
+    def _place_ticks(self) -> None:
+        """Place the marks of the axes for the present size."""
+
+    def _view_position(self, scene_position: QPointF) -> QPointF | None:
+        """Return where a position of the scene lies on the axes; none if it is outside them."""
+        box = self._item.getViewBox()
+        if not box.sceneBoundingRect().contains(scene_position):
+            return None
+        position: QPointF = box.mapSceneToView(scene_position)
+        return position
+
+    @Slot()
+    def _dress(self) -> None:
+        theme = self._theme
+        self._plot.setBackground(theme.color("surface"))
+        for name in ("left", "bottom"):
+            axis = self._item.getAxis(name)
+            axis.setPen(theme.color("border"))
+            axis.setTextPen(theme.color("muted"))
+            axis.setStyle(tickFont=theme.font("small"), tickLength=0)
+            axis.label.setFont(theme.font("small"))
+            axis.setGrid(_GRID_ALPHA)
+
+
+def cosmetic_pen(color: QColor, width: float, style: Qt.PenStyle = Qt.PenStyle.SolidLine) -> QPen:
+    """Return a pen whose width is in pixels, whatever the axes' scale."""
+    pen = QPen(color, width, style)
+    pen.setCosmetic(True)
+    return pen
