@@ -1,0 +1,161 @@
+"""What can be set of PyTorch's CUDA caching allocator, in the syntax of its environment variable.
+
+**Source**: `c10/core/AllocatorConfig.h` and `c10/cuda/CUDAAllocatorConfig.h` of PyTorch 2.13.0 (commit cf30153c4c13),
+and <https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf>.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Annotated, Final, Self
+
+from pydantic import AfterValidator, Field, ValidationError
+
+from planner.base import Spec
+from planner.errors import SpecError
+from planner.trace.allocator_sizes import LARGE_SEGMENT_BYTES, MIB
+
+_HARMLESS: Final = frozenset(
+    {
+        "graph_capture_record_stream_reuse",
+        "pinned_free_catch_all",
+        "pinned_max_cached_size_mb",
+        "pinned_max_round_threshold_mb",
+        "pinned_num_register_threads",
+        "pinned_reserve_segment_size_mb",
+        "pinned_use_background_threads",
+        "pinned_use_cuda_host_register",
+        "release_lock_on_cudamalloc",
+    }
+)
+"""Options for the host's memory, for speed or for graph capture: they leave the card's eager memory as it is."""
+_NOT_MODELLED: Final = {
+    "large_segment_size_mb": "Leave it out: segments of 20 MiB are assumed.",
+    "max_non_split_rounding_mb": "Leave it out: a slack of 20 MiB is assumed.",
+    "per_process_memory_fraction": "Leave it out, and give the capacity that it allows.",
+    "throw_on_cudamalloc_oom": "Leave it out: cached memory is released before the run gives up.",
+}
+_BETWEEN_OPTIONS: Final = re.compile(r",(?![^\[]*\])")
+
+
+def _power_of_two(value: int) -> int:
+    if value & (value - 1):
+        raise ValueError("it must be a power of two")
+    return value
+
+
+class AllocatorSettings(Spec):
+    """The options of `PYTORCH_CUDA_ALLOC_CONF` that decide how much memory is reserved; `None` is PyTorch's default.
+
+    **Assumes** that `garbage_collection_threshold` is a share of the capacity that is replayed against. PyTorch
+    collects only in a process that was given a part of the card (`torch.cuda.set_per_process_memory_fraction` below
+    1), and then it is a share of that part.
+    """
+
+    expandable_segments: bool = False
+    max_split_size_bytes: int | None = Field(default=None, ge=LARGE_SEGMENT_BYTES, multiple_of=MIB)
+    garbage_collection_threshold: float | None = Field(default=None, gt=0, lt=1)
+    roundup_power2_divisions: Annotated[int, Field(ge=1), AfterValidator(_power_of_two)] | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read `text` as PyTorch does, such as `expandable_segments:True,max_split_size_mb:128`.
+
+        As there, white space does not count, the last of several values holds, and options that leave the card's
+        memory as it is are passed over.
+
+        Raises:
+            SpecError: If an option is unknown, has a wrong value or is not modelled; its field is the option's name.
+        """
+        values: dict[str, object] = {}
+        for option, value in _pairs(text):
+            if option in _READERS:
+                field, read = _READERS[option]
+                values[field] = read(option, value)
+                _check(cls, option, {field: values[field]})
+            else:
+                _pass_over(option, value)
+        return cls.model_validate(values)
+
+    @property
+    def text(self) -> str:
+        """Return the settings in PyTorch's syntax; empty where all are the defaults."""
+        split = None if self.max_split_size_bytes is None else self.max_split_size_bytes // MIB
+        options = {
+            "expandable_segments": self.expandable_segments or None,
+            "max_split_size_mb": split,
+            "garbage_collection_threshold": self.garbage_collection_threshold,
+            "roundup_power2_divisions": self.roundup_power2_divisions,
+        }
+        return ",".join(f"{name}:{value}" for name, value in options.items() if value is not None)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+DEFAULTS: Final = AllocatorSettings()
+"""What PyTorch does where nothing is set."""
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    for part in _BETWEEN_OPTIONS.split("".join(text.split())):
+        option, colon, value = part.partition(":")
+        if part and not (option and colon and value):
+            raise SpecError(part, "an option needs a name and a value", hint="Write name:value, with commas between.")
+        if part:
+            yield option, value
+
+
+def _check(settings: type[AllocatorSettings], option: str, value: dict[str, object]) -> None:
+    try:
+        settings.model_validate(value)
+    except ValidationError as error:
+        reason = SpecError.from_validation(error).reason
+        raise SpecError(option, reason, hint=_HINTS.get(option, "")) from error
+
+
+def _pass_over(option: str, value: str) -> None:
+    if option in _NOT_MODELLED:
+        raise SpecError(option, "this option is not modelled", hint=_NOT_MODELLED[option])
+    if option == "backend" and value != "native":
+        raise SpecError(option, f"the allocator {value} is not modelled", hint="Write native, or leave it out.")
+    if option != "backend" and option not in _HARMLESS:
+        known = ", ".join(_READERS)
+        raise SpecError(option, "PyTorch's allocator has no such option", hint=f"Options are {known}.")
+
+
+def _read_truth(option: str, value: str) -> bool:
+    if value not in ("True", "False"):
+        raise SpecError(option, f"it is True or False, got {value}", hint="Mind the capital letter.")
+    return value == "True"
+
+
+def _read_whole(option: str, value: str) -> int:
+    if value.startswith("["):
+        raise SpecError(option, "intervals of their own are not modelled", hint="Write one number for all sizes.")
+    if not (value.isascii() and value.isdigit()):
+        raise SpecError(option, f"it is a whole number, got {value}")
+    return int(value)
+
+
+def _read_mebibytes(option: str, value: str) -> int:
+    return _read_whole(option, value) * MIB
+
+
+def _read_fraction(option: str, value: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        raise SpecError(option, f"it is a fraction, got {value}") from None
+
+
+_READERS: Final[dict[str, tuple[str, Callable[[str, str], object]]]] = {
+    "expandable_segments": ("expandable_segments", _read_truth),
+    "max_split_size_mb": ("max_split_size_bytes", _read_mebibytes),
+    "garbage_collection_threshold": ("garbage_collection_threshold", _read_fraction),
+    "roundup_power2_divisions": ("roundup_power2_divisions", _read_whole),
+}
+_HINTS: Final = {
+    "max_split_size_mb": "The smallest is 20.",
+    "garbage_collection_threshold": "It lies between 0 and 1.",
+    "roundup_power2_divisions": "Write 1, 2, 4, 8 or another power of two.",
+}
