@@ -1,6 +1,7 @@
 """Find the network that a person names: in the catalog, or in a file of their own."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -29,21 +30,43 @@ def load_model(text: str, catalog: ModelCatalog) -> LoadedModel:
         SpecError: If the catalog has no such name and there is no such file, or several models have the name.
         ModelFileError: If the file cannot be read as a configuration.
     """
+    found = _find(text, catalog)
+    return LoadedModel(found, catalog.model(found), None) if isinstance(found, str) else _from_file(found)
+
+
+def load_config(text: str, catalog: ModelCatalog) -> tuple[str, Mapping[str, object]]:
+    """Return the name of what `text` names, as `load_model` takes it, and its configuration as it is written.
+
+    Its architecture need not be one that can be estimated.
+
+    Raises:
+        SpecError: As `load_model`.
+        ModelFileError: If the file cannot be read, or is no JSON object.
+    """
+    found = _find(text, catalog)
+    if isinstance(found, str):
+        return found, catalog.record(found).config
+    from planner.models.readers.config_json import read_config_fields
+
+    return name_of_file(found) or str(found), read_config_fields(found)
+
+
+def _find(text: str, catalog: ModelCatalog) -> str | Path:
+    """Return the name in the catalog, or the file, that `text` means."""
     if text.startswith("hf:"):
         raise ModelFileError(text, "models are not fetched from the Hugging Face Hub yet", _USE_CONFIG)
     path = Path(text).expanduser()
     if path.suffix in _WEIGHT_FILES:
         raise ModelFileError(text, f"{path.suffix} files are not read yet", _USE_CONFIG)
     if _written_as_path(text):
-        return _from_file(path)
+        return path
     try:
-        name = resolve_model(catalog, text)
+        return resolve_model(catalog, text)
     except SpecError:
         # A link counts even where it leads nowhere, so that the error is about the file.
         if os.path.lexists(path):
-            return _from_file(path)
+            return path
         raise
-    return LoadedModel(name, catalog.model(name), None)
 
 
 def _written_as_path(text: str) -> bool:

@@ -25,7 +25,17 @@ def read_config_file(path: Path) -> Architecture:
         ModelFileError: If the file cannot be read, is too large, is not JSON, or describes nothing that is supported.
     """
     file = _config_file(path)
-    return read_config(_parse(_read(file), file), str(file))
+    return read_config(read_config_fields(file), str(file))
+
+
+def read_config_fields(path: Path) -> Mapping[str, object]:
+    """Return what is written in a `config.json`, or in that of a folder.
+
+    Raises:
+        ModelFileError: If the file cannot be read, is too large or is no JSON object.
+    """
+    file = _config_file(path)
+    return _parse(_read(file), file)
 
 
 def read_config(config: Mapping[str, object], source: str) -> Architecture:
