@@ -21,21 +21,29 @@ _NO_BREAK: Final = "\u00a0"
 
 
 def report(
-    view: MemoryView, subject: str, defaults: tuple[str, ...], width: int | None, *, explain: bool = False
+    view: MemoryView,
+    subject: str,
+    defaults: tuple[str, ...],
+    width: int | None,
+    *,
+    explain: bool = False,
+    more: tuple[str, ...] = (),
 ) -> str:
     """Return the answer, its reason, the terms, the phases, the notes and the defaults that were used.
 
-    `subject` says in a phrase what was asked; with `explain` each term shows its formula, numbers and sources.
+    `subject` says in a phrase what was asked; with `explain` each term shows its formula, numbers and sources. `more`
+    are blocks of evidence that stand below the phases.
     """
-    prose = min(width or _WIDEST_PROSE, _WIDEST_PROSE)
+    prose = prose_width(width)
     blocks = [
-        "\n".join(_wrapped(sentence, prose) for sentence in (view.answer, view.reason) if sentence),
+        "\n".join(wrapped(sentence, prose) for sentence in (view.answer, view.reason) if sentence),
         subject,
         _terms(view, width) if view.terms else "",
         *(_explained(row, prose) for row in view.terms if explain),
         _phases(view, width) if view.phases else "",
-        "\n".join(_wrapped(note, prose, "- ") for note in view.notes),
-        _wrapped(f"Defaults used: {_together(defaults)}", prose).replace(_NO_BREAK, " ") if defaults else "",
+        *more,
+        "\n".join(wrapped(note, prose, "- ") for note in view.notes),
+        wrapped(f"Defaults used: {_together(defaults)}", prose).replace(_NO_BREAK, " ") if defaults else "",
     ]
     return "\n\n".join(block for block in blocks if block)
 
@@ -53,7 +61,7 @@ def _phases(view: MemoryView, width: int | None) -> str:
 
 def _explained(row: TermRow, width: int) -> str:
     head = f"{row.title}: {row.exact} ({row.range_text}), {row.certainty}"
-    return "\n".join([head, *(_wrapped(line, width, "    ", "      ") for line in _evidence(row))])
+    return "\n".join([head, *(wrapped(line, width, "    ", "      ") for line in _evidence(row))])
 
 
 def _evidence(row: TermRow) -> Iterator[str]:
@@ -77,6 +85,12 @@ def _together(options: tuple[str, ...]) -> str:
     return " ".join(option.replace(" ", _NO_BREAK) for option in options)
 
 
-def _wrapped(text: str, width: int, first: str = "", rest: str | None = None) -> str:
+def prose_width(width: int | None) -> int:
+    """Return how wide sentences are in a terminal of `width` columns: not wider than they are easily read."""
+    return min(width or _WIDEST_PROSE, _WIDEST_PROSE)
+
+
+def wrapped(text: str, width: int, first: str = "", rest: str | None = None) -> str:
+    """Return `text` in lines of at most `width`; `first` stands before it, `rest` or blanks before further lines."""
     hang = " " * len(first) if rest is None else rest
     return textwrap.fill(text, width, initial_indent=first, subsequent_indent=hang, break_on_hyphens=False)

@@ -6,16 +6,19 @@ from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
 _GAP: Final = "  "
-_NARROWEST: Final = 12
 
 
 class Head(NamedTuple):
-    """A column's header, `unit` in a line below; `flexible` columns are cut where the terminal is too narrow."""
+    """A column's header, `unit` in a line below.
+
+    `flexible` columns are cut where the terminal is too narrow, but never below `narrowest`.
+    """
 
     title: str
     align: Literal["left", "right"] = "left"
     flexible: bool = False
     unit: str = ""
+    narrowest: int = 12
 
 
 def terminal_width() -> int | None:
@@ -41,10 +44,10 @@ def _line(heads: Sequence[Head], widths: list[int], line: Sequence[str]) -> str:
 def _shrunk(heads: Sequence[Head], widths: list[int], width: int) -> list[int]:
     """Take what is too much from the widest flexible columns, down to a width at which they still say something."""
     shrunk = list(widths)
-    flexible = [place for place, head in enumerate(heads) if head.flexible and widths[place] > _NARROWEST]
     for _ in range(sum(widths) + len(_GAP) * (len(widths) - 1) - width):
-        widest = max(flexible, key=lambda place: shrunk[place], default=None)
-        if widest is None or shrunk[widest] == _NARROWEST:
+        flexible = (place for place, head in enumerate(heads) if head.flexible and shrunk[place] > head.narrowest)
+        widest = max(flexible, key=shrunk.__getitem__, default=None)
+        if widest is None:
             break
         shrunk[widest] -= 1
     return shrunk
