@@ -6,11 +6,11 @@ from functools import lru_cache
 from planner.dtypes import ELEMENT_BYTES, SCHEMES
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
-from planner.memory.fit import CardFit, at_least_cards, judge_bytes
+from planner.memory.fit import CardFit, at_least_cards, device_shares, judge_bytes
 from planner.memory.inference import inference_moments
 from planner.memory.overhead import framework_overhead, overhead_term
 from planner.memory.phases import Moments
-from planner.memory.result import DeviceShare, MemoryResult
+from planner.memory.result import MemoryResult
 from planner.memory.support import unsupported_reasons
 from planner.memory.training import training_moments
 from planner.models.architecture import Architecture
@@ -45,7 +45,8 @@ def estimate_memory(
     total = peak.total + overhead.total
     high = moments.high() + overhead.high
     taken = filled.other_processes_bytes
-    fit = judge_bytes(total, high, usable, taken, unsupported_reasons(filled, gpu) if gpu else ())
+    unsupported = unsupported_reasons(filled, gpu) if gpu else ()
+    fit = judge_bytes(total, high, usable, taken, unsupported, gpu_id=gpu.id if gpu else "")
     return MemoryResult(
         total_bytes=total,
         low_bytes=sum(term.low_bytes for term in terms),
@@ -63,7 +64,7 @@ def estimate_memory(
         free_bytes=fit.free_bytes,
         verdict=fit.verdict,
         unsupported=fit.unsupported,
-        per_gpu=(_share(fit, gpu, count),) if gpu else (),
+        per_gpu=device_shares(fit, count),
         at_least_cards=at_least_cards(terms, total, usable.bytes - taken) if usable else None,
         notes=_notes(architecture, filled),
     )
@@ -85,17 +86,6 @@ def fits_on(
         yield judge_bytes(
             total, high, usable, filled.other_processes_bytes, unsupported_reasons(filled, gpu), gpu_id=gpu.id
         )
-
-
-def _share(fit: CardFit, gpu: Gpu, count: int) -> DeviceShare:
-    return DeviceShare(
-        gpu=gpu.id,
-        count=count,
-        total_bytes=fit.total_bytes,
-        capacity_bytes=fit.capacity_bytes,
-        free_bytes=fit.free_bytes,
-        verdict=fit.verdict,
-    )
 
 
 @lru_cache(maxsize=512)

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from planner.hardware.usable import UsableMemory
-from planner.memory.result import Term, Verdict
+from planner.memory.result import DeviceShare, Term, Verdict
 from planner.units import ceil_div
 
 _SHARDABLE = ("weights", "gradients", "master_weights", "optimizer_states", "kv_cache", "state")
@@ -36,6 +36,21 @@ def judge_bytes(
     if free >= 0:
         verdict = "fits" if high <= usable.low_bytes - taken else "tight"
     return CardFit(gpu_id, None if unsupported else verdict, total, usable.bytes, free, unsupported)
+
+
+def device_shares(fit: CardFit, count: int) -> tuple[DeviceShare, ...]:
+    """Return what each of `count` equal cards holds, or nothing if `fit` is about no card."""
+    if not fit.gpu_id:
+        return ()
+    share = DeviceShare(
+        gpu=fit.gpu_id,
+        count=count,
+        total_bytes=fit.total_bytes,
+        capacity_bytes=fit.capacity_bytes,
+        free_bytes=fit.free_bytes,
+        verdict=fit.verdict,
+    )
+    return (share,)
 
 
 def at_least_cards(terms: tuple[Term, ...], total: int, available: int) -> int | None:

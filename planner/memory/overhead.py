@@ -3,7 +3,7 @@
 from typing import Final, NamedTuple
 
 from planner.hardware.gpu import Gpu
-from planner.memory.result import Part, Term
+from planner.memory.result import Part, Symbol, Term
 from planner.memory.terms import card, library, term
 from planner.units import GIB, KIB, MIB
 
@@ -62,33 +62,48 @@ def framework_overhead(gpu: Gpu | None, dynamic_bytes: int, largest_tensor_bytes
     **Source**: contexts as measured by others for four families; the workspace from PyTorch's source; 5 % slack from
     Megatron-LM. The context of other families is assumed to lie in the range of those four.
     """
+    return overhead_with_slack(gpu, int(dynamic_bytes * _SLACK_SHARE), largest_tensor_bytes, threads)
+
+
+def overhead_with_slack(gpu: Gpu | None, slack: int, largest_tensor_bytes: int, threads: int = 1) -> Overhead:
+    """Return the overhead on `gpu` where the allocator is known to hold back `slack` bytes.
+
+    At worst it holds one hole as large as the largest tensor, at best nothing.
+    """
     context = _MEASURED_CONTEXTS.get(gpu.architecture, _UNKNOWN_CONTEXT) if gpu else _UNKNOWN_CONTEXT
     workspace = threads * cublas_workspace_bytes(gpu)
-    slack = int(dynamic_bytes * _SLACK_SHARE)
     hole = max(slack, min(largest_tensor_bytes, GIB))
     return Overhead(context.bytes, workspace, slack, context.low + workspace, context.high + workspace + hole)
 
 
 def overhead_term(overhead: Overhead, dynamic_bytes: int) -> Term:
-    """Return `overhead` as a term with its parts."""
+    """Return `overhead` as a term with its parts, its slack a share of `dynamic_bytes`."""
+    symbols = (
+        library("f", _SLACK_SHARE, "share of short-lived memory that the allocator cannot reuse at once"),
+        library("D", dynamic_bytes, "bytes allocated and freed in each step"),
+    )
+    return write_overhead(overhead, "f × D", symbols, _SLACK_SOURCE)
+
+
+def write_overhead(overhead: Overhead, slack: str, symbols: tuple[Symbol, ...], source: str) -> Term:
+    """Return `overhead` as a term with its parts; `slack` is the formula of its slack, in `symbols`, from `source`."""
     return term(
         "framework_overhead",
         overhead.total,
-        "C + W + f × D",
+        f"C + W + {slack}",
         (
             card("C", overhead.context, "bytes of the device context"),
             library("W", overhead.workspace, "bytes of the matrix library's workspaces"),
-            library("f", _SLACK_SHARE, "share of short-lived memory that the allocator cannot reuse at once"),
-            library("D", dynamic_bytes, "bytes allocated and freed in each step"),
+            *symbols,
         ),
-        f"{_CONTEXT_SOURCE}; {_WORKSPACE_SOURCE}; {_SLACK_SOURCE}",
+        f"{_CONTEXT_SOURCE}; {_WORKSPACE_SOURCE}; {source}",
         certainty="assumed",
         low_bytes=overhead.low,
         high_bytes=overhead.high,
         parts=(
             Part(name="device context", bytes=overhead.context, formula="C", source=_CONTEXT_SOURCE),
             Part(name="cuBLAS workspace", bytes=overhead.workspace, formula="W", source=_WORKSPACE_SOURCE),
-            Part(name="allocator slack", bytes=overhead.slack, formula="f × D", source=_SLACK_SOURCE),
+            Part(name="allocator slack", bytes=overhead.slack, formula=slack, source=source),
         ),
     )
 

@@ -34,7 +34,7 @@ class Symbol:
     name: str
     value: int | float | str
     meaning: str
-    origin: Literal["model", "workload", "card", "format", "library"]
+    origin: Literal["model", "workload", "card", "format", "library", "trace"]
 
 
 @dataclass(frozen=True, slots=True)

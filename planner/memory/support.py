@@ -10,6 +10,9 @@ _NO_PYTORCH_DEVICE: Final = {
     "Google": "TPUs run compiled XLA programs, not PyTorch's eager operators that this estimate describes",
     "AWS": "Trainium runs programs compiled by Neuron, not PyTorch's eager operators that this estimate describes",
 }
+_GAUDI: Final = (
+    "Gaudi runs graphs compiled by its own bridge, not PyTorch's eager operators that this estimate describes"
+)
 _BITSANDBYTES: Final = (
     "bitsandbytes has no kernels for this card: it needs compute capability 6.0 (7.5 for LLM.int8), ROCm or XPU"
 )
@@ -20,19 +23,20 @@ def unsupported_reasons(workload: Training | Inference, gpu: Gpu) -> tuple[str, 
 
     **Source**: PyTorch device backends; bitsandbytes installation guide; FlashAttention-2 README (Ampere or newer).
     """
-    reasons = []
-    backend = _NO_PYTORCH_DEVICE.get(gpu.vendor) or (
-        "Gaudi runs graphs compiled by its own bridge, not PyTorch's eager operators that this estimate describes"
-        if gpu.architecture == "Gaudi"
-        else None
-    )
-    if backend:
-        reasons.append(backend)
+    reasons = list(unsupported_backend(gpu))
     if _needs_bitsandbytes(workload) and not _runs_bitsandbytes(workload, gpu):
         reasons.append(_BITSANDBYTES)
     if workload.attention == "flash" and not _runs_flash_attention(gpu):
         reasons.append("FlashAttention needs compute capability 8.0 or an AMD Instinct or RDNA 3 card; choose sdpa")
     return tuple(reasons)
+
+
+def unsupported_backend(gpu: Gpu) -> tuple[str, ...]:
+    """Return why `gpu` does not run PyTorch's eager operators, empty if it does."""
+    if gpu.architecture == "Gaudi":
+        return (_GAUDI,)
+    reason = _NO_PYTORCH_DEVICE.get(gpu.vendor)
+    return (reason,) if reason else ()
 
 
 def _needs_bitsandbytes(workload: Training | Inference) -> bool:

@@ -35,6 +35,11 @@ def card(name: str, value: int | float | str, meaning: str) -> Symbol:
     return Symbol(name=name, value=value, meaning=meaning, origin="card")
 
 
+def traced(name: str, value: int | float | str, meaning: str) -> Symbol:
+    """Return a symbol whose value was counted in a trace."""
+    return Symbol(name=name, value=value, meaning=meaning, origin="trace")
+
+
 def term(
     name: TermName,
     count_bytes: int,

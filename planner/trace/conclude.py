@@ -1,0 +1,73 @@
+"""From a recording and a card to the whole answer of a trace. Pure: the same recording gives the same answer."""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from planner.hardware.gpu import Gpu
+from planner.hardware.usable import UsableMemory
+from planner.trace.allocator_settings import AllocatorSettings
+from planner.trace.course import course_of
+from planner.trace.facts import TracedFacts, summary
+from planner.trace.memory import allocator_capacity, traced_memory
+from planner.trace.peak import module_shares, peak_moment
+from planner.trace.recording import Recording
+from planner.trace.reserved import reservation
+from planner.trace.result import ModuleShare, PeakMoment, Timeline, TraceResult
+from planner.trace.timeline import timeline_of
+
+_DEFAULTS = AllocatorSettings()
+
+
+def conclude(
+    recording: Recording,
+    gpu: Gpu | None = None,
+    usable: UsableMemory | None = None,
+    count: int = 1,
+    other_processes_bytes: int = 0,
+    settings: AllocatorSettings = _DEFAULTS,
+) -> TraceResult:
+    """Return what `recording` needs, where its peak comes from, and whether a card of `gpu` has that.
+
+    The answer without the card is kept, so that the same recording on another card takes one replay.
+    """
+    found = _analysis(recording, settings)
+    memory = traced_memory(found.facts, gpu, usable, count, other_processes_bytes)
+    available = None if usable is None else usable.bytes - other_processes_bytes
+    capacity = None if available is None else allocator_capacity(found.facts, gpu, available)
+    return TraceResult.model_validate(
+        {
+            **{name: getattr(memory, name) for name in type(memory).model_fields},
+            "request": recording.request,
+            "environment": recording.environment,
+            "parameters": recording.parameters,
+            "trainable_parameters": recording.trainable_parameters,
+            "timeline": found.timeline,
+            "peak_moment": found.peak,
+            "modules": found.modules,
+            "reservation": reservation(recording, settings, capacity),
+            "differences": recording.differences,
+            "flops": recording.flops,
+            "seconds": recording.seconds,
+        }
+    )
+
+
+class _Analysis(NamedTuple):
+    """What a recording says whatever the card is."""
+
+    facts: TracedFacts
+    timeline: Timeline
+    peak: PeakMoment
+    modules: tuple[ModuleShare, ...]
+
+
+@lru_cache(maxsize=4)
+def _analysis(recording: Recording, settings: AllocatorSettings) -> _Analysis:
+    course = course_of(recording.allocations)
+    peak = peak_moment(recording, course)
+    return _Analysis(
+        facts=summary(recording, course, settings),
+        timeline=timeline_of(recording, course),
+        peak=peak,
+        modules=module_shares(recording, peak.time),
+    )

@@ -1,0 +1,161 @@
+"""From the facts of a trace to the estimator's result: terms, phases and the verdict on a card."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from planner.hardware.gpu import Gpu
+from planner.hardware.usable import UsableMemory
+from planner.memory.fit import CardFit, at_least_cards, device_shares, judge_bytes
+from planner.memory.overhead import Overhead, overhead_with_slack, write_overhead
+from planner.memory.phases import Moment, Moments
+from planner.memory.result import MemoryResult, Part, Term, TermName
+from planner.memory.support import unsupported_backend
+from planner.memory.terms import term, traced
+from planner.trace.facts import CategoryShare, TracedFacts, TracedPhase
+from planner.trace.notes import notes_on
+from planner.trace.recording import Category
+
+TERM_OF: Final[dict[Category, TermName]] = {
+    "parameters": "weights",
+    "adapters": "adapters",
+    "buffers": "buffers",
+    "inputs": "buffers",
+    "gradients": "gradients",
+    "optimizer_states": "optimizer_states",
+    "activations": "activations",
+    "kv_cache": "kv_cache",
+    "communication": "communication",
+    "temporaries": "temporaries",
+}
+"""The estimator's term that the allocations of each category belong to."""
+
+_PART_TITLES: Final[dict[Category, str]] = {"buffers": "module buffers", "inputs": "inputs"}
+_SLACK_SOURCE: Final = "replay of the traced allocations through a model of PyTorch's caching allocator"
+_FORWARD_AND_BACKWARD: Final = 2
+
+
+def traced_memory(
+    facts: TracedFacts,
+    gpu: Gpu | None = None,
+    usable: UsableMemory | None = None,
+    count: int = 1,
+    other_processes_bytes: int = 0,
+) -> MemoryResult:
+    """Return the peak memory of one device of `gpu`, and whether it has that, by what a trace found.
+
+    **Formula**: live bytes at the highest moment + what the allocator reserves beyond them + device context + cuBLAS
+    workspaces.
+
+    **Source**: the trace; the allocator's model; contexts and workspaces as in the estimator.
+    """
+    moments = moments_of(facts)
+    peak = moments.peak()
+    available = None if usable is None else usable.bytes - other_processes_bytes
+    overhead = _overhead(facts, gpu, available)
+    terms = tuple(term for term in (*peak.written(), _overhead_term(facts, overhead)) if term.bytes)
+    fit = _judge(facts, overhead, gpu, usable, other_processes_bytes)
+    return MemoryResult(
+        total_bytes=fit.total_bytes,
+        low_bytes=facts.allocated_bytes - facts.below_bytes + overhead.low,
+        high_bytes=_high(facts, overhead),
+        allocated_bytes=peak.total + overhead.workspace,
+        reserved_bytes=peak.total + overhead.workspace + overhead.slack,
+        peak_phase=peak.name,
+        terms=terms,
+        phases=moments.phases(overhead.context + overhead.workspace, overhead.slack),
+        capacity_bytes=fit.capacity_bytes,
+        capacity_low_bytes=usable.low_bytes if usable else None,
+        capacity_high_bytes=usable.high_bytes if usable else None,
+        capacity_source=usable.source if usable else None,
+        other_processes_bytes=other_processes_bytes,
+        free_bytes=fit.free_bytes,
+        verdict=fit.verdict,
+        unsupported=fit.unsupported,
+        per_gpu=device_shares(fit, count),
+        at_least_cards=None if available is None else at_least_cards(terms, fit.total_bytes, available),
+        notes=notes_on(facts),
+    )
+
+
+def traced_fits_on(
+    facts: TracedFacts, cards: Iterable[tuple[Gpu, UsableMemory | None]], other_processes_bytes: int = 0
+) -> Iterator[CardFit]:
+    """Yield the verdict of `traced_memory` on each of `cards`, in numbers only, so that a whole catalog is quick."""
+    for gpu, usable in cards:
+        overhead = _overhead(facts, gpu, None if usable is None else usable.bytes - other_processes_bytes)
+        yield _judge(facts, overhead, gpu, usable, other_processes_bytes)
+
+
+def allocator_capacity(facts: TracedFacts, gpu: Gpu | None, available_bytes: int) -> int:
+    """Return what is left of `available_bytes` for the caching allocator: less device context and workspaces."""
+    fixed = _overhead(facts, gpu, None)
+    return max(available_bytes - fixed.context - fixed.workspace, 0)
+
+
+def moments_of(facts: TracedFacts) -> Moments:
+    """Return the phases of `facts` as the estimator's moments, the framework's overhead aside."""
+    moments = tuple(Moment(phase.name, _terms(facts, phase), phase.explanation) for phase in facts.phases)
+    return Moments(moments, dynamic=0)
+
+
+def _terms(facts: TracedFacts, phase: TracedPhase) -> list[Term]:
+    found: dict[TermName, list[CategoryShare]] = {}
+    for share in phase.shares:
+        found.setdefault(TERM_OF[share.category], []).append(share)
+    return [_term(name, shares, f"traced with PyTorch {facts.torch}") for name, shares in found.items()]
+
+
+def _term(name: TermName, shares: list[CategoryShare], source: str) -> Term:
+    return term(
+        name,
+        sum(share.bytes for share in shares),
+        "sum of n traced allocations",
+        (traced("n", sum(share.count for share in shares), "allocations that are alive at this moment"),),
+        source,
+        parts=tuple(
+            Part(
+                name=_PART_TITLES[share.category],
+                bytes=share.bytes,
+                formula="sum of its traced allocations",
+                source=source,
+            )
+            for share in shares
+            if share.category in _PART_TITLES
+        ),
+    )
+
+
+def _overhead(facts: TracedFacts, gpu: Gpu | None, available: int | None) -> Overhead:
+    """Return the overhead where a process may have `available` bytes, or as many as it likes.
+
+    The backward pass runs in a thread of its own, which has its own workspace.
+    """
+    threads = _FORWARD_AND_BACKWARD if facts.request.task == "training" else 1
+    fixed = overhead_with_slack(gpu, 0, 0, threads)
+    reserved = facts.reserved_bytes
+    if available is not None:
+        reserved = facts.reserved_within(available - fixed.total)
+    return overhead_with_slack(gpu, reserved - facts.allocated_bytes, facts.largest_tensor_bytes, threads)
+
+
+def _overhead_term(facts: TracedFacts, overhead: Overhead) -> Term:
+    symbols = (
+        traced("R", facts.allocated_bytes + overhead.slack, "bytes that the caching allocator takes from the card"),
+        traced("A", facts.allocated_bytes, "bytes that are alive at the peak"),
+    )
+    return write_overhead(overhead, "R − A", symbols, _SLACK_SOURCE)
+
+
+def _high(facts: TracedFacts, overhead: Overhead) -> int:
+    return facts.allocated_bytes + facts.above_bytes + overhead.high
+
+
+def _judge(facts: TracedFacts, overhead: Overhead, gpu: Gpu | None, usable: UsableMemory | None, taken: int) -> CardFit:
+    return judge_bytes(
+        facts.allocated_bytes + overhead.total,
+        _high(facts, overhead),
+        usable,
+        taken,
+        unsupported_backend(gpu) if gpu else (),
+        gpu_id=gpu.id if gpu else "",
+    )
