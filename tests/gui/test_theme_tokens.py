@@ -12,6 +12,7 @@ from planner.paths import resources_dir
 from planner.present.names import TERM_TITLES
 
 SCHEMES = ("light", "dark")
+COMPONENTS = [*TERM_TITLES, "inputs"]
 BACKGROUNDS = ("surface", "raised", "sunken")
 # Machado, Oliveira and Fernandes (2009), severity 1.0, on linear RGB.
 SIGHTS = {
@@ -56,7 +57,7 @@ def test_text_reads_well_on_what_is_marked(scheme, pair):
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_series_and_components_stand_out_from_the_surface(scheme):
-    roles = [f"series-{number}" for number in range(1, 9)] + [*TERM_TITLES, "other_processes", "focus"]
+    roles = [f"series-{number}" for number in range(1, 9)] + [*COMPONENTS, "other_processes", "focus"]
     weak = [role for role in roles if contrast(color_of(scheme, role), color_of(scheme, "surface")) < 3]
     assert not weak
 
@@ -64,7 +65,7 @@ def test_series_and_components_stand_out_from_the_surface(scheme):
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("sight", SIGHTS)
 def test_components_differ_for_every_kind_of_sight(scheme, sight):
-    for roles in ([*TERM_TITLES], [f"series-{number}" for number in range(1, 9)]):
+    for roles in (COMPONENTS, [f"series-{number}" for number in range(1, 9)]):
         labs = {role: seen_lab(color_of(scheme, role), sight) for role in roles}
         for one, other in combinations(labs, 2):
             difference = sum((a - b) ** 2 for a, b in zip(labs[one], labs[other], strict=True)) ** 0.5

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, floor, log2, log10
+from math import ceil, floor, log2
 from typing import Final
 
+from planner.gui.widgets.ticks import nice_step, round_ticks
 from planner.plan.explore import CurvePoint
 from planner.present import format as fmt
 from planner.units import GIB
@@ -12,7 +13,6 @@ from planner.units import GIB
 _WIDE: Final = 16
 _ROOM: Final = 1.1
 _FARTHEST: Final = 2
-_ROUND: Final = (1, 2, 2.5, 5, 10)
 _LINEAR_POINTS: Final = 32
 _WIDE_POINTS: Final = 40
 
@@ -108,17 +108,9 @@ def value_ticks(data: CurveData, wanted: int) -> list[tuple[float, str]]:
 def memory_ticks(data: CurveData, wanted: int) -> list[tuple[float, str]]:
     """Return about `wanted` marks of the memory axis, which is in GiB."""
     low, high = (end / GIB for end in data.memory_range)
-    step = _nice_step((high - low) / max(1, wanted))
-    return [(number * step, fmt.plain(number * step)) for number in range(ceil(low / step), floor(high / step) + 1)]
+    return round_ticks(low, high, wanted)
 
 
 def _round_values(first: int, last: int, wanted: int) -> Sequence[int]:
-    step = max(1, round(_nice_step((last - first) / max(1, wanted))))
+    step = max(1, round(nice_step((last - first) / max(1, wanted))))
     return range(ceil(first / step) * step, last + 1, step)
-
-
-def _nice_step(raw: float) -> float:
-    if raw <= 0:
-        return 1
-    scale = 10.0 ** floor(log10(raw))
-    return scale * next(factor for factor in _ROUND if raw <= factor * scale or factor == _ROUND[-1])

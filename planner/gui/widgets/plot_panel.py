@@ -115,11 +115,11 @@ class PlotPanel(QWidget):
         self._bar.addWidget(self._read_out, 1)
         self._bar.addWidget(self._as_table)
         self._bar.addWidget(self._export)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(self._theme.spacing.tiny)
-        layout.addLayout(self._bar)
-        layout.addWidget(self._pages, 1)
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(self._theme.spacing.tiny)
+        self._column.addLayout(self._bar)
+        self._column.addWidget(self._pages, 1)
 
 
 def _csv_text(rows: Rows) -> str:
