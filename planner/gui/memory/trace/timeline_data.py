@@ -1,0 +1,181 @@
+"""What the timeline shows and where its marks stand; arithmetic only."""
+
+from bisect import bisect_right
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import Final, NamedTuple
+
+from planner.gui.widgets.ticks import round_ticks
+from planner.memory.result import PhaseName
+from planner.present import format as fmt
+from planner.present.names import PHASE_TITLES
+from planner.present.trace import Moment, TimelineSeries, moment_at, timeline_series
+from planner.trace.result import TraceResult
+from planner.units import GIB, KIB, MIB
+
+_INPUTS: Final = "inputs"
+_ROOM: Final = 1.12
+_CARD_IN_VIEW: Final = 2.5
+_UNITS: Final = (("GiB", GIB), ("MiB", MIB), ("KiB", KIB))
+
+Rows = tuple[tuple[str, ...], ...]
+
+
+class Band(NamedTuple):
+    """A phase between two moments; phases of the same name that follow on each other are one."""
+
+    name: PhaseName
+    title: str
+    start: int
+    end: int
+
+
+class TimelineRow(NamedTuple):
+    """One moment with the live bytes of each series."""
+
+    point: int
+    moment: Moment
+    bytes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class TimelineData:
+    """A timeline against what the card has for tensors; `card` is its name."""
+
+    result: TraceResult
+    card: str | None = None
+
+    @cached_property
+    def series(self) -> tuple[TimelineSeries, ...]:
+        """Return what is stacked, the lowest first."""
+        return timeline_series(self.result.timeline)
+
+    @cached_property
+    def times(self) -> tuple[int, ...]:
+        """Return the moments, in allocations and frees from the start."""
+        return self.result.timeline.times
+
+    @cached_property
+    def end(self) -> int:
+        """Return where the axis ends."""
+        ends = (span.end for span in self.result.timeline.spans)
+        return max(self.times[-1] + 1 if self.times else 1, *ends, 1)
+
+    @cached_property
+    def for_tensors_bytes(self) -> int | None:
+        """Return what the card has for tensors: its usable memory without the device's overhead and other processes."""
+        result = self.result
+        if result.capacity_bytes is None:
+            return None
+        overhead = result.term("framework_overhead")
+        return result.capacity_bytes - result.other_processes_bytes - (overhead.bytes if overhead else 0)
+
+    @cached_property
+    def card_in_view(self) -> bool:
+        """Return whether the card's line is near enough to the peak to be drawn without flattening the rest."""
+        card = self.for_tensors_bytes
+        return card is not None and 0 < card <= _CARD_IN_VIEW * self.result.peak_moment.bytes
+
+    @cached_property
+    def top_bytes(self) -> float:
+        """Return the end of the memory axis."""
+        card = self.for_tensors_bytes if self.card_in_view else None
+        return max(self.result.peak_moment.bytes, card or 0, 1) * _ROOM
+
+    @cached_property
+    def unit(self) -> tuple[str, int]:
+        """Return the unit of the memory axis and its bytes."""
+        return next((unit for unit in _UNITS if self.top_bytes >= unit[1]), _UNITS[-1])
+
+    @cached_property
+    def bands(self) -> tuple[Band, ...]:
+        """Return the phases to be named."""
+        found: list[Band] = []
+        for span in self.result.timeline.spans:
+            if found and found[-1].name == span.name and span.start <= found[-1].end:
+                found[-1] = found[-1]._replace(title=PHASE_TITLES[span.name], end=span.end)
+            elif span.end > span.start:
+                step = f" {span.step}" if span.step > 0 else ""
+                found.append(Band(span.name, f"{PHASE_TITLES[span.name]}{step}", span.start, span.end))
+        return tuple(found)
+
+    def stack(self, hidden: Collection[str] = ()) -> list[tuple[TimelineSeries, list[float]]]:
+        """Return each series with its upper edge in the axis' unit, the lowest first; `hidden` ones take no room."""
+        below, edges = [0] * len(self.times), []
+        for series in self.series:
+            if series.category in hidden:
+                continue
+            below = [low + own for low, own in zip(below, series.bytes, strict=True)]
+            edges.append((series, [value / self.unit[1] for value in below]))
+        return edges
+
+    def point_at(self, time: float) -> int:
+        """Return the point that holds at `time`."""
+        return max(0, bisect_right(self.times, time) - 1)
+
+    @cached_property
+    def peak_point(self) -> int:
+        """Return the point of the peak."""
+        return self.point_at(self.result.peak_moment.time)
+
+    def row(self, point: int) -> TimelineRow:
+        """Return what there is to say about a point."""
+        moment = moment_at(self.result.timeline, point)
+        return TimelineRow(point, moment, tuple(series.bytes[point] for series in self.series))
+
+    def hover_lines(self, point: int) -> list[str]:
+        """Return the lines of the box beside the pointer: when, how much of what, and what made the last of it."""
+        row = self.row(point)
+        moment = row.moment
+        by = " in ".join(part for part in (moment.operator, moment.module) if part)
+        held = sorted(zip(row.bytes, self.series, strict=True), key=lambda pair: -pair[0])
+        when = f"{moment.text} alive {moment.phase}".rstrip()
+        return [
+            f"{when} · moment {fmt.integer(moment.time)} of {fmt.integer(self.end)}",
+            *([f"last made: {by}"] if by else []),
+            *([moment.line] if moment.line else []),
+            *(f"{series.title}: {fmt.size(size)}" for size, series in held if size),
+        ]
+
+    def csv_rows(self) -> Rows:
+        """Return a header and a row a moment, with exact bytes."""
+        timeline = self.result.timeline
+        header = ("time", "phase", *(series.category for series in self.series), "bytes", "operator", "module", "line")
+        phases = self._phases_by_point()
+        rows = (
+            (
+                *(str(time), phases[point]),
+                *(str(series.bytes[point]) for series in self.series),
+                str(sum(series.bytes[point] for series in self.series)),
+                *(timeline.operators[point], timeline.modules[point], timeline.lines[point]),
+            )
+            for point, time in enumerate(self.times)
+        )
+        return (header, *rows)
+
+    def _phases_by_point(self) -> list[str]:
+        spans = self.result.timeline.spans
+        starts = list(accumulate((span.start for span in spans), max))
+        found: list[str] = []
+        for time in self.times:
+            place = bisect_right(starts, time) - 1
+            inside = place >= 0 and spans[place].start <= time < spans[place].end
+            found.append(spans[place].name if inside else "")
+        return found
+
+
+def colour_of(series: TimelineSeries) -> str:
+    """Return the colour role of a series: that of its term, as on every tab; inputs, part of the buffers, have one."""
+    return _INPUTS if series.category == _INPUTS else series.term
+
+
+def memory_marks(data: TimelineData, wanted: int) -> list[tuple[float, str]]:
+    """Return about `wanted` marks of the memory axis, in its unit."""
+    return round_ticks(0, data.top_bytes / data.unit[1], wanted)
+
+
+def time_marks(data: TimelineData, wanted: int) -> list[tuple[float, str]]:
+    """Return about `wanted` marks of the axis of moments."""
+    return [(value, text) for value, text in round_ticks(0, data.end, wanted) if value == round(value)]
