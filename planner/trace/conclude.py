@@ -7,12 +7,13 @@ from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
 from planner.trace.allocator_settings import AllocatorSettings
 from planner.trace.course import course_of
-from planner.trace.facts import TracedFacts, summary
+from planner.trace.facts import TracedFacts
 from planner.trace.memory import allocator_capacity, traced_memory
 from planner.trace.peak import module_shares, peak_moment
 from planner.trace.recording import Recording
 from planner.trace.reserved import reservation
 from planner.trace.result import ModuleShare, PeakMoment, Timeline, TraceResult
+from planner.trace.summary import summary
 from planner.trace.timeline import timeline_of
 
 _DEFAULTS = AllocatorSettings()
@@ -50,6 +51,11 @@ def conclude(
             "seconds": recording.seconds,
         }
     )
+
+
+def facts_of(recording: Recording, settings: AllocatorSettings = _DEFAULTS) -> TracedFacts:
+    """Return the facts of `recording` that travel in a plan, with `settings` of the allocator."""
+    return _analysis(recording, settings).facts
 
 
 class _Analysis(NamedTuple):

@@ -2,6 +2,8 @@
 
 from typing import Final, Literal
 
+from pydantic import ConfigDict
+
 from planner.base import Spec
 from planner.memory.result import PhaseName
 from planner.trace.request import TraceRequest
@@ -41,6 +43,8 @@ class Allocations(Spec):
     the end. `category`, `operator`, `module`, `line` and `shape` are places in the recording's lists of names.
     """
 
+    model_config = ConfigDict(defer_build=True)
+
     bytes: tuple[int, ...]
     made: tuple[int, ...]
     freed: tuple[int, ...]
@@ -52,7 +56,7 @@ class Allocations(Spec):
 
 
 class Span(Spec):
-    """A phase of the run: the events from `start` up to, but without, `end`."""
+    """A phase of the run: the events from `start` up to, but without, `end`. Steps and answered tokens count from 0."""
 
     name: PhaseName
     step: int
@@ -97,6 +101,8 @@ class ModuleInfo(Spec):
 
 class Recording(Spec):
     """One traced run, as it is saved: facts only; what follows from them is computed when it is read."""
+
+    model_config = ConfigDict(defer_build=True)
 
     recording_version: Literal[1] = RECORDING_VERSION
     request: TraceRequest

@@ -63,7 +63,7 @@ class Recorder:
     ) -> Recording:
         """Return what was recorded."""
         if not self.spans:
-            self.begin("forward", 1)
+            self.begin("forward")
             self.spans[0] = self.spans[0].evolve(start=0)
         self._end()
         modules = tuple(modules) or (ModuleInfo(path="", class_name="Net", parameters=0, trainable=0),)
@@ -107,7 +107,7 @@ def training(**changes: object) -> TraceRequest:
 def two_steps(size: int = 1 << 20, request: TraceRequest | None = None) -> Recording:
     """Return two training steps of two layers whose weights have `size` bytes each, with Adam's states.
 
-    The peak is in the backward pass of step 2: weights 2, states 4, inputs 1, activations 2, gradients 1 and a
+    The peak is in the backward pass of the second: weights 2, states 4, inputs 1, activations 2, gradients 1 and a
     temporary 1, in units of `size`.
     """
     recorder = Recorder()
@@ -117,7 +117,7 @@ def two_steps(size: int = 1 << 20, request: TraceRequest | None = None) -> Recor
         recorder.make(size, "parameters", "aten.empty", layer, "net.py:10", f"{layer}.weight")
     recorder.make(size, "inputs", "aten.rand", "", "net.py:30", "8x128")
     states: list[int] = []
-    for step in (1, 2):
+    for step in (0, 1):
         _step(recorder, layers, size, step, states)
     modules = [
         ModuleInfo(path="", class_name="Net", parameters=0, trainable=0),

@@ -1,0 +1,94 @@
+"""From a recording to the facts that travel in a plan."""
+
+from collections import Counter
+from hashlib import sha256
+
+from planner.memory.result import PhaseName
+from planner.trace.allocator import replay
+from planner.trace.allocator_settings import AllocatorSettings
+from planner.trace.course import Course, alive_at, maker_of
+from planner.trace.facts import CategoryShare, TracedFacts, TracedPhase
+from planner.trace.least import least_capacity
+from planner.trace.recording import CATEGORIES, Difference, Recording, Span
+
+
+def summary(recording: Recording, course: Course, settings: AllocatorSettings) -> TracedFacts:
+    """Return the facts of `recording`, whose live bytes take `course`."""
+    phases = phases_of(recording, course)
+    reserved = replay(recording.allocations, settings).reserved_bytes
+    allocated = max(phase.bytes for phase in phases)
+    return TracedFacts(
+        request=recording.request,
+        torch=recording.environment.torch,
+        tested=recording.environment.tested,
+        parameters=recording.parameters,
+        trainable_parameters=recording.trainable_parameters,
+        phases=phases,
+        reserved_bytes=reserved,
+        least_reserved_bytes=least_capacity(recording.allocations, settings, allocated, reserved),
+        largest_tensor_bytes=max(recording.allocations.bytes, default=0),
+        differences=together(recording.differences),
+        notes=recording.notes,
+        flops=recording.flops,
+        digest=digest_of(recording.model_dump_json()),
+    )
+
+
+def digest_of(text: str) -> str:
+    """Return the SHA-256 of a recording's JSON."""
+    return sha256(text.encode()).hexdigest()
+
+
+def phases_of(recording: Recording, course: Course) -> tuple[TracedPhase, ...]:
+    """Return each phase of `recording` at the highest moment that it has in any step, in the order they first ran."""
+    highest: dict[PhaseName, tuple[int, Span]] = {}
+    for span in recording.spans:
+        place = course.highest(span.start, span.end)
+        known = highest.get(span.name)
+        if known is None or course.totals[place] > course.totals[known[0]]:
+            highest[span.name] = (place, span)
+    return tuple(_phase(recording, course, place, span) for place, span in highest.values())
+
+
+def together(differences: tuple[Difference, ...]) -> tuple[Difference, ...]:
+    """Return `differences` with those of one name made one, their bytes summed and their places left out."""
+    found: dict[str, Difference] = {}
+    for one in differences:
+        other = found.get(one.name)
+        found[one.name] = one.evolve(
+            bytes=one.bytes + (other.bytes if other else 0),
+            low_bytes=one.low_bytes + (other.low_bytes if other else 0),
+            high_bytes=one.high_bytes + (other.high_bytes if other else 0),
+            place=one.place if other is None or other.place == one.place else "",
+        )
+    return tuple(found.values())
+
+
+def _phase(recording: Recording, course: Course, place: int, span: Span) -> TracedPhase:
+    columns = recording.allocations
+    sizes, counts = Counter[int](), Counter[int]()
+    for number in alive_at(columns, course.times[place]):
+        sizes[columns.category[number]] += columns.bytes[number]
+        counts[columns.category[number]] += 1
+    return TracedPhase(
+        name=span.name,
+        explanation=_explanation(recording, course.makers[place], span),
+        shares=tuple(
+            CategoryShare(category=category, bytes=sizes[index], count=counts[index])
+            for index, category in enumerate(CATEGORIES)
+            if counts[index]
+        ),
+    )
+
+
+def _explanation(recording: Recording, number: int | None, span: Span) -> str:
+    maker = maker_of(recording, number)
+    if span.name == "load" or not maker.operator:
+        return "the parameters and buffers are on the card"
+    return f"reached {_when(span, recording.request.task)}by {maker}"
+
+
+def _when(span: Span, task: str) -> str:
+    if span.name == "decode":
+        return f"at token {span.step + 1:,} "
+    return f"in step {span.step + 1} " if task == "training" else ""
