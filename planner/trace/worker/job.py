@@ -1,0 +1,151 @@
+"""One whole trace: from a request to its recording."""
+
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from typing import Any, Final
+
+import torch
+from torch import nn
+
+import planner
+from planner.memory.result import PhaseName
+from planner.trace.recording import Category, Difference, Environment, ModuleInfo, Recording
+from planner.trace.request import TraceRequest
+from planner.trace.worker.assumed import Assumptions
+from planner.trace.worker.build import build
+from planner.trace.worker.distribution import fake_ranks
+from planner.trace.worker.flops import Flops
+from planner.trace.worker.ledger import HiddenBytes, Ledger
+from planner.trace.worker.places import Places
+from planner.trace.worker.running import run
+from planner.trace.worker.values import KnownValues
+from planner.trace.worker.watcher import Watcher
+
+ReportProgress = Callable[[str, int, int, int], None]
+_TESTED: Final = ((2, 6), (2, 14))
+"""PyTorch from the first of these versions up to, but without, the second."""
+
+
+def record(request: TraceRequest, progress: ReportProgress) -> Recording:
+    """Return what `request` does, run on fake tensors.
+
+    Raises:
+        TraceError: If the target cannot be built or run; it says at which stage.
+    """
+    started = time.perf_counter()
+    notes: dict[str, None] = {}
+    differences: list[Difference] = []
+    places, flops = Places(), Flops()
+    operators, hidden_bytes = _device(request, differences.append)
+    ledger = Ledger(KnownValues(Assumptions(notes.setdefault)), places, flops, hidden_bytes)
+    watcher = Bookkeeper(ledger, places, flops, progress, request, notes)
+    torch.manual_seed(0)
+    with ExitStack() as stack:
+        if request.parallel.strategy != "none":
+            stack.enter_context(fake_ranks(request.parallel.ranks, ledger))
+        for context in (ledger, places, operators):
+            stack.enter_context(context)
+        built = build(request, watcher)
+        run(built, request, watcher)
+        watcher.finish()
+        allocations = ledger.allocations()
+    return Recording(
+        request=request,
+        environment=_environment(),
+        modules=tuple(_module_infos(built.modules)),
+        parameters=sum(parameter.numel() for parameter in built.parameters()),
+        trainable_parameters=sum(parameter.numel() for parameter in built.parameters() if parameter.requires_grad),
+        allocations=allocations,
+        operators=ledger.operators.all(),
+        module_paths=places.modules.all(),
+        lines=places.lines.all(),
+        shapes=ledger.shapes.all(),
+        spans=ledger.spans(),
+        differences=tuple(differences),
+        notes=tuple(notes),
+        flops=flops.total,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _device(
+    request: TraceRequest, note: Callable[[Difference], None]
+) -> tuple[AbstractContextManager[Any], HiddenBytes]:
+    """Return what makes operators behave as on the device that is assumed, and what its kernels hold within."""
+    if request.device == "cpu":
+        from planner.trace.worker.cpu_kernels import hidden_bytes
+
+        return nullcontext(), hidden_bytes
+    from planner.trace.worker import cuda_kernels
+    from planner.trace.worker.cuda_operators import CudaOperators
+
+    major, _, minor = (request.compute_capability or "").partition(".")
+    capability = (int(major), int(minor)) if major else None
+    return CudaOperators(capability, note), cuda_kernels.hidden_bytes
+
+
+def _environment() -> Environment:
+    version = tuple(int(part) for part in torch.__version__.split(".")[:2])
+    transformers = sys.modules.get("transformers")
+    return Environment(
+        planner=planner.__version__,
+        python=platform.python_version(),
+        torch=torch.__version__,
+        transformers=getattr(transformers, "__version__", None),
+        tested=_TESTED[0] <= version < _TESTED[1],
+    )
+
+
+def _module_infos(modules: Mapping[str, nn.Module]) -> Iterator[ModuleInfo]:
+    for name, root in modules.items():
+        for path, module in root.named_modules(prefix=name):
+            own = list(module.parameters(recurse=False))
+            yield ModuleInfo(
+                path=path,
+                class_name=type(module).__name__,
+                parameters=sum(parameter.numel() for parameter in own),
+                trainable=sum(parameter.numel() for parameter in own if parameter.requires_grad),
+            )
+
+
+class Bookkeeper(Watcher):
+    """Hands what the run says on to the ledger, and tells how far it is."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        places: Places,
+        flops: Flops,
+        progress: ReportProgress,
+        request: TraceRequest,
+        notes: dict[str, None],
+    ) -> None:
+        self._ledger, self._places, self._flops = ledger, places, flops
+        self._progress = progress
+        self._steps = request.steps if request.task == "training" else 1
+        self._step = -1
+        self._notes = notes
+
+    def phase(self, name: PhaseName, step: int) -> None:
+        if name in ("forward", "prefill") and step != self._step:
+            self._step, self._flops.total = step, 0
+        self._ledger.begin(name, step)
+        self._progress("build" if name == "load" else name, step, self._steps, self._ledger.events)
+
+    def label(
+        self, tensors: Iterable[torch.Tensor], category: Category, parameter: torch.Tensor | None = None
+    ) -> None:
+        self._ledger.label(tensors, category, self._places.owner(parameter))
+
+    def modules(self, named: Mapping[str, nn.Module]) -> None:
+        self._places.know(named)
+
+    def note(self, text: str) -> None:
+        self._notes.setdefault(text)
+
+    def finish(self) -> None:
+        """Say that the run is over."""
+        self._progress("finish", self._steps, self._steps, self._ledger.events)

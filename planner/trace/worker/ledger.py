@@ -1,0 +1,207 @@
+"""The ledger of a run: every storage that an operator makes, until Python frees it."""
+
+import weakref
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from planner.memory.result import PhaseName
+from planner.trace.recording import CATEGORIES, Allocations, Category, Span
+from planner.trace.worker.flops import Flops
+from planner.trace.worker.places import Names, Places
+from planner.trace.worker.values import KnownValues
+
+_CATEGORY: Final = {name: number for number, name in enumerate(CATEGORIES)}
+_DEVICE: Final = torch.ops.prim.device.default
+_UNLABELLED: Final = -1
+_KEEPS: Final = ("forward", "loss")
+_ANSWERS: Final = ("prefill", "decode")
+
+HiddenBytes = Callable[[Any, tuple[Any, ...], dict[str, Any], Any], int]
+
+
+class Ledger(FakeTensorMode):
+    """Makes all tensors fake, and books every allocation and free that their operators would cause, in order.
+
+    A storage counts once, from the operator that makes it until the last reference to it is gone, whatever views there
+    are of it.
+    """
+
+    def __init__(self, values: KnownValues, places: Places, flops: Flops, hidden_bytes: HiddenBytes) -> None:
+        super().__init__(allow_non_fake_inputs=True)
+        self.events = 0
+        self._inside = False
+        self._values = values
+        self._places = places
+        self._flops = flops
+        self._hidden_bytes = hidden_bytes
+        self._alive: dict[int, int] = {}
+        self._watched: dict[int, weakref.ref[Any]] = {}
+        self._bytes = array("q")
+        self._made = array("q")
+        self._freed = array("q")
+        self._category = array("b")
+        self._operator = array("i")
+        self._module = array("i")
+        self._line = array("i")
+        self._shape = array("i")
+        self._in_module = array("b")
+        self.operators = Names()
+        self.shapes = Names()
+        self._operator_numbers: dict[Any, int] = {}
+        self._phases: list[tuple[PhaseName, int, int]] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is _DEVICE:
+            # Asked for more often than all else together.
+            return args[0].fake_device
+        kwargs = kwargs or {}
+        if self._inside:
+            return self.dispatch(func, types, args, kwargs)
+        with self.unwatched():
+            result = self._values.run(self, func, types, args, kwargs)
+        self._flops.count(func, args, kwargs, result)
+        if isinstance(result, torch.Tensor):
+            self._book(result, func)
+        elif isinstance(result, tuple | list):
+            for value in result:
+                if isinstance(value, torch.Tensor):
+                    self._book(value, func)
+                elif isinstance(value, tuple | list):
+                    for inner in value:
+                        if isinstance(inner, torch.Tensor):
+                            self._book(inner, func)
+        hidden = self._hidden_bytes(func, args, kwargs, result)
+        if hidden:
+            self._freed[self._note(hidden, func, "inside the kernel")] = self._tick()
+        return result
+
+    @contextmanager
+    def unwatched(self) -> Iterator[None]:
+        """Book nothing inside: what a real run would not do, or does within one operator."""
+        before, self._inside = self._inside, True
+        try:
+            yield
+        finally:
+            self._inside = before
+
+    def begin(self, phase: PhaseName, step: int) -> None:
+        """Say that `phase` of `step` begins."""
+        self._phases.append((phase, step, self.events))
+
+    def label(self, tensors: Iterable[torch.Tensor], category: Category, owner: int | None = None) -> None:
+        """Say what the storages of `tensors` are, and to which module (by its number) they belong."""
+        for tensor in tensors:
+            entry = self._alive.get(_key(tensor))
+            if entry is None:
+                continue
+            self._category[entry] = _CATEGORY[category]
+            if owner is not None:
+                self._module[entry] = owner
+
+    def resized(self, storage: torch.UntypedStorage) -> None:
+        """Book what `storage` holds after it was resized in place, as sharding does with its buffers."""
+        key = storage._cdata
+        entry = self._alive.pop(key, None)
+        if entry is not None:
+            self._freed[entry] = self._tick()
+        if storage.nbytes():
+            self._watch(storage, self._note(storage.nbytes(), "resize_", f"{storage.nbytes()} bytes"))
+            if entry is not None:
+                self._category[-1] = self._category[entry]
+                self._module[-1] = self._module[entry]
+
+    def _book(self, tensor: torch.Tensor, func: Any) -> None:
+        storage = tensor.untyped_storage()
+        if storage._cdata in self._alive:
+            return
+        size = storage.nbytes()
+        if size:
+            self._watch(storage, self._note(size, func, f"{list(tensor.shape)} {str(tensor.dtype)[6:]}"))
+
+    def _watch(self, storage: torch.UntypedStorage, entry: int) -> None:
+        key = storage._cdata
+        self._alive[key] = entry
+        if key not in self._watched:
+            self._watched[key] = weakref.ref(storage, lambda _: self._free(key))
+
+    def _free(self, key: int) -> None:
+        self._watched.pop(key, None)
+        entry = self._alive.pop(key, None)
+        if entry is not None:
+            self._freed[entry] = self._tick()
+
+    def _note(self, size: int, func: Any, shape: str) -> int:
+        module, line = self._places.here()
+        self._bytes.append(size)
+        self._made.append(self._tick())
+        self._freed.append(-1)
+        self._category.append(_UNLABELLED)
+        self._operator.append(self._operator_number(func))
+        self._module.append(module)
+        self._line.append(line)
+        self._shape.append(self.shapes.number(shape))
+        self._in_module.append(self._places.in_module)
+        return len(self._bytes) - 1
+
+    def _tick(self) -> int:
+        self.events += 1
+        return self.events - 1
+
+    def _operator_number(self, func: Any) -> int:
+        number = self._operator_numbers.get(func)
+        if number is None:
+            number = self._operator_numbers[func] = self.operators.number(_operator_name(func))
+        return number
+
+    def spans(self) -> tuple[Span, ...]:
+        """Return the phases with the events that belong to each."""
+        ends = [start for _, _, start in self._phases[1:]] + [self.events]
+        return tuple(
+            Span(name=name, step=step, start=start, end=end)
+            for (name, step, start), end in zip(self._phases, ends, strict=True)
+        )
+
+    def allocations(self) -> Allocations:
+        """Return what was booked; what nobody labelled is an activation or a temporary, by when it was freed."""
+        return Allocations(
+            bytes=tuple(self._bytes),
+            made=tuple(self._made),
+            freed=tuple(self._freed),
+            category=tuple(self._categories()),
+            operator=tuple(self._operator),
+            module=tuple(self._module),
+            line=tuple(self._line),
+            shape=tuple(self._shape),
+        )
+
+    def _categories(self) -> Iterable[int]:
+        activation, temporary = _CATEGORY["activations"], _CATEGORY["temporaries"]
+        spans = iter(self.spans())
+        span = next(spans, None)
+        for category, made, freed, in_module in zip(
+            self._category, self._made, self._freed, self._in_module, strict=True
+        ):
+            while span is not None and made >= span.end:
+                span = next(spans, None)
+            if category != _UNLABELLED:
+                yield category
+            elif span is None:
+                yield temporary
+            elif span.name in _KEEPS:
+                yield activation if freed < 0 or freed >= span.end else temporary
+            else:
+                # In the backward pass only checkpointed modules run: what they make is activations again.
+                yield activation if span.name in _ANSWERS or (in_module and span.name == "backward") else temporary
+
+
+def _key(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage()._cdata
+
+
+def _operator_name(func: Any) -> str:
+    return func if isinstance(func, str) else str(func).removesuffix(".default").replace(".", "::", 1)

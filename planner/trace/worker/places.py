@@ -1,0 +1,111 @@
+"""Where an operator was called from: the module's path and the person's own source line."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import CodeType, FrameType, TracebackType
+from typing import Any, Final, Self
+
+import torch
+from torch import nn
+
+_OURS: Final = (str(Path(torch.__file__).parent), str(Path(__file__).parent), "<")
+_VIEWS_IN_A_ROW: Final = 16
+
+
+class Names:
+    """Names numbered in the order in which they first appear."""
+
+    def __init__(self, *first: str) -> None:
+        self._numbers: dict[str, int] = {}
+        for name in first:
+            self.number(name)
+
+    def number(self, name: str) -> int:
+        """Return the number of `name`."""
+        return self._numbers.setdefault(name, len(self._numbers))
+
+    def all(self) -> tuple[str, ...]:
+        """Return the names by their numbers."""
+        return tuple(self._numbers)
+
+
+class Places:
+    """Knows at each moment which module runs, and which line of the person's code.
+
+    In the backward pass no Python code runs: there, the place is that of the forward operator whose derivative is
+    computed, found by the sequence number that autograd gives both.
+    """
+
+    def __init__(self) -> None:
+        self.modules = Names("")
+        self.lines = Names("")
+        self._paths: dict[int, int] = {}
+        self._owners: dict[int, int] = {}
+        self._running: list[int] = []
+        self._forward: dict[int, tuple[int, int]] = {}
+        self._foreign: dict[CodeType, bool] = {}
+        self._hooks: list[Any] = []
+
+    def __enter__(self) -> Self:
+        before, after = nn.modules.module.register_module_forward_pre_hook, nn.modules.module.register_module_forward_hook
+        self._hooks = [before(self._enter_module), after(self._leave_module, always_call=True)]
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for hook in self._hooks:
+            hook.remove()
+
+    def know(self, modules: Mapping[str, nn.Module]) -> None:
+        """Take the paths of `modules`: of all inside them, and of their parameters."""
+        for name, root in modules.items():
+            for path, module in root.named_modules(prefix=name):
+                number = self._paths.setdefault(id(module), self.modules.number(path))
+                for parameter in module.parameters(recurse=False):
+                    self._owners.setdefault(id(parameter), number)
+
+    def owner(self, parameter: torch.Tensor | None) -> int | None:
+        """Return the number of the module that `parameter` belongs to, if it is known."""
+        return None if parameter is None else self._owners.get(id(parameter))
+
+    @property
+    def in_module(self) -> bool:
+        """Return whether a module's forward pass runs, be it a second time in the backward pass."""
+        return bool(self._running)
+
+    def here(self) -> tuple[int, int]:
+        """Return the numbers of the module and the line that run now."""
+        module = self._running[-1] if self._running else 0
+        line = self._line()
+        node = torch._C._current_autograd_node()
+        if node is None or self._running:
+            if torch.is_grad_enabled():
+                # The operator's own node was numbered just before its kernel; what follows under the same number is
+                # not differentiable.
+                self._forward.setdefault(torch.autograd._get_sequence_nr() - 1, (module, line))
+            return module, line
+        return self._forward_place(node._sequence_nr()) or (0, line)
+
+    def _forward_place(self, number: int) -> tuple[int, int] | None:
+        # Views allocate nothing, so they are not noted; their derivatives take the place of what came before them.
+        return next((place for back in range(_VIEWS_IN_A_ROW) if (place := self._forward.get(number - back))), None)
+
+    def _line(self) -> int:
+        frame: FrameType | None = sys._getframe(2)
+        while frame is not None:
+            code = frame.f_code
+            foreign = self._foreign.get(code)
+            if foreign is None:
+                foreign = self._foreign[code] = not code.co_filename.startswith(_OURS)
+            if foreign:
+                return self.lines.number(f"{code.co_filename}:{frame.f_lineno}")
+            frame = frame.f_back
+        return 0
+
+    def _enter_module(self, module: nn.Module, _inputs: object) -> None:
+        path = self._paths.get(id(module))
+        self._running.append(self._running[-1] if path is None and self._running else path or 0)
+
+    def _leave_module(self, _module: nn.Module, _inputs: object, _output: object) -> None:
+        if self._running:
+            self._running.pop()
