@@ -18,9 +18,11 @@ from pydantic import ValidationError
 
 TRACE_STAGES: Final = {
     "start": "",
+    "load": "",
     "import": "while importing",
     "build": "while building the module",
     "forward": "in the forward pass",
+    "loss": "in the loss",
     "backward": "in the backward pass",
     "step": "in the optimizer step",
     "prefill": "while reading the prompt",
@@ -29,6 +31,7 @@ TRACE_STAGES: Final = {
     "cancelled": "",
 }
 """How far a trace can come, with the words for it."""
+_PRINTED_CHARACTERS: Final = 2_000
 
 
 class PlannerError(Exception):
@@ -124,8 +127,8 @@ class TraceError(PlannerError):
 
     @property
     def details(self) -> str:
-        """Return the traceback and what was printed, as one text."""
-        printed = f"the module printed:\n{self.printed}" if self.printed else ""
+        """Return the traceback and the last of what was printed, as one text."""
+        printed = f"the module printed:\n{self.printed[-_PRINTED_CHARACTERS:]}" if self.printed else ""
         return "\n\n".join(part.rstrip() for part in (self.traceback, printed) if part)
 
 

@@ -1,0 +1,90 @@
+"""Which files of the person's own a trace runs, and what they hold, so that they are asked once for each content."""
+
+import hashlib
+import os
+import sys
+from collections.abc import Iterator
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+
+from planner.errors import TraceError
+from planner.trace.request import TraceRequest
+
+
+def content_digest(request: TraceRequest) -> str | None:
+    """Return the SHA-256 of the content of the files of the person's own that would run; None if none would.
+
+    What those files import is not in it. An import path that leads to no readable file counts by its name.
+
+    Raises:
+        TraceError: If a named file cannot be read.
+    """
+    if not request.runs_own_code:
+        return None
+    digest = hashlib.sha256()
+    for content in _contents(request):
+        digest.update(len(content).to_bytes(8, "big"))
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def own_files(request: TraceRequest) -> tuple[Path, ...]:
+    """Return the files of the person's own that `request` names, each once and by its whole path.
+
+    They need not exist, but for that of an import path, which is left out where it cannot be found.
+    """
+    named = [Path(os.path.abspath(place)) for place in _named_files(request)]
+    found = find_module(request.target.place) if request.target.kind == "import" else None
+    return tuple(dict.fromkeys([*([found] if found else ()), *named]))
+
+
+def absolute(request: TraceRequest) -> TraceRequest:
+    """Return the same request with whole paths, so that it means the same in any folder."""
+    target = request.target
+    if target.kind == "file":
+        target = target.evolve(place=os.path.abspath(target.place))
+    return request.evolve(target=target, loss=_whole_place(request.loss), step=_whole_place(request.step))
+
+
+def find_module(name: str) -> Path | None:
+    """Return the source file of the module `name`, without running it or the packages that hold it."""
+    first, *inner = name.split(".")
+    spec = PathFinder.find_spec(first, [os.getcwd()]) or _find_installed(first)
+    for part in inner:
+        if spec is None or spec.submodule_search_locations is None:
+            return None
+        spec = PathFinder.find_spec(part, list(spec.submodule_search_locations))
+    origin = Path(spec.origin) if spec is not None and spec.origin else None
+    return origin if origin is not None and origin.is_file() else None
+
+
+def _find_installed(name: str) -> ModuleSpec | None:
+    # Not PathFinder alone: editable installations bring finders of their own.
+    specs = (finder.find_spec(name, None) for finder in sys.meta_path)
+    return next((spec for spec in specs if spec is not None), None)
+
+
+def _contents(request: TraceRequest) -> Iterator[bytes]:
+    files = own_files(request)
+    for file in files:
+        try:
+            yield file.read_bytes()
+        except OSError as error:
+            raise TraceError("load", f"{file}: {(error.strerror or str(error)).lower()}", "Check its path.") from error
+    if request.target.kind == "import" and find_module(request.target.place) is None:
+        yield request.target.title.encode()
+
+
+def _named_files(request: TraceRequest) -> Iterator[str]:
+    if request.target.kind == "file":
+        yield request.target.place
+    for place in (request.loss, request.step):
+        if place is not None and ":" in place:
+            yield place.rpartition(":")[0]
+
+
+def _whole_place(place: str | None) -> str | None:
+    if place is None or ":" not in place:
+        return place
+    file, _, name = place.rpartition(":")
+    return f"{os.path.abspath(file)}:{name}"

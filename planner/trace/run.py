@@ -1,0 +1,208 @@
+"""Runs a trace in a child process, within limits of time and memory; whatever the module does, this process goes on."""
+
+import importlib.util
+from collections.abc import Callable
+from contextlib import suppress
+from threading import Event, Thread
+from time import monotonic
+from typing import Final
+
+from pydantic import Field
+
+from planner.base import Spec
+from planner.errors import TraceError
+from planner.trace.consent import absolute, own_files
+from planner.trace.endings import explain_ending
+from planner.trace.messages import Answer, Failure, Progress, listen
+from planner.trace.process import Child, available_memory
+from planner.trace.recording import Recording
+from planner.trace.request import TraceRequest
+from planner.units import GIB
+
+__all__ = ["Limits", "Progress", "Tracing", "start_trace", "torch_missing", "trace"]
+
+START_SECONDS: Final = 120.0
+"""How long loading PyTorch may take, from a cold disk too."""
+
+_MOST_MEMORY: Final = 8 * GIB
+_INTERVAL_SECONDS: Final = 0.1
+# The child's own clock says where it hung; this process steps in only if that did not work.
+_GRACE_SECONDS: Final = 2.0
+_CLOSING_SECONDS: Final = 10.0
+_PRINTED_BYTES: Final = 1 << 16
+_HUNG: Final = "Allow more time."
+_GREW: Final = "Tensors take none of it while they are traced; see what else the module makes, or allow more."
+_WROTE: Final = "The module's own code writes to files that it did not open."
+
+
+class Limits(Spec):
+    """What a trace may take: `seconds` once PyTorch is loaded, and real memory of all its processes together.
+
+    By default the memory is half of what the machine has available, and 8 GiB at most: fake tensors take none.
+    """
+
+    seconds: float = Field(default=600, gt=0, le=86_400)
+    memory_bytes: int | None = Field(default=None, gt=0)
+
+
+_DEFAULT_LIMITS: Final = Limits()
+
+
+class Tracing:
+    """A trace that runs in the background; see `start_trace`."""
+
+    def __init__(
+        self,
+        request: TraceRequest,
+        limits: Limits,
+        on_progress: Callable[[Progress], None] | None = None,
+        worker: str = "planner.trace.worker",
+    ) -> None:
+        self._asked, self._request = request, absolute(request)
+        self._seconds = limits.seconds
+        self._memory_bytes = limits.memory_bytes or min(_MOST_MEMORY, available_memory() // 2)
+        self._on_progress = on_progress
+        self._stage = "start"
+        self._deadline = monotonic() + START_SECONDS + _GRACE_SECONDS
+        self._answer = Answer()
+        self._printed = b""
+        self._error: Exception | None = None
+        self._over, self._cancelled = Event(), Event()
+        try:
+            self._child = Child(self._request, worker, (START_SECONDS, self._seconds, self._memory_bytes))
+        except OSError as error:
+            raise TraceError("start", f"no process can be started: {error}", environment=True) from error
+        self._readers = (_start(self._converse), _start(self._collect_printed))
+        self._guard = _start(self._watch)
+
+    def cancel(self) -> None:
+        """End the trace and all its processes soon; `result` then raises. From any thread, and more than once."""
+        self._cancelled.set()
+        self._over.set()
+
+    def result(self) -> Recording:
+        """Wait for the trace to end, and return what it recorded.
+
+        Raises:
+            TraceError: If there is no recording; its stage is `cancelled` after `cancel`.
+        """
+        try:
+            # Waiting without an end would not hear Ctrl+C on Windows.
+            while self._guard.is_alive():
+                self._guard.join(1.0)
+        except BaseException:
+            self.cancel()
+            raise
+        if self._error is not None:
+            raise self._error
+        if self._answer.recording is None:
+            raise TraceError("start", "the trace was not watched to its end")
+        return self._answer.recording.model_copy(update={"request": self._asked})
+
+    def _watch(self) -> None:
+        exceeded = None
+        while not (exceeded or self._child.exit_code is not None or self._over.wait(_INTERVAL_SECONDS)):
+            exceeded = self._find_exceeded()
+        if not (exceeded or self._cancelled.is_set() or self._error or self._answer.is_complete):
+            # Its pipe closes a moment before its exit code is known.
+            self._child.wait(_GRACE_SECONDS)
+        code = self._child.exit_code
+        self._child.end()
+        for reader in self._readers:
+            reader.join(_CLOSING_SECONDS)
+        failure = self._find_failure(exceeded, code)
+        if failure is not None and self._error is None:
+            self._error = TraceError(**failure.model_dump(), printed=self._printed.decode("utf-8", "replace"))
+
+    def _find_exceeded(self) -> Failure | None:
+        if monotonic() > self._deadline:
+            return Failure(
+                stage=self._stage, reason=f"the module did not end within {self._seconds:g} seconds", hint=_HUNG
+            )
+        if self._child.memory_bytes() > self._memory_bytes:
+            limit = f"{self._memory_bytes / GIB:.1f} GiB"
+            return Failure(
+                stage=self._stage, reason=f"the module took more than {limit} of this machine's memory", hint=_GREW
+            )
+        return None
+
+    def _find_failure(self, exceeded: Failure | None, code: int | None) -> Failure | None:
+        answer = self._answer
+        if self._cancelled.is_set():
+            return Failure(stage="cancelled", reason="the trace was cancelled")
+        if answer.is_complete:
+            return answer.failure
+        if answer.broken:
+            return Failure(stage=self._stage, reason=f"its answer cannot be read: {answer.broken}", hint=_WROTE)
+        files = own_files(self._request)
+        return exceeded or explain_ending(self._stage, code, answer.report, self._seconds, files)
+
+    def _converse(self) -> None:
+        try:
+            # A child that ended before it read its request is explained by how it ended.
+            with suppress(OSError):
+                self._child.requests.write(self._request.model_dump_json().encode() + b"\n")
+                self._child.requests.flush()
+            with self._child.messages as messages:
+                self._answer = listen(messages, self._hear)
+        except Exception as error:  # noqa: BLE001  # what `on_progress` raises belongs to the caller of `result`
+            self._error = error
+        finally:
+            self._over.set()
+
+    def _hear(self, progress: Progress) -> None:
+        if self._stage == "start" != progress.stage:
+            self._deadline = monotonic() + self._seconds + _GRACE_SECONDS
+        self._stage = progress.stage
+        if self._on_progress is not None:
+            self._on_progress(progress)
+
+    def _collect_printed(self) -> None:
+        with self._child.printed as printed:
+            while chunk := printed.read1(_PRINTED_BYTES):
+                self._printed = (self._printed + chunk)[-_PRINTED_BYTES:]
+
+
+def start_trace(
+    request: TraceRequest, limits: Limits = _DEFAULT_LIMITS, on_progress: Callable[[Progress], None] | None = None
+) -> Tracing:
+    """Start a trace in a child process and return at once; `on_progress` is called from a thread of its own.
+
+    This runs the person's own code: ask them first (`content_digest` tells whether they were asked already).
+
+    Raises:
+        TraceError: If PyTorch is not installed (its `environment` is then true), or a named file is not there.
+    """
+    missing = torch_missing(config=request.target.kind == "config")
+    if missing is not None:
+        raise TraceError("start", missing, environment=True)
+    for file in own_files(request):
+        if not file.is_file():
+            raise TraceError("load", f"there is no file {file}", "Check its spelling, or name its whole path.")
+    return Tracing(request, limits, on_progress)
+
+
+def trace(
+    request: TraceRequest, limits: Limits = _DEFAULT_LIMITS, on_progress: Callable[[Progress], None] | None = None
+) -> Recording:
+    """Trace and wait for what was recorded; see `start_trace`.
+
+    Raises:
+        TraceError: If there is no recording: its stage, reason, hint and traceback say why.
+    """
+    return start_trace(request, limits, on_progress).result()
+
+
+def torch_missing(config: bool = False) -> str | None:
+    """Return what to install where PyTorch is missing, and for a `config` target transformers; None if all is there."""
+    needed = {"torch": "PyTorch", "transformers": "Hugging Face transformers"} if config else {"torch": "PyTorch"}
+    missing = [title for name, title in needed.items() if importlib.util.find_spec(name) is None]
+    if not missing:
+        return None
+    return f"tracing needs {' and '.join(missing)}; install it with: pip install 'gpu-planner[torch]'"
+
+
+def _start(work: Callable[[], None]) -> Thread:
+    thread = Thread(target=work, name=f"trace{work.__name__}", daemon=True)
+    thread.start()
+    return thread

@@ -1,0 +1,119 @@
+"""What a person's code raised, in words for people, with their own part of the traceback."""
+
+from collections.abc import Iterable
+from importlib.util import find_spec
+from pathlib import Path
+from traceback import TracebackException
+from typing import Final
+
+from planner.errors import TRACE_STAGES, PlannerError, TraceError
+from planner.trace.frames import last_own, own_part
+from planner.trace.messages import Failure
+
+_LONGEST_TEXT: Final = 1 << 16
+_LONGEST_LINE: Final = 500
+_TOOK_MEMORY: Final = "the module took more of this machine's memory than it may"
+_GREW: Final = "Tensors take none of it while they are traced; see what else the module makes, or allow more."
+_IS_A_SCRIPT: Final = 'Put what only a script does below: if __name__ == "__main__":'
+_NOBODY_TO_ASK: Final = "A trace has nobody to ask: give what is needed as an argument."
+_NO_GPU: Final = "A trace has no GPU: leave out .cuda() and .to('cuda'); whose operators are assumed is an option."
+_NO_NETWORK: Final = "A trace has no network: build the module from its configuration, without weights."
+_KNOWN: Final = (
+    ("Torch not compiled with CUDA enabled", _NO_GPU),
+    ("No CUDA GPUs are available", _NO_GPU),
+    ("Found no NVIDIA driver", _NO_GPU),
+    ("couldn't connect to", _NO_NETWORK),
+    ("outgoing traffic has been disabled", _NO_NETWORK),
+    ("offline mode is enabled", _NO_NETWORK),
+)
+# What is imported by another name than it is installed by.
+_DISTRIBUTIONS: Final = {
+    "PIL": "pillow",
+    "cv2": "opencv-python",
+    "skimage": "scikit-image",
+    "sklearn": "scikit-learn",
+    "yaml": "PyYAML",
+}
+
+
+def explain(error: BaseException, stage: str, files: Iterable[Path]) -> Failure:
+    """Return what `error`, raised in `stage`, means; `files` are the person's own."""
+    files = tuple(files)
+    report = TracebackException.from_exception(error, compact=True)
+    if not isinstance(error, PlannerError):
+        # Before PyTorch is loaded nothing of the person's own runs.
+        lacks = stage == "start" and isinstance(error, ImportError | OSError)
+        return _failure(stage, *_find_words(error), _format(report, files), lacks)
+    trace = _format(report, files) if last_own(report.stack, files) else ""
+    if not isinstance(error, TraceError):
+        return _failure(stage, error.message, error.hint, trace, error.environment)
+    stage = error.stage if error.stage in TRACE_STAGES else stage
+    return _failure(stage, error.reason, error.hint, error.traceback or trace, error.environment)
+
+
+def _failure(stage: str, reason: str, hint: str, trace: str, environment: bool) -> Failure:
+    return Failure(
+        stage=stage,
+        reason=_shorten(reason, _LONGEST_LINE),
+        hint=_shorten(hint, _LONGEST_LINE),
+        traceback=_shorten(trace, _LONGEST_TEXT),
+        environment=environment,
+    )
+
+
+def _find_words(error: BaseException) -> tuple[str, str]:
+    """Return the reason and the hint."""
+    text = _say(error)
+    match error:
+        case SyntaxError(filename=str(file), lineno=int(line), msg=message):
+            return f"{Path(file).name}, line {line}: {message}", ""
+        case ModuleNotFoundError(name=str(name)) if not _is_installed(name):
+            top = name.partition(".")[0]
+            return f"{top} is not installed", f"Install it: pip install {_DISTRIBUTIONS.get(top, top)}"
+        case MemoryError():
+            return _TOOK_MEMORY, _GREW
+        case RecursionError():
+            return f"the module calls itself without an end: {text}", ""
+        case SystemExit(code=code):
+            return f"the module's own code called sys.exit({'' if code is None else repr(code)})", _IS_A_SCRIPT
+        case KeyboardInterrupt():
+            return "the module's own code raised KeyboardInterrupt", ""
+        case EOFError() if "reading a line" in text:
+            return "the module's own code asked for input", _NOBODY_TO_ASK
+        # What PyTorch says when the system gives it no memory for a tensor of its own.
+        case RuntimeError() if "can't allocate memory" in text:
+            return _TOOK_MEMORY, _GREW
+    return text, next((hint for part, hint in _KNOWN if part in text), "")
+
+
+def _say(error: BaseException) -> str:
+    text = str(error).strip()
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _is_installed(name: str) -> bool:
+    top = name.partition(".")[0]
+    try:
+        return find_spec(top) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _format(report: TracebackException, files: Iterable[Path]) -> str:
+    _cut(report, tuple(files))
+    return "".join(report.format())
+
+
+def _cut(report: TracebackException | None, files: tuple[Path, ...]) -> None:
+    """Leave only the person's own part in `report` and in what led to it."""
+    if report is not None:
+        report.stack = own_part(report.stack, files)
+        for other in (report.__cause__, report.__context__, *(report.exceptions or ())):
+            _cut(other, files)
+
+
+def _shorten(text: str, limit: int) -> str:
+    # A lone half of a character pair, as in the names of odd files, cannot be sent.
+    text = text.encode("utf-8", "backslashreplace").decode()
+    half = limit // 2
+    return text if len(text) <= limit else f"{text[:half]} … {text[-half:]}"
