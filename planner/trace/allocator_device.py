@@ -30,9 +30,9 @@ class CachingAllocator:
         self._max_split: Final = settings.max_split_size_bytes
         self._divisions: Final = settings.roundup_power2_divisions or 1
         self._capacity: Final = _NO_LIMIT_BYTES if capacity_bytes is None else max(capacity_bytes, 0)
-        threshold = settings.garbage_collection_threshold
-        collects = threshold is not None and capacity_bytes is not None
-        self._collect_above: Final = int((threshold or 0) * self._capacity) if collects else None
+        collects = capacity_bytes is not None and not self._expandable
+        threshold = settings.garbage_collection_threshold if collects else None
+        self._collect_above: Final = None if threshold is None else int(threshold * self._capacity)
         self.small: Final = Pool(page_bytes=SMALL_SEGMENT_BYTES)
         self.large: Final = Pool(page_bytes=LARGE_SEGMENT_BYTES)
         self.allocated_bytes = 0
