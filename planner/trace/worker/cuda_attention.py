@@ -1,0 +1,286 @@
+"""Scaled dot product attention as a CUDA build runs it: which kernel it chooses, and what that kernel is given."""
+
+import math
+from collections.abc import Callable
+from typing import Any, Final, Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+Backend = Literal["cudnn", "flash", "efficient", "math"]
+Capability = tuple[int, int]
+
+SOURCE: Final = "PyTorch 2.13 aten/src/ATen/native/transformers/cuda/sdp_utils.cpp and attention.cpp"
+
+_aten: Final = torch.ops.aten
+_switches: Final[Any] = torch.backends.cuda
+_HALF: Final = (torch.float16, torch.bfloat16)
+_OLDEST_FLASH: Final = (8, 0)
+_NEWEST_FUSED: Final = (12, 1)
+_OLDEST_EFFICIENT: Final = (5, 0)
+_LARGEST_FLASH_HEAD: Final = 256
+_LARGEST_CUDNN_HEAD: Final = 128
+_LARGEST_CUDNN_SIDE: Final = 65_535
+
+
+class Attention(NamedTuple):
+    """The arguments of one call."""
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    mask: Tensor | None
+    dropout: float
+    is_causal: bool
+    enable_gqa: bool
+
+    @property
+    def trains(self) -> bool:
+        """Return whether gradients are recorded for its inputs."""
+        return torch.is_grad_enabled() and any(t.requires_grad for t in (self.query, self.key, self.value))
+
+
+def choose_backend(call: Attention, capability: Capability) -> Backend:
+    """Return the kernel that a card of `capability` runs `call` with.
+
+    The first in order of priority whose conditions hold; what a person switched off by
+    `torch.backends.cuda.enable_…_sdp` or `torch.nn.attention.sdpa_kernel` is passed over.
+
+    **Source**: `select_sdp_backend`, `check_prefer_cudnn_attention` and the `can_use_…_attention` functions of
+    aten/src/ATen/native/transformers/cuda/sdp_utils.cpp.
+
+    **Assumes**: cuDNN from 9.15.1 on, as the packages of PyTorch for CUDA 13 bring it; tensors that are not nested;
+    no environment variable that changes the order.
+    """
+    order: tuple[Backend, ...] = ("flash", "efficient", "math")
+    if capability in {(9, 0), (10, 0), (10, 3)}:
+        order = ("cudnn", *order)
+    return next((backend for backend in order if _CAN_USE[backend](call, capability)), "math")
+
+
+def _can_use_flash(call: Attention, capability: Capability) -> bool:
+    head = call.query.shape[-1]
+    return (
+        _switches.flash_sdp_enabled()
+        and _four_dimensions(call)
+        and call.mask is None
+        and head == call.key.shape[-1] == call.value.shape[-1]
+        and head <= _LARGEST_FLASH_HEAD
+        and _OLDEST_FLASH <= capability <= _NEWEST_FUSED
+        and _flash_trains(call, capability)
+        and (not call.is_causal or call.query.shape[-2] == call.key.shape[-2])
+        and _same_dtype(call, _HALF)
+        and _heads_match(call, grouped=True)
+        and _not_empty(call)
+        and (_last_stride_is_one(call) or (head == 1 and _mask_stride_is_one(call)))
+    )
+
+
+def _flash_trains(call: Attention, capability: Capability) -> bool:
+    # The backward kernel for large heads needs more shared memory than these consumer cards have.
+    if not call.trains or not ((8, 6) <= capability <= (8, 9) or (12, 0) <= capability <= (12, 1)):
+        return True
+    head = call.query.shape[-1]
+    return head <= 192 or (call.dropout == 0 and head > 224)
+
+
+def _can_use_efficient(call: Attention, capability: Capability) -> bool:
+    head, value_head = call.query.shape[-1], call.value.shape[-1]
+    alignment = _gemm_alignment(call.query.dtype, capability)
+    dtypes = (torch.float16, torch.float32, torch.bfloat16) if capability >= (8, 0) else (torch.float16, torch.float32)
+    return (
+        _switches.mem_efficient_sdp_enabled()
+        and _OLDEST_EFFICIENT <= capability <= _NEWEST_FUSED
+        and _four_dimensions(call)
+        and head == call.key.shape[-1]
+        and head > 0
+        and value_head > 0
+        and head % alignment == 0
+        and value_head % alignment == 0
+        and _not_empty(call)
+        and _last_stride_is_one(call)
+        and _heads_match(call, grouped=False)
+        and _same_dtype(call, dtypes)
+    )
+
+
+def _can_use_cudnn(call: Attention, capability: Capability) -> bool:
+    return (
+        _switches.cudnn_sdp_enabled()
+        and _four_dimensions(call)
+        and not torch.are_deterministic_algorithms_enabled()
+        and _same_dtype(call, _HALF if capability >= (8, 0) else (torch.float16,))
+        and _cudnn_mask(call)
+        and _OLDEST_FLASH <= capability <= _NEWEST_FUSED
+        and (call.dropout * 16).is_integer()
+        and _not_empty(call)
+        and (_last_stride_is_one(call) or (call.query.shape[-1] == 1 and _mask_stride_is_one(call)))
+        and _heads_match(call, grouped=True, same_key_and_value=False)
+        and _cudnn_shapes(call)
+    )
+
+
+def _cudnn_shapes(call: Attention) -> bool:
+    batch, heads, queries, head = call.query.shape
+    keys, value_head = call.key.shape[2], call.value.shape[3]
+    largest = 192 if (head, value_head) == (192, 128) else _LARGEST_CUDNN_HEAD
+    return (
+        max(batch, heads) <= _LARGEST_CUDNN_SIDE
+        and max(head, value_head) <= largest
+        and head % 8 == 0
+        and value_head % 8 == 0
+        and keys != 1
+        and not (call.dropout and queries == 1)
+    )
+
+
+def _cudnn_mask(call: Attention) -> bool:
+    if call.mask is None:
+        return True
+    full = (*call.query.shape[:3], call.key.shape[2])
+    return (
+        not call.mask.requires_grad
+        and call.mask.dim() in (2, 4)
+        and all(size in (1, side) for size, side in zip(call.mask.shape, full[-call.mask.dim() :], strict=True))
+    )
+
+
+def _can_use_math(_call: Attention, _capability: Capability) -> bool:
+    return bool(_switches.math_sdp_enabled())
+
+
+_CAN_USE: Final[dict[Backend, Callable[[Attention, Capability], bool]]] = {
+    "cudnn": _can_use_cudnn,
+    "flash": _can_use_flash,
+    "efficient": _can_use_efficient,
+    "math": _can_use_math,
+}
+
+
+def _four_dimensions(call: Attention) -> bool:
+    return call.query.dim() == call.key.dim() == call.value.dim() == 4
+
+
+def _same_dtype(call: Attention, allowed: tuple[torch.dtype, ...]) -> bool:
+    return call.query.dtype == call.key.dtype == call.value.dtype and call.query.dtype in allowed
+
+
+def _heads_match(call: Attention, grouped: bool, same_key_and_value: bool = True) -> bool:
+    if not call.query.shape[0] == call.key.shape[0] == call.value.shape[0]:
+        return False
+    query, key, value = (tensor.shape[-3] for tensor in (call.query, call.key, call.value))
+    if not (call.enable_gqa and grouped):
+        return query == key == value
+    if same_key_and_value and key != value:
+        return False
+    return query % key == 0 and query % value == 0
+
+
+def _not_empty(call: Attention) -> bool:
+    return call.query.shape[-2] > 0 and call.key.shape[-2] > 0
+
+
+def _last_stride_is_one(call: Attention) -> bool:
+    tensors = (call.query, call.key, call.value)
+    return all(tensor.stride(-1) == 1 for tensor in tensors) and _mask_stride_is_one(call)
+
+
+def _mask_stride_is_one(call: Attention) -> bool:
+    return call.mask is None or call.mask.stride(-1) == 1
+
+
+def _gemm_alignment(dtype: torch.dtype, capability: Capability) -> int:
+    half = dtype in _HALF
+    tensor_cores = capability >= (8, 0) or (capability >= (7, 0) and half)
+    least = 4 if capability >= (8, 0) else 1
+    return max(least, 128 // (16 if half else 32)) if tensor_cores else least
+
+
+def attend(call: Attention, scale: float | None, backend: Backend) -> Tensor:
+    """Run `call` by `backend` as `scaled_dot_product_attention` of a CUDA build does.
+
+    **Source**: aten/src/ATen/native/transformers/attention.cpp: flash pads the heads to a multiple of 8, the
+    memory-efficient kernel takes an additive mask padded to a multiple of 8, and both keep the log of the sums of
+    exponentials in fp32 for the backward pass.
+    """
+    query, key, value, mask, dropout, is_causal, _ = call
+    if backend == "math":
+        return _attend_by_math(call, scale)
+    if backend == "flash":
+        return _attend_by_flash(call, scale)
+    mask = additive_mask(mask, query.dtype)
+    if backend == "cudnn":
+        operator = _aten._scaled_dot_product_cudnn_attention
+        return _first(operator(query, key, value, mask, call.trains, dropout, is_causal, False, scale=scale))
+    if mask is not None:
+        mask = _aligned(mask).expand(query.shape[0], query.shape[1], query.shape[2], key.shape[2])
+    operator = _aten._scaled_dot_product_efficient_attention
+    return _first(operator(query, key, value, mask, call.trains, dropout, is_causal, scale=scale))
+
+
+def _attend_by_flash(call: Attention, scale: float | None) -> Tensor:
+    head = call.query.shape[-1]
+    query, key, value = (_padded(tensor, 8) for tensor in (call.query, call.key, call.value))
+    result = _first(
+        _aten._scaled_dot_product_flash_attention(
+            query, key, value, call.dropout, call.is_causal, False, scale=_scale(call, scale)
+        )
+    )
+    return result if result.shape[-1] == head else result[..., :head]
+
+
+def _attend_by_math(call: Attention, scale: float | None) -> Tensor:
+    # Composed here, since PyTorch's own composition adds the mask out of place when it is given fake tensors.
+    dtype = call.query.dtype
+    reduced = dtype in _HALF and not _switches.fp16_bf16_reduction_math_sdp_allowed()
+    query, key, value = (t.float() if reduced else t for t in (call.query, call.key, call.value))
+    mask, factor = additive_mask(call.mask, dtype), math.sqrt(abs(_scale(call, scale)))
+    query = query * (-factor if scale is not None and scale < 0 else factor)
+    if call.is_causal:
+        allowed = torch.ones(query.shape[-2], key.shape[-2], dtype=torch.bool, device=query.device).tril()
+        mask = additive_mask(allowed, query.dtype)
+    if call.enable_gqa:
+        key, value = (_repeated(tensor, query.shape[-3]) for tensor in (key, value))
+    scores = torch.matmul(query, key.transpose(-2, -1) * factor)
+    if mask is not None:
+        scores.add_(mask)
+    weights = _aten._safe_softmax(scores, -1)
+    if call.dropout > 0:
+        weights = torch.dropout(weights, call.dropout, True)
+    # PyTorch's own returns the weights too, and so copies them in the inputs' type first, although nobody reads them.
+    _returned = weights.to(dtype)
+    return torch.matmul(weights, value).to(dtype)
+
+
+def additive_mask(mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+    """Return `mask` as what is added to the scores: a boolean mask becomes zeros and minus infinities."""
+    if mask is None or mask.dtype != torch.bool:
+        return mask
+    zero = torch.scalar_tensor(0.0, dtype=dtype, device=mask.device)
+    return torch.where(mask.logical_not(), -math.inf, zero)
+
+
+def _aligned(mask: Tensor) -> Tensor:
+    strides = [mask.stride(dimension) for dimension in range(mask.dim())]
+    if strides[-1] == 1 and all(stride % 8 == 0 for stride in strides[:-1]):
+        return mask
+    width = mask.shape[-1]
+    return torch.constant_pad_nd(mask, [0, 8 - width % 8])[..., :width]
+
+
+def _padded(tensor: Tensor, multiple: int) -> Tensor:
+    excess = tensor.shape[-1] % multiple
+    return torch.constant_pad_nd(tensor, [0, multiple - excess]) if excess else tensor
+
+
+def _repeated(tensor: Tensor, heads: int) -> Tensor:
+    return tensor if tensor.shape[-3] == heads else tensor.repeat_interleave(heads // tensor.shape[-3], -3)
+
+
+def _scale(call: Attention, scale: float | None) -> float:
+    return 1 / math.sqrt(call.query.shape[-1]) if scale is None else scale
+
+
+def _first(results: tuple[Any, ...]) -> Tensor:
+    result: Tensor = results[0]
+    return result
