@@ -7,13 +7,15 @@ import re
 from collections import defaultdict
 from typing import Final, NamedTuple
 
-from planner.memory.result import TermName
+from planner.memory.result import PhaseName, TermName
 from planner.present import format as fmt
 from planner.present.memory import MemoryView, memory_view
 from planner.present.names import PHASE_MOMENTS
+from planner.trace.memory import TERM_OF
 from planner.trace.recording import CATEGORIES, Category, Difference, Environment
 from planner.trace.request import TraceRequest
 from planner.trace.result import Alive, ModuleShare, OutOfMemory, PeakMoment, Reservation, Timeline, TraceResult
+from planner.trace.summary import together
 
 CATEGORY_TITLES: Final[dict[Category, str]] = {
     "parameters": "Parameters",
@@ -27,20 +29,6 @@ CATEGORY_TITLES: Final[dict[Category, str]] = {
     "communication": "Communication",
     "temporaries": "Temporary tensors",
 }
-CATEGORY_COLOURS: Final[dict[Category, TermName | None]] = {
-    "parameters": "weights",
-    "adapters": "adapters",
-    "buffers": "buffers",
-    "inputs": None,
-    "gradients": "gradients",
-    "optimizer_states": "optimizer_states",
-    "activations": "activations",
-    "kv_cache": "kv_cache",
-    "communication": "communication",
-    "temporaries": "temporaries",
-}
-"""The term whose colour a category has, so that it looks the same on every tab; none for inputs."""
-
 _WHOLE: Final = "(the whole)"
 _OVERLOAD: Final = re.compile(r"\.default$|^aten(?:\.|::)")
 
@@ -100,11 +88,11 @@ class FigureRow(NamedTuple):
 
 
 class TimelineSeries(NamedTuple):
-    """The live bytes of one category over the run, for a stacked plot; `colour` is the term that it looks like."""
+    """The live bytes of one category over the run, for a stacked plot; it looks like its `term`."""
 
     category: Category
     title: str
-    colour: TermName | None
+    term: TermName
     bytes: tuple[int, ...]
 
 
@@ -123,7 +111,8 @@ class Moment(NamedTuple):
     def told(self) -> str:
         """Return `12.3 GiB in the forward pass of step 1: mm in layers.3 (net.py:42)`."""
         where = _reached(self.operator, self.module, self.line)
-        return f"{self.text} {self.phase}{f': {where}' if where else ''}".strip()
+        when = f"{self.text} {self.phase}".strip()
+        return f"{when}: {where}" if where else when
 
 
 class TraceView(NamedTuple):
@@ -131,7 +120,6 @@ class TraceView(NamedTuple):
 
     memory: MemoryView
     subject: str
-    reached: str
     runs_out: str
     alive: tuple[AliveRow, ...]
     modules: tuple[ModuleRow, ...]
@@ -140,19 +128,20 @@ class TraceView(NamedTuple):
     traced_with: str
 
 
-def trace_view(result: TraceResult, card: str | None = None, count: int = 1) -> TraceView:
-    """Return what to show of `result` on `count` cards named `card`."""
+def trace_view(
+    result: TraceResult, card: str | None = None, count: int = 1, smallest: tuple[str, ...] = ()
+) -> TraceView:
+    """Return what to show of `result` on `count` cards named `card`; `smallest` names cards that would do."""
     peak = result.peak_moment
     out_of_memory = result.reservation.out_of_memory
     return TraceView(
-        memory=memory_view(result, card, count),
+        memory=_without_differences(memory_view(result, card, count, smallest), result.differences),
         subject=subject(result, card, count),
-        reached=_peak_sentence(peak),
         runs_out=_runs_out(out_of_memory) if out_of_memory else "",
         alive=tuple(_alive_row(alive, peak.bytes) for alive in sorted(peak.alive, key=lambda one: -one.bytes)),
         modules=tuple(_module_row(module, peak.bytes) for module in result.modules),
         reservation=_reservation_rows(result.reservation, peak),
-        differences=tuple(map(_difference_row, result.differences)),
+        differences=tuple(map(_difference_row, together(result.differences))),
         traced_with=_traced_with(result.environment, result.request, result.seconds),
     )
 
@@ -219,9 +208,9 @@ def short_place(line: str) -> str:
 
 
 def timeline_series(timeline: Timeline) -> tuple[TimelineSeries, ...]:
-    """Return what to stack, what stays first and what comes and goes on top; categories that stay empty are left out."""
+    """Return what to stack, what stays first and what comes and goes on top; empty categories are left out."""
     return tuple(
-        TimelineSeries(series.category, CATEGORY_TITLES[series.category], CATEGORY_COLOURS[series.category], series.bytes)
+        TimelineSeries(series.category, CATEGORY_TITLES[series.category], TERM_OF[series.category], series.bytes)
         for series in sorted(timeline.series, key=lambda series: CATEGORIES.index(series.category))
         if any(series.bytes)
     )
@@ -236,7 +225,7 @@ def moment_at(timeline: Timeline, point: int) -> Moment:
         time=time,
         bytes=total,
         text=fmt.size(total),
-        phase=f"{PHASE_MOMENTS[span.name]}{_of_step(span.step)}" if span else "",
+        phase=_when(span.name, span.step) if span else "",
         operator=operator_name(timeline.operators[point]),
         module=timeline.modules[point],
         line=timeline.lines[point],
@@ -250,8 +239,11 @@ def notable_modules(rows: tuple[ModuleRow, ...], limit: int) -> tuple[ModuleRow,
     return tuple(row for row in rows if row in kept)
 
 
-def _of_step(step: int) -> str:
-    return f" of step {step}" if step > 0 else ""
+def _when(phase: PhaseName, step: int) -> str:
+    """Return `in the forward pass of step 2`; recordings count steps and tokens from 0, people from 1."""
+    if phase in ("load", "prefill"):
+        return PHASE_MOMENTS[phase]
+    return f"{PHASE_MOMENTS[phase]}{', at token' if phase == 'decode' else ' of step'} {fmt.integer(step + 1)}"
 
 
 def _reached(operator: str, module: str, line: str) -> str:
@@ -259,23 +251,20 @@ def _reached(operator: str, module: str, line: str) -> str:
     return f"{by} ({short_place(line)})" if by and line else by or short_place(line)
 
 
-def _peak_sentence(peak: PeakMoment) -> str:
-    operator = f"by {operator_name(peak.operator)}" if peak.operator else ""
-    module = f"in {peak.module}" if peak.module else ""
-    line = f"called at {peak.line}" if peak.line else ""
-    how = " ".join(part for part in (operator, module, line) if part)
-    when = f"{PHASE_MOMENTS[peak.phase]}{_of_step(peak.step)}"
-    return f"{fmt.size(peak.bytes)} of tensors are alive {when}, reached {how or 'there'}."
-
-
 def _runs_out(out: OutOfMemory) -> str:
     who = _reached(out.operator, out.module, "") or "an allocation"
     line = f" at {out.line}" if out.line else ""
     return (
-        f"PyTorch would run out of memory {PHASE_MOMENTS[out.phase]}{_of_step(out.step)}: {who}{line} asks for "
+        f"PyTorch would run out of memory {_when(out.phase, out.step)}: {who}{line} asks for "
         f"{fmt.size(out.bytes)} while {fmt.size(out.allocated_bytes)} are allocated and "
         f"{fmt.size(out.reserved_bytes)} reserved."
     )
+
+
+def _without_differences(view: MemoryView, differences: tuple[Difference, ...]) -> MemoryView:
+    """Leave out the notes on what was assumed, which has its own rows here."""
+    starts = tuple(f"{difference.name}: " for difference in differences)
+    return view._replace(notes=tuple(note for note in view.notes if not note.startswith(starts)))
 
 
 def _alive_row(alive: Alive, total: int) -> AliveRow:
@@ -353,5 +342,4 @@ def _traced_with(environment: Environment, request: TraceRequest, seconds: float
     used.append(f"Python {environment.python}")
     capability = f" of compute capability {request.compute_capability}" if request.compute_capability else ""
     device = "the CPU" if request.device == "cpu" else f"a CUDA device{capability}"
-    tested = "" if environment.tested else " Tracing was not tested with this version of PyTorch."
-    return f"Traced in {fmt.quantity(seconds, 's')} with {fmt.listing(tuple(used))}, as on {device}.{tested}"
+    return f"Traced in {fmt.quantity(seconds, 's')} with {fmt.listing(tuple(used))}, as on {device}."
