@@ -1,28 +1,41 @@
-"""One rank of several: a process group that only pretends, and modules that are replicated or sharded over it."""
+"""One rank of several: a process group that only pretends, and a module that is replicated or sharded over it.
 
-from collections.abc import Iterator
+Nothing is launched and nothing is sent. What a rank holds follows from its own code: buckets of gradients, shards,
+and the whole parameters of the units that run.
+"""
+
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from functools import partial
+from typing import Any, Final
 from unittest.mock import patch
 
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
+from planner.errors import TraceError
+from planner.trace.request import Parallel
+from planner.trace.worker.checkpointing import repeated
 from planner.trace.worker.ledger import Ledger
+
+_PLANNING: Final = "_propagate_tensor_meta_non_cached"
+
+Distribute = Callable[[nn.Module], nn.Module]
 
 
 @contextmanager
-def fake_ranks(ranks: int, ledger: Ledger) -> Iterator[None]:
-    """Be rank 0 of `ranks`, none of which exist, while `ledger` keeps the books."""
-    dist.init_process_group("fake", rank=0, world_size=ranks, store=FakeStore())
+def fake_ranks(parallel: Parallel, ledger: Ledger) -> Iterator[Distribute]:
+    """Be rank 0 of several that do not exist, and yield what spreads a module over them."""
+    dist.init_process_group("fake", rank=0, world_size=parallel.ranks, store=FakeStore())
+    mesh = init_device_mesh("cpu", (parallel.ranks,))
     try:
         with ExitStack() as stack:
-            stack.enter_context(_booking_resizes(ledger))
-            stack.enter_context(_planning_unwatched(ledger))
-            stack.enter_context(_without_agreement())
-            yield
+            for context in (_booking_resizes(ledger), _planning_unwatched(ledger), _without_agreement()):
+                stack.enter_context(context)
+            yield _replicated if parallel.strategy == "ddp" else partial(_sharded, parallel=parallel, mesh=mesh)
     finally:
         dist.destroy_process_group()
 
@@ -46,15 +59,13 @@ def _planning_unwatched(ledger: Ledger) -> Iterator[None]:
     """Sharded tensors find out their shapes by running operators on fake tensors, even in a real run."""
     from torch.distributed.tensor._sharding_prop import ShardingPropagator
 
-    with ExitStack() as stack:
-        for name in ("_propagate_tensor_meta_non_cached",):
-            original = getattr(ShardingPropagator, name)
+    original = getattr(ShardingPropagator, _PLANNING)
 
-            def unwatched(*args: Any, _original: Any = original, **kwargs: Any) -> Any:
-                with ledger.unwatched():
-                    return _original(*args, **kwargs)
+    def unwatched(*args: Any, **kwargs: Any) -> Any:
+        with ledger.unwatched():
+            return original(*args, **kwargs)
 
-            stack.enter_context(patch.object(ShardingPropagator, name, unwatched))
+    with patch.object(ShardingPropagator, _PLANNING, unwatched):
         yield
 
 
@@ -70,7 +81,7 @@ def _without_agreement() -> Iterator[None]:
         yield
 
 
-def replicated(module: nn.Module) -> nn.Module:
+def _replicated(module: nn.Module) -> nn.Module:
     """Return `module` as one of the replicas that average their gradients."""
     replica = nn.parallel.DistributedDataParallel(module)
     # The pretended ranks return no sum; the bucket is what an all-reduce in place would leave.
@@ -82,3 +93,26 @@ def _as_if_reduced(_state: object, bucket: dist.GradBucket) -> torch.futures.Fut
     future: torch.futures.Future[torch.Tensor] = torch.futures.Future()
     future.set_result(bucket.buffer())
     return future
+
+
+def _sharded(module: nn.Module, parallel: Parallel, mesh: DeviceMesh) -> nn.Module:
+    """Return `module` with its parameters sharded, unit by unit.
+
+    Raises:
+        TraceError: If no module is of a class that is named as a unit.
+    """
+    from torch.distributed.fsdp import fully_shard
+
+    for unit in _units(module, parallel.units):
+        fully_shard(unit, mesh=mesh, reshard_after_forward=parallel.reshard_after_forward)
+    return fully_shard(module, mesh=mesh, reshard_after_forward=parallel.reshard_after_forward)
+
+
+def _units(module: nn.Module, names: tuple[str, ...]) -> list[nn.Module]:
+    if not names:
+        return repeated(module)
+    units = [inner for inner in module.modules() if type(inner).__name__ in names and inner is not module]
+    if not units:
+        classes = sorted({type(inner).__name__ for inner in module.modules()})
+        raise TraceError("build", f"no module is a {' or '.join(names)}", f"Its modules are: {', '.join(classes)}.")
+    return units

@@ -11,12 +11,13 @@ import torch
 from torch import nn
 
 import planner
+from planner.errors import TraceError
 from planner.memory.result import PhaseName
 from planner.trace.recording import Category, Difference, Environment, ModuleInfo, Recording
 from planner.trace.request import TraceRequest
 from planner.trace.worker.assumed import Assumptions
-from planner.trace.worker.build import build
-from planner.trace.worker.distribution import fake_ranks
+from planner.trace.worker.build import Built, build
+from planner.trace.worker.distribution import Distribute, fake_ranks
 from planner.trace.worker.flops import Flops
 from planner.trace.worker.ledger import HiddenBytes, Ledger
 from planner.trace.worker.places import Places
@@ -40,15 +41,21 @@ def record(request: TraceRequest, progress: ReportProgress) -> Recording:
     differences: list[Difference] = []
     places, flops = Places(), Flops()
     operators, hidden_bytes = _device(request, differences.append)
-    ledger = Ledger(KnownValues(Assumptions(notes.setdefault)), places, flops, hidden_bytes)
+    ledger = Ledger(KnownValues(Assumptions(lambda text: notes.setdefault(places.mentioned(text)))), places, flops, hidden_bytes)
     watcher = Bookkeeper(ledger, places, flops, progress, request, notes)
     torch.manual_seed(0)
     with ExitStack() as stack:
+        distribute = None
         if request.parallel.strategy != "none":
-            stack.enter_context(fake_ranks(request.parallel.ranks, ledger))
+            distribute = stack.enter_context(fake_ranks(request.parallel, ledger))
         for context in (ledger, places, operators):
             stack.enter_context(context)
         built = build(request, watcher)
+        if distribute is not None:
+            _spread(built, distribute, watcher)
+        if request.parallel.strategy == "fsdp":
+            ledger.forget_freed()
+            watcher.note("Parameters are made elsewhere and come to the card as shards: loading holds only these.")
         run(built, request, watcher)
         watcher.finish()
         allocations = ledger.allocations()
@@ -69,6 +76,15 @@ def record(request: TraceRequest, progress: ReportProgress) -> Recording:
         flops=flops.total,
         seconds=time.perf_counter() - started,
     )
+
+
+def _spread(built: Built, distribute: Distribute, watcher: Watcher) -> None:
+    if built.step is not None:
+        raise TraceError("build", "a step of one's own cannot be spread over ranks", "Leave out --ranks, or the step.")
+    built.modules = {name: distribute(module) for name, module in built.modules.items()}
+    watcher.modules(built.modules)
+    for module in built.modules.values():
+        watcher.label(module.parameters(), "parameters")
 
 
 def _device(

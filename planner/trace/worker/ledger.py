@@ -21,6 +21,10 @@ _UNLABELLED: Final = -1
 _KEEPS: Final = ("forward", "loss")
 _ANSWERS: Final = ("prefill", "decode")
 
+_COLUMNS: Final = (
+    "_bytes", "_made", "_freed", "_category", "_operator", "_module", "_line", "_shape", "_in_module"
+)
+
 HiddenBytes = Callable[[Any, tuple[Any, ...], dict[str, Any], Any], int]
 
 
@@ -103,6 +107,15 @@ class Ledger(FakeTensorMode):
             if owner is not None:
                 self._module[entry] = owner
 
+    def forget_freed(self) -> None:
+        """Leave out of the books what has been freed by now."""
+        kept = [entry for entry, freed in enumerate(self._freed) if freed < 0]
+        for name in _COLUMNS:
+            column = getattr(self, name)
+            column[:] = array(column.typecode, [column[entry] for entry in kept])
+        places = {entry: place for place, entry in enumerate(kept)}
+        self._alive = {key: places[entry] for key, entry in self._alive.items()}
+
     def resized(self, storage: torch.UntypedStorage) -> None:
         """Book what `storage` holds after it was resized in place, as sharding does with its buffers."""
         key = storage._cdata
@@ -140,7 +153,7 @@ class Ledger(FakeTensorMode):
         self._bytes.append(size)
         self._made.append(self._tick())
         self._freed.append(-1)
-        self._category.append(_UNLABELLED)
+        self._category.append(_CATEGORY["communication"] if self._places.spreads else _UNLABELLED)
         self._operator.append(self._operator_number(func))
         self._module.append(module)
         self._line.append(line)
@@ -200,7 +213,8 @@ class Ledger(FakeTensorMode):
 
 
 def _key(tensor: torch.Tensor) -> int:
-    return tensor.untyped_storage()._cdata
+    # A sharded tensor has no storage; its shard has.
+    return getattr(tensor, "_local_tensor", tensor).untyped_storage()._cdata
 
 
 def _operator_name(func: Any) -> str:

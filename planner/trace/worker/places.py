@@ -4,13 +4,18 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 
 import torch
 from torch import nn
 
-_OURS: Final = (str(Path(torch.__file__).parent), str(Path(__file__).parent), "<")
+_TORCH: Final = Path(torch.__file__).parent
+_OURS: Final = (str(_TORCH), str(Path(__file__).parent), "<")
+_SPREADS: Final = (str(_TORCH / "distributed"), str(_TORCH / "nn" / "parallel"))
 _VIEWS_IN_A_ROW: Final = 16
+
+
+_Kind = Literal["person", "torch", "ranks"]
 
 
 class Names:
@@ -44,7 +49,9 @@ class Places:
         self._owners: dict[int, int] = {}
         self._running: list[int] = []
         self._forward: dict[int, tuple[int, int]] = {}
-        self._foreign: dict[CodeType, bool] = {}
+        self._kinds: dict[CodeType, _Kind] = {}
+        self.spreads = False
+        """Whether what was last asked for a place is part of working on several ranks."""
         self._hooks: list[Any] = []
 
     def __enter__(self) -> Self:
@@ -86,19 +93,26 @@ class Places:
             return module, line
         return self._forward_place(node._sequence_nr()) or (0, line)
 
+    def mentioned(self, text: str) -> str:
+        """Return `text` with the line that runs now, if it is not PyTorch's own."""
+        line = self.lines.all()[self._line()]
+        return f"{text} ({line})" if line else text
+
     def _forward_place(self, number: int) -> tuple[int, int] | None:
         # Views allocate nothing, so they are not noted; their derivatives take the place of what came before them.
         return next((place for back in range(_VIEWS_IN_A_ROW) if (place := self._forward.get(number - back))), None)
 
     def _line(self) -> int:
         frame: FrameType | None = sys._getframe(2)
+        self.spreads = False
         while frame is not None:
             code = frame.f_code
-            foreign = self._foreign.get(code)
-            if foreign is None:
-                foreign = self._foreign[code] = not code.co_filename.startswith(_OURS)
-            if foreign:
+            kind = self._kinds.get(code)
+            if kind is None:
+                kind = self._kinds[code] = _kind(code.co_filename)
+            if kind == "person":
                 return self.lines.number(f"{code.co_filename}:{frame.f_lineno}")
+            self.spreads |= kind == "ranks"
             frame = frame.f_back
         return 0
 
@@ -109,3 +123,9 @@ class Places:
     def _leave_module(self, _module: nn.Module, _inputs: object, _output: object) -> None:
         if self._running:
             self._running.pop()
+
+
+def _kind(file: str) -> _Kind:
+    if file.startswith(_SPREADS):
+        return "ranks"
+    return "torch" if file.startswith(_OURS) else "person"
