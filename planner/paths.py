@@ -35,6 +35,13 @@ def state_dir() -> Path:
     return user_data_path("gpu-planner", appauthor=False, ensure_exists=True)
 
 
+def recordings_dir() -> Path:
+    """Return the user's folder for the recordings of traces, made if it is missing."""
+    folder = state_dir() / "recordings"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
 def _bundled(name: str) -> Path:
     installed = _PACKAGE / f"_{name}"
     return installed if installed.is_dir() else _PACKAGE.parent / name

@@ -16,8 +16,8 @@ from PySide6.QtCore import QLockFile, QObject, QTimer, Slot
 from planner.base import Spec
 from planner.errors import PlannerError
 from planner.gui.workspace import Workspace
-from planner.plan.files import UNFINISHED, write_atomically
 from planner.plan.plan import Plan
+from planner.storage import UNFINISHED, write_atomically
 
 DELAY_MS: Final = 500
 KEEP_SECONDS: Final = 30 * 24 * 3600

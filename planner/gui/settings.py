@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError
 from PySide6.QtCore import QObject, QTimer, Slot
 
 from planner.base import Spec
-from planner.plan.files import write_atomically
+from planner.storage import write_atomically
 
 Scheme = Literal["system", "light", "dark"]
 

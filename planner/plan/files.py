@@ -1,9 +1,6 @@
 """Plans on disk: read with every problem named, written so that a crash never loses the last good version."""
 
 import json
-import os
-import stat
-import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -11,12 +8,11 @@ from pydantic import ValidationError
 
 from planner.errors import PlanFileError, SpecError
 from planner.plan.plan import SCHEMA_VERSION, Plan
+from planner.storage import UnreadableFileError, read_regular, write_atomically
+from planner.units import MIB
 
-_LARGEST_BYTES: Final = 16 * 2**20
-UNFINISHED: Final = ".unfinished"
-"""How the names of files end that are being written; one that stays was left by a process that was killed."""
+_LARGEST_BYTES: Final = 16 * MIB
 _OWN_FILE: Final = "Open a file that GPU Planner has saved."
-_CHECK_PATH: Final = "Check the path and its rights."
 
 
 def load_plan(path: Path | str) -> Plan:
@@ -35,11 +31,8 @@ def is_plan_file(path: Path) -> bool:
     What cannot be read is none; the reader that it goes to next says why.
     """
     try:
-        # A pipe must not be read twice, and what is not a regular file may have no end.
-        if not path.is_file() or path.stat().st_size > _LARGEST_BYTES:
-            return False
-        data = path.read_bytes()
-    except OSError:
+        data = read_regular(path, "plan", _LARGEST_BYTES)
+    except UnreadableFileError:
         return False
     try:
         content = json.loads(data)
@@ -88,39 +81,6 @@ def save_plan(path: Path | str, plan: Plan) -> None:
         raise PlanFileError(file, f"cannot be written ({error.strerror})", hint="Choose another folder.") from error
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Write `text` to a new file beside `path`, flush it to the disk, and put it in place in one step.
-
-    A link keeps pointing to its file, which is the one that is replaced; a file that was there keeps its rights.
-
-    Raises:
-        OSError: If the folder cannot be written to; the old file is untouched then.
-    """
-    target = Path(os.path.realpath(path))
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=UNFINISHED)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        Path(name).chmod(_rights(target))
-        Path(name).replace(target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
-def _rights(target: Path) -> int:
-    """Return the rights of `target`, or those that a new file has here."""
-    try:
-        return stat.S_IMODE(target.stat().st_mode)
-    except FileNotFoundError:
-        # The mask can only be read by setting it.
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
-
-
 def read_text(path: Path) -> str:
     """Return the text of a small file.
 
@@ -128,20 +88,8 @@ def read_text(path: Path) -> str:
         PlanFileError: If it is a folder, too large, unreadable or not text.
     """
     try:
-        if path.is_dir():
-            raise PlanFileError(path, "is a folder, not a plan", hint="Name the plan's file.")
-        about = path.stat()
-        if not stat.S_ISREG(about.st_mode):
-            raise PlanFileError(path, "is a device or a pipe, not a plan", hint="Name the plan's file.")
-        with path.open("rb") as stream:
-            content = stream.read(_LARGEST_BYTES + 1)
-        if len(content) > _LARGEST_BYTES:
-            reason = f"too large for a plan ({about.st_size:,} bytes)"
-            raise PlanFileError(path, reason, hint="Open a file of at most 16 MiB.")
-        return content.decode("utf-8")
+        return read_regular(path, "plan", _LARGEST_BYTES).decode("utf-8")
     except UnicodeDecodeError as error:
         raise PlanFileError(path, "not a text file", hint=_OWN_FILE) from error
-    except OSError as error:
-        raise PlanFileError(path, f"cannot be read ({error.strerror})", hint=_CHECK_PATH) from error
-    except ValueError as error:
-        raise PlanFileError(path, f"is not a path ({error})", hint=_CHECK_PATH) from error
+    except UnreadableFileError as error:
+        raise PlanFileError(path, error.reason, hint=error.hint) from error

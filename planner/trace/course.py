@@ -5,7 +5,7 @@ from itertools import accumulate
 from operator import itemgetter
 from typing import NamedTuple
 
-from planner.trace.recording import Allocations, Recording, Span
+from planner.trace.recording import NEVER_FREED, Allocations, Recording, Span
 
 
 class Course(NamedTuple):
@@ -38,7 +38,10 @@ def course_of(allocations: Allocations) -> Course:
     """Return the course of live bytes of `allocations`."""
     made = zip(allocations.made, allocations.bytes, range(len(allocations.bytes)), strict=True)
     freed = zip(allocations.freed, allocations.bytes, strict=True)
-    events: list[tuple[int, int, int | None]] = [*made, *((time, -size, None) for time, size in freed if time >= 0)]
+    events: list[tuple[int, int, int | None]] = [
+        *made,
+        *((time, -size, None) for time, size in freed if time != NEVER_FREED),
+    ]
     events.sort(key=itemgetter(0))
     makers: list[int | None] = [None]
     for _, _, made_now in events:
@@ -55,7 +58,7 @@ def alive_at(allocations: Allocations, time: int) -> list[int]:
     return [
         number
         for number, (made, freed) in enumerate(zip(allocations.made, allocations.freed, strict=True))
-        if made <= time and not 0 <= freed <= time
+        if made <= time and not NEVER_FREED < freed <= time
     ]
 
 

@@ -1,14 +1,15 @@
 """What one traced run did: every allocation and free, in order, with where it came from."""
 
-from typing import Final, Literal
+from typing import Final, Literal, Self
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field, model_validator
 
 from planner.base import Spec
 from planner.memory.result import PhaseName
 from planner.trace.request import TraceRequest
 
 RECORDING_VERSION: Final = 1
+NEVER_FREED: Final = -1
 
 Category = Literal[
     "parameters",
@@ -54,14 +55,25 @@ class Allocations(Spec):
     line: tuple[int, ...]
     shape: tuple[int, ...]
 
+    @model_validator(mode="after")
+    def _columns_agree(self) -> Self:
+        columns = [getattr(self, name) for name in type(self).model_fields]
+        if len({len(column) for column in columns}) > 1:
+            raise ValueError("the columns have different lengths")
+        if min((*self.bytes, *self.made), default=0) < 0:
+            raise ValueError("bytes and times cannot be negative")
+        if any(freed <= made and freed != NEVER_FREED for made, freed in zip(self.made, self.freed, strict=True)):
+            raise ValueError("an allocation is freed before it is made")
+        return self
+
 
 class Span(Spec):
     """A phase of the run: the events from `start` up to, but without, `end`. Steps and answered tokens count from 0."""
 
     name: PhaseName
-    step: int
-    start: int
-    end: int
+    step: int = Field(ge=0)
+    start: int = Field(ge=0)
+    end: int = Field(ge=0)
 
 
 class Environment(Spec):
@@ -115,10 +127,25 @@ class Recording(Spec):
     module_paths: tuple[str, ...]
     lines: tuple[str, ...]
     shapes: tuple[str, ...]
-    spans: tuple[Span, ...]
+    spans: tuple[Span, ...] = Field(min_length=1)
     differences: tuple[Difference, ...] = ()
     notes: tuple[str, ...] = ()
     flops: int | None = None
     """Floating-point operations of the last step: two for each multiplication with addition."""
     seconds: float = 0.0
     """How long the trace itself took."""
+
+    @model_validator(mode="after")
+    def _names_are_known(self) -> Self:
+        columns = self.allocations
+        known = (
+            ("category", columns.category, CATEGORIES),
+            ("operator", columns.operator, self.operators),
+            ("module", columns.module, self.module_paths),
+            ("line", columns.line, self.lines),
+            ("shape", columns.shape, self.shapes),
+        )
+        for what, places, names in known:
+            if places and not (min(places) >= 0 and max(places) < len(names)):
+                raise ValueError(f"an allocation has a {what} that is not in the list of {len(names)} names")
+        return self

@@ -30,13 +30,13 @@ def summary(recording: Recording, course: Course, settings: AllocatorSettings) -
         differences=together(recording.differences),
         notes=recording.notes,
         flops=recording.flops,
-        digest=digest_of(recording.model_dump_json()),
+        digest=digest_of(recording),
     )
 
 
-def digest_of(text: str) -> str:
-    """Return the SHA-256 of a recording's JSON."""
-    return sha256(text.encode()).hexdigest()
+def digest_of(recording: Recording) -> str:
+    """Return the SHA-256 of the JSON of `recording`, by which it is found again."""
+    return sha256(recording.model_dump_json().encode()).hexdigest()
 
 
 def phases_of(recording: Recording, course: Course) -> tuple[TracedPhase, ...]:

@@ -5,7 +5,7 @@ from itertools import accumulate
 from typing import Final
 
 from planner.trace.course import Course, maker_of
-from planner.trace.recording import CATEGORIES, Allocations, Recording
+from planner.trace.recording import CATEGORIES, NEVER_FREED, Allocations, Recording
 from planner.trace.result import Series, Timeline
 from planner.units import ceil_div
 
@@ -42,7 +42,7 @@ def _series(allocations: Allocations, times: list[int]) -> tuple[Series, ...]:
     columns = (allocations.category, allocations.bytes, allocations.made, allocations.freed)
     for category, size, made, freed in zip(*columns, strict=True):
         changes[category][bisect_left(times, made)] += size
-        if freed >= 0:
+        if freed != NEVER_FREED:
             changes[category][bisect_left(times, freed)] -= size
     return tuple(
         Series(category=category, bytes=tuple(accumulate(change[:-1])))

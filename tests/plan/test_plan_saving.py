@@ -12,8 +12,9 @@ from saving_child import LARGE, SMALL
 from small_models import architectures, workloads
 
 from planner.errors import PlanFileError
-from planner.plan.files import is_plan_file, load_plan, save_plan, write_atomically
+from planner.plan.files import is_plan_file, load_plan, save_plan
 from planner.plan.plan import ModelChoice, Plan
+from planner.storage import write_atomically
 
 KILLS = 10
 PLANS = st.builds(

@@ -7,9 +7,9 @@ from typing import Final
 from planner.errors import PlannerError
 from planner.gui.widgets.record_export import to_csv, to_json
 from planner.hardware.gpu import Provenance
-from planner.plan.files import write_atomically
 from planner.present.gpus import DTYPE_TITLES, GpuRow
 from planner.present.systems import SystemRow
+from planner.storage import write_atomically
 
 _NESTED: Final = {"rates", "provenance", "figure_notes", "notes", "aliases"}
 

@@ -1,0 +1,80 @@
+"""Files of one's own: read within limits, and written so that a crash never loses the last good version."""
+
+import os
+import stat
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from planner.units import MIB
+
+UNFINISHED: Final = ".unfinished"
+"""How the names of files end that are being written; one that stays was left by a process that was killed."""
+_CHECK_PATH: Final = "Check the path and its rights."
+
+
+class UnreadableFileError(Exception):
+    """A file that cannot be read; `reason` follows the file's name, `hint` says what to do."""
+
+    def __init__(self, reason: str, hint: str) -> None:
+        super().__init__(reason)
+        self.reason, self.hint = reason, hint
+
+
+def read_regular(path: Path, what: str, limit: int) -> bytes:
+    """Return the content of a regular file of at most `limit` bytes, which should be a `what`, such as "plan".
+
+    Raises:
+        UnreadableFileError: If it is a folder, a device, too large or unreadable.
+    """
+    try:
+        if path.is_dir():
+            raise UnreadableFileError(f"is a folder, not a {what}", f"Name the {what}'s file.")
+        about = path.stat()
+        if not stat.S_ISREG(about.st_mode):
+            raise UnreadableFileError(f"is a device or a pipe, not a {what}", f"Name the {what}'s file.")
+        # What the file system says may be wrong (a file that grows, or one of /proc): the limit holds for reading too.
+        if about.st_size <= limit:
+            with path.open("rb") as stream:
+                content = stream.read(limit + 1)
+            if len(content) <= limit:
+                return content
+    except OSError as error:
+        raise UnreadableFileError(f"cannot be read ({error.strerror})", _CHECK_PATH) from error
+    except ValueError as error:
+        raise UnreadableFileError(f"is not a path ({error})", _CHECK_PATH) from error
+    reason = f"too large for a {what} ({about.st_size:,} bytes)"
+    raise UnreadableFileError(reason, f"Open a file of at most {limit // MIB:,} MiB.")
+
+
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Write `content` to a new file beside `path`, flush it to the disk, and put it in place in one step.
+
+    A link keeps pointing to its file, which is the one that is replaced; a file that was there keeps its rights.
+
+    Raises:
+        OSError: If the folder cannot be written to; the old file is untouched then.
+    """
+    target = Path(os.path.realpath(path))
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=UNFINISHED)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content.encode("utf-8") if isinstance(content, str) else content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        Path(name).chmod(_rights(target))
+        Path(name).replace(target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _rights(target: Path) -> int:
+    """Return the rights of `target`, or those that a new file has here."""
+    try:
+        return stat.S_IMODE(target.stat().st_mode)
+    except FileNotFoundError:
+        # The mask can only be read by setting it.
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask

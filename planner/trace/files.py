@@ -1,0 +1,197 @@
+"""Recordings on disk: saved, reopened with every problem named, exported for spreadsheets, and kept by their digest."""
+
+import csv
+import gzip
+import io
+import json
+import re
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from planner.errors import PlannerError, SpecError
+from planner.storage import UnreadableFileError, read_regular, write_atomically
+from planner.trace.course import span_at
+from planner.trace.recording import CATEGORIES, NEVER_FREED, RECORDING_VERSION, Recording
+from planner.trace.result import Timeline
+from planner.trace.summary import digest_of
+from planner.units import MIB
+
+_LARGEST_BYTES: Final = 256 * MIB
+"""Some millions of allocations, packed or not: as text it is read into about ten times as much memory."""
+_BEGINNING_BYTES: Final = 4096
+_GZIP: Final = b"\x1f\x8b"
+_OWN_FILE: Final = "Open a recording that GPU Planner has saved."
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+_KEPT_RECORDINGS: Final = 50
+
+
+def save_recording(path: Path, recording: Recording) -> None:
+    """Write `recording` to `path` as JSON, packed with gzip if the name ends in .gz, in one step.
+
+    Raises:
+        PlannerError: If the file cannot be written.
+    """
+    text = recording.model_dump_json()
+    # Without a time in it, the same recording is always the same file.
+    _write(path, gzip.compress(text.encode(), mtime=0) if path.suffix.lower() == ".gz" else text)
+
+
+def load_recording(path: Path) -> Recording:
+    """Return the recording in the file at `path`, packed or not.
+
+    Raises:
+        PlannerError: If it cannot be read, is too large or damaged, is no recording, or comes from a newer version.
+    """
+    content = _unpacked(path, _read(path))
+    if len(content) > _LARGEST_BYTES:
+        raise _problem(path, "too large for a recording", f"Open one of at most {_LARGEST_BYTES // MIB} MiB.")
+    try:
+        return Recording.model_validate_json(content)
+    except ValidationError as error:
+        raise _explained(path, content, error) from error
+
+
+def is_recording_file(path: Path) -> bool:
+    """Return whether the file says of itself that it is a recording; what cannot be read is none."""
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as stream:
+            packed = stream.read(len(_GZIP)) == _GZIP
+        with gzip.open(path) if packed else path.open("rb") as beginning:
+            return b'"recording_version"' in beginning.read(_BEGINNING_BYTES)
+    except (OSError, EOFError, zlib.error, ValueError):
+        return False
+
+
+def store_recording(folder: Path, recording: Recording) -> str:
+    """Keep `recording` in `folder` and return its digest; of all that are kept there, the 50 newest stay.
+
+    Raises:
+        PlannerError: If it cannot be written.
+    """
+    digest = digest_of(recording)
+    save_recording(_place(folder, digest), recording)
+    for old in sorted(folder.glob("*.json.gz"), key=_modified_at, reverse=True)[_KEPT_RECORDINGS:]:
+        old.unlink(missing_ok=True)
+    return digest
+
+
+def find_recording(folder: Path, digest: str) -> Recording | None:
+    """Return the recording that `folder` keeps under `digest`, or None if it is not there any more.
+
+    Raises:
+        PlannerError: If it is there and damaged.
+    """
+    # A digest may come from a plan by another's hand: it must not lead to other files.
+    if not _DIGEST.fullmatch(digest) or not (place := _place(folder, digest)).exists():
+        return None
+    return load_recording(place)
+
+
+def export_timeline_csv(path: Path, timeline: Timeline) -> None:
+    """Write the points of `timeline` to `path`: live bytes in all and by category, and what was allocated last.
+
+    Raises:
+        PlannerError: If the file cannot be written.
+    """
+    _write(path, _csv(_timeline_rows(timeline)))
+
+
+def export_allocations_csv(path: Path, recording: Recording) -> None:
+    """Write each allocation of `recording` to `path`; what is alive at the end has no event of its being freed.
+
+    Raises:
+        PlannerError: If the file cannot be written.
+    """
+    _write(path, _csv(_allocation_rows(recording)))
+
+
+def _timeline_rows(timeline: Timeline) -> Iterator[tuple[object, ...]]:
+    columns = [f"{series.category}_bytes" for series in timeline.series]
+    yield ("event", "step", "phase", "live_bytes", *columns, "operator", "module", "line")
+    for point, time in enumerate(timeline.times):
+        span = span_at(timeline.spans, time)
+        sizes = [series.bytes[point] for series in timeline.series]
+        made = (timeline.operators[point], timeline.modules[point], timeline.lines[point])
+        yield (time, span.step, span.name, sum(sizes), *sizes, *made)
+
+
+def _allocation_rows(recording: Recording) -> Iterator[tuple[object, ...]]:
+    yield ("bytes", "made_event", "freed_event", "step", "phase", "category", "operator", "module", "line", "shape")
+    columns = recording.allocations
+    for number, (size, made, freed) in enumerate(zip(columns.bytes, columns.made, columns.freed, strict=True)):
+        span = span_at(recording.spans, made)
+        yield (
+            *(size, made, "" if freed == NEVER_FREED else freed, span.step, span.name),
+            CATEGORIES[columns.category[number]],
+            recording.operators[columns.operator[number]],
+            recording.module_paths[columns.module[number]],
+            recording.lines[columns.line[number]],
+            recording.shapes[columns.shape[number]],
+        )
+
+
+def _csv(rows: Iterable[tuple[object, ...]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return read_regular(path, "recording", _LARGEST_BYTES)
+    except UnreadableFileError as error:
+        raise _problem(path, error.reason, error.hint) from error
+
+
+def _unpacked(path: Path, content: bytes) -> bytes:
+    """Return the text in `content`, unpacked no further than one byte beyond what is allowed."""
+    if not content.startswith(_GZIP):
+        return content
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
+            return stream.read(_LARGEST_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise _problem(path, f"damaged, and cannot be unpacked ({error})", _OWN_FILE) from error
+
+
+def _explained(path: Path, content: bytes, error: ValidationError) -> PlannerError:
+    try:
+        data = json.loads(content)
+    except (ValueError, RecursionError) as problem:
+        return _problem(path, f"not valid JSON ({problem})", _OWN_FILE)
+    version = data.get("recording_version") if isinstance(data, dict) else None
+    if version is None:
+        return _problem(path, "not a recording: it has no recording_version", _OWN_FILE)
+    if isinstance(version, int) and version > RECORDING_VERSION:
+        reason = f"made by a newer version of GPU Planner (recording {version}, this one reads {RECORDING_VERSION})"
+        return _problem(path, reason, "Update GPU Planner: pip install --upgrade gpu-planner")
+    return _problem(path, SpecError.from_validation(error).message, _OWN_FILE)
+
+
+def _write(path: Path, content: str | bytes) -> None:
+    try:
+        write_atomically(path, content)
+    except OSError as error:
+        raise _problem(path, f"cannot be written ({error.strerror})", "Choose another folder.") from error
+
+
+def _problem(path: Path, reason: str, hint: str) -> PlannerError:
+    return PlannerError(f"{path}: {reason}", hint)
+
+
+def _place(folder: Path, digest: str) -> Path:
+    return folder / f"{digest}.json.gz"
+
+
+def _modified_at(path: Path) -> float:
+    """Return when the file was written; one that another process removes meanwhile counts as the oldest."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
