@@ -1,0 +1,144 @@
+"""Networks of Hugging Face's transformers, made from their configuration, never with weights or code of others."""
+
+import inspect
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import torch
+from torch import nn
+
+from planner.errors import TraceError
+from planner.trace.request import TraceRequest
+
+_STAGE: Final = "load"
+_HEADS: Final = (
+    "AutoModelForSpeechSeq2Seq",
+    "AutoModelForSeq2SeqLM",
+    "AutoModelForMaskedLM",
+    "AutoModelForCausalLM",
+    "AutoModelForImageClassification",
+    "AutoModelForImageTextToText",
+    "AutoModelForPreTraining",
+    "AutoModel",
+)
+"""Tried in this order where a configuration names no class: encoders such as BERT are offered as decoders too."""
+_SEEN_AS_FAKE: Final = ("is_fake_tensor",)
+"""Functions of `transformers.utils.import_utils` by which it takes other ways for fake tensors than for real ones."""
+
+
+def make(request: TraceRequest, dtype: torch.dtype | None) -> nn.Module:
+    """Make the network that the configuration in `request` describes, with parameters in `dtype`, else in its own.
+
+    Raises:
+        TraceError: If the configuration is of no kind that transformers knows, or does not make a network.
+    """
+    transformers = _transformers()
+    fields = _fields(request)
+    config = _config(transformers, fields, request.target.place)
+    config.use_cache = request.task == "inference"
+    kind = _class(transformers, config, fields)
+    options: dict[str, Any] = {"attn_implementation": request.attention}
+    if dtype is not None:
+        options["dtype"] = dtype
+    try:
+        return kind._from_config(config, **options)  # type: ignore[no-any-return]  # the classes of transformers are untyped
+    except (ValueError, ImportError, TypeError, KeyError, AttributeError) as error:
+        raise TraceError(_STAGE, f"{kind.__name__}: {error}", "Check the configuration.") from error
+
+
+def is_hugging_face(module: nn.Module) -> bool:
+    """Return whether `module` is a network of transformers."""
+    transformers = sys.modules.get("transformers")
+    return transformers is not None and isinstance(module, transformers.PreTrainedModel)
+
+
+def parameters_of_forward(module: nn.Module) -> set[str]:
+    """Return the names of the arguments that `forward` of `module` takes."""
+    return set(inspect.signature(module.forward).parameters)
+
+
+def enable_checkpointing(module: Any) -> None:
+    """Switch on the checkpointing of a network of transformers, without reentrant backward passes.
+
+    Raises:
+        TraceError: If the network offers none.
+    """
+    kwargs = {"use_reentrant": False}
+    try:
+        if hasattr(module, "activation_checkpointing_enable"):
+            module.activation_checkpointing_enable(activation_checkpointing_kwargs=kwargs)
+        else:
+            module.gradient_checkpointing_enable(gradient_checkpointing_kwargs=kwargs)
+    except ValueError as error:
+        raise TraceError("build", str(error), "Trace it without activation checkpointing.") from error
+
+
+@contextmanager
+def as_in_a_real_run() -> Iterator[None]:
+    """Keep transformers from noticing that tensors are fake: it would make masks that a real run does without."""
+    if "transformers" not in sys.modules:
+        yield
+        return
+    from transformers.utils import import_utils
+
+    own = {name: getattr(import_utils, name) for name in _SEEN_AS_FAKE if hasattr(import_utils, name)}
+    for name in own:
+        setattr(import_utils, name, lambda _value: False)
+    try:
+        yield
+    finally:
+        for name, value in own.items():
+            setattr(import_utils, name, value)
+
+
+def _transformers() -> Any:
+    try:
+        import transformers
+    except ImportError as error:
+        raise TraceError(
+            _STAGE, "transformers is not installed", "Install it: pip install 'gpu-planner[torch]'."
+        ) from error
+    return transformers
+
+
+def _fields(request: TraceRequest) -> dict[str, Any]:
+    try:
+        fields = json.loads(request.target.config or "")
+    except ValueError as error:
+        raise TraceError(_STAGE, f"the configuration of {request.target.place} is not JSON: {error}") from error
+    if not isinstance(fields, dict) or not isinstance(fields.get("model_type"), str):
+        raise TraceError(
+            _STAGE, f"the configuration of {request.target.place} has no model_type", "Is it a config.json?"
+        )
+    # What tells where own code or quantised weights lie is for loading them, which is never done here.
+    return {name: value for name, value in fields.items() if name not in ("auto_map", "quantization_config")}
+
+
+def _config(transformers: Any, fields: dict[str, Any], place: str) -> Any:
+    kind = fields["model_type"]
+    if kind not in transformers.CONFIG_MAPPING:
+        raise TraceError(
+            _STAGE,
+            f"transformers {transformers.__version__} does not know the model type {kind!r} of {place}",
+            "Update transformers, or trace the module from its own file.",
+        )
+    try:
+        return transformers.CONFIG_MAPPING[kind].from_dict(fields)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise TraceError(_STAGE, f"the configuration of {place}: {error}", "Check its fields.") from error
+
+
+def _class(transformers: Any, config: Any, fields: dict[str, Any]) -> Any:
+    for name in fields.get("architectures") or ():
+        kind = getattr(transformers, name, None)
+        if inspect.isclass(kind) and issubclass(kind, transformers.PreTrainedModel):
+            return kind
+    for head in _HEADS:
+        mapping = getattr(transformers, head)._model_mapping
+        if type(config) in mapping:
+            kinds = mapping[type(config)]
+            return kinds[0] if isinstance(kinds, list | tuple) else kinds
+    raise TraceError(_STAGE, f"transformers has no network for {fields['model_type']!r}")

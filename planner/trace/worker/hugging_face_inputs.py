@@ -1,0 +1,118 @@
+"""The inputs that a network of transformers takes, from its configuration."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import torch
+
+from planner.errors import TraceError
+from planner.trace.request import TraceRequest
+from planner.trace.worker.hugging_face import parameters_of_forward
+from planner.trace.worker.inputs import random_integers
+
+_TRAINING_TOKENS: Final = 2_048
+_PROMPT_TOKENS: Final = 4_096
+"""Both are the defaults of workloads."""
+_POSITIONS: Final = (
+    "max_position_embeddings",
+    "max_target_positions",
+    "n_positions",
+    "max_sequence_length",
+    "seq_length",
+)
+_ONE_CLASS_EACH: Final = (
+    "ForSequenceClassification",
+    "ForImageClassification",
+    "ForVideoClassification",
+    "ForAudioClassification",
+    "ForNextSentencePrediction",
+)
+"""Ends of the names of classes that take one label for each example; others take one for each token."""
+
+
+def make_inputs(model: Any, request: TraceRequest, note: Callable[[str], None]) -> dict[str, Any]:
+    """Return the arguments for a call of `model`: with labels when training.
+
+    Raises:
+        TraceError: If what the network takes is not known.
+    """
+    takes = parameters_of_forward(model)
+    text = model.config.get_text_config(decoder=False)
+    batch = request.batch or 1
+    length = request.sequence_length or _usual_length(model, request.task)
+    inputs = _main_inputs(model, takes, batch, length, note)
+    if not inputs:
+        raise TraceError(
+            "inputs", f"what {type(model).__name__} takes is not known", "Write its inputs: --input NAME=SHAPE:DTYPE."
+        )
+    if request.task == "training":
+        inputs |= _labels(model, takes, text, batch, length)
+    elif model.config.is_encoder_decoder and "decoder_input_ids" in takes:
+        inputs["decoder_input_ids"] = torch.full((batch, 1), _start_token(model.config))
+    return inputs
+
+
+def _main_inputs(model: Any, takes: set[str], batch: int, length: int, note: Callable[[str], None]) -> dict[str, Any]:
+    config = model.config
+    inputs: dict[str, Any] = {}
+    if "input_features" in takes and hasattr(config, "num_mel_bins"):
+        inputs["input_features"] = _floats(model, batch, config.num_mel_bins, _frames(config))
+    elif "input_ids" in takes:
+        inputs["input_ids"] = random_integers((batch, length), config.get_text_config().vocab_size)
+    if "pixel_values" in takes:
+        if "input_ids" in inputs and model.can_generate():
+            note("The network is given text only, no image.")
+        else:
+            inputs["pixel_values"] = _floats(model, batch, *_image(getattr(config, "vision_config", config)))
+    return inputs
+
+
+def _usual_length(model: Any, task: str) -> int:
+    usual = _TRAINING_TOKENS if task == "training" else _PROMPT_TOKENS
+    limit = _longest(model)
+    return usual if limit is None else min(usual, limit)
+
+
+def _longest(model: Any) -> int | None:
+    """Return how many tokens the network has positions for, or None if it sets no limit."""
+    config = model.config.get_text_config()
+    limit = next((value for name in _POSITIONS if isinstance(value := getattr(config, name, None), int)), None)
+    if limit is None:
+        return None
+    # RoBERTa and its kin count positions from the one after padding's.
+    offset = any(hasattr(module, "create_position_ids_from_inputs_embeds") for module in model.modules())
+    return limit - config.pad_token_id - 1 if offset and config.pad_token_id is not None else limit
+
+
+def _labels(model: Any, takes: set[str], text: Any, batch: int, length: int) -> dict[str, Any]:
+    name = type(model).__name__
+    if "return_loss" in takes:
+        return {"return_loss": True}
+    if {"start_positions", "end_positions"} <= takes:
+        return {place: random_integers((batch,), length) for place in ("start_positions", "end_positions")}
+    if "labels" not in takes:
+        return {}
+    if name.endswith(_ONE_CLASS_EACH):
+        return {"labels": random_integers((batch,), model.config.num_labels)}
+    high = model.config.num_labels if name.endswith("ForTokenClassification") else text.vocab_size
+    return {"labels": random_integers((batch, length), high)}
+
+
+def _start_token(config: Any) -> int:
+    token = getattr(config, "decoder_start_token_id", None)
+    return token if isinstance(token, int) else 0
+
+
+def _frames(config: Any) -> int:
+    """Return the frames of sound that the encoder takes: two for each of its positions, by its strided convolution."""
+    return 2 * int(config.max_source_positions)
+
+
+def _image(config: Any) -> tuple[int, int, int]:
+    size = config.image_size
+    height, width = size if isinstance(size, list | tuple) else (size, size)
+    return config.num_channels, height, width
+
+
+def _floats(model: Any, *shape: int) -> torch.Tensor:
+    return torch.randn(shape, dtype=model.dtype, generator=torch.Generator().manual_seed(0))

@@ -1,0 +1,101 @@
+"""The inputs of a run: made from shapes, or those that a target brings."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import torch
+from torch import nn
+
+from planner.trace.request import Input, InputValue, ListInput, PlainInput, TensorInput
+from planner.trace.worker.tensors import with_tensors
+
+_SEED: Final = 0
+_BYTE_VALUES: Final = 128
+"""Random integers stay below it, so that each element type can hold them."""
+
+
+@dataclass
+class Call:
+    """The arguments of one call of `forward`."""
+
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, inputs: Any) -> "Call":
+        """Return the call with `inputs` as a target gives them: a tuple by place, a dictionary by name."""
+        if inputs is None:
+            return cls()
+        if isinstance(inputs, Call):
+            return inputs
+        if isinstance(inputs, Mapping):
+            return cls(kwargs=dict(inputs))
+        return cls(args=tuple(inputs) if isinstance(inputs, list | tuple) else (inputs,))
+
+
+def from_shapes(inputs: Sequence[Input], modules: Mapping[str, nn.Module]) -> Any:
+    """Make the inputs that a person wrote as shapes: a tuple if none has a name, a dictionary if all have, else a call."""
+    generator = torch.Generator().manual_seed(_SEED)
+    high = _classes(modules)
+    args = tuple(_made(one.value, high, generator) for one in inputs if not one.name)
+    kwargs = {one.name: _made(one.value, high, generator) for one in inputs if one.name}
+    if args and kwargs:
+        return Call(args, kwargs)
+    return kwargs or args
+
+
+def resized(inputs: Any, batch: int | None, sequence_length: int | None) -> Any:
+    """Return `inputs` with `batch` as the first and `sequence_length` as the second dimension of each tensor."""
+    if batch is None and sequence_length is None:
+        return inputs
+
+    def change(tensor: torch.Tensor) -> torch.Tensor:
+        for dimension, size in enumerate((batch, sequence_length)):
+            if size is not None and tensor.dim() > dimension and tensor.shape[dimension] not in (0, size):
+                places = torch.arange(size, device=tensor.device) % tensor.shape[dimension]
+                tensor = tensor.index_select(dimension, places)
+        return tensor
+
+    return with_tensors(inputs, change)
+
+
+def cast(inputs: Any, dtype: torch.dtype) -> Any:
+    """Return `inputs` with floating-point tensors in `dtype`."""
+    return with_tensors(inputs, lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor)
+
+
+def random_integers(
+    shape: Sequence[int], high: int, dtype: torch.dtype = torch.int64, generator: torch.Generator | None = None
+) -> torch.Tensor:
+    """Return integers from 0 up to, but without, `high`: always the same, unless a `generator` is given."""
+    generator = generator or torch.Generator().manual_seed(_SEED)
+    return torch.randint(0, high, tuple(shape), dtype=dtype, generator=generator)
+
+
+def _made(value: InputValue, high: int, generator: torch.Generator) -> Any:
+    if isinstance(value, PlainInput):
+        return value.value
+    if isinstance(value, ListInput):
+        items = (_made(one, high, generator) for one in value.items)
+        return tuple(items) if value.kind == "tuple" else list(items)
+    return _tensor(value, high, generator)
+
+
+def _tensor(value: TensorInput, high: int, generator: torch.Generator) -> torch.Tensor:
+    dtype: torch.dtype = getattr(torch, str(value.dtype))
+    if dtype.is_floating_point or dtype.is_complex:
+        return torch.randn(value.shape, dtype=dtype, generator=generator)
+    if dtype is torch.bool:
+        return torch.ones(value.shape, dtype=dtype)
+    limit = value.high or (min(high, _BYTE_VALUES) if dtype.itemsize == 1 else high)
+    return random_integers(value.shape, limit, dtype, generator)
+
+
+def _classes(modules: Mapping[str, nn.Module]) -> int:
+    """Return how many entries the first embedding has: integers below it are valid; else 2."""
+    for module in modules.values():
+        for inner in module.modules():
+            if isinstance(inner, nn.Embedding):
+                return inner.num_embeddings
+    return 2

@@ -1,0 +1,127 @@
+"""The loss of a run: the network's own, a named one, or what the output makes clear."""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import torch
+from torch.nn import functional
+
+from planner.errors import TraceError
+from planner.trace.worker.inputs import Call, random_integers
+from planner.trace.worker.targets import function
+from planner.trace.worker.tensors import tensors_in
+from planner.trace.worker.watcher import Watcher
+
+_STAGE: Final = "loss"
+_CLASS_LOSSES: Final = ("cross_entropy", "nll_loss", "multi_margin_loss")
+"""Those whose target is a class for each example."""
+
+
+class Loss:
+    """Computes the loss of an output; targets are made once, at the first output, and kept as a loader would."""
+
+    def __init__(self, asked: str | None, inputs: Any, watcher: Watcher) -> None:
+        self._inputs = inputs
+        self._watcher = watcher
+        self._own = function(asked) if asked is not None and ":" in asked else None
+        self._named = asked if self._own is None else None
+        self._target: torch.Tensor | None = None
+
+    def __call__(self, output: Any) -> torch.Tensor:
+        """Return the loss of `output`.
+
+        Raises:
+            TraceError: If none can be made of it.
+        """
+        if self._own is not None:
+            return self._checked(self._own(output, self._inputs))
+        if self._named is None and (own := _own_loss(output)) is not None:
+            return own
+        main = _main(output)
+        if self._named is None:
+            self._named = self._chosen(main)
+        if self._named == "mean":
+            return main.float().mean()
+        return self._with_target(main, self._named)
+
+    def _checked(self, loss: Any) -> torch.Tensor:
+        if isinstance(loss, torch.Tensor) and loss.numel() == 1:
+            return loss
+        raise TraceError(
+            _STAGE, "the loss function did not return one number", "It must return a tensor of one element."
+        )
+
+    def _chosen(self, main: torch.Tensor) -> str:
+        """Return the loss that the output's shape makes clear, and say which."""
+        name, why = _clear(main, self._inputs)
+        self._watcher.note(f"Loss: {name}, as the output is {why}; --loss sets another.")
+        return name
+
+    def _with_target(self, main: torch.Tensor, name: str) -> torch.Tensor:
+        loss = _functional(name)
+        if name in _CLASS_LOSSES and _scores_tokens(main, self._inputs):
+            main = main.reshape(-1, main.shape[-1])
+        if self._target is None:
+            self._target = _target(main, name)
+            self._watcher.label((self._target,), "inputs")
+        return loss(main, self._target)
+
+
+def _own_loss(output: Any) -> torch.Tensor | None:
+    """Return the loss that `output` is, has as `loss`, or holds as its only number."""
+    if isinstance(output, torch.Tensor):
+        return output if output.dim() == 0 else None
+    named = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
+    if isinstance(named, torch.Tensor):
+        return named
+    numbers = [one for one in tensors_in(output) if one.dim() == 0 and one.requires_grad]
+    return numbers[0] if len(numbers) == 1 else None
+
+
+def _main(output: Any) -> torch.Tensor:
+    for one in tensors_in(output):
+        if one.requires_grad:
+            return one
+    raise TraceError(
+        _STAGE,
+        "nothing in the output depends on trained parameters",
+        "Is everything frozen? Or write a loss function: --loss file.py:function.",
+    )
+
+
+def _clear(main: torch.Tensor, inputs: Any) -> tuple[str, str]:
+    shape = f"of {'×'.join(map(str, main.shape))}"
+    if any(one.shape == main.shape and one.is_floating_point() for one in _given(inputs)):
+        return "mse_loss", f"{shape}, as an input is"
+    if _scores_tokens(main, inputs):
+        return "cross_entropy", f"{shape}, scores for each token"
+    if main.dim() == 2 and main.shape[1] > 1:
+        return "cross_entropy", f"{shape}, scores of classes"
+    if main.dim() in (4, 5):
+        return "mse_loss", f"{shape}, as of images"
+    return "mean", f"{shape}, of which no loss is clear"
+
+
+def _scores_tokens(main: torch.Tensor, inputs: Any) -> bool:
+    return main.dim() == 3 and any(
+        one.shape == main.shape[:2] and not one.is_floating_point() for one in _given(inputs)
+    )
+
+
+def _given(inputs: Any) -> Iterator[torch.Tensor]:
+    call = Call.of(inputs)
+    yield from tensors_in((call.args, call.kwargs))
+
+
+def _functional(name: str) -> Callable[..., torch.Tensor]:
+    found = getattr(functional, name, None) or getattr(functional, f"{name}_loss", None)
+    if not inspect.isfunction(found) and not callable(found):
+        raise TraceError(_STAGE, f"torch.nn.functional has no {name!r}", "Such as cross_entropy, mse_loss or l1_loss.")
+    return found  # type: ignore[no-any-return]
+
+
+def _target(main: torch.Tensor, name: str) -> torch.Tensor:
+    if name in _CLASS_LOSSES:
+        return random_integers((*main.shape[:1], *main.shape[2:]), main.shape[1])
+    return torch.zeros_like(main, requires_grad=False)

@@ -1,0 +1,108 @@
+"""Optimizers of `torch.optim`, by name."""
+
+import inspect
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, Literal
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+from planner.errors import TraceError
+from planner.trace.request import Argument
+from planner.trace.worker.tensors import tensors_in
+from planner.trace.worker.watcher import Watcher
+
+_STAGE: Final = "optimizer"
+_OTHER_NAMES: Final[dict[str, tuple[str, dict[str, Any]]]] = {"sgdmomentum": ("sgd", {"momentum": 0.9})}
+"""Names of workloads that PyTorch calls otherwise; the momentum's size does not matter for memory."""
+
+
+def make_optimizer(
+    name: str, arguments: Sequence[Argument], parameters: Iterable[nn.Parameter], device: Literal["cpu", "cuda"]
+) -> Optimizer:
+    """Make the optimizer `name` for those of `parameters` that are trained.
+
+    On `device` cuda, classes that choose between a loop over the tensors and one call for all of them (`foreach`) take
+    the latter, as they do when parameters are on a CUDA device and neither is asked for.
+
+    **Source**: `torch.optim.optimizer._default_to_fused_or_foreach`.
+
+    Raises:
+        TraceError: If there is no such optimizer, or it does not take the arguments or these parameters.
+    """
+    kind, given = _class(name)
+    taken = inspect.signature(kind).parameters
+    for argument in arguments:
+        if argument.name not in taken or argument.name == "params":
+            known = ", ".join(one for one in taken if one != "params")
+            raise TraceError(_STAGE, f"{kind.__name__} takes no {argument.name!r}", f"It takes: {known}.")
+        given[argument.name] = argument.value
+    if device == "cuda" and _foreach_by_default(kind, given):
+        given["foreach"] = True
+    try:
+        return kind([parameter for parameter in parameters if parameter.requires_grad], **given)
+    except (ValueError, TypeError, RuntimeError) as error:
+        raise TraceError(_STAGE, f"{kind.__name__}: {error}", "Choose other arguments or another optimizer.") from error
+
+
+@contextmanager
+def watch_optimizers(watcher: Watcher, step: "StepNumber") -> Iterator[None]:
+    """Tell `watcher` of each optimizer's step, whoever made it, and which tensors are its state."""
+
+    def before(optimizer: Optimizer, _args: Any, _kwargs: Any) -> None:
+        watcher.phase("step", step.number)
+        # Those of shards come without a hook.
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    watcher.label((parameter.grad,), "gradients", parameter)
+
+    def after(optimizer: Optimizer, _args: Any, _kwargs: Any) -> None:
+        for parameter, state in _state(optimizer):
+            watcher.label(state, "optimizer_states", parameter)
+
+    hooks = (register_optimizer_step_pre_hook(before), register_optimizer_step_post_hook(after))
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+class StepNumber:
+    """The step that runs, counted from 0."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+
+def _class(name: str) -> tuple[type[Optimizer], dict[str, Any]]:
+    plain = name.lower().replace("-", "").replace("_", "")
+    plain, given = _OTHER_NAMES.get(plain, (plain, {}))
+    kinds = {kind.__name__.lower(): kind for kind in vars(torch.optim).values() if _is_optimizer(kind)}
+    if plain not in kinds:
+        offered = ", ".join(sorted(kind.__name__ for kind in kinds.values()))
+        raise TraceError(_STAGE, f"PyTorch has no optimizer {name!r}", f"It has: {offered}.")
+    return kinds[plain], dict(given)
+
+
+def _is_optimizer(kind: object) -> bool:
+    return inspect.isclass(kind) and issubclass(kind, Optimizer) and kind is not Optimizer
+
+
+def _foreach_by_default(kind: type[Optimizer], given: dict[str, Any]) -> bool:
+    """Return whether `kind` takes `foreach` on CUDA when nothing is said. Adafactor does not, to save memory."""
+    if "foreach" not in inspect.signature(kind).parameters or kind.__name__ == "Adafactor":
+        return False
+    return not any(given.get(name) is not None for name in ("foreach", "fused")) and not given.get("differentiable")
+
+
+def _state(optimizer: Optimizer) -> Iterator[tuple[torch.Tensor | None, list[torch.Tensor]]]:
+    """Yield the tensors of the optimizer's state that are not storages of its parameters, by their parameter."""
+    own = {tensor.untyped_storage()._cdata for group in optimizer.param_groups for tensor in group["params"]}
+    for parameter, state in optimizer.state.items():
+        tensors = [tensor for tensor in tensors_in(state) if tensor.untyped_storage()._cdata not in own]
+        yield parameter if isinstance(parameter, torch.Tensor) else None, tensors

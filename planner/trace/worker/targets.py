@@ -1,0 +1,167 @@
+"""Finding what a target names, and making modules from it."""
+
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from torch import nn
+
+from planner.errors import TraceError
+from planner.trace.request import Argument, Target
+
+_STAGE: Final = "load"
+_FORMS: Final = "A target is a module class, a module, or a function that returns a module, (module, inputs) or (modules, inputs, step)."
+
+Step = Callable[..., object]
+
+
+@dataclass
+class Made:
+    """What a target made: its modules in the form in which it gave them, with their inputs and step, if it brings any."""
+
+    modules: Any
+    inputs: Any = None
+    step: Step | None = None
+
+    @property
+    def named(self) -> dict[str, nn.Module]:
+        """Return the modules by name; a single one has the empty name, those of a list their place in it."""
+        if isinstance(self.modules, nn.Module):
+            return {"": self.modules}
+        if isinstance(self.modules, Mapping):
+            return {str(name): module for name, module in self.modules.items()}
+        return {str(place): module for place, module in enumerate(self.modules)}
+
+
+def make(target: Target, arguments: Sequence[Argument]) -> Made:
+    """Make what `target`, a file or an import path, names.
+
+    Raises:
+        TraceError: If it cannot be found, does not take `arguments`, or makes something that is no module.
+    """
+    module = _from_file(target.place) if target.kind == "file" else _from_import(target.place)
+    found = _named(module, target.name, target.place)
+    if isinstance(found, nn.Module) or not callable(found):
+        if arguments:
+            raise TraceError(_STAGE, f"{target.title} takes no arguments: it is made already", _FORMS)
+        return _made(found, target.title)
+    return _made(_called(found, arguments, target.title), target.title)
+
+
+def function(place: str) -> Callable[..., Any]:
+    """Return the function that `place`, such as `losses.py:focal`, names.
+
+    Raises:
+        TraceError: If there is none.
+    """
+    file, _, name = place.rpartition(":")
+    found = _named(_from_file(file), name, file)
+    if not callable(found):
+        raise TraceError(_STAGE, f"{place} is not a function", "Name a function, such as losses.py:focal.")
+    return found  # type: ignore[no-any-return]  # a person's own object: that it can be called is all that is known
+
+
+def _from_file(place: str) -> ModuleType:
+    path = Path(place).expanduser().resolve()
+    if not path.is_file():
+        raise TraceError(_STAGE, f"there is no file {place}", "Check its spelling, or name its whole path.")
+    loaded = sys.modules.get(path.stem)
+    if loaded is not None and getattr(loaded, "__file__", None) == str(path):
+        return loaded
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise TraceError(_STAGE, f"{place} is not a Python file", "Its name must end in .py.")
+    if str(path.parent) not in sys.path:
+        sys.path.insert(0, str(path.parent))
+    module = sys.modules[path.stem] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _from_import(place: str) -> ModuleType:
+    if (here := str(Path.cwd())) not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        return importlib.import_module(place)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{place}.".startswith(f"{error.name}."):
+            raise
+        raise TraceError(
+            _STAGE, f"there is no module {error.name!r}", "Install it, or run from the folder that has it."
+        ) from error
+
+
+def _named(module: ModuleType, name: str, place: str) -> Any:
+    found: Any = module
+    for part in name.split(".") if name else ():
+        found = getattr(found, part, None)
+    if found is not None and name:
+        return found
+    offered = ", ".join(_offered(module)) or "nothing of its own"
+    reason = f"{place} has no {name!r}" if name else f"which part of {place} to trace is not said"
+    raise TraceError(_STAGE, reason, f"It has: {offered}. Write it as {place}:NAME.")
+
+
+def _offered(module: ModuleType) -> list[str]:
+    """Return the names of the classes and functions that `module` itself defines and that may be targets."""
+    return [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+        and getattr(value, "__module__", None) == module.__name__
+        and (inspect.isfunction(value) or isinstance(value, nn.Module) or _is_class(value))
+    ]
+
+
+def _is_class(value: object) -> bool:
+    return inspect.isclass(value) and issubclass(value, nn.Module)
+
+
+def _called(found: Callable[..., Any], arguments: Sequence[Argument], title: str) -> Any:
+    given = {argument.name: _listed(argument.value) for argument in arguments}
+    try:
+        signature = inspect.signature(found)
+    except ValueError:
+        return found(**given)
+    try:
+        signature.bind(**given)
+    except TypeError as error:
+        raise TraceError(
+            _STAGE,
+            f"{title}: {error}",
+            f"It takes {signature.replace(return_annotation=signature.empty)}; give them with --arg NAME=VALUE.",
+        ) from error
+    return found(**given)
+
+
+def _listed(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _made(result: Any, title: str) -> Made:
+    if _are_modules(result):
+        return Made(result)
+    if isinstance(result, tuple) and len(result) in (2, 3) and _are_modules(result[0]):
+        step = result[2] if len(result) == 3 else None
+        if step is None or callable(step):
+            return Made(result[0], result[1], step)
+    raise TraceError(_STAGE, f"{title} gave {_described(result)}, not a module", _FORMS)
+
+
+def _are_modules(value: Any) -> bool:
+    if isinstance(value, nn.Module):
+        return True
+    inside = list(value.values()) if isinstance(value, Mapping) else value
+    return isinstance(inside, list | tuple) and bool(inside) and all(isinstance(one, nn.Module) for one in inside)
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"a tuple of {', '.join(type(one).__name__ for one in value) or 'nothing'}"
+    return type(value).__name__

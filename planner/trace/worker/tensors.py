@@ -1,0 +1,50 @@
+"""Tensors inside whatever holds them."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import torch
+
+_PLAIN: Final = (str, bytes, int, float, complex, bool, type(None), type, torch.dtype, torch.device)
+
+
+def tensors_in(value: Any) -> Iterator[torch.Tensor]:
+    """Yield every tensor reachable from `value` through containers and the attributes of plain objects, once each.
+
+    Modules are not entered: what they hold are their parameters and buffers.
+    """
+    yield from _walk(value, set())
+
+
+def _walk(value: Any, seen: set[int]) -> Iterator[torch.Tensor]:
+    if isinstance(value, _PLAIN) or id(value) in seen:
+        return
+    seen.add(id(value))
+    if isinstance(value, torch.Tensor):
+        yield value
+        return
+    for inner in _inside(value):
+        yield from _walk(inner, seen)
+
+
+def _inside(value: Any) -> list[Any]:
+    if isinstance(value, Mapping):
+        return list(value.values())
+    if isinstance(value, list | tuple | set | frozenset):
+        return list(value)
+    if isinstance(value, torch.nn.Module) or callable(value):
+        return []
+    return list(getattr(value, "__dict__", {}).values())
+
+
+def with_tensors(value: Any, change: Any) -> Any:
+    """Return `value` with `change(tensor)` in the place of each tensor in its tuples, lists and dictionaries."""
+    if isinstance(value, torch.Tensor):
+        return change(value)
+    if isinstance(value, dict):
+        return {name: with_tensors(inner, change) for name, inner in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(with_tensors(inner, change) for inner in value))
+    if isinstance(value, list | tuple):
+        return type(value)(with_tensors(inner, change) for inner in value)
+    return value
