@@ -13,6 +13,7 @@ from planner.memory.result import PhaseName
 from planner.trace.recording import CATEGORIES, Allocations, Category, Span
 from planner.trace.worker.flops import Flops
 from planner.trace.worker.places import Names, Places
+from planner.trace.worker.true_storages import correct
 from planner.trace.worker.values import KnownValues
 
 _CATEGORY: Final = {name: number for number, name in enumerate(CATEGORIES)}
@@ -68,6 +69,7 @@ class Ledger(FakeTensorMode):
             return self.dispatch(func, types, args, kwargs)
         with self.unwatched():
             result = self._values.run(self, func, types, args, kwargs)
+            correct(func, args, result)
         self._flops.count(func, args, kwargs, result)
         if isinstance(result, torch.Tensor):
             self._book(result, func)
@@ -81,7 +83,8 @@ class Ledger(FakeTensorMode):
                             self._book(inner, func)
         hidden = self._hidden_bytes(func, args, kwargs, result)
         if hidden:
-            self._freed[self._note(hidden, func, "inside the kernel")] = self._tick()
+            entry = self._note(hidden, func, "inside the kernel")
+            self._freed[entry] = self._tick()
         return result
 
     @contextmanager

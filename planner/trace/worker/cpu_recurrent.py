@@ -1,0 +1,117 @@
+"""What an LSTM layer keeps and holds on the CPU: the workspace, the weights in oneDNN's order, and its scratch."""
+
+from typing import Any, Final, NamedTuple
+
+import torch
+
+from planner.units import round_up
+
+_PAGE: Final = 4096
+_GATES: Final = 4
+_ALIGNMENT: Final = 4664
+"""What oneDNN adds to a scratchpad to align its parts; measured on 12 shapes, the same on each."""
+
+
+class Layer(NamedTuple):
+    """One layer in one direction: steps, batch, width of the input and of the state, bytes of an element."""
+
+    steps: int
+    batch: int
+    inputs: int
+    hidden: int
+    itemsize: int
+
+    @property
+    def state(self) -> int:
+        """Return the bytes of one state."""
+        return self.batch * self.hidden * self.itemsize
+
+
+def _layer(given: torch.Tensor, hidden: int) -> Layer:
+    steps, batch, inputs = given.shape
+    return Layer(steps, batch, inputs, hidden, given.element_size())
+
+
+def _row(elements: int, itemsize: int) -> int:
+    """Return the elements of a row of a matrix as oneDNN lays it out, so that rows do not fall on the same cache lines.
+
+    **Source**: `get_good_ld` in oneDNN's src/cpu/rnn/rnn_utils.cpp.
+    """
+    row = round_up(elements, 64 // itemsize)
+    return row + 64 // itemsize if row % 256 == 0 else row
+
+
+def _pages(size: int) -> int:
+    return round_up(size, _PAGE)
+
+
+def workspace_bytes(given: torch.Tensor, hidden: int) -> int:
+    """Return the bytes of the workspace that the forward pass leaves for the backward pass.
+
+    **Formula**: gates, outputs, states, cell states, and the gradients of all kinds of state, each on whole pages:
+    steps x batch x row(4 x hidden); steps x batch x row(hidden); then 2 x (steps + 1) x batch x row for each of the
+    states; gradients in float32.
+    **Source**: `init_conf` and `set_offsets` in oneDNN's src/cpu/rnn/rnn_utils.
+    """
+    layer = _layer(given, hidden)
+    cells = layer.steps * layer.batch
+    states = 2 * (layer.steps + 1) * layer.batch
+    widest = max(layer.inputs, hidden)
+    parts = (
+        cells * _row(_GATES * hidden, layer.itemsize) * layer.itemsize,
+        cells * _row(hidden, layer.itemsize) * layer.itemsize,
+        states * _row(widest, layer.itemsize) * layer.itemsize,
+        states * hidden * layer.itemsize,
+        states * _row(widest, 4) * 4,
+        states * _row(widest, 4) * 4,
+    )
+    return sum(map(_pages, parts)) + states * hidden * 4
+
+
+def forward(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """Return the hidden bytes of `aten.mkldnn_rnn_layer`: one bias, the weights laid out anew, and scratch.
+
+    **Source**: `mkldnn_rnn_layer` in aten/src/ATen/native/mkldnn/RNN.cpp; measured on 12 shapes.
+    """
+    layer = _layer(args[0], args[10])
+    held = _GATES * layer.hidden * layer.itemsize
+    if layer.itemsize == 2 or not torch.is_grad_enabled():
+        held += _GATES * layer.hidden * (layer.inputs + layer.hidden) * layer.itemsize
+    else:
+        held += _row(_GATES * layer.hidden, 4) * (layer.inputs + layer.hidden) * 4
+    scratch = _scratch(layer, merged=layer.batch < 128)
+    if not torch.is_grad_enabled():
+        states = 2 * (layer.steps + 1) * layer.batch * layer.itemsize
+        widest = _row(max(layer.inputs, layer.hidden), layer.itemsize)
+        scratch = _pages(states * widest) + _pages(states * layer.hidden) + _scratch(layer, merged=False)
+        scratch -= _pages(layer.batch * _row(layer.hidden, 4) * 4)
+    return held + scratch
+
+
+def backward(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """Return the hidden bytes of `aten.mkldnn_rnn_layer_backward`.
+
+    **Formula**: gradients of states that are zero because nobody asked for them, the bias, weights and their gradients
+    in oneDNN's order, scratch; in half precision also the incoming gradients in float32.
+    **Source**: `mkldnn_rnn_layer_backward` in aten/src/ATen/native/mkldnn/RNN.cpp; measured on 12 shapes.
+    """
+    layer = _layer(args[0], args[15])
+    hidden = layer.hidden
+    held = _GATES * hidden * layer.itemsize
+    for gradient, size in zip(args[10:13], (layer.steps * layer.state, layer.state, layer.state), strict=True):
+        if gradient is None or not gradient.is_contiguous():
+            held += size
+    held += _row(_GATES * hidden, 4) * (layer.inputs + hidden) * 4
+    if layer.itemsize == 2:
+        held += (layer.steps + 2) * layer.batch * hidden * 4
+        held += _GATES * hidden * (round_up(layer.inputs, 32) + round_up(hidden, 32)) * 2
+        return held + _scratch(layer, merged=False)
+    held += sum(_GATES * hidden * _row(width, 4) * 4 for width in (layer.inputs, hidden) if _row(width, 4) != width)
+    return held + _scratch(layer, merged=True)
+
+
+def _scratch(layer: Layer, *, merged: bool) -> int:
+    """Return the scratch for gates (of all steps at once if `merged`, in float32 only) and for two states."""
+    cells = layer.batch * (layer.steps if merged and layer.itemsize == 4 else 1)
+    gates = cells * _row(_GATES * layer.hidden, 4) * 4
+    return _pages(gates) + 2 * _pages(layer.batch * _row(layer.hidden, 4) * 4) + _ALIGNMENT
