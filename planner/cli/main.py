@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from planner.errors import PlannerError
+from planner.errors import PlannerError, TraceError
 
 WRONG_INPUT: Final = 2
 ENVIRONMENT: Final = 3
@@ -27,6 +27,7 @@ COMMANDS: Final = {
     "fit": "does a model fit a card, and what takes the memory",
     "gpus": "search, compare and show accelerators",
     "models": "search and show models",
+    "trace": "the exact memory peak of any PyTorch module, without a GPU",
 }
 _HELP: Final = """usage: gpu-planner [PLAN.json]         open the window
        gpu-planner COMMAND [options]   answer in the terminal
@@ -44,11 +45,12 @@ examples:
   gpu-planner fit meta-llama/Llama-3.1-8B --gpu "RTX 4090"
   gpu-planner gpus --where 'memory_gib >= 80' --sort price
   gpu-planner models llama
+  gpu-planner trace net.py:Net --input "x=8x3x224x224:float32" --task training
 
 `gpu-planner COMMAND --help` explains a command with its options, units, defaults and examples."""
 
 _DISPLAYS: Final = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
-_WITHOUT_WINDOW: Final = "The commands fit, gpus and models work without a window; see gpu-planner --help."
+_WITHOUT_WINDOW: Final = "The commands fit, gpus, models and trace work without a window; see gpu-planner --help."
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -59,7 +61,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = _dispatch(arguments)
         sys.stdout.flush()
     except PlannerError as error:
-        return _fail(error.message, error.hint, ENVIRONMENT if error.environment else WRONG_INPUT)
+        code = ENVIRONMENT if error.environment else WRONG_INPUT
+        return _fail(error.message, error.hint, code, error.details if isinstance(error, TraceError) else "")
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
@@ -135,10 +138,12 @@ def _has_display() -> bool:
     return not sys.platform.startswith("linux") or any(map(os.environ.get, _DISPLAYS))
 
 
-def _fail(message: str, hint: str, code: int) -> int:
+def _fail(message: str, hint: str, code: int, details: str = "") -> int:
     print(f"error: {message}", file=sys.stderr)
     if hint:
         print(f"hint: {hint}", file=sys.stderr)
+    if details:
+        print(f"\n{details}", file=sys.stderr)
     return code
 
 

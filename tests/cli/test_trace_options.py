@@ -1,0 +1,150 @@
+"""The options of `gpu-planner trace` and the request that they make."""
+
+import pytest
+
+from planner.cli.parser import Parser
+from planner.cli.trace_options import add_trace_options, given_options, request_from, used_defaults
+from planner.errors import SpecError
+from planner.trace.request import Argument, Lora, Parallel, Target, TensorInput
+
+TARGET = Target(kind="file", place="net.py", name="Net")
+
+
+@pytest.fixture
+def parsed():
+    """Return a way to read options."""
+    parser = Parser("gpu-planner trace", "", "")
+    add_trace_options(parser)
+    return lambda *words: parser.parse_args(words)
+
+
+@pytest.fixture
+def request_of(parsed):
+    """Return a way to read options into a request."""
+    return lambda *words: request_from(parsed(*words), TARGET, "8.9")
+
+
+def test_nothing_given_is_inference_on_cuda(request_of):
+    request = request_of()
+    assert (request.task, request.device, request.compute_capability) == ("inference", "cuda", "8.9")
+    assert request.target == TARGET
+
+
+def test_sizes_may_have_separators(request_of):
+    request = request_of("--batch", "1,024", "--seq", "2048", "--decode", "16")
+    assert (request.batch, request.sequence_length, request.decode_tokens) == (1024, 2048, 16)
+
+
+def test_the_cpu_has_no_compute_capability(request_of):
+    assert request_of("--device", "cpu").compute_capability is None
+
+
+def test_inputs_are_read_in_order(request_of):
+    first, second = request_of("--input", "8x3:float32", "--input", "mask=8:bool").inputs
+    assert (first.name, first.value) == ("", TensorInput(shape=(8, 3)))
+    assert (second.name, second.value) == ("mask", TensorInput(shape=(8,), dtype="bool"))
+
+
+def test_arguments_are_json_or_else_text(request_of):
+    words = ("--arg", "width=64", "--arg", "rate=0.5", "--arg", "kind=relu", "--arg", "sizes=[1, 2]", "--arg", "a=b=c")
+    values = {argument.name: argument.value for argument in request_of(*words).arguments}
+    assert values == {"width": 64, "rate": 0.5, "kind": "relu", "sizes": (1, 2), "a": "b=c"}
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "arguments"),
+    [
+        ("AdamW", "AdamW", ()),
+        ("adamw", "AdamW", ()),
+        ("SGD(momentum=0.9, nesterov=True)", "SGD", (("momentum", 0.9), ("nesterov", True))),
+        ("AdamW(fused=True,lr=1e-4)", "AdamW", (("fused", True), ("lr", 1e-4))),
+        ("Adam(betas=(0.9, 0.95))", "Adam", (("betas", (0.9, 0.95)),)),
+        ("sgd", "SGD", ()),
+        ("sgd-momentum", "SGD", (("momentum", 0.9),)),
+        ("Adafactor()", "Adafactor", ()),
+    ],
+)
+def test_optimizers(request_of, text, name, arguments):
+    request = request_of("--task", "training", "--optimizer", text)
+    assert request.optimizer == name
+    assert request.optimizer_arguments == tuple(Argument(name=key, value=value) for key, value in arguments)
+
+
+@pytest.mark.parametrize(
+    ("words", "lora"),
+    [
+        (["--lora"], Lora()),
+        (["--lora", "8"], Lora(rank=8)),
+        (['--lora={"rank": 4, "targets": ["q_proj"], "dropout": 0.1}'], Lora(rank=4, targets=("q_proj",), dropout=0.1)),
+    ],
+)
+def test_lora(request_of, words, lora):
+    assert request_of(*words).lora == lora
+
+
+def test_ranks_are_ddp_unless_said_otherwise(request_of):
+    assert request_of("--ranks", "8").parallel == Parallel(ranks=8, strategy="ddp")
+    assert request_of("--ranks", "8", "--strategy", "fsdp").parallel == Parallel(ranks=8, strategy="fsdp")
+
+
+def test_parts_are_frozen_by_pattern(request_of):
+    assert request_of("--task", "training", "--freeze", "encoder.*", "--freeze", "head").freeze == ("encoder.*", "head")
+
+
+def test_defaults_that_were_used_are_told(parsed):
+    arguments = parsed("--batch", "4")
+    told = used_defaults(arguments, request_from(arguments, TARGET, None))
+    assert told == ("--task inference", "--attention sdpa", "--steps 2", "--device cuda", "--decode 0")
+    arguments = parsed("--task", "training", "--optimizer", "SGD", "--steps", "3")
+    told = used_defaults(arguments, request_from(arguments, TARGET, None))
+    assert told == (
+        "--attention sdpa",
+        "--device cuda",
+        "--accumulate 1",
+        "--zero-grad after-step",
+        "--checkpointing none",
+    )
+
+
+def test_what_was_given_is_known(parsed):
+    assert given_options(parsed()) == ()
+    words = ("--task", "training", "--arg", "a=1", "--lora", "--ranks", "2")
+    assert given_options(parsed(*words)) == ("--task", "--arg", "--lora", "--ranks")
+
+
+@pytest.mark.parametrize(
+    ("words", "field", "reason"),
+    [
+        (["--task", "dreaming"], "--task", "input should be 'training' or 'inference'"),
+        (["--batch", "0"], "--batch", "greater than or equal to 1"),
+        (["--batch", "many"], "--batch", "valid integer"),
+        (["--dtype", "fp8"], "--dtype", "input should be 'fp32'"),
+        (["--autocast", "fp32"], "--autocast", "input should be 'bf16' or 'fp16'"),
+        (["--device", "tpu"], "--device", "input should be 'cpu' or 'cuda'"),
+        (["--input", "x=8y3"], "--input", "8y3"),
+        (["--arg", "width"], "--arg", "'width' is not NAME=VALUE"),
+        (["--arg", "a={}"], "--arg", ""),
+        (["--optimizer", "AdamW"], "--optimizer", "belongs to training, and this is inference"),
+        (["--freeze", "a"], "--freeze", "belongs to training"),
+        (["--task", "training", "--decode", "4"], "--decode", "belongs to inference, and this is training"),
+        (["--task", "training", "--optimizer", "AdamW(1)"], "--optimizer", "needs its name"),
+        (["--task", "training", "--optimizer", "AdamW(**a)"], "--optimizer", "is not understood"),
+        (["--task", "training", "--optimizer", "AdamW(lr=f())"], "--optimizer", "lr is not understood"),
+        (["--task", "training", "--optimizer", "import os"], "--optimizer", "is not understood"),
+        (["--task", "training", "--optimizer", "a.b"], "--optimizer", "is not understood"),
+        (["--task", "training", "--optimizer", "Adam(lr=[[1]])"], "--optimizer", "lr is not understood"),
+        (["--lora", "net.py:Net"], "--lora", "'net.py:Net' is neither a rank nor JSON"),
+        (["--lora", "0"], "--lora", "greater than or equal to 1"),
+        (["--lora", '{"rang": 1}'], "--lora", "there is no such field"),
+        (["--ranks", "0"], "--ranks", "greater than or equal to 1"),
+        (["--strategy", "ddp"], "--strategy", "there is only one rank"),
+        (["--ranks", "2", "--strategy", "zero"], "--strategy", "'ddp'"),
+        (["--ranks", "2", "--strategy", "none"], "--strategy", "several ranks need a strategy"),
+    ],
+)
+def test_wrong_values_name_their_option(request_of, words, field, reason):
+    with pytest.raises(SpecError) as caught:
+        request_of(*words)
+    assert caught.value.field.split()[0] == field
+    assert reason in caught.value.reason
+    assert caught.value.hint
