@@ -23,11 +23,12 @@ _MOST_FRAMES: Final = 40
 def own_part(frames: Sequence[FrameSummary], files: Iterable[Path]) -> StackSummary:
     """Return `frames`, the outermost first, from the first one in `files` on and without this program's own.
 
-    Where none is in `files`, they begin with the first that is not this program's. The middle of a deep recursion is
-    left out.
+    Where none is in `files`, they begin with the first that is not this program's. Where this program itself failed,
+    its frames stay. The middle of a deep recursion is left out.
     """
-    inside = [frame for frame in frames if not _is_ours(frame)]
     names = _spellings(files)
+    is_bug = bool(frames) and frames[-1].filename.startswith(_PLANNER)
+    inside = [frame for frame in frames if is_bug or not _is_ours(frame)]
     start = next((at for at, frame in enumerate(inside) if _is_one_of(frame, names)), 0)
     kept = inside[start:]
     half = _MOST_FRAMES // 2

@@ -57,6 +57,11 @@ class Message(Spec):
     result: Recording | None = None
     failure: Failure | None = None
 
+    @property
+    def line(self) -> bytes:
+        """Return it as it is sent."""
+        return self.model_dump_json().encode() + b"\n"
+
     @model_validator(mode="after")
     def _says_one_thing(self) -> Self:
         if sum(value is not None for value in (self.progress, self.result, self.failure)) != 1:

@@ -31,9 +31,11 @@ _CHANGED: Final[Mapping[str, str]] = {
     "MKL_NUM_THREADS": "1",
     "PYTHONBREAKPOINT": "0",
     "PYTHONDONTWRITEBYTECODE": "1",
+    # What is printed just before a crash is not lost.
+    "PYTHONUNBUFFERED": "1",
     "PYTHONUTF8": "1",
 }
-_DROPPED: Final = ("PYTHONWARNINGS", "PYTHONINSPECT", "PYTHONUNBUFFERED", "PYTHONSTARTUP")
+_DROPPED: Final = ("PYTHONWARNINGS", "PYTHONINSPECT")
 
 
 class Child:

@@ -27,7 +27,7 @@ START_SECONDS: Final = 120.0
 _MOST_MEMORY: Final = 8 * GIB
 _INTERVAL_SECONDS: Final = 0.1
 # The child's own clock says where it hung; this process steps in only if that did not work.
-_GRACE_SECONDS: Final = 2.0
+_GRACE_SECONDS: Final = 1.0
 _CLOSING_SECONDS: Final = 10.0
 _PRINTED_BYTES: Final = 1 << 16
 _HUNG: Final = "Allow more time."
@@ -67,7 +67,7 @@ class Tracing:
         self._answer = Answer()
         self._printed = b""
         self._error: Exception | None = None
-        self._over, self._cancelled = Event(), Event()
+        self._over, self._cancelled, self._done = Event(), Event(), Event()
         try:
             self._child = Child(self._request, worker, (START_SECONDS, self._seconds, self._memory_bytes))
         except OSError as error:
@@ -88,11 +88,12 @@ class Tracing:
         """
         try:
             # Waiting without an end would not hear Ctrl+C on Windows.
-            while self._guard.is_alive():
-                self._guard.join(1.0)
+            while not self._done.wait(1.0):
+                pass
         except BaseException:
             self.cancel()
             raise
+        self._guard.join()
         if self._error is not None:
             raise self._error
         if self._answer.recording is None:
@@ -100,6 +101,14 @@ class Tracing:
         return self._answer.recording.model_copy(update={"request": self._asked})
 
     def _watch(self) -> None:
+        try:
+            failure = self._wait_for_ending()
+            if failure is not None and self._error is None:
+                self._error = TraceError(**failure.model_dump(), printed=self._printed.decode("utf-8", "replace"))
+        finally:
+            self._done.set()
+
+    def _wait_for_ending(self) -> Failure | None:
         exceeded = None
         while not (exceeded or self._child.exit_code is not None or self._over.wait(_INTERVAL_SECONDS)):
             exceeded = self._find_exceeded()
@@ -110,9 +119,7 @@ class Tracing:
         self._child.end()
         for reader in self._readers:
             reader.join(_CLOSING_SECONDS)
-        failure = self._find_failure(exceeded, code)
-        if failure is not None and self._error is None:
-            self._error = TraceError(**failure.model_dump(), printed=self._printed.decode("utf-8", "replace"))
+        return self._find_failure(exceeded, code)
 
     def _find_exceeded(self) -> Failure | None:
         if monotonic() > self._deadline:

@@ -29,7 +29,8 @@ def main(load_record: Callable[[], Record]) -> NoReturn:
     os._exit(0)
 
 
-def _answer(channel: Channel, load_record: Callable[[], Record], seconds: float) -> Message:
+def _answer(channel: Channel, load_record: Callable[[], Record], seconds: float) -> bytes:
+    """Return the last line that this process says."""
     files: tuple[Path, ...] = ()
     try:
         request = TraceRequest.model_validate_json(channel.read_request())
@@ -37,10 +38,10 @@ def _answer(channel: Channel, load_record: Callable[[], Record], seconds: float)
         record = load_record()
         channel.allow(seconds)
         channel.progress("import", 0, 0, 0)
-        return Message(result=record(request, channel.progress))
+        return Message(result=record(request, channel.progress)).line
     except BaseException as error:  # noqa: BLE001  # also sys.exit and KeyboardInterrupt of the person's code
         _limit_memory(None)
-        return Message(failure=explain(error, channel.stage, files))
+        return Message(failure=explain(error, channel.stage, files)).line
 
 
 def _limit_memory(memory_bytes: int | None) -> None:

@@ -48,14 +48,14 @@ class Channel:
         now = monotonic()
         if stage != self.stage or now - self._last >= _PAUSE_SECONDS:
             self.stage, self._last = stage, now
-            self.send(Message(progress=(stage, step, steps, events)))
+            self.send(Message(progress=(stage, step, steps, events)).line)
 
-    def send(self, message: Message) -> None:
-        """Write a message; a process that the person's code forked off ends here instead of answering too."""
+    def send(self, line: bytes) -> None:
+        """Write the line of a message; a fork of this process ends here instead of answering too."""
         if os.getpid() != self._owner:
             os._exit(1)
         try:
-            self._messages.write(message.model_dump_json().encode() + b"\n")
+            self._messages.write(line)
             self._messages.flush()
         except OSError:
             os._exit(CHANNEL_LOST)

@@ -1,5 +1,6 @@
 """What a person's code raised, in words for people, with their own part of the traceback."""
 
+import sys
 from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
@@ -67,7 +68,7 @@ def _find_words(error: BaseException) -> tuple[str, str]:
     match error:
         case SyntaxError(filename=str(file), lineno=int(line), msg=message):
             return f"{Path(file).name}, line {line}: {message}", ""
-        case ModuleNotFoundError(name=str(name)) if not _is_installed(name):
+        case ModuleNotFoundError(name=str(name)) if name and not _is_installed(name):
             top = name.partition(".")[0]
             return f"{top} is not installed", f"Install it: pip install {_DISTRIBUTIONS.get(top, top)}"
         case MemoryError():
@@ -87,16 +88,14 @@ def _find_words(error: BaseException) -> tuple[str, str]:
 
 
 def _say(error: BaseException) -> str:
-    text = str(error).strip()
+    text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _is_installed(name: str) -> bool:
     top = name.partition(".")[0]
-    try:
-        return find_spec(top) is not None
-    except (ImportError, ValueError):
-        return False
+    # What a program made itself has no place to be found at.
+    return sys.modules.get(top) is not None or find_spec(top) is not None
 
 
 def _format(report: TracebackException, files: Iterable[Path]) -> str:

@@ -1,0 +1,115 @@
+"""Which files of their own a person is asked about."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from planner.errors import TraceError
+from planner.trace.consent import absolute, content_digest, find_module, own_files
+from planner.trace.request import Target, TraceRequest
+
+CONFIG = Target(kind="config", place="gpt2", config="{}")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def of_file(place="net.py", **changes):
+    return TraceRequest(target=Target(kind="file", place=place, name="Net"), **changes)
+
+
+def of_import(place):
+    return TraceRequest(target=Target(kind="import", place=place, name="Net"))
+
+
+def test_a_configuration_runs_no_code_of_theirs():
+    request = TraceRequest(target=CONFIG, loss="cross_entropy")
+    assert content_digest(request) is None
+    assert own_files(request) == ()
+    assert absolute(request) == request
+
+
+def test_the_digest_is_that_of_the_content_alone(folder):
+    Path("net.py").write_text("x = 1")
+    first = content_digest(of_file())
+    assert len(first) == 64
+    assert content_digest(of_file(str(folder / "net.py"), steps=3)) == first
+    Path("other.py").write_text("x = 1")
+    assert content_digest(of_file("other.py")) == first
+    Path("net.py").write_text("x = 2")
+    assert content_digest(of_file()) != first
+
+
+def test_the_files_of_a_loss_and_of_a_step_count(folder):
+    for name in ("net", "losses", "steps"):
+        Path(f"{name}.py").write_text(name)
+    request = of_file(loss="losses.py:focal", step="steps.py:alternate")
+    assert own_files(request) == (folder / "net.py", folder / "losses.py", folder / "steps.py")
+    assert content_digest(request) not in (content_digest(of_file()), content_digest(of_file(loss="losses.py:focal")))
+    only_step = TraceRequest(target=CONFIG, step="steps.py:alternate")
+    assert own_files(only_step) == (folder / "steps.py",)
+    assert content_digest(only_step) is not None
+
+
+def test_where_one_file_ends_and_the_next_begins_counts():
+    Path("net.py").write_text("ab")
+    Path("losses.py").write_text("c")
+    first = content_digest(of_file(loss="losses.py:focal"))
+    Path("net.py").write_text("a")
+    Path("losses.py").write_text("bc")
+    assert content_digest(of_file(loss="losses.py:focal")) != first
+
+
+def test_one_file_is_named_once(folder):
+    assert own_files(of_file(loss="./net.py:loss", step=f"{folder / 'net.py'}:step")) == (folder / "net.py",)
+
+
+@pytest.mark.parametrize("place", ["gone.py", "."])
+def test_a_file_that_cannot_be_read_is_told(place):
+    with pytest.raises(TraceError, match="directory") as caught:
+        content_digest(of_file(place))
+    assert caught.value.stage == "load"
+
+
+def test_whole_paths_mean_the_same_in_any_folder(folder):
+    request = absolute(of_file("nets/../net.py", loss="losses.py:focal", step="mse"))
+    assert request.target.place == str(folder / "net.py")
+    assert request.loss == f"{folder / 'losses.py'}:focal"
+    assert request.step == "mse"
+
+
+def test_a_module_is_found_without_running_what_holds_it(folder):
+    (folder / "nets" / "deep" / "plain").mkdir(parents=True)
+    (folder / "nets" / "__init__.py").write_text("raise SystemExit")
+    (folder / "nets" / "deep" / "__init__.py").write_text("raise SystemExit")
+    # Without an __init__.py, inside a package that has not been imported.
+    for file in (folder / "nets" / "deep" / "unet.py", folder / "nets" / "deep" / "plain" / "vit.py"):
+        file.write_text("raise SystemExit")
+        name = ".".join(file.relative_to(folder).with_suffix("").parts)
+        assert find_module(name) == file
+        assert own_files(of_import(name)) == (file,)
+    assert find_module("nets.deep") == folder / "nets" / "deep" / "__init__.py"
+    assert "nets" not in sys.modules
+
+
+def test_a_module_that_is_installed_is_found():
+    assert find_module("json.decoder") == Path(os.__file__).parent / "json" / "decoder.py"
+
+
+@pytest.mark.parametrize("name", ["sys", "not_there", "not_there.inside", "json.not_there", "json.decoder.not_there"])
+def test_a_module_without_a_file_counts_by_its_name(name):
+    assert find_module(name) is None
+    assert own_files(of_import(name)) == ()
+    assert content_digest(of_import(name)) not in (None, content_digest(of_import(f"{name}2")))
+
+
+def test_the_content_of_a_module_counts(folder):
+    (folder / "own_net.py").write_text("x = 1")
+    first = content_digest(of_import("own_net"))
+    (folder / "own_net.py").write_text("x = 2")
+    assert content_digest(of_import("own_net")) != first

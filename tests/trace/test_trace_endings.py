@@ -1,0 +1,100 @@
+"""How a child ended, in words."""
+
+import signal
+from pathlib import Path
+from traceback import FrameSummary
+
+import pytest
+
+import planner
+from planner.trace.endings import explain_ending
+from planner.trace.frames import last_own, own_part
+from planner.trace.messages import CHANNEL_LOST
+
+OURS = str(Path(planner.__file__).parent / "trace" / "worker" / "job.py")
+TIMEOUT = f"""Timeout (0:00:02)!
+Thread 0x00007f9b93fff640 (most recent call first):
+  File "{OURS}", line 60 in _end_with
+  File "/usr/lib/python3.11/threading.py", line 982 in run
+
+Thread 0x00007f9b9d0ff740 (most recent call first):
+  File "/usr/lib/torch/functional.py", line 7 in relu
+  File "/mine/net.py", line 12 in forward
+  File "/usr/lib/torch/module.py", line 1500 in _call_impl
+  File "/mine/net.py", line 30 in make
+  File "{OURS}", line 12 in record
+"""
+FILES = [Path("/mine/net.py")]
+
+
+def test_a_hang_is_told_with_the_thread_that_ran_the_persons_code():
+    failure = explain_ending("forward", 1, TIMEOUT, 2.0, FILES)
+    assert failure.reason == "the module did not end within 2 seconds; it was at net.py, line 12, in forward"
+    assert failure.stage == "forward"
+    assert [line for line in failure.traceback.splitlines() if "File" in line] == [
+        '  File "/mine/net.py", line 30, in make',
+        '  File "/usr/lib/torch/module.py", line 1500, in _call_impl',
+        '  File "/mine/net.py", line 12, in forward',
+        '  File "/usr/lib/torch/functional.py", line 7, in relu',
+    ]
+
+
+def test_where_none_of_their_lines_is_in_it_the_first_thread_is_shown():
+    failure = explain_ending("forward", 1, TIMEOUT, 2.0, [])
+    assert failure.reason == "the module did not end within 2 seconds"
+    assert "threading.py" in failure.traceback
+
+
+@pytest.mark.parametrize(
+    ("code", "report", "reason", "hint"),
+    [
+        (3, "", "the process ended itself with exit code 3", "os._exit"),
+        (0xC0000005, "", "the process ended itself with exit code 0xc0000005", "os._exit"),
+        (None, "", "the process closed its connection to GPU Planner", "closes files"),
+        (CHANNEL_LOST, "", "the process closed its connection to GPU Planner", "closes files"),
+        (-signal.SIGTERM, "", "the process was ended from outside by SIGTERM", ""),
+        (-9, "", "the process was ended from outside by SIGKILL", "memory"),
+        (-1000, "", "the process was ended from outside by signal 1000", ""),
+        (-11, "Fatal Python error: Segmentation fault\n", "the process crashed: Segmentation fault", "own code"),
+        (1, "Windows fatal exception: access violation\n", "the process crashed: access violation", "own code"),
+    ],
+)  # fmt: skip
+def test_each_exit_code_has_its_words(code, report, reason, hint):
+    failure = explain_ending("build", code, report, 1.0, FILES)
+    assert failure.reason == reason
+    assert hint in failure.hint
+    assert failure.traceback == ""
+
+
+def frames(*files):
+    return [FrameSummary(file, line, "run") for line, file in enumerate(files, start=1)]
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ((OURS, "/usr/torch.py", "/mine/net.py", OURS, "/usr/torch.py"), [3, 5]),
+        ((OURS, "<frozen importlib>", "/usr/torch.py", "/usr/torch.py"), [3, 4]),
+        ((OURS, "/mine/net.py", "/usr/torch.py", OURS), [2, 3, 4]),
+        ((OURS,), [1]),
+        ((), []),
+    ],
+)
+def test_a_traceback_begins_with_the_persons_file(given, kept):
+    assert [frame.lineno for frame in own_part(frames(*given), FILES)] == kept
+
+
+def test_the_middle_of_a_deep_one_is_left_out():
+    kept = own_part(frames(*["/mine/net.py", "/mine/other.py"] * 500), FILES)
+    assert [frame.lineno for frame in kept] == [*range(1, 21), *range(981, 1001)]
+
+
+def test_a_file_is_known_by_each_of_its_spellings(tmp_path):
+    file = tmp_path / "größe.py"
+    link = tmp_path / "link.py"
+    file.touch()
+    link.symlink_to(file)
+    escaped = str(file).encode("ascii", "backslashreplace").decode()
+    for name in (str(file), str(link), escaped):
+        assert last_own(frames("/usr/torch.py", name, "/usr/torch.py"), [link]).lineno == 2
+    assert last_own(frames("/usr/torch.py"), [link]) is None

@@ -1,0 +1,100 @@
+"""What an exception of a person's code is called."""
+
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from planner.errors import PlannerError, SpecError, TraceError
+from planner.trace.worker.failures import explain
+
+HERE = [Path(__file__)]
+
+
+def raised(error):
+    with pytest.raises(type(error)) as caught:
+        raise error
+    return caught.value
+
+
+def importing(name):
+    try:
+        __import__(name)
+    except ImportError as error:
+        return error
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "hint"),
+    [
+        (EOFError("EOF when reading a line"), "asked for input", "as an argument"),
+        (EOFError("truncated"), "EOFError: truncated", ""),
+        (ValueError(), "ValueError", ""),
+        (ValueError("a\nb"), "ValueError: a b", ""),
+        (ValueError("\ud800"), "ValueError: \\ud800", ""),
+        (SystemExit("no card"), "called sys.exit('no card')", '__name__ == "__main__"'),
+        (SystemExit(), "called sys.exit()", "__main__"),
+        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you"), "took more of this", "allow"),
+        (RuntimeError("No CUDA GPUs are available"), "No CUDA GPUs are available", "leave out .cuda()"),
+        (AssertionError("Torch not compiled with CUDA enabled"), "Torch not compiled", "leave out .cuda()"),
+        (OSError("We couldn't connect to 'https://huggingface.co'"), "couldn't connect", "no network"),
+        (SyntaxError("odd"), "SyntaxError: odd", ""),
+        (importing("PIL_not_there"), "PIL_not_there is not installed", "pip install PIL_not_there"),
+        (ModuleNotFoundError("no cv2", name="cv2"), "cv2 is not installed", "pip install opencv-python"),
+        (ModuleNotFoundError("by hand"), "by hand", ""),
+        (ModuleNotFoundError("", name=""), "ModuleNotFoundError", ""),
+        (ModuleNotFoundError("no part", name="made_by_hand.part"), "no part", ""),
+        (importing("json.not_there"), "No module named 'json.not_there'", ""),
+    ],
+)
+def test_each_has_its_words(error, reason, hint, monkeypatch):
+    monkeypatch.setitem(sys.modules, "made_by_hand", ModuleType("made_by_hand"))
+    failure = explain(raised(error), "build", HERE)
+    assert reason in failure.reason
+    assert hint in failure.hint
+    assert "test_trace_failures.py" in failure.traceback
+    assert not failure.environment
+
+
+def test_a_long_one_is_cut_in_its_middle():
+    failure = explain(raised(ValueError("long " * 100_000)), "build", HERE)
+    assert len(failure.reason) < 600
+    assert len(failure.traceback) < 70_000
+    assert " … " in failure.reason
+
+
+def test_causes_and_groups_are_told_too():
+    def fail():
+        try:
+            {}["hidden_size"]
+        except KeyError as cause:
+            raise ExceptionGroup("both", [ValueError("one"), TypeError("two")]) from cause
+
+    with pytest.raises(ExceptionGroup) as caught:
+        fail()
+    trace = explain(caught.value, "build", HERE).traceback
+    assert "KeyError: 'hidden_size'" in trace
+    assert "ValueError: one" in trace
+
+
+def test_before_pytorch_is_loaded_the_machine_is_the_reason():
+    failure = explain(raised(ImportError("libcudart.so.12: cannot open shared object file")), "start", HERE)
+    assert failure.environment
+    assert not explain(raised(ImportError("libcudart.so.12")), "import", HERE).environment
+
+
+@pytest.mark.parametrize(
+    ("error", "stage", "reason"),
+    [
+        (TraceError("load", "there is no file net.py", "Check its spelling."), "load", "there is no file net.py"),
+        (TraceError("somewhere", "it stopped"), "build", "it stopped"),
+        (SpecError("shape", "too many"), "build", "shape: too many"),
+        (PlannerError("odd"), "build", "odd"),
+    ],
+)
+def test_our_own_errors_are_passed_on(error, stage, reason):
+    failure = explain(raised(error), "build", [])
+    assert (failure.stage, failure.reason, failure.hint) == (stage, reason, error.hint)
+    assert failure.traceback == ""
+    assert "test_trace_failures.py" in explain(raised(error), "build", HERE).traceback
