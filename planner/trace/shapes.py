@@ -1,122 +1,133 @@
-"""Inputs as people write them: `x=8x3x224x224:float32`, `ids=4x512:int64<32000`, `state=(8x128, 8x128)`, `flag=True`.
+"""Inputs as people write them: `x=8x3x224x224:float32`, `ids=4x512:int64<50257`, `state=(8x128,8x128)`, `scale=0.5`.
 
-A tensor is its dimensions with an `x` between them (`scalar` has none), then a colon and its element type unless that
-is float32; behind integers, `<` bounds their random values. Tuples stand in round brackets, lists in square ones. A
-number that is no tensor has a decimal point or is written `int(3)`; texts stand in quotes.
+- A tensor is its sizes with `x` between them, then `:` and its element type, by default float32; `8:float32` has one
+  dimension, `:float32` none. `<50257` bounds the random values of integers.
+- `( , )` is a tuple and `[ , ]` a list, of tensors, values and further tuples and lists.
+- A number alone, `True`, `False`, `None` or a text in quotes is that value.
 """
 
 import ast
 import re
-from typing import Final, NamedTuple
-
-from pydantic import ValidationError
+from collections.abc import Iterator
+from typing import Final, NoReturn
 
 from planner.errors import SpecError
-from planner.trace.request import DTYPES, Input, InputValue, ListInput, PlainInput, TensorInput, Value
+from planner.trace.request import DTYPES, Input, InputValue, ListInput, PlainInput, TensorInput
 
-_HINT: Final = "Write it such as x=8x3x224x224:float32, or (8x128, 8x128) for a tuple."
-_NAME: Final = re.compile(r"\s*([^\W\d]\w*)\s*=")
+_NAMED: Final = re.compile(r"\s*(?:(?P<name>[^\W\d]\w*)\s*=(?!=))?(?P<value>.*)", re.DOTALL)
+_TOKEN: Final = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[()\[\],]|[^()\[\],'"]+|.""", re.DOTALL)
 _TENSOR: Final = re.compile(
-    r"(?P<shape>scalar|\d[\d_]*(?:\s*[x×*]\s*\d[\d_]*)*)"
-    r"(?:\s*:\s*(?P<dtype>\w+))?(?:\s*<\s*(?P<high>\d[\d_]*))?(?![\w.])"
+    r"(?P<shape>\d{1,18}(?:\s*[x×]\s*\d{1,18})*)?\s*(?::\s*(?P<dtype>\w+)\s*(?:<\s*(?P<high>\d{1,18}))?)?"
 )
-_INTEGER: Final = re.compile(r"int\(\s*(-?\d+)\s*\)")
-_PLAIN: Final = re.compile(r"True|False|None|-?\d+\.\d*(?:e-?\d+)?|-?\d+e-?\d+|'[^']*'|\"[^\"]*\"")
 _CLOSING: Final = {"(": ")", "[": "]"}
-_SHORT: Final = {"float": "float32", "double": "float64", "half": "float16", "long": "int64", "int": "int32"}
-_DEEPEST: Final = 16
+_ALIASES: Final = {
+    "fp64": "float64",
+    "fp32": "float32",
+    "fp16": "float16",
+    "bf16": "bfloat16",
+    "double": "float64",
+    "float": "float32",
+    "half": "float16",
+    "long": "int64",
+    "int": "int32",
+    "short": "int16",
+}
+"""Our own short names, and those that `torch` has beside the full ones."""
 
-
-class _Read(NamedTuple):
-    """A value and the place behind it."""
-
-    value: InputValue
-    end: int
+_DEEPEST: Final = 20
+_HINT: Final = "Write it such as x=8x3x224x224:float32, ids=4x512:int64 or state=(8x128,8x128)."
 
 
 def parse_input(text: str) -> Input:
-    """Return the argument of `forward` that `text` describes, with its name if one stands before `=`.
+    """Return the input that `text` describes.
 
     Raises:
-        SpecError: If it is not understood; it says what is wrong.
+        SpecError: If it is not understood.
     """
-    named = _NAME.match(text)
-    start = named.end() if named else 0
-    read = _value(text, _skip(text, start), depth=0)
-    rest = text[read.end :].strip()
-    if rest:
-        raise SpecError("input", f"{text!r} is not understood from {rest!r} on", _HINT)
-    return Input(name=named[1] if named else "", value=read.value)
+    match = _NAMED.fullmatch(text)
+    name, value = (match["name"] or "", match["value"]) if match else ("", text)
+    tokens = [token for token in _TOKEN.findall(value) if not token.isspace()]
+    return Input(name=name, value=_Tokens(text, tokens).whole())
 
 
 def input_text(given: Input) -> str:
     """Return an input as `parse_input` reads it."""
-    return f"{given.name}={_text(given.value)}" if given.name else _text(given.value)
+    return f"{given.name}={_value_text(given.value)}" if given.name else _value_text(given.value)
 
 
-def _value(text: str, at: int, depth: int) -> _Read:
-    if depth > _DEEPEST:
-        raise SpecError("input", "is nested too deep", _HINT)
-    if text[at : at + 1] in _CLOSING:
-        return _items(text, at, depth)
-    for pattern, read in ((_PLAIN, _plain), (_INTEGER, _integer), (_TENSOR, _tensor)):
-        found = pattern.match(text, at)
-        if found is not None:
-            return _Read(read(found), found.end())
-    raise SpecError("input", f"{text[at:] or text!r} is not a shape", _HINT)
+class _Tokens:
+    """The parts of an input's text, read from the left."""
 
+    def __init__(self, text: str, tokens: list[str]) -> None:
+        self._text = text
+        self._tokens = tokens
+        self._place = 0
 
-def _items(text: str, at: int, depth: int) -> _Read:
-    opening, items = text[at], []
-    closing = _CLOSING[opening]
-    at = _skip(text, at + 1)
-    while text[at : at + 1] != closing:
-        if at >= len(text):
-            raise SpecError("input", f"{text!r} lacks a {closing}", _HINT)
-        read = _value(text, at, depth + 1)
-        items.append(read.value)
-        at = _skip(text, read.end)
-        if text[at : at + 1] == ",":
-            at = _skip(text, at + 1)
-        elif text[at : at + 1] not in (closing, ""):
-            raise SpecError("input", f"a comma is missing before {text[at:]!r}", _HINT)
-    return _Read(ListInput(kind="tuple" if opening == "(" else "list", items=tuple(items)), at + 1)
+    def whole(self) -> InputValue:
+        """Return the value that all tokens make."""
+        value = self._value(0)
+        if self._place < len(self._tokens):
+            self._fail(f"{self._tokens[self._place].strip()!r} is too much")
+        return value
 
+    def _value(self, depth: int) -> InputValue:
+        token = self._next()
+        if token not in _CLOSING:
+            return self._atom(token.strip())
+        if depth == _DEEPEST:
+            self._fail(f"it is nested more than {_DEEPEST} deep")
+        items = tuple(self._items(_CLOSING[token], depth + 1))
+        return ListInput(kind="tuple" if token == "(" else "list", items=items)
 
-def _tensor(found: re.Match[str]) -> InputValue:
-    shape = () if found["shape"] == "scalar" else tuple(map(int, re.split(r"\s*[x×*]\s*", found["shape"])))
-    dtype = found["dtype"] or "float32"
-    dtype = _SHORT.get(dtype, dtype)
-    if dtype not in DTYPES:
-        raise SpecError("input", f"{dtype!r} is no element type", f"Choose {', '.join(DTYPES)}.")
-    high = int(found["high"]) if found["high"] else None
-    try:
+    def _items(self, closing: str, depth: int) -> Iterator[InputValue]:
+        while self._peek() != closing:
+            yield self._value(depth)
+            if self._peek() != closing and self._next() != ",":
+                self._fail(f"a comma or {closing} is missing")
+        self._place += 1
+
+    def _atom(self, token: str) -> InputValue:
+        tensor = _TENSOR.fullmatch(token)
+        if tensor is not None and (tensor["dtype"] or not (tensor["shape"] or "").isdigit()):
+            return self._tensor(tensor)
+        try:
+            value = ast.literal_eval(token)
+        except (ValueError, SyntaxError):
+            self._fail(f"{token!r} is neither a shape nor a value")
+        if value is not None and not isinstance(value, bool | int | float | str):
+            self._fail(f"{token!r} is neither a shape nor a value")
+        return PlainInput(value=value)
+
+    def _tensor(self, match: re.Match[str]) -> TensorInput:
+        written = match["dtype"] or "float32"
+        dtype = _ALIASES.get(written, written)
+        if dtype not in DTYPES:
+            self._fail(f"there is no element type {written!r}", f"Choose one of {', '.join(DTYPES)}.")
+        if match["high"] is not None and int(match["high"]) < 1:
+            self._fail("random values must stay below 1 or more")
+        shape = tuple(int(size) for size in re.findall(r"\d+", match["shape"] or ""))
+        high = None if match["high"] is None else int(match["high"])
         return TensorInput.model_validate({"shape": shape, "dtype": dtype, "high": high})
-    except ValidationError as error:
-        raise SpecError("input", SpecError.from_validation(error).reason, _HINT) from error
+
+    def _peek(self) -> str:
+        return self._tokens[self._place] if self._place < len(self._tokens) else ""
+
+    def _next(self) -> str:
+        token = self._peek()
+        if not token:
+            self._fail("it ends too early")
+        self._place += 1
+        return token
+
+    def _fail(self, reason: str, hint: str = _HINT) -> NoReturn:
+        raise SpecError("input", f"{self._text[:80]!r} is not understood: {reason}", hint)
 
 
-def _integer(found: re.Match[str]) -> InputValue:
-    return PlainInput(value=int(found[1]))
-
-
-def _plain(found: re.Match[str]) -> InputValue:
-    value: Value = ast.literal_eval(found[0])
-    return PlainInput(value=value)
-
-
-def _text(value: InputValue) -> str:
+def _value_text(value: InputValue) -> str:
     if isinstance(value, TensorInput):
-        shape = "x".join(map(str, value.shape)) or "scalar"
-        return f"{shape}:{value.dtype}{f'<{value.high}' if value.high else ''}"
-    if isinstance(value, ListInput):
-        inner = ", ".join(map(_text, value.items))
-        return f"({inner})" if value.kind == "tuple" else f"[{inner}]"
-    plain = value.value
-    return f"int({plain})" if isinstance(plain, int) and not isinstance(plain, bool) else repr(plain)
-
-
-def _skip(text: str, at: int) -> int:
-    while text[at : at + 1].isspace():
-        at += 1
-    return at
+        bound = "" if value.high is None else f"<{value.high}"
+        return f"{'x'.join(map(str, value.shape))}:{value.dtype}{bound}"
+    if isinstance(value, PlainInput):
+        return repr(value.value)
+    items = ",".join(map(_value_text, value.items))
+    return f"({items})" if value.kind == "tuple" else f"[{items}]"
