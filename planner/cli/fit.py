@@ -18,6 +18,7 @@ from planner.plan.evaluate import Evaluation, evaluate
 from planner.plan.files import is_plan_file, save_plan
 from planner.plan.plan import Plan
 from planner.present.plan import evaluation_view, plan_phrase
+from planner.workload.workload import Workload
 
 DOES_NOT_FIT: Final = 1
 
@@ -77,7 +78,7 @@ def _plan(arguments: argparse.Namespace, catalog: Catalog) -> Plan:
         hint = "Name one: gpu-planner fit meta-llama/Llama-3.1-8B. `gpu-planner models` lists what there is."
         raise PlannerError("no model is named", hint)
     base = plan_about(arguments.model, catalog)
-    changes: dict[str, object] = {"workload": workload_from(arguments, base.workload)}
+    changes: dict[str, object] = {"workload": _workload(arguments, base)}
     if arguments.gpu is not None:
         changes["gpu"] = resolve_gpu(catalog.hardware, arguments.gpu).id
     if arguments.count is not None:
@@ -89,6 +90,16 @@ def _plan(arguments: argparse.Namespace, catalog: Catalog) -> Plan:
         raise SpecError(f"--{problem.field}", problem.reason, "Try: gpu-planner fit --help") from error
 
 
+def _workload(arguments: argparse.Namespace, base: Plan) -> Workload:
+    workload = workload_from(arguments, base.workload)
+    if base.model.trace is not None and workload.evolve(other_processes_bytes=0) != base.workload.evolve(
+        other_processes_bytes=0
+    ):
+        hint = "Trace it again with other options: gpu-planner trace --help"
+        raise PlannerError("a traced module runs as it was traced: options of the workload change nothing", hint)
+    return workload
+
+
 def _save(path: Path, plan: Plan) -> None:
     if path.exists() and not is_plan_file(path):
         raise PlanFileError(path, "exists and is no plan", "Choose another name; nothing was written.")
@@ -96,6 +107,6 @@ def _save(path: Path, plan: Plan) -> None:
 
 
 def _text(evaluation: Evaluation, catalog: Catalog, *, explain: bool) -> str:
-    defaults = used_defaults(evaluation.plan.workload, evaluation.workload)
+    defaults = () if evaluation.traced else used_defaults(evaluation.plan.workload, evaluation.workload)
     view = evaluation_view(evaluation, catalog)
     return report(view, plan_phrase(evaluation), defaults, terminal_width(), explain=explain)

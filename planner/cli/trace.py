@@ -20,7 +20,7 @@ from planner.hardware.names import resolve_gpu
 from planner.plan.catalog import Catalog, load_catalog
 from planner.present.trace import trace_view
 from planner.trace.allocator_settings import AllocatorSettings
-from planner.trace.conclude import conclude, facts_of
+from planner.trace.conclude import conclude
 from planner.trace.files import (
     export_allocations_csv,
     export_timeline_csv,
@@ -32,6 +32,7 @@ from planner.trace.memory import traced_fits_on
 from planner.trace.recording import Recording
 from planner.trace.result import TraceResult
 from planner.trace.run import Limits, trace
+from planner.trace.summary import facts_of
 from planner.units import parse_bytes
 
 DOES_NOT_FIT: Final = 1

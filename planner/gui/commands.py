@@ -93,7 +93,13 @@ def _plan(window: "Window") -> list[Action]:
         Action("plan.workload", "Change &workload…", bar.edit_workload, "Plan/1", "Ctrl+L"),
         Action("plan.card", "Choose &card…", bar.pick_card, "Plan/1", "Ctrl+G", "card"),
         Action(
-            "plan.swap-task", lambda: _swap_text(workspace), partial(_swap_task, workspace), "Plan/2", "Ctrl+T", "swap"
+            "plan.swap-task",
+            lambda: _swap_text(workspace),
+            partial(_swap_task, workspace),
+            "Plan/2",
+            "Ctrl+T",
+            "swap",
+            enabled_when=lambda: workspace.evaluation.traced is None,
         ),
         Action(
             "plan.find-cards", "&Find cards that fit", window.show_fitting_cards, "Plan/3", "Ctrl+Shift+F", "filter"

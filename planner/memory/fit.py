@@ -53,13 +53,14 @@ def device_shares(fit: CardFit, count: int) -> tuple[DeviceShare, ...]:
     return (share,)
 
 
-def at_least_cards(terms: tuple[Term, ...], total: int, available: int) -> int | None:
+def at_least_cards(terms: tuple[Term, ...], total: int, available: int, shards: int = 1) -> int | None:
     """Return the fewest cards of `available` bytes that could hold `total` if all that can be sharded were.
 
-    None if what cannot be sharded is already more than one card holds.
+    Where it is sharded already, `terms` are those of one of `shards`. None if what cannot be sharded is already more
+    than one card holds.
     """
     if total <= available:
-        return 1
+        return shards
     shardable = sum(term.bytes for term in terms if term.name in _SHARDABLE)
     room = available - (total - shardable)
-    return ceil_div(shardable, room) if room > 0 else None
+    return ceil_div(shardable * shards, room) if room > 0 else None

@@ -1,18 +1,22 @@
 """From a plan and a catalog to the answer. Pure: the same plan and catalog give the same evaluation."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from pydantic import Field
 
 from planner.base import Spec
+from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
+from planner.hardware.usable import UsableMemory
 from planner.memory.estimate import estimate_memory, fits_on
 from planner.memory.fit import CardFit
 from planner.memory.result import MemoryResult
 from planner.models.architecture import Architecture
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
+from planner.trace.facts import TracedFacts
+from planner.trace.memory import traced_fits_on, traced_memory
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Workload
 
@@ -22,7 +26,8 @@ _SMALLEST = 5
 class Evaluation(Spec):
     """What a plan comes to. `workload` is the plan's with every default filled in.
 
-    `smallest_fits` are the ids of the cards with the least memory that still fit, for plans without a card.
+    `smallest_fits` are the ids of the cards with the least memory that still fit, for plans without a card. A traced
+    module has no architecture, and runs as its trace says: of the plan's workload only other processes count.
     """
 
     plan: Plan
@@ -31,8 +36,18 @@ class Evaluation(Spec):
     active_parameters: int
     memory: MemoryResult
     smallest_fits: tuple[str, ...] = ()
-    architecture: Architecture = Field(exclude=True, repr=False)
+    architecture: Architecture | None = Field(default=None, exclude=True, repr=False)
     gpu: Gpu | None = Field(default=None, exclude=True, repr=False)
+
+    @property
+    def traced(self) -> TracedFacts | None:
+        """Return what was found by tracing, if the plan is about a traced module."""
+        return self.plan.model.trace
+
+    @property
+    def max_context(self) -> int | None:
+        """Return the most tokens that the model is made for, where there is such a number."""
+        return None if self.architecture is None else self.architecture.max_context
 
 
 def evaluate(plan: Plan, catalog: Catalog) -> Evaluation:
@@ -41,8 +56,14 @@ def evaluate(plan: Plan, catalog: Catalog) -> Evaluation:
     Raises:
         SpecError: If the plan names a model or a card that the catalog does not have.
     """
-    architecture = architecture_of(plan, catalog)
     gpu = catalog.hardware.gpu(plan.gpu) if plan.gpu else None
+    if plan.model.trace is None:
+        return _evaluate_estimated(plan, catalog, gpu)
+    return _evaluate_traced(plan, plan.model.trace, catalog, gpu)
+
+
+def _evaluate_estimated(plan: Plan, catalog: Catalog, gpu: Gpu | None) -> Evaluation:
+    architecture = architecture_of(plan, catalog)
     usable = catalog.hardware.usable_memory(gpu) if gpu else None
     return Evaluation(
         plan=plan,
@@ -50,8 +71,21 @@ def evaluate(plan: Plan, catalog: Catalog) -> Evaluation:
         parameters=architecture.parameters,
         active_parameters=architecture.active_parameters,
         memory=_estimate(architecture, plan.workload, gpu, usable, plan.count),
-        smallest_fits=() if gpu else tuple(fit.gpu_id for fit in find_fits(plan, catalog)[:_SMALLEST]),
+        smallest_fits=_smallest_fits(plan, catalog),
         architecture=architecture,
+        gpu=gpu,
+    )
+
+
+def _evaluate_traced(plan: Plan, facts: TracedFacts, catalog: Catalog, gpu: Gpu | None) -> Evaluation:
+    usable = catalog.hardware.usable_memory(gpu) if gpu else None
+    return Evaluation(
+        plan=plan,
+        workload=plan.workload,
+        parameters=facts.parameters,
+        active_parameters=facts.parameters,
+        memory=traced_memory(facts, gpu, usable, plan.count, plan.workload.other_processes_bytes),
+        smallest_fits=_smallest_fits(plan, catalog),
         gpu=gpu,
     )
 
@@ -60,13 +94,18 @@ def architecture_of(plan: Plan, catalog: Catalog) -> Architecture:
     """Return the architecture that `plan` runs: its own, or the catalog's.
 
     Raises:
-        SpecError: If the catalog has no such model.
+        SpecError: If the catalog has no such model, or the model was traced.
     """
+    if plan.model.trace is not None:
+        reason = "a traced module has no formula whose numbers could be varied"
+        raise SpecError("model", reason, hint="Trace it again with other numbers.")
     return plan.model.architecture or catalog.models.model(plan.model.id)
 
 
 def fits_by_gpu(plan: Plan, catalog: Catalog) -> Mapping[str, CardFit]:
     """Return the verdict of `plan` on every card of `catalog`, by the card's id."""
+    if plan.model.trace is not None:
+        return _traced_fits(plan.model.trace, plan.workload.other_processes_bytes, catalog)
     architecture = architecture_of(plan, catalog)
     return _fits(architecture, plan.workload, catalog, plan.count)
 
@@ -82,5 +121,17 @@ _estimate = lru_cache(maxsize=256)(estimate_memory)
 
 @lru_cache(maxsize=64)
 def _fits(architecture: Architecture, workload: Workload, catalog: Catalog, count: int) -> Mapping[str, CardFit]:
-    cards = ((gpu, catalog.hardware.usable_memory(gpu)) for gpu in catalog.hardware.gpus)
-    return {fit.gpu_id: fit for fit in fits_on(architecture, workload, cards, count)}
+    return {fit.gpu_id: fit for fit in fits_on(architecture, workload, _cards(catalog), count)}
+
+
+@lru_cache(maxsize=64)
+def _traced_fits(facts: TracedFacts, other_processes_bytes: int, catalog: Catalog) -> Mapping[str, CardFit]:
+    return {fit.gpu_id: fit for fit in traced_fits_on(facts, _cards(catalog), other_processes_bytes)}
+
+
+def _cards(catalog: Catalog) -> Iterator[tuple[Gpu, UsableMemory | None]]:
+    return ((gpu, catalog.hardware.usable_memory(gpu)) for gpu in catalog.hardware.gpus)
+
+
+def _smallest_fits(plan: Plan, catalog: Catalog) -> tuple[str, ...]:
+    return () if plan.gpu else tuple(fit.gpu_id for fit in find_fits(plan, catalog)[:_SMALLEST])

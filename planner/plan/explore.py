@@ -31,7 +31,7 @@ def memory_curve(plan: Plan, catalog: Catalog, field: Field, values: tuple[int, 
     """Return the memory of `plan` with `field` of its workload at each of `values`.
 
     Raises:
-        SpecError: If the workload has no such field, or does not take one of the values.
+        SpecError: If the workload has no such field, or does not take one of the values, or the model was traced.
     """
     return tuple(_point(value, _at(plan, catalog, field, value)) for value in values)
 
@@ -43,7 +43,7 @@ def largest_that_fits(plan: Plan, catalog: Catalog, field: Field) -> int | None:
     card or where the card cannot run the workload.
 
     Raises:
-        SpecError: If the workload has no such field.
+        SpecError: If the workload has no such field, or the model was traced.
     """
     most = min(_LIMIT, largest_allowed(plan, field))
     if not _fits(plan, catalog, field, 1):

@@ -3,26 +3,43 @@
 from pathlib import Path
 from typing import Final, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from planner.base import Spec
 from planner.models.architecture import Architecture
+from planner.trace.facts import TracedFacts
 from planner.workload.workload import Inference, Workload
 
 SCHEMA_VERSION: Final = 1
 
 
 class ModelChoice(Spec):
-    """Which model: an id of the catalog, or an architecture of one's own that travels with the plan."""
+    """Which model: an id of the catalog, or an architecture or a trace of one's own that travels with the plan."""
 
     id: str = Field(min_length=1, description="the catalog's id, or the name of one's own model")
     architecture: Architecture | None = Field(default=None, description="for models that are not in the catalog")
+    trace: TracedFacts | None = Field(default=None, description="what was found by tracing a module of one's own")
     path: str | None = Field(default=None, description="the file that it was read from")
 
     @classmethod
     def of_file(cls, name: str, architecture: Architecture, path: Path) -> Self:
         """Return the choice of a network read from `path`; bytes of a path that are no text become question marks."""
         return cls(id=_readable(name), architecture=architecture, path=_readable(str(path)))
+
+    @classmethod
+    def of_trace(cls, facts: TracedFacts) -> Self:
+        """Return the choice of a traced module, called by the name of its file without the folders."""
+        target = facts.request.target
+        if target.kind != "file":
+            return cls(id=_readable(target.title), trace=facts)
+        path = Path(target.place)
+        return cls(id=_readable(f"{path.name}:{target.name}"), trace=facts, path=_readable(str(path)))
+
+    @model_validator(mode="after")
+    def _is_of_one_kind(self) -> Self:
+        if self.architecture is not None and self.trace is not None:
+            raise ValueError("a model has an architecture or a trace, not both")
+        return self
 
 
 class Plan(Spec):

@@ -4,13 +4,21 @@ from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
 from planner.present.memory import MemoryView, memory_view
+from planner.present.trace_request import request_phrase
 from planner.present.workload import workload_phrase
 
 
 def plan_phrase(evaluation: Evaluation) -> str:
     """Return `model · workload · 2 × RTX 4090`, with every default filled in."""
     card = () if evaluation.gpu is None else (fmt.count_of(evaluation.plan.count, evaluation.gpu.name),)
-    return " · ".join((evaluation.plan.model.id, workload_phrase(evaluation.workload), *card))
+    return " · ".join((evaluation.plan.model.id, work_phrase(evaluation), *card))
+
+
+def work_phrase(evaluation: Evaluation) -> str:
+    """Return how the model is run: `inference, 1 × 4,096 tokens, bf16` or `traced training, AdamW, batch 8`."""
+    if evaluation.traced is not None:
+        return f"traced {request_phrase(evaluation.traced.request)}"
+    return workload_phrase(evaluation.workload)
 
 
 def evaluation_view(evaluation: Evaluation, catalog: Catalog) -> MemoryView:

@@ -11,6 +11,7 @@ from planner.memory.result import PhaseName, TermName
 from planner.present import format as fmt
 from planner.present.memory import MemoryView, memory_view
 from planner.present.names import PHASE_MOMENTS
+from planner.present.trace_request import request_phrase
 from planner.trace.memory import TERM_OF
 from planner.trace.recording import CATEGORIES, Category, Difference, Environment
 from planner.trace.request import TraceRequest
@@ -156,45 +157,6 @@ def subject(result: TraceResult, card: str | None = None, count: int = 1) -> str
     work = () if result.flops is None else (f"{fmt.operations(result.flops)} a step",)
     cards = () if card is None else (fmt.count_of(count, card),)
     return " · ".join((result.request.target.title, counted, *work, request_phrase(result.request), *cards))
-
-
-def request_phrase(request: TraceRequest) -> str:
-    """Return `training, AdamW, batch 8, bf16 autocast, checkpointing` or `inference, batch 1, 16 tokens answered`."""
-    return ", ".join((request.task, *_how(request), *_sizes(request), *_formats(request), *_spread(request)))
-
-
-def _how(request: TraceRequest) -> list[str]:
-    parts = [f"{request.step.rpartition(':')[2]} of one's own"] if request.step else []
-    if request.task == "training" and not request.step:
-        parts.append(request.optimizer)
-    if request.lora is not None:
-        parts.append(f"LoRA of rank {request.lora.rank}")
-    if request.gradient_accumulation > 1:
-        parts.append(f"{fmt.integer(request.gradient_accumulation)} times accumulated")
-    if request.checkpointing != "none":
-        parts.append("checkpointing")
-    return parts
-
-
-def _sizes(request: TraceRequest) -> list[str]:
-    parts = [] if request.batch is None else [f"batch {fmt.integer(request.batch)}"]
-    if request.sequence_length is not None:
-        parts.append(f"{fmt.integer(request.sequence_length)} tokens")
-    if request.decode_tokens:
-        parts.append(f"{fmt.plural(request.decode_tokens, 'token')} answered")
-    return parts
-
-
-def _formats(request: TraceRequest) -> list[str]:
-    return [
-        *([request.dtype] if request.dtype else []),
-        *([f"{request.autocast} autocast"] if request.autocast else []),
-    ]
-
-
-def _spread(request: TraceRequest) -> list[str]:
-    parallel = request.parallel
-    return [f"{parallel.strategy.upper()} on {fmt.plural(parallel.ranks, 'rank')}"] if parallel.ranks > 1 else []
 
 
 def operator_name(operator: str) -> str:

@@ -32,7 +32,7 @@ def more_cards(memory: MemoryResult) -> tuple[str, ...]:
     if memory.at_least_cards is None:
         return ("What cannot be split between cards is already more than one card of this kind holds.",)
     cards = fmt.plural(memory.at_least_cards, "card")
-    return (f"Each card holds the whole model here. Split evenly, it would take at least {cards} (not estimated).",)
+    return (f"Split evenly over cards of this kind, it would take at least {cards} (not estimated).",)
 
 
 def capacity_note(memory: MemoryResult) -> tuple[str, ...]:

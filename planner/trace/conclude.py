@@ -1,7 +1,7 @@
 """From a recording and a card to the whole answer of a trace. Pure: the same recording gives the same answer."""
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
@@ -13,10 +13,10 @@ from planner.trace.peak import module_shares, peak_moment
 from planner.trace.recording import Recording
 from planner.trace.reserved import reservation
 from planner.trace.result import ModuleShare, PeakMoment, Timeline, TraceResult
-from planner.trace.summary import summary
+from planner.trace.summary import facts_of
 from planner.trace.timeline import timeline_of
 
-_DEFAULTS = AllocatorSettings()
+_DEFAULTS: Final = AllocatorSettings()
 
 
 def conclude(
@@ -53,11 +53,6 @@ def conclude(
     )
 
 
-def facts_of(recording: Recording, settings: AllocatorSettings = _DEFAULTS) -> TracedFacts:
-    """Return the facts of `recording` that travel in a plan, with `settings` of the allocator."""
-    return _analysis(recording, settings).facts
-
-
 class _Analysis(NamedTuple):
     """What a recording says whatever the card is."""
 
@@ -67,12 +62,12 @@ class _Analysis(NamedTuple):
     modules: tuple[ModuleShare, ...]
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=2)
 def _analysis(recording: Recording, settings: AllocatorSettings) -> _Analysis:
     course = course_of(recording.allocations)
     peak = peak_moment(recording, course)
     return _Analysis(
-        facts=summary(recording, course, settings),
+        facts=facts_of(recording, settings),
         timeline=timeline_of(recording, course),
         peak=peak,
         modules=module_shares(recording, peak.time),

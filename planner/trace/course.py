@@ -1,6 +1,7 @@
 """How live bytes go up and down over a recording, and what is alive at a moment."""
 
 from bisect import bisect_left, bisect_right
+from functools import lru_cache
 from itertools import accumulate
 from operator import itemgetter
 from typing import NamedTuple
@@ -34,6 +35,7 @@ class Course(NamedTuple):
         return max(range(len(self.totals)), key=self.totals.__getitem__)
 
 
+@lru_cache(maxsize=2)
 def course_of(allocations: Allocations) -> Course:
     """Return the course of live bytes of `allocations`."""
     made = zip(allocations.made, allocations.bytes, range(len(allocations.bytes)), strict=True)

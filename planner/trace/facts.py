@@ -1,5 +1,6 @@
 """The summary of a trace that travels in a plan: enough to judge any card, without the timeline."""
 
+from functools import cached_property
 from typing import Self
 
 from pydantic import Field, model_validator
@@ -25,7 +26,7 @@ class TracedPhase(Spec):
     explanation: str
     shares: tuple[CategoryShare, ...]
 
-    @property
+    @cached_property
     def bytes(self) -> int:
         """Return what is alive, together."""
         return sum(share.bytes for share in self.shares)
@@ -52,12 +53,12 @@ class TracedFacts(Spec):
     flops: int | None = None
     digest: str
 
-    @property
+    @cached_property
     def peak(self) -> TracedPhase:
         """Return the phase with the most bytes alive, the earliest of equals."""
         return max(self.phases, key=lambda phase: phase.bytes)
 
-    @property
+    @cached_property
     def allocated_bytes(self) -> int:
         """Return the bytes alive at the peak."""
         return self.peak.bytes
@@ -67,7 +68,7 @@ class TracedFacts(Spec):
         """Return how much less than traced it may be, by the differences."""
         return sum(difference.bytes - difference.low_bytes for difference in self.differences)
 
-    @property
+    @cached_property
     def above_bytes(self) -> int:
         """Return how much more than traced it may be, by the differences."""
         return sum(difference.high_bytes - difference.bytes for difference in self.differences)

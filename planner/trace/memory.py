@@ -14,6 +14,7 @@ from planner.memory.terms import term, traced
 from planner.trace.facts import CategoryShare, TracedFacts, TracedPhase
 from planner.trace.notes import notes_on
 from planner.trace.recording import Category
+from planner.trace.request import Parallel
 
 TERM_OF: Final[dict[Category, TermName]] = {
     "parameters": "weights",
@@ -72,7 +73,9 @@ def traced_memory(
         verdict=fit.verdict,
         unsupported=fit.unsupported,
         per_gpu=device_shares(fit, count),
-        at_least_cards=None if available is None else at_least_cards(terms, fit.total_bytes, available),
+        at_least_cards=None
+        if available is None
+        else at_least_cards(terms, fit.total_bytes, available, _shards(facts.request.parallel)),
         notes=notes_on(facts),
     )
 
@@ -123,6 +126,10 @@ def _term(name: TermName, shares: list[CategoryShare], source: str) -> Term:
             if share.category in _PART_TITLES
         ),
     )
+
+
+def _shards(parallel: Parallel) -> int:
+    return parallel.ranks if parallel.strategy == "fsdp" else 1
 
 
 def _overhead(facts: TracedFacts, gpu: Gpu | None, available: int | None) -> Overhead:

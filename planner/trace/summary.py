@@ -1,20 +1,25 @@
 """From a recording to the facts that travel in a plan."""
 
 from collections import Counter
+from functools import lru_cache
 from hashlib import sha256
+from typing import Final
 
 from planner.memory.result import PhaseName
 from planner.trace.allocator import replay
 from planner.trace.allocator_settings import AllocatorSettings
-from planner.trace.course import Course, alive_at, maker_of
+from planner.trace.course import Course, alive_at, course_of, maker_of
 from planner.trace.facts import CategoryShare, TracedFacts, TracedPhase
 from planner.trace.least import least_capacity
 from planner.trace.recording import CATEGORIES, Difference, Recording, Span
 
+_DEFAULTS: Final = AllocatorSettings()
 
-def summary(recording: Recording, course: Course, settings: AllocatorSettings) -> TracedFacts:
-    """Return the facts of `recording`, whose live bytes take `course`."""
-    phases = phases_of(recording, course)
+
+@lru_cache(maxsize=2)
+def facts_of(recording: Recording, settings: AllocatorSettings = _DEFAULTS) -> TracedFacts:
+    """Return the facts of `recording`, whose reserved bytes are those with `settings` of the allocator."""
+    phases = phases_of(recording, course_of(recording.allocations))
     reserved = replay(recording.allocations, settings).reserved_bytes
     allocated = max(phase.bytes for phase in phases)
     return TracedFacts(

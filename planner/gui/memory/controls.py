@@ -44,14 +44,14 @@ class Controls(QScrollArea):
         self._copy.clicked.connect(self.copy_wanted)
 
     def refresh(self, evaluation: Evaluation) -> None:
-        """Show the plan; only the questions of its task are asked."""
+        """Show the plan; only the questions of its task are asked, of a traced module none."""
         task = evaluation.plan.workload.task
         self.subject.refresh(evaluation)
         self.cards.refresh(evaluation)
         for name, questions in self.questions.items():
             if name == task:
                 questions.refresh(evaluation)
-            questions.setVisible(name == task)
+            questions.setVisible(name == task and evaluation.traced is None)
         self._reset.setEnabled(evaluation.plan.workload not in (Training(), Inference()))
 
     @Slot()

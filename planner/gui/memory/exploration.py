@@ -45,6 +45,8 @@ class Exploration(QWidget):
         """Follow the plan, as soon as it has rested and this is in view."""
         self._evaluation = evaluation
         fields = explored_fields(evaluation)
+        if not fields:
+            return
         self._position = min(self._position, len(fields) - 1)
         self.curve.offer_fields(tuple(field.switch for field in fields), self._position)
         if self.isVisible():
@@ -63,7 +65,7 @@ class Exploration(QWidget):
     @Slot()
     def update_now(self) -> None:
         """Compute the curve and the largest values."""
-        if self._evaluation is None:
+        if self._evaluation is None or not explored_fields(self._evaluation):
             return
         evaluation, catalog = self._evaluation, self._workspace.catalog
         fields = explored_fields(evaluation)

@@ -30,7 +30,7 @@ class Explored:
 
     def limit(self, evaluation: Evaluation) -> int | None:
         """Return the most that the model is made for, where there is such a number."""
-        return evaluation.architecture.max_context if self.lowest > 1 else None
+        return evaluation.max_context if self.lowest > 1 else None
 
 
 _TRAINING: Final = (
@@ -54,7 +54,9 @@ class Largest:
 
 
 def explored_fields(evaluation: Evaluation) -> tuple[Explored, ...]:
-    """Return the fields to explore; a model with inputs of fixed length has no other length."""
+    """Return the fields to explore: none of a traced module, and no length where inputs have a fixed one."""
+    if evaluation.architecture is None:
+        return ()
     fields = _TRAINING if isinstance(evaluation.workload, Training) else _INFERENCE
     fixed = evaluation.architecture.main.positions is not None
     return tuple(field for field in fields if field.lowest == 1 or not fixed)

@@ -17,7 +17,7 @@ from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words
 from planner.present.gpus import GpuRow
 from planner.present.names import VERDICT_WORDS
-from planner.present.workload import workload_phrase
+from planner.present.plan import work_phrase
 
 _WIDTH, _HEIGHT = 680, 460
 
@@ -65,7 +65,7 @@ class FittingCards(QWidget):
             gpu = hardware.gpu(fit.gpu_id)
             rows.append(GpuRow(gpu, fit.verdict, fit.free_bytes, usable=hardware.usable_memory(gpu)))
         count = "" if plan.count == 1 else f" {fmt.integer(plan.count)} of each,"
-        phrase = workload_phrase(self._workspace.evaluation.workload)
+        phrase = work_phrase(self._workspace.evaluation)
         self._heading.setText(f"{fmt.plural(len(rows), 'card')} would do for{count} {plan.model.id}: {phrase}.")
         self.table.setAccessibleName(self._heading.text())
         self.model.set_records(rows)

@@ -46,12 +46,18 @@ class Questions(QWidget):
         return self._fields[name]
 
     def refresh(self, evaluation: Evaluation) -> None:
-        """Show the workload of the plan; fields that may stay open say what applies instead."""
+        """Show the workload of the plan; fields that may stay open say what applies instead.
+
+        There are no questions about a traced module: nothing is shown of it.
+        """
+        architecture = evaluation.architecture
+        if architecture is None:
+            return
         for name, field in self._fields.items():
             if isinstance(field, NumberField) and getattr(self._defaults, name) is None:
                 field.set_implied(getattr(evaluation.workload, name))
             field.set_value(getattr(evaluation.plan.workload, name))
-            self._forms[name].set_row_visible(field, self.has_meaning(name, evaluation.architecture))
+            self._forms[name].set_row_visible(field, self.has_meaning(name, architecture))
         for heading in self._headings:
             heading.section.set_summary(heading.summary(evaluation.workload))
 

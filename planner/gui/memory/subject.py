@@ -30,7 +30,7 @@ class Subject(QWidget):
         self._open = QPushButton(self.tr("Open &config.json…"))
         mark(self._open, "link")
         self._open.setToolTip(self.tr("Plan for a model of your own. A file can be dropped into the window as well."))
-        form = new_form(theme)
+        self._form = form = new_form(theme)
         form.add("&Model", self.model, hint="The network to plan for.")
         form.add_below(self._detail)
         form.add_below(_at_the_left(self._open))
@@ -46,9 +46,10 @@ class Subject(QWidget):
         """Show the model and the task of the plan."""
         choice = evaluation.plan.model
         self.model.set_value(choice.id)
-        self._detail.setText(model_detail(evaluation.parameters, evaluation.architecture.max_context))
+        self._detail.setText(model_detail(evaluation.parameters, evaluation.max_context))
         self._detail.setToolTip(choice.path or choice.id)
         self.task.set_value(evaluation.plan.workload.task)
+        self._form.set_row_visible(self.task, evaluation.traced is None)
 
 
 def _at_the_left(button: QPushButton) -> QWidget:

@@ -50,8 +50,9 @@ class MemoryTab(Tab):
         view = evaluation_view(evaluation, self.workspace.catalog)
         self.controls.refresh(evaluation)
         self.answer.set_view(view, evaluation.memory.verdict)
-        for part in (self.bar, self.evidence, self.exploration):
+        for part in (self.bar, self.evidence):
             part.setVisible(view.supported)
+        self.exploration.setVisible(view.supported and evaluation.traced is None)
         if view.supported:
             self.bar.set_view(view)
             self.breakdown.set_view(view)

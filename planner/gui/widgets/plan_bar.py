@@ -16,8 +16,8 @@ from planner.gui.widgets.workload_summary import WorkloadSummary
 from planner.gui.workspace import Workspace
 from planner.plan.plan import ModelChoice
 from planner.present.format import count_of
+from planner.present.plan import work_phrase
 from planner.present.verdict import verdict_phrase
-from planner.present.workload import workload_phrase
 
 
 class PlanBar(QWidget):
@@ -42,7 +42,7 @@ class PlanBar(QWidget):
         workspace = self._workspace
         plan, memory = workspace.plan, workspace.evaluation.memory
         self._model.say(plan.model.id.rpartition("/")[2], ("model", "muted"), plan.model.id)
-        phrase = workload_phrase(workspace.evaluation.workload)
+        phrase = work_phrase(workspace.evaluation)
         self._workload.say(f"{phrase[:1].upper()}{phrase[1:]}", ("swap", "muted"))
         card = "Choose a card" if plan.gpu is None else count_of(plan.count, self._card_name(plan.gpu))
         self._cards.say(card, ("card", "muted"))
@@ -61,7 +61,10 @@ class PlanBar(QWidget):
 
     @Slot()
     def edit_workload(self) -> None:
-        """Open the questions about the workload."""
+        """Open the questions about the workload; a traced module has none, and is traced again in its tab."""
+        if self._workspace.evaluation.traced is not None:
+            self._want_memory()
+            return
         self._summary.refresh()
         self._questions.open_below(self._workload, 380, self._questions.sizeHint().height())
 
