@@ -10,7 +10,7 @@ from planner.present.trace import AliveRow, DifferenceRow, FigureRow, ModuleRow,
 
 _ALIVE_HEADS: Final = (
     Head("Alive at the peak", flexible=True),
-    Head("GiB", "right"),
+    Head("Size", "right"),
     Head("Share", "right"),
     Head("Module", flexible=True),
     Head("Operator", flexible=True, narrowest=10),
@@ -21,7 +21,7 @@ _MODULE_HEADS: Final = (
     Head("Module", flexible=True),
     Head("Class", flexible=True),
     Head("Parameters", "right"),
-    Head("GiB", "right"),
+    Head("Size", "right"),
     Head("Share", "right"),
     Head("Of which at the peak", flexible=True),
 )
@@ -48,16 +48,18 @@ def trace_report(view: TraceView, defaults: tuple[str, ...], width: int | None, 
 
 
 def _alive(rows: tuple[AliveRow, ...], width: int | None, top: int) -> str:
-    shown = [[row.title, row.gib, row.share_text, row.module, row.operator, row.shape, row.place] for row in rows[:top]]
+    shown = [
+        [row.title, row.size, row.share_text, row.module, row.operator, row.shape, row.place] for row in rows[:top]
+    ]
     rest = sum(row.bytes for row in rows[top:])
     if rest:
-        shown.append([f"{fmt.integer(len(rows) - top)} more", fmt.gib(rest), "", "", "", "", ""])
+        shown.append([f"{fmt.integer(len(rows) - top)} more", fmt.size(rest), "", "", "", "", ""])
     return table(_ALIVE_HEADS, shown, width)
 
 
 def _modules(rows: tuple[ModuleRow, ...], width: int | None, top: int) -> str:
     kept = notable_modules(rows, top)
-    shown = [[row.title, row.class_name, row.parameters_text, row.gib, row.share_text, row.holds] for row in kept]
+    shown = [[row.title, row.class_name, row.parameters_text, row.size, row.share_text, row.holds] for row in kept]
     left_out = len(rows) - len(kept)
     return table(_MODULE_HEADS, shown, width) + (
         f"\n{fmt.plural(left_out, 'smaller module')} left out" if left_out else ""

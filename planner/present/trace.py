@@ -31,7 +31,7 @@ CATEGORY_TITLES: Final[dict[Category, str]] = {
     "temporaries": "Temporary tensors",
 }
 _WHOLE: Final = "(the whole)"
-_OVERLOAD: Final = re.compile(r"\.default$|^aten(?:\.|::)")
+_OPERATOR: Final = re.compile(r"aten(?:::|\.)(?P<name>\w+)(?:\.\w+)?")
 
 
 class AliveRow(NamedTuple):
@@ -40,7 +40,7 @@ class AliveRow(NamedTuple):
     category: Category
     title: str
     bytes: int
-    gib: str
+    size: str
     exact: str
     share: float
     share_text: str
@@ -61,7 +61,7 @@ class ModuleRow(NamedTuple):
     parameters: int
     parameters_text: str
     bytes: int
-    gib: str
+    size: str
     exact: str
     share: float
     share_text: str
@@ -160,8 +160,9 @@ def subject(result: TraceResult, card: str | None = None, count: int = 1) -> str
 
 
 def operator_name(operator: str) -> str:
-    """Return an operator's name without the namespace that most share: `mm` for `aten.mm.default`."""
-    return _OVERLOAD.sub("", operator)
+    """Return the name of one of PyTorch's own operators alone, `mm` for `aten.mm.default`, and others as they are."""
+    match = _OPERATOR.fullmatch(operator)
+    return match["name"] if match else operator
 
 
 def short_place(line: str) -> str:
@@ -235,7 +236,7 @@ def _alive_row(alive: Alive, total: int) -> AliveRow:
         category=alive.category,
         title=CATEGORY_TITLES[alive.category],
         bytes=alive.bytes,
-        gib=fmt.gib(alive.bytes),
+        size=fmt.size(alive.bytes),
         exact=fmt.exact_bytes(alive.bytes),
         share=share,
         share_text=fmt.percent(share),
@@ -261,7 +262,7 @@ def _module_row(module: ModuleShare, total: int) -> ModuleRow:
         parameters=module.parameters,
         parameters_text=fmt.parameters(module.parameters),
         bytes=module.bytes,
-        gib=fmt.gib(module.bytes),
+        size=fmt.size(module.bytes),
         exact=fmt.exact_bytes(module.bytes),
         share=share,
         share_text=fmt.percent(share),

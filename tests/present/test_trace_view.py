@@ -186,7 +186,7 @@ def test_the_subject_names_module_work_and_cards(result):
     [
         ("aten.mm.default", "mm"),
         ("aten::addmm", "addmm"),
-        ("aten._foreach_addcdiv_.ScalarList", "_foreach_addcdiv_.ScalarList"),
+        ("aten::_foreach_addcdiv_.ScalarList", "_foreach_addcdiv_"),
         ("mamba.scan", "mamba.scan"),
     ],
 )
