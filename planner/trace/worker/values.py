@@ -18,6 +18,7 @@ from torch._subclasses.fake_tensor import (
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from planner.trace.worker.assumed import Assumptions
+from planner.trace.worker.shape_rules import ShapeRules
 
 _aten: Final = torch.ops.aten
 _MOST_WHOLE_NUMBERS: Final = 1 << 16
@@ -48,6 +49,7 @@ class KnownValues:
     def __init__(self, assumptions: Assumptions) -> None:
         self._real = WeakTensorKeyDictionary()
         self._assumptions = assumptions
+        self._rules = ShapeRules()
         self._mutates: dict[Any, bool] = {}
 
     def know(self, fake: torch.Tensor, real: torch.Tensor) -> None:
@@ -61,7 +63,7 @@ class KnownValues:
             with mode:
                 return replacement(*args, **kwargs)
         try:
-            result = mode.dispatch(func, types, args, kwargs)
+            result = self._rules.dispatch(mode, func, types, args, kwargs)
         except (DataDependentOutputException, DynamicOutputShapeException):
             with mode:
                 return self._by_value(func, args, kwargs)
