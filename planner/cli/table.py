@@ -11,7 +11,8 @@ _GAP: Final = "  "
 class Head(NamedTuple):
     """A column's header, `unit` in a line below.
 
-    `flexible` columns are cut where the terminal is too narrow, but never below `narrowest`.
+    `flexible` columns are cut where the terminal is too narrow, but never below `narrowest`; `keep` says which end of
+    their texts stays.
     """
 
     title: str
@@ -19,6 +20,7 @@ class Head(NamedTuple):
     flexible: bool = False
     unit: str = ""
     narrowest: int = 12
+    keep: Literal["start", "end"] = "start"
 
 
 def terminal_width() -> int | None:
@@ -54,5 +56,9 @@ def _shrunk(heads: Sequence[Head], widths: list[int], width: int) -> list[int]:
 
 
 def _cell(text: str, head: Head, size: int) -> str:
-    shown = text if len(text) <= size else f"{text[: size - 1]}…"
+    shown = text if len(text) <= size else _cut(text, size, head)
     return shown.rjust(size) if head.align == "right" else shown.ljust(size)
+
+
+def _cut(text: str, size: int, head: Head) -> str:
+    return f"…{text[1 - size :]}" if head.keep == "end" else f"{text[: size - 1]}…"

@@ -9,16 +9,16 @@ from planner.present import format as fmt
 from planner.present.trace import AliveRow, DifferenceRow, FigureRow, ModuleRow, TraceView, notable_modules
 
 _ALIVE_HEADS: Final = (
-    Head("Alive at the peak", flexible=True),
+    Head("Alive at the peak", flexible=True, narrowest=11),
     Head("Size", "right"),
     Head("Share", "right"),
-    Head("Module", flexible=True),
+    Head("Module", flexible=True, narrowest=10, keep="end"),
     Head("Operator", flexible=True, narrowest=10),
     Head("Shape", flexible=True, narrowest=10),
-    Head("Line", flexible=True),
+    Head("Line", flexible=True, keep="end"),
 )
 _MODULE_HEADS: Final = (
-    Head("Module", flexible=True),
+    Head("Module", flexible=True, keep="end"),
     Head("Class", flexible=True),
     Head("Parameters", "right"),
     Head("Size", "right"),
@@ -44,7 +44,7 @@ def trace_report(view: TraceView, defaults: tuple[str, ...], width: int | None, 
         "\n".join(line for row in view.differences for line in _difference(row, prose)),
         wrapped(view.traced_with, prose),
     )
-    return report(memory, view.subject, defaults, width, more=more)
+    return report(memory, wrapped(view.subject, prose), defaults, width, more=more)
 
 
 def _alive(rows: tuple[AliveRow, ...], width: int | None, top: int) -> str:

@@ -139,7 +139,7 @@ def trace_view(
         memory=_without_differences(memory_view(result, card, count, smallest), result.differences),
         subject=subject(result, card, count),
         runs_out=_runs_out(out_of_memory) if out_of_memory else "",
-        alive=tuple(_alive_row(alive, peak.bytes) for alive in sorted(peak.alive, key=lambda one: -one.bytes)),
+        alive=tuple(_alive_row(alive, peak.bytes) for alive in peak.alive),
         modules=tuple(_module_row(module, peak.bytes) for module in result.modules),
         reservation=_reservation_rows(result.reservation, peak),
         differences=tuple(map(_difference_row, together(result.differences))),
@@ -242,10 +242,16 @@ def _alive_row(alive: Alive, total: int) -> AliveRow:
         share_text=fmt.percent(share),
         module=alive.module,
         operator=operator_name(alive.operator),
-        shape=fmt.count_of(alive.count, alive.shape) if alive.count > 1 else alive.shape,
+        shape=_counted(alive.count, alive.shape),
         line=alive.line,
         place=short_place(alive.line),
     )
+
+
+def _counted(count: int, shape: str) -> str:
+    if not shape:
+        return fmt.plural(count, "tensor") if count > 1 else ""
+    return fmt.count_of(count, shape) if count > 1 else shape
 
 
 def _module_row(module: ModuleShare, total: int) -> ModuleRow:

@@ -32,3 +32,8 @@ def test_columns_are_never_cut_to_nothing():
 
 def test_a_table_without_rows_is_its_header():
     assert table(HEADS, []) == "Name  GiB  Why"
+
+
+def test_a_column_may_keep_the_end_of_its_texts():
+    heads = (Head("Line", flexible=True, narrowest=6, keep="end"), Head("Name"))
+    assert table(heads, [["modeling_net.py:42", "x"]], width=10).splitlines()[1] == "…py:42  x"

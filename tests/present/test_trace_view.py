@@ -71,6 +71,14 @@ def test_a_row_of_what_is_alive(view):
     assert (row.shape, row.line, row.place) == ("128x128", "net.py:20", "net.py:20")
 
 
+def test_many_of_unknown_shape_are_counted():
+    recorder = Recorder()
+    recorder.make(MIB, "inputs")
+    recorder.make(MIB, "inputs")
+    (row,) = trace_view(conclude(recorder.recording())).alive
+    assert row.shape == "2 tensors"
+
+
 def test_modules_keep_their_order_and_say_what_they_hold(view):
     assert [(row.title, row.depth) for row in view.modules] == [
         ("(the whole)", 0),
