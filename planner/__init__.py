@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from planner.plan.evaluate import evaluate, find_fits
     from planner.plan.files import load_plan, save_plan
     from planner.plan.plan import ModelChoice, Plan
+    from planner.trace.conclude import conclude
+    from planner.trace.files import load_recording, save_recording
+    from planner.trace.request import Target, TraceRequest
+    from planner.trace.run import start_trace
+    from planner.trace.summary import facts_of
     from planner.workload.workload import Inference, Training
 
 __version__ = "0.1.0"
@@ -25,16 +30,23 @@ __all__ = [
     "ModelChoice",
     "Plan",
     "PlannerError",
+    "Target",
+    "TraceRequest",
     "Training",
     "__version__",
+    "conclude",
     "estimate_memory",
     "evaluate",
+    "facts_of",
     "find_fits",
     "load_catalog",
     "load_model",
     "load_plan",
+    "load_recording",
     "resolve_gpu",
     "save_plan",
+    "save_recording",
+    "start_trace",
 ]
 
 _HOMES = {
@@ -42,15 +54,22 @@ _HOMES = {
     "ModelChoice": "planner.plan.plan",
     "Plan": "planner.plan.plan",
     "PlannerError": "planner.errors",
+    "Target": "planner.trace.request",
+    "TraceRequest": "planner.trace.request",
     "Training": "planner.workload.workload",
+    "conclude": "planner.trace.conclude",
     "estimate_memory": "planner.memory.estimate",
     "evaluate": "planner.plan.evaluate",
+    "facts_of": "planner.trace.summary",
     "find_fits": "planner.plan.evaluate",
     "load_catalog": "planner.plan.catalog",
     "load_model": "planner.models.load",
     "load_plan": "planner.plan.files",
+    "load_recording": "planner.trace.files",
     "resolve_gpu": "planner.hardware.names",
     "save_plan": "planner.plan.files",
+    "save_recording": "planner.trace.files",
+    "start_trace": "planner.trace.run",
 }
 
 
