@@ -10,6 +10,7 @@ from torch import Tensor
 from torch._C import DispatchKey
 
 from planner.trace.worker.cuda_dispatch import Kernel, attributes, exists, kernels, overload
+from planner.trace.worker.cuda_rnn import autocast_kernels
 from planner.trace.worker.tensors import tensors_in, with_tensors
 
 SOURCE: Final = "PyTorch 2.13 aten/src/ATen/autocast_mode.h, and autocast_mode.cpp for the cache of weights"
@@ -109,8 +110,22 @@ def _kernels(casts: _Casts) -> dict[str, Kernel]:
         (FULL_PRECISION_RESULT, _asking_for_full),
         (NORMS, _appending_full),
     )
+
+    def lowered(tensor: Tensor) -> Tensor:
+        dtype = torch.get_autocast_dtype("cpu")
+        return tensor.to(dtype) if _is_eligible(tensor) else tensor
+
     found = {name: policy(overload(name)) for names, policy in policies for name in names.split() if exists(name)}
-    return found | {BANNED: _refuse}
+    recurrent = {name: _outside(kernel) for name, kernel in autocast_kernels(lowered).items()}
+    return found | recurrent | {BANNED: _refuse}
+
+
+def _outside(kernel: Kernel) -> Kernel:
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with torch._C._ExcludeDispatchKeyGuard(_EXCLUDED):
+            return kernel(*args, **kwargs)
+
+    return run
 
 
 def _converting(operator: Any, convert: Callable[[Any], Any]) -> Kernel:

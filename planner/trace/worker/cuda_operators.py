@@ -10,11 +10,14 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from planner.trace.recording import Difference
-from planner.trace.worker import cuda_attention
+from planner.trace.worker import cuda_attention, cuda_kernels
 from planner.trace.worker.cuda_attention import Attention, Capability
 from planner.trace.worker.cuda_autocast import autocast_as_on_cuda
+from planner.trace.worker.cuda_bounds import Bounds
 from planner.trace.worker.cuda_device import on_the_cpu, pretended_card
-from planner.trace.worker.cuda_dispatch import Kernel, compositions
+from planner.trace.worker.cuda_dispatch import Kernel, compositions, fake_results, kernels
+from planner.trace.worker.cuda_norms import fake_norms, kernels_of_norms
+from planner.trace.worker.cuda_rnn import compositions_of_rnns, fake_rnns
 
 ASSUMED_CAPABILITY: Final[Capability] = (8, 0)
 
@@ -26,15 +29,15 @@ class CudaOperators(TorchFunctionMode):
 
     Entered inside a `FakeTensorMode`, around the whole run. Operators that a CUDA build composes otherwise, or runs by
     kernels of its own, are replaced in the dispatcher; what asks for a CUDA device gets the CPU's tensors. `note` is
-    told once of each assumption.
+    told of each assumption when all is over.
     """
 
     def __init__(self, compute_capability: Capability | None, note: Callable[[Difference], None]) -> None:
         super().__init__()
         self.capability = compute_capability or ASSUMED_CAPABILITY
         self._is_known = compute_capability is not None
-        self._tell = note
-        self._told: set[str] = set()
+        self._note = note
+        self._bounds = Bounds()
         self._stack = contextlib.ExitStack()
         self._push: Callable[..., Any] = super().__enter__
         self._pop: Callable[..., Any] = super().__exit__
@@ -42,7 +45,10 @@ class CudaOperators(TorchFunctionMode):
     def __enter__(self) -> Self:
         stack = self._stack
         stack.enter_context(autocast_as_on_cuda())
-        stack.enter_context(compositions(_COMPOSED | {"scaled_dot_product_attention": self._attend}))
+        stack.enter_context(kernels("CPU", kernels_of_norms()))
+        stack.enter_context(fake_results(fake_norms() | fake_rnns()))
+        own = {"scaled_dot_product_attention": self._attend}
+        stack.enter_context(compositions(_COMPOSED | compositions_of_rnns() | own))
         stack.enter_context(pretended_card(self.capability))
         self._push()
         return self
@@ -52,6 +58,8 @@ class CudaOperators(TorchFunctionMode):
     ) -> None:
         self._pop(kind, error, trace)
         self._stack.close()
+        for difference in self._bounds.all():
+            self._note(difference)
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -75,10 +83,10 @@ class CudaOperators(TorchFunctionMode):
         finally:
             self._pop(None, None, None)
 
-    def _note(self, difference: Difference) -> None:
-        if difference.name not in self._told:
-            self._told.add(difference.name)
-            self._tell(difference)
+    def hidden_bytes(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+        """Return the bytes that CUDA's kernel of `func` takes while it runs, beside its inputs and `result`."""
+        self._bounds.look(func, args, result)
+        return cuda_kernels.hidden_bytes(func, args, result, self.capability)
 
     def _attend(
         self,
@@ -94,7 +102,7 @@ class CudaOperators(TorchFunctionMode):
     ) -> Tensor:
         call = Attention(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa)
         backend = cuda_attention.choose_backend(call, self.capability)
-        self._note(_attention_difference(backend, self.capability, self._is_known))
+        self._bounds.within(_attention_difference(backend, self.capability, self._is_known))
         return cuda_attention.attend(call, scale, backend)
 
 

@@ -41,7 +41,8 @@ def record(request: TraceRequest, progress: ReportProgress) -> Recording:
     differences: list[Difference] = []
     places, flops = Places(), Flops()
     operators, hidden_bytes = _device(request, differences.append)
-    ledger = Ledger(KnownValues(Assumptions(lambda text: notes.setdefault(places.mentioned(text)))), places, flops, hidden_bytes)
+    assumptions = Assumptions(lambda text: notes.setdefault(places.mentioned(text)))
+    ledger = Ledger(KnownValues(assumptions), places, flops, hidden_bytes)
     watcher = Bookkeeper(ledger, places, flops, progress, request, notes)
     torch.manual_seed(0)
     with ExitStack() as stack:
@@ -95,12 +96,12 @@ def _device(
         from planner.trace.worker.cpu_kernels import hidden_bytes
 
         return nullcontext(), hidden_bytes
-    from planner.trace.worker import cuda_kernels
     from planner.trace.worker.cuda_operators import CudaOperators
 
     major, _, minor = (request.compute_capability or "").partition(".")
     capability = (int(major), int(minor)) if major else None
-    return CudaOperators(capability, note), cuda_kernels.hidden_bytes
+    operators = CudaOperators(capability, note)
+    return operators, operators.hidden_bytes
 
 
 def _environment() -> Environment:
@@ -146,20 +147,22 @@ class Bookkeeper(Watcher):
         self._notes = notes
 
     def phase(self, name: PhaseName, step: int) -> None:
+        """Begin a phase; operations are counted anew with each step."""
         if name in ("forward", "prefill") and step != self._step:
             self._step, self._flops.total = step, 0
         self._ledger.begin(name, step)
         self._progress("build" if name == "load" else name, step, self._steps, self._ledger.events)
 
-    def label(
-        self, tensors: Iterable[torch.Tensor], category: Category, parameter: torch.Tensor | None = None
-    ) -> None:
+    def label(self, tensors: Iterable[torch.Tensor], category: Category, parameter: torch.Tensor | None = None) -> None:
+        """Label what is booked."""
         self._ledger.label(tensors, category, self._places.owner(parameter))
 
     def modules(self, named: Mapping[str, nn.Module]) -> None:
+        """Learn where modules and parameters are."""
         self._places.know(named)
 
     def note(self, text: str) -> None:
+        """Keep a note, once."""
         self._notes.setdefault(text)
 
     def finish(self) -> None:
