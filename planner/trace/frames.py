@@ -29,16 +29,21 @@ def own_part(frames: Sequence[FrameSummary], files: Iterable[Path]) -> StackSumm
     names = _spellings(files)
     is_bug = bool(frames) and frames[-1].filename.startswith(_PLANNER)
     inside = [frame for frame in frames if is_bug or not _is_ours(frame)]
-    start = next((at for at, frame in enumerate(inside) if _is_one_of(frame, names)), 0)
+    start = next((at for at, frame in enumerate(inside) if frame.filename in names), 0)
     kept = inside[start:]
     half = _MOST_FRAMES // 2
     return StackSummary.from_list(kept if len(kept) <= _MOST_FRAMES else [*kept[:half], *kept[-half:]])
 
 
+def first_own(frames: Iterable[FrameSummary], files: Iterable[Path]) -> FrameSummary | None:
+    """Return the outermost of `frames` that is in `files`."""
+    names = _spellings(files)
+    return next((frame for frame in frames if frame.filename in names), None)
+
+
 def last_own(frames: Iterable[FrameSummary], files: Iterable[Path]) -> FrameSummary | None:
     """Return the innermost of `frames` that is in `files`."""
-    names = _spellings(files)
-    return next((frame for frame in reversed(list(frames)) if _is_one_of(frame, names)), None)
+    return first_own(reversed(list(frames)), files)
 
 
 def read_report(report: str, files: Iterable[Path]) -> StackSummary:
@@ -46,7 +51,7 @@ def read_report(report: str, files: Iterable[Path]) -> StackSummary:
     files = tuple(files)
     threads = [_read_thread(text) for text in re.split(r"^(?:Current thread|Thread) .*$", report, flags=re.MULTILINE)]
     running = [frames for frames in threads if frames]
-    own = next((frames for frames in running if last_own(frames, files)), running[0] if running else [])
+    own = next((frames for frames in running if last_own(frames, files)), running[-1] if running else [])
     return own_part(own, files)
 
 
@@ -63,10 +68,6 @@ def _spellings(files: Iterable[Path]) -> frozenset[str]:
     """Return how tracebacks may name `files`: the faulthandler writes ASCII only."""
     paths = {spelling for file in files for spelling in (str(file), os.path.realpath(file))}
     return frozenset(paths | {path.encode("ascii", "backslashreplace").decode() for path in paths})
-
-
-def _is_one_of(frame: FrameSummary, names: frozenset[str]) -> bool:
-    return frame.filename in names
 
 
 def _is_ours(frame: FrameSummary) -> bool:

@@ -16,10 +16,10 @@ CHANNEL_LOST: Final = 74
 """The exit code of a child that cannot send: that of an input or output error (EX_IOERR)."""
 
 _LONGEST_REPORT: Final = 1 << 16
+_BEFORE_STEPS: Final = ("start", "import", "build")
 _DOING: Final = {
     "start": "loading PyTorch",
     "import": "importing the module",
-    "load": "loading the module",
     "build": "building the module",
     "loss": "loss",
     "step": "optimizer step",
@@ -31,7 +31,7 @@ _Count = Annotated[int, Field(ge=0)]
 
 
 class Progress(NamedTuple):
-    """How far a trace is: its stage, the step of so many steps, and the allocations and frees so far."""
+    """How far a trace is: its stage, the step, from 0 on, of so many steps, and the allocations and frees so far."""
 
     stage: str
     step: int
@@ -110,6 +110,6 @@ def _read_rest(line: bytes, stream: BinaryIO, longest: int, error: ValidationErr
 
 def _describe(stage: str, step: int, steps: int, events: int) -> str:
     doing = _DOING.get(stage, stage)
-    of = f"step {step} of {steps}: " if steps > 1 and step else ""
+    of = f"step {step + 1} of {steps}: " if step < steps > 1 and stage not in _BEFORE_STEPS else ""
     after = f" · {events:,} allocations and frees" if events else ""
     return f"{of}{doing}{after}"

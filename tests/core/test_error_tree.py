@@ -10,6 +10,7 @@ from planner.errors import (
     PlanFileError,
     PlannerError,
     SpecError,
+    TraceError,
 )
 from planner.plan.plan import Plan
 from planner.workload.workload import Training
@@ -29,12 +30,27 @@ def validation_error(spec, data):
         CatalogError(Path("gpus.json"), "h100", "memory_bytes", "missing"),
         ModelFileError("config.json", "not JSON"),
         PlanFileError(Path("plan.json"), "not JSON"),
+        TraceError("forward", "a bad shape"),
     ],
 )
 def test_every_error_is_shown_as_it_is(error):
     assert isinstance(error, PlannerError)
     assert str(error) == error.message
     assert isinstance(error.hint, str)
+
+
+def test_a_trace_says_how_far_it_came():
+    assert TraceError("backward", "a bad shape").message == "in the backward pass: a bad shape"
+    assert TraceError("start", "no PyTorch", environment=True).message == "no PyTorch"
+    assert TraceError("elsewhere", "a bad shape").message == "elsewhere: a bad shape"
+
+
+def test_a_trace_shows_the_last_of_what_was_printed():
+    error = TraceError("forward", "odd", traceback="Traceback\n", printed="early " + "x" * 1_990 + " late\n")
+    assert error.details.startswith("Traceback\n\nthe module printed:\n")
+    assert error.details.endswith("x late")
+    assert "early" not in error.details
+    assert TraceError("forward", "odd").details == ""
 
 
 def test_a_field_is_named_with_its_reason():

@@ -13,13 +13,13 @@ from planner.trace.worker.__main__ import main
 
 def record(request, progress):
     """Run the target's file, its class and its forward, and record nothing of it."""
+    progress("build", 0, 2, 0)
     spec = importlib.util.spec_from_file_location(Path(request.target.place).stem, request.target.place)
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    progress("build", 0, 2, 0)
     network = getattr(module, request.target.name)()
-    for step in (1, 2):
-        progress("forward", step, 2, 10 * step)
+    for step in (0, 1):
+        progress("forward", step, 2, 10 * (step + 1))
         network.forward()
     return Recording(
         request=request,

@@ -50,7 +50,7 @@ def importing(name):
 )
 def test_each_has_its_words(error, reason, hint, monkeypatch):
     monkeypatch.setitem(sys.modules, "made_by_hand", ModuleType("made_by_hand"))
-    failure = explain(raised(error), "build", HERE)
+    failure = explain(raised(error), "forward", HERE)
     assert reason in failure.reason
     assert hint in failure.hint
     assert "test_trace_failures.py" in failure.traceback

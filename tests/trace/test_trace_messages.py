@@ -23,7 +23,7 @@ def test_progress_is_handed_on_until_the_answer():
     )
     assert heard == [
         Progress("import", 0, 0, 0, "importing the module"),
-        Progress("backward", 2, 3, 4567, "step 2 of 3: backward · 4,567 allocations and frees"),
+        Progress("backward", 2, 3, 4567, "step 3 of 3: backward · 4,567 allocations and frees"),
     ]
     assert answer.failure == failure
     assert answer.is_complete

@@ -18,27 +18,25 @@ Record = Callable[[TraceRequest, Callable[[str, int, int, int], None]], Recordin
 
 def main(load_record: Callable[[], Record]) -> NoReturn:
     """Answer one request with what the loaded function records, and end."""
-    channel = Channel()
     start_seconds, seconds, memory_bytes = map(float, sys.argv[1:])
+    channel = Channel(seconds)
     # A module that reads the command line sees none.
     del sys.argv[1:]
     _limit_memory(int(memory_bytes))
     channel.allow(start_seconds)
-    channel.send(_answer(channel, load_record, seconds))
+    channel.send(Message(progress=("start", 0, 0, 0)).line)
+    channel.send(_answer(channel, load_record))
     # Threads that the person's code left running would hold up an ordinary end.
     os._exit(0)
 
 
-def _answer(channel: Channel, load_record: Callable[[], Record], seconds: float) -> bytes:
+def _answer(channel: Channel, load_record: Callable[[], Record]) -> bytes:
     """Return the last line that this process says."""
     files: tuple[Path, ...] = ()
     try:
         request = TraceRequest.model_validate_json(channel.read_request())
         files = own_files(request)
-        record = load_record()
-        channel.allow(seconds)
-        channel.progress("import", 0, 0, 0)
-        return Message(result=record(request, channel.progress)).line
+        return Message(result=load_record()(request, channel.progress)).line
     except BaseException as error:  # noqa: BLE001  # also sys.exit and KeyboardInterrupt of the person's code
         _limit_memory(None)
         return Message(failure=explain(error, channel.stage, files)).line

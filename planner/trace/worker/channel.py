@@ -16,12 +16,13 @@ _PAUSE_SECONDS: Final = 0.05
 class Channel:
     """The messages to the parent, one a line; Python's own report goes here too where the process crashes.
 
-    The parent keeps the pipe with the request open for as long as it wants the answer: when it closes, this process
-    ends, with all that it started.
+    `seconds` is how long the person's code may take. The parent keeps the pipe with the request open for as long as it
+    wants the answer: when it closes, this process ends, with all that it started.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float) -> None:
         self.stage = "start"
+        self._seconds = seconds
         self._owner = os.getpid()
         self._last = 0.0
         self._messages = open(os.dup(1), "wb")  # noqa: SIM115  # open for as long as the process
@@ -44,7 +45,12 @@ class Channel:
         faulthandler.dump_traceback_later(seconds, exit=True, file=self._messages)
 
     def progress(self, stage: str, step: int, steps: int, events: int) -> None:
-        """Tell how far the trace is; what follows closely within the same stage is left out."""
+        """Tell how far the trace is; what follows closely within the same stage is left out.
+
+        The time that the person's code has begins with the first time that this is called.
+        """
+        if self.stage == "start":
+            self.allow(self._seconds)
         now = monotonic()
         if stage != self.stage or now - self._last >= _PAUSE_SECONDS:
             self.stage, self._last = stage, now

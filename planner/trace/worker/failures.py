@@ -4,11 +4,11 @@ import sys
 from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
-from traceback import TracebackException
+from traceback import StackSummary, TracebackException
 from typing import Final
 
 from planner.errors import TRACE_STAGES, PlannerError, TraceError
-from planner.trace.frames import last_own, own_part
+from planner.trace.frames import first_own, own_part
 from planner.trace.messages import Failure
 
 _LONGEST_TEXT: Final = 1 << 16
@@ -23,6 +23,7 @@ _KNOWN: Final = (
     ("Torch not compiled with CUDA enabled", _NO_GPU),
     ("No CUDA GPUs are available", _NO_GPU),
     ("Found no NVIDIA driver", _NO_GPU),
+    ("not linked with support for cuda", _NO_GPU),
     ("couldn't connect to", _NO_NETWORK),
     ("outgoing traffic has been disabled", _NO_NETWORK),
     ("offline mode is enabled", _NO_NETWORK),
@@ -41,15 +42,22 @@ def explain(error: BaseException, stage: str, files: Iterable[Path]) -> Failure:
     """Return what `error`, raised in `stage`, means; `files` are the person's own."""
     files = tuple(files)
     report = TracebackException.from_exception(error, compact=True)
+    if stage == "build" and _is_of_import(error, report.stack, files):
+        stage = "import"
     if not isinstance(error, PlannerError):
         # Before PyTorch is loaded nothing of the person's own runs.
         lacks = stage == "start" and isinstance(error, ImportError | OSError)
         return _failure(stage, *_find_words(error), _format(report, files), lacks)
-    trace = _format(report, files) if last_own(report.stack, files) else ""
+    trace = _format(report, files) if first_own(report.stack, files) else ""
     if not isinstance(error, TraceError):
         return _failure(stage, error.message, error.hint, trace, error.environment)
     stage = error.stage if error.stage in TRACE_STAGES else stage
     return _failure(stage, error.reason, error.hint, error.traceback or trace, error.environment)
+
+
+def _is_of_import(error: BaseException, frames: StackSummary, files: tuple[Path, ...]) -> bool:
+    own = first_own(frames, files)
+    return isinstance(error, SyntaxError) if own is None else own.name == "<module>"
 
 
 def _failure(stage: str, reason: str, hint: str, trace: str, environment: bool) -> Failure:
