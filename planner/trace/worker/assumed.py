@@ -122,11 +122,10 @@ class Assumptions:
         self, tensor: torch.Tensor, _sorted: bool = True, inverse: bool = False, counts: bool = False
     ) -> tuple[torch.Tensor, ...]:
         self._note("Values that depend on the data were taken to be all different.")
-        whole = {"dtype": torch.int64}
         return (
             torch.empty((tensor.numel(),), dtype=tensor.dtype),
-            torch.empty(tensor.shape if inverse else (0,), **whole),
-            torch.empty((tensor.numel() if counts else 0,), **whole),
+            torch.empty(tensor.shape if inverse else (0,), dtype=torch.int64),
+            torch.empty((tensor.numel() if counts else 0,), dtype=torch.int64),
         )
 
     def _unique_dim(

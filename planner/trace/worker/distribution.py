@@ -77,7 +77,7 @@ def _without_agreement() -> Iterator[None]:
         for name in ("_verify_param_shape_across_processes", "_sync_module_states"):
             stack.enter_context(patch(place + name, lambda *_args, **_kwargs: None))
         # Buckets would be made anew in the order in which gradients arrived: as many bytes, once replicas have agreed.
-        stack.enter_context(patch.object(dist.Reducer, "_rebuild_buckets", lambda _reducer: False))
+        stack.enter_context(patch(f"{place}dist.Reducer._rebuild_buckets", lambda _reducer: False))
         yield
 
 
@@ -89,7 +89,7 @@ def _replicated(module: nn.Module) -> nn.Module:
     return replica
 
 
-def _as_if_reduced(_state: object, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+def _as_if_reduced(_state: object, bucket: Any) -> torch.futures.Future[torch.Tensor]:
     future: torch.futures.Future[torch.Tensor] = torch.futures.Future()
     future.set_result(bucket.buffer())
     return future
@@ -105,7 +105,8 @@ def _sharded(module: nn.Module, parallel: Parallel, mesh: DeviceMesh) -> nn.Modu
 
     for unit in _units(module, parallel.units):
         fully_shard(unit, mesh=mesh, reshard_after_forward=parallel.reshard_after_forward)
-    return fully_shard(module, mesh=mesh, reshard_after_forward=parallel.reshard_after_forward)
+    fully_shard(module, mesh=mesh, reshard_after_forward=parallel.reshard_after_forward)
+    return module
 
 
 def _units(module: nn.Module, names: tuple[str, ...]) -> list[nn.Module]:

@@ -22,9 +22,7 @@ _UNLABELLED: Final = -1
 _KEEPS: Final = ("forward", "loss")
 _ANSWERS: Final = ("prefill", "decode")
 
-_COLUMNS: Final = (
-    "_bytes", "_made", "_freed", "_category", "_operator", "_module", "_line", "_shape", "_in_module"
-)
+_COLUMNS: Final = ("_bytes", "_made", "_freed", "_category", "_operator", "_module", "_line", "_shape", "_in_module")
 
 HiddenBytes = Callable[[Any, tuple[Any, ...], dict[str, Any], Any], int]
 
@@ -71,16 +69,7 @@ class Ledger(FakeTensorMode):
             result = self._values.run(self, func, types, args, kwargs)
             correct(func, args, result)
         self._flops.count(func, args, kwargs, result)
-        if isinstance(result, torch.Tensor):
-            self._book(result, func)
-        elif isinstance(result, tuple | list):
-            for value in result:
-                if isinstance(value, torch.Tensor):
-                    self._book(value, func)
-                elif isinstance(value, tuple | list):
-                    for inner in value:
-                        if isinstance(inner, torch.Tensor):
-                            self._book(inner, func)
+        self._book(result, func)
         hidden = self._hidden_bytes(func, args, kwargs, result)
         if hidden:
             entry = self._note(hidden, func, "inside the kernel")
@@ -131,13 +120,15 @@ class Ledger(FakeTensorMode):
                 self._category[-1] = self._category[entry]
                 self._module[-1] = self._module[entry]
 
-    def _book(self, tensor: torch.Tensor, func: Any) -> None:
-        storage = tensor.untyped_storage()
-        if storage._cdata in self._alive:
-            return
-        size = storage.nbytes()
-        if size:
-            self._watch(storage, self._note(size, func, f"{list(tensor.shape)} {str(tensor.dtype)[6:]}"))
+    def _book(self, result: Any, func: Any) -> None:
+        if isinstance(result, torch.Tensor):
+            storage = result.untyped_storage()
+            if storage._cdata not in self._alive and storage.nbytes():
+                shape = f"{list(result.shape)} {str(result.dtype).removeprefix('torch.')}"
+                self._watch(storage, self._note(storage.nbytes(), func, shape))
+        elif isinstance(result, tuple | list):
+            for value in result:
+                self._book(value, func)
 
     def _watch(self, storage: torch.UntypedStorage, entry: int) -> None:
         key = storage._cdata
@@ -217,7 +208,9 @@ class Ledger(FakeTensorMode):
 
 def _key(tensor: torch.Tensor) -> int:
     # A sharded tensor has no storage; its shard has.
-    return getattr(tensor, "_local_tensor", tensor).untyped_storage()._cdata
+    shard: torch.Tensor = getattr(tensor, "_local_tensor", tensor)
+    key: int = shard.untyped_storage()._cdata
+    return key
 
 
 def _operator_name(func: Any) -> str:

@@ -55,11 +55,16 @@ class Places:
         self._hooks: list[Any] = []
 
     def __enter__(self) -> Self:
-        before, after = nn.modules.module.register_module_forward_pre_hook, nn.modules.module.register_module_forward_hook
+        before, after = (
+            nn.modules.module.register_module_forward_pre_hook,
+            nn.modules.module.register_module_forward_hook,
+        )
         self._hooks = [before(self._enter_module), after(self._leave_module, always_call=True)]
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         for hook in self._hooks:
             hook.remove()
 
@@ -89,7 +94,7 @@ class Places:
             if torch.is_grad_enabled():
                 # The operator's own node was numbered just before its kernel; what follows under the same number is
                 # not differentiable.
-                self._forward.setdefault(torch.autograd._get_sequence_nr() - 1, (module, line))
+                self._forward.setdefault(torch._C._autograd._get_sequence_nr() - 1, (module, line))
             return module, line
         return self._forward_place(node._sequence_nr()) or (0, line)
 

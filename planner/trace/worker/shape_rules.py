@@ -72,11 +72,7 @@ def _key(value: Any) -> Any:
 
 def _is_whole(tensor: torch.Tensor) -> bool:
     """Return whether `tensor` is all of its storage, in one of the layouts that an empty tensor can have."""
-    return (
-        tensor.layout is torch.strided
-        and tensor.storage_offset() == 0
-        and not tensor.is_conj()
-        and not tensor.is_neg()
-        and tensor.untyped_storage().nbytes()
-        == torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta").untyped_storage().nbytes()
-    )
+    if tensor.layout is not torch.strided or tensor.storage_offset() or tensor.is_conj() or tensor.is_neg():
+        return False
+    anew = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
+    return tensor.untyped_storage().nbytes() == anew.untyped_storage().nbytes()

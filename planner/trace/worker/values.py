@@ -121,8 +121,10 @@ class KnownValues:
             self._for_real(func, args, kwargs)
             return
         storage = self._real[changed].untyped_storage()._cdata
-        for fake in [fake for fake, real in self._real.items() if real.untyped_storage()._cdata == storage]:
-            del self._real[fake]
+        known: list[tuple[torch.Tensor, torch.Tensor]] = list(self._real.items())
+        for fake, real in known:
+            if real.untyped_storage()._cdata == storage:
+                del self._real[fake]
 
     def _for_real(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         with unset_fake_temporarily(), torch.no_grad():
