@@ -13,6 +13,7 @@ from unittest.mock import patch
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch._C._distributed_c10d import GradBucket
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
@@ -89,7 +90,7 @@ def _replicated(module: nn.Module) -> nn.Module:
     return replica
 
 
-def _as_if_reduced(_state: object, bucket: Any) -> torch.futures.Future[torch.Tensor]:
+def _as_if_reduced(_state: object, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
     future: torch.futures.Future[torch.Tensor] = torch.futures.Future()
     future.set_result(bucket.buffer())
     return future
