@@ -131,10 +131,23 @@ def request_from(arguments: argparse.Namespace, target: Target, compute_capabili
 
 
 def used_defaults(arguments: argparse.Namespace, request: TraceRequest) -> tuple[str, ...]:
-    """Return the options that were not given, with the values that were used for them."""
-    flags = (flag for flag in FLAGS if flag.task in (None, request.task) and getattr(arguments, flag.key) is None)
-    values = ((flag.name, getattr(request, flag.field)) for flag in flags)
+    """Return the options that were not given and mattered, with the values that were used for them."""
+    given = {flag.name for flag in FLAGS if getattr(arguments, flag.key) is not None}
+    asked = (flag for flag in FLAGS if flag.name not in given and _matters(flag, request))
+    values = ((flag.name, getattr(request, flag.field)) for flag in asked)
     return tuple(f"{name} {value}" for name, value in values if value is not None)
+
+
+def _matters(flag: Flag, request: TraceRequest) -> bool:
+    """Return whether the value of an option decides anything in `request`."""
+    if flag.task not in (None, request.task):
+        return False
+    if flag.name in ("--attention", "--decode"):
+        return request.target.kind == "config"
+    if flag.name == "--steps":
+        return request.task == "training" or request.step is not None
+    # A step of one's own does these itself.
+    return request.step is None or flag.name not in ("--optimizer", "--accumulate", "--zero-grad")
 
 
 def given_options(arguments: argparse.Namespace) -> tuple[str, ...]:

@@ -197,11 +197,11 @@ def test_without_pytorch_it_says_what_to_install(said, net, monkeypatch):
 
 
 def test_a_module_of_ones_own_is_trained(said, net):
-    words = ("net.py:Net", "--input", "x=8x512:float32", "--arg", "width=512", "--task", "training", "--device", "cpu")
+    words = ("net.py:Net", "--input", "x=8x512:float32", "--arg", "width=512", "--task", "training")
     printed = said(*words, "--gpu", "RTX 4090", "--save", "net.json", "--check")
     assert printed.startswith("Fits on 1 × GeForce RTX 4090: needs ")
     assert "net.py:Net · 0.268 M parameters, all trained" in printed
-    assert "Defaults used: --attention sdpa --steps 2 --optimizer AdamW" in printed
+    assert "Defaults used: --steps 2 --optimizer AdamW --accumulate 1" in printed
     reopened = json.loads(said("net.json", "--gpu", "RTX 4090", "--json"))
     weights = next(term["bytes"] for term in reopened["terms"] if term["name"] == "weights")
     assert weights == 4 * (512 * 512 + 512 + 512 * 10 + 10)

@@ -91,19 +91,27 @@ def test_parts_are_frozen_by_pattern(request_of):
     assert request_of("--task", "training", "--freeze", "encoder.*", "--freeze", "head").freeze == ("encoder.*", "head")
 
 
-def test_defaults_that_were_used_are_told(parsed):
-    arguments = parsed("--batch", "4")
-    told = used_defaults(arguments, request_from(arguments, TARGET, None))
-    assert told == ("--task inference", "--attention sdpa", "--steps 2", "--device cuda", "--decode 0")
-    arguments = parsed("--task", "training", "--optimizer", "SGD", "--steps", "3")
-    told = used_defaults(arguments, request_from(arguments, TARGET, None))
-    assert told == (
-        "--attention sdpa",
-        "--device cuda",
-        "--accumulate 1",
-        "--zero-grad after-step",
-        "--checkpointing none",
-    )
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--batch", "4"], "--task inference --device cuda"),
+        (
+            ["--task", "training", "--optimizer", "SGD", "--steps", "3"],
+            "--device cuda --accumulate 1 --zero-grad after-step --checkpointing none",
+        ),
+        (["--task", "training", "--step", "gan.py:turn"], "--steps 2 --device cuda --checkpointing none"),
+        (["--step", "gan.py:turn"], "--task inference --steps 2 --device cuda"),
+    ],
+)
+def test_defaults_that_mattered_are_told(parsed, words, told):
+    arguments = parsed(*words)
+    assert " ".join(used_defaults(arguments, request_from(arguments, TARGET, None))) == told
+
+
+def test_models_have_defaults_of_their_own(parsed):
+    target = Target(kind="config", place="gpt2", config="{}")
+    told = used_defaults(parsed(), request_from(parsed(), target, None))
+    assert told == ("--task inference", "--attention sdpa", "--device cuda", "--decode 0")
 
 
 def test_what_was_given_is_known(parsed):
