@@ -145,6 +145,7 @@ class Bookkeeper(Watcher):
         self._steps = request.steps if request.task == "training" else 1
         self._step = -1
         self._notes = notes
+        self._has_card = request.device == "cuda"
 
     def phase(self, name: PhaseName, step: int) -> None:
         """Begin a phase; operations are counted anew with each step."""
@@ -157,9 +158,19 @@ class Bookkeeper(Watcher):
         """Label what is booked."""
         self._ledger.label(tensors, category, self._places.owner(parameter))
 
+    def on_host(self, tensors: Iterable[torch.Tensor]) -> None:
+        """Leave out what does not lie on the card, where one is assumed."""
+        if self._has_card:
+            self._ledger.forget(tensors)
+
     def modules(self, named: Mapping[str, nn.Module]) -> None:
         """Learn where modules and parameters are."""
         self._places.know(named)
+        for root in named.values():
+            for parameter in root.parameters():
+                owner = self._places.owner(parameter)
+                if owner is not None:
+                    self._ledger.place(parameter, owner)
 
     def note(self, text: str) -> None:
         """Keep a note, once."""

@@ -99,9 +99,23 @@ class Ledger(FakeTensorMode):
             if owner is not None:
                 self._module[entry] = owner
 
+    def place(self, tensor: torch.Tensor, module: int) -> None:
+        """Say to which module, by its number, the storage of `tensor` belongs, wherever it was made."""
+        entry = self._alive.get(_key(tensor))
+        if entry is not None:
+            self._module[entry] = module
+
     def forget_freed(self) -> None:
         """Leave out of the books what has been freed by now."""
-        kept = [entry for entry, freed in enumerate(self._freed) if freed < 0]
+        self._keep([entry for entry, freed in enumerate(self._freed) if freed < 0])
+
+    def forget(self, tensors: Iterable[torch.Tensor]) -> None:
+        """Leave the storages of `tensors` out of the books."""
+        gone = {self._alive.pop(_key(tensor), -1) for tensor in tensors} - {-1}
+        if gone:
+            self._keep([entry for entry in range(len(self._bytes)) if entry not in gone])
+
+    def _keep(self, kept: list[int]) -> None:
         for name in _COLUMNS:
             column = getattr(self, name)
             column[:] = array(column.typecode, [column[entry] for entry in kept])
