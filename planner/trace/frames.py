@@ -16,6 +16,10 @@ FAULT: Final = re.compile(rb"Fatal Python error: |Windows fatal exception: |Time
 HEADING: Final = "Traceback (most recent call last):\n"
 
 _PLANNER: Final = os.path.join(os.path.dirname(planner.__file__), "")
+_TORCH: Final = re.compile(r"[/\\]torch[/\\]")
+_PRETENDING: Final = re.compile(
+    r"[/\\]torch[/\\](_compile|_decomp|_dynamo|_meta_registrations|_ops|_prims|_prims_common|_refs|_subclasses)(\.py$|[/\\])"
+)
 _FRAME: Final = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<name>.*)$')
 _MOST_FRAMES: Final = 40
 
@@ -23,16 +27,24 @@ _MOST_FRAMES: Final = 40
 def own_part(frames: Sequence[FrameSummary], files: Iterable[Path]) -> StackSummary:
     """Return `frames`, the outermost first, from the first one in `files` on and without this program's own.
 
-    Where none is in `files`, they begin with the first that is not this program's. Where this program itself failed,
-    its frames stay. The middle of a deep recursion is left out.
+    Where none is in `files`, they begin with the first that is not this program's. They end where PyTorch begins to
+    work out what it would do, which no run on real tensors would show. Where this program itself failed, all of that
+    stays. The middle of a deep recursion is left out.
     """
     names = _spellings(files)
     is_bug = bool(frames) and frames[-1].filename.startswith(_PLANNER)
-    inside = [frame for frame in frames if is_bug or not _is_ours(frame)]
-    start = next((at for at, frame in enumerate(inside) if frame.filename in names), 0)
-    kept = inside[start:]
+    kept = list(frames) if is_bug else [frame for frame in _without_pretending(frames) if not _is_hidden(frame)]
+    start = next((at for at, frame in enumerate(kept) if frame.filename in names), 0)
+    kept = kept[start:]
     half = _MOST_FRAMES // 2
     return StackSummary.from_list(kept if len(kept) <= _MOST_FRAMES else [*kept[:half], *kept[-half:]])
+
+
+def _without_pretending(frames: Sequence[FrameSummary]) -> Sequence[FrameSummary]:
+    others = (at for at, frame in enumerate(frames) if not (_TORCH.search(frame.filename) or _is_hidden(frame)))
+    last = max(others, default=0)
+    end = next((at for at in range(last, len(frames)) if _PRETENDING.search(frames[at].filename)), len(frames))
+    return frames[:end]
 
 
 def first_own(frames: Iterable[FrameSummary], files: Iterable[Path]) -> FrameSummary | None:
@@ -70,5 +82,5 @@ def _spellings(files: Iterable[Path]) -> frozenset[str]:
     return frozenset(paths | {path.encode("ascii", "backslashreplace").decode() for path in paths})
 
 
-def _is_ours(frame: FrameSummary) -> bool:
+def _is_hidden(frame: FrameSummary) -> bool:
     return frame.filename.startswith((_PLANNER, "<frozen "))

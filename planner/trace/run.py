@@ -94,11 +94,10 @@ class Tracing:
             self.cancel()
             raise
         self._guard.join()
-        if self._error is not None:
-            raise self._error
-        if self._answer.recording is None:
-            raise TraceError("start", "the trace was not watched to its end")
-        return self._answer.recording.model_copy(update={"request": self._asked})
+        recording = self._answer.recording
+        if self._error is not None or recording is None:
+            raise self._error or TraceError(self._stage, "the trace was not watched to its end")
+        return recording.model_copy(update={"request": self._asked})
 
     def _watch(self) -> None:
         try:

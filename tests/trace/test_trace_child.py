@@ -68,7 +68,9 @@ def test_what_its_forward_raises_is_told_with_the_persons_line(network):
     assert "9" in error.reason
     frames = [line for line in error.traceback.splitlines() if line.startswith("  File")]
     assert 'net.py", line 13, in forward' in frames[0]
+    assert "torch/nn/modules/linear.py" in frames[-1].replace("\\", "/")
     assert "planner" not in error.traceback
+    assert error.printed == ""
 
 
 def test_a_broken_pytorch_is_what_the_machine_lacks(network, tmp_path, monkeypatch):

@@ -78,6 +78,8 @@ def frames(*files):
         ((OURS, "<frozen importlib>", "/usr/torch.py", "/usr/torch.py"), [3, 4]),
         ((OURS, "/mine/net.py", "/usr/torch.py", OURS), [2, 3, 4]),
         ((OURS,), [1]),
+        ((OURS, "/mine/net.py", "/usr/torch/nn/linear.py", "/usr/torch/_ops.py", OURS, "/usr/torch/a.py"), [2, 3]),
+        (("/mine/net.py", "/usr/torch/_dynamo/eval.py", "/mine/net.py", "C:\\torch\\_compile.py"), [1, 2, 3]),
         ((), []),
     ],
 )

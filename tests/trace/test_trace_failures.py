@@ -39,6 +39,10 @@ def importing(name):
         (RuntimeError("No CUDA GPUs are available"), "No CUDA GPUs are available", "leave out .cuda()"),
         (AssertionError("Torch not compiled with CUDA enabled"), "Torch not compiled", "leave out .cuda()"),
         (OSError("We couldn't connect to 'https://huggingface.co'"), "couldn't connect", "no network"),
+        (MemoryError(), "took more of this machine's memory", "allow more"),
+        (RecursionError("too deep"), "calls itself without an end", ""),
+        (KeyboardInterrupt(), "raised KeyboardInterrupt", ""),
+        (SyntaxError("odd", ("/mine/net.py", 7, 1, "x =")), "net.py, line 7: odd", ""),
         (SyntaxError("odd"), "SyntaxError: odd", ""),
         (importing("PIL_not_there"), "PIL_not_there is not installed", "pip install PIL_not_there"),
         (ModuleNotFoundError("no cv2", name="cv2"), "cv2 is not installed", "pip install opencv-python"),
@@ -55,6 +59,18 @@ def test_each_has_its_words(error, reason, hint, monkeypatch):
     assert hint in failure.hint
     assert "test_trace_failures.py" in failure.traceback
     assert not failure.environment
+
+
+def test_what_importing_raises_is_told_apart_from_building():
+    code = compile("1 / 0", __file__, "exec")
+    with pytest.raises(ZeroDivisionError) as caught:
+        exec(code)
+    importing_error = caught.value.with_traceback(caught.value.__traceback__.tb_next)
+    assert explain(importing_error, "build", HERE).stage == "import"
+    assert explain(importing_error, "forward", HERE).stage == "forward"
+    assert explain(raised(ValueError()), "build", HERE).stage == "build"
+    assert explain(raised(SyntaxError("odd")), "build", []).stage == "import"
+    assert explain(raised(ValueError()), "build", []).stage == "build"
 
 
 def test_a_long_one_is_cut_in_its_middle():

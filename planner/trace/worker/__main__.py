@@ -1,5 +1,6 @@
 """The child: takes a request from its parent, traces, and answers; the only process that runs a person's code."""
 
+import logging
 import os
 import sys
 from collections.abc import Callable
@@ -58,6 +59,8 @@ def _limit_memory(memory_bytes: int | None) -> None:
 def _load_record() -> Record:
     from planner.trace.worker.job import record
 
+    # It logs in full what a kernel raises, which is told anyway.
+    logging.getLogger("torch._subclasses.fake_tensor").disabled = True
     return record
 
 
