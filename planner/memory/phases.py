@@ -54,14 +54,19 @@ class Moments(NamedTuple):
         return max(moment.high for moment in self.moments) + self.engine_bytes
 
     def phases(self, fixed_bytes: int, slack_bytes: int) -> tuple[Phase, ...]:
-        """Return each phase at its own highest moment, with the overhead alive in it; loading has no slack yet."""
+        """Return each phase at its own highest moment, with the overhead alive in it.
+
+        Loading has no slack yet, unless nothing later needs more: all slack belongs to the peak.
+        """
+        without_slack = () if self.peak().name == "load" else ("load",)
         highest: dict[PhaseName, Moment] = {}
         for moment in self.moments:
             known = highest.get(moment.name)
             if known is None or moment.total > known.total:
                 highest[moment.name] = moment
         return tuple(
-            _phase(moment, fixed_bytes + (0 if moment.name == "load" else slack_bytes)) for moment in highest.values()
+            _phase(moment, fixed_bytes + (0 if moment.name in without_slack else slack_bytes))
+            for moment in highest.values()
         )
 
 

@@ -66,12 +66,12 @@ class TracedFacts(Spec):
     @property
     def below_bytes(self) -> int:
         """Return how much less than traced it may be, by the differences."""
-        return sum(difference.bytes - difference.low_bytes for difference in self.differences)
+        return sum(max(difference.bytes - difference.low_bytes, 0) for difference in self.differences)
 
     @cached_property
     def above_bytes(self) -> int:
         """Return how much more than traced it may be, by the differences."""
-        return sum(difference.high_bytes - difference.bytes for difference in self.differences)
+        return sum(max(difference.high_bytes - difference.bytes, 0) for difference in self.differences)
 
     def reserved_within(self, available_bytes: int) -> int:
         """Return what the allocator takes where it may have `available_bytes`, or the least it needs to get through."""

@@ -57,7 +57,7 @@ def traced_memory(
     fit = _judge(facts, overhead, gpu, usable, other_processes_bytes)
     return MemoryResult(
         total_bytes=fit.total_bytes,
-        low_bytes=facts.allocated_bytes - facts.below_bytes + overhead.low,
+        low_bytes=max(facts.allocated_bytes - facts.below_bytes, 0) + overhead.low,
         high_bytes=_high(facts, overhead),
         allocated_bytes=peak.total + overhead.workspace,
         reserved_bytes=peak.total + overhead.workspace + overhead.slack,

@@ -29,7 +29,7 @@ def timeline_of(recording: Recording, course: Course) -> Timeline:
 
 def _highest_places(course: Course) -> list[int]:
     count = len(course.times)
-    stretch = ceil_div(count, _MOST_POINTS)
+    stretch = max(ceil_div(count - 1, _MOST_POINTS), 1)
     return [
         max(range(start, min(start + stretch, count)), key=course.totals.__getitem__)
         for start in range(1, count, stretch)

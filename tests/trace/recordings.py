@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+from hypothesis import strategies as st
+
 from planner.trace.recording import (
     CATEGORIES,
     Allocations,
@@ -147,3 +149,22 @@ def _step(recorder: Recorder, layers: tuple[str, ...], size: int, step: int, sta
             for _ in range(2)
         ]
     recorder.free(*gradients)
+
+
+@st.composite
+def any_recordings(draw: st.DrawFn, most: int = 60) -> Recording:
+    """Any order of allocations and frees, in any phases."""
+    recorder = Recorder()
+    recorder.begin("load")
+    alive: list[int] = []
+    for _ in range(draw(st.integers(0, most))):
+        choice = draw(st.integers(0, 9))
+        if choice == 0:
+            recorder.begin(draw(st.sampled_from(["forward", "loss", "backward", "step"])), draw(st.integers(0, 2)))
+        elif choice < 4 and alive:
+            recorder.free(alive.pop(draw(st.integers(0, len(alive) - 1))))
+        else:
+            size, category = draw(st.integers(0, 1 << 24)), draw(st.sampled_from(CATEGORIES))
+            module, operator = draw(st.sampled_from(["", "a", "a.b", "a.c"])), draw(st.sampled_from(["mm", "add"]))
+            alive.append(recorder.make(size, category, operator, module))
+    return recorder.recording()
