@@ -8,7 +8,7 @@ from torch import nn
 from planner.errors import TraceError
 from planner.trace.request import Lora
 
-_STAGE: Final = "build"
+_STAGE: Final = "load"
 
 
 class LoraLinear(nn.Module):
@@ -38,7 +38,7 @@ class LoraLinear(nn.Module):
         return result.to(dtype)
 
 
-def add_adapters(module: nn.Module, lora: Lora, dtype: torch.dtype) -> list[nn.Parameter]:
+def add_adapters(module: nn.Module, lora: Lora, dtype: torch.dtype) -> list[torch.Tensor]:
     """Freeze `module`, put adapters on the linear layers that `lora` names, and return the adapters' parameters.
 
     `all-linear` is every linear layer but the output head, as in PEFT.
@@ -48,7 +48,7 @@ def add_adapters(module: nn.Module, lora: Lora, dtype: torch.dtype) -> list[nn.P
     """
     module.requires_grad_(False)
     chosen = _chosen(module, lora.targets)
-    adapted = []
+    adapted: list[torch.Tensor] = []
     for path, base in chosen.items():
         parent, _, name = path.rpartition(".")
         adapter = LoraLinear(base, lora.rank, dtype, lora.dropout)

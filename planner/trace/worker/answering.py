@@ -24,7 +24,7 @@ def answers(built: Built, request: TraceRequest) -> bool:
     """
     able = len(built.modules) == 1 and is_hugging_face(built.module) and _can_generate(built.module)
     if request.decode_tokens and not able:
-        raise TraceError("build", "only causal networks of transformers answer token by token", "Leave out the tokens.")
+        raise TraceError("load", "only causal networks of transformers answer token by token", "Leave out the tokens.")
     return able and (request.target.kind == "config" or request.decode_tokens > 0)
 
 
@@ -37,7 +37,7 @@ def answer(built: Built, request: TraceRequest, watcher: Watcher, autocast: Abst
     model: Any = built.module
     takes = parameters_of_forward(model)
     options: dict[str, Any] = {"use_cache": True} | ({"logits_to_keep": 1} if "logits_to_keep" in takes else {})
-    first = dict(built.call.kwargs)
+    first = built.call.named(takes)
     encoded = model.config.is_encoder_decoder
     tokens = "decoder_input_ids" if encoded else "input_ids"
     watcher.phase("prefill", 0)
@@ -52,7 +52,7 @@ def answer(built: Built, request: TraceRequest, watcher: Watcher, autocast: Abst
 
 
 def _can_generate(model: Any) -> bool:
-    return bool(model.can_generate()) and bool({*_CACHES} & parameters_of_forward(model))
+    return bool(model.can_generate()) and not {*_CACHES}.isdisjoint(parameters_of_forward(model))
 
 
 def _encode(model: Any, inputs: dict[str, Any], decoder_tokens: str) -> Any:

@@ -29,7 +29,7 @@ DTYPES: Final[Mapping[Precision, torch.dtype]] = {
 
 @dataclass
 class Built:
-    """What runs: modules by name, the form in which the target gave them, their inputs and, if any, a step of its own."""
+    """What runs: modules by name, in the form in which the target gave them, with their inputs and, if any, a step."""
 
     modules: dict[str, nn.Module]
     given: Any
@@ -45,7 +45,7 @@ class Built:
         """
         if len(self.modules) > 1:
             raise TraceError(
-                "build",
+                "load",
                 f"the target gives {len(self.modules)} modules, and it is not said how they run together",
                 "Write a function step(modules, inputs), and name it: --step file.py:step.",
             )
@@ -74,6 +74,8 @@ def build(request: TraceRequest, watcher: Watcher) -> Built:
     built.inputs = _inputs(built, made, request, watcher)
     watcher.modules(built.modules)
     watcher.label(tensors_in((built.call.args, built.call.kwargs)), "inputs")
+    if shapes := inputs.described(built.call):
+        watcher.note(f"Inputs: {shapes}.")
     return built
 
 
@@ -81,15 +83,17 @@ def _made(request: TraceRequest, watcher: Watcher) -> Made:
     if request.target.kind != "config":
         made = targets.make(request.target, request.arguments)
         if request.dtype is not None:
-            for module in made.named.values():
-                module.to(DTYPES[request.dtype])
+            for own in made.named.values():
+                own.to(DTYPES[request.dtype])
         return made
     dtype = DTYPES[request.dtype] if request.dtype is not None else None
     if dtype is None and request.autocast is not None:
         # Autocast is for parameters in fp32; a configuration's own format is that of stored weights.
         dtype = torch.float32
-    module: Any = hugging_face.make(request, dtype)
+    module = hugging_face.make(request, dtype)
     watcher.note(f"Built as {type(module).__name__} in {str(module.dtype).removeprefix('torch.')}.")
+    if (attention := module.config._attn_implementation) != request.attention:
+        watcher.note(f"{type(module).__name__} offers no {request.attention} attention; its attention is {attention}.")
     return Made(module)
 
 
@@ -124,7 +128,7 @@ def _freeze(modules: Mapping[str, nn.Module], patterns: tuple[str, ...]) -> None
         ]
         if not frozen:
             raise TraceError(
-                "build", f"no parameter matches {pattern!r}", f"Their names are such as {', '.join([*named][:3])}."
+                "load", f"no parameter matches {pattern!r}", f"Their names are such as {', '.join([*named][:3])}."
             )
         for parameter in frozen:
             parameter.requires_grad_(False)
@@ -141,6 +145,6 @@ def _inputs(built: Built, made: Made, request: TraceRequest, watcher: Watcher) -
         return None
     else:
         raise TraceError(
-            "inputs", "what the module takes is not known", 'Write its inputs, such as --input "x=8x3x224x224:float32".'
+            "load", "what the module takes is not known", 'Write its inputs, such as --input "x=8x3x224x224:float32".'
         )
     return found if request.dtype is None else inputs.cast(found, DTYPES[request.dtype])

@@ -9,7 +9,7 @@ from torch.utils.checkpoint import checkpoint
 from planner.errors import TraceError
 from planner.trace.worker import hugging_face
 
-_STAGE: Final = "build"
+_STAGE: Final = "load"
 
 
 def enable_checkpointing(module: nn.Module) -> str:
@@ -38,15 +38,14 @@ def enable_checkpointing(module: nn.Module) -> str:
 
 def repeated(module: nn.Module) -> list[nn.Module]:
     """Return the modules that repeat: two or more of one class in a list or a sequence; not those inside them."""
-    found: list[nn.Module] = []
-    for child in module.children():
-        inside = [*child.children()] if isinstance(child, nn.ModuleList | nn.Sequential) else []
-        classes = [type(one) for one in inside]
-        blocks = [one for one in inside if any(one.children()) and classes.count(type(one)) > 1]
-        found += blocks
-        found += [one for other in inside if other not in blocks for one in repeated(other)]
-        found += repeated(child) if not inside else []
-    return found
+    children = list(module.children())
+    blocks = _blocks(children) if isinstance(module, nn.ModuleList | nn.Sequential) else []
+    return blocks + [inner for child in children if child not in blocks for inner in repeated(child)]
+
+
+def _blocks(children: list[nn.Module]) -> list[nn.Module]:
+    classes = [type(child) for child in children]
+    return [child for child in children if any(child.children()) and classes.count(type(child)) > 1]
 
 
 def _checkpoint(block: Any) -> None:

@@ -19,6 +19,7 @@ _HEADS: Final = (
     "AutoModelForSeq2SeqLM",
     "AutoModelForMaskedLM",
     "AutoModelForCausalLM",
+    "AutoModelForZeroShotImageClassification",
     "AutoModelForImageClassification",
     "AutoModelForImageTextToText",
     "AutoModelForPreTraining",
@@ -29,7 +30,7 @@ _SEEN_AS_FAKE: Final = ("is_fake_tensor",)
 """Functions of `transformers.utils.import_utils` by which it takes other ways for fake tensors than for real ones."""
 
 
-def make(request: TraceRequest, dtype: torch.dtype | None) -> nn.Module:
+def make(request: TraceRequest, dtype: torch.dtype | None) -> Any:
     """Make the network that the configuration in `request` describes, with parameters in `dtype`, else in its own.
 
     Raises:
@@ -38,13 +39,15 @@ def make(request: TraceRequest, dtype: torch.dtype | None) -> nn.Module:
     transformers = _transformers()
     fields = _fields(request)
     config = _config(transformers, fields, request.target.place)
-    config.use_cache = request.task == "inference"
+    for part in (config, config.get_text_config()):
+        part.use_cache = request.task == "inference"
     kind = _class(transformers, config, fields)
-    options: dict[str, Any] = {"attn_implementation": request.attention}
+    # Networks that have no sdpa attention take eager by themselves, if nothing is asked.
+    options: dict[str, Any] = {"attn_implementation": "eager"} if request.attention == "eager" else {}
     if dtype is not None:
         options["dtype"] = dtype
     try:
-        return kind._from_config(config, **options)  # type: ignore[no-any-return]  # the classes of transformers are untyped
+        return kind._from_config(config, **options)
     except (ValueError, ImportError, TypeError, KeyError, AttributeError) as error:
         raise TraceError(_STAGE, f"{kind.__name__}: {error}", "Check the configuration.") from error
 
@@ -55,9 +58,9 @@ def is_hugging_face(module: nn.Module) -> bool:
     return transformers is not None and isinstance(module, transformers.PreTrainedModel)
 
 
-def parameters_of_forward(module: nn.Module) -> set[str]:
-    """Return the names of the arguments that `forward` of `module` takes."""
-    return set(inspect.signature(module.forward).parameters)
+def parameters_of_forward(module: nn.Module) -> list[str]:
+    """Return the names of the arguments that `forward` of `module` takes, in their order."""
+    return list(inspect.signature(module.forward).parameters)
 
 
 def enable_checkpointing(module: Any) -> None:
@@ -73,7 +76,7 @@ def enable_checkpointing(module: Any) -> None:
         else:
             module.gradient_checkpointing_enable(gradient_checkpointing_kwargs=kwargs)
     except ValueError as error:
-        raise TraceError("build", str(error), "Trace it without activation checkpointing.") from error
+        raise TraceError("load", str(error), "Trace it without activation checkpointing.") from error
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import torch
+from torch import nn
 
 from planner.errors import TraceError
 from planner.trace.request import TraceRequest
@@ -34,25 +35,23 @@ def make_inputs(model: Any, request: TraceRequest, note: Callable[[str], None]) 
     """Return the arguments for a call of `model`: with labels when training.
 
     Raises:
-        TraceError: If what the network takes is not known.
+        TraceError: If what the network takes is not known, or it has no positions for so many tokens.
     """
     takes = parameters_of_forward(model)
-    text = model.config.get_text_config(decoder=False)
-    batch = request.batch or 1
-    length = request.sequence_length or _usual_length(model, request.task)
+    batch, length = request.batch or 1, _length(model, request)
     inputs = _main_inputs(model, takes, batch, length, note)
     if not inputs:
         raise TraceError(
-            "inputs", f"what {type(model).__name__} takes is not known", "Write its inputs: --input NAME=SHAPE:DTYPE."
+            "load", f"what {type(model).__name__} takes is not known", "Write its inputs: --input NAME=SHAPE:DTYPE."
         )
     if request.task == "training":
-        inputs |= _labels(model, takes, text, batch, length)
-    elif model.config.is_encoder_decoder and "decoder_input_ids" in takes:
+        return inputs | _labels(model, takes, batch, length)
+    if model.config.is_encoder_decoder and "decoder_input_ids" in takes:
         inputs["decoder_input_ids"] = torch.full((batch, 1), _start_token(model.config))
     return inputs
 
 
-def _main_inputs(model: Any, takes: set[str], batch: int, length: int, note: Callable[[str], None]) -> dict[str, Any]:
+def _main_inputs(model: Any, takes: list[str], batch: int, length: int, note: Callable[[str], None]) -> dict[str, Any]:
     config = model.config
     inputs: dict[str, Any] = {}
     if "input_features" in takes and hasattr(config, "num_mel_bins"):
@@ -67,10 +66,20 @@ def _main_inputs(model: Any, takes: set[str], batch: int, length: int, note: Cal
     return inputs
 
 
-def _usual_length(model: Any, task: str) -> int:
-    usual = _TRAINING_TOKENS if task == "training" else _PROMPT_TOKENS
-    limit = _longest(model)
-    return usual if limit is None else min(usual, limit)
+def _length(model: Any, request: TraceRequest) -> int:
+    longest = _longest(model)
+    answered = 0 if model.config.is_encoder_decoder else request.decode_tokens
+    if request.sequence_length is None:
+        usual = _TRAINING_TOKENS if request.task == "training" else _PROMPT_TOKENS
+        return usual if longest is None else max(1, min(usual, longest - answered))
+    asked = request.sequence_length + answered
+    if longest is not None and asked > longest and _learns_positions(model):
+        raise TraceError(
+            "load",
+            f"{type(model).__name__} has learned positions for {longest:,} tokens, not for {asked:,}",
+            f"Take at most {longest:,} tokens: --seq.",
+        )
+    return request.sequence_length
 
 
 def _longest(model: Any) -> int | None:
@@ -84,17 +93,29 @@ def _longest(model: Any) -> int | None:
     return limit - config.pad_token_id - 1 if offset and config.pad_token_id is not None else limit
 
 
-def _labels(model: Any, takes: set[str], text: Any, batch: int, length: int) -> dict[str, Any]:
+def _learns_positions(model: nn.Module) -> bool:
+    """Return whether positions are rows of a table, by the names that networks of transformers give it."""
+    return any(
+        isinstance(module, nn.Embedding) and path.rpartition(".")[2].startswith(("position", "embed_position", "wpe"))
+        for path, module in model.named_modules()
+    )
+
+
+def _labels(model: Any, takes: list[str], batch: int, length: int) -> dict[str, Any]:
     name = type(model).__name__
     if "return_loss" in takes:
         return {"return_loss": True}
-    if {"start_positions", "end_positions"} <= takes:
+    if {"start_positions", "end_positions"}.issubset(takes):
         return {place: random_integers((batch,), length) for place in ("start_positions", "end_positions")}
     if "labels" not in takes:
         return {}
     if name.endswith(_ONE_CLASS_EACH):
         return {"labels": random_integers((batch,), model.config.num_labels)}
-    high = model.config.num_labels if name.endswith("ForTokenClassification") else text.vocab_size
+    high = (
+        model.config.num_labels
+        if name.endswith("ForTokenClassification")
+        else model.config.get_text_config().vocab_size
+    )
     return {"labels": random_integers((batch, length), high)}
 
 

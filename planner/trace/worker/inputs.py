@@ -8,9 +8,10 @@ import torch
 from torch import nn
 
 from planner.trace.request import Input, InputValue, ListInput, PlainInput, TensorInput
-from planner.trace.worker.tensors import with_tensors
+from planner.trace.worker.tensors import tensors_in, with_tensors
 
 _SEED: Final = 0
+_MOST_DESCRIBED: Final = 8
 _BYTE_VALUES: Final = 128
 """Random integers stay below it, so that each element type can hold them."""
 
@@ -21,6 +22,10 @@ class Call:
 
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = field(default_factory=dict)
+
+    def named(self, names: Sequence[str]) -> dict[str, Any]:
+        """Return all arguments by name; `names` are those of `forward`, in their order."""
+        return dict(zip(names, self.args, strict=False)) | self.kwargs
 
     @classmethod
     def of(cls, inputs: Any) -> "Call":
@@ -35,7 +40,7 @@ class Call:
 
 
 def from_shapes(inputs: Sequence[Input], modules: Mapping[str, nn.Module]) -> Any:
-    """Make the inputs that a person wrote as shapes: a tuple if none has a name, a dictionary if all have, else a call."""
+    """Make the inputs that a person wrote: a tuple if none has a name, a dictionary if all have, else a call."""
     generator = torch.Generator().manual_seed(_SEED)
     high = _classes(modules)
     args = tuple(_made(one.value, high, generator) for one in inputs if not one.name)
@@ -63,6 +68,18 @@ def resized(inputs: Any, batch: int | None, sequence_length: int | None) -> Any:
 def cast(inputs: Any, dtype: torch.dtype) -> Any:
     """Return `inputs` with floating-point tensors in `dtype`."""
     return with_tensors(inputs, lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor)
+
+
+def described(call: Call) -> str:
+    """Return the shapes of the tensors of `call`, in words, up to some."""
+    named = {**{str(place): value for place, value in enumerate(call.args)}, **call.kwargs}
+    words = []
+    for name, value in named.items():
+        prefix = "" if name.isdigit() else f"{name} "
+        for tensor in tensors_in(value):
+            sizes = "×".join(f"{size:,}" for size in tensor.shape) or "a number"
+            words.append(f"{prefix}{sizes} {str(tensor.dtype).removeprefix('torch.')}")
+    return ", ".join(words[:_MOST_DESCRIBED]) + (", …" if len(words) > _MOST_DESCRIBED else "")
 
 
 def random_integers(

@@ -180,11 +180,12 @@ class Ledger(FakeTensorMode):
         return number
 
     def spans(self) -> tuple[Span, ...]:
-        """Return the phases with the events that belong to each."""
+        """Return the phases with the events that belong to each; those without events are left out."""
         ends = [start for _, _, start in self._phases[1:]] + [self.events]
         return tuple(
             Span(name=name, step=step, start=start, end=end)
             for (name, step, start), end in zip(self._phases, ends, strict=True)
+            if end > start
         )
 
     def allocations(self) -> Allocations:

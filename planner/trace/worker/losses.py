@@ -115,10 +115,16 @@ def _given(inputs: Any) -> Iterator[torch.Tensor]:
 
 
 def _functional(name: str) -> Callable[..., torch.Tensor]:
-    found = getattr(functional, name, None) or getattr(functional, f"{name}_loss", None)
-    if not inspect.isfunction(found) and not callable(found):
-        raise TraceError(_STAGE, f"torch.nn.functional has no {name!r}", "Such as cross_entropy, mse_loss or l1_loss.")
-    return found  # type: ignore[no-any-return]
+    found: Callable[..., torch.Tensor] | None = getattr(functional, name, None) or getattr(
+        functional, f"{name}_loss", None
+    )
+    if found is None or "target" not in inspect.signature(found).parameters:
+        raise TraceError(
+            _STAGE,
+            f"torch.nn.functional has no loss {name!r} with one target",
+            "It has cross_entropy, mse_loss, l1_loss and more.",
+        )
+    return found
 
 
 def _target(main: torch.Tensor, name: str) -> torch.Tensor:

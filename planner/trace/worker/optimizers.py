@@ -15,7 +15,7 @@ from planner.trace.request import Argument
 from planner.trace.worker.tensors import tensors_in
 from planner.trace.worker.watcher import Watcher
 
-_STAGE: Final = "optimizer"
+_STAGE: Final = "load"
 _OTHER_NAMES: Final[dict[str, tuple[str, dict[str, Any]]]] = {"sgdmomentum": ("sgd", {"momentum": 0.9})}
 """Names of workloads that PyTorch calls otherwise; the momentum's size does not matter for memory."""
 
@@ -63,6 +63,7 @@ def watch_optimizers(watcher: Watcher, step: "StepNumber") -> Iterator[None]:
     def after(optimizer: Optimizer, _args: Any, _kwargs: Any) -> None:
         for parameter, state in _state(optimizer):
             watcher.label(state, "optimizer_states", parameter)
+        watcher.on_host(_counters(optimizer))
 
     hooks = (register_optimizer_step_pre_hook(before), register_optimizer_step_post_hook(after))
     try:
@@ -106,3 +107,21 @@ def _state(optimizer: Optimizer) -> Iterator[tuple[torch.Tensor | None, list[tor
     for parameter, state in optimizer.state.items():
         tensors = [tensor for tensor in tensors_in(state) if tensor.untyped_storage()._cdata not in own]
         yield parameter if isinstance(parameter, torch.Tensor) else None, tensors
+
+
+def _counters(optimizer: Optimizer) -> list[torch.Tensor]:
+    """Return the single numbers that the optimizer keeps on the host, even where its parameters are on a card.
+
+    **Source**: `_init_group` of the classes of `torch.optim`: with `capturable` or `fused` they go to the parameter's
+    device, as those of ASGD always do.
+    """
+    if isinstance(optimizer, torch.optim.ASGD):
+        return []
+    on_device = {
+        id(parameter)
+        for group in optimizer.param_groups
+        if group.get("capturable") or group.get("fused")
+        for parameter in group["params"]
+    }
+    states = (state for parameter, state in optimizer.state.items() if id(parameter) not in on_device)
+    return [tensor for state in states for tensor in tensors_in(state) if tensor.dim() == 0]

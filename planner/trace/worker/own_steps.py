@@ -26,7 +26,7 @@ def run_own_steps(built: Built, request: TraceRequest, watcher: Watcher, autocas
         TraceError: If the step takes other arguments.
     """
     if built.step is None:
-        raise TraceError("build", "there is no step")
+        raise TraceError("load", "there is no step")
     arguments = [built.given, built.inputs]
     if _takes(built.step) == 3:
         arguments.append(_optimizers(built, request))
@@ -49,7 +49,7 @@ def _takes(step: Any) -> int:
             continue
         return count
     raise TraceError(
-        "build", f"the step takes {signature}", "It must take (modules, inputs) or (modules, inputs, optimizers)."
+        "load", f"the step takes {signature}", "It must take (modules, inputs) or (modules, inputs, optimizers)."
     )
 
 

@@ -16,14 +16,17 @@ from planner.errors import TraceError
 from planner.trace.request import Argument, Target
 
 _STAGE: Final = "load"
-_FORMS: Final = "A target is a module class, a module, or a function that returns a module, (module, inputs) or (modules, inputs, step)."
+_FORMS: Final = (
+    "A target is a module class, a module, or a function that returns a module, (module, inputs) or "
+    "(modules, inputs, step)."
+)
 
 Step = Callable[..., object]
 
 
 @dataclass
 class Made:
-    """What a target made: its modules in the form in which it gave them, with their inputs and step, if it brings any."""
+    """What a target made: its modules in the form in which it gave them, with inputs and a step if it brings any."""
 
     modules: Any
     inputs: Any = None

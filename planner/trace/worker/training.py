@@ -1,11 +1,13 @@
 """Optimizer steps as a usual training script does them."""
 
+import inspect
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 from torch import nn
+from torch.optim import Optimizer
 
 from planner.errors import TraceError
 from planner.trace.request import TraceRequest
@@ -26,7 +28,7 @@ def train(built: Built, request: TraceRequest, watcher: Watcher, autocast: Abstr
     """
     module = built.module
     label_gradients(module, watcher)
-    optimizer = make_optimizer(request.optimizer, request.optimizer_arguments, module.parameters(), request.device)
+    optimizer = _optimizer(module, request)
     one_pass = _pass(built, Loss(request.loss, built.inputs, watcher), request, watcher, autocast)
     step = StepNumber()
     with watch_optimizers(watcher, step):
@@ -39,6 +41,17 @@ def train(built: Built, request: TraceRequest, watcher: Watcher, autocast: Abstr
                 optimizer.zero_grad(set_to_none=request.zero_grad == "after-step")
 
 
+def _optimizer(module: nn.Module, request: TraceRequest) -> Optimizer:
+    optimizer = make_optimizer(request.optimizer, request.optimizer_arguments, module.parameters(), request.device)
+    if inspect.signature(optimizer.step).parameters["closure"].default is inspect.Parameter.empty:
+        raise TraceError(
+            "load",
+            f"{type(optimizer).__name__} computes the loss again within its step",
+            "Write a function step(modules, inputs), and name it: --step file.py:step.",
+        )
+    return optimizer
+
+
 def label_gradients(module: nn.Module, watcher: Watcher) -> None:
     """Tell `watcher` of each gradient as it comes to its parameter.
 
@@ -47,7 +60,7 @@ def label_gradients(module: nn.Module, watcher: Watcher) -> None:
     """
     trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
     if not trained:
-        raise TraceError("build", "no parameter is trained", "Take away a --freeze pattern, or trace inference.")
+        raise TraceError("load", "no parameter is trained", "Take away a --freeze pattern, or trace inference.")
 
     def label(parameter: torch.Tensor) -> None:
         if parameter.grad is not None:

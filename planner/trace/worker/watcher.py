@@ -15,10 +15,11 @@ class Watcher:
     def phase(self, name: PhaseName, step: int) -> None:
         """Hear that the phase `name` of the step `step`, counted from 0, begins."""
 
-    def label(
-        self, tensors: Iterable[torch.Tensor], category: Category, parameter: torch.Tensor | None = None
-    ) -> None:
+    def label(self, tensors: Iterable[torch.Tensor], category: Category, parameter: torch.Tensor | None = None) -> None:
         """Hear what the storages of `tensors` are for, and of which parameter; they may have been made long before."""
+
+    def on_host(self, tensors: Iterable[torch.Tensor]) -> None:
+        """Hear that `tensors` would lie in the host's memory, were the parameters on a card."""
 
     def modules(self, named: Mapping[str, nn.Module]) -> None:
         """Hear which modules run; the name of a single one is empty."""
