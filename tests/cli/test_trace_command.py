@@ -190,6 +190,16 @@ def test_wrong_input_is_named_with_a_hint(said, saved, net, words, message):
     assert net.read_text() == before
 
 
+def test_a_trace_is_opened_without_pytorch(saved):
+    program = (
+        "import sys; from planner.cli.main import main; main(['trace', sys.argv[1]])\n"
+        "print('loaded:', *({'torch', 'transformers', 'numpy', 'PySide6'} & set(sys.modules)))"
+    )
+    words = [sys.executable, "-c", program, saved]
+    run = subprocess.run(words, capture_output=True, encoding="utf-8", check=True)
+    assert run.stdout.splitlines()[-1] == "loaded:"
+
+
 def test_without_pytorch_it_says_what_to_install(said, net, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     printed = said("net.py:Net", "--input", "8x1024", code=3)
@@ -201,7 +211,7 @@ def test_a_module_of_ones_own_is_trained(said, net):
     printed = said(*words, "--gpu", "RTX 4090", "--save", "net.json", "--check")
     assert printed.startswith("Fits on 1 × GeForce RTX 4090: needs ")
     assert "net.py:Net · 0.268 M parameters, all trained" in printed
-    assert "Defaults used: --steps 2 --optimizer AdamW --accumulate 1" in printed
+    assert "Defaults used: --steps 2 --device cuda --optimizer AdamW" in printed
     reopened = json.loads(said("net.json", "--gpu", "RTX 4090", "--json"))
     weights = next(term["bytes"] for term in reopened["terms"] if term["name"] == "weights")
     assert weights == 4 * (512 * 512 + 512 + 512 * 10 + 10)
