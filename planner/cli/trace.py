@@ -105,7 +105,9 @@ def _parser() -> Parser:
     add_trace_options(parser)
     limits = parser.add_argument_group("limits of the trace itself")
     limits.add_argument("--time-limit", metavar="SECONDS", help="end it then [600]")
-    limits.add_argument("--memory-limit", metavar="SIZE", help="real memory that it may take [half of what is free]")
+    limits.add_argument(
+        "--memory-limit", metavar="SIZE", help="real memory that it may take [half of the free, at most 8 GiB]"
+    )
     answer = parser.add_argument_group("the answer")
     answer.add_argument("--top", metavar="N", default="10", help="rows of what is alive and of modules [10]")
     answer.add_argument("--check", action="store_true", help="exit with 1 when it does not fit")

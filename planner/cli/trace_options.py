@@ -44,7 +44,9 @@ class Flag(NamedTuple):
 FLAGS: Final = (
     Flag("--task", "task", "TASK", "inference or training [inference]"),
     Flag("--batch", "batch", "N", "samples at once [1, or as the inputs have it]"),
-    Flag("--seq", "sequence_length", "TOKENS", "length of a sequence; when answering: of the prompt"),
+    Flag(
+        "--seq", "sequence_length", "TOKENS", "sequence or prompt [2,048 to train, else 4,096, or the model's maximum]"
+    ),
     Flag("--dtype", "dtype", "FORMAT", "cast parameters to fp32, fp64, bf16 or fp16 [as built]"),
     Flag("--autocast", "autocast", "FORMAT", "run under torch.autocast to bf16 or fp16 [off]"),
     Flag("--attention", "attention", "KIND", "sdpa or eager, of Hugging Face models [sdpa]"),
@@ -119,6 +121,8 @@ def request_from(arguments: argparse.Namespace, target: Target, compute_capabili
         fields["lora"] = _lora(arguments.lora)
     if arguments.freeze:
         fields["freeze"] = tuple(arguments.freeze)
+    if target.kind == "config" and not arguments.input:
+        fields.setdefault("batch", 1)
     if fields.get("device", "cuda") == "cuda":
         fields["compute_capability"] = compute_capability
     fields["arguments"] = tuple(_named("--arg", text) for text in arguments.arg)

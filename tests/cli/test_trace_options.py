@@ -111,7 +111,7 @@ def test_defaults_that_mattered_are_told(parsed, words, told):
 def test_models_have_defaults_of_their_own(parsed):
     target = Target(kind="config", place="gpt2", config="{}")
     told = used_defaults(parsed(), request_from(parsed(), target, None))
-    assert told == ("--task inference", "--attention sdpa", "--device cuda", "--decode 0")
+    assert told == ("--task inference", "--batch 1", "--attention sdpa", "--device cuda", "--decode 0")
 
 
 def test_what_was_given_is_known(parsed):
