@@ -147,5 +147,5 @@ class Recording(Spec):
         )
         for what, places, names in known:
             if places and not (min(places) >= 0 and max(places) < len(names)):
-                raise ValueError(f"an allocation has a {what} that is not in the list of {len(names)} names")
+                raise ValueError(f"the {what} of an allocation is not in the list of {len(names)} names")
         return self
