@@ -138,6 +138,7 @@ def print_keystroke() -> None:
 
     from planner.gui.catalog.tab import CatalogTab
     from planner.gui.settings import SettingsStore
+    from planner.gui.tasks import TaskRunner
     from planner.gui.theme import Theme
     from planner.gui.workspace import Workspace
     from planner.paths import state_dir
@@ -148,7 +149,7 @@ def print_keystroke() -> None:
     workspace = Workspace(repeated(load_catalog()), settings, parent=app)
     theme = Theme(app, settings.current.scheme)
     theme.dress()
-    tab = CatalogTab(workspace, theme)
+    tab = CatalogTab(workspace, theme, TaskRunner())
     tab.resize(1280, 700)
     tab.show()
     tab.refresh(workspace.evaluation)

@@ -42,6 +42,13 @@ def recordings_dir() -> Path:
     return folder
 
 
+def traces_dir() -> Path:
+    """Return the user's folder for the recordings of traced modules, made if it is missing."""
+    folder = state_dir() / "traces"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
 def _bundled(name: str) -> Path:
     installed = _PACKAGE / f"_{name}"
     return installed if installed.is_dir() else _PACKAGE.parent / name

@@ -11,6 +11,16 @@ _CORE = (
     "planner.plan.files",
     "planner.present.gpus",
     "planner.present.plan",
+    "planner.present.comparison",
+    "planner.present.trace",
+    "planner.plan.trace_request",
+    "planner.trace.arguments",
+    "planner.trace.candidates",
+    "planner.trace.conclude",
+    "planner.trace.files",
+    "planner.trace.run",
+    "planner.trace.shapes",
+    "planner.trace.sizes",
 )
 
 # Ahead of Qt: PySide6 reads the source of every module that is imported after it.

@@ -29,8 +29,17 @@ def _file(window: "Window") -> list[Action]:
         Action("file.new", "&New plan", files.new, "File/1", "Ctrl+N", "new"),
         Action("file.open", "&Open plan…", files.choose_plan, "File/1", "Ctrl+O", "open"),
         Action("file.open-model", "Open &model config…", files.choose_model, "File/1", "Ctrl+Shift+O", "model"),
+        Action("file.open-trace", "Open &trace…", files.choose_trace, "File/1", "Ctrl+Alt+O", "trace"),
         Action("file.save", "&Save", files.save, "File/2", "Ctrl+S", "save", lambda: _has_news(workspace)),
         Action("file.save-as", "Save &as…", files.save_as, "File/2", "Ctrl+Shift+S"),
+        Action(
+            "file.save-trace",
+            "Save trac&e…",
+            files.save_trace,
+            "File/2",
+            "Ctrl+Alt+S",
+            enabled_when=lambda: workspace.evaluation.traced is not None,
+        ),
         Action("file.quit", "&Quit", window.close, "File/4", "Ctrl+Q"),
     ]
 
@@ -87,11 +96,36 @@ def _view(window: "Window") -> list[Action]:
 
 
 def _plan(window: "Window") -> list[Action]:
-    bar, workspace = window.plan_bar, window.workspace
+    bar = window.plan_bar
     return [
         Action("plan.model", "Choose &model…", bar.pick_model, "Plan/1", "Ctrl+M", "model"),
         Action("plan.workload", "Change &workload…", bar.edit_workload, "Plan/1", "Ctrl+L"),
         Action("plan.card", "Choose &card…", bar.pick_card, "Plan/1", "Ctrl+G", "card"),
+        *_tracing(window),
+        Action(
+            "plan.find-cards", "&Find cards that fit", window.show_fitting_cards, "Plan/4", "Ctrl+Shift+F", "filter"
+        ),
+        Action(
+            "plan.primary",
+            lambda: window.tab.primary_action or "No main action here",
+            lambda: window.tab.run_primary_action(),
+            "Plan/4",
+            "Ctrl+Return",
+            enabled_when=lambda: bool(window.tab.primary_action),
+        ),
+    ]
+
+
+def _tracing(window: "Window") -> list[Action]:
+    workspace = window.workspace
+
+    def traced() -> bool:
+        return workspace.evaluation.traced is not None
+
+    def estimated() -> bool:
+        return not traced()
+
+    return [
         Action(
             "plan.swap-task",
             lambda: _swap_text(workspace),
@@ -99,18 +133,21 @@ def _plan(window: "Window") -> list[Action]:
             "Plan/2",
             "Ctrl+T",
             "swap",
-            enabled_when=lambda: workspace.evaluation.traced is None,
+            enabled_when=estimated,
         ),
+        Action("plan.trace", "Trace a mo&dule…", window.trace_module, "Plan/3", "Ctrl+Shift+T", "trace"),
         Action(
-            "plan.find-cards", "&Find cards that fit", window.show_fitting_cards, "Plan/3", "Ctrl+Shift+F", "filter"
-        ),
-        Action(
-            "plan.primary",
-            lambda: window.tab.primary_action or "No main action here",
-            lambda: window.tab.run_primary_action(),
+            "plan.check-estimate",
+            "Chec&k the estimate by a trace",
+            window.check_estimate,
             "Plan/3",
-            "Ctrl+Return",
-            enabled_when=lambda: bool(window.tab.primary_action),
+            "Ctrl+Shift+E",
+            "check",
+            enabled_when=estimated,
+        ),
+        Action("plan.trace-again", "Trace a&gain", window.trace_again, "Plan/3", "F5", "trace", enabled_when=traced),
+        Action(
+            "plan.trace-cancel", "Cance&l the trace", workspace.trace_cancel_requested.emit, "Plan/3", "Ctrl+.", "close"
         ),
     ]
 

@@ -12,11 +12,16 @@ from planner.gui.workspace import Workspace
 from planner.models.architecture import Architecture
 from planner.models.load import name_of_file
 from planner.models.readers.config_json import read_config_file
+from planner.paths import traces_dir
 from planner.plan.files import is_plan_file, load_plan
 from planner.plan.plan import ModelChoice, Plan
+from planner.trace.facts import TracedFacts
+from planner.trace.files import find_recording, is_recording_file, load_recording, save_recording, store_recording
+from planner.trace.summary import facts_of
 
 _PLANS = "Plans (*.json);;All files (*)"
 _MODELS = "Model configurations (*.json);;All files (*)"
+_TRACES = "Traces (*.trace.json.gz *.json.gz *.json);;All files (*)"
 
 
 class Documents(QObject):
@@ -47,8 +52,27 @@ class Documents(QObject):
         if name:
             self.open(Path(name))
 
+    @Slot()
+    def choose_trace(self) -> None:
+        """Ask for a recorded trace and plan for the module in it."""
+        name, _ = QFileDialog.getOpenFileName(self._window, "Open a trace", self._folder(), _TRACES)
+        if name:
+            self.open(Path(name))
+
+    @Slot()
+    def save_trace(self) -> None:
+        """Ask for a file and write the recording of the plan's traced module to it."""
+        facts = self._workspace.evaluation.traced
+        if facts is None:
+            return
+        suggestion = Path(self._folder()) / f"{self._suggested_name().replace(':', '-')}.trace.json.gz"
+        name, _ = QFileDialog.getSaveFileName(self._window, "Save the trace", str(suggestion), _TRACES)
+        if name:
+            save = partial(_copy_recording, facts.digest, Path(name))
+            self._tasks.run("save-trace", save, lambda _saved: None, self._report)
+
     def open(self, path: Path) -> None:
-        """Open a plan, or plan for the model that a configuration or a model's folder describes."""
+        """Open a plan, or plan for the model or the traced module that a file or a model's folder describes."""
         self._tasks.run("open", partial(_read, path), partial(self._take, path), self._report)
 
     @Slot()
@@ -83,9 +107,12 @@ class Documents(QObject):
         box.setDefaultButton(buttons.Save)
         return QMessageBox.StandardButton(box.exec())
 
-    def _take(self, path: Path, content: Plan | Architecture) -> None:
+    def _take(self, path: Path, content: Plan | Architecture | TracedFacts) -> None:
         with self._workspace.reporting():
-            if isinstance(content, Architecture):
+            if isinstance(content, TracedFacts):
+                self._workspace.take_trace(content, f"trace of {content.request.target.title}")
+                self._workspace.tab_requested.emit("memory")
+            elif isinstance(content, Architecture):
                 choice = ModelChoice.of_file(name_of_file(path) or content.model_type, content, path)
                 self._workspace.end_gesture()
                 self._workspace.apply("model", model=choice)
@@ -112,5 +139,18 @@ class Documents(QObject):
         return self._workspace.plan.model.id.rpartition("/")[2] or "plan"
 
 
-def _read(path: Path) -> Plan | Architecture:
-    return load_plan(path) if is_plan_file(path) else read_config_file(path)
+def _read(path: Path) -> Plan | Architecture | TracedFacts:
+    if is_plan_file(path):
+        return load_plan(path)
+    if not is_recording_file(path):
+        return read_config_file(path)
+    recording = load_recording(path)
+    store_recording(traces_dir(), recording)
+    return facts_of(recording)
+
+
+def _copy_recording(digest: str, path: Path) -> None:
+    recording = find_recording(traces_dir(), digest)
+    if recording is None:
+        raise PlannerError("the recording of this trace is not on this computer any more", "Trace it again.")
+    save_recording(path, recording)

@@ -15,6 +15,7 @@ Scheme = Literal["system", "light", "dark"]
 
 _WRITE_DELAY_MS: Final = 500
 _RECENT_LIMIT: Final = 8
+_TRUSTED_LIMIT: Final = 1000
 _log = logging.getLogger(__name__)
 
 
@@ -38,6 +39,8 @@ class Settings(Spec):
     closed_facets: tuple[str, ...] = ()
     splitters: dict[str, tuple[int, ...]] = Field(default_factory=dict)
     open_sections: tuple[str, ...] = ()
+    traced_files: tuple[str, ...] = ()
+    trusted_code: tuple[str, ...] = Field(default=(), description="SHA-256 of code of one's own that may be run")
 
 
 class SettingsStore(QObject):
@@ -59,8 +62,16 @@ class SettingsStore(QObject):
 
     def add_recent(self, path: Path) -> None:
         """Put `path` at the head of the recently opened plans."""
-        others = [name for name in self.current.recent if name != str(path)]
-        self.update(recent=(str(path), *others)[:_RECENT_LIMIT])
+        self.update(recent=_with_first(str(path), self.current.recent))
+
+    def add_traced(self, path: Path) -> None:
+        """Put `path` at the head of the files that were traced lately."""
+        self.update(traced_files=_with_first(str(path), self.current.traced_files))
+
+    def trust(self, digest: str) -> None:
+        """Remember that the code with this digest may be run."""
+        others = tuple(known for known in self.current.trusted_code if known != digest)
+        self.update(trusted_code=(digest, *others)[:_TRUSTED_LIMIT])
 
     @Slot()
     def flush(self) -> None:
@@ -70,6 +81,10 @@ class SettingsStore(QObject):
             write_atomically(self._path, self.current.model_dump_json(indent=2, exclude_defaults=True))
         except OSError as error:
             _log.warning("The settings could not be written: %s", error)
+
+
+def _with_first(name: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    return (name, *(other for other in names if other != name))[:_RECENT_LIMIT]
 
 
 def _read(path: Path) -> Settings:

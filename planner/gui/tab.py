@@ -6,6 +6,7 @@ from PySide6.QtCore import Slot
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QWidget
 
+from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
@@ -23,10 +24,11 @@ class Tab(QWidget):
     icon_name: ClassVar[str]
     primary_action: ClassVar[str] = ""
 
-    def __init__(self, workspace: Workspace, theme: Theme) -> None:
+    def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
         super().__init__()
         self.workspace = workspace
         self.theme = theme
+        self.tasks = tasks
         self._stale = True
         self.setAccessibleName(self.title)
         workspace.changed.connect(self._on_changed)

@@ -33,6 +33,7 @@ class TaskRunner(QObject):
         self._pool = ThreadPoolExecutor(max_workers=2, thread_name_prefix="task")
         self._generations: dict[str, int] = {}
         self._waiting: dict[str, tuple[Callable[[Any], None], Callable[[BaseException], None]]] = {}
+        self._stops: dict[str, Callable[[], None]] = {}
         self._open = True
         # Queued even on this thread: a quick function can be done before its run has been noted.
         self._finished.connect(self._deliver, Qt.ConnectionType.QueuedConnection)
@@ -48,8 +49,15 @@ class TaskRunner(QObject):
         work: Callable[[], Result],
         on_done: Callable[[Result], None],
         on_error: Callable[[BaseException], None],
+        stop: Callable[[], None] | None = None,
     ) -> None:
-        """Run `work` and hand its result to `on_done`, or what it raised to `on_error`."""
+        """Run `work` and hand its result to `on_done`, or what it raised to `on_error`.
+
+        `stop` makes `work` end early; it is called once nobody waits for the outcome any more.
+        """
+        self._stop(key)
+        if stop is not None:
+            self._stops[key] = stop
         generation = self._generations.get(key, 0) + 1
         self._generations[key] = generation
         self._waiting[key] = (on_done, on_error)
@@ -58,6 +66,7 @@ class TaskRunner(QObject):
 
     def cancel(self, key: str) -> None:
         """Forget the run under `key`; its outcome vanishes."""
+        self._stop(key)
         self._generations[key] = self._generations.get(key, 0) + 1
         self._waiting.pop(key, None)
         self.busy_changed.emit(self.busy)
@@ -66,7 +75,14 @@ class TaskRunner(QObject):
         """Forget every outcome and wait for what is running."""
         self._open = False
         self._waiting.clear()
+        for key in tuple(self._stops):
+            self._stop(key)
         self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _stop(self, key: str) -> None:
+        stop = self._stops.pop(key, None)
+        if stop is not None:
+            stop()
 
     def _announce(self, key: str, generation: int, future: Future[object]) -> None:
         # Called on the worker's thread: the signal carries the outcome over to the window's.
@@ -78,6 +94,7 @@ class TaskRunner(QObject):
         if not self._open or outcome.generation != self._generations[outcome.key]:
             return
         on_done, on_error = self._waiting.pop(outcome.key)
+        self._stops.pop(outcome.key, None)
         self.busy_changed.emit(self.busy)
         try:
             error = outcome.future.exception()

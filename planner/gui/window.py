@@ -43,10 +43,10 @@ class TabPlace:
     module: str
     name: str
 
-    def build(self, workspace: Workspace, theme: Theme) -> Tab:
+    def build(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> Tab:
         """Import the class and make the tab."""
-        make: Callable[[Workspace, Theme], Tab] = getattr(import_module(self.module), self.name)
-        return make(workspace, theme)
+        make: Callable[[Workspace, Theme, TaskRunner], Tab] = getattr(import_module(self.module), self.name)
+        return make(workspace, theme, tasks)
 
 
 TABS: Final = (
@@ -65,7 +65,7 @@ class Window(QMainWindow):
     ) -> None:
         super().__init__()
         self.places = tuple(places)
-        self.workspace, self.theme = workspace, theme
+        self.workspace, self.theme, self._tasks = workspace, theme, tasks
         self.documents = Documents(workspace, tasks, self)
         self.plan_bar = PlanBar(workspace, theme)
         self.banner = Banner(theme)
@@ -94,7 +94,7 @@ class Window(QMainWindow):
         """Show a tab, building it the first time."""
         if key not in self._tabs:
             place = next(place for place in self.places if place.key == key)
-            self._tabs[key] = place.build(self.workspace, self.theme)
+            self._tabs[key] = place.build(self.workspace, self.theme, self._tasks)
             self._pages.addWidget(self._tabs[key])
         self._pages.setCurrentWidget(self._tabs[key])
         self._tab_list.set_current(key)
@@ -106,6 +106,21 @@ class Window(QMainWindow):
         """Show the catalog with only the cards that the plan fits on."""
         self.show_tab("catalog")
         self.tab.show_fitting_cards()
+
+    def trace_module(self, file: Path | None = None) -> None:
+        """Ask what to trace, a module in `file` if one is given."""
+        self.show_tab("memory")
+        self.workspace.trace_requested.emit(file)
+
+    def check_estimate(self) -> None:
+        """Trace the model of the plan, to compare it with the estimate."""
+        self.show_tab("memory")
+        self.workspace.estimate_check_requested.emit()
+
+    def trace_again(self) -> None:
+        """Trace the plan's module as before."""
+        self.show_tab("memory")
+        self.workspace.trace_again_requested.emit()
 
     def choose_scheme(self, scheme: Scheme) -> None:
         """Switch between the system's, the light and the dark look."""
@@ -143,10 +158,14 @@ class Window(QMainWindow):
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
-        """Open what was dropped: a plan, a model configuration or a model's folder."""
+        """Open what was dropped: a plan, a model's configuration or folder, a trace, or a file with a module."""
         path = _dropped_path(event)
-        if path is not None:
-            event.acceptProposedAction()
+        if path is None:
+            return
+        event.acceptProposedAction()
+        if path.suffix == ".py":
+            self.trace_module(path)
+        else:
             self.documents.open(path)
 
     def closeEvent(self, event: QCloseEvent) -> None:

@@ -15,6 +15,7 @@ from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, evaluate
 from planner.plan.files import load_plan, save_plan
 from planner.plan.plan import ModelChoice, Plan
+from planner.trace.facts import TracedFacts
 from planner.workload.workload import Inference, Training, Workload
 
 GESTURE_IDLE_MS: Final = 1000
@@ -31,7 +32,8 @@ class Workspace(QObject):
 
     `changed` carries the old and the new plan. `file_changed` says that the file or the modified state is another.
     `failed` carries a `PlannerError` for the banner. The requests are how tabs, which do not know each other, ask the
-    window to lead the person to another tab, or to ask for a model's file.
+    window to lead the person to another tab, or to ask for a model's file; and how the window asks for a trace: of a
+    new module, or of one in the file that the request carries.
     """
 
     changed = Signal(object, object)
@@ -40,6 +42,10 @@ class Workspace(QObject):
     tab_requested = Signal(str)
     fitting_cards_requested = Signal()
     model_file_requested = Signal()
+    trace_requested = Signal(object)
+    trace_again_requested = Signal()
+    trace_cancel_requested = Signal()
+    estimate_check_requested = Signal()
 
     def __init__(
         self, catalog: Catalog, settings: SettingsStore, plan: Plan = SAMPLE_PLAN, parent: QObject | None = None
@@ -87,6 +93,18 @@ class Workspace(QObject):
         except ValidationError as error:
             raise SpecError.from_validation(error) from None
         self._push(label, plan)
+
+    def take_trace(self, facts: TracedFacts, label: str) -> None:
+        """Make a traced module the plan's model as one undo step; with several ranks, on as many cards.
+
+        Raises:
+            PlannerError: If the plan cannot be evaluated with it.
+        """
+        ranks = facts.request.parallel.ranks
+        cards = {"count": ranks} if ranks > 1 else {}
+        self.end_gesture()
+        self.apply(label, model=ModelChoice.of_trace(facts), **cards)
+        self.end_gesture()
 
     def apply_workload(self, label: str, **changes: object) -> None:
         """Change fields of the workload, as `apply` does.

@@ -137,6 +137,11 @@ def percent(fraction: float) -> str:
     return f"{number}{THIN}%"
 
 
+def precise_percent(fraction: float) -> str:
+    """Return a fraction as per cent with two significant figures, as errors are told: `0.31 %`, `12 %`."""
+    return f"{significant(fraction * 100, 2)}{THIN}%"
+
+
 def date(iso: str | None, unknown: str = UNKNOWN) -> str:
     """Return an ISO day, month or year in words: `12 October 2022`, `October 2022`, `2022`."""
     if iso is None:

@@ -3,6 +3,7 @@
 from PySide6.QtWidgets import QLabel, QLineEdit, QVBoxLayout
 
 from planner.gui.tab import Tab
+from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.window import TabPlace
 from planner.gui.workspace import Workspace
@@ -12,8 +13,8 @@ from planner.plan.evaluate import Evaluation
 class PlainTab(Tab):
     """Counts how often it was drawn."""
 
-    def __init__(self, workspace: Workspace, theme: Theme) -> None:
-        super().__init__(workspace, theme)
+    def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
+        super().__init__(workspace, theme, tasks)
         self.drawn: list[Evaluation] = []
         self.search = QLineEdit()
         self.search.setAccessibleName("Search")
@@ -34,8 +35,8 @@ class PlainTab(Tab):
 class CardsTab(PlainTab):
     key, title, icon_name = "catalog", "Catalog", "catalog"
 
-    def __init__(self, workspace: Workspace, theme: Theme) -> None:
-        super().__init__(workspace, theme)
+    def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
+        super().__init__(workspace, theme, tasks)
         self.only_fitting = False
 
     def show_fitting_cards(self) -> None:
@@ -46,8 +47,8 @@ class BytesTab(PlainTab):
     key, title, icon_name = "memory", "Memory", "memory"
     primary_action = "Find cards"
 
-    def __init__(self, workspace: Workspace, theme: Theme) -> None:
-        super().__init__(workspace, theme)
+    def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
+        super().__init__(workspace, theme, tasks)
         self.ran = 0
 
     def run_primary_action(self) -> None:

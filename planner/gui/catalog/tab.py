@@ -21,6 +21,7 @@ from planner.gui.catalog.gpu_page import GpuPage
 from planner.gui.catalog.page import Page
 from planner.gui.catalog.system_page import SystemPage
 from planner.gui.tab import Tab
+from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.label import make_label
 from planner.gui.workspace import Workspace
@@ -38,8 +39,8 @@ class CatalogTab(Tab):
     icon_name = "catalog"
     primary_action = "Use this card"
 
-    def __init__(self, workspace: Workspace, theme: Theme) -> None:
-        super().__init__(workspace, theme)
+    def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
+        super().__init__(workspace, theme, tasks)
         self.gpus = GpuPage(workspace, theme)
         self._answer = make_label(font=theme.font("answer", bold=True), wrap=True)
         self._search = QLineEdit(clearButtonEnabled=True)

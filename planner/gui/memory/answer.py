@@ -5,7 +5,7 @@ from typing import Final
 from PySide6.QtCore import QSize, Qt, Slot
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from planner.gui.theme import Theme
+from planner.gui.theme import Theme, mark
 from planner.gui.widgets.label import make_label
 from planner.gui.widgets.section import Section
 from planner.gui.widgets.verdict_badge import verdict_mark
@@ -46,6 +46,11 @@ class Answer(QWidget):
         self._notes.setVisible(bool(view.notes))
         self.setAccessibleName(view.answer)
         self._dress()
+
+    def set_outdated(self, outdated: bool) -> None:
+        """Write the answer paler while a newer one is on its way."""
+        for label in (self._sentence, self._reason):
+            mark(label, "muted" if outdated else "")
 
     @Slot()
     def _dress(self) -> None:

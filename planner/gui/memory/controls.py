@@ -8,6 +8,7 @@ from planner.gui.memory.fitting_cards import FindCardsButton
 from planner.gui.memory.inference_questions import InferenceQuestions
 from planner.gui.memory.questions import Questions
 from planner.gui.memory.subject import Subject
+from planner.gui.memory.trace.what_if import WhatIf
 from planner.gui.memory.training_questions import TrainingQuestions
 from planner.gui.theme import Theme
 from planner.gui.workspace import Workspace
@@ -20,9 +21,10 @@ class Controls(QScrollArea):
 
     copy_wanted = Signal()
 
-    def __init__(self, workspace: Workspace, theme: Theme, width: int) -> None:
+    def __init__(self, workspace: Workspace, theme: Theme, what_if: WhatIf, width: int) -> None:
         super().__init__()
         self._workspace = workspace
+        self.what_if = what_if
         self.subject = Subject(workspace, theme)
         self.questions: dict[str, Questions] = {
             "training": TrainingQuestions(workspace, theme),
@@ -44,7 +46,7 @@ class Controls(QScrollArea):
         self._copy.clicked.connect(self.copy_wanted)
 
     def refresh(self, evaluation: Evaluation) -> None:
-        """Show the plan; only the questions of its task are asked, of a traced module none."""
+        """Show the plan; only the questions of its task, or those about a traced module, are asked."""
         task = evaluation.plan.workload.task
         self.subject.refresh(evaluation)
         self.cards.refresh(evaluation)
@@ -52,6 +54,9 @@ class Controls(QScrollArea):
             if name == task:
                 questions.refresh(evaluation)
             questions.setVisible(name == task and evaluation.traced is None)
+        self.what_if.refresh(evaluation)
+        self.what_if.setVisible(evaluation.traced is not None)
+        self._reset.setVisible(evaluation.traced is None)
         self._reset.setEnabled(evaluation.plan.workload not in (Training(), Inference()))
 
     @Slot()
@@ -73,7 +78,7 @@ class Controls(QScrollArea):
         column.setSpacing(theme.spacing.small)
         column.addWidget(self.subject)
         column.addSpacing(theme.spacing.small)
-        for widget in (*self.questions.values(), self.cards):
+        for widget in (*self.questions.values(), self.what_if, self.cards):
             column.addWidget(widget)
         column.addSpacing(theme.spacing.small)
         buttons = QHBoxLayout()

@@ -87,7 +87,6 @@ class CurvePlot(Plot):
             self._item.getAxis("bottom").setTicks([value_ticks(self._data, self.width() // _PIXELS_A_VALUE)])
             self._item.getAxis("left").setTicks([memory_ticks(self._data, self.height() // _PIXELS_A_SIZE)])
 
-    @Slot()
     def _dress(self) -> None:
         super()._dress()
         theme = self._theme

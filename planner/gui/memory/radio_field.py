@@ -38,6 +38,10 @@ class RadioField(Field):
         self.setFocusProxy(self._buttons[value])
         self.shown.emit()
 
+    def set_offered(self, value: object, offered: bool) -> None:
+        """Show one of the options only where it makes sense."""
+        self._buttons[value].setVisible(offered)
+
     def set_name(self, name: str) -> None:
         """Tell screen readers what is chosen here."""
         for button in self._buttons.values():

@@ -1,6 +1,8 @@
 """Which model, and what is to be done with it."""
 
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from functools import partial
+
+from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
 from planner.gui.choices import model_choices, model_detail
 from planner.gui.memory.picker_field import PickerField
@@ -8,6 +10,7 @@ from planner.gui.memory.questions import bind, new_form
 from planner.gui.memory.radio_field import RadioField
 from planner.gui.memory.words import TASKS
 from planner.gui.theme import Theme, mark
+from planner.gui.widgets.flow_layout import FlowLayout
 from planner.gui.widgets.label import make_label
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
@@ -27,13 +30,16 @@ class Subject(QWidget):
         )
         self.task = RadioField(theme, TASKS)
         self._detail = make_label(role="muted", font=theme.font("small"), wrap=True)
-        self._open = QPushButton(self.tr("Open &config.json…"))
+        self._open = QPushButton(self.tr("Open &config…"))
         mark(self._open, "link")
         self._open.setToolTip(self.tr("Plan for a model of your own. A file can be dropped into the window as well."))
+        self._trace = QPushButton(self.tr("Trace a mo&dule…"))
+        mark(self._trace, "link")
+        self._trace.setToolTip(self.tr("Measure any PyTorch module of your own. A .py file can be dropped as well."))
         self._form = form = new_form(theme)
         form.add("&Model", self.model, hint="The network to plan for.")
         form.add_below(self._detail)
-        form.add_below(_at_the_left(self._open))
+        form.add_below(_at_the_left(self._open, self._trace))
         form.add("I want &to", self.task, hint="Train the model, or run it.")
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -41,6 +47,7 @@ class Subject(QWidget):
         bind(workspace, self.model, lambda value: workspace.apply("model", model=ModelChoice(id=str(value))))
         bind(workspace, self.task, lambda value: workspace.apply_workload("task", task=value))
         self._open.clicked.connect(workspace.model_file_requested)
+        self._trace.clicked.connect(partial(workspace.trace_requested.emit, None))
 
     def refresh(self, evaluation: Evaluation) -> None:
         """Show the model and the task of the plan."""
@@ -52,10 +59,10 @@ class Subject(QWidget):
         self._form.set_row_visible(self.task, evaluation.traced is None)
 
 
-def _at_the_left(button: QPushButton) -> QWidget:
+def _at_the_left(*buttons: QPushButton) -> QWidget:
     line = QWidget()
-    layout = QHBoxLayout(line)
-    layout.setContentsMargins(0, 0, 0, 0)
-    layout.addWidget(button)
-    layout.addStretch(1)
+    layout = FlowLayout(0)
+    line.setLayout(layout)
+    for button in buttons:
+        layout.addWidget(button)
     return line

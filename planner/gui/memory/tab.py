@@ -12,12 +12,20 @@ from planner.gui.memory.breakdown import Breakdown
 from planner.gui.memory.controls import Controls
 from planner.gui.memory.exploration import Exploration
 from planner.gui.memory.phases import PhaseBars
+from planner.gui.memory.trace.comparison import Comparison
+from planner.gui.memory.trace.desk import TraceDesk
+from planner.gui.memory.trace.evidence import TraceEvidence
+from planner.gui.memory.trace.status import TraceStatus
+from planner.gui.memory.trace.tracer import Start, Tracer
+from planner.gui.memory.trace.what_if import WhatIf
 from planner.gui.tab import Tab
+from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.label import make_label
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.present.plan import evaluation_view
+from planner.trace.run import start_trace
 
 _CONTROLS_WIDTH: Final = 376
 _ASIDE_WIDTH: Final = 180
@@ -31,9 +39,14 @@ class MemoryTab(Tab):
     icon_name: ClassVar[str] = "memory"
     primary_action: ClassVar[str] = "List the &smallest cards that fit"
 
-    def __init__(self, workspace: Workspace, theme: Theme) -> None:
-        super().__init__(workspace, theme)
-        self.controls = Controls(workspace, theme, _CONTROLS_WIDTH)
+    def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner, start: Start = start_trace) -> None:
+        super().__init__(workspace, theme, tasks)
+        self.tracer = Tracer(workspace, tasks, start)
+        self.desk = TraceDesk(workspace, theme, self.tracer, self)
+        self.trace_status = TraceStatus(theme, self.tracer)
+        self.trace = TraceEvidence(workspace, theme, tasks)
+        self.comparison = Comparison(workspace, theme, self.tracer)
+        self.controls = Controls(workspace, theme, WhatIf(workspace, theme, self.tracer, self.desk), _CONTROLS_WIDTH)
         self.answer = Answer(theme)
         self.bar = StackedBar(theme)
         self.breakdown = Breakdown(theme)
@@ -44,6 +57,8 @@ class MemoryTab(Tab):
         self._lay_out()
         self.bar.activated.connect(self.breakdown.open_term)
         self.controls.copy_wanted.connect(self._copy)
+        self.tracer.changed.connect(self._on_tracer_changed)
+        self.trace_status.edit_wanted.connect(self.desk.open_dialog)
 
     def refresh(self, evaluation: Evaluation) -> None:
         """Show `evaluation`; the curve follows when the plan has rested."""
@@ -58,10 +73,15 @@ class MemoryTab(Tab):
             self.breakdown.set_view(view)
             self.phases.set_view(view)
         self.exploration.set_evaluation(evaluation)
+        self.trace.setVisible(view.supported and evaluation.traced is not None)
+        self.trace.set_evaluation(evaluation)
+        self.comparison.refresh()
 
     def copy_result(self) -> str:
         """Return the answer with its breakdown, phases and notes as text."""
-        return evaluation_view(self.workspace.evaluation, self.workspace.catalog).as_text()
+        text = evaluation_view(self.workspace.evaluation, self.workspace.catalog).as_text()
+        found = self.trace.as_text()
+        return f"{text}\n\n{found}" if found else text
 
     def focus_search(self) -> None:
         """Open the list of models with the keyboard in its search field."""
@@ -70,6 +90,10 @@ class MemoryTab(Tab):
     def run_primary_action(self) -> None:
         """List the cards that fit."""
         self.controls.find_cards.open()
+
+    @Slot()
+    def _on_tracer_changed(self) -> None:
+        self.answer.set_outdated(self.tracer.is_change)
 
     @Slot()
     def _copy(self) -> None:
@@ -93,10 +117,13 @@ class MemoryTab(Tab):
         column = QVBoxLayout(body)
         column.setContentsMargins(space.large, space.medium, space.large, space.small)
         column.setSpacing(space.medium)
+        column.addWidget(self.trace_status)
         column.addWidget(self.answer)
         column.addWidget(self.bar)
         column.addWidget(self.evidence)
+        column.addWidget(self.comparison)
         column.addWidget(self.exploration, 1)
+        column.addWidget(self.trace, 1)
         column.addStretch()
         area = QScrollArea()
         area.setFrameShape(QFrame.Shape.NoFrame)

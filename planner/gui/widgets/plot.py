@@ -39,7 +39,7 @@ class Plot(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self._plot)
-        theme.changed.connect(self._dress)
+        theme.changed.connect(self._on_theme_changed)
 
     def picture(self) -> QPixmap:
         """Return the plot as it is shown, at twice its size."""
@@ -84,7 +84,11 @@ class Plot(QWidget):
         position: QPointF = box.mapSceneToView(scene_position)
         return position
 
+    # Not overridden, so that Qt forgets it together with the plot.
     @Slot()
+    def _on_theme_changed(self) -> None:
+        self._dress()
+
     def _dress(self) -> None:
         theme = self._theme
         self._plot.setBackground(theme.color("surface"))

@@ -28,8 +28,8 @@ from planner.present.format import NOT_PUBLISHED, UNKNOWN
 
 
 @pytest.fixture
-def tab(qtbot, workspace, theme):
-    made = CatalogTab(workspace, theme)
+def tab(qtbot, workspace, theme, tasks):
+    made = CatalogTab(workspace, theme, tasks)
     qtbot.addWidget(made)
     made.resize(1160, 700)
     made.show()
@@ -37,8 +37,8 @@ def tab(qtbot, workspace, theme):
     return made
 
 
-def again(qtbot, workspace, theme):
-    made = CatalogTab(workspace, theme)
+def again(qtbot, workspace, theme, tasks):
+    made = CatalogTab(workspace, theme, tasks)
     qtbot.addWidget(made)
     made.resize(1160, 700)
     made.show()
@@ -315,7 +315,7 @@ def test_columns_sorting_facets_and_panes_are_remembered(tab, qtbot, workspace, 
     tab.gpus.splitter.moveSplitter(260, 1)
     vendor = tab.gpus.facets._sections["vendor"]
     vendor.findChild(QToolButton).click()
-    other = again(qtbot, workspace, theme)
+    other = again(qtbot, workspace, theme, tab.tasks)
     assert other.gpus.table.layout_now() == tab.gpus.table.layout_now()
     assert other.gpus.model.sort_key == "memory"
     assert not other.gpus.facets._sections["vendor"].is_open
@@ -388,9 +388,9 @@ def test_ones_own_choice_stays_through_searches_and_other_changes_of_the_plan(ta
     assert tab.gpus.table.current_record.id == "l40s"
 
 
-def test_without_a_card_in_the_plan_the_smallest_that_fits_is_described(qtbot, workspace, theme):
+def test_without_a_card_in_the_plan_the_smallest_that_fits_is_described(qtbot, workspace, theme, tasks):
     workspace.apply("no card", gpu=None)
-    made = again(qtbot, workspace, theme)
+    made = again(qtbot, workspace, theme, tasks)
     assert made._answer.text().endswith(f"the smallest is {made.gpus.table.current_record.gpu.name}.")
     workspace.apply_workload("batch", batch=64)
     assert made.gpus.table.current_record is not None

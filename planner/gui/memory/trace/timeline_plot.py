@@ -148,7 +148,6 @@ class TimelinePlot(Plot):
             room = (band.end - band.start) * pixels
             words.setVisible(room >= metrics.horizontalAdvance(band.title) + self._theme.spacing.small)
 
-    @Slot()
     def _dress(self) -> None:
         super()._dress()
         theme = self._theme

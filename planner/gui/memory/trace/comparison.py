@@ -1,0 +1,118 @@
+"""The plan's estimate beside a trace of the same run."""
+
+from typing import Final
+
+from PySide6.QtCore import Slot
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+
+from planner.gui.memory.trace.tracer import Check, Tracer
+from planner.gui.theme import Theme, mark
+from planner.gui.widgets.label import make_label
+from planner.gui.widgets.record_model import RecordTableModel
+from planner.gui.widgets.record_table import RecordTable
+from planner.gui.workspace import Workspace
+from planner.memory.result import MemoryResult
+from planner.present import format as fmt
+from planner.present.columns import Column, numbers, words
+from planner.present.comparison import ComparisonRow, compare, comparison_sentence
+from planner.trace.memory import traced_memory
+
+_MARGIN: Final = 4
+
+
+def _size(value: float) -> str:
+    return fmt.size(round(value))
+
+
+def _fraction(row: ComparisonRow) -> str:
+    share = row.difference_fraction
+    if share is None:
+        return "not traced"
+    sign = "" if share == 0 else "+" if share > 0 else "−"
+    return f"{sign}{fmt.precise_percent(abs(share))}"
+
+
+_COLUMNS: Final[tuple[Column[ComparisonRow], ...]] = (
+    words("part", "At the peak", lambda row: row.title, width=34),
+    numbers(
+        "estimated",
+        "Estimated",
+        lambda row: row.estimated_bytes,
+        show=_size,
+        width=12,
+        tooltip=lambda row: fmt.exact_bytes(row.estimated_bytes),
+    ),
+    numbers(
+        "traced",
+        "Traced",
+        lambda row: row.traced_bytes,
+        show=_size,
+        width=12,
+        tooltip=lambda row: fmt.exact_bytes(row.traced_bytes),
+    ),
+    numbers(
+        "difference",
+        "Difference",
+        lambda row: row.difference_bytes,
+        show=lambda value: fmt.size_difference(round(value)),
+        width=12,
+        tooltip=lambda row: fmt.exact_bytes(row.difference_bytes),
+    ),
+    Column("share", "Of the trace", lambda row: row.difference_fraction, _fraction, align="right", width=12),
+)
+
+
+class Comparison(QWidget):
+    """Shown while the plan is the one that was checked."""
+
+    def __init__(self, workspace: Workspace, theme: Theme, tracer: Tracer) -> None:
+        super().__init__()
+        self._workspace, self._tracer = workspace, tracer
+        self.sentence = make_label(font=theme.font(bold=True), wrap=True)
+        self._model = RecordTableModel(_COLUMNS, lambda row: row.title, self)
+        self.table = RecordTable(self._model, theme)
+        self.table.setAccessibleName(self.tr("The estimate beside the trace"))
+        self.use = QPushButton(self.tr("Use the trace"))
+        self.use.setToolTip(self.tr("Plan with the traced run, and see its timeline."))
+        mark(self.use, "link")
+        head = QHBoxLayout()
+        head.addWidget(self.sentence, 1)
+        head.addWidget(self.use)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(theme.spacing.tiny)
+        layout.addLayout(head)
+        layout.addWidget(self.table)
+        self.use.clicked.connect(self._use)
+        tracer.changed.connect(self.refresh)
+        self.refresh()
+
+    @property
+    def rows(self) -> tuple[ComparisonRow, ...]:
+        """Return the rows that are shown."""
+        return self._model.records
+
+    @Slot()
+    def refresh(self) -> None:
+        """Show the check of the present plan, if there is one."""
+        check = self._tracer.check
+        shown = check is not None and check.plan == self._workspace.plan
+        self.setVisible(shown)
+        if check is None or not shown:
+            return
+        estimate, traced = self._workspace.evaluation.memory, self._traced(check)
+        self.sentence.setText(comparison_sentence(estimate, traced))
+        self._model.set_records(compare(estimate, traced))
+        header, row = self.table.horizontalHeader().sizeHint(), self.table.verticalHeader().defaultSectionSize()
+        self.table.setFixedHeight(header.height() + len(self.rows) * row + _MARGIN)
+
+    def _traced(self, check: Check) -> MemoryResult:
+        plan, gpu = check.plan, self._workspace.evaluation.gpu
+        usable = self._workspace.catalog.hardware.usable_memory(gpu) if gpu else None
+        return traced_memory(check.facts, gpu, usable, plan.count, plan.workload.other_processes_bytes)
+
+    @Slot()
+    def _use(self) -> None:
+        if self._tracer.check is not None:
+            with self._workspace.reporting():
+                self._workspace.take_trace(self._tracer.check.facts, "use of the trace")

@@ -1,0 +1,104 @@
+"""What the window asks of tracing, and what tracing asks of the person: the dialog, and consent before code runs."""
+
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Signal, Slot
+from PySide6.QtWidgets import QMessageBox, QWidget
+
+from planner.errors import TraceError
+from planner.gui.memory.trace.dialog import TraceDialog
+from planner.gui.memory.trace.tracer import Tracer
+from planner.gui.theme import Theme
+from planner.gui.workspace import Workspace
+from planner.present import format as fmt
+from planner.trace.consent import own_files
+from planner.trace.request import TraceRequest
+from planner.trace.run import Limits, torch_missing
+
+
+class TraceDesk(QObject):
+    """Answers the workspace's requests about tracing."""
+
+    opened = Signal()
+
+    def __init__(self, workspace: Workspace, theme: Theme, tracer: Tracer, tab: QWidget) -> None:
+        super().__init__(tab)
+        self._workspace, self._theme, self._tracer, self._tab = workspace, theme, tracer, tab
+        self.dialog: TraceDialog | None = None
+        self.consent: QMessageBox | None = None
+        workspace.trace_requested.connect(self.open_dialog)
+        workspace.trace_again_requested.connect(tracer.trace_again)
+        workspace.trace_cancel_requested.connect(tracer.cancel)
+        workspace.estimate_check_requested.connect(self.check_estimate)
+        tracer.consent_wanted.connect(self.ask_consent)
+
+    @Slot(object)
+    def open_dialog(self, subject: object = None) -> None:
+        """Ask what to trace: a new module, one in the file `subject`, or another way of the request `subject`."""
+        if self.dialog is None:
+            self.dialog = TraceDialog(self._workspace, self._theme, self._tab.window(), torch_missing())
+            self.dialog.wanted.connect(self._tracer.trace)
+        self.dialog.set_request(subject if isinstance(subject, TraceRequest) else None)
+        if isinstance(subject, Path):
+            self.dialog.open_file(subject)
+        self.dialog.open()
+        self.opened.emit()
+
+    @Slot()
+    def edit(self) -> None:
+        """Ask how to trace the plan's module in another way."""
+        facts = self._workspace.plan.model.trace
+        self.open_dialog(None if facts is None else self._tracer.wanted or facts.request)
+
+    @Slot()
+    def check_estimate(self) -> None:
+        """Trace the plan's own model, or say why that cannot be done."""
+        with self._workspace.reporting():
+            missing = torch_missing(config=True)
+            if missing is not None:
+                raise TraceError("start", missing, environment=True)
+            self._tracer.check_estimate()
+
+    @Slot(object)
+    def ask_consent(self, request: TraceRequest) -> None:
+        """Ask once for each content of a file whether its code may be run."""
+        box = QMessageBox(
+            QMessageBox.Icon.Question, self.tr("Run this code?"), _question(request), parent=self._tab.window()
+        )
+        box.setInformativeText(_terms())
+        run = box.addButton(self.tr("&Run it"), QMessageBox.ButtonRole.AcceptRole)
+        cancel = box.addButton(QMessageBox.StandardButton.Cancel)
+        box.setDefaultButton(cancel)
+        box.setEscapeButton(cancel)
+        box.buttonClicked.connect(lambda button: self._on_consent(request, button is run))
+        self.consent = box
+        box.open()
+
+    def _on_consent(self, request: TraceRequest, agreed: bool) -> None:
+        box, self.consent = self.consent, None
+        if box is not None:
+            box.deleteLater()
+        if agreed:
+            self._tracer.agree(request)
+        else:
+            self._tracer.refuse()
+
+
+def _question(request: TraceRequest) -> str:
+    files = own_files(request)
+    names = "\n".join(map(str, files)) or request.target.title
+    return f"To trace it, this code has to run on this computer:\n\n{names}"
+
+
+def _terms() -> str:
+    limits = Limits()
+    memory = (
+        "half of the memory that is free, 8 GiB at most"
+        if limits.memory_bytes is None
+        else fmt.size(limits.memory_bytes)
+    )
+    return (
+        f"It runs in a process of its own, for {limits.seconds / 60:g} minutes at most and with {memory}, and with "
+        "your rights: it can read and change your files. Run only code that you trust. You are asked again when "
+        "the file has changed."
+    )

@@ -1,0 +1,199 @@
+"""The dialog that asks what to trace."""
+
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import QSize, Qt, Signal, Slot
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QFrame, QPushButton, QScrollArea, QVBoxLayout, QWidget
+
+from planner.errors import PlannerError, SpecError
+from planner.gui.memory.questions import new_form, remembered_section
+from planner.gui.memory.radio_field import RadioField
+from planner.gui.memory.trace.inputs_editor import InputsEditor
+from planner.gui.memory.trace.more_form import MoreForm
+from planner.gui.memory.trace.request_form import RequestForm
+from planner.gui.memory.trace.target_form import TargetForm
+from planner.gui.theme import Theme, mark
+from planner.gui.widgets.label import make_label
+from planner.gui.workspace import Workspace
+from planner.plan.trace_request import operators_of
+from planner.trace.candidates import Candidate
+from planner.trace.request import Input, Target, TraceRequest
+
+_SIZE: Final = QSize(620, 660)
+_SOURCES: Final = (("given", "by their shapes"), ("own", "from the target's own function"))
+_FRESH: Final = TraceRequest(target=Target(kind="file", place="net.py"), task="training")
+
+
+class TraceDialog(QDialog):
+    """Few questions first; `wanted` carries the request once it is complete. It does not block the window."""
+
+    wanted = Signal(object)
+
+    def __init__(self, workspace: Workspace, theme: Theme, parent: QWidget, missing: str | None = None) -> None:
+        super().__init__(parent)
+        self._workspace, self._theme = workspace, theme
+        self.target = TargetForm(workspace, theme)
+        self.inputs = InputsEditor(theme)
+        self.source = RadioField(theme, _SOURCES)
+        self.run = RequestForm(workspace, theme)
+        self.more = MoreForm(theme)
+        self._form = new_form(theme)
+        self._problem = make_label(role="bad", wrap=True)
+        self._problem.hide()
+        self._go = QPushButton(self.tr("&Trace"))
+        self.setWindowTitle(self.tr("Trace a module"))
+        self._lay_out(missing)
+        self._connect()
+        self.set_request(None)
+
+    @property
+    def problem(self) -> str:
+        """Return why what is asked cannot be traced as it stands; empty before that was tried."""
+        return self._problem.text() if not self._problem.isHidden() else ""
+
+    def set_request(self, request: TraceRequest | None) -> None:
+        """Show `request`, or the questions for a new module."""
+        known = request or _FRESH.evolve(**operators_of(self._workspace.evaluation.gpu))
+        recent = self.target.recent_files()
+        self.target.set_target(known.target, known.arguments)
+        if request is None:
+            self.target.file.set_value(recent[0] if recent else "")
+            self.target.read_file()
+        self.inputs.set_inputs(known.inputs)
+        self.run.set_request(known)
+        self.more.set_request(known)
+        self.source.set_value("given" if known.inputs else "own")
+        if request is None:
+            self._follow_target()
+        self._show_source()
+        self._problem.hide()
+
+    def open_file(self, path: Path) -> None:
+        """Ask about a module in the file at `path`."""
+        self.target.open_file(path)
+
+    def request(self) -> TraceRequest:
+        """Return what is asked.
+
+        Raises:
+            SpecError: If something is missing or not allowed.
+        """
+        if self.run.request is None:
+            raise SpecError("request", "nothing is asked")
+        target = self.target.target()
+        inputs: tuple[Input, ...] = ()
+        if target.kind != "config" and self.source.value == "given":
+            inputs = self.inputs.inputs
+            if not inputs:
+                raise SpecError("inputs", "give the shape of at least one input")
+        arguments = () if target.kind == "config" else self.target.constructor_arguments()
+        return self.more.put(self.run.request.evolve(target=target, arguments=arguments, inputs=inputs))
+
+    @Slot()
+    def accept(self) -> None:
+        """Hand over the request, or say what is missing."""
+        try:
+            request = self.request()
+        except PlannerError as error:
+            self._say(error)
+            return
+        if request.target.kind == "file":
+            self._workspace.settings.add_traced(Path(request.target.place))
+        super().accept()
+        self.wanted.emit(request)
+
+    def sizeHint(self) -> QSize:
+        """Ask for room for all first questions."""
+        return _SIZE
+
+    def _say(self, error: PlannerError) -> None:
+        places: dict[str, QWidget] = {"file": self.target.file, "name": self.target.name, "place": self.target.place}
+        field = error.field if isinstance(error, SpecError) else ""
+        reason = error.reason if isinstance(error, SpecError) else error.message
+        sentence = f"{reason[:1].upper()}{reason[1:]}{'' if reason.endswith('.') else '.'}"
+        self._problem.setText(f"{sentence} {error.hint}".strip())
+        self._problem.show()
+        if field in ("inputs", "input"):
+            self.inputs.focus_first_gap()
+        elif field in places:
+            places[field].setFocus()
+
+    @Slot()
+    def _follow_target(self) -> None:
+        """Ask for the inputs that the chosen module takes, unless its function brings them."""
+        candidate = self.target.candidate
+        self._problem.hide()
+        if candidate is not None:
+            self.source.set_value("own" if _may_bring_inputs(candidate) else "given")
+            self.inputs.set_names([name for name, default in candidate.inputs if default is None])
+        self._show_source()
+
+    @Slot()
+    def _show_source(self) -> None:
+        candidate = self.target.candidate
+        config = self.target.kind.value == "config"
+        a_class = candidate is not None and candidate.kind == "class"
+        if a_class and self.source.value == "own":
+            self.source.set_value("given")
+        self._form.set_row_visible(self.source, not config and not a_class)
+        self.inputs.setVisible(not config and self.source.value == "given")
+
+    @Slot()
+    def _say_more(self) -> None:
+        self._section.set_summary(self.more.summary())
+
+    def _connect(self) -> None:
+        self.target.changed.connect(self._follow_target)
+        self.source.edited.connect(self._show_source)
+        self.more.edited.connect(self._say_more)
+
+    def _lay_out(self, missing: str | None) -> None:
+        space = self._theme.spacing
+        self._form.add(
+            "&Inputs", self.source, hint="What forward is called with. Shapes are enough: no data is needed."
+        )
+        self._section = remembered_section(self._workspace, self._theme, "More", self.more)
+        self._section.set_summary(self.more.summary())
+        body = QWidget()
+        column = QVBoxLayout(body)
+        column.setContentsMargins(*(space.large,) * 4)
+        column.setSpacing(space.medium)
+        for widget in (self.target, self._form, self.inputs, self.run, self._section):
+            column.addWidget(widget)
+        column.addStretch(1)
+        area = QScrollArea()
+        area.setFrameShape(QFrame.Shape.NoFrame)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setWidgetResizable(True)
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        area.setWidget(body)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, space.medium)
+        layout.addWidget(area, 1)
+        layout.addWidget(self._foot(missing))
+
+    def _foot(self, missing: str | None) -> QWidget:
+        space = self._theme.spacing
+        foot = QWidget()
+        column = QVBoxLayout(foot)
+        column.setContentsMargins(space.large, 0, space.large, 0)
+        words = missing or self.tr(
+            "One step runs on tensors without memory, in a process of its own. No GPU is needed."
+        )
+        about = make_label(f"{words[:1].upper()}{words[1:]}", "warn" if missing else "muted", wrap=True)
+        about.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        mark(self._go, "primary")
+        self._go.setDefault(True)
+        self._go.setEnabled(missing is None)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
+        buttons.addButton(self._go, QDialogButtonBox.ButtonRole.AcceptRole)
+        buttons.accepted.connect(self.accept)
+        buttons.rejected.connect(self.reject)
+        for widget in (self._problem, about, buttons):
+            column.addWidget(widget)
+        return foot
+
+
+def _may_bring_inputs(candidate: Candidate) -> bool:
+    return candidate.kind == "function" and candidate.brings_inputs

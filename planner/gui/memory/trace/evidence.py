@@ -1,0 +1,129 @@
+"""The evidence of a trace: the timeline and the tables, from the recording that belongs to the plan."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from PySide6.QtCore import Signal, Slot
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from planner.errors import PlannerError
+from planner.gui.memory.trace.tables import TraceTables, trace_text
+from planner.gui.memory.trace.timeline_data import TimelineData
+from planner.gui.memory.trace.timeline_panel import TimelinePanel
+from planner.gui.tasks import TaskRunner
+from planner.gui.theme import Theme
+from planner.gui.widgets.label import make_label
+from planner.gui.workspace import Workspace
+from planner.hardware.gpu import Gpu
+from planner.hardware.usable import UsableMemory
+from planner.paths import traces_dir
+from planner.plan.evaluate import Evaluation
+from planner.present.trace import TraceView, trace_view
+from planner.trace.conclude import conclude
+from planner.trace.files import find_recording
+from planner.trace.result import TraceResult
+
+_TASK: Final = "trace-result"
+_TIMELINE_HEIGHT: Final = 300
+_GONE: Final = "The recording of this trace is not on this computer any more. Trace again to see its timeline."
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What decides the evidence."""
+
+    digest: str
+    gpu: Gpu | None
+    usable: UsableMemory | None
+    count: int
+    other_processes_bytes: int
+
+
+class TraceEvidence(QWidget):
+    """Follows the plan; `updated` says that it shows the plan's trace, or that there is no recording to show."""
+
+    updated = Signal()
+
+    def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
+        super().__init__()
+        self._workspace, self._tasks = workspace, tasks
+        self._wanted: _Wanted | None = None
+        self.result: TraceResult | None = None
+        self.view: TraceView | None = None
+        self.runs_out = make_label(role="bad", wrap=True)
+        self.timeline = TimelinePanel(theme)
+        self.timeline.setMinimumHeight(_TIMELINE_HEIGHT)
+        self.tables = TraceTables(theme)
+        self._missing = make_label(role="muted", wrap=True)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(theme.spacing.medium)
+        layout.addWidget(self.runs_out)
+        layout.addWidget(self._missing)
+        layout.addWidget(self.timeline, 3)
+        layout.addWidget(self.tables, 2)
+        self.timeline.failed.connect(workspace.failed)
+        self._show(None)
+
+    def set_evaluation(self, evaluation: Evaluation) -> None:
+        """Show the evidence for a traced plan; finding and replaying its recording takes a moment."""
+        facts = evaluation.traced
+        if facts is None:
+            self._forget()
+            return
+        usable = self._workspace.catalog.hardware.usable_memory(evaluation.gpu) if evaluation.gpu else None
+        plan = evaluation.plan
+        wanted = _Wanted(facts.digest, evaluation.gpu, usable, plan.count, plan.workload.other_processes_bytes)
+        if wanted == self._wanted:
+            return
+        self._wanted = wanted
+        self._tasks.run(_TASK, partial(_conclude, wanted), self._take, self._on_error)
+
+    def as_text(self) -> str:
+        """Return what is alive at the peak, the modules and what was assumed as text, for the clipboard."""
+        return "" if self.view is None else trace_text(self.view)
+
+    @Slot()
+    def _forget(self) -> None:
+        if self._wanted is not None:
+            self._wanted = None
+            self._tasks.cancel(_TASK)
+            self._show(None)
+
+    def _take(self, result: TraceResult | None) -> None:
+        self._show(result)
+        self._missing.setVisible(result is None)
+        self._missing.setText(_GONE)
+        self.updated.emit()
+
+    def _on_error(self, error: BaseException) -> None:
+        if not isinstance(error, PlannerError):
+            raise error
+        self._show(None)
+        self._missing.setText(f"The recording of this trace cannot be read: {error.message}. Trace again.")
+        self._missing.show()
+        self.updated.emit()
+
+    def _show(self, result: TraceResult | None) -> None:
+        self.result, self.view = result, None
+        for part in (self.timeline, self.tables):
+            part.setVisible(result is not None)
+        self.runs_out.hide()
+        self._missing.hide()
+        wanted = self._wanted
+        if result is None or wanted is None:
+            return
+        card = wanted.gpu.name if wanted.gpu else None
+        self.view = trace_view(result, card, wanted.count)
+        self.runs_out.setText(self.view.runs_out)
+        self.runs_out.setVisible(bool(self.view.runs_out))
+        self.timeline.set_data(TimelineData(result, card))
+        self.tables.set_view(self.view)
+
+
+def _conclude(wanted: _Wanted) -> TraceResult | None:
+    recording = find_recording(traces_dir(), wanted.digest)
+    if recording is None:
+        return None
+    return conclude(recording, wanted.gpu, wanted.usable, wanted.count, wanted.other_processes_bytes)

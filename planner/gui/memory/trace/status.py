@@ -1,0 +1,165 @@
+"""What the tracer is doing: its progress with Cancel, or why it came to nothing."""
+
+from typing import Final
+
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtGui import QFontDatabase, QGuiApplication
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QProgressBar, QPushButton, QVBoxLayout, QWidget
+
+from planner.errors import PlannerError, TraceError
+from planner.gui.memory.trace.tracer import Failure, Run, Tracer, title_of
+from planner.gui.theme import Theme, mark
+from planner.gui.widgets.elided_label import ElidedLabel
+from planner.gui.widgets.label import make_label
+from planner.present import format as fmt
+
+_MOST_LINES: Final = 12
+_OLD: Final = "The figures below are of the earlier settings."
+
+
+class TraceStatus(QWidget):
+    """Hidden while there is nothing to say. `edit_wanted` carries a request to be mended."""
+
+    edit_wanted = Signal(object)
+
+    def __init__(self, theme: Theme, tracer: Tracer) -> None:
+        super().__init__()
+        self._tracer = tracer
+        self.progress = _ProgressStrip(theme)
+        self.failure = _FailurePanel(theme)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self.progress)
+        layout.addWidget(self.failure)
+        self.progress.cancel.clicked.connect(tracer.cancel)
+        self.failure.dismiss.clicked.connect(tracer.dismiss)
+        self.failure.edit.clicked.connect(self._want_edit)
+        tracer.changed.connect(self.refresh)
+        self.refresh()
+
+    @Slot()
+    def refresh(self) -> None:
+        """Show what the tracer is doing now."""
+        tracer = self._tracer
+        self.progress.setVisible(tracer.busy)
+        if tracer.busy:
+            self.progress.show_run(tracer.run, is_change=tracer.is_change)
+        self.failure.setVisible(tracer.failure is not None)
+        if tracer.failure is not None:
+            self.failure.show_failure(tracer.failure)
+        self.setVisible(tracer.busy or tracer.failure is not None)
+
+    @Slot()
+    def _want_edit(self) -> None:
+        if self._tracer.failure is not None:
+            self.edit_wanted.emit(self._tracer.failure.request)
+
+
+class _ProgressStrip(QFrame):
+    """One line: what is traced, how far it is, and Cancel."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        mark(self, "strip")
+        self._words = ElidedLabel()
+        self._old = make_label(role="muted", font=theme.font("small"))
+        self._bar = QProgressBar()
+        self._bar.setTextVisible(False)
+        self._bar.setFixedWidth(120)
+        self._bar.setAccessibleName(self.tr("Progress of the trace"))
+        self.cancel = QPushButton(self.tr("Cancel"))
+        self.cancel.setToolTip(self.tr("End the trace; the result that is shown stays."))
+        words = QVBoxLayout()
+        words.setSpacing(0)
+        words.addWidget(self._words)
+        words.addWidget(self._old)
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(*(theme.spacing.medium, theme.spacing.small) * 2)
+        layout.setSpacing(theme.spacing.medium)
+        layout.addLayout(words, 1)
+        layout.addWidget(self._bar)
+        layout.addWidget(self.cancel)
+
+    def show_run(self, run: Run | None, *, is_change: bool) -> None:
+        """Say how far `run` is, or that one is about to start."""
+        progress = run.progress if run else None
+        steps = progress.steps if progress else 0
+        self._bar.setRange(0, steps)
+        self._bar.setValue(progress.step if progress else 0)
+        self._words.setText(_progress_words(run))
+        self._old.setText(_OLD)
+        self._old.setVisible(is_change)
+        self.setAccessibleName(self._words.text())
+
+
+class _FailurePanel(QFrame):
+    """What happened, what to do about it, and the traceback of the person's own code."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        mark(self, "banner")
+        self._message = make_label(font=theme.font(bold=True), wrap=True)
+        self._hint = make_label(wrap=True)
+        for label in (self._message, self._hint):
+            label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.details = QPlainTextEdit(readOnly=True)
+        self.details.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.details.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        self.details.setAccessibleName(self.tr("Traceback of the module's own code"))
+        self.details.setTabChangesFocus(True)
+        self.edit = QPushButton(self.tr("Edit…"))
+        self.copy = QPushButton(self.tr("Copy"))
+        self.dismiss = QPushButton(self.tr("Dismiss"))
+        self._lay_out(theme)
+        self.copy.clicked.connect(self._copy)
+
+    def show_failure(self, failure: Failure) -> None:
+        """Show why the trace came to nothing."""
+        error = failure.error
+        message = error.message
+        self._message.setText(f"{title_of(failure.request)} could not be traced: {message}")
+        self._hint.setText(error.hint)
+        self._hint.setVisible(bool(error.hint))
+        details = _details(error)
+        if details != self.details.toPlainText():
+            self.details.setPlainText(details)
+            self.details.verticalScrollBar().setValue(self.details.verticalScrollBar().maximum())
+        lines = min(_MOST_LINES, details.count("\n") + 2)
+        self.details.setFixedHeight(
+            lines * self.details.fontMetrics().lineSpacing() + 2 * self.details.frameWidth() + 16
+        )
+        self.details.setVisible(bool(details))
+        self.setAccessibleName(f"Error: {message}")
+
+    @Slot()
+    def _copy(self) -> None:
+        parts = (self._message.text(), self._hint.text(), self.details.toPlainText())
+        QGuiApplication.clipboard().setText("\n\n".join(part for part in parts if part))
+
+    def _lay_out(self, theme: Theme) -> None:
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(*(theme.spacing.medium, theme.spacing.small) * 2)
+        layout.setSpacing(theme.spacing.tiny)
+        for widget in (self._message, self._hint, self.details):
+            layout.addWidget(widget)
+        buttons = QHBoxLayout()
+        for button in (self.edit, self.copy, self.dismiss):
+            buttons.addWidget(button)
+        buttons.addStretch(1)
+        layout.addLayout(buttons)
+
+
+def _progress_words(run: Run | None) -> str:
+    if run is None:
+        return "Tracing again in a moment…"
+    name = title_of(run.request)
+    if run.progress is None:
+        return f"Tracing {name}: starting…"
+    progress = run.progress
+    step = f", step {progress.step} of {progress.steps}" if progress.step else ""
+    events = f", {fmt.integer(progress.events)} allocations and frees" if progress.events else ""
+    return f"Tracing {name}: {progress.text}{step}{events}"
+
+
+def _details(error: PlannerError) -> str:
+    return error.details if isinstance(error, TraceError) else ""

@@ -1,0 +1,223 @@
+"""Where the module comes from: a file and a name in it, or an import path, with its constructor's arguments."""
+
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import QTimer, Signal, Slot
+from PySide6.QtWidgets import QFileDialog, QMenu, QPushButton, QToolButton, QVBoxLayout, QWidget
+
+from planner.errors import ModelFileError, SpecError
+from planner.gui.memory.questions import new_form
+from planner.gui.memory.radio_field import RadioField
+from planner.gui.theme import Theme
+from planner.gui.widgets.choice_field import ChoiceField
+from planner.gui.widgets.icon_button import IconButton
+from planner.gui.widgets.label import make_label
+from planner.gui.widgets.text_field import TextField
+from planner.gui.workspace import Workspace
+from planner.trace.arguments import arguments_text, parse_arguments
+from planner.trace.candidates import Candidate, find_candidates
+from planner.trace.request import Argument, Target
+
+_KINDS: Final = (("file", "in a file"), ("import", "installed"), ("config", "of the plan"))
+_PYTHON: Final = "Python files (*.py)"
+_READ_MS: Final = 200
+
+
+class TargetForm(QWidget):
+    """Asks for the module; `changed` says that another one is named.
+
+    The names in a file are found by reading it; nothing of it runs.
+    """
+
+    changed = Signal()
+
+    def __init__(self, workspace: Workspace, theme: Theme) -> None:
+        super().__init__()
+        self._workspace = workspace
+        self._config: Target | None = None
+        self._candidates: dict[str, Candidate] = {}
+        self.kind = RadioField(theme, _KINDS)
+        self.file = TextField(placeholder="net.py")
+        self.name = ChoiceField(theme, ())
+        self.place = TextField(_check_place, "package.module:Name")
+        self.arguments = TextField(parse_arguments, "none")
+        self._summary = make_label(role="muted", font=theme.font("small"), wrap=True)
+        self._model = make_label(wrap=True)
+        self._form = new_form(theme)
+        self._form.add("The &module is", self.kind, hint="A file of your own, or an installed package.")
+        self._form.add_below(self._model)
+        self._form.add("&File", self.file, hint="A Python file. It can be dropped into the window as well.")
+        self._form.add("&Name in it", self.name, hint="A class of modules, or a function that returns one.")
+        self._form.add("I&mport path", self.place, hint="Where it is imported from, and its name after a colon.")
+        self._form.add_below(self._summary)
+        self._form.add("Ar&guments", self.arguments, hint="Of the constructor or the function: width=64, bias=False.")
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self._form)
+        self._reading = QTimer(self, singleShot=True, interval=_READ_MS)
+        self._add_buttons(theme)
+        self._connect()
+        self.set_target(Target(kind="file", place="net.py"), ())
+        self.file.set_value("")
+
+    @property
+    def candidate(self) -> Candidate | None:
+        """Return what is known of the chosen name, where it stands in a file."""
+        return self._candidates.get(str(self.name.value)) if self.kind.value == "file" else None
+
+    def target(self) -> Target:
+        """Return the module that is named.
+
+        Raises:
+            SpecError: If none is, with the field that it misses.
+        """
+        kind = self.kind.value
+        if kind == "config" and self._config is not None:
+            return self._config
+        if kind == "import":
+            place, name = _split(self.place.text)
+            return Target(kind="import", place=place, name=name)
+        if not self.file.text:
+            raise SpecError("file", "choose a Python file")
+        if self.candidate is None:
+            raise SpecError("name", self.file.problem or "the file has no module and no function of its own")
+        return Target(kind="file", place=self.file.text, name=str(self.name.value))
+
+    def constructor_arguments(self) -> tuple[Argument, ...]:
+        """Return the arguments of the constructor.
+
+        Raises:
+            SpecError: If they are not understood.
+        """
+        return parse_arguments(self.arguments.text)
+
+    def set_target(self, target: Target, arguments: tuple[Argument, ...]) -> None:
+        """Show another module; a model by its configuration can only be run in another way."""
+        self._config = target if target.kind == "config" else None
+        self._model.setText(target.place if self._config else "")
+        self.kind.set_value(target.kind)
+        if target.kind == "file":
+            self.file.set_value(target.place)
+            self.read_file(target.name)
+        elif target.kind == "import":
+            self.place.set_value(target.title)
+        self.arguments.set_value(arguments_text(arguments))
+        self._show_kind()
+
+    def open_file(self, path: Path) -> None:
+        """Show the names in the file at `path`."""
+        self.kind.set_value("file")
+        self.file.set_value(str(path))
+        self._show_kind()
+        self.read_file()
+        self.changed.emit()
+
+    def read_file(self, name: str = "") -> None:
+        """Find the names in the file, and choose `name`, or the one that is most likely meant."""
+        self._reading.stop()
+        try:
+            found = find_candidates(Path(self.file.text).expanduser()) if self.file.text else ()
+            problem = "" if found or not self.file.text else "There is no module and no function of its own in it."
+        except ModelFileError as error:
+            found, problem = (), f"It {error.reason}. {error.hint}"
+        self.file.show_problem(problem)
+        self._candidates = {candidate.name: candidate for candidate in found}
+        self.name.set_options([(candidate.name, _words(candidate)) for candidate in found])
+        if found:
+            self.name.set_value(name if name in self._candidates else _likely(found))
+        self._describe()
+
+    def recent_files(self) -> tuple[str, ...]:
+        """Return the files that were traced lately, the last one first."""
+        return self._workspace.settings.current.traced_files
+
+    def _add_buttons(self, theme: Theme) -> None:
+        browse = QPushButton(self.tr("Bro&wse…"))
+        browse.clicked.connect(self._browse)
+        recent = IconButton(theme, "chevron-down", self.tr("Files traced lately"))
+        recent.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self._recent = QMenu(self)
+        self._recent.aboutToShow.connect(self._fill_recent)
+        recent.setMenu(self._recent)
+        self.file.add_beside(recent)
+        self.file.add_beside(browse)
+
+    def _connect(self) -> None:
+        self._reading.timeout.connect(self._on_file_typed)
+        self.kind.edited.connect(self._show_kind)
+        self.kind.edited.connect(self.changed)
+        self.file.typed.connect(self._reading.start)
+        self.name.edited.connect(self._on_name)
+        self.place.typed.connect(self.changed)
+
+    @Slot()
+    def _browse(self) -> None:
+        folder = str(Path(next(iter((self.file.text, *self.recent_files())), "")).parent)
+        name, _ = QFileDialog.getOpenFileName(self, self.tr("Choose a Python file"), folder, _PYTHON)
+        if name:
+            self.open_file(Path(name))
+
+    @Slot()
+    def _fill_recent(self) -> None:
+        self._recent.clear()
+        for name in self.recent_files():
+            self._recent.addAction(name, partial(self.open_file, Path(name)))
+        if self._recent.isEmpty():
+            self._recent.addAction(self.tr("None yet")).setEnabled(False)
+
+    @Slot()
+    def _on_file_typed(self) -> None:
+        self.read_file(str(self.name.value))
+        self.changed.emit()
+
+    @Slot()
+    def _on_name(self) -> None:
+        self._describe()
+        self.changed.emit()
+
+    @Slot()
+    def _show_kind(self) -> None:
+        kind = self.kind.value
+        self.kind.set_offered("config", self._config is not None)
+        for field, shown in (
+            (self.file, kind == "file"),
+            (self.name, kind == "file"),
+            (self.place, kind == "import"),
+            (self.arguments, kind != "config"),
+        ):
+            self._form.set_row_visible(field, shown)
+        self._model.setVisible(kind == "config")
+        self._describe()
+
+    def _describe(self) -> None:
+        candidate = self.candidate
+        self._summary.setText(candidate.summary if candidate else "")
+        self._summary.setVisible(bool(candidate and candidate.summary))
+        known = candidate.arguments if candidate else ()
+        written = (name if default is None else f"{name}={default}" for name, default in known)
+        self.arguments.set_placeholder(", ".join(written) or "none")
+
+
+def _check_place(text: str) -> None:
+    if text:
+        _split(text)
+
+
+def _split(text: str) -> tuple[str, str]:
+    place, _, name = text.partition(":")
+    if not (place and name and all(part.isidentifier() for part in (*place.split("."), *name.split(".")))):
+        raise SpecError("place", "is not an import path", "Write it such as package.module:Name.")
+    return place, name
+
+
+def _words(candidate: Candidate) -> str:
+    return f"{candidate.name}{'' if candidate.kind == 'class' else '()'}"
+
+
+def _likely(candidates: tuple[Candidate, ...]) -> str:
+    """Return a function that brings inputs, else the last class, which is built of those before it."""
+    bringing = [candidate.name for candidate in candidates if candidate.brings_inputs]
+    classes = [candidate.name for candidate in candidates if candidate.kind == "class"]
+    return (bringing or classes[::-1] or [candidates[0].name])[0]

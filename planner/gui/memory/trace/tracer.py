@@ -1,0 +1,258 @@
+"""Traces in the background, and the plan that follows from what they found."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Final, Protocol
+
+from PySide6.QtCore import QObject, QTimer, Signal, Slot
+
+from planner.errors import PlannerError, TraceError
+from planner.gui.tasks import TaskRunner
+from planner.gui.workspace import Workspace
+from planner.paths import traces_dir
+from planner.plan.plan import Plan
+from planner.plan.trace_request import request_of_plan
+from planner.trace.consent import content_digest
+from planner.trace.facts import TracedFacts
+from planner.trace.files import store_recording
+from planner.trace.messages import Progress
+from planner.trace.recording import Recording
+from planner.trace.request import TraceRequest
+from planner.trace.run import Limits, start_trace
+from planner.trace.summary import facts_of
+
+IDLE_MS: Final = 400
+_TASK: Final = "trace"
+
+
+class RunningTrace(Protocol):
+    """What `start_trace` returns."""
+
+    def cancel(self) -> None:
+        """End it soon."""
+
+    def result(self) -> Recording:
+        """Wait for what it recorded."""
+
+
+Start = Callable[[TraceRequest, Limits, Callable[[Progress], None]], RunningTrace]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A trace that runs: `plan` is the one whose estimate it checks, none where it becomes the plan's model."""
+
+    request: TraceRequest
+    label: str
+    plan: Plan | None = None
+    is_change: bool = False
+    progress: Progress | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A trace that came to nothing, and why."""
+
+    request: TraceRequest
+    error: PlannerError
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The trace of a plan's own model, run as the plan says."""
+
+    plan: Plan
+    facts: TracedFacts
+
+
+class Tracer(QObject):
+    """Runs at most one trace at a time; a newer one takes the place of an older.
+
+    `changed` says that a trace began, went on, ended or failed. `consent_wanted` carries a request whose code this
+    person has not agreed to run yet: `agree` goes on with it.
+    """
+
+    changed = Signal()
+    consent_wanted = Signal(object)
+    _progressed = Signal(object, object)
+
+    def __init__(self, workspace: Workspace, tasks: TaskRunner, start: Start = start_trace) -> None:
+        super().__init__(workspace)
+        self._workspace, self._tasks, self._start = workspace, tasks, start
+        self._pending: Run | None = None
+        self.run: Run | None = None
+        self.failure: Failure | None = None
+        self.check: Check | None = None
+        self._idle = QTimer(self, singleShot=True, interval=IDLE_MS)
+        self._idle.timeout.connect(self._begin_pending)
+        self._progressed.connect(self._on_progress)
+        workspace.changed.connect(self._on_plan_changed)
+
+    @property
+    def wanted(self) -> TraceRequest | None:
+        """Return the request whose result will replace the plan's model: running, waiting or failed."""
+        for work in (self._pending, self.run):
+            if work is not None and work.plan is None:
+                return work.request
+        return None if self.failure is None else self.failure.request
+
+    @property
+    def busy(self) -> bool:
+        """Return whether a trace runs or is about to."""
+        return self.run is not None or self._idle.isActive()
+
+    @property
+    def is_change(self) -> bool:
+        """Return whether what runs, or is about to, is the plan's own module in another way."""
+        work = self._pending or self.run
+        return work is not None and work.is_change
+
+    def trace(self, request: TraceRequest) -> None:
+        """Trace a module and make it the plan's model."""
+        self._ask(Run(request, f"trace of {title_of(request)}"))
+
+    def change(self, request: TraceRequest) -> None:
+        """Trace the plan's module in another way, as soon as the person has rested."""
+        self._pending = Run(request, "what is traced", is_change=True)
+        self.failure = None
+        self._idle.start()
+        self.changed.emit()
+
+    def check_estimate(self) -> None:
+        """Trace the model of the plan, run as the plan says, to compare it with the estimate.
+
+        Raises:
+            PlannerError: If PyTorch alone cannot run the plan.
+        """
+        plan = self._workspace.plan
+        self._ask(Run(request_of_plan(plan, self._workspace.catalog), "check of the estimate", plan))
+
+    @Slot()
+    def trace_again(self) -> None:
+        """Trace the plan's module as before: its file may have changed."""
+        facts = self._workspace.plan.model.trace
+        if facts is not None:
+            self._ask(Run(facts.request, "trace again", is_change=True))
+
+    def agree(self, request: TraceRequest) -> None:
+        """Remember that the code of the request may be run, and run it."""
+        if self._pending is None or self._pending.request != request:
+            return
+        digest = self._digest(request)
+        if digest is not None:
+            self._workspace.settings.trust(digest)
+        self._begin_pending()
+
+    @Slot()
+    def refuse(self) -> None:
+        """Do not run the code that was asked about."""
+        self._pending = None
+        self.changed.emit()
+
+    @Slot()
+    def cancel(self) -> None:
+        """End what runs and forget what waits; the plan stays as it is."""
+        self._idle.stop()
+        self._pending = self.run = None
+        self._tasks.cancel(_TASK)
+        self.changed.emit()
+
+    @Slot()
+    def dismiss(self) -> None:
+        """Forget the failure."""
+        self.failure = None
+        self.changed.emit()
+
+    def _ask(self, run: Run) -> None:
+        """Begin, after the person's consent where the code has not been run before."""
+        self._idle.stop()
+        self._pending, self.failure = run, None
+        try:
+            digest = content_digest(run.request)
+        except TraceError as error:
+            self._fail(run.request, error)
+            return
+        if digest is None or digest in self._workspace.settings.current.trusted_code:
+            self._begin_pending()
+        else:
+            self.consent_wanted.emit(run.request)
+
+    @Slot()
+    def _begin_pending(self) -> None:
+        run, self._pending = self._pending, None
+        if run is None:
+            return
+        digest = self._digest(run.request)
+        if digest is not None and digest not in self._workspace.settings.current.trusted_code:
+            self._ask(run)  # the file has changed while this waited
+            return
+        try:
+            tracing = self._start(run.request, Limits(), partial(self._progressed.emit, run.request))
+        except TraceError as error:
+            self._fail(run.request, error)
+            return
+        self.run, self.failure = run, None
+        self._tasks.run(
+            _TASK, partial(_finish, tracing), partial(self._take_result, run), self._on_error, stop=tracing.cancel
+        )
+        self.changed.emit()
+
+    @staticmethod
+    def _digest(request: TraceRequest) -> str | None:
+        try:
+            return content_digest(request)
+        except TraceError:
+            return None  # starting it will say why the file cannot be read
+
+    def _take_result(self, run: Run, facts: TracedFacts) -> None:
+        self.run = None
+        if run.plan is not None:
+            self.check = Check(run.plan, facts)
+        else:
+            with self._workspace.reporting():
+                self._workspace.take_trace(facts, run.label)
+        self.changed.emit()
+
+    def _on_error(self, error: BaseException) -> None:
+        run, self.run = self.run, None
+        if not isinstance(error, PlannerError):
+            self.changed.emit()
+            raise error
+        if run is not None:
+            self._fail(run.request, error)
+
+    def _fail(self, request: TraceRequest, error: PlannerError) -> None:
+        self._pending = None
+        self.failure = Failure(request, error)
+        self.changed.emit()
+
+    @Slot(object, object)
+    def _on_progress(self, request: TraceRequest, progress: Progress) -> None:
+        if self.run is not None and self.run.request is request:
+            self.run = replace(self.run, progress=progress)
+            self.changed.emit()
+
+    @Slot(object, object)
+    def _on_plan_changed(self, old: Plan, new: Plan) -> None:
+        """Let go of a change to a module that is not the plan's any more, as after an undo."""
+        if old.model == new.model:
+            return
+        if self.failure is not None or self._idle.isActive() or (self.run is not None and self.run.plan is None):
+            self.failure = None
+            self.cancel()
+
+
+def title_of(request: TraceRequest) -> str:
+    """Return what the traced module is called: `net.py:ConvNet`."""
+    target = request.target
+    if target.kind != "file":
+        return target.title
+    return f"{Path(target.place).name}:{target.name}"
+
+
+def _finish(tracing: RunningTrace) -> TracedFacts:
+    recording = tracing.result()
+    store_recording(traces_dir(), recording)
+    return facts_of(recording)

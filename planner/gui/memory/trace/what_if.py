@@ -1,0 +1,47 @@
+"""What if the traced module were run in another way: each change is traced in the background."""
+
+from PySide6.QtCore import Slot
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+
+from planner.gui.memory.trace.desk import TraceDesk
+from planner.gui.memory.trace.request_form import RequestForm
+from planner.gui.memory.trace.tracer import Tracer
+from planner.gui.theme import Theme
+from planner.gui.workspace import Workspace
+from planner.plan.evaluate import Evaluation
+
+
+class WhatIf(QWidget):
+    """The questions about the run of the plan's traced module."""
+
+    def __init__(self, workspace: Workspace, theme: Theme, tracer: Tracer, desk: TraceDesk) -> None:
+        super().__init__()
+        self._workspace, self._tracer = workspace, tracer
+        self.form = RequestForm(workspace, theme)
+        self.edit = QPushButton(self.tr("&Edit…"))
+        self.edit.setToolTip(self.tr("Change inputs, arguments, loss and the rest."))
+        self.again = QPushButton(self.tr("Trace a&gain"))
+        self.again.setToolTip(self.tr("Trace it as before, because its file has changed."))
+        buttons = QHBoxLayout()
+        for button in (self.edit, self.again):
+            buttons.addWidget(button)
+        buttons.addStretch(1)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(theme.spacing.small)
+        layout.addWidget(self.form)
+        layout.addLayout(buttons)
+        self.form.edited.connect(tracer.change)
+        self.edit.clicked.connect(desk.edit)
+        self.again.clicked.connect(tracer.trace_again)
+        tracer.changed.connect(self._follow)
+
+    def refresh(self, evaluation: Evaluation) -> None:
+        """Show how the module is run, or is about to be."""
+        if evaluation.traced is not None:
+            wanted = (self._tracer.wanted if self._tracer.is_change else None) or evaluation.traced.request
+            self.form.set_request(wanted)
+
+    @Slot()
+    def _follow(self) -> None:
+        self.refresh(self._workspace.evaluation)

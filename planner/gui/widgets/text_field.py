@@ -1,0 +1,100 @@
+"""A line of text that says at once why it is not understood."""
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Signal, Slot
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+
+from planner.errors import SpecError
+from planner.gui.theme import mark
+from planner.gui.widgets.field import Field
+from planner.gui.widgets.label import make_label
+
+
+def anything(_text: str) -> None:
+    """Take every text."""
+
+
+class TextField(Field):
+    """A text; `check` raises a `SpecError` for one that is not allowed. `typed` follows every letter."""
+
+    typed = Signal()
+
+    def __init__(self, check: Callable[[str], object] = anything, placeholder: str = "") -> None:
+        super().__init__()
+        self.check = check
+        self._value = ""
+        self._edit = QLineEdit(placeholderText=placeholder)
+        self._message = make_label(role="bad", wrap=True)
+        self._message.hide()
+        self.setFocusProxy(self._edit)
+        self._line = QHBoxLayout()
+        self._line.addWidget(self._edit, 1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(2)
+        column.addLayout(self._line)
+        column.addWidget(self._message)
+        self._edit.textEdited.connect(self._on_typed)
+        self._edit.textEdited.connect(self.typed)
+        self._edit.editingFinished.connect(self.finished)
+
+    @property
+    def value(self) -> str:
+        """Return the last text that was allowed."""
+        return self._value
+
+    @property
+    def text(self) -> str:
+        """Return what is typed, allowed or not."""
+        return self._edit.text().strip()
+
+    @property
+    def problem(self) -> str:
+        """Return why what is typed is not allowed; empty where it is."""
+        return self._message.text()
+
+    def set_value(self, value: object) -> None:
+        """Show `value`; what is being typed right now is left alone if it means the same."""
+        text = "" if value is None else str(value)
+        if not (self._edit.hasFocus() and text == self._value):
+            self._edit.setText(text)
+            self.show_problem("")
+        self._value = text
+        self.shown.emit()
+
+    def set_placeholder(self, text: str) -> None:
+        """Say what applies while the field is empty."""
+        self._edit.setPlaceholderText(text)
+
+    def set_name(self, name: str) -> None:
+        """Tell screen readers what the text is."""
+        self._edit.setAccessibleName(name)
+
+    def show_problem(self, message: str) -> None:
+        """Say under the input why its value is not allowed."""
+        self._message.setText(message)
+        self._message.setVisible(bool(message))
+        self._edit.setAccessibleDescription(message)
+        mark(self._edit, "true" if message else "", "wrong")
+
+    def add_beside(self, widget: QWidget) -> None:
+        """Show a button that belongs to the text at its right."""
+        self._line.addWidget(widget)
+
+    def recheck(self) -> None:
+        """Judge the text again, because what is allowed has changed."""
+        self._on_typed(self._edit.text())
+
+    @Slot(str)
+    def _on_typed(self, text: str) -> None:
+        try:
+            self.check(text)
+        except SpecError as error:
+            self.show_problem(" ".join(part for part in (error.reason, error.hint) if part))
+            return
+        self.show_problem("")
+        if text != self._value:
+            self._value = text
+            self.shown.emit()
+            self.edited.emit(text)
