@@ -257,7 +257,7 @@ def additive_mask(mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
     if mask is None or mask.dtype != torch.bool:
         return mask
     zero = torch.scalar_tensor(0.0, dtype=dtype, device=mask.device)
-    return torch.where(mask.logical_not(), -math.inf, zero)
+    return torch.where(mask, zero, -math.inf)
 
 
 def _aligned(mask: Tensor) -> Tensor:
