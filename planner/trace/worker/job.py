@@ -117,9 +117,12 @@ def _environment() -> Environment:
 
 
 def _module_infos(modules: Mapping[str, nn.Module]) -> Iterator[ModuleInfo]:
+    """Yield each module; a parameter that several share is counted with the first."""
+    counted: set[int] = set()
     for name, root in modules.items():
         for path, module in root.named_modules(prefix=name):
-            own = list(module.parameters(recurse=False))
+            own = [parameter for parameter in module.parameters(recurse=False) if id(parameter) not in counted]
+            counted.update(map(id, own))
             yield ModuleInfo(
                 path=path,
                 class_name=type(module).__name__,

@@ -43,6 +43,7 @@ class Ledger(FakeTensorMode):
         self._flops = flops
         self._hidden_bytes = hidden_bytes
         self._alive: dict[int, int] = {}
+        self._emptied: dict[int, int] = {}
         self._watched: dict[int, weakref.ref[Any]] = {}
         self._bytes = array("q")
         self._made = array("q")
@@ -121,6 +122,7 @@ class Ledger(FakeTensorMode):
             column[:] = array(column.typecode, [column[entry] for entry in kept])
         places = {entry: place for place, entry in enumerate(kept)}
         self._alive = {key: places[entry] for key, entry in self._alive.items()}
+        self._emptied.clear()
 
     def resized(self, storage: torch.UntypedStorage) -> None:
         """Book what `storage` holds after it was resized in place, as sharding does with its buffers."""
@@ -128,11 +130,13 @@ class Ledger(FakeTensorMode):
         entry = self._alive.pop(key, None)
         if entry is not None:
             self._freed[entry] = self._tick()
+            self._emptied[key] = entry
         if storage.nbytes():
             self._watch(storage, self._note(storage.nbytes(), "resize_", f"{storage.nbytes()} bytes"))
-            if entry is not None:
-                self._category[-1] = self._category[entry]
-                self._module[-1] = self._module[entry]
+            before = self._emptied.get(key)
+            if before is not None:
+                self._category[-1] = self._category[before]
+                self._module[-1] = self._module[before]
 
     def _book(self, result: Any, func: Any) -> None:
         if isinstance(result, torch.Tensor):
@@ -152,6 +156,7 @@ class Ledger(FakeTensorMode):
 
     def _free(self, key: int) -> None:
         self._watched.pop(key, None)
+        self._emptied.pop(key, None)
         entry = self._alive.pop(key, None)
         if entry is not None:
             self._freed[entry] = self._tick()

@@ -71,8 +71,8 @@ class KnownValues:
             self._lift(args[0], result)
         elif self._changes_argument(func):
             self._follow_change(func, args, kwargs)
-        elif isinstance(result, FakeTensor) and _is_small(result) and self._follows(func, args, kwargs):
-            self._real[result] = self._for_real(func, args, kwargs)
+        elif _is_small(result) and self._follows(func, args, kwargs):
+            self._remember(result, self._for_real(func, args, kwargs))
         self._assumptions.follow(func, args, result)
         return result
 
@@ -90,6 +90,13 @@ class KnownValues:
         fake = torch.empty_strided(real.shape, real.stride(), dtype=real.dtype)
         self._real[fake] = real
         return fake
+
+    def _remember(self, result: Any, real: Any) -> None:
+        if isinstance(result, torch.Tensor):
+            self._real[result] = real
+        elif isinstance(result, tuple | list):
+            for fake, value in zip(result, real, strict=True):
+                self._remember(fake, value)
 
     def _lift(self, constant: torch.Tensor, fake: torch.Tensor) -> None:
         # Fake tensors keep single constants, such as an optimizer's step counts, by themselves.
@@ -141,8 +148,12 @@ class KnownValues:
         return value
 
 
-def _is_small(tensor: torch.Tensor) -> bool:
-    return tensor.numel() <= (_MOST_FRACTIONS if tensor.is_floating_point() else _MOST_WHOLE_NUMBERS)
+def _is_small(result: Any) -> bool:
+    if isinstance(result, tuple | list):
+        return bool(result) and all(map(_is_small, result))
+    if not isinstance(result, torch.Tensor):
+        return False
+    return result.numel() <= (_MOST_FRACTIONS if result.is_floating_point() else _MOST_WHOLE_NUMBERS)
 
 
 def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
