@@ -105,14 +105,11 @@ def _step(request: TraceRequest, made: Made) -> Step | None:
 
 def _prepare(built: Built, request: TraceRequest, watcher: Watcher) -> None:
     for module in built.modules.values():
-        module.train(request.task == "training")
         watcher.label(module.parameters(), "parameters")
         watcher.label(module.buffers(), "buffers")
-    if request.lora is not None:
-        dtype = DTYPES[request.lora.dtype]
-        for module in built.modules.values():
-            watcher.label(add_adapters(module, request.lora, dtype), "adapters")
-            module.train(request.task == "training")
+        if request.lora is not None:
+            watcher.label(add_adapters(module, request.lora, DTYPES[request.lora.dtype]), "adapters")
+        module.train(request.task == "training")
     _freeze(built.modules, request.freeze)
     if request.checkpointing == "full" and request.task == "training":
         for module in built.modules.values():

@@ -48,8 +48,8 @@ def make(request: TraceRequest, dtype: torch.dtype | None) -> Any:
         options["dtype"] = dtype
     try:
         return kind._from_config(config, **options)
-    except (ValueError, ImportError, TypeError, KeyError, AttributeError) as error:
-        raise TraceError(_STAGE, f"{kind.__name__}: {error}", "Check the configuration.") from error
+    except Exception as error:  # Networks fail in many ways at sizes that do not fit together
+        raise TraceError(_STAGE, f"{kind.__name__}: {error.__cause__ or error}", "Check the configuration.") from error
 
 
 def is_hugging_face(module: nn.Module) -> bool:
@@ -130,8 +130,9 @@ def _config(transformers: Any, fields: dict[str, Any], place: str) -> Any:
         )
     try:
         return transformers.CONFIG_MAPPING[kind].from_dict(fields)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise TraceError(_STAGE, f"the configuration of {place}: {error}", "Check its fields.") from error
+    except Exception as error:  # What is raised for wrong fields differs between versions
+        reason = f"the configuration of {place}: {error.__cause__ or error}"
+        raise TraceError(_STAGE, reason, "Check its fields.") from error
 
 
 def _class(transformers: Any, config: Any, fields: dict[str, Any]) -> Any:

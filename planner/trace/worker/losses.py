@@ -130,4 +130,6 @@ def _functional(name: str) -> Callable[..., torch.Tensor]:
 def _target(main: torch.Tensor, name: str) -> torch.Tensor:
     if name in _CLASS_LOSSES:
         return random_integers((*main.shape[:1], *main.shape[2:]), main.shape[1])
-    return torch.zeros_like(main, requires_grad=False)
+    # Autocast computes the output in few bits; what it is compared with comes from a loader.
+    dtype = torch.float32 if torch.is_autocast_enabled("cpu") else main.dtype
+    return torch.zeros_like(main, dtype=dtype, requires_grad=False)

@@ -74,17 +74,26 @@ def _from_file(place: str) -> ModuleType:
     path = Path(place).expanduser().resolve()
     if not path.is_file():
         raise TraceError(_STAGE, f"there is no file {place}", "Check its spelling, or name its whole path.")
-    loaded = sys.modules.get(path.stem)
-    if loaded is not None and getattr(loaded, "__file__", None) == str(path):
-        return loaded
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    name = _module_name(path)
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise TraceError(_STAGE, f"{place} is not a Python file", "Its name must end in .py.")
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))
-    module = sys.modules[path.stem] = importlib.util.module_from_spec(spec)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def _module_name(path: Path) -> str:
+    """Return the name under which the file is loaded: its own, unless that belongs to another module."""
+    loaded = sys.modules.get(path.stem)
+    taken = path.stem in sys.stdlib_module_names or (
+        loaded is not None and getattr(loaded, "__file__", None) != str(path)
+    )
+    return f"{path.stem}@{path.parent}" if taken else path.stem
 
 
 def _from_import(place: str) -> ModuleType:

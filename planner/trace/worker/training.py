@@ -42,6 +42,8 @@ def train(built: Built, request: TraceRequest, watcher: Watcher, autocast: Abstr
 
 
 def _optimizer(module: nn.Module, request: TraceRequest) -> Optimizer:
+    if not any(parameter.requires_grad for parameter in module.parameters()):
+        raise TraceError("load", "no parameter is trained", "Take away a --freeze pattern, or trace inference.")
     optimizer = make_optimizer(request.optimizer, request.optimizer_arguments, module.parameters(), request.device)
     if inspect.signature(optimizer.step).parameters["closure"].default is inspect.Parameter.empty:
         raise TraceError(
@@ -53,21 +55,15 @@ def _optimizer(module: nn.Module, request: TraceRequest) -> Optimizer:
 
 
 def label_gradients(module: nn.Module, watcher: Watcher) -> None:
-    """Tell `watcher` of each gradient as it comes to its parameter.
-
-    Raises:
-        TraceError: If no parameter is trained.
-    """
-    trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
-    if not trained:
-        raise TraceError("load", "no parameter is trained", "Take away a --freeze pattern, or trace inference.")
+    """Tell `watcher` of each gradient as it comes to its parameter."""
 
     def label(parameter: torch.Tensor) -> None:
         if parameter.grad is not None:
             watcher.label((parameter.grad,), "gradients", parameter)
 
-    for parameter in trained:
-        parameter.register_post_accumulate_grad_hook(label)
+    for parameter in module.parameters():
+        if parameter.requires_grad:
+            parameter.register_post_accumulate_grad_hook(label)
 
 
 def _pass(
