@@ -54,6 +54,12 @@ class SpecError(PlannerError):
         self.field = field
         self.reason = reason
 
+    @property
+    def explained(self) -> str:
+        """Return the reason and the hint as sentences, to be shown beside the field itself."""
+        sentence = f"{self.reason[:1].upper()}{self.reason[1:]}{'' if self.reason.endswith('.') else '.'}"
+        return f"{sentence} {self.hint}".strip()
+
     @classmethod
     def from_validation(cls, error: ValidationError, prefix: str = "") -> "SpecError":
         """Translate the first problem that pydantic found; `prefix` names the place, such as `workload`."""

@@ -109,7 +109,15 @@ class MemoryTab(Tab):
         layout.setSpacing(0)
         layout.addWidget(self.controls)
         layout.addWidget(line)
-        layout.addWidget(self.results, 1)
+        layout.addLayout(self._right(), 1)
+
+    def _right(self) -> QVBoxLayout:
+        """Keep what the tracer says in view wherever the results are scrolled to."""
+        right = QVBoxLayout()
+        right.setSpacing(0)
+        right.addWidget(self.trace_status)
+        right.addWidget(self.results, 1)
+        return right
 
     def _results(self) -> QScrollArea:
         space = self.theme.spacing
@@ -117,7 +125,6 @@ class MemoryTab(Tab):
         column = QVBoxLayout(body)
         column.setContentsMargins(space.large, space.medium, space.large, space.small)
         column.setSpacing(space.medium)
-        column.addWidget(self.trace_status)
         column.addWidget(self.answer)
         column.addWidget(self.bar)
         column.addWidget(self.evidence)

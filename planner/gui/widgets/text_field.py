@@ -91,7 +91,7 @@ class TextField(Field):
         try:
             self.check(text)
         except SpecError as error:
-            self.show_problem(" ".join(part for part in (error.reason, error.hint) if part))
+            self.show_problem(error.explained)
             return
         self.show_problem("")
         if text != self._value:

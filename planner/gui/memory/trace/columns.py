@@ -36,8 +36,8 @@ MODULE_COLUMNS: Final[tuple[Column[ModuleRow], ...]] = (
     words("module", "Module", lambda row: row.title, width=30, tooltip=lambda row: row.title),
     words("class", "Class", lambda row: row.class_name, width=20),
     numbers(
-        "parameters",
-        "Its own parameters",
+        "own",
+        "Own parameters",
         lambda row: row.parameters,
         show=lambda value: fmt.parameters(round(value)),
         width=12,

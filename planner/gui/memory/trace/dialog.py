@@ -63,8 +63,9 @@ class TraceDialog(QDialog):
         self.inputs.set_inputs(known.inputs)
         self.run.set_request(known)
         self.more.set_request(known)
-        self.source.set_value("given" if known.inputs else "own")
+        self.source.set_value("own" if request is not None and not known.inputs else "given")
         if request is None:
+            self.target.file.setFocus()
             self._follow_target()
         self._show_source()
         self._problem.hide()
@@ -110,9 +111,7 @@ class TraceDialog(QDialog):
     def _say(self, error: PlannerError) -> None:
         places: dict[str, QWidget] = {"file": self.target.file, "name": self.target.name, "place": self.target.place}
         field = error.field if isinstance(error, SpecError) else ""
-        reason = error.reason if isinstance(error, SpecError) else error.message
-        sentence = f"{reason[:1].upper()}{reason[1:]}{'' if reason.endswith('.') else '.'}"
-        self._problem.setText(f"{sentence} {error.hint}".strip())
+        self._problem.setText(error.explained if isinstance(error, SpecError) else f"{error.message}. {error.hint}")
         self._problem.show()
         if field in ("inputs", "input"):
             self.inputs.focus_first_gap()
@@ -133,10 +132,11 @@ class TraceDialog(QDialog):
     def _show_source(self) -> None:
         candidate = self.target.candidate
         config = self.target.kind.value == "config"
-        a_class = candidate is not None and candidate.kind == "class"
-        if a_class and self.source.value == "own":
+        from_file = self.target.kind.value == "file"
+        may_bring = not config and not (from_file and (candidate is None or candidate.kind == "class"))
+        if not may_bring and self.source.value == "own":
             self.source.set_value("given")
-        self._form.set_row_visible(self.source, not config and not a_class)
+        self._form.set_row_visible(self.source, may_bring)
         self.inputs.setVisible(not config and self.source.value == "given")
 
     @Slot()
@@ -147,6 +147,8 @@ class TraceDialog(QDialog):
         self.target.changed.connect(self._follow_target)
         self.source.edited.connect(self._show_source)
         self.more.edited.connect(self._say_more)
+        for edited in (self.inputs.edited, self.run.edited, self.more.edited, self.source.edited):
+            edited.connect(self._problem.hide)
 
     def _lay_out(self, missing: str | None) -> None:
         space = self._theme.spacing

@@ -25,7 +25,7 @@ from planner.trace.files import find_recording
 from planner.trace.result import TraceResult
 
 _TASK: Final = "trace-result"
-_TIMELINE_HEIGHT: Final = 300
+_TIMELINE_HEIGHT: Final = 340
 _GONE: Final = "The recording of this trace is not on this computer any more. Trace again to see its timeline."
 
 
@@ -64,6 +64,7 @@ class TraceEvidence(QWidget):
         layout.addWidget(self.timeline, 3)
         layout.addWidget(self.tables, 2)
         self.timeline.failed.connect(workspace.failed)
+        self.tables.failed.connect(workspace.failed)
         self._show(None)
 
     def set_evaluation(self, evaluation: Evaluation) -> None:

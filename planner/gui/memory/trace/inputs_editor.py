@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Signal, Slot
+from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from planner.errors import SpecError
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.icon_button import IconButton
+from planner.gui.widgets.label import make_label
 from planner.gui.widgets.text_field import TextField
 from planner.trace.request import Input
 from planner.trace.shapes import input_text, parse_input
@@ -32,6 +33,7 @@ class InputsEditor(QWidget):
         below = QHBoxLayout()
         below.addWidget(self._add)
         below.addStretch(1)
+        self._column.addWidget(make_label(self.tr("Inputs: name and shape"), "muted"))
         self._column.addLayout(below)
         self._add.clicked.connect(self._on_add)
         self.set_names(("",))
@@ -79,7 +81,7 @@ class InputsEditor(QWidget):
         row.removed.connect(lambda: self._on_remove(row))
         row.edited.connect(self.edited)
         self._rows.append(row)
-        self._column.insertWidget(len(self._rows) - 1, row)
+        self._column.insertWidget(len(self._rows), row)
         return row
 
     def _remove(self, row: "_Row") -> None:
@@ -121,9 +123,10 @@ class _Row(QWidget):
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(theme.spacing.tiny)
-        layout.addWidget(self.name)
+        top = Qt.AlignmentFlag.AlignTop
+        layout.addWidget(self.name, 0, top)
         layout.addWidget(self.shape, 1)
-        layout.addWidget(remove)
+        layout.addWidget(remove, 0, top)
         self.setFocusProxy(self.shape)
         self.name.textEdited.connect(self.edited)
         self.shape.typed.connect(self.edited)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import QTimer, Signal, Slot
-from PySide6.QtWidgets import QFileDialog, QMenu, QPushButton, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFileDialog, QMenu, QPushButton, QVBoxLayout, QWidget
 
 from planner.errors import ModelFileError, SpecError
 from planner.gui.memory.questions import new_form
@@ -137,10 +137,9 @@ class TargetForm(QWidget):
         browse = QPushButton(self.tr("Bro&wse…"))
         browse.clicked.connect(self._browse)
         recent = IconButton(theme, "chevron-down", self.tr("Files traced lately"))
-        recent.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self._recent = QMenu(self)
         self._recent.aboutToShow.connect(self._fill_recent)
-        recent.setMenu(self._recent)
+        recent.clicked.connect(lambda: self._recent.popup(recent.mapToGlobal(recent.rect().bottomLeft())))
         self.file.add_beside(recent)
         self.file.add_beside(browse)
 

@@ -16,7 +16,7 @@ from planner.trace.result import TraceResult
 from planner.units import GIB, KIB, MIB
 
 _INPUTS: Final = "inputs"
-_ROOM: Final = 1.12
+_ROOM: Final = 1.3
 _CARD_IN_VIEW: Final = 2.5
 _UNITS: Final = (("GiB", GIB), ("MiB", MIB), ("KiB", KIB))
 
@@ -97,7 +97,7 @@ class TimelineData:
             if found and found[-1].name == span.name and span.start <= found[-1].end:
                 found[-1] = found[-1]._replace(title=PHASE_TITLES[span.name], end=span.end)
             elif span.end > span.start:
-                step = f" {span.step}" if span.step > 0 else ""
+                step = "" if span.name == "load" else f" {span.step + 1}"
                 found.append(Band(span.name, f"{PHASE_TITLES[span.name]}{step}", span.start, span.end))
         return tuple(found)
 

@@ -52,7 +52,7 @@ class TimelineLegend(QWidget):
 
     def _add_button(self) -> None:
         button = QToolButton()
-        mark(button, "quiet")
+        mark(button, "legend")
         button.setCheckable(True)
         button.setToolTip(self.tr("Show or hide this category"))
         button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
