@@ -62,7 +62,8 @@ _MODULE_TO: Final[Any] = nn.Module.to
 
 def _module_to(module: nn.Module, *args: Any, **kwargs: Any) -> nn.Module:
     # Every tensor is on the device already; what would be a copy of each to itself is left out.
-    device, dtype, non_blocking, memory_format = torch._C._nn._parse_to(*args, **kwargs)
+    with torch._C.DisableTorchFunction():
+        device, dtype, non_blocking, memory_format = torch._C._nn._parse_to(*args, **kwargs)
     if device is None or not _is_cuda(device):
         _MODULE_TO(module, *args, **kwargs)
         return module

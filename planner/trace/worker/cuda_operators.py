@@ -15,13 +15,15 @@ from planner.trace.worker.cuda_attention import Attention, Capability
 from planner.trace.worker.cuda_autocast import autocast_as_on_cuda
 from planner.trace.worker.cuda_bounds import Bounds
 from planner.trace.worker.cuda_device import on_the_cpu, pretended_card
-from planner.trace.worker.cuda_dispatch import Kernel, compositions, fake_results, kernels
+from planner.trace.worker.cuda_dispatch import Kernel, attributes, compositions, fake_results, kernels
 from planner.trace.worker.cuda_norms import fake_norms, kernels_of_norms
 from planner.trace.worker.cuda_rnn import compositions_of_rnns, fake_rnns
 
 ASSUMED_CAPABILITY: Final[Capability] = (8, 0)
 
 _aten: Final = torch.ops.aten
+_autograd: Final[Any] = torch.autograd
+_run_backward: Final[Any] = _autograd._engine_run_backward
 
 
 class CudaOperators(TorchFunctionMode):
@@ -50,6 +52,7 @@ class CudaOperators(TorchFunctionMode):
         own = {"scaled_dot_product_attention": self._attend}
         stack.enter_context(compositions(_COMPOSED | compositions_of_rnns() | own))
         stack.enter_context(pretended_card(self.capability))
+        stack.enter_context(attributes(_autograd, _engine_run_backward=self._run_backward))
         self._push()
         return self
 
@@ -64,22 +67,14 @@ class CudaOperators(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        if func is Tensor.backward:
-            # What a checkpoint runs again in the backward pass asks for devices too.
-            return self._backward(*args, **(kwargs or {}))
         return on_the_cpu(func, args, kwargs or {})
 
-    def _backward(
-        self,
-        tensor: Tensor,
-        gradient: Tensor | None = None,
-        retain_graph: bool | None = None,
-        create_graph: bool = False,
-        inputs: Any = None,
-    ) -> None:
+    def _run_backward(self, *args: Any, **kwargs: Any) -> Any:
+        # While PyTorch handles one of its functions, this mode is off; but what a checkpoint runs again in the backward
+        # pass asks for devices too.
         self._push()
         try:
-            torch.autograd.backward(tensor, gradient, retain_graph, create_graph, inputs=inputs)
+            return _run_backward(*args, **kwargs)
         finally:
             self._pop(None, None, None)
 

@@ -53,6 +53,7 @@ def fake_rnns() -> dict[str, Kernel]:
     return {
         "_cudnn_rnn": _fake_rnn,
         "_cudnn_rnn_backward": _fake_rnn_backward,
+        "_thnn_fused_lstm_cell": _fake_lstm_cell,
         "_thnn_fused_gru_cell": _fake_gru_cell,
         "_thnn_fused_gru_cell_backward": _fake_gru_cell_backward,
         "_thnn_fused_lstm_cell_backward_impl": _fake_lstm_cell_backward,
@@ -199,6 +200,10 @@ def _fake_rnn_backward(_mode: Any, _func: Any, *args: Any, **_: Any) -> tuple[An
     ]
     cell = None if cx is None else cx.new_empty(cx.shape)
     return given.new_empty(given.shape), hx.new_empty(hx.shape), cell, parts
+
+
+def _fake_lstm_cell(_mode: Any, _func: Any, gates: Tensor, _hidden: Tensor, cx: Tensor, *_: Any) -> tuple[Tensor, ...]:
+    return torch.empty_like(cx), torch.empty_like(cx), torch.empty_like(gates)
 
 
 def _fake_gru_cell(_mode: Any, _func: Any, input_gates: Tensor, _hidden: Tensor, hx: Tensor, *_: Any) -> Any:
