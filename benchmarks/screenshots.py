@@ -7,7 +7,9 @@ python benchmarks/screenshots.py --readme FOLDER   the pictures of the README
 import argparse
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
 SIZES = ((1280, 800), (1920, 1080))
 SETTLE_MS = 400
+TRACE_SECONDS = 300
 
 
 def main() -> None:
@@ -52,6 +55,54 @@ def draw_everything(window: "Window", folder: Path) -> None:
             for place in window.places:
                 window.show_tab(place.key)
                 save(window, folder / f"{place.key}-{scheme}-{width}x{height}.png")
+    draw_traced(window, folder)
+
+
+def draw_traced(window: "Window", folder: Path) -> None:
+    """Trace GPT-2 to check its estimate, plan with the trace, and draw both; nothing where PyTorch is missing."""
+    from planner import ModelChoice, Training
+    from planner.gui.memory.tab import MemoryTab
+    from planner.trace.run import torch_missing
+
+    window.show_tab("memory")
+    tab = window.tab
+    if torch_missing(config=True) is not None or not isinstance(tab, MemoryTab):
+        return
+    model = ModelChoice(id="openai-community/gpt2")
+    window.workspace.apply("gpt2", model=model, workload=Training(micro_batch=8), gpu="rtx-4090")
+    window.check_estimate()
+    wait_until(lambda: not tab.tracer.busy)
+    draw_in_all_looks(window, folder, "estimate-checked")
+    tab.comparison.use.click()
+    wait_until(lambda: tab.trace.result is not None)
+    draw_in_all_looks(window, folder, "memory-traced")
+    bar = tab.results.verticalScrollBar()
+    bar.setValue(bar.maximum())
+    draw_in_all_looks(window, folder, "memory-traced-below")
+
+
+def draw_in_all_looks(window: "Window", folder: Path, name: str) -> None:
+    """Draw what is shown in every scheme and size."""
+    for width, height in SIZES:
+        window.resize(width, height)
+        for scheme in ("light", "dark"):
+            window.choose_scheme(scheme)
+            save(window, folder / f"{name}-{scheme}-{width}x{height}.png")
+
+
+def wait_until(done: Callable[[], bool]) -> None:
+    """Let the window work until `done`.
+
+    Raises:
+        TimeoutError: If that takes longer than a trace may.
+    """
+    from PySide6.QtTest import QTest
+
+    end = monotonic() + TRACE_SECONDS
+    while not done():
+        if monotonic() > end:
+            raise TimeoutError("the trace did not end")
+        QTest.qWait(SETTLE_MS)
 
 
 def draw_readme(window: "Window", folder: Path) -> None:

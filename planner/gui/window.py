@@ -173,6 +173,7 @@ class Window(QMainWindow):
         if not self.documents.may_leave():
             event.ignore()
             return
+        self.workspace.trace_cancel_requested.emit()
         self.workspace.settings.update(geometry=self.saveGeometry().toBase64().toStdString())
         event.accept()
 

@@ -99,7 +99,7 @@ def export_timeline_csv(path: Path, timeline: Timeline) -> None:
     Raises:
         PlannerError: If the file cannot be written.
     """
-    _write(path, _csv(_timeline_rows(timeline)))
+    _write(path, _csv(timeline_rows(timeline)))
 
 
 def export_allocations_csv(path: Path, recording: Recording) -> None:
@@ -111,7 +111,8 @@ def export_allocations_csv(path: Path, recording: Recording) -> None:
     _write(path, _csv(_allocation_rows(recording)))
 
 
-def _timeline_rows(timeline: Timeline) -> Iterator[tuple[object, ...]]:
+def timeline_rows(timeline: Timeline) -> Iterator[tuple[object, ...]]:
+    """Yield a header and a row a point: live bytes in all and by category, and what was allocated last."""
     columns = [f"{series.category}_bytes" for series in timeline.series]
     yield ("event", "step", "phase", "live_bytes", *columns, "operator", "module", "line")
     for point, time in enumerate(timeline.times):

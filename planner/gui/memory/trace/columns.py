@@ -33,8 +33,8 @@ def _of_category(category: Category) -> Column[ModuleRow]:
 
 
 MODULE_COLUMNS: Final[tuple[Column[ModuleRow], ...]] = (
-    words("module", "Module", lambda row: row.title, width=30, tooltip=lambda row: row.title),
-    words("class", "Class", lambda row: row.class_name, width=20),
+    words("module", "Module", lambda row: row.title, width=24, tooltip=lambda row: row.title),
+    words("class", "Class", lambda row: row.class_name, width=16),
     numbers(
         "own",
         "Own parameters",

@@ -50,6 +50,7 @@ def _always(_request: TraceRequest) -> bool:
 class _Question:
     field: Field
     form: LabelledForm
+    words: str
     get: Callable[[TraceRequest], object]
     put: Put
     shown: Callable[[TraceRequest], bool]
@@ -63,15 +64,15 @@ class _Heading:
 
 
 class RequestForm(QWidget):
-    """Asks about how the module is run. `edited` carries the changed request, `finished` ends the gesture."""
+    """Asks about how the module is run. `edited` carries the changed request, and what was changed in a word."""
 
-    edited = Signal(object)
-    finished = Signal()
+    edited = Signal(object, str)
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
         self._workspace, self._theme = workspace, theme
         self._request: TraceRequest | None = None
+        self._shown: tuple[TraceRequest, str | None] | None = None
         self._questions: dict[str, _Question] = {}
         self._headings: list[_Heading] = []
         self._optimizer = ChoiceField(theme, ())
@@ -95,10 +96,13 @@ class RequestForm(QWidget):
 
     def set_request(self, request: TraceRequest) -> None:
         """Show `request` without telling anyone that it was edited."""
-        self._request = request
+        capability = self._capability()
+        if (request, capability) == self._shown:
+            return  # what is half typed, and an open list, stay
+        self._request, self._shown = request, (request, capability)
         self._optimizer.set_options(run_words.optimizer_options(request))
         self._precision.set_options(run_words.precision_options(request))
-        self._device.set_options(run_words.device_options(request, self._capability()))
+        self._device.set_options(run_words.device_options(request, capability))
         for question in self._questions.values():
             question.field.set_value(question.get(request))
             question.form.set_row_visible(question.field, question.shown(request))
@@ -240,10 +244,9 @@ class RequestForm(QWidget):
         shown: Callable[[TraceRequest], bool] = _always,
         hint: str = "",
     ) -> None:
-        self._questions[key] = _Question(field, form, get, put, shown)
+        self._questions[key] = _Question(field, form, label.replace("&", "").lower(), get, put, shown)
         form.add(label, field, hint=hint)
         field.edited.connect(lambda value: self._on_edited(key, value))
-        field.finished.connect(self.finished)
 
     def _on_edited(self, key: str, value: object) -> None:
         question = self._questions[key]
@@ -257,7 +260,7 @@ class RequestForm(QWidget):
             return
         if changed != self._request:
             self.set_request(changed)
-            self.edited.emit(changed)
+            self.edited.emit(changed, question.words)
 
     def _add_section(
         self,

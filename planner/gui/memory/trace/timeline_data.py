@@ -4,7 +4,6 @@ from bisect import bisect_right
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
 from typing import Final, NamedTuple
 
 from planner.gui.widgets.ticks import round_ticks
@@ -12,6 +11,7 @@ from planner.memory.result import PhaseName
 from planner.present import format as fmt
 from planner.present.names import PHASE_TITLES
 from planner.present.trace import Moment, TimelineSeries, moment_at, timeline_series
+from planner.trace.files import timeline_rows
 from planner.trace.result import TraceResult
 from planner.units import GIB, KIB, MIB
 
@@ -141,29 +141,7 @@ class TimelineData:
 
     def csv_rows(self) -> Rows:
         """Return a header and a row a moment, with exact bytes."""
-        timeline = self.result.timeline
-        header = ("time", "phase", *(series.category for series in self.series), "bytes", "operator", "module", "line")
-        phases = self._phases_by_point()
-        rows = (
-            (
-                *(str(time), phases[point]),
-                *(str(series.bytes[point]) for series in self.series),
-                str(sum(series.bytes[point] for series in self.series)),
-                *(timeline.operators[point], timeline.modules[point], timeline.lines[point]),
-            )
-            for point, time in enumerate(self.times)
-        )
-        return (header, *rows)
-
-    def _phases_by_point(self) -> list[str]:
-        spans = self.result.timeline.spans
-        starts = list(accumulate((span.start for span in spans), max))
-        found: list[str] = []
-        for time in self.times:
-            place = bisect_right(starts, time) - 1
-            inside = place >= 0 and spans[place].start <= time < spans[place].end
-            found.append(spans[place].name if inside else "")
-        return found
+        return tuple(tuple(map(str, row)) for row in timeline_rows(self.result.timeline))
 
 
 def colour_of(series: TimelineSeries) -> str:

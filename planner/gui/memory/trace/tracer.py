@@ -113,9 +113,9 @@ class Tracer(QObject):
         """Trace a module and make it the plan's model."""
         self._ask(Run(request, f"trace of {title_of(request)}"))
 
-    def change(self, request: TraceRequest) -> None:
-        """Trace the plan's module in another way, as soon as the person has rested."""
-        self._pending = Run(request, "what is traced", is_change=True)
+    def change(self, request: TraceRequest, label: str) -> None:
+        """Trace the plan's module in another way, called `label`, as soon as the person has rested."""
+        self._pending = Run(request, label, is_change=True)
         self.failure = None
         self._idle.start()
         self.changed.emit()
