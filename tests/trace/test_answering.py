@@ -42,6 +42,7 @@ TOWER = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "i
 CLIP = {"text_config": TOWER | {"vocab_size": 50, "max_position_embeddings": 9, "eos_token_id": 2}}
 CLIP |= {"vision_config": TOWER | {"image_size": 8, "patch_size": 4}, "projection_dim": 8}
 MAMBA = {"hidden_size": 16, "num_hidden_layers": 2, "vocab_size": 50, "state_size": 4}
+FUNNEL = {"vocab_size": 50, "block_sizes": [1], "d_model": 16, "n_head": 2, "d_head": 8, "d_inner": 16}
 
 FAMILIES = {"llama": SMALL, "bert": SMALL, "t5": T5, "whisper": WHISPER, "vit": VIT, "clip": CLIP, "mamba": MAMBA}
 
@@ -157,7 +158,7 @@ def test_parameters_are_as_asked_else_as_configured_but_fp32_under_autocast(chan
 def test_attention_is_as_asked_or_as_the_network_has_it():
     assert build(request("llama", attention="eager"), Heard()).module.config._attn_implementation == "eager"
     heard = Heard()
-    build(request("mamba", sequence_length=5), heard)
+    build(TraceRequest(target=config_target("funnel", **FUNNEL), device="cpu"), heard)
     assert any("no sdpa attention" in note for note in heard.notes)
 
 
@@ -182,8 +183,7 @@ def test_checkpointing_is_switched_on_without_a_warning():
 
 
 def test_a_network_without_checkpointing_says_so():
-    target = config_target("funnel", vocab_size=50, block_sizes=[1], d_model=16, n_head=2, d_head=8, d_inner=16)
-    asked = TraceRequest(target=target, task="training", checkpointing="full", device="cpu")
+    asked = TraceRequest(target=config_target("funnel", **FUNNEL), task="training", checkpointing="full", device="cpu")
     with pytest.raises(TraceError, match="does not support"):
         build(asked, Heard())
 

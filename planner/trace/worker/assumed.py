@@ -53,12 +53,14 @@ class Assumptions:
             _aten.repeat_interleave.Tensor: self._repeat,
             _aten.bincount.default: self._bincount,
         }
-        self._replacements: dict[Any, Callable[..., Any]] = {}
+        self._replacements: dict[Any, Callable[..., Any]] = {
+            _aten.native_layer_norm_backward.default: _layer_norm_backward
+        }
         if hasattr(_aten, "_grouped_mm"):
             self._replacements[_aten._grouped_mm.default] = _grouped_mm
 
     def replacement(self, func: Any) -> Callable[..., Any] | None:
-        """Return what stands in for `func`, if PyTorch's own rules for fake tensors refuse what its kernels take."""
+        """Return what stands in for `func`, if PyTorch's rules for fake tensors are not what its kernels do."""
         return self._replacements.get(func)
 
     def follow(self, func: Any, args: tuple[Any, ...], result: Any) -> None:
@@ -147,6 +149,27 @@ class Assumptions:
     def _bincount(self, tensor: torch.Tensor, weights: torch.Tensor | None = None, minlength: int = 0) -> torch.Tensor:
         self._note("The largest value that is counted depends on the data; it was taken to be the least there can be.")
         return torch.empty((max(minlength, 1),), dtype=torch.int64 if weights is None else weights.dtype)
+
+
+def _layer_norm_backward(
+    _gradient: torch.Tensor,
+    tensor: torch.Tensor,
+    _shape: list[int],
+    _mean: torch.Tensor,
+    _rstd: torch.Tensor,
+    weight: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    wanted: list[bool],
+) -> tuple[torch.Tensor | None, ...]:
+    """Return gradients that lie in order, whatever the order of the gradient that comes in.
+
+    **Source**: `layer_norm_backward_cpu` and `layer_norm_backward_cuda` make them with LEGACY_CONTIGUOUS_MEMORY_FORMAT,
+    while the rule for fake tensors keeps the strides of the incoming gradient.
+    """
+    return tuple(
+        torch.empty(like.shape, dtype=like.dtype) if want and like is not None else None
+        for like, want in zip((tensor, weight, bias), wanted, strict=True)
+    )
 
 
 def _grouped_mm(

@@ -92,7 +92,8 @@ def _made(request: TraceRequest, watcher: Watcher) -> Made:
         dtype = torch.float32
     module = hugging_face.make(request, dtype)
     watcher.note(f"Built as {type(module).__name__} in {str(module.dtype).removeprefix('torch.')}.")
-    if (attention := module.config._attn_implementation) != request.attention:
+    attention = module.config._attn_implementation
+    if attention != request.attention and hasattr(module.config, "num_attention_heads"):
         watcher.note(f"{type(module).__name__} offers no {request.attention} attention; its attention is {attention}.")
     return Made(module)
 
