@@ -27,6 +27,16 @@ def _loss(args: tuple[Any, ...], result: torch.Tensor) -> None:
         result.untyped_storage().resize_(shape.numel() * result.element_size())
 
 
+def _layer_norm(args: tuple[Any, ...], result: tuple[torch.Tensor, ...]) -> None:
+    """Statistics of an input in half the bits of its weight are in fp32, not in the input's format.
+
+    **Source**: `layer_norm_cpu` of aten/src/ATen/native/layer_norm.cpp: `param_scalar_type` of mixed formats.
+    """
+    if args[2] is not None and args[2].dtype != args[0].dtype:
+        for statistics in result[1:]:
+            statistics.untyped_storage().resize_(statistics.numel() * torch.float32.itemsize)
+
+
 def _recurrent(args: tuple[Any, ...], result: tuple[torch.Tensor, ...]) -> None:
     """The rule for fake tensors makes an empty workspace."""
     if torch.is_grad_enabled():
@@ -36,5 +46,6 @@ def _recurrent(args: tuple[Any, ...], result: tuple[torch.Tensor, ...]) -> None:
 _CORRECTIONS: Final[dict[Any, Callable[[tuple[Any, ...], Any], None]]] = {
     _aten.mse_loss.default: _loss,
     _aten.smooth_l1_loss.default: _loss,
+    _aten.native_layer_norm.default: _layer_norm,
     _aten.mkldnn_rnn_layer.default: _recurrent,
 }
