@@ -25,6 +25,14 @@ _ALIASES: Final = {
     "fp32": "float32",
     "fp16": "float16",
     "bf16": "bfloat16",
+    "f64": "float64",
+    "f32": "float32",
+    "f16": "float16",
+    "i64": "int64",
+    "i32": "int32",
+    "i16": "int16",
+    "i8": "int8",
+    "u8": "uint8",
     "double": "float64",
     "float": "float32",
     "half": "float16",
@@ -33,6 +41,9 @@ _ALIASES: Final = {
     "short": "int16",
 }
 """Our own short names, and those that `torch` has beside the full ones."""
+
+_WORDS: Final = {"true": "True", "false": "False", "none": "None", "null": "None"}
+"""Values as JSON and people write them."""
 
 _DEEPEST: Final = 20
 _HINT: Final = "Write it such as x=8x3x224x224:float32, ids=4x512:int64 or state=(8x128,8x128)."
@@ -91,7 +102,7 @@ class _Tokens:
         if tensor is not None and (tensor["dtype"] or not (tensor["shape"] or "").isdigit()):
             return self._tensor(tensor)
         try:
-            value = ast.literal_eval(token)
+            value = ast.literal_eval(_WORDS.get(token.strip(), token))
         except (ValueError, SyntaxError):
             self._fail(f"{token!r} is neither a shape nor a value")
         if value is not None and not isinstance(value, bool | int | float | str):
