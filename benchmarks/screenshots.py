@@ -78,7 +78,9 @@ def draw_traced(window: "Window", folder: Path) -> None:
     draw_in_all_looks(window, folder, "memory-traced")
     bar = tab.results.verticalScrollBar()
     bar.setValue(bar.maximum())
-    draw_in_all_looks(window, folder, "memory-traced-below")
+    for number, name in enumerate(("modules", "alive", "reserved", "assumed")):
+        tab.trace.tables.show_page(number)
+        save(window, folder / f"memory-traced-{name}.png")
 
 
 def draw_in_all_looks(window: "Window", folder: Path, name: str) -> None:

@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 
 from planner.memory.result import MemoryResult, TermName
 from planner.present import format as fmt
-from planner.present.names import PHASE_TITLES
+from planner.present.names import PHASE_MOMENTS
 
 _PARTS: Final[tuple[tuple[str, tuple[TermName, ...]], ...]] = (
     ("Weights and adapters", ("weights", "master_weights", "adapters")),
@@ -49,15 +49,12 @@ def comparison_sentence(estimate: MemoryResult, traced: MemoryResult) -> str:
     total = compare(estimate, traced)[-1]
     sizes = f"estimated {fmt.size(total.estimated_bytes)}, traced {fmt.size(total.traced_bytes)}"
     if estimate.peak_phase != traced.peak_phase:
-        sizes += f"; the peak was expected in {_phase(estimate)} and found in {_phase(traced)}"
+        expected, found = PHASE_MOMENTS[estimate.peak_phase], PHASE_MOMENTS[traced.peak_phase]
+        sizes += f"; the peak was expected {expected} and found {found}"
     if total.difference_bytes == 0:
         return f"The estimate is exact: {sizes}."
     side = "above" if total.difference_bytes > 0 else "below"
     return f"The estimate is {fmt.precise_percent(abs(total.difference_fraction or 0))} {side} the trace: {sizes}."
-
-
-def _phase(memory: MemoryResult) -> str:
-    return f"phase {PHASE_TITLES[memory.peak_phase].lower()}"
 
 
 def _sum(memory: MemoryResult, names: tuple[TermName, ...]) -> int:

@@ -33,13 +33,13 @@ def _fraction(row: ComparisonRow) -> str:
 
 
 _COLUMNS: Final[tuple[Column[ComparisonRow], ...]] = (
-    words("part", "At the peak", lambda row: row.title, width=34),
+    words("part", "At the peak", lambda row: row.title, width=30),
     numbers(
         "estimated",
         "Estimated",
         lambda row: row.estimated_bytes,
         show=_size,
-        width=12,
+        width=11,
         tooltip=lambda row: fmt.exact_bytes(row.estimated_bytes),
     ),
     numbers(
@@ -47,7 +47,7 @@ _COLUMNS: Final[tuple[Column[ComparisonRow], ...]] = (
         "Traced",
         lambda row: row.traced_bytes,
         show=_size,
-        width=12,
+        width=11,
         tooltip=lambda row: fmt.exact_bytes(row.traced_bytes),
     ),
     numbers(
@@ -55,10 +55,10 @@ _COLUMNS: Final[tuple[Column[ComparisonRow], ...]] = (
         "Difference",
         lambda row: row.difference_bytes,
         show=lambda value: fmt.size_difference(round(value)),
-        width=12,
+        width=11,
         tooltip=lambda row: fmt.exact_bytes(row.difference_bytes),
     ),
-    Column("share", "Of the trace", lambda row: row.difference_fraction, _fraction, align="right", width=12),
+    Column("share", "Of the trace", lambda row: row.difference_fraction, _fraction, align="right", width=11),
 )
 
 

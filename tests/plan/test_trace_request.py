@@ -1,0 +1,79 @@
+import json
+
+import pytest
+
+from planner.errors import SpecError
+from planner.plan.plan import ModelChoice, Plan
+from planner.plan.trace_request import operators_of, request_of_plan
+from planner.workload.workload import Inference, Training
+
+GPT2 = ModelChoice(id="openai-community/gpt2")
+
+
+def request_of(catalog, workload, **fields):
+    return request_of_plan(Plan(model=GPT2, workload=workload, **fields), catalog)
+
+
+def test_training_is_traced_as_it_is_planned(catalog):
+    workload = Training(micro_batch=4, gradient_accumulation=2, activation_checkpointing="full", attention="eager")
+    request = request_of(catalog, workload, gpu="rtx-4090", count=2)
+    assert request.target.kind == "config"
+    assert json.loads(request.target.config)["model_type"] == "gpt2"
+    assert (request.batch, request.sequence_length, request.gradient_accumulation) == (4, 1024, 2)
+    assert (request.dtype, request.autocast, request.optimizer) == ("fp32", "bf16", "AdamW")
+    assert (request.checkpointing, request.attention) == ("full", "eager")
+    assert (request.parallel.ranks, request.parallel.strategy) == (2, "ddp")
+    assert (request.device, request.compute_capability) == ("cuda", "8.9")
+    assert not request.runs_own_code
+
+
+@pytest.mark.parametrize(("compute", "dtype"), [("bf16", "bf16"), ("tf32", "fp32"), ("fp32", "fp32")])
+def test_pure_formats_are_traced_without_autocast(catalog, compute, dtype):
+    request = request_of(catalog, Training(compute=compute, optimizer="sgd-momentum"))
+    assert (request.dtype, request.autocast) == (dtype, None)
+    assert request.optimizer_arguments[0].name == "momentum"
+    assert request.parallel.ranks == 1
+
+
+def test_answering_is_traced_with_its_cache(catalog):
+    workload = Inference(weights="bf16", context_length=512, prompt_length=500, batch=3)
+    request = request_of(catalog, workload)
+    assert (request.task, request.batch, request.sequence_length, request.decode_tokens) == ("inference", 3, 500, 12)
+    assert request.dtype == "bf16"
+
+
+@pytest.mark.parametrize(
+    ("workload", "field"),
+    [
+        (Training(optimizer="adamw-8bit"), "optimizer"),
+        (Inference(weights="nf4"), "weights"),
+        (Inference(weights="fp32"), "weights"),
+        (Inference(weights="bf16", kv_cache="fp8"), "kv_cache"),
+        (Inference(weights="bf16", context_length=1024, prompt_length=10), "prompt_length"),
+    ],
+)
+def test_what_pytorch_alone_cannot_run_is_said(catalog, workload, field):
+    with pytest.raises(SpecError) as error:
+        request_of(catalog, workload)
+    assert error.value.field == field
+    assert error.value.hint
+
+
+def test_a_configuration_of_ones_own_is_read_again(catalog, tmp_path):
+    config = catalog.models.record("openai-community/gpt2").config
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(config), encoding="utf-8")
+    architecture = catalog.models.model("openai-community/gpt2")
+    choice = ModelChoice.of_file("mine", architecture, file)
+    request = request_of_plan(Plan(model=choice, workload=Training()), catalog)
+    assert request.target.place == "mine"
+    assert json.loads(request.target.config) == config
+    with pytest.raises(SpecError, match="not at hand"):
+        request_of_plan(Plan(model=choice.evolve(path=None), workload=Training()), catalog)
+
+
+def test_only_cards_by_nvidia_have_a_capability_of_cuda(catalog):
+    assert operators_of(None)["compute_capability"] is None
+    assert operators_of(catalog.hardware.gpu("rtx-4090"))["compute_capability"] == "8.9"
+    amd = next(gpu for gpu in catalog.hardware.gpus if gpu.vendor == "AMD" and gpu.compute_capability)
+    assert operators_of(amd)["compute_capability"] is None

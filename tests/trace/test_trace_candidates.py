@@ -1,0 +1,112 @@
+import pytest
+
+from planner.errors import ModelFileError
+from planner.trace.candidates import Parameter, find_candidates
+
+SOURCE = '''
+"""What a person writes."""
+import torch
+from torch import nn
+
+raise SystemExit("this file is read, never run")
+
+class Helper:
+    def run(self): ...
+
+class Block(nn.Module):
+    """A block.
+
+    With more to say.
+    """
+    def __init__(self, width, bias=True, *rest, scale: float = 0.5, name, **more):
+        ...
+    def forward(self, x, mask=None): ...
+
+class Deeper(Block):
+    pass
+
+class Odd(torch.jit.ScriptModule):
+    pass
+
+class Loop(Loop): ...
+
+class Duck:
+    def forward(self, /, x): ...
+
+def make(width=8):
+    """Make it."""
+    return Block(width)
+
+def _hidden(): ...
+
+def example():
+    if torch.cuda.is_available():
+        return Block(3), (torch.zeros(2),)
+    return None
+
+async def later(): ...
+'''
+
+
+@pytest.fixture
+def found(tmp_path):
+    file = tmp_path / "net.py"
+    file.write_text(SOURCE, encoding="utf-8")
+    return {candidate.name: candidate for candidate in find_candidates(file)}
+
+
+def test_modules_and_functions_are_found_without_running_the_file(found):
+    assert list(found) == ["Block", "Deeper", "Odd", "Duck", "make", "example", "later"]
+    assert [candidate.kind for candidate in found.values()] == ["class"] * 4 + ["function"] * 3
+
+
+def test_arguments_and_inputs_are_told_with_their_defaults(found):
+    assert found["Block"].arguments == (
+        Parameter("width", None),
+        Parameter("bias", "True"),
+        Parameter("scale", "0.5"),
+        Parameter("name", None),
+    )
+    assert found["Block"].inputs == (Parameter("x", None), Parameter("mask", "None"))
+    assert found["Block"].summary == "A block."
+    assert found["Duck"].inputs == (Parameter("x", None),)
+
+
+def test_what_is_inherited_in_the_file_counts(found):
+    assert found["Deeper"].arguments == found["Block"].arguments
+    assert found["Deeper"].inputs == found["Block"].inputs
+    assert found["Odd"].arguments == ()
+
+
+def test_a_function_that_returns_a_pair_brings_inputs(found):
+    assert found["example"].brings_inputs
+    assert not found["make"].brings_inputs
+    assert found["make"].arguments == (Parameter("width", "8"),)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"class A(\n", "line 1"),
+        (b"\0", "null byte"),
+        (b"x = " + b"(" * 5000, "is not Python"),
+        (b"#" * 2**21, "large"),
+    ],
+)
+def test_what_is_no_python_is_said(tmp_path, content, reason):
+    file = tmp_path / "net.py"
+    file.write_bytes(content)
+    with pytest.raises(ModelFileError) as error:
+        find_candidates(file)
+    assert reason in error.value.message
+
+
+def test_a_missing_file_is_said(tmp_path):
+    with pytest.raises(ModelFileError, match="cannot be read"):
+        find_candidates(tmp_path / "none.py")
+
+
+def test_what_python_thinks_of_the_style_is_left_out(tmp_path):
+    file = tmp_path / "net.py"
+    file.write_text("def make():\n    return '\\d'\n", encoding="utf-8")
+    assert [candidate.name for candidate in find_candidates(file)] == ["make"]
