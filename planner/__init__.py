@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from planner.plan.evaluate import evaluate, find_fits
     from planner.plan.files import load_plan, save_plan
     from planner.plan.plan import ModelChoice, Plan
-    from planner.trace.conclude import conclude
+    from planner.trace.analysis.conclude import conclude
+    from planner.trace.analysis.summary import facts_of
     from planner.trace.files import load_recording, save_recording
     from planner.trace.request import Target, TraceRequest
     from planner.trace.run import start_trace
-    from planner.trace.summary import facts_of
     from planner.workload.workload import Inference, Training
 
 __version__ = "0.1.0"
@@ -57,10 +57,10 @@ _HOMES = {
     "Target": "planner.trace.request",
     "TraceRequest": "planner.trace.request",
     "Training": "planner.workload.workload",
-    "conclude": "planner.trace.conclude",
+    "conclude": "planner.trace.analysis.conclude",
     "estimate_memory": "planner.memory.estimate",
     "evaluate": "planner.plan.evaluate",
-    "facts_of": "planner.trace.summary",
+    "facts_of": "planner.trace.analysis.summary",
     "find_fits": "planner.plan.evaluate",
     "load_catalog": "planner.plan.catalog",
     "load_model": "planner.models.load",

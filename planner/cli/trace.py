@@ -19,8 +19,10 @@ from planner.hardware.gpu import Gpu
 from planner.hardware.names import resolve_gpu
 from planner.plan.catalog import Catalog, load_catalog
 from planner.present.trace import trace_view
-from planner.trace.allocator_settings import AllocatorSettings
-from planner.trace.conclude import conclude
+from planner.trace.allocator.settings import AllocatorSettings
+from planner.trace.analysis.conclude import conclude
+from planner.trace.analysis.memory import traced_fits_on
+from planner.trace.analysis.summary import facts_of
 from planner.trace.files import (
     export_allocations_csv,
     export_timeline_csv,
@@ -28,11 +30,9 @@ from planner.trace.files import (
     load_recording,
     save_recording,
 )
-from planner.trace.memory import traced_fits_on
 from planner.trace.recording import Recording
 from planner.trace.result import TraceResult
 from planner.trace.run import Limits, trace
-from planner.trace.summary import facts_of
 from planner.units import parse_bytes
 
 DOES_NOT_FIT: Final = 1

@@ -16,7 +16,7 @@ _CORE = (
     "planner.plan.trace_request",
     "planner.trace.arguments",
     "planner.trace.candidates",
-    "planner.trace.conclude",
+    "planner.trace.analysis.conclude",
     "planner.trace.files",
     "planner.trace.run",
     "planner.trace.shapes",

@@ -15,9 +15,9 @@ from planner.models.readers.config_json import read_config_file
 from planner.paths import traces_dir
 from planner.plan.files import is_plan_file, load_plan
 from planner.plan.plan import ModelChoice, Plan
+from planner.trace.analysis.summary import facts_of
 from planner.trace.facts import TracedFacts
 from planner.trace.files import find_recording, is_recording_file, load_recording, save_recording, store_recording
-from planner.trace.summary import facts_of
 
 _PLANS = "Plans (*.json);;All files (*)"
 _MODELS = "Model configurations (*.json);;All files (*)"

@@ -15,8 +15,8 @@ from planner.memory.result import MemoryResult
 from planner.models.architecture import Architecture
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
+from planner.trace.analysis.memory import traced_fits_on, traced_memory
 from planner.trace.facts import TracedFacts
-from planner.trace.memory import traced_fits_on, traced_memory
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Workload
 

@@ -12,11 +12,11 @@ from planner.present import format as fmt
 from planner.present.memory import MemoryView, memory_view
 from planner.present.names import PHASE_MOMENTS
 from planner.present.trace_request import request_phrase
-from planner.trace.memory import TERM_OF
+from planner.trace.analysis.memory import TERM_OF
+from planner.trace.analysis.summary import together
 from planner.trace.recording import CATEGORIES, Category, Difference, Environment
 from planner.trace.request import TraceRequest
 from planner.trace.result import Alive, ModuleShare, OutOfMemory, PeakMoment, Reservation, Timeline, TraceResult
-from planner.trace.summary import together
 
 CATEGORY_TITLES: Final[dict[Category, str]] = {
     "parameters": "Parameters",

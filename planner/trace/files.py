@@ -14,10 +14,10 @@ from pydantic import ValidationError
 
 from planner.errors import PlannerError, SpecError
 from planner.storage import UnreadableFileError, read_regular, write_atomically
-from planner.trace.course import span_at
+from planner.trace.analysis.course import span_at
+from planner.trace.analysis.summary import digest_of
 from planner.trace.recording import CATEGORIES, NEVER_FREED, RECORDING_VERSION, Recording
 from planner.trace.result import Timeline
-from planner.trace.summary import digest_of
 from planner.units import MIB
 
 _LARGEST_BYTES: Final = 256 * MIB

@@ -11,10 +11,10 @@ from pydantic import Field
 
 from planner.base import Spec
 from planner.errors import TraceError
+from planner.trace.child.endings import explain_ending
+from planner.trace.child.messages import Answer, Failure, Progress, listen
+from planner.trace.child.process import Child, available_memory
 from planner.trace.consent import absolute, own_files
-from planner.trace.endings import explain_ending
-from planner.trace.messages import Answer, Failure, Progress, listen
-from planner.trace.process import Child, available_memory
 from planner.trace.recording import Recording
 from planner.trace.request import TraceRequest
 from planner.units import GIB

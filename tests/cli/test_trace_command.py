@@ -17,7 +17,7 @@ from planner.cli.trace_progress import ProgressLine
 from planner.cli.trace_report import trace_report
 from planner.present.format import THIN
 from planner.present.trace import trace_view
-from planner.trace.conclude import conclude
+from planner.trace.analysis.conclude import conclude
 from planner.trace.files import load_recording, save_recording
 from planner.trace.recording import Difference
 from planner.trace.run import Progress

@@ -9,7 +9,7 @@ from planner.memory.tensors import parameter_counts
 from planner.memory.training import training_moments
 from planner.models.architecture import Architecture
 from planner.models.readers.config_json import read_config
-from planner.trace.summary import facts_of
+from planner.trace.analysis.summary import facts_of
 from planner.trace.recording import CATEGORIES, Recording
 from planner.trace.request import TraceRequest
 from planner.workload.defaults import with_defaults
@@ -135,18 +135,17 @@ def _request(model_type: str, config: str, workload: Training) -> TraceRequest:
 
 
 def _kept_by_the_body(recording: Recording) -> int:
-    """Return the bytes of activations that are alive when the last forward pass ends, without the head and the loss."""
+    """Return the bytes of activations that are alive when the last forward pass ends, logits and their kin aside."""
     end = max(span.end for span in recording.spans if span.name in ("forward", "loss"))
     columns = recording.allocations
-    rows = zip(columns.bytes, columns.made, columns.freed, columns.category, columns.module, strict=True)
+    rows = zip(columns.bytes, columns.made, columns.freed, columns.category, columns.shape, strict=True)
     return sum(
         count_bytes
-        for count_bytes, made, freed, category, module in rows
+        for count_bytes, made, freed, category, shape in rows
         if made < end
         and (freed < 0 or freed >= end)
         and CATEGORIES[category] == "activations"
-        and not recording.module_paths[module].startswith(("lm_head", "embed_out", "cls"))
-        and recording.module_paths[module]
+        and str(COMMON["vocab_size"]) not in recording.shapes[shape]
     )
 
 

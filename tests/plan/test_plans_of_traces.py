@@ -15,9 +15,9 @@ from planner.plan.explore import largest_that_fits, memory_curve
 from planner.plan.files import load_plan, save_plan
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.plan import evaluation_view, plan_phrase
-from planner.trace.memory import traced_memory
+from planner.trace.analysis.memory import traced_memory
+from planner.trace.analysis.summary import facts_of
 from planner.trace.request import Input, ListInput, PlainInput, Target, TensorInput
-from planner.trace.summary import facts_of
 from planner.units import GIB
 from planner.workload.workload import Inference
 

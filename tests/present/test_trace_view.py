@@ -15,7 +15,7 @@ from planner.present.trace import (
     timeline_series,
     trace_view,
 )
-from planner.trace.conclude import conclude
+from planner.trace.analysis.conclude import conclude
 from planner.trace.recording import CATEGORIES, Difference
 from planner.trace.request import Lora, Parallel, TraceRequest
 from planner.trace.result import OutOfMemory

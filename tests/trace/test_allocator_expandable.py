@@ -2,8 +2,8 @@
 
 import pytest
 
-from planner.trace.allocator_device import CachingAllocator
-from planner.trace.allocator_settings import AllocatorSettings
+from planner.trace.allocator.device import CachingAllocator
+from planner.trace.allocator.settings import AllocatorSettings
 
 MIB = 1 << 20
 

@@ -1,10 +1,10 @@
 import pytest
 from recordings import Recorder, two_steps
 
-from planner.trace.allocator import Replay, RunOut, replay
-from planner.trace.allocator_settings import AllocatorSettings
+from planner.trace.allocator.replay import Replay, RunOut, replay
+from planner.trace.allocator.settings import AllocatorSettings
+from planner.trace.analysis.reserved import reservation
 from planner.trace.recording import Allocations
-from planner.trace.reserved import reservation
 
 MIB = 1 << 20
 EXPANDABLE = AllocatorSettings(expandable_segments=True)

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import SpecError
-from planner.trace.allocator_settings import DEFAULTS, AllocatorSettings
+from planner.trace.allocator.settings import DEFAULTS, AllocatorSettings
 
 MIB = 1 << 20
 

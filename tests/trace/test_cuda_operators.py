@@ -78,7 +78,7 @@ class Written(nn.Module):
 
     def forward(self, tensor: Tensor) -> Tensor:
         assert tensor.is_cuda
-        shift = torch.ones(8, device="cuda:0")
+        shift = torch.ones(8, device="cuda:0") * torch.tensor([2.0], device="cuda").pin_memory()
         return self.linear(tensor.to("cuda", non_blocking=True)) + shift.to(torch.device("cuda"))
 
 
@@ -101,7 +101,8 @@ def test_moving_a_module_to_the_card_copies_nothing() -> None:
         module = nn.Linear(8, 8)
         log.made.clear()
         module.cuda().to("cuda")
-        torch.randn(4).cuda().to(0)
+        torch.randn(4).cuda().to(0).to(device=0).to("cuda", torch.float32)
+        module.to(0).to(device=0)
     assert log.names == ["randn.default"]
 
 

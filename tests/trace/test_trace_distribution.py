@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from planner.errors import TraceError
+from planner.trace.analysis.summary import facts_of
 from planner.trace.recording import CATEGORIES, Recording
 from planner.trace.request import Input, Parallel, Target, TensorInput, TraceRequest
-from planner.trace.summary import facts_of
 from planner.trace.worker.job import record
 
 FILE = """

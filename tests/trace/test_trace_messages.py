@@ -4,7 +4,7 @@ from io import BytesIO
 
 import pytest
 
-from planner.trace.messages import Failure, Message, Progress, listen
+from planner.trace.child.messages import Failure, Message, Progress, listen
 
 
 def hear(*lines, longest=1000):

@@ -5,13 +5,13 @@ from hypothesis import given, settings
 from pydantic import ValidationError
 from recordings import Recorder, any_recordings, training, two_steps
 
-from planner.trace.allocator import replay
-from planner.trace.allocator_settings import AllocatorSettings
-from planner.trace.course import course_of
+from planner.trace.allocator.least import least_capacity
+from planner.trace.allocator.replay import replay
+from planner.trace.allocator.settings import AllocatorSettings
+from planner.trace.analysis.course import course_of
+from planner.trace.analysis.summary import digest_of, facts_of, together
 from planner.trace.facts import CategoryShare, TracedFacts
-from planner.trace.least import least_capacity
 from planner.trace.recording import Difference
-from planner.trace.summary import digest_of, facts_of, together
 
 MIB = 1 << 20
 

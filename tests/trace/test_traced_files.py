@@ -13,7 +13,8 @@ from recordings import Recorder, any_recordings, two_steps
 from planner.errors import PlannerError
 from planner.paths import recordings_dir
 from planner.trace import files
-from planner.trace.conclude import conclude
+from planner.trace.analysis.conclude import conclude
+from planner.trace.analysis.summary import digest_of
 from planner.trace.files import (
     export_allocations_csv,
     export_timeline_csv,
@@ -24,7 +25,6 @@ from planner.trace.files import (
     store_recording,
 )
 from planner.trace.recording import Recording
-from planner.trace.summary import digest_of
 
 TEXT = two_steps().model_dump_json()
 

@@ -9,11 +9,11 @@ from small_models import bundled
 from planner.hardware.usable import UsableMemory
 from planner.memory.overhead import cublas_workspace_bytes, framework_overhead
 from planner.memory.result import MemoryResult
+from planner.trace.analysis.memory import allocator_capacity, traced_fits_on, traced_memory
+from planner.trace.analysis.summary import facts_of
 from planner.trace.facts import TracedFacts
-from planner.trace.memory import allocator_capacity, traced_fits_on, traced_memory
 from planner.trace.recording import Difference
 from planner.trace.request import Parallel
-from planner.trace.summary import facts_of
 
 MIB = 1 << 20
 GIB = 1 << 30

@@ -7,11 +7,11 @@ from small_models import bundled
 
 from planner.hardware.usable import UsableMemory
 from planner.memory.result import MemoryResult
-from planner.trace.allocator_settings import AllocatorSettings
-from planner.trace.conclude import conclude
-from planner.trace.memory import traced_memory
+from planner.trace.allocator.settings import AllocatorSettings
+from planner.trace.analysis.conclude import conclude
+from planner.trace.analysis.memory import traced_memory
+from planner.trace.analysis.summary import facts_of
 from planner.trace.result import TraceResult
-from planner.trace.summary import facts_of
 from planner.units import GIB, MIB
 
 RTX_4090 = bundled().hardware.gpu("rtx-4090")

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyqtgraph as pg
-from PySide6.QtCore import QPointF, QRect, QSize, Qt, Slot
+from PySide6.QtCore import QBuffer, QPointF, QRect, QSize, Qt, Slot
 from PySide6.QtGui import QColor, QPainter, QPen, QPixmap, QResizeEvent
 from PySide6.QtSvg import QSvgGenerator
 from PySide6.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
@@ -48,21 +48,29 @@ class Plot(QWidget):
         self.render(pixmap)
         return pixmap
 
-    def save_picture(self, path: Path) -> bool:
-        """Write the plot as SVG if `path` ends so, else as the picture that its ending names; return whether it was."""
-        if path.suffix.lower() != ".svg":
-            return self.picture().save(str(path))
+    def save_picture(self, path: Path) -> None:
+        """Write the plot as SVG if `path` ends so, else as the picture that its ending names.
+
+        Raises:
+            OSError: If the file cannot be written.
+        """
+        if path.suffix.lower() == ".svg":
+            path.write_bytes(self._drawing())
+        elif not self.picture().save(str(path)):
+            raise OSError("the picture could not be written")
+
+    def _drawing(self) -> bytes:
+        buffer = QBuffer()
         generator = QSvgGenerator()
-        generator.setFileName(str(path))
+        generator.setOutputDevice(buffer)
         generator.setSize(self.size())
         generator.setViewBox(QRect(0, 0, self.width(), self.height()))
         generator.setTitle(self._plot.accessibleName())
-        painter = QPainter()
-        if not painter.begin(generator):
-            return False
+        painter = QPainter(generator)
         painter.fillRect(self.rect(), self._theme.color("surface"))
         self._plot.render(painter)
-        return painter.end()
+        painter.end()
+        return bytes(buffer.data().data())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Have as many marks on the axes as there is room for."""

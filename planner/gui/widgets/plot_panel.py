@@ -86,8 +86,8 @@ class PlotPanel(QWidget):
         try:
             if path.suffix.lower() == ".csv":
                 path.write_text(_csv_text(self.csv_rows()), encoding="utf-8", newline="")
-            elif not self._plot_shown.save_picture(path):
-                raise OSError("the picture could not be written")
+            else:
+                self._plot_shown.save_picture(path)
         except OSError as error:
             reason = f"{path}: {error.strerror or error}"
             self.failed.emit(PlannerError(reason, "Choose another folder, or a name that ends in .png, .svg or .csv."))

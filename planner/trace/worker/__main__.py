@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
+from planner.trace.child.messages import Message
 from planner.trace.consent import own_files
-from planner.trace.messages import Message
 from planner.trace.recording import Recording
 from planner.trace.request import TraceRequest
 from planner.trace.worker.channel import Channel

@@ -8,7 +8,7 @@ from threading import Thread
 from time import monotonic
 from typing import BinaryIO, Final
 
-from planner.trace.messages import CHANNEL_LOST, Message
+from planner.trace.child.messages import CHANNEL_LOST, Message
 
 _PAUSE_SECONDS: Final = 0.05
 

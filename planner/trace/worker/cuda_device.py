@@ -1,70 +1,100 @@
 """A card that is not there: what asks for a CUDA device gets the CPU's tensors, and a plausible card's answers."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
-from torch._subclasses.fake_tensor import FakeTensor
+from torch._C import DispatchKey
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.optim import optimizer
 from torch.utils import _foreach_utils
 
-from planner.trace.worker.cuda_dispatch import attributes
+from planner.trace.worker.cuda_dispatch import Kernel, attributes, overload
 
 _CPU: Final = torch.device("cpu")
-_PIN: Final = Tensor.pin_memory
-_IS_CUDA: Final = Tensor.is_cuda.__get__  # type: ignore[attr-defined]  # typed as a bool, but it is a descriptor
 
 
-def on_the_cpu(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run `func` with the CPU in the place of CUDA devices."""
-    if func is Tensor.cuda or func is _PIN:
-        return args[0]
-    if func == _IS_CUDA:
-        return True
-    if "device" in kwargs and _is_cuda(kwargs["device"]):
-        kwargs["device"] = _CPU
-    if len(args) > 1 and func is Tensor.to and _is_cuda(args[1]):
-        args = (args[0], _CPU, *args[2:])
-    return func(*args, **kwargs)
+def moves() -> dict[str, Kernel]:
+    """Return how tensors are moved: to a card means to stay where they are."""
+    return {name: _stays(overload(name)) for name in ("to.device", "to.dtype_layout")}
 
 
-def _is_cuda(device: Any) -> bool:
-    if isinstance(device, torch.device):
-        return device.type == "cuda"
-    # A number is a card's; in `to` a bool could only be a mistake.
-    return isinstance(device, int) or (isinstance(device, str) and device.startswith("cuda"))
+def _stays(operator: Any) -> Kernel:
+    def move(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
+        args = tuple(_CPU if _is_cuda(value) else value for value in args)
+        return operator._op_dk(DispatchKey.CompositeImplicitAutograd, tensor, *args, **_on_the_cpu(kwargs))
+
+    return move
+
+
+def _on_the_cpu(kwargs: dict[str, Any]) -> dict[str, Any]:
+    return kwargs | {"device": _CPU} if _is_cuda(kwargs.get("device")) else kwargs
+
+
+def _is_cuda(value: Any) -> bool:
+    return isinstance(value, torch.device) and value.type == "cuda"
 
 
 @contextlib.contextmanager
 def pretended_card(capability: tuple[int, int]) -> Iterator[None]:
-    """Let `torch.cuda` answer as with one card of `capability`, and optimizers choose as they do for CUDA tensors.
+    """Let code that was written for CUDA run on the CPU's fake tensors, as with one card of `capability`.
+
+    What is made on a card is made on the CPU, `torch.cuda` answers for the card, and optimizers choose as they do for
+    CUDA tensors.
 
     **Source**: torch/optim/optimizer.py: on CUDA tensors, optimizers use the `_foreach_` operators unless told
     otherwise.
     """
+    replaced: tuple[tuple[Any, dict[str, Any]], ...] = (
+        (torch.cuda, _answers(capability)),
+        (nn.Module, {"cuda": _same, "to": _module_to}),
+        (Tensor, {"cuda": _same, "to": _tensor_to, "pin_memory": _same, "is_cuda": True}),
+        (FakeTensorMode, {"dispatch": _dispatch_on_the_cpu(FakeTensorMode.dispatch)}),
+        (optimizer, _foreach_choices(optimizer)),
+        (_foreach_utils, _foreach_choices(_foreach_utils)),
+    )
     with contextlib.ExitStack() as stack:
-        stack.enter_context(attributes(torch.cuda, **_answers(capability)))
-        stack.enter_context(attributes(nn.Module, cuda=lambda module, _device=None: module, to=_module_to))
-        devices = _foreach_utils._get_foreach_kernels_supported_devices()
-        for module in (optimizer, _foreach_utils):
-            types = [*module._foreach_supported_types, FakeTensor]
-            stack.enter_context(attributes(module, _foreach_supported_types=types))
-            found = {"_get_foreach_kernels_supported_devices": lambda: [*devices, "cpu"]}
-            stack.enter_context(attributes(module, **found))
+        for owner, values in replaced:
+            stack.enter_context(attributes(owner, **values))
         yield
 
 
+def _dispatch_on_the_cpu(dispatch: Callable[..., Any]) -> Callable[..., Any]:
+    def dispatch_on_the_cpu(mode: FakeTensorMode, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return dispatch(mode, func, types, args, _on_the_cpu(kwargs) if kwargs else kwargs)
+
+    return dispatch_on_the_cpu
+
+
+def _foreach_choices(module: Any) -> dict[str, Any]:
+    devices = [*module._get_foreach_kernels_supported_devices(), "cpu"]
+    return {
+        "_get_foreach_kernels_supported_devices": lambda: devices,
+        "_foreach_supported_types": [*module._foreach_supported_types, FakeTensor],
+    }
+
+
+def _same(value: Any, *_: object, **__: object) -> Any:
+    return value
+
+
 _MODULE_TO: Final[Any] = nn.Module.to
+_TENSOR_TO: Final[Any] = Tensor.to
+
+
+def _tensor_to(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
+    args, kwargs = _numbers_named(args, kwargs)
+    return _TENSOR_TO(tensor, *args, **kwargs)
 
 
 def _module_to(module: nn.Module, *args: Any, **kwargs: Any) -> nn.Module:
     # Every tensor is on the device already; what would be a copy of each to itself is left out.
-    with torch._C.DisableTorchFunction():
-        device, dtype, non_blocking, memory_format = torch._C._nn._parse_to(*args, **kwargs)
-    if device is None or not _is_cuda(device):
+    args, kwargs = _numbers_named(args, kwargs)
+    device, dtype, non_blocking, memory_format = torch._C._nn._parse_to(*args, **kwargs)
+    if not _is_cuda(device):
         _MODULE_TO(module, *args, **kwargs)
         return module
     if dtype is not None:
@@ -72,6 +102,15 @@ def _module_to(module: nn.Module, *args: Any, **kwargs: Any) -> nn.Module:
     if memory_format is not None:
         _MODULE_TO(module, memory_format=memory_format)
     return module
+
+
+def _numbers_named(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Name the card where it is given by its number, which only builds with cards understand."""
+    if args and type(args[0]) is int:
+        args = ("cuda", *args[1:])
+    if type(kwargs.get("device")) is int:
+        kwargs = kwargs | {"device": "cuda"}
+    return args, kwargs
 
 
 def _answers(capability: tuple[int, int]) -> dict[str, Any]:

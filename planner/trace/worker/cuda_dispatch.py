@@ -79,12 +79,15 @@ def fake_results(replacements: Mapping[str, Kernel]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def attributes(owner: Any, **values: Any) -> Iterator[None]:
-    """Set attributes of `owner`, which has them already; their old values come back afterwards."""
-    before = {name: vars(owner)[name] for name in values}
+    """Set attributes of `owner`; what it had of its own comes back afterwards."""
+    before = {name: vars(owner)[name] for name in values if name in vars(owner)}
     for name, value in values.items():
         setattr(owner, name, value)
     try:
         yield
     finally:
-        for name, value in before.items():
-            setattr(owner, name, value)
+        for name in values:
+            if name in before:
+                setattr(owner, name, before[name])
+            else:
+                delattr(owner, name)

@@ -7,26 +7,23 @@ from typing import Any, Final, Self
 
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
 from planner.trace.recording import Difference
 from planner.trace.worker import cuda_attention, cuda_kernels
 from planner.trace.worker.cuda_attention import Attention, Capability
 from planner.trace.worker.cuda_autocast import autocast_as_on_cuda
 from planner.trace.worker.cuda_bounds import Bounds
-from planner.trace.worker.cuda_device import on_the_cpu, pretended_card
-from planner.trace.worker.cuda_dispatch import Kernel, attributes, compositions, fake_results, kernels
+from planner.trace.worker.cuda_device import moves, pretended_card
+from planner.trace.worker.cuda_dispatch import Kernel, compositions, fake_results, kernels
 from planner.trace.worker.cuda_norms import fake_norms, kernels_of_norms
 from planner.trace.worker.cuda_rnn import compositions_of_rnns, fake_rnns
 
 ASSUMED_CAPABILITY: Final[Capability] = (8, 0)
 
 _aten: Final = torch.ops.aten
-_autograd: Final[Any] = torch.autograd
-_run_backward: Final[Any] = _autograd._engine_run_backward
 
 
-class CudaOperators(TorchFunctionMode):
+class CudaOperators(contextlib.AbstractContextManager["CudaOperators"]):
     """Runs a person's code as on a card of `compute_capability`, though its tensors are the CPU's.
 
     Entered inside a `FakeTensorMode`, around the whole run. Operators that a CUDA build composes otherwise, or runs by
@@ -35,14 +32,11 @@ class CudaOperators(TorchFunctionMode):
     """
 
     def __init__(self, compute_capability: Capability | None, note: Callable[[Difference], None]) -> None:
-        super().__init__()
         self.capability = compute_capability or ASSUMED_CAPABILITY
         self._is_known = compute_capability is not None
         self._note = note
         self._bounds = Bounds()
         self._stack = contextlib.ExitStack()
-        self._push: Callable[..., Any] = super().__enter__
-        self._pop: Callable[..., Any] = super().__exit__
 
     def __enter__(self) -> Self:
         stack = self._stack
@@ -50,33 +44,16 @@ class CudaOperators(TorchFunctionMode):
         stack.enter_context(kernels("CPU", kernels_of_norms()))
         stack.enter_context(fake_results(fake_norms() | fake_rnns()))
         own = {"scaled_dot_product_attention": self._attend}
-        stack.enter_context(compositions(_COMPOSED | compositions_of_rnns() | own))
+        stack.enter_context(compositions(_COMPOSED | moves() | compositions_of_rnns() | own))
         stack.enter_context(pretended_card(self.capability))
-        stack.enter_context(attributes(_autograd, _engine_run_backward=self._run_backward))
-        self._push()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._pop(kind, error, trace)
         self._stack.close()
         for difference in self._bounds.all():
             self._note(difference)
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        return on_the_cpu(func, args, kwargs or {})
-
-    def _run_backward(self, *args: Any, **kwargs: Any) -> Any:
-        # While PyTorch handles one of its functions, this mode is off; but what a checkpoint runs again in the backward
-        # pass asks for devices too.
-        self._push()
-        try:
-            return _run_backward(*args, **kwargs)
-        finally:
-            self._pop(None, None, None)
 
     def hidden_bytes(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
         """Return the bytes that CUDA's kernel of `func` takes while it runs, beside its inputs and `result`."""

@@ -15,7 +15,7 @@ from planner.memory.result import MemoryResult
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words
 from planner.present.comparison import ComparisonRow, compare, comparison_sentence
-from planner.trace.memory import traced_memory
+from planner.trace.analysis.memory import traced_memory
 
 _MARGIN: Final = 4
 

@@ -14,14 +14,14 @@ from planner.gui.workspace import Workspace
 from planner.paths import traces_dir
 from planner.plan.plan import Plan
 from planner.plan.trace_request import request_of_plan
+from planner.trace.analysis.summary import facts_of
+from planner.trace.child.messages import Progress
 from planner.trace.consent import content_digest
 from planner.trace.facts import TracedFacts
 from planner.trace.files import store_recording
-from planner.trace.messages import Progress
 from planner.trace.recording import Recording
 from planner.trace.request import TraceRequest
 from planner.trace.run import Limits, start_trace
-from planner.trace.summary import facts_of
 
 IDLE_MS: Final = 400
 _TASK: Final = "trace"

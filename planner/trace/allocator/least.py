@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from planner.trace.allocator import replay
-from planner.trace.allocator_settings import AllocatorSettings
+from planner.trace.allocator.replay import replay
+from planner.trace.allocator.settings import AllocatorSettings
 from planner.trace.recording import Allocations
 
 _PRECISION: Final = 0.02

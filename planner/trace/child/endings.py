@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from planner.trace.frames import HEADING, last_own, read_report
-from planner.trace.messages import CHANNEL_LOST, Failure
+from planner.trace.child.frames import HEADING, last_own, read_report
+from planner.trace.child.messages import CHANNEL_LOST, Failure
 
 _HUNG: Final = "Look for a loop without an end, or allow more time."
 _CLOSED: Final = "The module's own code closes files that it did not open."

@@ -5,16 +5,16 @@ from typing import Final, NamedTuple
 
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
-from planner.trace.allocator_settings import AllocatorSettings
-from planner.trace.course import course_of
+from planner.trace.allocator.settings import AllocatorSettings
+from planner.trace.analysis.course import course_of
+from planner.trace.analysis.memory import allocator_capacity, traced_memory
+from planner.trace.analysis.peak import module_shares, peak_moment
+from planner.trace.analysis.reserved import reservation
+from planner.trace.analysis.summary import facts_of
+from planner.trace.analysis.timeline import timeline_of
 from planner.trace.facts import TracedFacts
-from planner.trace.memory import allocator_capacity, traced_memory
-from planner.trace.peak import module_shares, peak_moment
 from planner.trace.recording import Recording
-from planner.trace.reserved import reservation
 from planner.trace.result import ModuleShare, PeakMoment, Timeline, TraceResult
-from planner.trace.summary import facts_of
-from planner.trace.timeline import timeline_of
 
 _DEFAULTS: Final = AllocatorSettings()
 

@@ -14,9 +14,9 @@ capacity: what the driver rounds or holds itself is not in it.
 
 from dataclasses import dataclass
 
-from planner.trace.allocator_blocks import Block
-from planner.trace.allocator_device import CachingAllocator
-from planner.trace.allocator_settings import DEFAULTS, AllocatorSettings
+from planner.trace.allocator.blocks import Block
+from planner.trace.allocator.device import CachingAllocator
+from planner.trace.allocator.settings import DEFAULTS, AllocatorSettings
 from planner.trace.recording import Allocations
 
 

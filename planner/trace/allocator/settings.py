@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, ValidationError
 
 from planner.base import Spec
 from planner.errors import SpecError
-from planner.trace.allocator_sizes import LARGE_SEGMENT_BYTES, MIB
+from planner.trace.allocator.sizes import LARGE_SEGMENT_BYTES, MIB
 
 _HARMLESS: Final = frozenset(
     {

@@ -11,8 +11,8 @@ from planner.memory.phases import Moment, Moments
 from planner.memory.result import MemoryResult, Part, Term, TermName
 from planner.memory.support import unsupported_backend
 from planner.memory.terms import term, traced
+from planner.trace.analysis.notes import notes_on
 from planner.trace.facts import CategoryShare, TracedFacts, TracedPhase
-from planner.trace.notes import notes_on
 from planner.trace.recording import Category
 from planner.trace.request import Parallel
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from itertools import accumulate
 from typing import Final
 
-from planner.trace.course import Course, alive_at, maker_of, span_at
+from planner.trace.analysis.course import Course, alive_at, maker_of, span_at
 from planner.trace.recording import CATEGORIES, Recording
 from planner.trace.result import Alive, ModuleShare, PeakMoment, Series
 

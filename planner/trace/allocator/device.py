@@ -6,9 +6,9 @@
 
 from typing import Final
 
-from planner.trace.allocator_blocks import Block, Pool
-from planner.trace.allocator_settings import AllocatorSettings
-from planner.trace.allocator_sizes import (
+from planner.trace.allocator.blocks import Block, Pool
+from planner.trace.allocator.settings import AllocatorSettings
+from planner.trace.allocator.sizes import (
     LARGE_SEGMENT_BYTES,
     MIN_BLOCK_BYTES,
     SMALL_BYTES,

@@ -1,8 +1,8 @@
 """What the caching allocator takes from the card to serve a recorded run, and the line where it runs out."""
 
-from planner.trace.allocator import RunOut, replay
-from planner.trace.allocator_settings import DEFAULTS, AllocatorSettings
-from planner.trace.course import maker_of, span_at
+from planner.trace.allocator.replay import RunOut, replay
+from planner.trace.allocator.settings import DEFAULTS, AllocatorSettings
+from planner.trace.analysis.course import maker_of, span_at
 from planner.trace.recording import Recording
 from planner.trace.result import OutOfMemory, Reservation
 

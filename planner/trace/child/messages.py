@@ -6,7 +6,7 @@ from typing import Annotated, BinaryIO, Final, NamedTuple, Self
 from pydantic import Field, ValidationError, model_validator
 
 from planner.base import Spec
-from planner.trace.frames import FAULT
+from planner.trace.child.frames import FAULT
 from planner.trace.recording import Recording
 
 LONGEST_LINE: Final = 1 << 30

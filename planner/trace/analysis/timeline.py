@@ -4,7 +4,7 @@ from bisect import bisect_left
 from itertools import accumulate
 from typing import Final
 
-from planner.trace.course import Course, maker_of
+from planner.trace.analysis.course import Course, maker_of
 from planner.trace.recording import CATEGORIES, NEVER_FREED, Allocations, Recording
 from planner.trace.result import Series, Timeline
 from planner.units import ceil_div
