@@ -74,7 +74,7 @@ def _in_child(request: TraceRequest, threads: int, seconds: float, what: str) ->
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
-def _run(request: TraceRequest) -> None:
+def run_for_real(request: TraceRequest) -> None:
     """Build and run `request` as the tracer does, with real tensors."""
     import torch
 
@@ -104,7 +104,7 @@ def _changes(events: Iterable[Any]) -> list[tuple[int, int]]:
 
 def _measure_peak(request: TraceRequest) -> dict[str, Any]:
     started = time.perf_counter()
-    events = _profiled(lambda: _run(request))
+    events = _profiled(lambda: run_for_real(request))
     seconds = time.perf_counter() - started
     return {"peak_bytes": max(accumulate(size for _, size in _changes(events))), "seconds": seconds}
 
@@ -131,7 +131,7 @@ def _measure_operators(request: TraceRequest) -> list[dict[str, Any]]:
 
     def marked() -> None:
         with Marks():
-            _run(request)
+            run_for_real(request)
 
     def _shown(value: Any) -> str:
         if isinstance(value, torch.Tensor):

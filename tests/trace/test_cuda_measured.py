@@ -1,0 +1,80 @@
+"""Traces for CUDA against peaks that others measured on cards."""
+
+import csv
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel, PreTrainedModel
+
+from planner.trace.worker.assumed import Assumptions
+from planner.trace.worker.cuda_operators import CudaOperators
+from planner.trace.worker.flops import Flops
+from planner.trace.worker.ledger import Ledger
+from planner.trace.worker.places import Places
+from planner.trace.worker.values import KnownValues
+
+TRUTH = Path(__file__).resolve().parent.parent / "truth" / "memory.csv"
+MIB, GIB = 2**20, 2**30
+CUBLAS_BYTES = 2 * (2 * 4096 + 8 * 16) * 1024
+"""Before Hopper, for the forward and the backward pass; a trace leaves them to the estimate."""
+
+
+def measured_bytes(row: str) -> float:
+    with TRUTH.open() as file:
+        (found,) = (line for line in csv.DictReader(file) if line["id"] == row)
+    return float(found["measured_gib"]) * GIB
+
+
+def traced_bytes(kind: str, attention: str, capability: tuple[int, int], batch: int, tokens: int) -> int:
+    """Return the peak of the loop that was measured: no optimizer, and the gradient of the sum of all logits."""
+    operators, places, flops = CudaOperators(capability, lambda _: None), Places(), Flops()
+    ledger = Ledger(KnownValues(Assumptions(lambda _: None)), places, flops, operators.hidden_bytes)
+    with ledger, places, operators:
+        ledger.begin("forward", 0)
+        model = make(kind, attention).train()
+        for _ in range(2):
+            model.zero_grad()
+            logits = model(input_ids=torch.zeros(batch, tokens, dtype=torch.long)).logits
+            logits.sum().backward()
+        booked = ledger.allocations()
+    events = [(time, size) for time, size in zip(booked.made, booked.bytes, strict=True)]
+    events += [(time, -size) for time, size in zip(booked.freed, booked.bytes, strict=True) if time >= 0]
+    level = peak = 0
+    for _, size in sorted(events):
+        level += size
+        peak = max(peak, level)
+    return peak
+
+
+def make(kind: str, attention: str) -> PreTrainedModel:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float16)
+    try:
+        if kind == "gpt2-large":
+            config = GPT2Config(n_embd=1280, n_layer=36, n_head=20, attn_implementation=attention)
+            return GPT2LMHeadModel(config)
+        return BertForMaskedLM(BertConfig(attn_implementation=attention))
+    finally:
+        torch.set_default_dtype(before)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize(
+    ("row", "batch", "tokens"), [("sdpa-239", 1, 1024), ("sdpa-252", 4, 512), ("sdpa-253", 4, 1024)]
+)
+def test_gpt2_large_takes_what_was_measured(row: str, batch: int, tokens: int) -> None:
+    # The version of Transformers that was measured kept a mask of 1024 × 1024 bytes in each of the 36 layers.
+    traced = traced_bytes("gpt2-large", "sdpa", (8, 6), batch, tokens) + CUBLAS_BYTES + 36 * MIB
+    assert traced == pytest.approx(measured_bytes(row), rel=0.002)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize(
+    ("row", "attention", "batch", "tokens"),
+    [("sdpa-011", "eager", 16, 512), ("sdpa-012", "sdpa", 16, 512), ("sdpa-003", "eager", 4, 512)],
+)
+def test_bert_takes_about_what_was_measured(row: str, attention: str, batch: int, tokens: int) -> None:
+    # All of them come out 0.1 to 1.1 % too low; what is missing is not known. Smaller batches miss up to 3 %.
+    traced = traced_bytes("bert-base", attention, (8, 0), batch, tokens) + CUBLAS_BYTES
+    assert traced == pytest.approx(measured_bytes(row), rel=0.015)
