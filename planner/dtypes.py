@@ -184,6 +184,9 @@ _GGUF_TYPES: Final = {
     )
 }
 
+AS_STORED: Final = "stored"
+"""The weight format of a checkpoint whose files mix formats in a way that has no name of its own."""
+
 GGUF_FILE_TYPES: Final = {
     "F32": "F32",
     "F16": "F16",

@@ -5,14 +5,18 @@ with their number. Nothing in here is per layer, so estimates cost the same for 
 """
 
 from functools import cached_property
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import Field
 
 from planner.base import Spec
+from planner.dtypes import AS_STORED
 
 Role = Literal["linear", "expert", "embedding", "head", "norm", "bias", "router", "conv", "other"]
 Activation = Literal["silu", "gelu", "gelu-tanh", "gelu-new", "quick-gelu", "relu", "relu2", "clamped-swiglu"]
+
+
+_PLAIN_FORMATS: Final = {"BF16": "bf16", "F16": "fp16", "F32": "fp32"}
 
 
 class Tensor(Spec):
@@ -194,6 +198,15 @@ class Stack(Spec):
         return own + sum(group.layer.parameters * group.count for group in self.groups)
 
 
+class StoredTensors(Spec):
+    """Tensors of a checkpoint that stand in the same place of the network and have the same format."""
+
+    format: str = Field(min_length=1, description="as the file names it: BF16, F8_E4M3, Q4_K")
+    place: Literal["embedding", "layers", "output", "other"]
+    elements: int = Field(ge=0, description="as the file counts them: packed formats count their words")
+    bytes: int = Field(ge=0)
+
+
 class Architecture(Spec):
     """A whole network.
 
@@ -214,6 +227,12 @@ class Architecture(Spec):
     quantized_roles: tuple[Role, ...] = Field(
         default=("linear", "expert"), description="which tensors of the checkpoint its quantisation replaces"
     )
+    container: Literal["safetensors", "gguf"] | None = Field(
+        default=None, description="kind of the files that `stored` was read from"
+    )
+    stored: tuple[StoredTensors, ...] = Field(
+        default=(), description="what the checkpoint's files hold of this network; empty where they were not read"
+    )
     labels: int | None = Field(default=None, ge=1, description="classes of an encoder's classification head")
     reader_notes: tuple[str, ...] = Field(default=(), description="what was assumed or ignored when it was read")
 
@@ -221,6 +240,22 @@ class Architecture(Spec):
     def main(self) -> Stack:
         """Return the stack that makes the output."""
         return self.stacks[-1]
+
+    @cached_property
+    def stored_bytes(self) -> int:
+        """Return the bytes of the network's tensors in the checkpoint's files, 0 where these were not read."""
+        return sum(part.bytes for part in self.stored)
+
+    @cached_property
+    def stored_as(self) -> str:
+        """Return the weight format of the checkpoint: a scheme's name, or `AS_STORED` for bytes that no scheme gives.
+
+        Without any information it is bf16.
+        """
+        plain = {_PLAIN_FORMATS.get(part.format) for part in self.stored}
+        if self.quantization is None and plain and plain != {self.stored_dtype}:
+            return AS_STORED
+        return self.quantization or self.stored_dtype or "bf16"
 
     @cached_property
     def parameters(self) -> int:
