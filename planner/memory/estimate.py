@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from planner.dtypes import ELEMENT_BYTES, SCHEMES
+from planner.dtypes import ELEMENT_BYTES
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
 from planner.memory.fit import CardFit, at_least_cards, device_shares, judge_bytes
@@ -13,6 +13,7 @@ from planner.memory.phases import Moments
 from planner.memory.result import MemoryResult
 from planner.memory.support import unsupported_reasons
 from planner.memory.training import training_moments
+from planner.memory.weights import is_gguf
 from planner.models.architecture import Architecture
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference, Training
@@ -110,13 +111,13 @@ def _notes(architecture: Architecture, workload: Training | Inference) -> tuple[
     if architecture.max_context and length and length > architecture.max_context:
         notes.append(f"{length:,} tokens are more than the {architecture.max_context:,} the model is made for.")
     if isinstance(workload, Inference):
-        notes.extend(_engine_notes(workload))
+        notes.extend(_engine_notes(architecture, workload))
     return tuple(notes)
 
 
-def _engine_notes(workload: Inference) -> Iterator[str]:
+def _engine_notes(architecture: Architecture, workload: Inference) -> Iterator[str]:
     """Say what Hugging Face transformers, whose memory this is, does not run in the format that was asked for."""
-    if SCHEMES[workload.weights or "bf16"].family == "gguf-file":
+    if is_gguf(architecture, workload.weights or "bf16"):
         yield "GGUF files run in llama.cpp, whose buffers are not estimated: the range holds its margin of 1 GiB."
     if workload.kv_cache not in ELEMENT_BYTES:
         yield "A quantised cache needs an engine that has one: its size is exact, scratch is not estimated."

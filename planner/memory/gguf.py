@@ -40,8 +40,15 @@ def file_bytes(architecture: Architecture, file_type: str) -> int:
 
 @lru_cache(maxsize=256)
 def tensor_bytes(architecture: Architecture, file_type: str) -> dict[str, int]:
-    """Return the bytes of `architecture` as `file_type`, by where they stand: embedding, layers, output, other."""
+    """Return the bytes of `architecture` as `file_type`, by where they stand: embedding, layers, output, other.
+
+    They are the file's own where `architecture` was read from a GGUF file of this type.
+    """
     found = {"embedding": 0, "layers": 0, "output": 0, "other": 0}
+    if architecture.container == "gguf" and file_type == architecture.stored_as:
+        for part in architecture.stored:
+            found[part.place] += part.bytes
+        return found
     for tensor in architecture.head:
         found["output"] += _stored(tensor, _chosen(architecture, tensor, file_type, 0, 1))
     for stack in architecture.stacks:

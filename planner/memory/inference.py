@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from planner.dtypes import SCHEMES
 from planner.memory.activations import AttentionKind
 from planner.memory.kv_cache import kv_cache, state_term
 from planner.memory.logits import output_width, predicts_every_token
@@ -12,7 +11,7 @@ from planner.memory.result import Term
 from planner.memory.scratch import largest_copy, scratch_bytes
 from planner.memory.terms import checked, library, model, number_format, term
 from planner.memory.terms import workload as chosen
-from planner.memory.weights import weights_term
+from planner.memory.weights import is_gguf, weights_term
 from planner.models.architecture import Architecture
 from planner.units import GIB
 from planner.workload.workload import Inference
@@ -57,7 +56,7 @@ def inference_moments(architecture: Architecture, workload: Inference) -> Moment
             Moment("decode", _alive(fixed, prefilled), "the first token finds the prompt in every layer's cache"),
             Moment("decode", grown, "the cache has grown to the whole context"),
         ]
-    gguf = SCHEMES[workload.weights or "bf16"].family == "gguf-file"
+    gguf = is_gguf(architecture, workload.weights or "bf16")
     return Moments(tuple(moments), dynamic=scratch.bytes, engine_bytes=LLAMA_CPP_MARGIN if gguf else 0)
 
 

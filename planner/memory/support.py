@@ -42,7 +42,8 @@ def unsupported_backend(gpu: Gpu) -> tuple[str, ...]:
 def _needs_bitsandbytes(workload: Training | Inference) -> bool:
     if isinstance(workload, Training):
         return workload.optimizer == "adamw-8bit"
-    return SCHEMES[workload.weights or "bf16"].family == "bitsandbytes"
+    scheme = SCHEMES.get(workload.weights or "bf16")
+    return scheme is not None and scheme.family == "bitsandbytes"
 
 
 def _runs_bitsandbytes(workload: Training | Inference, gpu: Gpu) -> bool:

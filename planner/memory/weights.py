@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from planner.dtypes import SCHEMES, Scheme
+from planner.dtypes import AS_STORED, SCHEMES, Scheme
 from planner.memory.gguf import file_bytes
 from planner.memory.result import Part, Term
 from planner.memory.tensors import MATRIX_ROLES, parameter_counts, placed_tensors
@@ -18,14 +18,18 @@ def weights_term(architecture: Architecture, scheme_name: str) -> Term:
     """Return the memory of all parameters stored as `scheme_name`.
 
     **Formula**: plain formats P · bytes; schemes Σ bytes of each projection as stored + 2 · (all other parameters);
-    GGUF files Σ bytes of each tensor by its block type.
+    GGUF files Σ bytes of each tensor by its block type. The format of a checkpoint whose files were read takes the
+    bytes that they hold.
 
     **Source**: see `planner.dtypes`.
 
     **Assumes** for schemes that every projection inside the layers is quantised and nothing else is, which is the
     default of bitsandbytes, GPTQ and AWQ; a checkpoint in its own scheme knows which of its tensors are.
     """
-    scheme = SCHEMES[scheme_name]
+    name = architecture.stored_as if scheme_name == AS_STORED else scheme_name
+    if architecture.stored and name == architecture.stored_as:
+        return _stored(architecture)
+    scheme = SCHEMES[name]
     if scheme.family == "plain":
         return _plain(architecture, scheme)
     if scheme.family == "gguf-file":
@@ -37,6 +41,31 @@ def weights_term(architecture: Architecture, scheme_name: str) -> Term:
 def weight_bytes(architecture: Architecture, scheme_name: str) -> int:
     """Return the bytes of all parameters stored as `scheme_name`."""
     return weights_term(architecture, scheme_name).bytes
+
+
+def is_gguf(architecture: Architecture, scheme_name: str) -> bool:
+    """Return whether weights of this format are those of a GGUF file, which llama.cpp runs."""
+    if scheme_name == AS_STORED:
+        return architecture.container == "gguf"
+    return SCHEMES[scheme_name].family == "gguf-file"
+
+
+def _stored(architecture: Architecture) -> Term:
+    by_format: dict[str, int] = {}
+    for part in architecture.stored:
+        by_format[part.format] = by_format.get(part.format, 0) + part.bytes
+    source = f"the headers of the checkpoint's {architecture.container} files, tensor by tensor"
+    return term(
+        "weights",
+        architecture.stored_bytes,
+        "S",
+        (model("S", architecture.stored_bytes, "bytes of the network's tensors in its files"),),
+        source,
+        parts=tuple(
+            Part(name=f"tensors in {name}", bytes=count, formula="Σ bytes", source=source)
+            for name, count in sorted(by_format.items(), key=lambda item: -item[1])
+        ),
+    )
 
 
 def _plain(architecture: Architecture, scheme: Scheme) -> Term:

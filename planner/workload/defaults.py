@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from planner.dtypes import AS_STORED
 from planner.errors import SpecError
 from planner.models.architecture import Architecture
 from planner.workload.workload import Inference, Parallel, Training
@@ -34,7 +35,7 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
     context = _length(workload.context_length, architecture, DEFAULT_CONTEXT)
     prompt = _length(workload.prompt_length, architecture, min(context, DEFAULT_CONTEXT))
     return workload.evolve(
-        weights=workload.weights or architecture.quantization or architecture.stored_dtype or "bf16",
+        weights=architecture.stored_as if workload.weights in (None, AS_STORED) else workload.weights,
         context_length=context if architecture.kind == "encoder-decoder" else max(context, prompt),
         prompt_length=prompt,
         parallel=parallel,

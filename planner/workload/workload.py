@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from planner.base import Spec
-from planner.dtypes import KV_FORMATS, SCHEMES
+from planner.dtypes import AS_STORED, KV_FORMATS, SCHEMES
 
 Attention = Literal["flash", "sdpa", "eager"]
 Compute = Literal["fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16"]
@@ -101,8 +101,8 @@ class Inference(Spec):
     @field_validator("weights")
     @classmethod
     def _known_scheme(cls, value: str | None) -> str | None:
-        if value is not None and value not in SCHEMES:
-            raise ValueError(f"{value!r} is not a weight format; there are {', '.join(SCHEMES)}")
+        if value is not None and value != AS_STORED and value not in SCHEMES:
+            raise ValueError(f"{value!r} is not a weight format; there are {AS_STORED}, {', '.join(SCHEMES)}")
         return value
 
     @field_validator("kv_cache")

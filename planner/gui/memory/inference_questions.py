@@ -122,8 +122,7 @@ class InferenceQuestions(Questions):
         if value is not None:
             return scheme_title(str(value))
         architecture = self.workspace.evaluation.architecture
-        stored = (architecture and (architecture.quantization or architecture.stored_dtype)) or "bf16"
-        return f"As stored ({scheme_title(stored)})"
+        return f"As stored ({scheme_title(architecture.stored_as if architecture else 'bf16')})"
 
 
 def _precision_summary(workload: Workload) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from planner.dtypes import KV_FORMATS, SCHEMES, Family, Scheme
+from planner.dtypes import AS_STORED, KV_FORMATS, SCHEMES, Family, Scheme
 from planner.present import format as fmt
 from planner.present.workload import OPTIMIZER_TITLES
 
@@ -40,7 +40,7 @@ _FAMILIES: Final[dict[Family, str]] = {
 
 def scheme_title(name: str) -> str:
     """Return what a weight format is called, such as `NF4, double quantisation`."""
-    return SCHEMES[name].title
+    return "the formats of its files" if name == AS_STORED else SCHEMES[name].title
 
 
 def scheme_detail(scheme: Scheme) -> str:
