@@ -72,3 +72,27 @@ def test_after_the_end_nothing_is_heard(qapp):
     runner.shutdown()
     qapp.processEvents()
     assert not runner.busy
+
+
+def test_what_nobody_waits_for_any_more_is_told_to_stop(tasks: TaskRunner, qtbot):
+    stopped, arrived = [], []
+    gates = {name: threading.Event() for name in ("first", "second", "third", "last")}
+
+    def start(name, key="a"):
+        def stop():
+            stopped.append(name)
+            gates[name].set()
+
+        tasks.run(key, lambda: gates[name].wait(30), lambda _result: arrived.append(name), unexpected, stop=stop)
+
+    start("first")
+    start("second")
+    assert stopped == ["first"]
+    tasks.cancel("a")
+    assert stopped == ["first", "second"]
+    start("third")
+    gates["third"].set()
+    qtbot.waitUntil(lambda: arrived == ["third"])
+    start("last")
+    tasks.shutdown()
+    assert stopped == ["first", "second", "last"]

@@ -44,6 +44,8 @@ class TraceDialog(QDialog):
         self._go = QPushButton(self.tr("&Trace"))
         self.setWindowTitle(self.tr("Trace a module"))
         self._lay_out(missing)
+        for button in self.findChildren(QPushButton):
+            button.setAutoDefault(button is self._go)  # Return means to trace, wherever the keyboard is
         self._connect()
         self.set_request(None)
 

@@ -60,8 +60,9 @@ class TimelineLegend(QWidget):
         self._buttons.append(button)
         self._flow.addWidget(button)
 
-    def _on_clicked(self, number: int, checked: bool) -> None:
-        (self._hidden.discard if checked else self._hidden.add)(self._series[number].category)
+    def _on_clicked(self, number: int) -> None:
+        shown = self._buttons[number].isChecked()
+        (self._hidden.discard if shown else self._hidden.add)(self._series[number].category)
         self._tint()
         self.changed.emit()
 

@@ -1,0 +1,357 @@
+"""Tracing through the window: asked by actions, run in the background, shown, changed, undone, cancelled."""
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QMimeData, QPoint, Qt, QUrl
+from PySide6.QtGui import QDropEvent, QGuiApplication
+from PySide6.QtWidgets import QLineEdit, QPushButton
+from pytestqt.qtbot import QtBot
+from traced_runs import NET, FakeTrace, TracedTab, recording, request
+
+from planner.errors import TraceError
+from planner.gui.memory.tab import MemoryTab
+from planner.gui.window import TabPlace, Window
+from planner.paths import traces_dir
+from planner.present.plan import work_phrase
+from planner.trace.analysis.summary import facts_of
+from planner.trace.files import save_recording, store_recording
+from planner.trace.run import Progress
+from planner.units import MIB
+
+CATALOG = TabPlace("catalog", "Catalog", "catalog", "shell_fakes", "CardsTab")
+
+
+@pytest.fixture
+def net(tmp_path) -> Path:
+    file = tmp_path / "net.py"
+    file.write_text(NET, encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def window(qtbot: QtBot, workspace, theme, tasks) -> Window:
+    """The window around a memory tab whose traces run nothing."""
+    places = (CATALOG, TabPlace("memory", "Memory", "memory", "traced_runs", "TracedTab"))
+    made = Window(workspace, theme, tasks, places)
+    qtbot.addWidget(made, before_close_func=lambda _window: workspace.undo_stack.setClean())
+    made.resize(1280, 800)
+    with qtbot.waitSignal(made.tab.exploration.updated):
+        made.show()
+    return made
+
+
+@pytest.fixture
+def tab(window) -> TracedTab:
+    return window.tab
+
+
+@pytest.fixture
+def traced(tab, qtbot, net) -> TracedTab:
+    """The tab with a traced module in the plan, its recording kept and shown."""
+    asked = request(str(net))
+    store_recording(traces_dir(), recording(asked))
+    tab.workspace.settings.trust(digest_of(asked))
+    with qtbot.waitSignal(tab.trace.updated):
+        tab.workspace.take_trace(facts_of(recording(asked)), "trace")
+    return tab
+
+
+def digest_of(asked):
+    from planner.trace.consent import content_digest
+
+    return content_digest(asked)
+
+
+def do(window: Window, action_id: str) -> None:
+    action = window.commands[action_id]
+    assert action.isEnabled(), f"{action_id} is not enabled"
+    action.trigger()
+
+
+def button(widget, words):
+    return next(made for made in widget.findChildren(QPushButton) if made.text().replace("&", "") == words)
+
+
+def ask_for(qtbot, tab, net) -> None:
+    """Ask for `Net` with its input, as a person does, and agree to run it."""
+    dialog = tab.desk.dialog
+    dialog.open_file(net)
+    dialog.target.name.set_value("Net")
+    dialog.target.name.edited.emit("Net")
+    shape = dialog.inputs._rows[0].shape.focusProxy()
+    qtbot.keyClicks(shape, "4x8")
+    qtbot.keyClick(dialog, Qt.Key.Key_Return)
+
+
+def started(qtbot, tab, number=1) -> FakeTrace:
+    qtbot.waitUntil(lambda: len(tab.start.traces) >= number)
+    return tab.start.last
+
+
+def finish(qtbot, tab) -> None:
+    with qtbot.waitSignal(tab.trace.updated):
+        tab.start.last.end()
+
+
+def batch_edit(tab) -> QLineEdit:
+    return tab.controls.what_if.form.field("batch").findChild(QLineEdit)
+
+
+def type_into(qtbot, edit, text):
+    edit.setFocus()
+    edit.selectAll()
+    qtbot.keyClicks(edit, text)
+
+
+def test_a_module_is_asked_for_agreed_to_traced_and_shown(window, tab, net, qtbot):
+    do(window, "view.catalog")
+    do(window, "plan.trace")
+    assert window.tab is tab
+    ask_for(qtbot, tab, net)
+    assert tab.start.traces == []
+    assert str(net) in tab.desk.consent.text()
+    qtbot.mouseClick(button(tab.desk.consent, "Run it"), Qt.MouseButton.LeftButton)
+    trace = started(qtbot, tab)
+    assert tab.trace_status.isVisible()
+    trace.on_progress(Progress("forward", 1, 2, 1234, "forward pass"))
+    qtbot.waitUntil(lambda: "1,234" in tab.trace_status.progress._words.text())
+    assert "step 1 of 2" in tab.trace_status.progress._words.text()
+    do(window, "view.catalog")
+    do(window, "view.memory")
+    finish(qtbot, tab)
+    assert not tab.trace_status.isVisible()
+    assert work_phrase(window.workspace.evaluation).startswith("traced training")
+    assert window.workspace.plan.model.id == "net.py:Net"
+    assert tab.trace.timeline.data.result.peak_moment.bytes == 400 * MIB
+    assert [row.class_name for row in tab.trace.tables.modules.records().records] == ["Net", "Linear"]
+    assert "Net" in tab.copy_result()
+    assert window.commands["edit.undo"].text() == "&Undo trace of net.py:Net"
+
+
+def test_what_was_agreed_to_is_not_asked_again_until_the_file_changes(traced, window, net, qtbot):
+    do(window, "plan.trace-again")
+    started(qtbot, traced)
+    assert traced.desk.consent is None
+    finish_same(qtbot, traced)
+    net.write_text(NET + "\n# changed\n", encoding="utf-8")
+    do(window, "plan.trace-again")
+    assert len(traced.start.traces) == 1
+    qtbot.mouseClick(button(traced.desk.consent, "Cancel"), Qt.MouseButton.LeftButton)
+    assert not traced.tracer.busy
+    assert len(traced.start.traces) == 1
+
+
+def finish_same(qtbot, tab) -> None:
+    with qtbot.waitSignal(tab.tracer.changed):
+        tab.start.last.end()
+    qtbot.waitUntil(lambda: not tab.tracer.busy)
+
+
+def test_a_change_is_traced_after_a_rest_while_the_old_answer_stays(traced, window, qtbot):
+    before = traced.answer.sentence
+    type_into(qtbot, batch_edit(traced), "16")
+    assert traced.trace_status.isVisible()
+    assert "earlier settings" in traced.trace_status.progress._old.text()
+    assert traced.answer._sentence.property("role") == "muted"
+    trace = started(qtbot, traced)
+    assert trace.request.inputs[0].value.shape == (16, 8)
+    assert traced.answer.sentence == before
+    finish(qtbot, traced)
+    assert traced.trace.result.peak_moment.bytes == 1000 * MIB
+    assert traced.answer._sentence.property("role") != "muted"
+    assert window.workspace.undo_stack.undoText() == "batch"
+    with qtbot.waitSignal(traced.trace.updated):
+        do(window, "edit.undo")
+    assert traced.trace.result.peak_moment.bytes == 400 * MIB
+    assert batch_edit(traced).text() == "4"
+
+
+def test_a_newer_change_takes_the_place_of_an_older(traced, qtbot):
+    type_into(qtbot, batch_edit(traced), "16")
+    first = started(qtbot, traced)
+    type_into(qtbot, batch_edit(traced), "32")
+    second = started(qtbot, traced, 2)
+    assert first.cancelled
+    assert second.request.inputs[0].value.shape == (32, 8)
+    finish(qtbot, traced)
+    assert traced.workspace.plan.model.trace.request.inputs[0].value.shape == (32, 8)
+
+
+def test_cancel_ends_it_and_the_plan_stays(traced, window, qtbot):
+    plan = traced.workspace.plan
+    type_into(qtbot, batch_edit(traced), "16")
+    trace = started(qtbot, traced)
+    do(window, "plan.trace-cancel")
+    assert trace.cancelled
+    assert not traced.trace_status.isVisible()
+    assert traced.workspace.plan == plan
+    assert batch_edit(traced).text() == "4"
+
+
+def test_another_model_lets_go_of_the_change(traced, window, qtbot):
+    type_into(qtbot, batch_edit(traced), "16")
+    trace = started(qtbot, traced)
+    do(window, "edit.undo")
+    assert trace.cancelled
+    assert not traced.tracer.busy
+    assert traced.exploration.isVisible()
+
+
+def test_closing_the_window_ends_the_trace(traced, window, qtbot):
+    type_into(qtbot, batch_edit(traced), "16")
+    trace = started(qtbot, traced)
+    traced.workspace.undo_stack.setClean()
+    window.close()
+    assert trace.cancelled
+
+
+def test_a_failure_says_what_happened_and_can_be_copied_edited_and_dismissed(traced, qtbot):
+    answer = traced.answer.sentence
+    type_into(qtbot, batch_edit(traced), "16")
+    error = TraceError("forward", "RuntimeError: no", "Check it.", traceback="Traceback: net.py", printed="hello")
+    started(qtbot, traced).end(error)
+    qtbot.waitUntil(lambda: traced.tracer.failure is not None)
+    panel = traced.trace_status.failure
+    assert panel.isVisible()
+    assert "net.py:Net could not be traced: in the forward pass: RuntimeError: no" in panel._message.text()
+    assert "hello" in panel.details.toPlainText()
+    assert traced.answer.sentence == answer
+    panel.copy.click()
+    assert "Check it." in QGuiApplication.clipboard().text()
+    panel.edit.click()
+    assert traced.desk.dialog.request().inputs[0].value.shape == (16, 8)
+    traced.desk.dialog.reject()
+    panel.dismiss.click()
+    assert not traced.trace_status.isVisible()
+    assert batch_edit(traced).text() == "4"
+
+
+def test_a_file_that_is_gone_is_said(traced, window, net):
+    net.unlink()
+    do(window, "plan.trace-again")
+    assert "net.py" in traced.trace_status.failure._message.text()
+
+
+def test_the_estimate_is_checked_by_a_trace_of_the_plans_model(window, tab, qtbot):
+    tab.workspace.apply_workload("task", task="training")
+    plan = tab.workspace.plan
+    do(window, "plan.check-estimate")
+    trace = started(qtbot, tab)
+    assert trace.request.target.kind == "config"
+    assert trace.request.sequence_length == 2048
+    trace.end()
+    qtbot.waitUntil(tab.comparison.isVisible)
+    assert tab.workspace.plan == plan
+    assert tab.comparison.rows[-1].estimated_bytes == tab.workspace.evaluation.memory.total_bytes
+    assert "above the trace" in tab.comparison.sentence.text()
+    tab.workspace.apply_workload("batch", micro_batch=2)
+    assert not tab.comparison.isVisible()
+    do(window, "edit.undo")
+    assert tab.comparison.isVisible()
+    with qtbot.waitSignal(tab.trace.updated):
+        tab.comparison.use.click()
+    assert tab.workspace.evaluation.traced is not None
+    assert not tab.comparison.isVisible()
+
+
+def test_what_cannot_be_checked_is_said_across_the_window(window, tab):
+    tab.workspace.apply_workload("weights", weights="nf4")
+    do(window, "plan.check-estimate")
+    assert "need more than PyTorch" in window.banner.text
+    assert tab.start.traces == []
+
+
+def test_a_python_file_that_is_dropped_is_asked_about(window, tab, net):
+    drop(window, net)
+    assert tab.desk.dialog.isVisible()
+    assert tab.desk.dialog.target.candidate.name == "example"
+    tab.desk.dialog.reject()
+
+
+def test_a_recording_that_is_dropped_is_opened_and_saved_again(window, tab, qtbot, tmp_path, monkeypatch):
+    file = tmp_path / "net.trace.json.gz"
+    save_recording(file, recording(request()))
+    with qtbot.waitSignal(tab.trace.updated):
+        drop(window, file)
+    assert tab.workspace.plan.model.id == "net.py:Net"
+    assert tab.trace.timeline.isVisible()
+    again = tmp_path / "again.trace.json.gz"
+    monkeypatch.setattr("planner.gui.documents.QFileDialog.getSaveFileName", lambda *_args: (str(again), ""))
+    do(window, "file.save-trace")
+    qtbot.waitUntil(again.exists)
+
+
+def test_a_recording_that_is_gone_is_said(traced, window, qtbot):
+    for file in traces_dir().iterdir():
+        file.unlink()
+    with qtbot.waitSignal(traced.trace.updated):
+        traced.workspace.apply("card", gpu="h100-sxm5-80gb")
+    assert "Trace again" in traced.trace._missing.text()
+    assert not traced.trace.timeline.isVisible()
+    assert traced.answer.sentence.startswith("Fits on 1 × H100")
+
+
+def test_a_card_that_is_too_small_says_where_it_runs_out(traced, qtbot):
+    with qtbot.waitSignal(traced.trace.updated):
+        traced.workspace.apply_workload("others", other_processes_bytes=24_500_000_000)
+    assert "run out of memory" in traced.trace.runs_out.text()
+    assert traced.trace.runs_out.isVisible()
+
+
+def test_the_tables_are_chosen_copied_and_saved(traced, tmp_path):
+    tables = traced.trace.tables
+    for number, start in enumerate(("Module\t", "Made by\t", "Allocated at most", "Nothing was assumed")):
+        tables.show_page(number)
+        tables.copy()
+        assert QGuiApplication.clipboard().text().startswith(start)
+    tables.show_page(1)
+    tables.save_to(tmp_path / "alive.csv")
+    assert "activations" in (tmp_path / "alive.csv").read_text(encoding="utf-8").lower()
+
+
+def test_questions_follow_the_task(traced, qtbot):
+    form = traced.controls.what_if.form
+    assert form.field("optimizer").isVisible()
+    form.field("task").edited.emit("inference")
+    assert not form.field("optimizer").isVisible()
+    form.field("ranks").edited.emit(8)
+    assert form.request.parallel.strategy == "ddp"
+    form.field("strategy").edited.emit("fsdp")
+    form.field("device").edited.emit(("cpu", None))
+    form.field("precision").edited.emit((None, "bf16"))
+    trace = started(qtbot, traced)
+    assert trace.request.task == "inference"
+    assert (trace.request.parallel.ranks, trace.request.parallel.strategy) == (8, "fsdp")
+    assert (trace.request.device, trace.request.autocast) == ("cpu", "bf16")
+    finish(qtbot, traced)
+    assert traced.workspace.plan.count == 8
+
+
+def test_nothing_is_cut_off_at_the_smallest_size(traced):
+    for area in (traced.controls, traced.results):
+        assert area.widget().minimumSizeHint().width() <= area.viewport().width()
+
+
+def test_a_real_child_traces_a_real_module(qtbot, workspace, theme, tasks, net):
+    pytest.importorskip("torch")
+    made = MemoryTab(workspace, theme, tasks)
+    qtbot.addWidget(made)
+    made.resize(1157, 706)
+    made.show()
+    made.exploration.update_now()
+    asked = request(str(net), batch=2)
+    workspace.settings.trust(digest_of(asked))
+    with qtbot.waitSignal(made.trace.updated, timeout=180_000):
+        made.tracer.trace(asked)
+    assert made.tracer.failure is None
+    assert workspace.evaluation.traced.parameters == 72
+    assert made.trace.result.peak_moment.bytes > 0
+    assert "net.py:13" in made.copy_result()
+
+
+def drop(window: Window, path: Path) -> None:
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(path))])
+    actions = Qt.DropAction.CopyAction
+    window.dropEvent(QDropEvent(QPoint(5, 5), actions, data, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier))

@@ -1,0 +1,159 @@
+import csv
+import io
+
+import pytest
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QToolButton
+from traced_runs import recording, request
+
+from planner.gui.memory.trace.timeline_data import TimelineData, colour_of, memory_marks, time_marks
+from planner.gui.memory.trace.timeline_legend import TimelineLegend
+from planner.gui.memory.trace.timeline_panel import TimelinePanel
+from planner.gui.memory.trace.timeline_plot import TimelinePlot
+from planner.gui.memory.trace.timeline_table import TimelineTable
+from planner.trace.analysis.conclude import conclude
+from planner.units import MIB
+
+
+@pytest.fixture
+def result(catalog):
+    gpu = catalog.hardware.gpu("rtx-4090")
+    return conclude(recording(request()), gpu, catalog.hardware.usable_memory(gpu))
+
+
+@pytest.fixture
+def data(result):
+    return TimelineData(result, "GeForce RTX 4090")
+
+
+@pytest.fixture
+def panel(qtbot, theme, data):
+    made = TimelinePanel(theme)
+    qtbot.addWidget(made)
+    made.resize(720, 360)
+    made.show()
+    made.set_data(data)
+    return made
+
+
+def tool(panel, words):
+    return next(made for made in panel.findChildren(QToolButton) if made.accessibleName() == words)
+
+
+def test_the_stack_ends_at_the_live_bytes(data):
+    edges = data.stack()
+    assert [series.category for series, _ in edges] == ["parameters", "gradients", "activations"]
+    peak = data.result.peak_moment.bytes / data.unit[1]
+    assert max(edges[-1][1]) == pytest.approx(peak)
+    assert [series.category for series, _ in data.stack(("gradients",))] == ["parameters", "activations"]
+
+
+def test_the_peak_is_where_it_was_found(data):
+    assert data.times[data.peak_point] == data.result.peak_moment.time
+    assert data.row(data.peak_point).moment.bytes == 400 * MIB
+
+
+def test_phases_are_named_by_their_step(data):
+    titles = [band.title for band in data.bands]
+    assert titles == ["Load", "Forward 1", "Backward 1", "Step 1", "Forward 2", "Backward 2", "Step 2"]
+
+
+def test_small_networks_are_shown_in_their_unit_without_a_far_card(data):
+    assert data.unit[0] == "MiB"
+    assert not data.card_in_view
+    assert data.top_bytes < 1.5 * data.result.peak_moment.bytes
+
+
+def test_the_card_is_in_view_where_it_is_near_and_leaves_out_the_overhead(result):
+    overhead = result.term("framework_overhead").bytes
+    near = result.model_copy(update={"capacity_bytes": 500 * MIB + overhead})
+    data = TimelineData(near)
+    assert data.card_in_view
+    assert data.for_tensors_bytes == 500 * MIB
+    assert TimelineData(result.model_copy(update={"capacity_bytes": None})).for_tensors_bytes is None
+
+
+def test_the_marks_are_round_and_moments_whole(data):
+    assert memory_marks(data, 4)[1][1] in {"100", "200"}
+    assert all(value == round(value) for value, _ in time_marks(data, 20))
+
+
+def test_every_colour_is_known(data, theme):
+    inputs = data.series[0]._replace(category="inputs")
+    assert all(theme.color(colour_of(series)).isValid() for series in (*data.series, inputs))
+    assert colour_of(inputs) == "inputs"
+
+
+def test_the_pointer_reads_out_when_what_and_who(panel, data, qtbot):
+    plot = panel.findChild(TimelinePlot)
+    view = plot._item.getViewBox()
+    time = data.times[data.peak_point]
+    scene = view.mapViewToScene(QPointF(time + 0.5, 1))
+    plot._on_moved(scene)
+    words = plot.box.text()
+    assert plot.box.isVisible()
+    assert "400" in words
+    assert "Activations: 200" in words
+    assert "mm in linear" in words
+    assert "/home/me/net.py:13" in words
+    assert "in the backward pass of step 1" in panel.read_out
+    plot._on_moved(view.mapViewToScene(QPointF(-5, 1)))
+    assert not plot.box.isVisible()
+
+
+def test_the_keyboard_goes_from_moment_to_moment(panel, data, qtbot):
+    plot = panel.findChild(TimelinePlot)
+    plot.setFocus()
+    qtbot.keyClick(plot, Qt.Key.Key_Home)
+    at_peak = plot.box.text()
+    assert "400" in at_peak
+    qtbot.keyClick(plot, Qt.Key.Key_Right)
+    assert plot.box.text() != at_peak
+    qtbot.keyClick(plot, Qt.Key.Key_Left)
+    assert plot.box.text() == at_peak
+    qtbot.keyClick(plot, Qt.Key.Key_Escape)
+    assert not plot.box.isVisible()
+
+
+def test_a_category_can_be_hidden(panel, qtbot):
+    legend = panel.findChild(TimelineLegend)
+    plot = panel.findChild(TimelinePlot)
+    assert len(plot._areas) == 3
+    qtbot.mouseClick(tool(legend, "Show gradients in the timeline"), Qt.MouseButton.LeftButton)
+    assert legend.hidden == {"gradients"}
+    assert len(plot._areas) == 2
+    qtbot.mouseClick(tool(legend, "Show gradients in the timeline"), Qt.MouseButton.LeftButton)
+    assert len(plot._areas) == 3
+
+
+def test_the_table_has_a_row_a_moment(panel, data, qtbot):
+    qtbot.mouseClick(tool(panel, "Show as table"), Qt.MouseButton.LeftButton)
+    table = panel.findChild(TimelineTable)
+    assert table.isVisible()
+    assert [row.moment.time for row in table.rows] == list(data.times)
+
+
+def test_it_is_copied_and_saved(panel, data, tmp_path):
+    panel.copy_table()
+    assert QGuiApplication.clipboard().text().startswith("event\tstep\tphase\tlive_bytes")
+    for name, start in (("a.png", b"\x89PNG"), ("a.svg", b"<?xml")):
+        panel.save_to(tmp_path / name)
+        assert (tmp_path / name).read_bytes().startswith(start)
+    panel.save_to(tmp_path / "a.csv")
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "a.csv").read_text(encoding="utf-8"))))
+    assert max(int(row["live_bytes"]) for row in rows) == data.result.peak_moment.bytes
+    failures = []
+    panel.failed.connect(failures.append)
+    panel.save_to(tmp_path / "none" / "a.svg")
+    panel.save_to(tmp_path / "none" / "a.csv")
+    assert len(failures) == 2
+
+
+def test_a_new_scheme_restyles_it(panel, theme):
+    plot = panel.findChild(TimelinePlot)
+    theme.apply("dark")
+    try:
+        assert plot._areas[0][0].opts["brush"].color() == theme.color(plot._areas[0][1])
+    finally:
+        theme.apply("light")
