@@ -102,7 +102,7 @@ class Inference(Spec):
     @classmethod
     def _known_scheme(cls, value: str | None) -> str | None:
         if value is not None and value != AS_STORED and value not in SCHEMES:
-            raise ValueError(f"{value!r} is not a weight format; there are {AS_STORED}, {', '.join(SCHEMES)}")
+            raise ValueError(f"{value!r} is not a weight format; there are {', '.join((*SCHEMES, AS_STORED))}")
         return value
 
     @field_validator("kv_cache")
