@@ -23,6 +23,7 @@ def _blocks(language):
 
 SHELL_LINES = list(chain.from_iterable(block.splitlines() for block in _blocks("sh")))
 COMMANDS = [line for line in SHELL_LINES if re.match(r"gpu-planner (fit|gpus|models)\b", line)]
+TRACES = [line for line in SHELL_LINES if line.startswith("gpu-planner trace")]
 LINKS = re.findall(r"\]\((?!https?:)([^)#]+)", README)
 
 
@@ -40,9 +41,29 @@ def test_each_command_runs_and_prints(line, capsys):
     assert printed.err == ""
 
 
+NET = """
+from torch import nn
+
+def Net(depth=18):
+    blocks = [nn.Sequential(nn.Conv2d(16, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU()) for _ in range(depth)]
+    return nn.Sequential(nn.Conv2d(3, 16, 7, 4), *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 10))
+"""
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("line", TRACES)
+def test_each_trace_runs_and_prints(line, tmp_path, monkeypatch, capsys):
+    (tmp_path / "net.py").write_text(NET, encoding="utf-8")
+    (tmp_path / "config.json").write_text('{"model_type": "gpt2", "n_positions": 4096, "n_layer": 2}', encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert main(shlex.split(line)[1:]) == 0
+    assert "Traced in" in capsys.readouterr().out
+
+
 def test_there_are_programs_and_commands_of_every_kind():
     assert _blocks("python")
     assert {line.split()[1] for line in COMMANDS} == {"fit", "gpus", "models"}
+    assert TRACES
 
 
 def test_the_answer_that_is_shown_is_what_the_first_command_says(capsys):
