@@ -16,9 +16,10 @@ _CORE = (
     "planner.plan.trace_request",
     "planner.trace.arguments",
     "planner.trace.candidates",
+    "planner.trace.child.messages",
+    "planner.trace.consent",
     "planner.trace.analysis.conclude",
     "planner.trace.files",
-    "planner.trace.run",
     "planner.trace.shapes",
     "planner.trace.sizes",
 )

@@ -16,7 +16,7 @@ from planner.gui.memory.trace.comparison import Comparison
 from planner.gui.memory.trace.desk import TraceDesk
 from planner.gui.memory.trace.evidence import TraceEvidence
 from planner.gui.memory.trace.status import TraceStatus
-from planner.gui.memory.trace.tracer import Start, Tracer
+from planner.gui.memory.trace.tracer import Start, Tracer, start_in_child
 from planner.gui.memory.trace.what_if import WhatIf
 from planner.gui.tab import Tab
 from planner.gui.tasks import TaskRunner
@@ -25,7 +25,6 @@ from planner.gui.widgets.label import make_label
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.present.plan import evaluation_view
-from planner.trace.run import start_trace
 
 _CONTROLS_WIDTH: Final = 376
 _ASIDE_WIDTH: Final = 180
@@ -39,7 +38,7 @@ class MemoryTab(Tab):
     icon_name: ClassVar[str] = "memory"
     primary_action: ClassVar[str] = "List the &smallest cards that fit"
 
-    def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner, start: Start = start_trace) -> None:
+    def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner, start: Start = start_in_child) -> None:
         super().__init__(workspace, theme, tasks)
         self.tracer = Tracer(workspace, tasks, start)
         self.desk = TraceDesk(workspace, theme, self.tracer, self)

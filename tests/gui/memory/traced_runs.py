@@ -12,7 +12,6 @@ from planner.gui.workspace import Workspace
 from planner.trace.child.messages import Progress
 from planner.trace.recording import CATEGORIES, Allocations, Environment, ModuleInfo, Recording, Span
 from planner.trace.request import Input, Target, TensorInput, TraceRequest
-from planner.trace.run import Limits
 from planner.trace.sizes import batch_of
 from planner.units import MIB
 
@@ -118,7 +117,7 @@ class FakeStart:
     def __init__(self) -> None:
         self.traces: list[FakeTrace] = []
 
-    def __call__(self, asked: TraceRequest, _limits: Limits, on_progress: Callable[[Progress], None]) -> FakeTrace:
+    def __call__(self, asked: TraceRequest, on_progress: Callable[[Progress], None]) -> FakeTrace:
         self.traces.append(FakeTrace(asked, on_progress))
         return self.traces[-1]
 

@@ -13,7 +13,6 @@ from planner.gui.workspace import Workspace
 from planner.present import format as fmt
 from planner.trace.consent import own_files
 from planner.trace.request import TraceRequest
-from planner.trace.run import Limits, torch_missing
 
 
 class TraceDesk(QObject):
@@ -35,6 +34,8 @@ class TraceDesk(QObject):
     @Slot(object)
     def open_dialog(self, subject: object = None) -> None:
         """Ask what to trace: a new module, one in the file `subject`, or another way of the request `subject`."""
+        from planner.trace.run import torch_missing  # imported here as in `start_in_child`
+
         if self.dialog is None:
             self.dialog = TraceDialog(self._workspace, self._theme, self._tab.window(), torch_missing())
             self.dialog.wanted.connect(self._tracer.trace)
@@ -53,6 +54,8 @@ class TraceDesk(QObject):
     @Slot()
     def check_estimate(self) -> None:
         """Trace the plan's own model, or say why that cannot be done."""
+        from planner.trace.run import torch_missing  # imported here as in `start_in_child`
+
         with self._workspace.reporting():
             missing = torch_missing(config=True)
             if missing is not None:
@@ -91,6 +94,8 @@ def _question(request: TraceRequest) -> str:
 
 
 def _terms() -> str:
+    from planner.trace.run import Limits  # imported here as in `start_in_child`
+
     limits = Limits()
     memory = (
         "half of the memory that is free, 8 GiB at most"

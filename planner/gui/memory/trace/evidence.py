@@ -1,7 +1,7 @@
 """The evidence of a trace: the timeline and the tables, from the recording that belongs to the plan."""
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Final
 
 from PySide6.QtCore import Signal, Slot
@@ -47,25 +47,42 @@ class TraceEvidence(QWidget):
 
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
         super().__init__()
-        self._workspace, self._tasks = workspace, tasks
+        self._workspace, self._theme, self._tasks = workspace, theme, tasks
         self._wanted: _Wanted | None = None
         self.result: TraceResult | None = None
         self.view: TraceView | None = None
         self.runs_out = make_label(role="bad", wrap=True)
-        self.timeline = TimelinePanel(theme)
-        self.timeline.setMinimumHeight(_TIMELINE_HEIGHT)
-        self.tables = TraceTables(theme)
+        self._found = QWidget()
         self._missing = make_label(role="muted", wrap=True)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(theme.spacing.medium)
         layout.addWidget(self.runs_out)
         layout.addWidget(self._missing)
-        layout.addWidget(self.timeline, 3)
-        layout.addWidget(self.tables, 2)
-        self.timeline.failed.connect(workspace.failed)
-        self.tables.failed.connect(workspace.failed)
+        layout.addWidget(self._found, 1)
+        self._column = QVBoxLayout(self._found)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(theme.spacing.medium)
         self._show(None)
+
+    # Made when there is first something to show: the start of the window does not wait for them.
+
+    @cached_property
+    def timeline(self) -> TimelinePanel:
+        """Return the plot of live memory."""
+        made = TimelinePanel(self._theme)
+        made.setMinimumHeight(_TIMELINE_HEIGHT)
+        made.failed.connect(self._workspace.failed)
+        self._column.insertWidget(0, made, 3)
+        return made
+
+    @cached_property
+    def tables(self) -> TraceTables:
+        """Return the tables."""
+        made = TraceTables(self._theme)
+        made.failed.connect(self._workspace.failed)
+        self._column.addWidget(made, 2)
+        return made
 
     def set_evaluation(self, evaluation: Evaluation) -> None:
         """Show the evidence for a traced plan; finding and replaying its recording takes a moment."""
@@ -108,12 +125,11 @@ class TraceEvidence(QWidget):
 
     def _show(self, result: TraceResult | None) -> None:
         self.result, self.view = result, None
-        for part in (self.timeline, self.tables):
-            part.setVisible(result is not None)
         self.runs_out.hide()
         self._missing.hide()
         wanted = self._wanted
         if result is None or wanted is None:
+            self._found.hide()
             return
         card = wanted.gpu.name if wanted.gpu else None
         self.view = trace_view(result, card, wanted.count)
@@ -121,6 +137,7 @@ class TraceEvidence(QWidget):
         self.runs_out.setVisible(bool(self.view.runs_out))
         self.timeline.set_data(TimelineData(result, card))
         self.tables.set_view(self.view)
+        self._found.show()
 
 
 def _conclude(wanted: _Wanted) -> TraceResult | None:

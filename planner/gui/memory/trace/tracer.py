@@ -21,7 +21,6 @@ from planner.trace.facts import TracedFacts
 from planner.trace.files import store_recording
 from planner.trace.recording import Recording
 from planner.trace.request import TraceRequest
-from planner.trace.run import Limits, start_trace
 
 IDLE_MS: Final = 400
 _TASK: Final = "trace"
@@ -37,7 +36,19 @@ class RunningTrace(Protocol):
         """Wait for what it recorded."""
 
 
-Start = Callable[[TraceRequest, Limits, Callable[[Progress], None]], RunningTrace]
+Start = Callable[[TraceRequest, Callable[[Progress], None]], RunningTrace]
+
+
+def start_in_child(request: TraceRequest, on_progress: Callable[[Progress], None]) -> RunningTrace:
+    """Start a trace in a child process, within the usual limits.
+
+    Raises:
+        TraceError: If PyTorch is not installed, or a named file is not there.
+    """
+    # Imported here: what watches a process need not be loaded before one is started.
+    from planner.trace.run import Limits, start_trace
+
+    return start_trace(request, Limits(), on_progress)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +89,7 @@ class Tracer(QObject):
     consent_wanted = Signal(object)
     _progressed = Signal(object, object)
 
-    def __init__(self, workspace: Workspace, tasks: TaskRunner, start: Start = start_trace) -> None:
+    def __init__(self, workspace: Workspace, tasks: TaskRunner, start: Start = start_in_child) -> None:
         super().__init__(workspace)
         self._workspace, self._tasks, self._start = workspace, tasks, start
         self._pending: Run | None = None
@@ -189,7 +200,7 @@ class Tracer(QObject):
             self._ask(run)  # the file has changed while this waited
             return
         try:
-            tracing = self._start(run.request, Limits(), partial(self._progressed.emit, run.request))
+            tracing = self._start(run.request, partial(self._progressed.emit, run.request))
         except TraceError as error:
             self._fail(run.request, error)
             return

@@ -1,5 +1,7 @@
 """What if the traced module were run in another way: each change is traced in the background."""
 
+from functools import cached_property
+
 from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
@@ -16,8 +18,7 @@ class WhatIf(QWidget):
 
     def __init__(self, workspace: Workspace, theme: Theme, tracer: Tracer, desk: TraceDesk) -> None:
         super().__init__()
-        self._workspace, self._tracer = workspace, tracer
-        self.form = RequestForm(workspace, theme)
+        self._workspace, self._theme, self._tracer = workspace, theme, tracer
         self.edit = QPushButton(self.tr("&Edit…"))
         self.edit.setToolTip(self.tr("Change inputs, arguments, loss and the rest."))
         self.again = QPushButton(self.tr("Trace a&gain"))
@@ -29,12 +30,19 @@ class WhatIf(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(theme.spacing.small)
-        layout.addWidget(self.form)
         layout.addLayout(buttons)
-        self.form.edited.connect(tracer.change)
+        self._column = layout
         self.edit.clicked.connect(desk.edit)
         self.again.clicked.connect(tracer.trace_again)
         tracer.changed.connect(self._follow)
+
+    @cached_property
+    def form(self) -> RequestForm:
+        """Return the questions, which are made when a traced module is first shown."""
+        made = RequestForm(self._workspace, self._theme)
+        made.edited.connect(self._tracer.change)
+        self._column.insertWidget(0, made)
+        return made
 
     def refresh(self, evaluation: Evaluation) -> None:
         """Show how the module is run, or is about to be."""
