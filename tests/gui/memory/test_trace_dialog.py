@@ -79,9 +79,20 @@ def test_a_class_with_its_inputs_is_asked_for_with_the_keyboard(dialog, net, qtb
     assert not dialog.isVisible()
 
 
-def test_a_function_brings_its_inputs(dialog, net, qtbot):
+def test_a_function_brings_its_inputs_whose_batch_can_be_another(dialog, net, qtbot):
     dialog.open_file(net)
-    assert wanted_by(qtbot, dialog).inputs == ()
+    type_into(qtbot, edit_of(dialog.run.field("batch")), "16")
+    asked = wanted_by(qtbot, dialog)
+    assert (asked.inputs, asked.batch) == ((), 16)
+
+
+def test_the_shapes_of_inputs_say_the_batch(dialog, net, qtbot):
+    dialog.open_file(net)
+    type_into(qtbot, edit_of(dialog.run.field("batch")), "16")
+    choose(dialog, "Net")
+    assert not dialog.run.field("batch").isVisible()
+    type_into(qtbot, dialog.inputs._rows[0].shape.focusProxy(), "4x8")
+    assert wanted_by(qtbot, dialog).batch is None
 
 
 def test_what_is_missing_is_said_and_the_keyboard_led_there(dialog, net, qtbot):

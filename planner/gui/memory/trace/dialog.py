@@ -18,7 +18,7 @@ from planner.gui.widgets.label import make_label
 from planner.gui.workspace import Workspace
 from planner.plan.trace_request import operators_of
 from planner.trace.candidates import Candidate
-from planner.trace.request import Input, Target, TraceRequest
+from planner.trace.request import Target, TraceRequest
 
 _SIZE: Final = QSize(620, 660)
 _SOURCES: Final = (("given", "by their shapes"), ("own", "from the target's own function"))
@@ -85,13 +85,13 @@ class TraceDialog(QDialog):
         if self.run.request is None:
             raise SpecError("request", "nothing is asked")
         target = self.target.target()
-        inputs: tuple[Input, ...] = ()
+        fields: dict[str, object] = {"inputs": ()}
         if target.kind != "config" and self.source.value == "given":
-            inputs = self.inputs.inputs
-            if not inputs:
+            fields = {"inputs": self.inputs.inputs, "batch": None, "sequence_length": None}
+            if not fields["inputs"]:
                 raise SpecError("inputs", "give the shape of at least one input")
         arguments = () if target.kind == "config" else self.target.constructor_arguments()
-        return self.more.put(self.run.request.evolve(target=target, arguments=arguments, inputs=inputs))
+        return self.more.put(self.run.request.evolve(target=target, arguments=arguments, **fields))
 
     @Slot()
     def accept(self) -> None:
@@ -139,7 +139,9 @@ class TraceDialog(QDialog):
         if not may_bring and self.source.value == "own":
             self.source.set_value("given")
         self._form.set_row_visible(self.source, may_bring)
-        self.inputs.setVisible(not config and self.source.value == "given")
+        given = not config and self.source.value == "given"
+        self.inputs.setVisible(given)
+        self.run.show_sizes(not given)
 
     @Slot()
     def _say_more(self) -> None:

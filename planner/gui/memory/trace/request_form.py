@@ -27,6 +27,7 @@ from planner.trace.sizes import batch_of, has_sequence, sequence_of, with_batch,
 Put = Callable[[TraceRequest, object], TraceRequest]
 _BATCHES: Final = token_stops(1, 1024)
 _LENGTHS: Final = token_stops(128, 131_072)
+_SIZES: Final = ("batch", "sequence")
 _AS_GIVEN: Final = "as its inputs are"
 
 
@@ -73,6 +74,7 @@ class RequestForm(QWidget):
         self._workspace, self._theme = workspace, theme
         self._request: TraceRequest | None = None
         self._shown: tuple[TraceRequest, str | None] | None = None
+        self._sizes_shown = True
         self._questions: dict[str, _Question] = {}
         self._headings: list[_Heading] = []
         self._optimizer = ChoiceField(theme, ())
@@ -94,6 +96,14 @@ class RequestForm(QWidget):
         """Return the input of a question."""
         return self._questions[key].field
 
+    def show_sizes(self, shown: bool) -> None:
+        """Ask for the batch and the sequence length, or leave them to the shapes of inputs that are asked elsewhere."""
+        self._sizes_shown = shown
+        for key in _SIZES:
+            question = self._questions[key]
+            visible = shown and self._request is not None and question.shown(self._request)
+            question.form.set_row_visible(question.field, visible)
+
     def set_request(self, request: TraceRequest) -> None:
         """Show `request` without telling anyone that it was edited."""
         capability = self._capability()
@@ -106,6 +116,7 @@ class RequestForm(QWidget):
         for question in self._questions.values():
             question.field.set_value(question.get(request))
             question.form.set_row_visible(question.field, question.shown(request))
+        self.show_sizes(self._sizes_shown)
         for heading in self._headings:
             heading.section.set_summary(heading.summary(request))
             heading.section.setVisible(heading.shown(request))
