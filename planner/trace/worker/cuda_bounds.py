@@ -53,25 +53,23 @@ class Bounds:
 
 
 def _convolution(args: Arguments, result: Tensor) -> Difference | None:
-    return _scratch(args[0], args[1], result, args[6])
+    return _scratch(args[0], args[1], result)
 
 
 def _convolution_backward(args: Arguments, _result: Any) -> Difference | None:
-    return _scratch(args[1], args[2], args[0], args[7])
+    return _scratch(args[1], args[2], args[0])
 
 
-def _scratch(given: Tensor, weight: Tensor, output: Tensor, transposed: bool) -> Difference:
-    small = given if transposed else output
-    itemsize = given.element_size()
-    columns = small.shape[0] * (weight.numel() // weight.shape[0]) * prod(small.shape[2:])
-    copies = given.numel() + weight.numel() + output.numel()
+def _scratch(given: Tensor, weight: Tensor, output: Tensor) -> Difference:
+    copies = sum(tensor.numel() * tensor.element_size() for tensor in (given, weight, output))
     return Difference(
         name="cuDNN's workspace for convolutions",
         explanation="which algorithm cuDNN takes, and so its scratch memory, depends on its heuristics; taken as none, "
-        "and at most the matrix of the explicit product, or a copy of all three tensors in another layout",
-        source="PyTorch's Conv_v8.cpp takes what the chosen plan asks for; cuDNN's reference of "
-        "CUDNN_CONVOLUTION_FWD_ALGO_GEMM: the workspace holds the matrix that the input forms",
-        high_bytes=max(columns, copies) * itemsize,
+        "and at most a copy of all three tensors in another layout. Algorithms that lay out the whole matrix of the "
+        "product, or its transform, need more; with torch.backends.cudnn.benchmark they may be taken",
+        source="PyTorch's Conv_v8.cpp takes what the chosen plan asks for; cuDNN's developer guide: kernels for tensor "
+        "cores work on NHWC, and other layouts are converted in the workspace",
+        high_bytes=copies,
     )
 
 
