@@ -58,7 +58,6 @@ def hidden_operators(request: TraceRequest, threads: int = 1, seconds: float = 6
 
 
 def _in_child(request: TraceRequest, threads: int, seconds: float, what: str) -> Any:
-    # Optimizers that look at what is compiled load the compiler, whose tensors would count.
     environment = os.environ | {"OMP_NUM_THREADS": str(threads), "TOKENIZERS_PARALLELISM": "false"}
     done = subprocess.run(
         [sys.executable, __file__, "--child", what],

@@ -159,7 +159,7 @@ CASES: Final[tuple[Case, ...]] = (
     _text("bert", "bert-frozen-embeddings", freeze=("bert.embeddings",)),
     _text("t5"),
     _text("t5", "t5-answers", decode_tokens=16, **_INFERENCE),
-    _text("mamba"),
+    _text("mamba", batch=2, sequence_length=32),
     # Images, sound, and both
     _own("transformers_models", "vit"),
     _own("transformers_models", "vit", "vit-autocast", **_BF16),

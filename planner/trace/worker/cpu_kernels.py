@@ -1,6 +1,6 @@
 """What operators hold on the CPU while they run, which no dispatcher sees: copies, tables, buffers for each thread."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import prod
 from typing import Any, Final
 
@@ -86,7 +86,8 @@ def _safe_softmax(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.T
 
     **Source**: `_safe_softmax` in aten/src/ATen/native/transformers/attention.cpp.
     """
-    return _bytes(result, 1) + _bytes(result, 1) // max(1, result.shape[args[1]]) + 4
+    elements = _bytes(result, 1)
+    return elements + elements // max(1, int(result.shape[args[1]])) + 4
 
 
 def _batch_norm_backward(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
@@ -109,11 +110,39 @@ def _batch_norm(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> i
 
 
 def _layer_norm_backward(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """For each thread, the gradients of weight and bias.
+    """For each thread, the gradients of weight and bias; gradient and input in one piece.
 
     **Source**: `LayerNormBackwardKernelImplInternal` in aten/src/ATen/native/cpu/layer_norm_kernel.cpp.
     """
-    return 2 * torch.get_num_threads() * int(prod(args[2])) * 4
+    return 2 * torch.get_num_threads() * int(prod(args[2])) * 4 + _made_contiguous(args[:2])
+
+
+def _layer_norm(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """The input in one piece.
+
+    **Source**: `layer_norm_cpu` in aten/src/ATen/native/layer_norm.cpp.
+    """
+    return _made_contiguous(args[:1])
+
+
+def _softmax(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """Inputs in one piece: scores, or the gradient and the result of softmax.
+
+    **Source**: `softmax_cpu_out` and its like in aten/src/ATen/native/SoftMax.cpp.
+    """
+    return _made_contiguous(args[:2])
+
+
+def _pooling(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """The input in one piece, channels first or last.
+
+    **Source**: `max_pool2d_kernel_impl` in aten/src/ATen/native/cpu/MaxPoolKernel.cpp, and its like.
+    """
+    return 0 if args[0].is_contiguous(memory_format=torch.channels_last) else _made_contiguous(args[:1])
+
+
+def _made_contiguous(values: Iterable[Any]) -> int:
+    return sum(_bytes(value) for value in values if isinstance(value, torch.Tensor) and not value.is_contiguous())
 
 
 def _group_norm_backward(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
@@ -185,8 +214,8 @@ def _attention(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> in
     **Source**: `cpu_flash_attention` in aten/src/ATen/native/cpu/FlashAttentionKernel.cpp.
     """
     query, key = args[0], args[1]
-    batch, heads, queries, width = query.shape
-    keys, threads = key.shape[2], torch.get_num_threads()
+    batch, heads, queries, width = map(int, query.shape)
+    keys, threads = int(key.shape[2]), torch.get_num_threads()
     rows, columns = _attention_splits(queries, keys)
     held = threads * 4 * (rows * columns + 2 * rows + rows * width)
     if not _half(query):
@@ -206,7 +235,7 @@ def _attention_backward(args: tuple[Any, ...], kwargs: dict[str, Any], result: A
     **Source**: `cpu_flash_attention_backward` in aten/src/ATen/native/cpu/FlashAttentionKernel.cpp.
     """
     query, key = args[1], args[2]
-    rows, columns = _attention_splits(query.shape[2], key.shape[2])
+    rows, columns = _attention_splits(int(query.shape[2]), int(key.shape[2]))
     threads = torch.get_num_threads()
     held = threads * 4 * (2 * rows * columns + rows)
     return held + (threads * 2 * 2 * rows * columns if _half(query) else 0)
@@ -220,12 +249,12 @@ def _product(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor
     left, right = args[-2:]
     if not _half(right):
         return 0
-    depth, columns = right.shape[-2:]
+    depth, columns = map(int, right.shape[-2:])
     if not left.is_contiguous():
         columns = min(columns, 256)
     elif not right.is_contiguous() and columns > 256:
         columns = 32
-    return min(min(depth, 1024) * columns * right.element_size(), _PACKED_BYTES)
+    return min(min(depth, 1024) * columns * right.dtype.itemsize, _PACKED_BYTES)
 
 
 _known: dict[Any, Formula | None] = {
@@ -235,6 +264,14 @@ _known: dict[Any, Formula | None] = {
     _aten.mkldnn_rnn_layer_backward.default: cpu_recurrent.backward,
     _aten.native_batch_norm.default: _batch_norm,
     _aten.native_batch_norm_backward.default: _batch_norm_backward,
+    _aten.native_layer_norm.default: _layer_norm,
+    _aten._softmax.default: _softmax,
+    _aten._softmax_backward_data.default: _softmax,
+    _aten._log_softmax.default: _softmax,
+    _aten._log_softmax_backward_data.default: _softmax,
+    _aten.max_pool2d_with_indices.default: _pooling,
+    _aten.avg_pool2d.default: _pooling,
+    _aten._adaptive_avg_pool2d.default: _pooling,
     _aten.native_layer_norm_backward.default: _layer_norm_backward,
     _aten.native_group_norm_backward.default: _group_norm_backward,
     _aten._safe_softmax.default: _safe_softmax,

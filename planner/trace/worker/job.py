@@ -21,6 +21,7 @@ from planner.trace.worker.distribution import Distribute, fake_ranks
 from planner.trace.worker.flops import Flops
 from planner.trace.worker.ledger import HiddenBytes, Ledger
 from planner.trace.worker.places import Places
+from planner.trace.worker.plain_ways import plain_ways
 from planner.trace.worker.running import run
 from planner.trace.worker.values import KnownValues
 from planner.trace.worker.watcher import Watcher
@@ -49,8 +50,9 @@ def record(request: TraceRequest, progress: ReportProgress) -> Recording:
         distribute = None
         if request.parallel.strategy != "none":
             distribute = stack.enter_context(fake_ranks(request.parallel, ledger))
-        for context in (ledger, places, operators):
+        for context in (ledger, places, operators, plain_ways()):
             stack.enter_context(context)
+        ledger.learn()
         built = build(request, watcher)
         if distribute is not None:
             _spread(built, distribute, watcher)

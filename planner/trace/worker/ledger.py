@@ -11,6 +11,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from planner.memory.result import PhaseName
 from planner.trace.recording import CATEGORIES, Allocations, Category, Span
+from planner.trace.worker.accumulation import ADD, ADD_IN_PLACE, Accumulation
 from planner.trace.worker.flops import Flops
 from planner.trace.worker.places import Names, Places
 from planner.trace.worker.true_storages import correct
@@ -42,6 +43,7 @@ class Ledger(FakeTensorMode):
         self._places = places
         self._flops = flops
         self._hidden_bytes = hidden_bytes
+        self._accumulation = Accumulation()
         self._alive: dict[int, int] = {}
         self._emptied: dict[int, int] = {}
         self._watched: dict[int, weakref.ref[Any]] = {}
@@ -66,6 +68,8 @@ class Ledger(FakeTensorMode):
         kwargs = kwargs or {}
         if self._inside:
             return self.dispatch(func, types, args, kwargs)
+        if func is ADD and self._accumulation.is_in_place(args):
+            func = ADD_IN_PLACE
         with self.unwatched():
             result = self._values.run(self, func, types, args, kwargs)
             correct(func, args, result)
@@ -77,6 +81,10 @@ class Ledger(FakeTensorMode):
             self._freed[entry] = self._tick()
         return result
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Ledger":
+        """Return itself: a copied tensor, as of a layer that is repeated, belongs to the same run."""
+        return self
+
     @contextmanager
     def unwatched(self) -> Iterator[None]:
         """Book nothing inside: what a real run would not do, or does within one operator."""
@@ -85,6 +93,10 @@ class Ledger(FakeTensorMode):
             yield
         finally:
             self._inside = before
+
+    def learn(self) -> None:
+        """See how PyTorch counts references while this mode, and those that are entered after it, are active."""
+        self._accumulation.learn()
 
     def begin(self, phase: PhaseName, step: int) -> None:
         """Say that `phase` of `step` begins."""
