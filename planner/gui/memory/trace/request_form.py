@@ -210,7 +210,7 @@ class RequestForm(QWidget):
             _optimizes,
             "When the gradients of a step are let go.",
         )
-        self._add_section("Gradients", form, _gradients_summary, _training)
+        self._add_section("Gradients", form, run_words.gradients_words, _training)
 
     def _ask_device(self) -> None:
         form = new_form(self._theme)
@@ -295,10 +295,3 @@ def _put(name: str) -> Put:
 
 def _whole(value: object) -> int | None:
     return value if isinstance(value, int) else None
-
-
-def _gradients_summary(request: TraceRequest) -> str:
-    kept = words_of(run_words.ZERO_GRAD, request.zero_grad).lower()
-    full = ", checkpointing" if request.checkpointing == "full" else ""
-    steps = f", {request.gradient_accumulation:,} times accumulated" if request.gradient_accumulation > 1 else ""
-    return f"{kept}{full}{steps}"

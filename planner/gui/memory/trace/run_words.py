@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from planner.gui.memory.words import Options
+from planner.gui.memory.words import Options, words_of
 from planner.trace.request import Argument, Parallel, TraceRequest
 
 Optimizer = tuple[str, tuple[Argument, ...]]
@@ -121,6 +121,14 @@ def with_strategy(request: TraceRequest, strategy: object) -> TraceRequest:
 def parallel_words(parallel: Parallel) -> str:
     """Return `one rank` or `FSDP on 8 ranks`."""
     return "one rank" if parallel.ranks == 1 else f"{parallel.strategy.upper()} on {parallel.ranks:,} ranks"
+
+
+def gradients_words(request: TraceRequest) -> str:
+    """Return when gradients are let go, and what else decides how long they live."""
+    kept = words_of(ZERO_GRAD, request.zero_grad).lower()
+    full = ", checkpointing" if request.checkpointing == "full" else ""
+    steps = f", {request.gradient_accumulation:,} times accumulated" if request.gradient_accumulation > 1 else ""
+    return f"{kept}{full}{steps}"
 
 
 def _with(options: Options, own: object, words: str) -> Options:
