@@ -15,12 +15,14 @@ from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference, Training
 
 _MOST_ANSWERED: Final = 512
+# As the estimate assumes, and as transformers chooses; without it, each step copies the parameters.
+_FUSED: Final = {"name": "fused", "value": True}
 # Whatever its momentum is, as long as it is not zero: SGD then keeps one buffer for each parameter.
-_MOMENTUM: Final = ({"name": "momentum", "value": 0.9},)
+_MOMENTUM: Final = {"name": "momentum", "value": 0.9}
 _OPTIMIZERS: Final[Mapping[str, dict[str, object]]] = {
-    "adamw": {"optimizer": "AdamW"},
-    "sgd": {"optimizer": "SGD"},
-    "sgd-momentum": {"optimizer": "SGD", "optimizer_arguments": _MOMENTUM},
+    "adamw": {"optimizer": "AdamW", "optimizer_arguments": (_FUSED,)},
+    "sgd": {"optimizer": "SGD", "optimizer_arguments": (_FUSED,)},
+    "sgd-momentum": {"optimizer": "SGD", "optimizer_arguments": (_MOMENTUM, _FUSED)},
 }
 _PLAIN: Final = ("fp32", "bf16", "fp16")
 
