@@ -5,6 +5,7 @@ from fractions import Fraction
 from math import prod
 from typing import Final, Literal
 
+from planner.ggml import GGML_TYPES
 from planner.units import ceil_div
 
 Family = Literal["plain", "bitsandbytes", "integer", "float8", "float4", "gguf", "gguf-file"]
@@ -163,26 +164,7 @@ _NAMED: Final = (
     ),
 )
 
-_GGUF_TYPES: Final = {
-    scheme.name: scheme
-    for scheme in (
-        _gguf("F32", 1, 4),
-        _gguf("F16", 1, 2),
-        _gguf("BF16", 1, 2),
-        _gguf("Q8_0", 32, 34),
-        _gguf("Q6_K", 256, 210),
-        _gguf("Q5_K", 256, 176),
-        _gguf("Q5_0", 32, 22),
-        _gguf("Q5_1", 32, 24),
-        _gguf("Q4_K", 256, 144),
-        _gguf("Q4_0", 32, 18),
-        _gguf("Q4_1", 32, 20),
-        _gguf("Q3_K", 256, 110),
-        _gguf("Q2_K", 256, 84),
-        _gguf("IQ4_NL", 32, 18),
-        _gguf("IQ4_XS", 256, 136),
-    )
-}
+_GGUF_TYPES: Final = {kind.name: _gguf(kind.name, kind.block, kind.block_bytes) for kind in GGML_TYPES}
 
 AS_STORED: Final = "stored"
 """The weight format of a checkpoint whose files mix formats in a way that has no name of its own."""
