@@ -8,65 +8,93 @@ checked by `tests/memory/test_saved_activations.py` against networks that really
 """
 
 from functools import lru_cache
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
+from planner.memory.kernels import MASK, AttentionKind, kernel_of, repeats_heads, softmax_bytes
 from planner.memory.precision import Precision
 from planner.models.architecture import Activation, Attention, LatentAttention, Layer, Mlp, Moe, Norm, Stack, StateMixer
 
-AttentionKind = Literal["flash", "sdpa", "eager"]
-
 STATISTIC: Final = 4
 """Bytes of one fp32 statistic: a mean, a reciprocal deviation, a log-sum-exp."""
-MASK: Final = 1
-"""Bytes of one element of a mask: true or false."""
-LARGEST_GROUPED_HEAD: Final = 256
-"""Elements of a head up to which the fused kernel takes grouped keys and values as they are."""
+INDEX: Final = 8
+"""Bytes of one index: a place of the largest, an expert, a bucket."""
 
-_KEPT_BY_ACTIVATION: Final[dict[Activation, int]] = {
-    "silu": 2,
-    "gelu": 2,
-    "gelu-tanh": 2,
-    "gelu-new": 5,
-    "quick-gelu": 3,
-    "relu": 1,
-    "relu2": 2,
-    "clamped-swiglu": 2,
+
+class _Kept(NamedTuple):
+    """Tensors of the intermediate width that an activation function and the product after it keep.
+
+    `fp32` of them are in fp32 under autocast, which computes powers there (`pow` is in CUDA's list, not in the CPU's).
+    """
+
+    tensors: int
+    fp32: int = 0
+
+
+_KEPT_BY_ACTIVATION: Final[dict[Activation, _Kept]] = {
+    "silu": _Kept(2),
+    "gelu": _Kept(2),
+    "gelu-tanh": _Kept(2),
+    "gelu-new": _Kept(5, fp32=3),
+    "quick-gelu": _Kept(3),
+    "relu": _Kept(1),
+    "relu2": _Kept(2, fp32=1),
+    "clamped-swiglu": _Kept(5),
 }
-"""Tensors of the intermediate width that an activation function and the product after it keep."""
 
 
 class Ledger(NamedTuple):
-    """Bytes kept per token by one layer; `scores` per token and per token of context."""
+    """Bytes kept by one layer: per token, and `scores` per token and per token of context.
+
+    `source` and `source_scores` are those of cross-attention, per token of the encoder and, for each of them, per
+    token; `bias` are bytes per pair of positions, whatever the number of sequences.
+    """
 
     norms: int
     attention: int
     feed_forward: int
     dropout: int
     scores: int
+    source: int = 0
+    source_scores: int = 0
+    bias: int = 0
 
-    def total(self, context: int) -> int:
-        """Return the bytes per token when each token attends to `context` tokens."""
-        return self.norms + self.attention + self.feed_forward + self.dropout + self.scores * context
+    def attention_bytes(self, sequences: int, tokens: int, source: int) -> int:
+        """Return what attention keeps apart from its scores."""
+        return sequences * (tokens * self.attention + source * self.source)
+
+    def score_bytes(self, sequences: int, tokens: int, source: int) -> int:
+        """Return the scores, and the biases added to them."""
+        scores = self.scores * tokens + self.source_scores * source
+        return sequences * tokens * scores + self.bias * tokens * tokens
+
+    def total(self, sequences: int, tokens: int, source: int) -> int:
+        """Return all bytes for `sequences` of `tokens` each, after an encoder's `source` tokens each."""
+        plain = self.norms + self.feed_forward + self.dropout
+        attended = self.attention_bytes(sequences, tokens, source) + self.score_bytes(sequences, tokens, source)
+        return sequences * tokens * plain + attended
 
 
 @lru_cache(maxsize=4096)
 def layer_ledger(
     layer: Layer, hidden: int, precision: Precision, attention: AttentionKind, masked: bool = False
 ) -> Ledger:
-    """Return what one `layer` keeps per token; `masked` says that the fused kernel is given a mask of its own.
+    """Return what one `layer` keeps; `masked` says that the fused kernel is given a mask of its own.
 
-    **Formula** (bf16, RMSNorm, gated MLP, flash): 16h + 4q + 4kv + 8i + 4a + 8 bytes, made of norms 2 · (4h + 2h + 2h
-    + 4), attention 2q + 2kv + 2kv + 2q + 4a, feed-forward 4 · 2i.
+    **Formula** (bf16, RMSNorm, gated MLP, flash): 16h + 4q + 4kv + 8i + 4a + 8 bytes per token, made of norms
+    2 · (4h + 2h + 2h + 4), attention 2q + 2kv + 2kv + 2q + 4a, feed-forward 4 · 2i.
     """
-    readers = _linear_readers(layer)
-    mixers = [mixer for mixer in (layer.mixer, layer.second_mixer, layer.cross_attention) if mixer is not None]
+    mixers = [mixer for mixer in (layer.mixer, layer.second_mixer) if mixer is not None]
     kept = [_mixer(mixer, precision, attention, layer, masked) for mixer in mixers]
+    crossed = _crossed(layer.cross_attention, hidden, precision, attention)
     return Ledger(
-        norms=_norms(layer, hidden, precision, readers),
-        attention=sum(bytes_ for bytes_, _ in kept),
+        norms=_norms(layer, hidden, precision),
+        attention=sum(bytes_ for bytes_, _ in kept) + crossed.attention,
         feed_forward=_feed_forward(layer.feed_forward, hidden, precision),
         dropout=_dropout(layer, hidden, precision),
         scores=sum(scores for _, scores in kept),
+        source=crossed.source,
+        source_scores=crossed.source_scores,
+        bias=_position_bias(layer.mixer, precision, attention),
     )
 
 
@@ -74,8 +102,8 @@ def norm_bytes(norm: Norm, width: int, precision: Precision) -> int:
     """Return what one norm over `width` elements keeps per token, its output not counted.
 
     **Formula**: fused LayerNorm r·h + 8; fused RMSNorm r·h + 4; step-by-step RMSNorm 4h (fp32 input) + 4 (reciprocal
-    root) + r·h (normalised input in the stream's format; 4h where the weight multiplies in fp32); step-by-step
-    LayerNorm 4h more, since the centred input is computed twice.
+    root) + r·h (normalised input in the stream's format; 4h where the weight multiplies in fp32) + r·h where the input
+    itself is scaled and r < 4; step-by-step LayerNorm 4h more, since the centred input is computed twice.
     """
     return _norm_bytes(norm, width, precision.residual_bytes)
 
@@ -85,30 +113,49 @@ def stack_positions(stack: Stack, tokens: int) -> int:
     return stack.positions or tokens
 
 
-def _linear_readers(layer: Layer) -> tuple[int, int]:
-    """Return how many projections read the normed input of the mixer and of the feed-forward block."""
-    fused = isinstance(layer.mixer, Attention) and layer.mixer.fused_qkv
-    mixer_readers = 0 if layer.mixer is None else 3 if isinstance(layer.mixer, Attention) and not fused else 1
-    block = layer.feed_forward
+def _mixer_readers(layer: Layer) -> int:
+    """Return how many projections read the normed input of the mixer."""
+    if isinstance(layer.mixer, Attention):
+        return 1 if layer.mixer.fused_qkv else 3
+    if isinstance(layer.mixer, LatentAttention):
+        return 2
+    return 0 if layer.mixer is None else 1
+
+
+def _forward_readers(block: Mlp | Moe | None) -> int:
+    """Return how many projections read the normed input of the feed-forward block; routed experts copy theirs."""
     if isinstance(block, Mlp):
-        return mixer_readers, 2 if block.gated and not block.fused_gate_up else 1
-    return mixer_readers, 0 if block is None else 1
+        return 2 if block.gated and not block.fused_gate_up else 1
+    if isinstance(block, Moe):
+        return 1 + (2 if block.shared_intermediate else 0) + (1 if block.shared_gate else 0)
+    return 0
 
 
-def _norms(layer: Layer, hidden: int, precision: Precision, readers: tuple[int, int]) -> int:
+def _norms(layer: Layer, hidden: int, precision: Precision) -> int:
     """Count the norms and the normed values that projections read.
 
     Without autocast the readers share the norm's output. Under autocast each of them keeps a cast copy of its own.
-    Norms side by side (parallel blocks) keep one input together.
+    Norms side by side (parallel blocks) keep one input together. Norms behind a block read a projection's output.
     """
+    readers = (_mixer_readers(layer), _forward_readers(layer.feed_forward), 1 if layer.cross_attention else 0)
     inputs = sum(readers) if precision.autocast else sum(1 for count in readers if count)
     if layer.parallel and not precision.autocast:
         inputs = max(layer.norm_count, 1) if inputs else 0
-    own = layer.norm_count * norm_bytes(layer.norm, hidden, precision)
+    behind = 0 if layer.parallel else max(layer.norm_count - sum(1 for count in readers if count), 0)
+    own = (layer.norm_count - behind) * norm_bytes(layer.norm, hidden, precision)
+    own += behind * _norm_bytes(layer.norm, hidden, precision.compute_bytes)
     if layer.parallel and layer.norm.native:
         own -= (layer.norm_count - 1) * precision.residual_bytes * hidden
-    crossed = 1 if layer.cross_attention is not None else 0
-    return own + (inputs + crossed) * precision.compute_bytes * hidden
+    return own + inputs * precision.compute_bytes * hidden
+
+
+def forward_norms(layer: Layer, hidden: int, precision: Precision) -> int:
+    """Return what the norm before the feed-forward block and its readers keep per token."""
+    if layer.parallel or layer.norm_count < 2:
+        return 0
+    readers = _forward_readers(layer.feed_forward)
+    inputs = readers if precision.autocast else min(readers, 1)
+    return norm_bytes(layer.norm, hidden, precision) + inputs * precision.compute_bytes * hidden
 
 
 def _mixer(
@@ -125,83 +172,94 @@ def _mixer(
     return _attention(mixer, precision, kind, layer, masked)
 
 
-def is_masked(layer: Layer, tokens: int, attention: AttentionKind) -> bool:
-    """Return whether `layer` gives the fused kernel a mask: its window is shorter than the sequence.
-
-    **Source**: transformers `masking_utils`: without a window the kernel is told that it is causal instead.
-    """
-    window = layer.mixer.window if isinstance(layer.mixer, Attention) else None
-    return attention == "sdpa" and window is not None and window < tokens
-
-
-def mask_bytes(stack: Stack, sequences: int, tokens: int, precision: Precision, attention: AttentionKind) -> int:
-    """Return the masks that the layers of `stack` share, one for each window.
-
-    **Formula**: eager attention b · s² numbers in the stream's format; the fused kernel s² of true or false, where a
-    window is shorter than the sequence.
-
-    **Source**: transformers `masking_utils.sdpa_mask` and `eager_mask`.
-    """
-    windows = {group.layer.mixer.window for group in stack.groups if isinstance(group.layer.mixer, Attention)}
-    if attention == "eager":
-        return max(len(windows), 1) * sequences * tokens * tokens * precision.residual_bytes
-    short = sum(1 for window in windows if attention == "sdpa" and window is not None and window < tokens)
-    return short * tokens * tokens * MASK
-
-
-def repeats_heads(mixer: Attention, attention: AttentionKind, masked: bool) -> bool:
-    """Return whether grouped keys and values are copied to the number of the query heads.
-
-    **Source**: transformers `sdpa_attention.use_gqa_in_sdpa`: the fused kernel takes them as they are without a mask
-    and with heads of at most 256; `repeat_kv` repeats a single head without a copy.
-    """
-    if attention == "eager":
-        return mixer.kv_heads < mixer.heads
-    copied = attention == "sdpa" and (masked or mixer.head_dim > LARGEST_GROUPED_HEAD)
-    return copied and 1 < mixer.kv_heads < mixer.heads
-
-
 def _attention(
     mixer: Attention, precision: Precision, kind: AttentionKind, layer: Layer, masked: bool
 ) -> tuple[int, int]:
     """Return the bytes per token, and per token and token of context: the scores, or the kernel's mask."""
     size = precision.compute_bytes
-    kind = kind if mixer.sdpa else "eager"
+    kernel = kernel_of(mixer, precision, kind, masked)
     q, kv = mixer.q_dim, mixer.kv_dim
-    keys_values = 2 * (q if repeats_heads(mixer, kind, masked) else kv)
-    if mixer.fused_qkv and mixer.rotary and kind != "eager":
-        keys_values += q + kv
+    keys_values = 2 * (q if repeats_heads(mixer, kernel, kind, masked) else kv)
+    if mixer.fused_qkv and mixer.rotary and kernel == "fused":
+        keys_values += q + kv if keys_values == 2 * kv else 0
     kept = size * (2 * q + keys_values)
-    if mixer.qk_norm != "none":
-        kept += _qk_norm(layer.norm, mixer, precision)
-    if kind == "eager":
-        capped = mixer.heads * size if mixer.softcap else 0
-        return kept, _scores(mixer.heads, precision, mixer.fp32_softmax, mixer.dropout) + capped
-    copied_output = size * q if mixer.partial_rotary else 0
-    return kept + copied_output + STATISTIC * mixer.heads, size if masked else 0
+    kept += _qk_norm(layer.norm, mixer, precision)
+    if kernel == "fused":
+        return kept + _fused_output(mixer, precision, masked), size if masked else 0
+    if kernel == "math":
+        return kept + (4 - size) * 3 * q, 4 * mixer.heads
+    capped = mixer.heads * size if mixer.softcap else 0
+    copied = 2 * (4 - size) * q if mixer.fp32_scores and not precision.autocast else 0
+    sinks = INDEX * mixer.heads if mixer.sinks else 0
+    return kept + copied + sinks, _scores(mixer, precision) + capped
+
+
+def _fused_output(mixer: Attention, precision: Precision, masked: bool) -> int:
+    """Count the sums of each row, and the copy of flash attention's output where it is laid out head by head."""
+    flash = precision.compute_bytes < 4 and not masked
+    return STATISTIC * mixer.heads + (precision.compute_bytes * mixer.q_dim if mixer.heads_first and flash else 0)
+
+
+def _crossed(mixer: Attention | None, hidden: int, precision: Precision, kind: AttentionKind) -> Ledger:
+    """Count cross-attention: its queries and output per token, its keys and values per token of the encoder.
+
+    Under autocast the projections of keys and values each keep a cast copy of what the encoder put out.
+    """
+    if mixer is None:
+        return Ledger(0, 0, 0, 0, 0)
+    size = precision.compute_bytes
+    kernel = kernel_of(mixer, precision, kind, mixer.position_bias)
+    casts = 2 * size * hidden if precision.autocast else 0
+    fused = kernel == "fused"
+    return Ledger(
+        norms=0,
+        attention=size * 2 * mixer.q_dim + (_fused_output(mixer, precision, mixer.position_bias) if fused else 0),
+        feed_forward=0,
+        dropout=0,
+        scores=0,
+        source=size * 2 * mixer.kv_dim + casts,
+        source_scores=0 if fused else _scores(mixer, precision),
+    )
+
+
+def _position_bias(mixer: object, precision: Precision, kind: AttentionKind) -> int:
+    """Count the bias that each layer gives the fused kernel as its mask, one for all sequences."""
+    if not isinstance(mixer, Attention) or not mixer.position_bias or kind == "eager":
+        return 0
+    return mixer.heads * precision.compute_bytes
 
 
 def _norm_bytes(norm: Norm, width: int, size: int, groups: int = 1) -> int:
     """Count a norm of `groups` normalised vectors, `width` elements together, whose input has `size` bytes each."""
     if norm.native:
-        return size * width + STATISTIC * groups * (2 if norm.kind == "layer" else 1)
+        read = 4 if norm.upcast else size
+        return read * width + STATISTIC * groups * (2 if norm.kind == "layer" else 1)
     centred = 4 if norm.kind == "layer" else 0
-    return (4 + centred + (4 if norm.fp32_product else size)) * width + STATISTIC * groups
+    scaled = size if norm.keeps_input and size < 4 else 0
+    return (4 + centred + scaled + (4 if norm.fp32_product else size)) * width + STATISTIC * groups
 
 
 def _qk_norm(norm: Norm, mixer: Attention, precision: Precision) -> int:
-    """Count the norm of queries and keys: it reads a projection's output, which is in the computing format."""
+    """Count the norm of queries and keys: it reads a projection's output, which is in the computing format.
+
+    Without weights what it puts out is what attention keeps anyway.
+    """
+    if mixer.qk_norm == "none":
+        return 0
+    if mixer.qk_norm == "bare":
+        return 4 * (mixer.q_dim + mixer.kv_dim) + STATISTIC * (mixer.heads + mixer.kv_heads)
     groups = (mixer.heads + mixer.kv_heads) if mixer.qk_norm == "head" else 2
     return _norm_bytes(norm, mixer.q_dim + mixer.kv_dim, precision.compute_bytes, groups)
 
 
-def _scores(heads: int, precision: Precision, fp32_softmax: bool, dropout: float) -> int:
+def _scores(mixer: Attention | LatentAttention, precision: Precision) -> int:
     """Count eager attention's score matrix: the softmax's result, its cast, and dropout's mask and result."""
     size = precision.compute_bytes
-    softmax = 4 if fp32_softmax or precision.autocast else size
+    softmax = softmax_bytes(mixer, "eager", precision)
     cast = 0 if softmax == size else size
+    dropout = isinstance(mixer, Attention) and mixer.dropout
     dropped = (MASK + (size if not cast else 0)) if dropout else 0
-    return heads * (softmax + cast + dropped)
+    return mixer.heads * (softmax + cast + dropped)
 
 
 def _latent(mixer: LatentAttention, precision: Precision, kind: AttentionKind, layer: Layer) -> tuple[int, int]:
@@ -213,7 +271,7 @@ def _latent(mixer: LatentAttention, precision: Precision, kind: AttentionKind, l
     normed = (4 + size) * latents + size * latents + STATISTIC * (2 if mixer.q_lora_rank else 1)
     if kind == "eager":
         kept = size * (2 * query_key + 2 * value) + normed
-        return kept, _scores(mixer.heads, precision, fp32_softmax=True, dropout=0.0)
+        return kept, _scores(mixer, precision)
     kept = size * (2 * query_key + expanded + value) + normed
     return kept + STATISTIC * mixer.heads, 0
 
@@ -229,26 +287,47 @@ def _feed_forward(block: Mlp | Moe | None, hidden: int, precision: Precision) ->
         return 0
     size = precision.compute_bytes
     if isinstance(block, Mlp):
-        return size * block.intermediate * _kept(block.gated, block.activation)
-    routed = (
-        block.top_k
-        * precision.residual_bytes
-        * (2 * hidden + block.intermediate * _kept(block.gated, block.activation))
-    )
-    shared = size * block.shared_intermediate * _kept(gated=True, activation=block.activation)
-    router_input = 4 * hidden if block.fp32_router and precision.residual_bytes < 4 else 0
-    return routed + shared + router_input + STATISTIC * block.experts
+        return block.intermediate * _kept(block.gated, block.activation, precision)
+    gate = size * hidden if block.shared_gate else 0
+    shared = block.shared_intermediate * _kept(True, block.activation, precision) + gate
+    return _experts(block, hidden, precision) + shared + _router(block, hidden, precision)
 
 
-def _kept(gated: bool, activation: Activation) -> int:
-    """Return how many tensors of the intermediate width are kept; a gate adds itself and the product."""
-    return _KEPT_BY_ACTIVATION[activation] + (2 if gated else 0)
+def _experts(block: Moe, hidden: int, precision: Precision) -> int:
+    """Count the experts' input and output (where all compute all tokens: the input and its weighted copy)."""
+    wide = 2 * hidden + block.intermediate * ((2 if block.gated else 0) + _KEPT_BY_ACTIVATION[block.activation].tensors)
+    if not (block.every_expert and precision.autocast):
+        return block.visits * precision.residual_bytes * wide
+    read = (precision.residual_bytes + precision.compute_bytes) * hidden
+    inner = block.intermediate * _kept(block.gated, block.activation, precision)
+    return block.visits * (read + inner)
+
+
+def _router(block: Moe, hidden: int, precision: Precision) -> int:
+    copied = 4 * hidden if block.fp32_router and precision.residual_bytes < 4 else 0
+    return copied + STATISTIC * block.experts
+
+
+def _kept(gated: bool, activation: Activation, precision: Precision) -> int:
+    """Return the bytes per element of the intermediate width; a gate adds itself and the product.
+
+    A gate is multiplied with the activation as it is, in fp32 too.
+    """
+    kept = _KEPT_BY_ACTIVATION[activation]
+    in_fp32 = kept.fp32 + (1 if gated and kept.fp32 else 0)
+    wider = in_fp32 * (4 - precision.compute_bytes) if precision.autocast else 0
+    return precision.compute_bytes * (kept.tensors + (2 if gated else 0)) + wider
 
 
 def _dropout(layer: Layer, hidden: int, precision: Precision) -> int:
-    """Count the masks of what each block adds, and of the activated width where it is dropped, with its result."""
+    """Count the masks of what each block adds, and of the activated width where it is dropped.
+
+    Only ReLU keeps its own result, so that the dropped one is kept beside it.
+    """
     blocks = sum(1 for part in (layer.mixer, layer.cross_attention, layer.feed_forward) if part is not None)
     inner = 0
-    if isinstance(layer.feed_forward, Mlp) and layer.feed_forward.dropout:
-        inner = (MASK + precision.compute_bytes) * layer.feed_forward.intermediate
+    block = layer.feed_forward
+    if isinstance(block, Mlp) and block.dropout:
+        beside = precision.compute_bytes if block.activation == "relu" and not block.gated else 0
+        inner = (MASK + beside) * block.intermediate
     return inner + (MASK * hidden * blocks if layer.hidden_dropout else 0)

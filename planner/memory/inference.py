@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from planner.memory.activations import AttentionKind
+from planner.memory.kernels import AttentionKind
 from planner.memory.kv_cache import kv_cache, state_term
 from planner.memory.logits import output_width, predicts_every_token
 from planner.memory.phases import Deferred, Moment, Moments
@@ -50,7 +50,7 @@ def inference_moments(architecture: Architecture, workload: Inference) -> Moment
     ]
     if cached is not None:
         step = _logits_term(architecture, batch, precision, every=False)
-        copies = _copies_term(architecture, batch, context, precision.compute_bytes, workload.attention)
+        copies = _copies_term(architecture, batch, context, precision, workload.attention)
         grown = _alive(fixed, cached, copies, step)
         moments += [
             Moment("decode", _alive(fixed, prefilled), "the first token finds the prompt in every layer's cache"),
@@ -64,9 +64,12 @@ def _alive(fixed: list[Term], *more: Term | Deferred | None) -> list[Term | Defe
     return [*fixed, *(item for item in more if item is not None and item.bytes)]
 
 
-def _copies_term(architecture: Architecture, batch: int, context: int, size: int, attention: AttentionKind) -> Term:
+def _copies_term(
+    architecture: Architecture, batch: int, context: int, precision: Precision, attention: AttentionKind
+) -> Term:
     """Return what one layer copies in a step of decoding; the largest decides."""
-    copied = largest_copy(architecture, context, attention)
+    size = precision.compute_bytes
+    copied = largest_copy(architecture, context, precision, attention)
     return checked(
         "temporaries",
         batch * copied.total * size,

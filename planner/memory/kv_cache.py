@@ -148,5 +148,5 @@ def _cached(layer: Layer) -> list[tuple[int, int | None]]:
         if isinstance(mixer, LatentAttention):
             cached.append((mixer.latent_dim + mixer.indexer_dim, None))
         elif isinstance(mixer, Attention) and not mixer.kv_shared:
-            cached.append((2 * mixer.kv_dim, mixer.window))
+            cached.append((2 * mixer.cached_dim, mixer.window))
     return cached

@@ -8,7 +8,7 @@ from planner.memory.terms import library, model, term
 from planner.memory.terms import workload as chosen
 from planner.models.architecture import Architecture
 
-_SOURCE = "transformers ForCausalLMLoss: logits.float(), then cross_entropy = log_softmax + nll_loss"
+_SOURCE = "cross_entropy = log_softmax + nll_loss, of an fp32 copy in transformers' ForCausalLMLoss"
 
 
 @lru_cache(maxsize=256)
@@ -26,17 +26,26 @@ def predicts_every_token(architecture: Architecture) -> bool:
     return architecture.labels is None
 
 
-def loss_bytes_per_logit(precision: Precision) -> tuple[int, int]:
+def loss_bytes_per_logit(architecture: Architecture, precision: Precision) -> tuple[int, int]:
     """Return the bytes alive per logit when the loss is computed, and when its derivative is.
 
-    **Formula**: forward w + 4 (upcast) + 4 (log-probabilities); backward w + 4 (log-probabilities) + 4 (gradient of
-    the log-probabilities) + 4 (gradient of the logits). The upcast is the logits themselves where w = 4.
+    **Formula**: with an fp32 copy of the logits, forward w + 4 (upcast) + 4 (log-probabilities), backward w + 4
+    (log-probabilities) + 4 (their gradient) + 4 (gradient of the logits); the upcast is the logits themselves where
+    w = 4. From the logits as they are 2w and 4w, under autocast w + w + 4 (the copy that nll_loss is given) and 4
+    more. From logits to which an fp32 bias is added under autocast as with w = 4. Softcapped logits w more.
 
-    **Source**: as `logits_term`; 14 and 16 bytes backward, measured with a live-bytes tracker on the CPU.
+    **Source**: transformers `loss_utils.ForCausalLMLoss`; models that call `CrossEntropyLoss` themselves read the
+    logits as they are. `cross_entropy_loss` of aten/src/ATen/native/LossNLL.cpp asks log_softmax for the input's own
+    type; autocast's list of fp32 operators holds nll_loss.
     """
     size = precision.compute_bytes
-    upcast = 4 if size < 4 else 0
-    return size + upcast + 4, size + 12
+    capped = size if architecture.softcapped_logits else 0
+    if architecture.loss_reads == "fp32-copy" or size == 4:
+        upcast = 4 if size < 4 else 0
+        return size + upcast + 4 + capped, size + 12 + capped
+    if not precision.autocast:
+        return 2 * size, 4 * size
+    return (8, 16) if architecture.loss_reads == "biased-logits" else (2 * size + 4, 2 * size + 8)
 
 
 def logits_bytes(architecture: Architecture, outputs: int, per_logit: int) -> int:

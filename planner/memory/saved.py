@@ -4,30 +4,24 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import NamedTuple
 
-from planner.memory.activations import (
-    MASK,
-    AttentionKind,
-    Ledger,
-    is_masked,
-    layer_ledger,
-    mask_bytes,
-    norm_bytes,
-    stack_positions,
-)
+from planner.memory.activations import INDEX, Ledger, layer_ledger, norm_bytes, stack_positions
+from planner.memory.backward import Stage, backward_stages, highest
+from planner.memory.kernels import MASK, AttentionKind, is_masked, mask_bytes
 from planner.memory.precision import Precision
 from planner.memory.result import Part, Term
 from planner.memory.terms import checked, model
 from planner.memory.terms import workload as chosen
-from planner.models.architecture import Architecture, LayerGroup, Mlp, Moe, Stack, Tensor
+from planner.models.architecture import Architecture, Attention, Stack, Tensor
 from planner.workload.workload import Training
 
 _SOURCE = "saved tensors of PyTorch 2.13 operators and transformers 5.23 modules, operation by operation"
 
 
 class Saved(NamedTuple):
-    """Bytes the forward pass keeps, by kind, and the largest layer's share with its scratch in the backward pass.
+    """Bytes the forward pass keeps, by kind, and the largest layer's share.
 
-    `layers` says how many layers keep what per token, for the formulas.
+    `stage` is the point of the backward pass through a layer that holds most beside it. `layers`
+    says how many layers keep what per token, for the formulas.
     """
 
     norms: int
@@ -37,13 +31,13 @@ class Saved(NamedTuple):
     scores: int
     checkpoints: int
     one_layer: int
-    scratch: int
+    stage: Stage
     layers: tuple[tuple[int, Ledger], ...]
 
     @property
     def in_last_layer(self) -> int:
         """Return what the backward pass through the last layer adds: its gradients, and its values if recomputed."""
-        return self.scratch + (self.one_layer if self.checkpoints else 0)
+        return self.stage.bytes + (self.one_layer if self.checkpoints else 0)
 
     @property
     def total(self) -> int:
@@ -64,34 +58,64 @@ def saved_activations(
 
     With checkpointing each layer keeps its input only, and one layer at a time is computed again in the backward pass.
     """
-    norms = kept_attention = feed_forward = dropout = scores = checkpoints = largest = scratch = 0
+    norms = kept_attention = feed_forward = dropout = scores = checkpoints = largest = 0
     layers: list[tuple[int, Ledger]] = []
-    for stack in architecture.stacks:
-        if stack.name in ("vision", "audio") and architecture.kind == "vision-language":
-            continue
+    stages: list[Stage] = []
+    source = 0
+    for stack in _trained(architecture):
         tokens = stack_positions(stack, length)
         every = sequences * tokens
-        edges, masks = _edges(stack, precision)
+        edges, masks = _edges(stack, architecture, precision)
         norms += every * edges
         dropout += every * masks
-        if checkpointed:
-            scores += mask_bytes(stack, sequences, tokens, precision, attention)
+        scores += _shared_scores(stack, sequences, tokens, source, precision, attention, checkpointed)
         for group in stack.groups:
             masked = is_masked(group.layer, tokens, attention)
             ledger = layer_ledger(group.layer, stack.hidden, precision, attention, masked)
-            largest = max(largest, every * ledger.total(tokens))
-            scratch = max(scratch, every * _scratch(group, stack.hidden, precision))
+            largest = max(largest, ledger.total(sequences, tokens, source))
+            stages += backward_stages(group.layer, stack.hidden, sequences, tokens, precision, attention)
             if checkpointed:
                 checkpoints += group.count * every * stack.hidden * precision.residual_bytes
                 continue
             layers.append((group.count, ledger))
-            n = group.count * every
-            norms += n * ledger.norms
-            kept_attention += n * ledger.attention
-            feed_forward += n * ledger.feed_forward
-            dropout += n * ledger.dropout
-            scores += n * ledger.scores * tokens
-    return Saved(norms, kept_attention, feed_forward, dropout, scores, checkpoints, largest, scratch, tuple(layers))
+            norms += group.count * every * ledger.norms
+            kept_attention += group.count * ledger.attention_bytes(sequences, tokens, source)
+            feed_forward += group.count * every * ledger.feed_forward
+            dropout += group.count * every * ledger.dropout
+            scores += group.count * ledger.score_bytes(sequences, tokens, source)
+        source = tokens
+    stage = highest(stages, precision.parameter_bytes)
+    return Saved(norms, kept_attention, feed_forward, dropout, scores, checkpoints, largest, stage, tuple(layers))
+
+
+def _trained(architecture: Architecture) -> tuple[Stack, ...]:
+    """Return the stacks that a step runs through: the towers of vision-language models see nothing."""
+    if architecture.kind != "vision-language":
+        return architecture.stacks
+    return tuple(stack for stack in architecture.stacks if stack.name not in ("vision", "audio"))
+
+
+def _shared_scores(
+    stack: Stack,
+    sequences: int,
+    tokens: int,
+    source: int,
+    precision: Precision,
+    attention: AttentionKind,
+    checkpointed: bool,
+) -> int:
+    """Return the masks and biases that checkpointed layers share, and what position biases are made of.
+
+    **Formula**: 8 · s² for the bucket of each pair of positions; a · s · s' zeros where cross-attention has none; with
+    checkpoints the biases of a · s² pairs.
+    """
+    masks = mask_bytes(stack, sequences, tokens, precision, attention) if checkpointed else 0
+    layer = stack.groups[0].layer
+    if not isinstance(layer.mixer, Attention) or not layer.mixer.position_bias:
+        return masks
+    zeros = layer.mixer.heads * tokens * source * precision.compute_bytes if layer.cross_attention else 0
+    biases = layer.mixer.heads * precision.parameter_bytes if checkpointed else 0
+    return masks + (INDEX + biases) * tokens * tokens + zeros
 
 
 def activations_term(saved: Saved, alive: int, workload: Training) -> Term:
@@ -160,32 +184,38 @@ def _not_per_layer(_ledger: Ledger) -> int:
     return 0
 
 
-def _edges(stack: Stack, precision: Precision) -> tuple[int, int]:
-    """Return what the norms outside the layers keep per token, and the embedding's dropout mask.
+def _edges(stack: Stack, architecture: Architecture, precision: Precision) -> tuple[int, int]:
+    """Return what stands outside the layers and is kept per token, and the embedding's dropout mask.
 
-    What the first norms put out is counted with the layer that reads it; what the last put out is read by the head.
+    What the first norms put out is counted with the layer that reads it.
     """
     own = norm_bytes(stack.groups[0].layer.norm, stack.hidden, precision)
-    read = precision.compute_bytes * stack.hidden
-    kept = _norm_count(stack.before, stack.hidden) * own + _norm_count(stack.after, stack.hidden) * (own + read)
-    return kept, MASK * stack.hidden if stack.embedding_dropout else 0
+    kept = sum(own for tensor in stack.before if _is_norm(tensor, stack.hidden))
+    return kept + _behind(stack, architecture, precision, own), MASK * stack.hidden if stack.embedding_dropout else 0
 
 
-def _norm_count(tensors: tuple[Tensor, ...], width: int) -> int:
-    return sum(1 for t in tensors if t.role == "norm" and t.shape == (width,) and not t.name.endswith("bias"))
+def _behind(stack: Stack, architecture: Architecture, precision: Precision, norm: int) -> int:
+    """Return what is kept per token behind the last layer: norms, projections with their activation, the head's input.
 
-
-def _scratch(group: LayerGroup, hidden: int, precision: Precision) -> int:
-    """Return the gradients in flight while the widest block of a layer runs backward, per token.
-
-    Two branches meet in a gate's product, and in an activation that Python computes step by step.
+    A projection keeps what it puts out for its activation, and what it reads unless a norm behind the layers put it
+    out. An encoder's output is also the model's own and stays in the stream's format.
     """
-    block = group.layer.feed_forward
-    if isinstance(block, Mlp):
-        branches = block.gated or block.activation in ("gelu-new", "quick-gelu")
-        width = block.intermediate * (2 if branches else 1)
-    elif isinstance(block, Moe):
-        width = block.top_k * block.intermediate * 2
-    else:
-        width = hidden
-    return precision.compute_bytes * width + precision.residual_bytes * hidden
+    is_output = architecture.kind == "encoder-decoder" and stack is not architecture.main
+    read = (precision.residual_bytes if is_output else precision.compute_bytes) * stack.hidden
+    projections = stack.after if architecture.labels is None else ()
+    kept, is_read = 0, False
+    for tensor in stack.after:
+        if _is_norm(tensor, stack.hidden):
+            kept, is_read = kept + norm + read, True
+        elif tensor.role == "linear" and tensor in projections:
+            kept += precision.compute_bytes * tensor.shape[0] + (
+                0 if is_read else precision.compute_bytes * tensor.shape[1]
+            )
+            is_read = True
+    if is_read or architecture.labels is not None:
+        return kept
+    return read
+
+
+def _is_norm(tensor: Tensor, width: int) -> bool:
+    return tensor.role == "norm" and tensor.shape == (width,) and not tensor.name.endswith("bias")

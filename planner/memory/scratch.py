@@ -3,7 +3,8 @@
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from planner.memory.activations import AttentionKind, is_masked, mask_bytes, repeats_heads, stack_positions
+from planner.memory.activations import stack_positions
+from planner.memory.kernels import AttentionKind, Kernel, is_masked, kernel_of, mask_bytes, repeats_heads, softmax_bytes
 from planner.memory.precision import Precision
 from planner.models.architecture import Activation, Architecture, Attention, LatentAttention, Layer, Mixer, Mlp, Moe
 
@@ -45,47 +46,45 @@ def scratch_bytes(
     return most
 
 
-def largest_copy(architecture: Architecture, context: int, attention: AttentionKind) -> Copied:
+def largest_copy(architecture: Architecture, context: int, precision: Precision, attention: AttentionKind) -> Copied:
     """Return what the layer that copies most copies for each sequence in a step of decoding.
 
     **Formula**: its keys, which grow by a token (2q more where attention repeats them); with latent attention the
     latent, and the keys and values that are expanded from it for every cached token.
     """
     copies = (
-        _copied(mixer, context, attention)
+        _copied(mixer, context, precision, attention)
         for group in architecture.main.groups
         for mixer in (group.layer.mixer, group.layer.second_mixer)
     )
     return max(copies, key=lambda copy: copy.total)
 
 
-def _copied(mixer: Mixer | None, context: int, attention: AttentionKind) -> Copied:
+def _copied(mixer: Mixer | None, context: int, precision: Precision, attention: AttentionKind) -> Copied:
     if isinstance(mixer, LatentAttention):
         return Copied(context, mixer.kv_lora_rank + _expanded(mixer) + _query_key(mixer))
     if not isinstance(mixer, Attention):
         return Copied(0, 0)
-    repeated = 2 * mixer.q_dim if repeats_heads(mixer, attention, masked=False) else 0
-    return Copied(min(context, mixer.window or context), mixer.kv_dim + repeated)
+    kernel = kernel_of(mixer, precision, attention, masked=False)
+    repeated = 2 * mixer.q_dim if repeats_heads(mixer, kernel, attention, masked=False) else 0
+    return Copied(min(context, mixer.window or context), mixer.cached_dim + repeated)
 
 
 def _layer_scratch(layer: Layer, hidden: int, tokens: int, precision: Precision, attention: AttentionKind) -> int:
     size = precision.compute_bytes
     mixers = (layer.mixer, layer.second_mixer)
-    widest = max(_mixer_scratch(mixer, layer, tokens, size, attention) for mixer in mixers)
+    widest = max(_mixer_scratch(mixer, layer, tokens, precision, attention) for mixer in mixers)
     beside = 4 * hidden * size + _feed_forward_scratch(layer.feed_forward, hidden, size)
-    return max(beside + size * _probabilities(layer, tokens, attention), 3 * hidden * size + widest)
+    return max(beside + size * _probabilities(layer, tokens, precision, attention), 3 * hidden * size + widest)
 
 
-def _probabilities(layer: Layer, tokens: int, attention: AttentionKind) -> int:
+def _probabilities(layer: Layer, tokens: int, precision: Precision, attention: AttentionKind) -> int:
     """Return the elements of eager attention's result that the layer still holds while the next block runs."""
     mixer = layer.mixer
-    if isinstance(mixer, Attention | LatentAttention) and (attention == "eager" or not _is_fused(mixer)):
-        return mixer.heads * tokens
+    if isinstance(mixer, Attention | LatentAttention):
+        is_eager = kernel_of(mixer, precision, attention, is_masked(layer, tokens, attention)) == "eager"
+        return mixer.heads * tokens if is_eager else 0
     return 0
-
-
-def _is_fused(mixer: Attention | LatentAttention) -> bool:
-    return isinstance(mixer, LatentAttention) or mixer.sdpa
 
 
 def _feed_forward_scratch(block: Mlp | Moe | None, hidden: int, size: int) -> int:
@@ -108,35 +107,42 @@ def _expert_scratch(block: Moe, hidden: int, size: int) -> int:
     return max(inner, 2 * hidden * (size + weighted))
 
 
-def _mixer_scratch(mixer: Mixer | None, layer: Layer, tokens: int, size: int, attention: AttentionKind) -> int:
+def _mixer_scratch(
+    mixer: Mixer | None, layer: Layer, tokens: int, precision: Precision, attention: AttentionKind
+) -> int:
+    size = precision.compute_bytes
     if mixer is None:
         return 0
     if isinstance(mixer, LatentAttention):
         width = 3 * _query_key(mixer) + _expanded(mixer) + mixer.heads * mixer.v_head_dim + 2 * mixer.latent_dim
-        return size * width + (_score_scratch(mixer.heads, tokens, size) if attention == "eager" else 0)
+        return size * width + (_score_scratch(mixer, tokens, "eager", precision) if attention == "eager" else 0)
     if isinstance(mixer, Attention):
-        return _attention_scratch(mixer, layer, tokens, size, attention)
+        return _attention_scratch(mixer, layer, tokens, precision, attention)
     return 4 * mixer.inner_dim * size
 
 
-def _attention_scratch(mixer: Attention, layer: Layer, tokens: int, size: int, attention: AttentionKind) -> int:
-    attention = attention if _is_fused(mixer) else "eager"
+def _attention_scratch(
+    mixer: Attention, layer: Layer, tokens: int, precision: Precision, attention: AttentionKind
+) -> int:
+    size = precision.compute_bytes
     masked = is_masked(layer, tokens, attention)
+    kernel = kernel_of(mixer, precision, attention, masked)
     projected = mixer.q_dim + (2 * mixer.kv_dim if mixer.fused_qkv else 0)
     rotation = size * (projected + 3 * mixer.q_dim) if mixer.rotary else 0
     normed = (size + 8) * mixer.q_dim if mixer.qk_norm != "none" and not layer.norm.native else 0
-    repeated = 2 * mixer.q_dim if repeats_heads(mixer, attention, masked) else 0
-    if attention == "eager":
-        scores = _score_scratch(mixer.heads, tokens, size, fp32_softmax=mixer.fp32_softmax)
+    repeated = 2 * mixer.q_dim if repeats_heads(mixer, kernel, attention, masked) else 0
+    if kernel != "fused":
+        scores = _score_scratch(mixer, tokens, kernel, precision)
         return max(rotation, normed, size * (projected + repeated) + scores)
     attended = size * (projected + mixer.q_dim + repeated + (tokens if masked else 0))
     return max(rotation, normed, attended)
 
 
-def _score_scratch(heads: int, tokens: int, size: int, *, fp32_softmax: bool = True) -> int:
+def _score_scratch(mixer: Attention | LatentAttention, tokens: int, kernel: Kernel, precision: Precision) -> int:
     """Count the scores, their softmax, and its cast where the softmax is in fp32."""
-    cast = size if fp32_softmax and size < 4 else 0
-    return heads * tokens * (size + (4 if fp32_softmax else size) + cast)
+    softmax = softmax_bytes(mixer, kernel, precision)
+    cast = precision.compute_bytes if softmax > precision.compute_bytes else 0
+    return mixer.heads * tokens * (precision.compute_bytes + softmax + cast)
 
 
 def _query_key(mixer: LatentAttention) -> int:

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import Final
 
 from planner.base import Spec
-from planner.models.architecture import Architecture, Role, Tensor
+from planner.models.architecture import Architecture, Layer, Moe, Role, Tensor
 
+_CAST_ROLES: Final[tuple[Role, ...]] = ("linear", "router", "conv")
 MATRIX_ROLES: tuple[Role, ...] = ("linear", "expert")
 """Roles whose tensors quantisation schemes replace."""
 
@@ -18,6 +20,8 @@ class ParameterCounts(Spec):
     experts: int
     token_embedding: int
     smallest_layer: int
+    cast: int
+    cast_in_a_layer: int
 
 
 def placed_tensors(architecture: Architecture) -> Iterator[tuple[Tensor, int]]:
@@ -33,18 +37,36 @@ def placed_tensors(architecture: Architecture) -> Iterator[tuple[Tensor, int]]:
 def parameter_counts(architecture: Architecture) -> ParameterCounts:
     """Return the parameters of `architecture` by role.
 
-    `token_embedding` is the largest table; `smallest_layer` is the layer with the fewest parameters.
+    `token_embedding` is the largest table; `smallest_layer` is the layer with the fewest parameters. `cast` are
+    those inside the network that autocast casts, `cast_in_a_layer` the most of one layer.
     """
     by_role: dict[str, int] = {}
     for tensor, count in placed_tensors(architecture):
         by_role[tensor.role] = by_role.get(tensor.role, 0) + tensor.size * count
+    groups = [group for stack in architecture.stacks for group in stack.groups]
+    each = [_cast_in(group.layer) for group in groups]
+    layers = [cast * group.count for cast, group in zip(each, groups, strict=True)]
     return ParameterCounts(
         total=sum(by_role.values()),
         linear=by_role.get("linear", 0),
         experts=by_role.get("expert", 0),
         token_embedding=_token_embedding(architecture),
-        smallest_layer=min(group.layer.parameters for stack in architecture.stacks for group in stack.groups),
+        smallest_layer=min(group.layer.parameters for group in groups),
+        cast=sum(_cast(stack.before) + _cast(stack.after) for stack in architecture.stacks) + sum(layers),
+        cast_in_a_layer=max(each),
     )
+
+
+def _cast_in(layer: Layer) -> int:
+    """Return the parameters of `layer` that autocast casts: grouped_mm knows none, bmm over all experts does."""
+    block = layer.feed_forward
+    every_expert = isinstance(block, Moe) and block.every_expert
+    experts = sum(tensor.parameters for tensor in layer.tensors if tensor.role == "expert") if every_expert else 0
+    return _cast(layer.tensors) + experts
+
+
+def _cast(tensors: tuple[Tensor, ...]) -> int:
+    return sum(tensor.parameters for tensor in tensors if tensor.role in _CAST_ROLES)
 
 
 def _token_embedding(architecture: Architecture) -> int:

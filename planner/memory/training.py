@@ -96,7 +96,7 @@ def _saved(architecture: Architecture, workload: Training, precision: Precision)
 def _through_the_loss(step: _Step) -> list[Moment]:
     """Return the end of the forward pass and the derivative of the loss: everything saved is alive."""
     kept: list[Term | Deferred] = [*step.persistent, step.activations(step.saved.total)]
-    per_forward, per_backward = loss_bytes_per_logit(step.precision)
+    per_forward, per_backward = loss_bytes_per_logit(step.architecture, step.precision)
     return [
         Moment(
             "forward",
@@ -114,20 +114,27 @@ def _through_the_loss(step: _Step) -> list[Moment]:
 def _through_the_layers(step: _Step) -> list[Moment]:
     """Return the backward pass from the head to the embedding: what is kept shrinks while the gradients grow."""
     size = step.precision.compute_bytes
-    head_gradient = [gradients_term(_head_matrix(step.architecture), step.precision)] if step.growing else []
-    at_the_head: list[Term | Deferred] = [*step.persistent, *head_gradient]
+    head = _head_matrix(step.architecture)
+    saved = step.saved
     return [
         Moment(
             "backward",
-            [*at_the_head, step.activations(step.saved.total), *_held_casts(step), step.logits(2 * size)],
+            [
+                *step.persistent,
+                *_grown(step, head),
+                step.activations(saved.total),
+                *_held_casts(step),
+                step.logits(2 * size),
+            ],
             "the backward pass starts at the head, with everything still kept",
         ),
         Moment(
             "backward",
             [
-                *at_the_head,
-                step.activations(step.saved.total + step.saved.in_last_layer),
-                *_held_casts(step),
+                *step.persistent,
+                *_grown(step, head + saved.stage.gradients),
+                step.activations(saved.total + saved.in_last_layer),
+                *_held_casts(step, in_a_layer=True),
                 step.logits(size),
             ],
             "the backward pass works on the last layer, with nearly everything still kept",
@@ -136,8 +143,9 @@ def _through_the_layers(step: _Step) -> list[Moment]:
             "backward",
             [
                 *step.persistent,
-                *_grown_before_first_layer(step),
-                step.activations(step.saved.one_layer + step.saved.scratch),
+                *_grown(step, _grown_before_first_layer(step.architecture) + saved.stage.gradients),
+                step.activations(saved.one_layer + saved.stage.bytes),
+                *_cast_term(_cast_in_a_layer(step), step.precision),
                 step.logits(size),
             ],
             "the backward pass works on the first layer: the gradients of all others are there",
@@ -155,20 +163,34 @@ def _through_the_layers(step: _Step) -> list[Moment]:
     ]
 
 
-def _grown_before_first_layer(step: _Step) -> list[Term]:
-    """Return all gradients but those of one layer and of an embedding that is not the head: they come last."""
-    if not step.growing:
-        return []
+def _grown(step: _Step, parameters: int) -> list[Term]:
+    """Return the gradients of `parameters`, unless accumulated ones are there anyway."""
+    return [gradients_term(parameters, step.precision)] if step.growing else []
+
+
+def _grown_before_first_layer(architecture: Architecture) -> int:
+    """Return all parameters but those whose gradients come last: one layer's, and an embedding's that is not the head."""
+    counts = parameter_counts(architecture)
+    last = counts.smallest_layer + (0 if architecture.tied_head else counts.token_embedding)
+    return counts.total - last
+
+
+def _held_casts(step: _Step, *, in_a_layer: bool = False) -> tuple[Term, ...]:
+    """Return the casts that the graph still holds when the backward pass starts.
+
+    Checkpoints hold the head's only, and those of the layer that is computed again.
+    """
     counts = parameter_counts(step.architecture)
-    last = counts.smallest_layer + (0 if step.architecture.tied_head else counts.token_embedding)
-    return [gradients_term(counts.total - last, step.precision)]
-
-
-def _held_casts(step: _Step) -> tuple[Term, ...]:
-    """Return the casts that the graph still holds when the backward pass starts; checkpoints hold the head's only."""
     checkpointed = step.workload.activation_checkpointing == "full"
-    elements = _head_matrix(step.architecture) if checkpointed else _cast_elements(step.architecture)
-    return _cast_term(elements, step.precision)
+    if not in_a_layer:
+        return _cast_term(_head_matrix(step.architecture) + (0 if checkpointed else counts.cast), step.precision)
+    held = _cast_in_a_layer(step) if checkpointed else counts.cast - step.saved.stage.uncast
+    return _cast_term(held, step.precision)
+
+
+def _cast_in_a_layer(step: _Step) -> int:
+    """Return the cast parameters of one layer, those aside whose copies its backward pass has freed."""
+    return parameter_counts(step.architecture).cast_in_a_layer - step.saved.stage.uncast
 
 
 @lru_cache(maxsize=256)
@@ -208,7 +230,7 @@ def _tied_gradient_term(architecture: Architecture, precision: Precision) -> tup
 
 def _cast_elements(architecture: Architecture) -> int:
     counts = parameter_counts(architecture)
-    return counts.linear + _head_matrix(architecture)
+    return counts.cast + _head_matrix(architecture)
 
 
 def _head_matrix(architecture: Architecture) -> int:

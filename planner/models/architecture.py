@@ -14,6 +14,8 @@ from planner.dtypes import AS_STORED
 
 Role = Literal["linear", "expert", "embedding", "head", "norm", "bias", "router", "conv", "other"]
 Activation = Literal["silu", "gelu", "gelu-tanh", "gelu-new", "quick-gelu", "relu", "relu2", "clamped-swiglu"]
+Grouping = Literal["native", "broadcast", "copied"]
+LossReads = Literal["fp32-copy", "logits", "biased-logits"]
 
 
 _PLAIN_FORMATS: Final = {"BF16": "bf16", "F16": "fp16", "F32": "fp32"}
@@ -53,6 +55,10 @@ class Norm(Spec):
     fp32_product: bool = Field(
         default=False, description="step-by-step norms that multiply by the weight before casting back (Gemma)"
     )
+    upcast: bool = Field(default=False, description="the fused kernel reads an fp32 copy of the input (OLMo)")
+    keeps_input: bool = Field(
+        default=False, description="step-by-step norms that scale the input itself, not its fp32 copy (T5)"
+    )
 
 
 class Attention(Spec):
@@ -63,15 +69,26 @@ class Attention(Spec):
     kv_heads: int = Field(ge=1)
     head_dim: int = Field(ge=1)
     window: int | None = Field(default=None, ge=1, description="tokens a sliding or chunked layer looks back")
-    qk_norm: Literal["none", "head", "all"] = Field(
-        default="none", description="norm of queries and keys: per head, or over all heads together"
+    qk_norm: Literal["none", "head", "all", "bare"] = Field(
+        default="none", description="norm of queries and keys: per head, over all heads together, or without weights"
     )
     fused_qkv: bool = Field(default=False, description="one projection whose output is split into q, k, v views")
     rotary: bool = True
     dropout: float = Field(default=0.0, ge=0, lt=1, description="of the attention probabilities, in training")
     kv_shared: bool = Field(default=False, description="reuses an earlier layer's keys and values: no cache of its own")
     sinks: bool = Field(default=False, description="learned per-head sink logits (gpt-oss)")
-    partial_rotary: bool = Field(default=False, description="only a share of each head is rotated, then concatenated")
+    heads_first: bool = Field(
+        default=False,
+        description="queries are laid out head by head in memory, and flash attention's output with them, which is "
+        "then copied: where a share of each head is rotated and concatenated, and in Whisper",
+    )
+    grouping: Grouping = Field(
+        default="native",
+        description="how fewer keys and values reach the kernel: told so, unsaid (Falcon with one), or copied for "
+        "each query head before they are cached (Falcon's new decoder)",
+    )
+    fp32_scores: bool = Field(default=False, description="eager scores are computed from fp32 copies (GPT-J)")
+    position_bias: bool = Field(default=False, description="a learned number for each head and distance is added (T5)")
     softcap: bool = Field(default=False, description="scores pass through tanh (Gemma 2), in the eager implementation")
     fp32_softmax: bool = Field(
         default=True, description="whether the eager implementation takes the softmax in fp32 and casts back"
@@ -89,6 +106,11 @@ class Attention(Spec):
     def kv_dim(self) -> int:
         """Return the width of all keys (or all values) together."""
         return self.kv_heads * self.head_dim
+
+    @property
+    def cached_dim(self) -> int:
+        """Return the width of the keys (or the values) as they are cached."""
+        return self.q_dim if self.grouping == "copied" else self.kv_dim
 
 
 class LatentAttention(Spec):
@@ -144,6 +166,15 @@ class Moe(Spec):
     activation: Activation = "silu"
     shared_intermediate: int = Field(default=0, ge=0, description="width of all shared experts together")
     fp32_router: bool = Field(default=False, description="the router reads an fp32 copy of its input (DeepSeek)")
+    shared_gate: bool = Field(default=False, description="the shared expert's output is weighted, too (Qwen2)")
+    every_expert: bool = Field(
+        default=False, description="each expert computes every token, weighted to nothing where not chosen (Llama 4)"
+    )
+
+    @property
+    def visits(self) -> int:
+        """Return how many experts compute each token."""
+        return self.experts if self.every_expert else self.top_k
 
 
 class Layer(Spec):
@@ -234,6 +265,12 @@ class Architecture(Spec):
         default=(), description="what the checkpoint's files hold of this network; empty where they were not read"
     )
     labels: int | None = Field(default=None, ge=1, description="classes of an encoder's classification head")
+    loss_reads: LossReads = Field(
+        default="fp32-copy",
+        description="what the loss is computed from: an fp32 copy of the logits, the logits, or their sum with an fp32 "
+        "bias that is no part of the head (BART)",
+    )
+    softcapped_logits: bool = Field(default=False, description="logits pass through tanh, which keeps them (Gemma 2)")
     reader_notes: tuple[str, ...] = Field(default=(), description="what was assumed or ignored when it was read")
 
     @property

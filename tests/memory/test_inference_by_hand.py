@@ -118,7 +118,7 @@ def test_a_layer_of_states_alone_has_scratch_but_no_cache():
     only = model.evolve(stacks=(model.main.evolve(groups=(group.evolve(layer=bare),)),))
     assert kv_cache_term(only, 1, 10, 0, "bf16") is None
     assert scratch_bytes(only, 2, 10, BF16, "sdpa") == 2 * 10 * (3 * 64 + 4 * 1000) * 2
-    assert largest_copy(only, 10, "sdpa") == Copied(0, 0)
+    assert largest_copy(only, 10, BF16, "sdpa") == Copied(0, 0)
 
 
 @pytest.mark.parametrize(("kept", "tokens"), [("last", 1), ("all", 500)])
@@ -175,7 +175,7 @@ def test_repeated_heads_of_eager_attention():
     grouped, full = llama(num_key_value_heads=8), llama()
     more = scratch_bytes(grouped, 1, 2000, BF16, "eager") - scratch_bytes(full, 1, 2000, BF16, "eager")
     assert more == 2000 * 2 * 2 * 4096
-    assert largest_copy(grouped, 100, "eager") == Copied(100, 8 * 128 + 2 * 4096)
+    assert largest_copy(grouped, 100, BF16, "eager") == Copied(100, 8 * 128 + 2 * 4096)
 
 
 def test_a_short_window_needs_a_mask_in_prefill():
@@ -191,15 +191,16 @@ def test_a_short_window_needs_a_mask_in_prefill():
 
 
 def test_decoding_copies_one_layers_keys():
-    assert largest_copy(llama(num_key_value_heads=8), 1000, "sdpa") == Copied(1000, 8 * 128)
-    assert largest_copy(other("mistral", LLAMA, sliding_window=64), 1000, "sdpa") == Copied(64, 4096)
+    assert largest_copy(llama(num_key_value_heads=8), 1000, BF16, "sdpa") == Copied(1000, 8 * 128)
+    assert largest_copy(other("mistral", LLAMA, sliding_window=64), 1000, BF16, "sdpa") == Copied(64, 4096)
     wide = llama(head_dim=320)
-    assert largest_copy(wide, 10, "sdpa") == Copied(10, 32 * 320)
-    assert largest_copy(llama(head_dim=320, num_key_value_heads=8), 10, "sdpa") == Copied(10, 8 * 320 + 2 * 32 * 320)
+    assert largest_copy(wide, 10, BF16, "sdpa") == Copied(10, 32 * 320)
+    repeated = largest_copy(llama(head_dim=320, num_key_value_heads=8), 10, BF16, "sdpa")
+    assert repeated == Copied(10, 8 * 320 + 2 * 32 * 320)
 
 
 def test_decoding_expands_the_latent_of_every_cached_token():
-    copied = largest_copy(other("deepseek_v3", DEEPSEEK), 1000, "sdpa")
+    copied = largest_copy(other("deepseek_v3", DEEPSEEK), 1000, BF16, "sdpa")
     assert copied == Copied(1000, 512 + 128 * (128 + 128) + 128 * (128 + 64))
     assert copied.total == 1000 * 57_856
 

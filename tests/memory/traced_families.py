@@ -160,5 +160,5 @@ def _predicted_saved(architecture: Architecture, workload: Training) -> int:
         workload.activation_checkpointing == "full",
     )
     kept_casts = precision.autocast and workload.activation_checkpointing == "none"
-    casts = 2 * parameter_counts(architecture).linear if kept_casts else 0
+    casts = 2 * parameter_counts(architecture).cast if kept_casts else 0
     return saved.total + casts

@@ -115,7 +115,7 @@ def test_some_families_leave_rotation_out_of_some_layers() -> None:
     assert windows(read("smollm3", **flags)) == [9] + [None] * 7
     scout = attentions(read("llama4_text", **EXPERTS, intermediate_size_mlp=96))
     assert [(mixer.rotary, mixer.window, mixer.qk_norm) for mixer in scout[2:4]] == [
-        (True, 8192, "head"),
+        (True, 8192, "bare"),
         (False, None, "none"),
     ]
     typed = read("llama4_text", **EXPERTS, layer_types=["chunked_attention"] * 8, use_qk_norm=False)
@@ -227,7 +227,7 @@ def test_experts_and_what_one_token_visits() -> None:
     found = read("qwen2_moe", **EXPERTS, shared_expert_intermediate_size=48, decoder_sparse_step=2)
     dense, sparse = by_layer(found)[:2]
     assert isinstance(dense.feed_forward, Mlp)
-    assert sparse.feed_forward == Moe(experts=8, top_k=2, intermediate=32, shared_intermediate=48)
+    assert sparse.feed_forward == Moe(experts=8, top_k=2, intermediate=32, shared_intermediate=48, shared_gate=True)
     routed = 8 * 3 * 64 * 32
     assert found.parameters - found.active_parameters == 4 * routed * 6 // 8
 

@@ -81,6 +81,7 @@ class BartFamily:
             head=head.head,
             tied_head=head.tied,
             labels=head.labels,
+            loss_reads="biased-logits",
         )
 
     def _context(self, fields: Fields) -> int:
@@ -122,6 +123,7 @@ def read_whisper(fields: Fields) -> Architecture:
         ),
         head=head.head,
         tied_head=head.tied,
+        loss_reads="logits",
     )
 
 
@@ -132,7 +134,7 @@ def _whisper_input(fields: Fields, hidden: int) -> Tensors:
 
 
 def _whisper_stack(fields: Fields, side: Side, hidden: int, before: Tensors, rows: int) -> Stack:
-    layer = _layer(fields, side, hidden, default_dropout=0.0, key_bias=False)
+    layer = _layer(fields, side, hidden, default_dropout=0.0, key_bias=False, heads_first=True)
     return Stack(
         name="audio" if side == "encoder" else "decoder",
         hidden=hidden,
@@ -152,6 +154,7 @@ def _layer(
     activation: str = "gelu",
     default_dropout: float = _DROPOUT,
     key_bias: bool | None = None,
+    heads_first: bool = False,
 ) -> Layer:
     attention = full_attention(
         fields,
@@ -160,7 +163,7 @@ def _layer(
         "num_attention_heads",
         dropout=fields.dropout("attention_dropout"),
         fp32_softmax=False,
-    )
+    ).evolve(heads_first=heads_first)
     mlp = plain_mlp(
         fields,
         fields.integer(f"{side}_ffn_dim", "intermediate_size"),

@@ -56,7 +56,8 @@ class AttentionStyle:
     sinks: bool = False
     fp32_softmax: bool = True
     sdpa: bool = True
-    partial_rotary: bool = False
+    heads_first: bool = False
+    fp32_scores: bool = False
     softcap: bool = False
 
 
@@ -113,7 +114,8 @@ def _attention_block(fields: Fields, sizes: Sizes, style: AttentionStyle, place:
         sinks=style.sinks,
         fp32_softmax=style.fp32_softmax,
         sdpa=style.sdpa,
-        partial_rotary=style.partial_rotary,
+        heads_first=style.heads_first,
+        fp32_scores=style.fp32_scores,
         softcap=style.softcap,
     )
     projections = projection_tensors(

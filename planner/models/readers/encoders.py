@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from planner.models.architecture import Architecture, Layer, LayerGroup, Stack
+from planner.models.architecture import Architecture, Layer, LayerGroup, LossReads, Stack
 from planner.models.readers.encoder_heads import (
     MASKED,
     albert_heads,
@@ -64,6 +64,7 @@ def encoder(
     max_context: int,
     dropout: float,
     after: Tensors = (),
+    loss_reads: LossReads = "logits",
 ) -> Architecture:
     """Return a network of one text encoder and the head of its task."""
     stack = Stack(
@@ -84,6 +85,7 @@ def encoder(
         head=head.head,
         tied_head=head.tied,
         labels=head.labels,
+        loss_reads=loss_reads,
     )
 
 

@@ -96,6 +96,7 @@ class ExpertStyle:
     shared_names: tuple[str, ...] = GATED_NAMES
     shared_bias: Switch = False
     shared_gate: str | None = None
+    every_expert: bool = False
     sparse: SparseLayers = every_layer
 
 
@@ -127,6 +128,8 @@ def moe_block(fields: Fields, hidden: int, style: ExpertStyle) -> ForwardBlock:
         activation=style.activation or fields.choice(*ACTIVATION_FIELDS, among=ACTIVATIONS, default="silu"),
         shared_intermediate=style.shared(fields, width),
         fp32_router=style.fp32_router,
+        shared_gate=style.shared_gate is not None,
+        every_expert=style.every_expert,
     )
     shared = _shared(moe, hidden, style, bias=switched(fields, style.shared_bias))
     return ForwardBlock(moe, (*_router(moe, hidden, style), *_routed(moe, hidden, style), *shared))

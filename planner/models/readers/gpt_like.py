@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from planner.models.architecture import Architecture, Norm
+from planner.models.architecture import Architecture, Grouping, Norm
 from planner.models.readers.assemble import Family, Frame, assemble
 from planner.models.readers.blocks import (
     AttentionStyle,
@@ -60,6 +60,7 @@ _GPTJ_ATTENTION: Final = AttentionStyle(
     names=("q_proj", "k_proj", "v_proj", "out_proj"),
     dropout=("attn_pdrop", 0.0),
     sdpa=False,
+    fp32_scores=True,
 )
 _BLOOM_NAMES: Final = ("query_key_value", "dense")
 _WIDENING_NAMES: Final = ("dense_h_to_4h", "dense_4h_to_h")
@@ -100,7 +101,7 @@ def _gpt_neox(fields: Fields) -> Architecture:
         hidden_dropout=("hidden_dropout", 0.0),
         embedding_dropout=("hidden_dropout", 0.0),
     )
-    attention = AttentionStyle(prefix="attention.", names=_BLOOM_NAMES, bias=bias, out_bias=bias, partial_rotary=True)
+    attention = AttentionStyle(prefix="attention.", names=_BLOOM_NAMES, bias=bias, out_bias=bias, heads_first=True)
     mlp = MlpStyle(names=_WIDENING_NAMES, bias=True, activation="gelu")
     return Family(frame=frame, attention=attention, mlp=mlp).read(fields)
 
@@ -242,7 +243,11 @@ def _falcon(fields: Fields) -> Architecture:
         fp32_softmax=False,
     )
     mlp = MlpStyle(names=_WIDENING_NAMES, bias=bias, activation="gelu", width=("ffn_hidden_size",), ratio=4)
-    mixers = attention_blocks(fields, sizes, attention)
+    grouping: Grouping = "copied" if grouped else "broadcast"
+    mixers = altered(
+        attention_blocks(fields, sizes, attention),
+        lambda made: made._replace(mixer=made.mixer.evolve(grouping=grouping)),
+    )
     return assemble(fields, sizes, frame, mixers, (mlp_block(fields, sizes, mlp),) * sizes.layers)
 
 

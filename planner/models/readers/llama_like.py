@@ -50,7 +50,7 @@ GLM4_NORMS: Final = (
 FP32_RMS: Final = Norm(kind="rms", native=False, fp32_product=True)
 COHERE_NORM: Final = Norm(kind="layer", native=False, fp32_product=True)
 # OLMo's has no weights and works on a copy in fp32.
-OLMO_NORM: Final = Norm(kind="layer", native=False)
+OLMO_NORM: Final = Norm(kind="layer", upcast=True)
 
 GLU: Final = MlpStyle(names=("gate_up_proj", "down_proj"), fused=True)
 GELU_GLU: Final = MlpStyle(activation="gelu_pytorch_tanh")
@@ -78,7 +78,7 @@ def _stablelm(fields: Fields) -> Architecture:
     frame = Frame(norm=LAYER, norms=norms, parallel=parallel, hidden_dropout=("hidden_dropout", 0.0))
     attention = AttentionStyle(
         bias=("use_qkv_bias", False),
-        partial_rotary=True,
+        heads_first=True,
         qk_norm="head",
         qk_norm_when=("qk_layernorm", False),
         qk_tensors=_stablelm_qk_tensors,
@@ -97,7 +97,7 @@ def _bitnet(fields: Fields) -> Architecture:
 
 
 _LLAMA: Final = Family(attention=BIASED, mlp=MlpStyle(bias=MLP_BIAS))
-_GLM_ATTENTION: Final = AttentionStyle(bias=("attention_bias", True), partial_rotary=True)
+_GLM_ATTENTION: Final = AttentionStyle(bias=("attention_bias", True), heads_first=True)
 _PLAIN: Final = MlpStyle(names=("up_proj", "down_proj"), bias=MLP_BIAS, activation="relu2")
 
 READERS: Final[Mapping[str, Reader]] = {
@@ -108,7 +108,7 @@ READERS: Final[Mapping[str, Reader]] = {
         _LLAMA, frame=Frame(norm=FP32_RMS), attention=AttentionStyle(bias=ATTENTION_BIAS), kv_heads=20, head_dim=128
     ).read,
     "arcee": Family(attention=BIASED, mlp=_PLAIN).read,
-    "nemotron": Family(frame=Frame(norm=LAYER), attention=replace(BIASED, partial_rotary=True), mlp=_PLAIN).read,
+    "nemotron": Family(frame=Frame(norm=LAYER), attention=replace(BIASED, heads_first=True), mlp=_PLAIN).read,
     "mistral": Family(attention=AttentionStyle(places=everywhere(4096)), kv_heads=8).read,
     "ministral": Family(attention=AttentionStyle(places=repeating(1, 4096)), kv_heads=8).read,
     "ministral3": Family(attention=AttentionStyle(places=everywhere()), kv_heads=8, head_dim=128).read,
@@ -158,7 +158,7 @@ READERS: Final[Mapping[str, Reader]] = {
     ).read,
     "phi3": Family(
         frame=Frame(hidden_dropout=("resid_pdrop", 0.0), embedding_dropout=("embd_pdrop", 0.0)),
-        attention=AttentionStyle(names=("qkv_proj", "o_proj"), places=everywhere(), partial_rotary=True),
+        attention=AttentionStyle(names=("qkv_proj", "o_proj"), places=everywhere(), heads_first=True),
         mlp=GLU,
     ).read,
     "glm": Family(attention=_GLM_ATTENTION, mlp=GLU, kv_heads=2, head_dim=128).read,
@@ -211,7 +211,7 @@ READERS: Final[Mapping[str, Reader]] = {
         ),
         attention=AttentionStyle(
             names=("q_proj", "k_proj", "v_proj", "dense"),
-            partial_rotary=True,
+            heads_first=True,
             bias=True,
             out_bias=True,
             qk_norm="head",
@@ -224,7 +224,7 @@ READERS: Final[Mapping[str, Reader]] = {
         frame=Frame(norm=LAYER, final_norm="model.final_layernorm", hidden_dropout=("hidden_dropout", 0.0)),
         attention=AttentionStyle(
             names=("query_key_value", "dense"),
-            partial_rotary=True,
+            heads_first=True,
             bias=True,
             out_bias=True,
             qk_norm="head",

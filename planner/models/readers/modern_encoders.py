@@ -83,6 +83,7 @@ def read_modernbert(fields: Fields) -> Architecture:
             *norm_tensors("embeddings.norm", hidden, norm),
         ),
         after=norm_tensors("final_norm", hidden, norm),
+        loss_reads="fp32-copy",
         max_context=positions(fields),
         dropout=fields.dropout("embedding_dropout"),
     )

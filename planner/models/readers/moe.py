@@ -68,12 +68,13 @@ _LLAMA4_EXPERTS: Final = ExpertStyle(
     layout="transposed",
     shared=stated_shared("intermediate_size"),
     shared_prefix="feed_forward.shared_expert.",
+    every_expert=True,
 )
 
 
 def _weightless_qk_norm(made: MixerBlock) -> MixerBlock:
     rotates = isinstance(made.mixer, Attention) and made.mixer.rotary
-    return made._replace(mixer=made.mixer.evolve(qk_norm="head")) if rotates else made
+    return made._replace(mixer=made.mixer.evolve(qk_norm="bare")) if rotates else made
 
 
 def _llama4(fields: Fields) -> Architecture:
@@ -203,7 +204,7 @@ READERS: Final[Mapping[str, Reader]] = {
         experts=ExpertStyle(width=("intermediate_size",)),
     ).read,
     "glm4_moe": ExpertFamily(
-        attention=replace(HEAD_NORMED, out_bias=False, qk_norm_when=("use_qk_norm", False), partial_rotary=True),
+        attention=replace(HEAD_NORMED, out_bias=False, qk_norm_when=("use_qk_norm", False), heads_first=True),
         experts=replace(_DEEPSEEK_LIKE, sparse=after_dense_layers(1), shared=counted_shared("n_shared_experts", 1)),
         kv_heads=8,
     ).read,

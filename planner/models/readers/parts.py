@@ -224,4 +224,5 @@ def decoder(
         # A tied head shares the weight; a bias stays its own.
         head=tuple(tensor for tensor in untied if tensor.role == "bias") if tied else untied,
         tied_head=tied,
+        softcapped_logits=fields.has("final_logit_softcapping"),
     )

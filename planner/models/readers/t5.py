@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from planner.models.architecture import Architecture, Attention, Layer, Mlp, Stack
+from planner.models.architecture import Architecture, Attention, Layer, Mlp, Norm, Stack
 from planner.models.readers.fields import MAX_LAYERS, Fields
-from planner.models.readers.parts import ACTIVATIONS, RMS, Tensors, embedding, grouped, linear, norm_tensors
+from planner.models.readers.parts import ACTIVATIONS, Tensors, embedding, grouped, linear, norm_tensors
 from planner.models.readers.registry import Reader
 from planner.models.readers.towers import LayerNames, tower_layer
 
+_NORM: Final = Norm(kind="rms", native=False, keeps_input=True)
 _DROPOUT: Final = 0.1
 _BUCKETS: Final = 32
 _SELF: Final = (
@@ -63,6 +64,7 @@ def read_t5(fields: Fields) -> Architecture:
         stacks=(encoder,) if alone else (encoder, decoder),
         head=() if alone or tied else linear("lm_head", vocabulary, hidden, role="head"),
         tied_head=tied and not alone,
+        loss_reads="logits",
     )
 
 
@@ -74,7 +76,7 @@ def _stack(fields: Fields, hidden: int, layers: int, *, decodes: bool, before: T
         hidden=hidden,
         groups=grouped(kinds, lambda kind: _layer(fields, hidden, kind)),
         before=before,
-        after=norm_tensors("final_layer_norm", hidden, RMS),
+        after=norm_tensors("final_layer_norm", hidden, _NORM),
         embedding_dropout=_dropout(fields),
     )
 
@@ -97,7 +99,7 @@ def _layer(fields: Fields, hidden: int, kind: _Kind) -> Layer:
         hidden,
         attention,
         mlp,
-        norm=RMS,
+        norm=_NORM,
         bias=False,
         dropout=_dropout(fields),
         extra=table if kind.has_bias else (),
@@ -111,6 +113,7 @@ def _attention(fields: Fields) -> Attention:
         kv_heads=heads,
         head_dim=fields.integer("d_kv", "head_dim"),
         rotary=False,
+        position_bias=True,
         dropout=_dropout(fields),
         fp32_softmax=False,
     )

@@ -1,0 +1,108 @@
+"""What the backward pass through one layer holds beside what the forward pass kept: the gradients in flight."""
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from planner.memory.activations import Ledger, forward_norms, layer_ledger
+from planner.memory.kernels import AttentionKind, is_masked, kernel_of, softmax_bytes
+from planner.memory.precision import Precision
+from planner.models.architecture import Activation, Attention, LatentAttention, Layer, Mlp, Moe
+
+_TWO_BRANCHES: Final[tuple[Activation, ...]] = ("gelu-new", "quick-gelu")
+"""Activations that Python computes step by step, where two branches meet in a product."""
+_SCORE_GRADIENTS: Final = 3
+"""Of the softmax: its output's gradient, the product of both inside the kernel, and its input's gradient."""
+
+
+class Stage(NamedTuple):
+    """A point of the backward pass through a layer: bytes beside all that the layer kept, and what is done already.
+
+    `gradients` are the layer's parameters whose gradients are there, `uncast` those whose autocast copies are freed.
+    """
+
+    bytes: int
+    gradients: int
+    uncast: int
+
+
+@lru_cache(maxsize=4096)
+def backward_stages(
+    layer: Layer, hidden: int, sequences: int, tokens: int, precision: Precision, attention: AttentionKind
+) -> tuple[Stage, ...]:
+    """Return the points at which the backward pass through `layer` may hold most: in each of its blocks.
+
+    **Formula**: in the feed-forward block w · n · i + r · h, with the gradients of its n branches (two where a gate or
+    an activation computed step by step makes them), and its last projection's gradient; in the scores of attention
+    3 · a · s · f, with f bytes of the softmax, less everything behind attention, which is freed by then.
+
+    **Source**: torch/csrc/autograd/FunctionsManual.cpp; aten/src/ATen/native/cuda/SoftMax.cu
+    (`softmax_backward_cuda_out` multiplies gradient and output first).
+    """
+    block = layer.feed_forward
+    in_block = _block_flight(block, hidden, precision) + precision.residual_bytes * hidden
+    stages = (_stage(sequences * tokens * in_block, block, _last_projection(block, hidden)),)
+    in_scores = _score_flight(layer, hidden, tokens, precision, attention)
+    if in_scores is None:
+        return stages
+    return (*stages, _stage(sequences * tokens * in_scores, block, _projections(block, hidden)))
+
+
+def _stage(count_bytes: int, block: Mlp | Moe | None, gradients: int) -> Stage:
+    return Stage(count_bytes, gradients, 0 if isinstance(block, Moe) else gradients)
+
+
+def _score_flight(layer: Layer, hidden: int, tokens: int, precision: Precision, attention: AttentionKind) -> int | None:
+    mixer = layer.mixer
+    if not isinstance(mixer, Attention | LatentAttention):
+        return None
+    masked = is_masked(layer, tokens, attention)
+    kernel = kernel_of(mixer, precision, attention, masked)
+    if kernel == "fused":
+        return None
+    ledger = layer_ledger(layer, hidden, precision, attention, masked)
+    softmax = mixer.heads * softmax_bytes(mixer, kernel, precision)
+    capped = mixer.heads * precision.compute_bytes if isinstance(mixer, Attention) and mixer.softcap else 0
+    scores = tokens * (_SCORE_GRADIENTS * softmax - (ledger.scores - softmax - capped))
+    return scores + precision.residual_bytes * hidden - _freed_before_attention(layer, hidden, ledger, precision)
+
+
+def _freed_before_attention(layer: Layer, hidden: int, ledger: Ledger, precision: Precision) -> int:
+    """Return the bytes per token of the feed-forward block and of its norm, and attention's output."""
+    mixer = layer.mixer
+    output = 0
+    if isinstance(mixer, Attention):
+        output = mixer.q_dim
+    elif isinstance(mixer, LatentAttention):
+        output = mixer.heads * mixer.v_head_dim
+    return ledger.feed_forward + forward_norms(layer, hidden, precision) + precision.compute_bytes * output
+
+
+def _block_flight(block: Mlp | Moe | None, hidden: int, precision: Precision) -> int:
+    size = precision.compute_bytes
+    if block is None:
+        return size * hidden
+    if isinstance(block, Moe):
+        return precision.residual_bytes * block.visits * block.intermediate * 2
+    if block.activation == "gelu-new" and precision.autocast:
+        # Three gradients in fp32, while the cast of the product is freed.
+        return (3 * 4 - size) * block.intermediate
+    branches = block.gated or block.activation in _TWO_BRANCHES
+    return size * block.intermediate * (2 if branches else 1)
+
+
+def _last_projection(block: Mlp | Moe | None, hidden: int) -> int:
+    """Return the parameters of the projection that the backward pass goes through first."""
+    if block is None:
+        return 0
+    return hidden * block.intermediate * (block.experts if isinstance(block, Moe) else 1)
+
+
+def _projections(block: Mlp | Moe | None, hidden: int) -> int:
+    """Return the parameters of all projections of the block."""
+    return 0 if block is None else _last_projection(block, hidden) * (3 if block.gated else 2)
+
+
+def highest(stages: Iterable[Stage], gradient_bytes: int) -> Stage:
+    """Return the stage with most bytes, its gradients of `gradient_bytes` each included."""
+    return max(stages, key=lambda stage: stage.bytes + stage.gradients * gradient_bytes)

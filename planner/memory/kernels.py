@@ -1,0 +1,87 @@
+"""How attention is computed: by a fused kernel, by matrix products, or step by step in Python, and with which masks."""
+
+from typing import Final, Literal
+
+from planner.memory.precision import Precision
+from planner.models.architecture import Attention, LatentAttention, Layer, Mixer, Stack
+
+AttentionKind = Literal["flash", "sdpa", "eager"]
+Kernel = Literal["fused", "math", "eager"]
+
+MASK: Final = 1
+"""Bytes of one element of a mask: true or false."""
+LARGEST_GROUPED_HEAD: Final = 256
+"""Elements of a head up to which the fused kernel takes grouped keys and values as they are."""
+
+
+def kernel_of(
+    mixer: Attention | LatentAttention, precision: Precision, attention: AttentionKind, masked: bool
+) -> Kernel:
+    """Return what computes the attention of `mixer`; `masked` says that it is given a mask of its own.
+
+    `scaled_dot_product_attention` falls back to matrix products, with all scores in memory, where no fused kernel takes
+    what it is given: grouped keys and values in fp32 (flash attention knows no fp32, the memory-efficient kernel no
+    groups), and keys of one head that are not said to be shared.
+
+    **Source**: PyTorch 2.13 aten/src/ATen/native/transformers/cuda/sdp_utils.cpp (`can_use_flash_attention`,
+    `can_use_mem_efficient_attention`, `check_batch_size_and_num_heads_dense`).
+
+    **Assumes** a card of compute capability 8.0 or higher, and heads that are a multiple of 8 wide.
+    """
+    if attention == "eager" or not _calls_kernel(mixer):
+        return "eager"
+    if attention == "flash" or isinstance(mixer, LatentAttention) or mixer.kv_heads == mixer.heads:
+        return "fused"
+    if mixer.grouping == "broadcast":
+        return "math"
+    in_groups = mixer.grouping == "native" and not masked and mixer.head_dim <= LARGEST_GROUPED_HEAD
+    return "math" if in_groups and precision.compute_bytes == 4 else "fused"
+
+
+def _calls_kernel(mixer: Attention | LatentAttention) -> bool:
+    return isinstance(mixer, LatentAttention) or mixer.sdpa
+
+
+def repeats_heads(mixer: Attention, kernel: Kernel, attention: AttentionKind, masked: bool) -> bool:
+    """Return whether grouped keys and values are copied to the number of the query heads.
+
+    **Source**: transformers `sdpa_attention.use_gqa_in_sdpa`: the fused kernel takes them as they are without a mask
+    and with heads of at most 256; `repeat_kv` repeats a single head without a copy. Matrix products take copies.
+    """
+    if mixer.kv_heads == mixer.heads:
+        return False
+    if kernel != "fused" or mixer.grouping == "copied":
+        return True
+    copied = attention == "sdpa" and (masked or mixer.head_dim > LARGEST_GROUPED_HEAD)
+    return copied and mixer.kv_heads > 1
+
+
+def is_masked(layer: Layer, tokens: int, attention: AttentionKind) -> bool:
+    """Return whether `layer` gives the fused kernel a mask: its window is shorter than the sequence.
+
+    **Source**: transformers `masking_utils`: without a window the kernel is told that it is causal instead.
+    """
+    window = layer.mixer.window if isinstance(layer.mixer, Attention) else None
+    return attention == "sdpa" and window is not None and window < tokens
+
+
+def mask_bytes(stack: Stack, sequences: int, tokens: int, precision: Precision, attention: AttentionKind) -> int:
+    """Return the masks that the layers of `stack` share, one for each window.
+
+    **Formula**: eager attention b · s² numbers in the stream's format; the fused kernel s² of true or false, where a
+    window is shorter than the sequence.
+
+    **Source**: transformers `masking_utils.sdpa_mask` and `eager_mask`.
+    """
+    mixers = [group.layer.mixer for group in stack.groups if isinstance(group.layer.mixer, Attention)]
+    windows = {mixer.window for mixer in mixers}
+    if attention == "eager" or any(not mixer.sdpa for mixer in mixers):
+        return max(len(windows), 1) * sequences * tokens * tokens * precision.residual_bytes
+    short = sum(1 for window in windows if attention == "sdpa" and window is not None and window < tokens)
+    return short * tokens * tokens * MASK
+
+
+def softmax_bytes(mixer: Mixer, kernel: Kernel, precision: Precision) -> int:
+    """Return the bytes per element of the softmax over the scores: fp32, or the computing format."""
+    in_format = kernel == "eager" and isinstance(mixer, Attention) and not mixer.fp32_softmax
+    return precision.compute_bytes if in_format and not precision.autocast else 4
