@@ -2,14 +2,13 @@
 
 from functools import cache
 from math import isqrt, prod
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch._prims_common import suggest_memory_format
 
+from planner.trace.worker.cpu_copies import bytes_of, is_half
 from planner.units import round_up
-
-_REDUCED: Final = (torch.bfloat16, torch.float16)
 
 
 class Machine(NamedTuple):
@@ -91,7 +90,7 @@ def uses_onednn(given: torch.Tensor, weight: torch.Tensor, places: tuple[Any, ..
     **Source**: `ConvParams::use_mkldnn` in aten/src/ATen/native/Convolution.cpp.
     """
     stride, _padding, dilation, _transposed, groups = places
-    if given.dtype in _REDUCED:
+    if is_half(given):
         return machine().has_avx512
     if given.dtype != torch.float32:
         return False
@@ -252,11 +251,7 @@ def _is_channels_last(tensor: torch.Tensor) -> bool:
 def _copied(conv: Convolution, tensors: tuple[torch.Tensor, ...]) -> int:
     """Return the bytes of copies of those `tensors` that are not in the order that the convolution wants."""
     order = torch.channels_last if conv.channels_last else torch.contiguous_format
-    return sum(
-        int(tensor.numel()) * tensor.element_size()
-        for tensor in tensors
-        if not tensor.is_contiguous(memory_format=order)
-    )
+    return sum(bytes_of(tensor) for tensor in tensors if not tensor.is_contiguous(memory_format=order))
 
 
 def convolution(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:

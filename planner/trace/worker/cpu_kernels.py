@@ -1,19 +1,16 @@
 """What operators hold on the CPU while they run, which no dispatcher sees: copies, tables, buffers for each thread."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from math import prod
 from typing import Any, Final
 
 import torch
 
-from planner.trace.worker import cpu_convolutions, cpu_recurrent
-from planner.units import ceil_div
+from planner.trace.worker import cpu_convolutions, cpu_products, cpu_recurrent
+from planner.trace.worker.cpu_copies import bytes_of, bytes_of_copies, is_half
 
 _aten: Final = torch.ops.aten
-_REDUCED: Final = (torch.bfloat16, torch.float16)
 _MEAN: Final = 1
-_PACKED_BYTES: Final = 1_441_792
-"""The most that a product lays out anew at once, with 2 MiB of second-level cache; measured."""
 
 Formula = Callable[[tuple[Any, ...], dict[str, Any], Any], int]
 
@@ -32,10 +29,6 @@ def hidden_bytes(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], resul
     return formula(args, kwargs, result) if formula is not None else 0
 
 
-def _bytes(tensor: torch.Tensor, itemsize: int | None = None) -> int:
-    return int(tensor.numel()) * (itemsize or tensor.element_size())
-
-
 def _promoted(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
     """Operands of another type than the common one are converted as a whole before an elementwise kernel runs.
 
@@ -49,7 +42,7 @@ def _promoted(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int
         return 0
     for operand in operands[1:]:
         dtype = torch.promote_types(dtype, operand.dtype)
-    return sum(_bytes(operand, dtype.itemsize) for operand in operands if operand.dtype != dtype)
+    return sum(bytes_of(operand, dtype.itemsize) for operand in operands if operand.dtype != dtype)
 
 
 def _nothing(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
@@ -61,9 +54,9 @@ def _reduction_in_float32(args: tuple[Any, ...], kwargs: dict[str, Any], result:
 
     **Source**: `mean` in aten/src/ATen/native/ReduceOps.cpp.
     """
-    if args[0].dtype not in _REDUCED:
+    if not is_half(args[0]):
         return 0
-    return _bytes(args[0], 4) + _bytes(result, 4)
+    return bytes_of(args[0], 4) + bytes_of(result, 4)
 
 
 def _sum(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
@@ -72,13 +65,13 @@ def _sum(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) ->
     **Source**: `sum_kernel_impl` in aten/src/ATen/native/cpu/SumKernel.cpp; measured on 10 patterns of dimensions.
     """
     tensor = args[0]
-    if tensor.dtype not in _REDUCED:
+    if not is_half(tensor):
         return 0
     if result.dtype != tensor.dtype:
-        return _bytes(tensor, 4)
+        return bytes_of(tensor, 4)
     dims = sorted({dim % max(1, tensor.dim()) for dim in args[1] or ()})
     together = not dims or dims[-1] - dims[0] + 1 == len(dims)
-    return 0 if together else _bytes(tensor, 4) + _bytes(result, 4)
+    return 0 if together else bytes_of(tensor, 4) + bytes_of(result, 4)
 
 
 def _safe_softmax(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
@@ -86,7 +79,7 @@ def _safe_softmax(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.T
 
     **Source**: `_safe_softmax` in aten/src/ATen/native/transformers/attention.cpp.
     """
-    elements = _bytes(result, 1)
+    elements = bytes_of(result, 1)
     return elements + elements // max(1, int(result.shape[args[1]])) + 4
 
 
@@ -97,8 +90,8 @@ def _batch_norm_backward(args: tuple[Any, ...], kwargs: dict[str, Any], result: 
     """
     gradient, given = args[0], args[1]
     if gradient.is_contiguous() or gradient.is_contiguous(memory_format=torch.channels_last):
-        return _bytes(given)
-    return _bytes(given, 4) if given.dtype in _REDUCED else 2 * given.shape[1] * 4
+        return bytes_of(given)
+    return bytes_of(given, 4) if is_half(given) else 2 * given.shape[1] * 4
 
 
 def _batch_norm(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
@@ -114,7 +107,7 @@ def _layer_norm_backward(args: tuple[Any, ...], kwargs: dict[str, Any], result: 
 
     **Source**: `LayerNormBackwardKernelImplInternal` in aten/src/ATen/native/cpu/layer_norm_kernel.cpp.
     """
-    return 2 * torch.get_num_threads() * int(prod(args[2])) * 4 + _made_contiguous(args[:2])
+    return 2 * torch.get_num_threads() * int(prod(args[2])) * 4 + bytes_of_copies(args[:2])
 
 
 def _layer_norm(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
@@ -122,7 +115,7 @@ def _layer_norm(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> i
 
     **Source**: `layer_norm_cpu` in aten/src/ATen/native/layer_norm.cpp.
     """
-    return _made_contiguous(args[:1])
+    return bytes_of_copies(args[:1])
 
 
 def _softmax(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
@@ -130,7 +123,7 @@ def _softmax(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
 
     **Source**: `softmax_cpu_out` and its like in aten/src/ATen/native/SoftMax.cpp.
     """
-    return _made_contiguous(args[:2])
+    return bytes_of_copies(args[:2])
 
 
 def _pooling(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
@@ -138,11 +131,7 @@ def _pooling(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
 
     **Source**: `max_pool2d_kernel_impl` in aten/src/ATen/native/cpu/MaxPoolKernel.cpp, and its like.
     """
-    return 0 if args[0].is_contiguous(memory_format=torch.channels_last) else _made_contiguous(args[:1])
-
-
-def _made_contiguous(values: Iterable[Any]) -> int:
-    return sum(_bytes(value) for value in values if isinstance(value, torch.Tensor) and not value.is_contiguous())
+    return 0 if args[0].is_contiguous(memory_format=torch.channels_last) else bytes_of_copies(args[:1])
 
 
 def _group_norm_backward(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
@@ -158,7 +147,7 @@ def _dropout(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
 
     **Source**: `native_dropout_cpu` in aten/src/ATen/native/Dropout.cpp.
     """
-    return _bytes(args[0])
+    return bytes_of(args[0])
 
 
 def _loss(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
@@ -167,8 +156,8 @@ def _loss(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
     **Source**: `mse_loss` and its like in aten/src/ATen/native/Loss.cpp.
     """
     reduction = args[2] if len(args) > 2 else _MEAN
-    held = _bytes(args[0]) if reduction else 0
-    return held + (_bytes(args[0], 4) if reduction == _MEAN and args[0].dtype in _REDUCED else 0)
+    held = bytes_of(args[0]) if reduction else 0
+    return held + (bytes_of(args[0], 4) if reduction == _MEAN and is_half(args[0]) else 0)
 
 
 def _binary_cross_entropy(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
@@ -176,19 +165,23 @@ def _binary_cross_entropy(args: tuple[Any, ...], kwargs: dict[str, Any], result:
 
     **Source**: `binary_cross_entropy_with_logits` in aten/src/ATen/native/Loss.cpp.
     """
-    return 2 * _bytes(args[0]) + (_bytes(args[0], 4) if _half(args[0]) else 0)
+    return 2 * bytes_of(args[0]) + (bytes_of(args[0], 4) if is_half(args[0]) else 0)
 
 
-def _half(tensor: torch.Tensor) -> bool:
-    return tensor.dtype in _REDUCED
+def _roll(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """What is rolled along one dimension, before it is rolled along the next.
 
-
-def _whole_input(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """A second tensor of the input's size: `roll` and `logsumexp` make one.
-
-    **Source**: `roll_common` in aten/src/ATen/native/TensorTransformations.h; `logsumexp` in ReduceOps.cpp.
+    **Source**: `roll_common` in aten/src/ATen/native/TensorTransformations.h.
     """
-    return _bytes(args[0])
+    return bytes_of(args[0]) if len(args[1]) > 1 else 0
+
+
+def _logsumexp(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
+    """The exponentials.
+
+    **Source**: `logsumexp_out_impl` in aten/src/ATen/native/ReduceOps.cpp.
+    """
+    return bytes_of(args[0])
 
 
 def _upsample(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
@@ -199,62 +192,7 @@ def _upsample(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tenso
     given = args[0]
     if given.is_contiguous(memory_format=torch.channels_last) or result.shape[-2] + result.shape[-1] > 128:
         return 0
-    return _bytes(given) + _bytes(result)
-
-
-def _attention_splits(queries: int, keys: int) -> tuple[int, int]:
-    rows = 256 if queries >= 768 else 64 if queries >= 192 else 32
-    return min(rows, queries), min(512, keys)
-
-
-def _attention(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """For each thread, a block of scores, its maxima and sums, and a block of the result.
-
-    In half precision also that block, and keys and values in the order that matrix tiles want, where that pays.
-    **Source**: `cpu_flash_attention` in aten/src/ATen/native/cpu/FlashAttentionKernel.cpp.
-    """
-    query, key = args[0], args[1]
-    batch, heads, queries, width = map(int, query.shape)
-    keys, threads = int(key.shape[2]), torch.get_num_threads()
-    rows, columns = _attention_splits(queries, keys)
-    held = threads * 4 * (rows * columns + 2 * rows + rows * width)
-    if not _half(query):
-        return held
-    held += threads * 2 * rows * columns
-    blocks = ceil_div(batch * heads * ceil_div(queries, rows), threads)
-    causal = bool(args[4]) if len(args) > 4 else False
-    work = blocks * rows * (min(queries, keys) if causal else keys) * width
-    if work // (batch * key.shape[1] * keys * width) >= 4:
-        held += 2 * _bytes(key) + threads * 2 * columns * width
-    return held
-
-
-def _attention_backward(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
-    """For each thread, two blocks of scores; in half precision in that too.
-
-    **Source**: `cpu_flash_attention_backward` in aten/src/ATen/native/cpu/FlashAttentionKernel.cpp.
-    """
-    query, key = args[1], args[2]
-    rows, columns = _attention_splits(int(query.shape[2]), int(key.shape[2]))
-    threads = torch.get_num_threads()
-    held = threads * 4 * (2 * rows * columns + rows)
-    return held + (threads * 2 * 2 * rows * columns if _half(query) else 0)
-
-
-def _product(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> int:
-    """In half precision, the second matrix in the order that matrix tiles want, as much as the cache holds of it.
-
-    **Source**: `brgemm_matmul_conf_t` in oneDNN's src/cpu/x64/matmul; measured on 30 shapes, within 0.1 MiB.
-    """
-    left, right = args[-2:]
-    if not _half(right):
-        return 0
-    depth, columns = map(int, right.shape[-2:])
-    if not left.is_contiguous():
-        columns = min(columns, 256)
-    elif not right.is_contiguous() and columns > 256:
-        columns = 32
-    return min(min(depth, 1024) * columns * right.dtype.itemsize, _PACKED_BYTES)
+    return bytes_of(given) + bytes_of(result)
 
 
 _known: dict[Any, Formula | None] = {
@@ -279,8 +217,8 @@ _known: dict[Any, Formula | None] = {
     _aten.mean.default: _reduction_in_float32,
     _aten.mean.dim: _reduction_in_float32,
     _aten.sum.dim_IntList: _sum,
-    _aten.roll.default: _whole_input,
-    _aten.logsumexp.default: _whole_input,
+    _aten.roll.default: _roll,
+    _aten.logsumexp.default: _logsumexp,
     _aten.mse_loss.default: _loss,
     _aten.smooth_l1_loss.default: _loss,
     _aten.huber_loss.default: _loss,
@@ -288,11 +226,11 @@ _known: dict[Any, Formula | None] = {
     _aten.binary_cross_entropy.default: _binary_cross_entropy,
     _aten.upsample_nearest2d.default: _upsample,
     _aten.upsample_bilinear2d.default: _upsample,
-    _aten.mm.default: _product,
-    _aten.addmm.default: _product,
-    _aten.bmm.default: _product,
-    _aten._scaled_dot_product_flash_attention_for_cpu.default: _attention,
-    _aten._scaled_dot_product_flash_attention_for_cpu_backward.default: _attention_backward,
+    _aten.mm.default: cpu_products.product,
+    _aten.addmm.default: cpu_products.product,
+    _aten.bmm.default: cpu_products.product,
+    _aten._scaled_dot_product_flash_attention_for_cpu.default: cpu_products.attention,
+    _aten._scaled_dot_product_flash_attention_for_cpu_backward.default: cpu_products.attention_backward,
     # The condition and the mask are used as they are.
     _aten.where.self: _nothing,
     _aten.masked_fill.Scalar: _nothing,

@@ -64,8 +64,9 @@ def workspace_bytes(given: torch.Tensor, hidden: int) -> int:
         states * hidden * layer.itemsize,
         states * _row(widest, 4) * 4,
         states * _row(widest, 4) * 4,
+        states * hidden * 4,
     )
-    return sum(map(_pages, parts)) + states * hidden * 4
+    return sum(map(_pages, parts))
 
 
 def forward(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:

@@ -81,10 +81,6 @@ class Ledger(FakeTensorMode):
             self._freed[entry] = self._tick()
         return result
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "Ledger":
-        """Return itself: a copied tensor, as of a layer that is repeated, belongs to the same run."""
-        return self
-
     @contextmanager
     def unwatched(self) -> Iterator[None]:
         """Book nothing inside: what a real run would not do, or does within one operator."""
