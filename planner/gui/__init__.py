@@ -11,6 +11,7 @@ _CORE = (
     "planner.plan.files",
     "planner.present.gpus",
     "planner.present.plan",
+    "planner.present.solved",
     "planner.present.comparison",
     "planner.present.trace",
     "planner.plan.trace_request",

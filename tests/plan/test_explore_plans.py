@@ -1,4 +1,4 @@
-"""Questions around a plan: memory over one number, and the largest number that still fits."""
+"""Memory over one number of a plan."""
 
 from itertools import pairwise
 
@@ -6,7 +6,7 @@ import pytest
 
 from planner.errors import SpecError
 from planner.plan.evaluate import evaluate
-from planner.plan.explore import largest_allowed, largest_that_fits, memory_curve
+from planner.plan.explore import memory_curve
 from planner.plan.plan import ModelChoice, Plan
 from planner.workload.workload import Inference, Training
 
@@ -56,40 +56,8 @@ def test_a_prompt_longer_than_the_context_asked_about_is_cut_to_it(catalog):
     assert [point.total_bytes for point in curve] == [short.memory.total_bytes, long.memory.total_bytes]
 
 
-@pytest.mark.parametrize(("plan", "field"), CASES)
-def test_the_largest_fits_and_the_next_one_does_not(catalog, plan, field):
-    largest = largest_that_fits(plan, catalog, field)
-    assert largest is not None
-    here, beyond = (
-        evaluate(plan.evolve(workload=plan.workload.evolve(**{field: value})), catalog).memory.verdict
-        for value in (largest, largest + 1)
-    )
-    assert here in ("fits", "tight")
-    assert beyond == "does-not-fit"
-
-
-def test_a_number_that_memory_does_not_depend_on_is_bounded_by_what_may_be_asked(catalog):
-    plan = Plan(model=ModelChoice(id="google/vit-base-patch16-224"), gpu="rtx-4090")
-    assert largest_that_fits(plan, catalog, "context_length") == 1 << 24
-    assert largest_allowed(plan, "context_length") > 1 << 24
-
-
-@pytest.mark.parametrize(
-    "plan",
-    [
-        READING.evolve(gpu=None),
-        READING.evolve(gpu="tpu-v5e"),
-        READING.evolve(model=ModelChoice(id="meta-llama/Llama-3.1-70B")),
-    ],
-    ids=["no card", "unsupported", "too large"],
-)
-def test_nothing_fits_without_a_card_that_runs_it(catalog, plan):
-    assert largest_that_fits(plan, catalog, "batch") is None
-
-
-@pytest.mark.parametrize("ask", [largest_that_fits, lambda *args: memory_curve(*args, (1,))])
 @pytest.mark.parametrize(("plan", "field"), [(READING, "micro_batch"), (LEARNING, "batch"), (LEARNING, "colour")])
-def test_a_field_that_the_workload_does_not_have_is_named(catalog, ask, plan, field):
+def test_a_field_that_the_workload_does_not_have_is_named(catalog, plan, field):
     with pytest.raises(SpecError, match=f"a {plan.workload.task} workload has no such field") as caught:
-        ask(plan, catalog, field)
+        memory_curve(plan, catalog, field, (1,))
     assert caught.value.field == field

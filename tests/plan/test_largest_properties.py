@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from small_models import architectures, bundled, small_llama, workloads
 
 from planner.plan.evaluate import evaluate
-from planner.plan.explore import largest_allowed, largest_that_fits, memory_curve
+from planner.plan.explore import memory_curve
 from planner.plan.plan import ModelChoice, Plan
+from planner.plan.solve import fewest_cards, largest_allowed, largest_that_fits, on_cards
 from planner.workload.workload import Inference, Training
 
 some = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -52,16 +53,40 @@ def test_evaluation_is_a_function_of_the_plan(plan):
 
 
 @some
-@given(plans(), st.data())
-def test_the_largest_fits_and_one_more_does_not(plan, data):
+@given(plans(), st.sampled_from(("fits", "tight")), st.data())
+def test_the_largest_fits_and_one_more_does_not(plan, at_worst, data):
     field = data.draw(st.sampled_from(FIELDS[plan.workload.task]))
-    largest = largest_that_fits(plan, bundled(), field)
-    if largest is None:
-        assert verdict_at(plan, field, 1) not in ("fits", "tight")
+    good = ("fits",) if at_worst == "fits" else ("fits", "tight")
+    found = largest_that_fits(plan, bundled(), field, at_worst)
+    if found.value is None:
+        assert verdict_at(plan, field, 1) not in good
+        assert found.reason
         return
-    assert verdict_at(plan, field, largest) in ("fits", "tight")
-    if largest < min(2**24, largest_allowed(plan, field)):
-        assert verdict_at(plan, field, largest + 1) == "does-not-fit"
+    assert verdict_at(plan, field, found.value) == found.verdict
+    assert found.verdict in good
+    assert evaluate(found.plan, bundled()).memory.total_bytes == found.total_bytes
+    if found.bounded_by == "memory":
+        assert verdict_at(plan, field, found.value + 1) not in good
+    else:
+        limit = plan.model.architecture.max_context if found.bounded_by == "model" else largest_allowed(plan, field)
+        assert found.value == min(2**24, limit)
+
+
+@some
+@given(plans().filter(lambda plan: plan.gpu is not None), st.sampled_from(("fits", "tight")))
+def test_the_fewest_cards_fit_and_fewer_do_not(plan, at_worst):
+    good = ("fits",) if at_worst == "fits" else ("fits", "tight")
+    found = fewest_cards(plan, bundled(), at_worst)
+
+    def verdict(count):
+        return evaluate(on_cards(plan, count), bundled()).memory.verdict
+
+    tried = found.value or 9
+    assert all(verdict(count) not in good for count in range(1, min(tried, 9)))
+    assert (found.value is None) == bool(found.reason)
+    if found.value is not None:
+        assert verdict(found.value) == found.verdict
+        assert found.verdict in good
 
 
 @some

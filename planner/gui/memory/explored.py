@@ -6,8 +6,9 @@ from typing import Final
 from planner.gui.memory.curve_data import CurveData, curve_values
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
-from planner.plan.explore import Field, largest_allowed, largest_that_fits, memory_curve
-from planner.present import format as fmt
+from planner.plan.explore import memory_curve
+from planner.plan.solve import Field, largest_allowed, largest_that_fits
+from planner.present.solved import solved_words
 from planner.workload.workload import Training
 
 _SHORTEST_SEQUENCE: Final = 128
@@ -63,18 +64,13 @@ def explored_fields(evaluation: Evaluation) -> tuple[Explored, ...]:
 
 
 def find_largest(evaluation: Evaluation, catalog: Catalog, field: Explored) -> Largest:
-    """Return the largest value of `field` with which the plan fits on its card."""
+    """Return the largest value of `field` with which the plan fits on its card, or is tight where none fits."""
     if evaluation.gpu is None:
         return Largest(None, "choose a card to know")
-    if evaluation.memory.unsupported or evaluation.memory.capacity_bytes is None:
-        return Largest(None, fmt.UNKNOWN)
-    value = largest_that_fits(evaluation.plan, catalog, field.name)
-    limit = field.limit(evaluation)
-    if value is None:
-        return Largest(None, "none")
-    if limit is not None and value >= limit:
-        return Largest(limit, f"{fmt.integer(limit)}, all the model is made for")
-    return Largest(value, fmt.integer(value))
+    surely = largest_that_fits(evaluation.plan, catalog, field.name)
+    barely = largest_that_fits(evaluation.plan, catalog, field.name, "tight")
+    value = surely.value if surely.value is not None else barely.value
+    return Largest(value if isinstance(value, int) else None, solved_words(surely, barely))
 
 
 def compute_curve(evaluation: Evaluation, catalog: Catalog, field: Explored, largest: int | None) -> CurveData:

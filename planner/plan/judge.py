@@ -1,0 +1,29 @@
+"""One verdict on one plan, in numbers only: what searches over plans ask again and again."""
+
+from typing import Literal
+
+from planner.memory.estimate import estimate_memory, fits_on
+from planner.memory.fit import CardFit
+from planner.models.architecture import Architecture
+from planner.plan.catalog import Catalog
+from planner.plan.plan import Plan
+
+AtWorst = Literal["fits", "tight"]
+
+
+def judge(plan: Plan, catalog: Catalog, architecture: Architecture) -> CardFit:
+    """Return the verdict of the whole estimate of `plan`, whose model is `architecture`.
+
+    Raises:
+        SpecError: If the workload does not go with the model or the number of cards.
+    """
+    if plan.gpu is None:
+        memory = estimate_memory(architecture, plan.workload, count=plan.count)
+        return CardFit("", None, memory.total_bytes, None, None, ())
+    gpu = catalog.hardware.gpu(plan.gpu)
+    return next(iter(fits_on(architecture, plan.workload, [(gpu, catalog.hardware.usable_memory(gpu))], plan.count)))
+
+
+def is_good(fit: CardFit, at_worst: AtWorst) -> bool:
+    """Return whether `fit` is at least as good as `at_worst`."""
+    return fit.verdict == "fits" or (at_worst == "tight" and fit.verdict == "tight")

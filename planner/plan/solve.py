@@ -1,0 +1,189 @@
+"""The largest number, the fewest cards and the smallest card with which a plan fits.
+
+Each is found by asking the whole estimate again: it never falls as a number of the workload grows, so that doubling and
+bisection find the last one that fits.
+"""
+
+from collections.abc import Callable
+from typing import Final, Literal
+
+from pydantic import Field as ModelField
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+
+from planner.base import Spec
+from planner.errors import SpecError
+from planner.memory.fit import CardFit
+from planner.memory.result import Verdict
+from planner.models.architecture import Architecture
+from planner.plan.catalog import Catalog
+from planner.plan.evaluate import architecture_of, find_fits
+from planner.plan.judge import AtWorst, is_good, judge
+from planner.plan.plan import Plan
+
+Field = Literal["micro_batch", "sequence_length", "batch", "context_length", "prompt_length"]
+Bound = Literal["memory", "model", "workload"]
+
+LENGTHS: Final = ("sequence_length", "context_length", "prompt_length")
+_MOST: Final = 1 << 24
+_MOST_CARDS: Final = 1 << 16
+
+
+class Solved(Spec):
+    """What was asked for, a field of the workload, `count` or `gpu`, and the value found.
+
+    `bounded_by` says what keeps a number from being larger: the card's memory, the tokens that the model is made for,
+    or what a workload may ask. Without a value, `reason` says why. `plan` is the plan with the value in it.
+    """
+
+    asked: Field | Literal["count", "gpu"]
+    value: int | str | None = None
+    verdict: Verdict | None = None
+    total_bytes: int | None = None
+    free_bytes: int | None = None
+    bounded_by: Bound | None = None
+    reason: str = ""
+    plan: Plan | None = ModelField(default=None, exclude=True, repr=False)
+
+
+def largest_that_fits(plan: Plan, catalog: Catalog, field: Field, at_worst: AtWorst = "fits") -> Solved:
+    """Return the largest `field` with which `plan` fits on its card; with `at_worst` "tight", tight counts as well.
+
+    Lengths end at what the model is made for.
+
+    Raises:
+        SpecError: If the workload has no such field, or the model was traced.
+    """
+    _spec(plan, field)
+    architecture = architecture_of(plan, catalog)
+    fixed = architecture.main.positions
+    if field in LENGTHS and fixed is not None:
+        return Solved(asked=field, reason=f"each input has {fixed:,} tokens, whatever is asked")
+
+    def fit(value: int) -> CardFit:
+        return judge(with_value(plan, field, value), catalog, architecture)
+
+    most, bound = _most(plan, field, architecture)
+    value = _largest(lambda value: is_good(fit(value), at_worst), most)
+    if value is None:
+        return Solved(asked=field, reason=_why_none(fit(1)))
+    return _solved(field, value, with_value(plan, field, value), fit(value), bound if value == most else "memory")
+
+
+def fewest_cards(plan: Plan, catalog: Catalog, at_worst: AtWorst = "fits") -> Solved:
+    """Return how many cards of its kind `plan` takes, spread over them as it is.
+
+    Found by doubling and bisection: from two cards on, none of them holds more as cards are added.
+
+    Raises:
+        SpecError: If the plan has no card, or the model was traced.
+    """
+    architecture = architecture_of(plan, catalog)
+    if plan.gpu is None:
+        raise SpecError("gpu", "there is no card to count", hint="Choose one.")
+
+    def fit(count: int) -> CardFit:
+        return judge(on_cards(plan, count), catalog, architecture)
+
+    count, tried = 1, fit(1)
+    while not is_good(tried, at_worst) and count < _MOST_CARDS:
+        count *= 2
+        tried = fit(count)
+    if not is_good(tried, at_worst):
+        return Solved(asked="count", reason=_why_none(fit(1), "spread like this, not with any number of cards"))
+    fewer = _largest(lambda more: not is_good(fit(more + count // 2), at_worst), count - count // 2 - 1)
+    found = count if count == 1 else count // 2 + 1 + (fewer or 0)
+    return _solved("count", found, on_cards(plan, found), fit(found), None)
+
+
+def smallest_card(plan: Plan, catalog: Catalog, at_worst: AtWorst = "fits") -> Solved:
+    """Return the id of the card with the least memory that `plan` fits on; traced plans have one, too."""
+    fit = next((fit for fit in find_fits(plan, catalog) if is_good(fit, at_worst)), None)
+    if fit is None:
+        return Solved(asked="gpu", reason="no card of the catalog is large enough")
+    return _solved("gpu", fit.gpu_id, plan.evolve(gpu=fit.gpu_id), fit, None)
+
+
+def largest_allowed(plan: Plan, field: Field) -> int:
+    """Return the largest value that the workload takes for `field`, whether it fits or not.
+
+    Raises:
+        SpecError: If the workload has no such field.
+    """
+    limits = (getattr(limit, "le", None) for limit in _spec(plan, field).metadata)
+    return next((limit for limit in limits if isinstance(limit, int)), _MOST)
+
+
+def with_value(plan: Plan, field: Field, value: int) -> Plan:
+    """Return `plan` with `value` in `field` of its workload; a prompt longer than the context is cut to it.
+
+    Raises:
+        SpecError: If the workload has no such field, or does not take the value.
+    """
+    _spec(plan, field)
+    changes = {field: value}
+    if field == "context_length" and plan.workload.task == "inference" and plan.workload.prompt_length is not None:
+        changes["prompt_length"] = min(plan.workload.prompt_length, value)
+    try:
+        return plan.evolve(workload=plan.workload.evolve(**changes))
+    except ValidationError as error:
+        raise SpecError.from_validation(error) from error
+
+
+def on_cards(plan: Plan, count: int) -> Plan:
+    """Return `plan` on `count` cards, with as many replicas as they make."""
+    parallel = plan.workload.parallel.evolve(data=None)
+    return plan.evolve(count=count, workload=plan.workload.evolve(parallel=parallel))
+
+
+def _largest(passes: Callable[[int], bool], most: int) -> int | None:
+    """Return the largest number from 1 to `most` that passes, where those that pass are followed by those that fail."""
+    if most < 1 or not passes(1):
+        return None
+    low = 1
+    while 2 * low <= most and passes(2 * low):
+        low *= 2
+    high = min(2 * low, most + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if passes(middle):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _most(plan: Plan, field: Field, architecture: Architecture) -> tuple[int, Bound]:
+    """Return the largest number worth asking about, and what sets it."""
+    allowed = min(_MOST, largest_allowed(plan, field))
+    made_for = architecture.max_context if field in LENGTHS else None
+    return (made_for, "model") if made_for is not None and made_for <= allowed else (allowed, "workload")
+
+
+def _solved(asked: str, value: int | str, plan: Plan, fit: CardFit, bound: Bound | None) -> Solved:
+    return Solved.model_validate(
+        {
+            "asked": asked,
+            "value": value,
+            "verdict": fit.verdict,
+            "total_bytes": fit.total_bytes,
+            "free_bytes": fit.free_bytes,
+            "bounded_by": bound,
+            "plan": plan,
+        }
+    )
+
+
+def _why_none(fit: CardFit, too_small: str = "not even 1 fits") -> str:
+    if fit.unsupported:
+        return "; ".join(fit.unsupported)
+    if not fit.gpu_id:
+        return "there is no card to fit on"
+    return too_small if fit.capacity_bytes is not None else "how much of the card a program can use is not known"
+
+
+def _spec(plan: Plan, field: Field) -> FieldInfo:
+    try:
+        return type(plan.workload).model_fields[field]
+    except KeyError:
+        raise SpecError(field, f"a {plan.workload.task} workload has no such field") from None

@@ -1,0 +1,41 @@
+"""What was solved for, in words."""
+
+from typing import Final
+
+from planner.plan.solve import Solved
+from planner.present import format as fmt
+
+_TITLES: Final = {
+    "micro_batch": "Largest micro-batch that fits",
+    "sequence_length": "Longest sequence that fits, tokens",
+    "batch": "Most sequences at once that fit",
+    "context_length": "Longest context that fits, tokens",
+    "prompt_length": "Longest prompt that fits, tokens",
+    "count": "Fewest cards of this kind that fit",
+    "gpu": "Smallest card that fits",
+}
+
+
+def solved_sentence(surely: Solved, barely: Solved, card: str | None = None) -> str:
+    """Return what was found as one sentence: `Largest micro-batch that fits: 6, up to 8 tight.`.
+
+    `card` is the name of the card that was found; for the rest see `solved_words`.
+    """
+    return f"{_TITLES[surely.asked]}: {card or solved_words(surely, barely)}."
+
+
+def solved_words(surely: Solved, barely: Solved) -> str:
+    """Return `6`, `6, up to 8 tight`, `8, tight`, `131,072, all the model is made for`, or why there is none.
+
+    `surely` is what fits, `barely` what fits or is tight.
+    """
+    if not isinstance(barely.value, int):
+        return f"none, {barely.reason}"
+    if not isinstance(surely.value, int):
+        return f"{fmt.integer(barely.value)}, tight"
+    if surely.bounded_by == "model":
+        return f"{fmt.integer(surely.value)}, all the model is made for"
+    if barely.value == surely.value:
+        return fmt.integer(surely.value)
+    tight = "up to" if barely.value > surely.value else "with"
+    return f"{fmt.integer(surely.value)}, {tight} {fmt.integer(barely.value)} tight"

@@ -1,0 +1,129 @@
+"""The largest numbers, the fewest cards and the smallest card, on well-known models."""
+
+import pytest
+from small_models import small_llama
+
+from planner.errors import SpecError
+from planner.plan.evaluate import evaluate, find_fits
+from planner.plan.plan import ModelChoice, Plan
+from planner.plan.solve import fewest_cards, largest_allowed, largest_that_fits, smallest_card, with_value
+from planner.workload.workload import Inference, Parallel, Training
+
+READING = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), gpu="rtx-4090")
+LEARNING = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=Training(), gpu="rtx-4090")
+CASES = [
+    (READING, "batch"),
+    (READING, "context_length"),
+    (READING.evolve(model=ModelChoice(id="openai/gpt-oss-20b"), gpu="h200-sxm-141gb"), "batch"),
+    (LEARNING, "micro_batch"),
+    (LEARNING.evolve(workload=Training(activation_checkpointing="full", optimizer="adamw-8bit")), "micro_batch"),
+]
+
+
+@pytest.mark.parametrize(("plan", "field"), CASES)
+def test_the_largest_fits_the_next_is_tight_and_beyond_it_does_not(catalog, plan, field):
+    surely = largest_that_fits(plan, catalog, field)
+    barely = largest_that_fits(plan, catalog, field, "tight")
+
+    def verdict(value):
+        return evaluate(with_value(plan, field, value), catalog).memory.verdict
+
+    assert (surely.verdict, surely.bounded_by, surely.asked) == ("fits", "memory", field)
+    assert (barely.verdict, barely.bounded_by) == ("tight", "memory")
+    assert verdict(surely.value) == "fits"
+    assert verdict(surely.value + 1) == "tight"
+    assert verdict(barely.value + 1) == "does-not-fit"
+
+
+def test_what_is_found_is_the_evaluation_of_the_plan_that_it_carries(catalog):
+    found = largest_that_fits(READING, catalog, "batch")
+    memory = evaluate(found.plan, catalog).memory
+    assert found.plan.workload.batch == found.value
+    assert (found.total_bytes, found.free_bytes, found.verdict) == (
+        memory.total_bytes,
+        memory.free_bytes,
+        memory.verdict,
+    )
+
+
+def test_a_prompt_longer_than_the_context_is_cut_to_it():
+    plan = READING.evolve(workload=Inference(prompt_length=2000))
+    assert with_value(plan, "context_length", 100).workload.prompt_length == 100
+    assert with_value(plan, "context_length", 5000).workload.prompt_length == 2000
+
+
+def test_lengths_end_at_what_the_model_is_made_for(catalog):
+    found = largest_that_fits(LEARNING, catalog, "sequence_length")
+    assert (found.value, found.bounded_by) == (1024, "model")
+
+
+def test_numbers_end_at_what_may_be_asked(catalog):
+    choice = ModelChoice(id="tiny", architecture=small_llama(vocab_size=8, hidden_size=8, num_attention_heads=2))
+    plan = Plan(model=choice, gpu="h200-sxm-141gb", workload=Inference(context_length=1))
+    found = largest_that_fits(plan, catalog, "batch")
+    assert (found.value, found.bounded_by) == (largest_allowed(plan, "batch"), "workload")
+
+
+@pytest.mark.parametrize(
+    ("plan", "field", "reason"),
+    [
+        (READING.evolve(gpu=None), "batch", "there is no card to fit on"),
+        (READING.evolve(gpu="tpu-v5e"), "batch", "TPUs run compiled XLA programs"),
+        (READING.evolve(model=ModelChoice(id="meta-llama/Llama-3.1-70B")), "batch", "not even 1 fits"),
+        (
+            READING.evolve(model=ModelChoice(id="google/vit-base-patch16-224")),
+            "context_length",
+            "each input has 197 tokens, whatever is asked",
+        ),
+    ],
+    ids=["no card", "unsupported", "too large", "fixed length"],
+)
+def test_without_a_value_the_reason_is_said(catalog, plan, field, reason):
+    found = largest_that_fits(plan, catalog, field)
+    assert found.value is None
+    assert found.plan is None
+    assert found.reason.startswith(reason)
+
+
+def test_a_card_of_which_little_is_known_gives_no_verdict(catalog):
+    unknown = next(gpu for gpu in catalog.hardware.gpus if catalog.hardware.usable_memory(gpu) is None)
+    found = largest_that_fits(READING.evolve(gpu=unknown.id), catalog, "batch")
+    assert found.reason.endswith("is not known") or unknown.vendor in ("AWS", "Google")
+
+
+@pytest.mark.parametrize(("plan", "field"), [(READING, "micro_batch"), (LEARNING, "batch"), (LEARNING, "colour")])
+def test_a_field_that_the_workload_does_not_have_is_named(catalog, plan, field):
+    with pytest.raises(SpecError, match=f"a {plan.workload.task} workload has no such field") as caught:
+        largest_that_fits(plan, catalog, field)
+    assert caught.value.field == field
+
+
+def test_one_card_is_enough_where_it_fits_whatever_the_plan_has(catalog):
+    plan = READING.evolve(count=8, workload=Inference(parallel=Parallel(data=8)))
+    found = fewest_cards(plan, catalog)
+    assert (found.value, found.plan.count, found.plan.workload.parallel.data) == (1, 1, None)
+
+
+def test_more_cards_that_each_hold_everything_do_not_help(catalog):
+    found = fewest_cards(READING.evolve(model=ModelChoice(id="meta-llama/Llama-3.1-70B")), catalog)
+    assert (found.value, found.reason) == (None, "spread like this, not with any number of cards")
+
+
+def test_cards_are_counted_of_a_kind(catalog):
+    with pytest.raises(SpecError, match="there is no card to count"):
+        fewest_cards(READING.evolve(gpu=None), catalog)
+
+
+def test_the_smallest_card_has_the_least_memory_of_those_that_fit(catalog):
+    surely, barely = smallest_card(READING, catalog), smallest_card(READING, catalog, "tight")
+    fits = {fit.gpu_id: fit for fit in find_fits(READING, catalog)}
+    assert fits[surely.value].verdict == surely.verdict == "fits"
+    assert surely.plan.gpu == surely.value
+    assert fits[barely.value].capacity_bytes <= fits[surely.value].capacity_bytes
+    smaller = (fit for fit in fits.values() if fit.capacity_bytes < fits[surely.value].capacity_bytes)
+    assert all(fit.verdict == "tight" for fit in smaller)
+
+
+def test_some_plans_are_too_large_for_every_card(catalog):
+    plan = READING.evolve(model=ModelChoice(id="deepseek-ai/DeepSeek-V3"), workload=Training())
+    assert smallest_card(plan, catalog).reason == "no card of the catalog is large enough"
