@@ -6,7 +6,9 @@ PlannerError(message, hint)
  │  └ AmbiguousNameError(candidates)   a name that matches several records
  ├ CatalogError(path, record, field)   bundled or own data that does not validate
  ├ ModelFileError(path, reason)        unreadable, truncated, hostile or unsupported model files
+ ├ NetworkError                        what was asked for lies elsewhere, and cannot be reached
  ├ PlanFileError(path, reason)         a plan that cannot be read or written
+ ├ LogError(reason)                    a text of a run that cannot be read
  └ TraceError(stage, reason)           a module that could not be traced, with the user's own traceback
 ```
 """
@@ -100,12 +102,22 @@ class ModelFileError(PlannerError):
         self.path, self.reason = path, reason
 
 
+class NetworkError(PlannerError):
+    """What was asked for lies on another machine that cannot be reached, or does not answer in time."""
+
+    environment = True
+
+
 class PlanFileError(PlannerError):
     """A plan file that cannot be read or written; `version` is its schema version where that is the reason."""
 
     def __init__(self, path: Path, reason: str, hint: str = "", version: int | None = None) -> None:
         super().__init__(f"{path}: {reason}", hint)
         self.path, self.reason, self.version = path, reason, version
+
+
+class LogError(PlannerError):
+    """What a run printed, or a file of it, that cannot be read."""
 
 
 class TraceError(PlannerError):

@@ -22,8 +22,11 @@ class ModelChoice(Spec):
     path: str | None = Field(default=None, description="the file that it was read from")
 
     @classmethod
-    def of_file(cls, name: str, architecture: Architecture, path: Path) -> Self:
-        """Return the choice of a network read from `path`; bytes of a path that are no text become question marks."""
+    def of_file(cls, name: str, architecture: Architecture, path: Path | str) -> Self:
+        """Return the choice of a network read from `path`, a file or a name on the Hugging Face Hub.
+
+        Bytes of a path that are no text become question marks.
+        """
         return cls(id=_readable(name), architecture=architecture, path=_readable(str(path)))
 
     @classmethod

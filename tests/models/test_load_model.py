@@ -60,13 +60,14 @@ def test_the_catalog_wins_over_a_folder_unless_a_path_is_written(catalog: ModelC
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("hf:meta-llama/Llama-3.1-8B", "not fetched from the Hugging Face Hub yet"),
-        ("model.safetensors", ".safetensors files are not read yet"),
-        ("weights/model-Q4_K_M.gguf", ".gguf files are not read yet"),
+        ("hf:../etc/passwd", "no name of a model on the Hugging Face Hub"),
+        ("model.safetensors", "cannot be read: No such file"),
+        ("weights/model-Q4_K_M.gguf", "cannot be read: No such file"),
+        ("pytorch_model.bin", "is a pickle, which can run any code"),
         ("/nowhere/config.json", "cannot be read"),
     ],
 )
-def test_what_cannot_be_read_points_to_the_config(catalog: ModelCatalog, text: str, reason: str) -> None:
+def test_what_cannot_be_read_says_what_to_do(catalog: ModelCatalog, text: str, reason: str) -> None:
     with pytest.raises(ModelFileError) as caught:
         load_model(text, catalog)
     assert reason in caught.value.message

@@ -11,8 +11,9 @@ from planner.models.architecture import Architecture
 from planner.models.readers.fields import Fields
 from planner.models.readers.quantization import quantization_scheme, stored_dtype
 from planner.models.readers.registry import read_fields, reader_of
+from planner.models.readers.sources import read_whole, unreadable
 
-MAX_FILE_BYTES: Final = 16 * 2**20
+MAX_FILE_BYTES: Final = 8 * 2**20
 MAX_PARAMETERS: Final = 10**15
 
 _LANGUAGE_PARTS: Final = ("text_config", "llm_config", "language_config")
@@ -35,7 +36,7 @@ def read_config_fields(path: Path) -> Mapping[str, object]:
         ModelFileError: If the file cannot be read, is too large or is no JSON object.
     """
     file = _config_file(path)
-    return _parse(_read(file), file)
+    return parse_config(read_whole(file, MAX_FILE_BYTES, "config.json"), str(file))
 
 
 def read_config(config: Mapping[str, object], source: str) -> Architecture:
@@ -83,30 +84,16 @@ def _config_file(path: Path) -> Path:
         if file.is_file():
             return file
     except (OSError, ValueError) as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error) from error
     raise ModelFileError(path, "is a folder without a config.json", "Choose the folder of a model, or its config.json.")
 
 
-def _read(file: Path) -> bytes:
-    try:
-        if not file.is_file():
-            # stat tells a missing file, a symbolic link that loops and a pipe apart.
-            file.stat()
-            raise ModelFileError(file, "is not a regular file", "Choose a config.json.")
-        size = file.stat().st_size
-        if size > MAX_FILE_BYTES:
-            raise ModelFileError(
-                file,
-                f"is {size / 2**20:,.0f} MiB; a config.json has at most {MAX_FILE_BYTES / 2**20:.0f} MiB",
-                "Choose the model's config.json, not its weights.",
-            )
-        with file.open("rb") as stream:
-            return stream.read(MAX_FILE_BYTES)
-    except (OSError, ValueError) as error:
-        raise _unreadable(file, error) from error
+def parse_config(data: bytes, file: str) -> Mapping[str, object]:
+    """Return the JSON object that a configuration is; `file` names it in errors.
 
-
-def _parse(data: bytes, file: Path) -> Mapping[str, object]:
+    Raises:
+        ModelFileError: If it is not text, not JSON, or no object.
+    """
     hint = "Choose the model's config.json; Hugging Face repositories hold one beside the weights."
     try:
         config = json.loads(data.decode("utf-8-sig"), parse_constant=_constant)
@@ -128,8 +115,3 @@ def _constant(name: str) -> float:
     if name != "Infinity":
         raise ValueError(f"{name} is not a number")
     return math.inf
-
-
-def _unreadable(path: Path, error: OSError | ValueError) -> ModelFileError:
-    reason = error.strerror if isinstance(error, OSError) else str(error)
-    return ModelFileError(path, f"cannot be read: {reason}", "Check the path and that you may read it.")

@@ -1,0 +1,180 @@
+"""Pieces of files on the Hugging Face Hub: asked for by range, read within limits, kept nowhere.
+
+The address, the token and the connection are `huggingface_hub`'s own: its endpoint, its store, its proxies and
+certificates. Nothing is written.
+"""
+
+import importlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple, NoReturn, Protocol
+
+from planner.errors import ModelFileError, NetworkError
+from planner.models.readers.sources import check_span, truncated
+from planner.units import MIB
+
+TIME_LIMIT_S: Final = 60.0
+_WAIT_S: Final = 10.0
+_PIECE_BYTES: Final = 65_536
+_FIRST_BYTES: Final = 1 * MIB
+_FOUND: Final = (200, 206)
+_MISSING: Final = 404
+_REFUSED: Final = (401, 403)
+_OFFLINE_HINT: Final = "Check the connection, or download the model and choose its folder."
+
+Stop = Callable[[], bool]
+
+
+class Repository(NamedTuple):
+    """A model's repository at one revision."""
+
+    name: str
+    revision: str | None = None
+
+    @property
+    def title(self) -> str:
+        """Return how people write it."""
+        return f"hf:{self.name}" if self.revision is None else f"hf:{self.name}@{self.revision}"
+
+
+class HubError(ModelFileError):
+    """What the Hub answers instead of a file; `missing` is whether there simply is none of that name."""
+
+    def __init__(self, place: str, reason: str, hint: str, *, missing: bool = False) -> None:
+        super().__init__(place, reason, hint)
+        self.missing = missing
+
+
+class _Response(Protocol):
+    status_code: int
+    headers: Any
+
+
+class Hub:
+    """The Hub for the length of one reading: its time limit, and whether the person still waits."""
+
+    def __init__(self, stop: Stop = lambda: False) -> None:
+        self._stop = stop
+        self._until = time.monotonic() + TIME_LIMIT_S
+
+    def read(self, repository: Repository, file: str, offset: int, count: int) -> tuple[bytes, int, str | None]:
+        """Return up to `count` bytes from `offset` on, the size of the whole file, and the commit it is from.
+
+        Raises:
+            HubError: If there is no such model or file, or it may not be read.
+            NetworkError: If the Hub cannot be reached, does not answer in time, or is switched off.
+        """
+        from huggingface_hub import constants, hf_hub_url
+
+        if constants.HF_HUB_OFFLINE:
+            raise NetworkError("the Hugging Face Hub is switched off by HF_HUB_OFFLINE", _OFFLINE_HINT)
+        url = hf_hub_url(repository.name, file, revision=repository.revision, endpoint=constants.ENDPOINT)
+        headers = {
+            **_utilities().build_hf_headers(),
+            "Range": f"bytes={offset}-{offset + count - 1}",
+            "Accept-Encoding": "identity",
+        }
+        with self._asked(url, headers) as (response, pieces):
+            if response.status_code not in _FOUND:
+                _refuse(repository, file, response)
+            whole = response.status_code == _FOUND[0]
+            data = self._collect(pieces, offset + count if whole else count)
+            size = _size(response) or (offset if not whole else 0) + len(data)
+            return data[offset:] if whole else data, size, response.headers.get("X-Repo-Commit")
+
+    @contextmanager
+    def _asked(self, url: str, headers: dict[str, str]) -> Iterator[tuple[_Response, Iterator[bytes]]]:
+        session = _utilities().get_session()
+        try:
+            if callable(getattr(session, "stream", None)):  # httpx, since huggingface_hub 1.0
+                with session.stream("GET", url, headers=headers, timeout=_WAIT_S, follow_redirects=True) as response:
+                    yield response, response.iter_bytes(_PIECE_BYTES)
+            else:  # requests
+                with session.get(url, headers=headers, timeout=_WAIT_S, stream=True) as response:
+                    yield response, response.iter_content(_PIECE_BYTES)
+        except _transport_errors(session) as error:
+            raise NetworkError(f"the Hugging Face Hub cannot be reached ({_words(error)})", _OFFLINE_HINT) from error
+
+    def _collect(self, pieces: Iterator[bytes], limit: int) -> bytes:
+        found = bytearray()
+        for piece in pieces:
+            if self._stop():
+                raise NetworkError("reading from the Hugging Face Hub was cancelled")
+            if time.monotonic() > self._until:
+                raise NetworkError(f"the Hugging Face Hub took longer than {TIME_LIMIT_S:.0f} seconds", _OFFLINE_HINT)
+            found += piece
+            if len(found) >= limit:  # a server that does not know ranges sends everything
+                break
+        return bytes(found[:limit])
+
+
+class RemoteFile:
+    """A file on the Hub that is read piece by piece."""
+
+    def __init__(self, hub: Hub, repository: Repository, file: str) -> None:
+        self._hub, self._repository, self._file = hub, repository, file
+        self._first, self._size, self.commit = hub.read(repository, file, 0, _FIRST_BYTES)
+
+    @property
+    def place(self) -> str:
+        """Return the model and the file's name in it."""
+        return f"{self._repository.title}: {self._file}"
+
+    @property
+    def size(self) -> int:
+        """Return the size that the Hub states."""
+        return self._size
+
+    def read(self, offset: int, count: int) -> bytes:
+        """Return exactly `count` bytes from `offset` on.
+
+        Raises:
+            ModelFileError: If there are fewer.
+            NetworkError: If the Hub cannot be reached any more.
+        """
+        check_span(self, offset, count)
+        if offset + count <= len(self._first):
+            return self._first[offset : offset + count]
+        found, _, _ = self._hub.read(self._repository, self._file, offset, count)
+        if len(found) != count:
+            raise truncated(self, offset, count)
+        return found
+
+
+def _utilities() -> Any:  # noqa: ANN401 - a module whose client was that of requests and is that of httpx
+    return importlib.import_module("huggingface_hub.utils")
+
+
+def _size(response: _Response) -> int | None:
+    """Return the size of the whole file, which the answer to a range states behind a slash."""
+    stated = response.headers.get("Content-Range", "").rpartition("/")[2] or response.headers.get("Content-Length", "")
+    return int(stated) if stated.isdecimal() and len(stated) < 20 else None
+
+
+def _refuse(repository: Repository, file: str, response: _Response) -> NoReturn:
+    code = response.headers.get("X-Error-Code", "")
+    place = repository.title
+    page = f"https://huggingface.co/{repository.name}"
+    if code == "GatedRepo":
+        hint = f"Accept its conditions at {page}, then log in with: hf auth login"
+        raise HubError(place, "is gated: its owner lets in only those who accept conditions", hint)
+    if code == "RevisionNotFound":
+        raise HubError(place, "has no such revision", f"The branches and tags are listed at {page}/tree/main.")
+    if code == "EntryNotFound" or (code == "" and response.status_code == _MISSING):
+        raise HubError(place, f"has no file {file}", f"Its files are listed at {page}/tree/main.", missing=True)
+    if response.status_code in (*_REFUSED, _MISSING):
+        hint = "Check its name; for a private model log in with: hf auth login"
+        raise HubError(place, "there is no such model, or it may not be read without logging in", hint)
+    raise NetworkError(f"the Hugging Face Hub answered with status {response.status_code}", "Try again later.")
+
+
+def _transport_errors(session: object) -> tuple[type[BaseException], ...]:
+    """Return what a client raises about its connection: those of requests are of the system's, httpx has its own."""
+    own = getattr(sys.modules[type(session).__module__.partition(".")[0]], "HTTPError", OSError)
+    return (OSError, own)
+
+
+def _words(error: BaseException) -> str:
+    return (str(error) or type(error).__name__)[:200]

@@ -1,0 +1,137 @@
+"""Files that are read piece by piece, whatever they are and however large they claim to be."""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BufferedReader
+from pathlib import Path
+from typing import Final, Protocol
+
+from planner.errors import ModelFileError
+
+_CHECK_PATH: Final = "Check the path and that you may read it."
+_TRUNCATED: Final = "Download or copy it again: it ends too early."
+# Without blocking, opening a pipe that took the file's place does not wait for its other end.
+_FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+
+class ByteSource(Protocol):
+    """A file of a known size, here or elsewhere; `place` names it in errors."""
+
+    @property
+    def place(self) -> str:
+        """Return what to call the file."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Return its bytes."""
+        ...
+
+    def read(self, offset: int, count: int) -> bytes:
+        """Return exactly `count` bytes from `offset` on.
+
+        Raises:
+            ModelFileError: If there are fewer, or they cannot be read.
+        """
+        ...
+
+
+class LocalFile:
+    """A regular file on this machine."""
+
+    def __init__(self, path: Path, stream: BufferedReader) -> None:
+        self._path, self._stream = path, stream
+        self._size = os.fstat(stream.fileno()).st_size
+
+    @property
+    def place(self) -> str:
+        """Return the path."""
+        return str(self._path)
+
+    @property
+    def size(self) -> int:
+        """Return the size that the file system states."""
+        return self._size
+
+    def read(self, offset: int, count: int) -> bytes:
+        """Return exactly `count` bytes from `offset` on.
+
+        Raises:
+            ModelFileError: If there are fewer, or they cannot be read.
+        """
+        check_span(self, offset, count)
+        found = self.up_to(offset, count)
+        if len(found) != count:
+            # What the file system says may be wrong: the file may be shrinking.
+            raise truncated(self, offset, count)
+        return found
+
+    def up_to(self, offset: int, count: int) -> bytes:
+        """Return at most `count` bytes from `offset` on, whatever size is stated.
+
+        Raises:
+            ModelFileError: If they cannot be read.
+        """
+        try:
+            self._stream.seek(offset)
+            return self._stream.read(count)
+        except OSError as error:
+            raise unreadable(self._path, error) from error
+
+
+@contextmanager
+def open_local(path: Path) -> Iterator[LocalFile]:
+    """Open the regular file at `path`.
+
+    Raises:
+        ModelFileError: If it is missing, a folder, a pipe, a device, or not readable.
+    """
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise ModelFileError(path, "is not a regular file", "Choose a model's config.json or its weights.")
+        stream = os.fdopen(os.open(path, _FLAGS), "rb")
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from error
+    with stream:
+        yield LocalFile(path, stream)
+
+
+def read_whole(path: Path, limit: int, what: str) -> bytes:
+    """Return the content of a regular file of at most `limit` bytes, which should be a `what`.
+
+    Raises:
+        ModelFileError: If it cannot be read or is larger.
+    """
+    with open_local(path) as file:
+        # Files of /proc have more than the nothing that they state.
+        found = b"" if file.size > limit else file.up_to(0, limit + 1)
+    size = max(file.size, len(found))
+    if size > limit:
+        reason = f"is {size / 2**20:,.0f} MiB; a {what} has at most {limit / 2**20:.0f} MiB"
+        raise ModelFileError(path, reason, f"Choose the model's {what}.")
+    return found
+
+
+def check_span(source: ByteSource, offset: int, count: int) -> None:
+    """Refuse to read beyond the end of `source`.
+
+    Raises:
+        ModelFileError: If the file has fewer bytes.
+    """
+    if offset + count > source.size:
+        raise truncated(source, offset, count)
+
+
+def truncated(source: ByteSource, offset: int, count: int) -> ModelFileError:
+    """Return the error about a file that should be longer."""
+    return ModelFileError(
+        source.place, f"is cut short: bytes {offset:,} to {offset + count:,} of {source.size:,} are needed", _TRUNCATED
+    )
+
+
+def unreadable(path: Path, error: OSError | ValueError) -> ModelFileError:
+    """Return the error about a file that the system refuses to open or read."""
+    reason = error.strerror if isinstance(error, OSError) else str(error)
+    return ModelFileError(path, f"cannot be read: {reason}", _CHECK_PATH)
