@@ -1,0 +1,1 @@
+"""What real runs print about memory: one reader a format, and one door that recognises which it is."""

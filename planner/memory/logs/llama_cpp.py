@@ -1,0 +1,141 @@
+"""What llama.cpp prints while it loads: buffers of weights, cache, state, graph and outputs on each device.
+
+**Source**: src/llama-model.cpp, llama-kv-cache.cpp, llama-memory-recurrent.cpp and llama-context.cpp: sizes are divided
+by 2²⁰ and have two decimals; common/fit.cpp (before: llama-context.cpp): the memory breakdown in whole MiB, cut off.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from planner.memory.logs.amounts import NUMBER, Amount, floored, rounded
+from planner.memory.logs.reading import Measured, measured
+from planner.memory.logs.text import Line, LogText
+from planner.memory.result import TermName
+from planner.units import MIB
+
+MARKS: Final = (" buffer size = ", "memory_breakdown_print:")
+_DECIMALS: Final = 2
+_DEVICE: Final = r"([A-Za-z][\w.\-\[\]:]{1,60})"
+_BUFFER: Final = re.compile(rf"{_DEVICE} {{1,4}}(?:(model|KV|RS|compute|output) )?buffer size = {{1,10}}{NUMBER} MiB")
+_CELL: Final = r" {0,12}(\d{1,9}) {0,12}"
+_BREAKDOWN: Final = re.compile(
+    rf"\|   ?- {_DEVICE} [^|]{{0,120}}\|{_CELL}={_CELL}\+ "
+    rf"\({_CELL}={_CELL}\+{_CELL}\+{_CELL}\) \+ {{0,12}}(-?\d{{1,20}}) "
+)
+_HOST: Final = re.compile(r"^(?:CPU|BLAS|Host|AMX|ACCEL)|_Host$|_Mapped$|REPACK")
+_ON_CARD: Final = re.compile(r"^(?:Metal|MTL\d{0,3})_Mapped$")
+
+
+class _Kind(NamedTuple):
+    name: str
+    term: TermName
+    meaning: str
+    order: int
+
+
+_KINDS: Final = {
+    "model": _Kind("model buffer", "weights", "weights", 0),
+    "KV": _Kind("KV buffer", "kv_cache", "keys and values of every cell", 1),
+    "RS": _Kind("state buffer", "state", "states of recurrent layers", 1),
+    "output": _Kind("output buffer", "logits", "logits and embeddings that are handed back", 1),
+    "compute": _Kind("compute buffer", "activations", "the graph of one micro-batch", 2),
+}
+
+
+def read_llama_cpp(text: LogText) -> Iterator[Measured]:
+    """Yield the buffers of the largest model that was loaded, summed on each device, and what was unaccounted for."""
+    buffers = [item for line in text.lines_with(*MARKS[:1]) for item in _buffers(line)]
+    found = _total(max(_loads(buffers), key=_bytes, default=[]))
+    yield from found
+    yield from _breakdown(text, alone=not found)
+
+
+def _buffers(line: Line) -> Iterator[tuple[int, Measured]]:
+    match = _BUFFER.search(line.text)
+    if match:
+        # The lines of 2023 and 2024 say only "buffer" for the weights.
+        kind = _KINDS[match[2] or "model"]
+        place, on_host = match[1], _is_host(match[1])
+        yield (
+            kind.order,
+            measured(
+                kind.name,
+                rounded(match[3], MIB, _DECIMALS),
+                f"{kind.meaning}, in {place}",
+                line,
+                term=None if on_host else kind.term,
+                counter="host" if on_host else None,
+                device=None if on_host else place.removesuffix("_Split"),
+            ),
+        )
+
+
+def _loads(buffers: Iterable[tuple[int, Measured]]) -> Iterator[list[Measured]]:
+    """Part the buffers of one model from those of the next: weights after a graph begin another."""
+    load: list[Measured] = []
+    last = 0
+    for order, item in buffers:
+        if order == 0 < last:
+            yield load
+            load = []
+        last = order
+        load.append(item)
+    yield load
+
+
+def _bytes(load: list[Measured]) -> int:
+    return sum(item.bytes for item in load)
+
+
+def _total(load: list[Measured]) -> list[Measured]:
+    """Add up buffers of one kind on one device: layers with a window have a cache of their own."""
+    sums: dict[tuple[str, str | None], Measured] = {}
+    for item in load:
+        known = sums.get((item.name, item.device))
+        sums[item.name, item.device] = item if known is None else _added(known, item)
+    return list(sums.values())
+
+
+def _added(one: Measured, other: Measured) -> Measured:
+    return one.evolve(
+        bytes=one.bytes + other.bytes,
+        low_bytes=one.low_bytes + other.low_bytes,
+        high_bytes=one.high_bytes + other.high_bytes,
+    )
+
+
+def _breakdown(text: LogText, alone: bool) -> Iterator[Measured]:
+    """Yield the last breakdown of each device; one that was printed before anything was loaded is a projection."""
+    last: dict[str, tuple[re.Match[str], Line]] = {}
+    for line in text.lines_with(*MARKS[1:]):
+        match = _BREAKDOWN.search(line.text)
+        if match and 0 <= int(match[8]) <= int(match[2]) and not _is_host(match[1]):
+            last[match[1]] = (match, line)
+    for device, (match, line) in last.items():
+        yield from _parts(device, match, line, alone)
+
+
+def _parts(device: str, match: re.Match[str], line: Line, alone: bool) -> Iterator[Measured]:
+    total, _free, _self, model, context, compute, unaccounted = (_whole(match[group]) for group in range(2, 9))
+    yield measured("usable memory", total, "what the device has", line, counter="capacity", device=device)
+    if alone:
+        yield measured("model", model, "weights", line, term="weights", device=device)
+        yield measured("context", context, "keys, values and states", line, term="kv_cache", device=device)
+        yield measured("compute", compute, "the graph of one micro-batch", line, term="activations", device=device)
+    yield measured(
+        "unaccounted",
+        unaccounted,
+        "device context, libraries' workspaces and other processes, together",
+        line,
+        term="framework_overhead",
+        device=device,
+    )
+
+
+def _whole(number: str) -> Amount:
+    return floored(number, MIB)
+
+
+def _is_host(place: str) -> bool:
+    return bool(_HOST.search(place)) and not _ON_CARD.search(place)

@@ -1,0 +1,107 @@
+"""What nvidia-smi prints: its table with the processes below, and what it lists with `--format=csv`.
+
+The lists are those of `--query-gpu` and `--query-compute-apps`.
+
+**Assumes** whole MiB to the nearest or below: nvidia-smi's manual does not say how it rounds.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from planner.memory.logs.amounts import Amount
+from planner.memory.logs.reading import Counter, Measured, measured
+from planner.memory.logs.text import Line, LogText
+from planner.units import MIB
+
+MARKS: Final = ("MiB / ", "MiB |", "memory.used [MiB]", "used_gpu_memory [MiB]", "used_memory [MiB]")
+_CARD: Final = re.compile(r"^\| {1,4}(\d{1,3}) {1,3}(\S[^|]{2,40}?) {2,}(?:On|Off|N/A|TCC|WDDM|MCDM)? {0,4}\|")
+_USAGE: Final = re.compile(r"\| {0,12}(\d{1,8})MiB / {1,4}(\d{1,8})MiB \|")
+_PROCESS: Final = re.compile(
+    r"^\| {1,6}(\d{1,3}) {1,6}(?:\S{1,6} {1,6}\S{1,6} {1,12})?(\d{1,10}) {1,8}(?:C|G|C\+G|M\+C) {1,6}"
+    r"(\S.{0,80}?) {1,60}(\d{1,8})MiB \|"
+)
+_CELL: Final = re.compile(r"(\d{1,9})(?: MiB)?")
+_MOST_ROWS: Final = 1_024
+_USED_COLUMNS: Final = ("used_gpu_memory [MiB]", "used_memory [MiB]")
+
+
+def read_nvidia_smi(text: LogText) -> Iterator[Measured]:
+    """Yield what is used and there on each card, and what each process holds."""
+    yield from _table(text)
+    yield from _lists(text)
+
+
+def _table(text: LogText) -> Iterator[Measured]:
+    processes: list[tuple[str, str, int, Line]] = []
+    for line in text.lines_with(*MARKS[:2]):
+        usage, process = _USAGE.search(line.text), _PROCESS.search(line.text)
+        card = _CARD.search(text.before(line)) if usage else None
+        if usage and card:
+            yield from _card(card[1], card[2].strip(), int(usage[1]), int(usage[2]), line)
+        elif process:
+            processes.append((process[1], f"{process[3]}, process {process[2]}", int(process[4]), line))
+    yield from _processes(processes)
+
+
+def _card(device: str, name: str, used: int, total: int, line: Line) -> Iterator[Measured]:
+    yield measured(
+        "used on the card", _mib(used), f"all processes on {name}", line, counter="card", sense="moment", device=device
+    )
+    yield measured("nvidia-smi's total", _mib(total), f"of {name}", line, counter="card-total", device=device)
+
+
+def _processes(rows: Iterable[tuple[str, str, int, Line]]) -> Iterator[Measured]:
+    """Yield the largest process of each card as the one that is meant, the others as others."""
+    seen: set[str] = set()
+    for device, name, used, line in sorted(rows, key=lambda row: -row[2]):
+        counter: Counter = "other-processes" if device in seen else "process"
+        meaning = "another process" if device in seen else "the largest process on the card"
+        seen.add(device)
+        yield measured(name, _mib(used), meaning, line, counter=counter, sense="moment", device=device)
+
+
+def _lists(text: LogText) -> Iterator[Measured]:
+    for head in text.lines_with(*MARKS[2:]):
+        columns = [cell.strip() for cell in head.text.split(",")]
+        rows = [(row, [cell.strip() for cell in row.text.split(",")]) for row in text.after(head, _MOST_ROWS)]
+        whole = [(row, dict(zip(columns, cells, strict=True))) for row, cells in rows if len(cells) == len(columns)]
+        if "memory.used [MiB]" in columns:
+            yield from _listed_cards(whole)
+        else:
+            yield from _processes(_listed_processes(whole))
+
+
+def _listed_cards(rows: list[tuple[Line, dict[str, str]]]) -> Iterator[Measured]:
+    for number, (line, row) in enumerate(rows):
+        used, total = _number(row.get("memory.used [MiB]")), _number(row.get("memory.total [MiB]"))
+        device, name = row.get("index") or row.get("uuid") or str(number), row.get("name", "the card")
+        if used is not None:
+            yield measured(
+                "used on the card",
+                _mib(used),
+                f"all processes on {name}",
+                line,
+                counter="card",
+                sense="moment",
+                device=device,
+            )
+        if total is not None:
+            yield measured("nvidia-smi's total", _mib(total), f"of {name}", line, counter="card-total", device=device)
+
+
+def _listed_processes(rows: list[tuple[Line, dict[str, str]]]) -> Iterator[tuple[str, str, int, Line]]:
+    for line, row in rows:
+        used = next((_number(row[column]) for column in _USED_COLUMNS if column in row), None)
+        if used is not None:
+            device = row.get("gpu_uuid") or row.get("gpu_bus_id") or row.get("gpu_name") or "0"
+            yield device, f"{row.get('process_name', 'process')}, process {row.get('pid', 'unknown')}", used, line
+
+
+def _number(cell: str | None) -> int | None:
+    match = _CELL.fullmatch(cell or "")
+    return int(match[1]) if match else None
+
+
+def _mib(count: int) -> Amount:
+    return Amount(count * MIB, max(count - 1, 0) * MIB, (count + 1) * MIB)

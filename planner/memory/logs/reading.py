@@ -1,0 +1,87 @@
+"""What a log says about memory, format by format the same: amounts with a name, a meaning and a place in the text."""
+
+from typing import Literal
+
+from planner.base import Spec
+from planner.memory.logs.amounts import Amount
+from planner.memory.logs.text import Line
+from planner.memory.result import TermName
+
+LogFormat = Literal[
+    "torch-summary",
+    "torch-stats",
+    "torch-snapshot",
+    "torch-out-of-memory",
+    "vllm",
+    "llama.cpp",
+    "nvidia-smi",
+    "training",
+]
+Counter = Literal["allocated", "reserved", "process", "other-processes", "card", "capacity", "card-total", "host"]
+"""What was counted: PyTorch's live bytes; those its allocator holds; one process on the card; the others there; all
+that is used on the card; the bytes that a process can see; nvidia-smi's total; memory of the host."""
+Sense = Literal["peak", "moment", "at-least", "pool"]
+"""How to take an amount: the most there was; what was held when it was printed; known only from below; what an engine
+fills the card with, whatever the run needs."""
+
+
+class Measured(Spec):
+    """One amount of a log; the interval from `low_bytes` to `high_bytes` is what the printed digits leave open."""
+
+    name: str
+    bytes: int
+    low_bytes: int
+    high_bytes: int
+    meaning: str
+    line: int
+    text: str
+    term: TermName | None = None
+    counter: Counter | None = None
+    sense: Sense = "peak"
+    device: str | None = None
+
+
+class LogReading(Spec):
+    """What was found in a text.
+
+    `formats` are those recognised, the one with the most amounts first. `splits_model` says that the devices hold
+    parts of one model, not copies of it; `cache_tokens` is how many tokens the engine's pool of keys and values has.
+    """
+
+    formats: tuple[LogFormat, ...]
+    measured: tuple[Measured, ...]
+    engine: Literal["pytorch", "vllm", "llama.cpp"] | None = None
+    version: str | None = None
+    model: str | None = None
+    devices: tuple[str, ...] = ()
+    splits_model: bool = False
+    context_length: int | None = None
+    cache_tokens: int | None = None
+    notes: tuple[str, ...] = ()
+
+
+def measured(
+    name: str,
+    amount: Amount,
+    meaning: str,
+    line: Line,
+    *,
+    term: TermName | None = None,
+    counter: Counter | None = None,
+    sense: Sense = "peak",
+    device: str | None = None,
+) -> Measured:
+    """Return `amount`, which stands in `line`, with its name and meaning."""
+    return Measured(
+        name=name,
+        bytes=amount.bytes,
+        low_bytes=amount.low,
+        high_bytes=amount.high,
+        meaning=meaning,
+        line=line.number,
+        text=line.shown,
+        term=term,
+        counter=counter,
+        sense=sense,
+        device=device,
+    )

@@ -1,0 +1,113 @@
+"""The text of a log, searched within limits: hostile or huge input costs no more than its own size."""
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from planner.errors import LogError
+from planner.units import KIB, MIB
+
+MAX_BYTES: Final = 16 * MIB
+MAX_LINE: Final = 64 * KIB
+MAX_TELLING_LINES: Final = 20_000
+MAX_TELLING_CHARACTERS: Final = 512 * KIB
+"""The most that one reader looks at; no start of an engine prints a hundredth of it."""
+_SHOWN: Final = 300
+_COLOURS: Final = re.compile(r"\x1b\[[0-9;]{0,16}[A-Za-z]")
+_UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
+_PICKLE: Final = b"\x80"
+_ZIP: Final = b"PK\x03\x04"
+_UNPICKLED: Final = (
+    "Files like this can run code when they are read, so GPU Planner never does. In the program that made it, write "
+    "json.dump(torch.cuda.memory._snapshot(), open('snapshot.json', 'w')) instead, and open that."
+)
+
+
+class Line(NamedTuple):
+    """A line with its number, from 1 on, and where it starts in the text."""
+
+    number: int
+    text: str
+    start: int
+
+    @property
+    def shown(self) -> str:
+        """Return the line as it is quoted: without blanks around it and not too long."""
+        plain = self.text.strip()
+        return plain if len(plain) <= _SHOWN else f"{plain[:_SHOWN]}…"
+
+
+class LogText:
+    """The text, and `is_cut`, whether a reader left out a part of it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.is_cut = False
+
+    def has(self, *marks: str) -> bool:
+        """Return whether one of `marks` is somewhere in it."""
+        return any(mark in self.text for mark in marks)
+
+    def lines_with(self, *marks: str) -> Iterator[Line]:
+        """Yield the lines that hold one of `marks`, in order, each once."""
+        number, counted, seen = 1, 0, 0
+        for start in sorted(self._starts(marks)):
+            number += self.text.count("\n", counted, start)
+            counted = start
+            line = self._line_at(start)
+            seen += len(line)
+            if seen > MAX_TELLING_CHARACTERS:
+                self.is_cut = True
+                return
+            yield Line(number, line, start)
+
+    def before(self, line: Line) -> str:
+        """Return the line above `line`."""
+        return self._line_at(self._start_of(line.start - 2)) if line.start else ""
+
+    def after(self, line: Line, most: int) -> Iterator[Line]:
+        """Yield up to `most` lines below `line`, up to the first that is blank."""
+        number, start = line.number, line.start
+        for _ in range(most):
+            end = self.text.find("\n", start)
+            number, start = number + 1, end + 1
+            below = self._line_at(start) if end >= 0 else ""
+            if not below.strip():
+                return
+            yield Line(number, below, start)
+
+    def _starts(self, marks: tuple[str, ...]) -> set[int]:
+        starts: set[int] = set()
+        for mark in marks:
+            at = self.text.find(mark)
+            while at >= 0:
+                if len(starts) == MAX_TELLING_LINES:
+                    self.is_cut = True
+                    break
+                starts.add(self._start_of(at))
+                end = self.text.find("\n", at)
+                at = self.text.find(mark, end) if end >= 0 else -1
+        return starts
+
+    def _start_of(self, at: int) -> int:
+        return self.text.rfind("\n", 0, max(at + 1, 0)) + 1
+
+    def _line_at(self, start: int) -> str:
+        end = self.text.find("\n", start)
+        line = self.text[start : min(len(self.text) if end < 0 else end, start + MAX_LINE)]
+        return _COLOURS.sub("", line.replace("\r", " "))
+
+
+def decode_log(data: bytes) -> str:
+    """Return the text of a file; PowerShell writes UTF-16, and bytes that are no text become question marks.
+
+    Raises:
+        LogError: If it is too large, or a pickle or a PyTorch file, which are never read.
+    """
+    if len(data) > MAX_BYTES:
+        raise LogError(
+            f"the log has {len(data):,} bytes", f"Take the part about memory: {MAX_BYTES // MIB} MiB at most."
+        )
+    if data.startswith((_PICKLE, _ZIP)):
+        raise LogError("this is a pickle or a PyTorch file, not text", _UNPICKLED)
+    return data.decode("utf-16" if data.startswith(_UTF16) else "utf-8-sig", "replace")

@@ -1,0 +1,69 @@
+"""What training programs print about memory: the Trainer of transformers, PEFT's examples, torchtune.
+
+**Source**: transformers 5.23, trainer_pt_utils.metrics_format: bytes shifted by 20 bits and called MB; trainer_utils:
+a stage's peak is what was there before, plus `alloc_delta`, plus `peaked_delta`. PEFT's examples print whole MiB with
+no unit. torchtune prints GiB of 2³⁰, its first versions GB of 10⁹, both with two decimals.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from planner.memory.logs.amounts import NUMBER, UNITS, Amount, exact, floored, rounded
+from planner.memory.logs.reading import Counter, Measured, measured
+from planner.memory.logs.text import Line, LogText
+from planner.units import MIB
+
+_TRAINER: Final = re.compile(
+    r"\b(before_init_mem_gpu|(?:init|train)_mem_gpu_(?:alloc|peaked)_delta)[\"']?\s{0,12}[=:]\s{0,12}(-?\d{1,16})(MB)?"
+)
+_PEFT: Final = re.compile(r"GPU Total Peak Memory consumed during the train \(max\): {0,4}(\d{1,9})\b")
+_TUNE: Final = re.compile(rf"GPU peak memory (allocation|reserved|active): {{0,4}}{NUMBER} ?(GiB|GB)")
+_TUNE_STEP: Final = re.compile(rf"peak_memory_(alloc|reserved|active):{NUMBER}")
+_TUNE_COUNTERS: Final[dict[str, Counter]] = {"allocation": "allocated", "alloc": "allocated", "reserved": "reserved"}
+_NAMES: Final = {
+    "allocation": "peak allocated",
+    "alloc": "peak allocated",
+    "reserved": "peak reserved",
+    "active": "peak active",
+}
+_DECIMALS: Final = 2
+_MARKS: Final = ("_mem_gpu", "GPU Total Peak Memory", "GPU peak memory ", "peak_memory_")
+_NEEDED: Final = ("train_mem_gpu_alloc_delta", "train_mem_gpu_peaked_delta")
+
+
+def read_training(text: LogText) -> Iterator[Measured]:
+    """Yield the peaks of the training; of several of one kind the highest."""
+    highest: dict[str, Measured] = {}
+    metrics: dict[str, tuple[Amount, Line]] = {}
+    for line in text.lines_with(*_MARKS):
+        for found in _TRAINER.finditer(line.text):
+            metrics[found[1]] = (floored(found[2], MIB) if found[3] else exact(int(found[2])), line)
+        for item in _peaks(line):
+            known = highest.get(item.name)
+            highest[item.name] = item if known is None or item.bytes > known.bytes else known
+    yield from highest.values()
+    yield from _trainer_peak(metrics)
+
+
+def _peaks(line: Line) -> Iterator[Measured]:
+    for found in _PEFT.finditer(line.text):
+        meaning = "the most bytes of live tensors in training"
+        yield measured("peak allocated", floored(found[1], MIB), meaning, line, counter="allocated")
+    for found in _TUNE.finditer(line.text):
+        yield _tune(found[1], rounded(found[2], UNITS[found[3]], _DECIMALS), line)
+    for found in _TUNE_STEP.finditer(line.text):
+        yield _tune(found[1], rounded(found[2], UNITS["GiB"]), line)
+
+
+def _tune(counted: str, amount: Amount, line: Line) -> Measured:
+    meaning = "the most until this line was printed"
+    return measured(_NAMES[counted], amount, meaning, line, counter=_TUNE_COUNTERS.get(counted))
+
+
+def _trainer_peak(metrics: dict[str, tuple[Amount, Line]]) -> Iterator[Measured]:
+    if all(name in metrics for name in _NEEDED):
+        parts = [amount for name, (amount, _) in metrics.items() if name != "init_mem_gpu_peaked_delta"]
+        total = Amount(*(sum(part) for part in zip(*parts, strict=True)))
+        meaning = "allocated before training, its lasting growth, and its peak above that"
+        yield measured("peak allocated in training", total, meaning, metrics[_NEEDED[1]][1], counter="allocated")

@@ -1,0 +1,179 @@
+"""What vLLM prints while it starts, from version 0.2 to 0.30: weights, the profiled peak, graphs, and the cache's pool.
+
+**Source**: vllm/worker/worker.py and model_runner.py (V0), vllm/v1/worker/gpu_worker.py, gpu_model_runner.py and
+vllm/utils/mem_utils.py (V1). All sizes are divided by 2³⁰ and rounded to two decimals, the weights' to four in some
+versions; those before 0.8 wrote GB for them.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from planner.memory.logs.amounts import NUMBER, rounded
+from planner.memory.logs.reading import Counter, Measured, Sense, measured
+from planner.memory.logs.text import Line, LogText
+from planner.memory.result import TermName
+from planner.units import GIB
+
+_DECIMALS: Final = 2
+MARKS: Final = (
+    "Model loading took",
+    "Loading model weights took",
+    "model weights take",
+    "Total non KV cache memory",
+    "non_torch_memory",
+    "PyTorch activation peak memory",
+    "total_gpu_memory",
+    "the current vLLM instance can use",
+    "available_kv_cache_memory",
+    "Available KV cache memory",
+    "Desired GPU memory utilization",
+    "Graph capturing finished",
+    "CUDA graph pool memory",
+)
+
+
+class _Pattern(NamedTuple):
+    """An amount; of several patterns with one name, the amount with the most digits is taken."""
+
+    name: str
+    pattern: re.Pattern[str]
+    meaning: str
+    term: TermName | None = None
+    counter: Counter | None = None
+    sense: Sense = "peak"
+
+
+def _any(*forms: str) -> re.Pattern[str]:
+    return re.compile("|".join(form.replace("<N>", NUMBER) for form in forms))
+
+
+_PATTERNS: Final = (
+    _Pattern(
+        "model weights",
+        _any(
+            r"(?:Model loading|Loading model weights) took <N> Gi?B",
+            r"model weights take\s{1,8}<N> ?GiB",
+            r"weights memory: <N> ?GiB",
+            r"<N> GiB for weights?\b",
+        ),
+        "memory that loading the model took on this worker",
+        "weights",
+    ),
+    _Pattern(
+        "peak activation",
+        _any(
+            r"PyTorch activation peak memory(?: takes)?\s{1,8}<N> ?GiB",
+            r"torch peak memory increase: <N> ?GiB",
+            r"<N> GiB for peak activation",
+        ),
+        "the peak of a profiling run with the largest batch, logits and sampler included",
+        "activations",
+    ),
+    _Pattern(
+        "outside PyTorch",
+        _any(
+            r"non_torch_memory(?: takes)?\s{1,8}<N> ?GiB",
+            r"non-torch forward increase memory: <N> ?GiB",
+            r"<N> GiB for non-torch memory",
+        ),
+        "what libraries took beside PyTorch's allocator since vLLM started",
+        "framework_overhead",
+    ),
+    _Pattern(
+        "CUDA graphs",
+        _any(
+            r"Graph capturing finished in [^,]{1,20}, took <N> GiB",
+            r"CUDA graph pool memory: <N> GiB \(actual\)",
+            r"<N> GiB for CUDAGraph memory",
+        ),
+        "what capturing graphs took, after the cache was sized in versions before 0.21",
+        "framework_overhead",
+    ),
+    _Pattern(
+        "cache pool",
+        _any(
+            r"reserved for KV Cache is <N> ?GiB",
+            r"available_kv_cache_memory\s{1,8}<N> ?GiB",
+            r"Available KV cache memory: <N> GiB",
+        ),
+        "what was left for keys and values below the share of the card that vLLM may use",
+        "kv_cache",
+        None,
+        "pool",
+    ),
+    _Pattern(
+        "weights and outside PyTorch",
+        _any(r"<N> GiB for consumed memory", r"total consumed \(from mem_get_info\): <N> ?GiB"),
+        "weights and what libraries took beside PyTorch's allocator, together",
+    ),
+    _Pattern(
+        "usable memory",
+        _any(r"total_gpu_memory\s{0,8}\(?<N> ?GiB", r"Free memory on device \([\d.]{1,12}/<N> GiB\)"),
+        "the bytes that a process can see on the card",
+        None,
+        "capacity",
+    ),
+    _Pattern(
+        "vLLM's share",
+        _any(
+            r"gpu_memory_utilization \([\d.]{1,12}\) = <N> ?GiB",
+            r"the current vLLM instance can use\s{1,8}<N> ?GiB",
+            r"Desired GPU memory utilization is \([\d.]{1,12}, <N> GiB\)",
+        ),
+        "the share of the card that vLLM may fill",
+    ),
+)
+_WORKER: Final = re.compile(r"Worker_?((?:(?:DP|PP|TP|DCP|CP|EP)\d{1,4}_?){1,6})")
+_OTHER_WORKER: Final = re.compile(r"VllmWorker(?:Process)?(?: (rank=\d{1,4}))? pid=(\d{1,10})")
+_COPY: Final = re.compile(r"(?:Worker_|EngineCore_)DP[1-9]")
+
+
+def read_vllm(text: LogText) -> Iterator[Measured]:
+    """Yield the amounts of each worker, those of data-parallel copies aside."""
+    found: dict[tuple[str, str], Measured] = {}
+    for line in text.lines_with(*MARKS):
+        if _COPY.search(line.text):
+            continue
+        device = _device(line)
+        for item in _PATTERNS:
+            for match in item.pattern.finditer(line.text):
+                _keep(found, item, match, line, device)
+    yield from found.values()
+    yield from _apart(found)
+
+
+def _keep(
+    found: dict[tuple[str, str], Measured], item: _Pattern, match: re.Match[str], line: Line, device: str
+) -> None:
+    number = next(group for group in match.groups() if group is not None)
+    amount = rounded(number, GIB, _DECIMALS)
+    known = found.get((item.name, device))
+    if known is None or amount.high - amount.low <= known.high_bytes - known.low_bytes:
+        found[item.name, device] = measured(
+            item.name, amount, item.meaning, line, term=item.term, counter=item.counter, sense=item.sense, device=device
+        )
+
+
+def _apart(found: dict[tuple[str, str], Measured]) -> Iterator[Measured]:
+    """Take the weights from what newer versions print as one amount."""
+    for (name, device), both in found.items():
+        weights = found.get(("model weights", device))
+        if name == "weights and outside PyTorch" and weights and ("outside PyTorch", device) not in found:
+            yield both.evolve(
+                name="outside PyTorch",
+                bytes=both.bytes - weights.bytes,
+                low_bytes=both.low_bytes - weights.high_bytes,
+                high_bytes=both.high_bytes - weights.low_bytes,
+                meaning="weights and what libraries took, less the weights",
+                term="framework_overhead",
+            )
+
+
+def _device(line: Line) -> str:
+    """Return which worker printed a line; without parallelism there is one, which is called 0."""
+    worker = _WORKER.search(line.text)
+    if worker:
+        return re.sub(r"^DP0_?", "", worker[1]).rstrip("_") or "0"
+    other = _OTHER_WORKER.search(line.text)
+    return (other[1] or f"pid={other[2]}") if other else "0"
