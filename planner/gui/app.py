@@ -26,7 +26,7 @@ CANNOT_START: Final = 3
 
 
 def create(argv: Sequence[str]) -> tuple[QApplication, Window]:
-    """Return the application and its window, shown; `argv` may name a plan or a model configuration to open.
+    """Return the application and its window, shown; `argv` may name a plan or a model's file to open.
 
     Raises:
         CatalogError: If the catalog cannot be read.

@@ -3,7 +3,9 @@
 from planner.gui.widgets.search_list import Choice
 from planner.gui.widgets.verdict_badge import verdict_mark
 from planner.gui.workspace import Workspace
+from planner.models.load import HUB_PREFIX
 from planner.plan.evaluate import fits_by_gpu
+from planner.plan.plan import ModelChoice
 from planner.present import format as fmt
 
 
@@ -19,6 +21,21 @@ def model_choices(workspace: Workspace) -> list[Choice]:
         for record in workspace.catalog.models.records
         for name in (record.id, *record.variants)
     ]
+
+
+def hub_choice(text: str) -> Choice | None:
+    """Return the model of the Hugging Face Hub that was typed, as `hf:owner/name`."""
+    name = text.strip()
+    return Choice(name, name, "read from the Hugging Face Hub") if name.startswith(HUB_PREFIX) else None
+
+
+def choose_model(workspace: Workspace, key: object) -> None:
+    """Plan for a model of the catalog, or ask for one of the Hub."""
+    name = str(key)
+    if name.startswith(HUB_PREFIX):
+        workspace.hub_model_requested.emit(name)
+    else:
+        workspace.apply("model", model=ModelChoice(id=name))
 
 
 def card_choices(workspace: Workspace) -> list[Choice]:

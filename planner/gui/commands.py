@@ -28,7 +28,8 @@ def _file(window: "Window") -> list[Action]:
     return [
         Action("file.new", "&New plan", files.new, "File/1", "Ctrl+N", "new"),
         Action("file.open", "&Open plan…", files.choose_plan, "File/1", "Ctrl+O", "open"),
-        Action("file.open-model", "Open &model config…", files.choose_model, "File/1", "Ctrl+Shift+O", "model"),
+        Action("file.open-model", "Open &model…", files.choose_model, "File/1", "Ctrl+Shift+O", "model"),
+        Action("file.open-hub", "Open from &Hugging Face…", files.choose_hub_model, "File/1", "Ctrl+Alt+H"),
         Action("file.open-trace", "Open &trace…", files.choose_trace, "File/1", "Ctrl+Alt+O", "trace"),
         Action("file.save", "&Save", files.save, "File/2", "Ctrl+S", "save", lambda: _has_news(workspace)),
         Action("file.save-as", "Save &as…", files.save_as, "File/2", "Ctrl+Shift+S"),

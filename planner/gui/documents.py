@@ -2,16 +2,15 @@
 
 from functools import partial
 from pathlib import Path
+from threading import Event
 
 from PySide6.QtCore import QObject, Slot
-from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
+from PySide6.QtWidgets import QFileDialog, QInputDialog, QMessageBox, QProgressDialog, QWidget
 
 from planner.errors import PlannerError
 from planner.gui.tasks import TaskRunner
 from planner.gui.workspace import Workspace
-from planner.models.architecture import Architecture
-from planner.models.load import name_of_file
-from planner.models.readers.config_json import read_config_file
+from planner.models.load import HUB_PREFIX, LoadedModel, load_hub_model, load_model_file
 from planner.paths import traces_dir
 from planner.plan.files import is_plan_file, load_plan
 from planner.plan.plan import ModelChoice, Plan
@@ -20,7 +19,7 @@ from planner.trace.facts import TracedFacts
 from planner.trace.files import find_recording, is_recording_file, load_recording, save_recording, store_recording
 
 _PLANS = "Plans (*.json);;All files (*)"
-_MODELS = "Model configurations (*.json);;All files (*)"
+_MODELS = "Models (*.json *.safetensors *.gguf);;All files (*)"
 _TRACES = "Traces (*.trace.json.gz *.json.gz *.json);;All files (*)"
 
 
@@ -47,10 +46,42 @@ class Documents(QObject):
 
     @Slot()
     def choose_model(self) -> None:
-        """Ask for a model configuration and plan for it."""
-        name, _ = QFileDialog.getOpenFileName(self._window, "Open a model configuration", self._folder(), _MODELS)
+        """Ask for a model's configuration or weights and plan for it."""
+        name, _ = QFileDialog.getOpenFileName(self._window, "Open a model", self._folder(), _MODELS)
         if name:
             self.open(Path(name))
+
+    @Slot()
+    def choose_hub_model(self) -> None:
+        """Ask for a model of the Hugging Face Hub and plan for it."""
+        label = "The model's name, as owner/name. Its configuration and the heads of its weights are read."
+        name, given = QInputDialog.getText(self._window, "Open from Hugging Face", label)
+        if given and name.strip():
+            self.open_hub(f"{HUB_PREFIX}{name.strip().removeprefix(HUB_PREFIX)}")
+
+    @Slot(str)
+    def open_hub(self, name: str) -> None:
+        """Read the model `hf:owner/name` in the background, which can be cancelled, and plan for it."""
+        stop = Event()
+        waiting = QProgressDialog(f"Reading {name} from the Hugging Face Hub…", "Cancel", 0, 0, self._window)
+        waiting.setWindowTitle("Hugging Face Hub")
+        waiting.canceled.connect(lambda: self._tasks.cancel("open"))
+
+        def finish() -> None:
+            stop.set()
+            waiting.canceled.disconnect()
+            waiting.reset()
+            waiting.deleteLater()
+
+        def take(model: LoadedModel) -> None:
+            finish()
+            self._take_model(model)
+
+        def report(error: BaseException) -> None:
+            finish()
+            self._report(error)
+
+        self._tasks.run("open", partial(load_hub_model, name, stop.is_set), take, report, stop=finish)
 
     @Slot()
     def choose_trace(self) -> None:
@@ -107,18 +138,22 @@ class Documents(QObject):
         box.setDefaultButton(buttons.Save)
         return QMessageBox.StandardButton(box.exec())
 
-    def _take(self, path: Path, content: Plan | Architecture | TracedFacts) -> None:
+    def _take(self, path: Path, content: Plan | LoadedModel | TracedFacts) -> None:
         with self._workspace.reporting():
             if isinstance(content, TracedFacts):
                 self._workspace.take_trace(content, f"trace of {content.request.target.title}")
                 self._workspace.tab_requested.emit("memory")
-            elif isinstance(content, Architecture):
-                choice = ModelChoice.of_file(name_of_file(path) or content.model_type, content, path)
-                self._workspace.end_gesture()
-                self._workspace.apply("model", model=choice)
+            elif isinstance(content, LoadedModel):
+                self._take_model(content)
             elif self.may_leave():
                 self._workspace.replace(content, path)
                 self._workspace.settings.add_recent(path)
+
+    def _take_model(self, model: LoadedModel) -> None:
+        with self._workspace.reporting():
+            choice = ModelChoice.of_file(model.name, model.architecture, model.path or model.name)
+            self._workspace.end_gesture()
+            self._workspace.apply("model", model=choice)
 
     def _report(self, error: BaseException) -> None:
         if not isinstance(error, PlannerError):
@@ -139,11 +174,11 @@ class Documents(QObject):
         return self._workspace.plan.model.id.rpartition("/")[2] or "plan"
 
 
-def _read(path: Path) -> Plan | Architecture | TracedFacts:
+def _read(path: Path) -> Plan | LoadedModel | TracedFacts:
     if is_plan_file(path):
         return load_plan(path)
     if not is_recording_file(path):
-        return read_config_file(path)
+        return load_model_file(path)
     recording = load_recording(path)
     store_recording(traces_dir(), recording)
     return facts_of(recording)

@@ -232,6 +232,7 @@ class Window(QMainWindow):
         workspace.tab_requested.connect(self.show_tab)
         workspace.fitting_cards_requested.connect(self.show_fitting_cards)
         workspace.model_file_requested.connect(self.documents.choose_model)
+        workspace.hub_model_requested.connect(self.documents.open_hub)
         self.tab_shown.connect(self.commands.refresh)
         self.plan_bar.tab_wanted.connect(self.show_tab)
         self._tab_list.chosen.connect(self.show_tab)

@@ -42,6 +42,7 @@ class Workspace(QObject):
     tab_requested = Signal(str)
     fitting_cards_requested = Signal()
     model_file_requested = Signal()
+    hub_model_requested = Signal(str)
     trace_requested = Signal(object)
     trace_again_requested = Signal()
     trace_cancel_requested = Signal()

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -37,9 +37,7 @@ def load_model(text: str, catalog: ModelCatalog) -> LoadedModel:
         NetworkError: If the Hub cannot be reached.
     """
     if text.startswith(HUB_PREFIX):
-        from planner.models.readers.hub import read_hub_model
-
-        return LoadedModel(text.removeprefix(HUB_PREFIX), read_hub_model(text), text)
+        return load_hub_model(text)
     found = _find(text, catalog)
     return LoadedModel(found, catalog.model(found), None) if isinstance(found, str) else load_model_file(found)
 
@@ -64,6 +62,18 @@ def load_config(text: str, catalog: ModelCatalog) -> tuple[str, Mapping[str, obj
     from planner.models.readers.model_file import read_model_config
 
     return name_of_file(found) or str(found), read_model_config(found)
+
+
+def load_hub_model(text: str, stop: Callable[[], bool] = lambda: False) -> LoadedModel:
+    """Return the model `hf:owner/name` of the Hugging Face Hub; `stop` says whether nobody waits for it any more.
+
+    Raises:
+        ModelFileError: If the Hub has no such model.
+        NetworkError: If the Hub cannot be reached.
+    """
+    from planner.models.readers.hub import read_hub_model
+
+    return LoadedModel(text.removeprefix(HUB_PREFIX), read_hub_model(text, stop), text)
 
 
 def load_model_file(path: Path) -> LoadedModel:

@@ -11,7 +11,7 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.choice_field import ChoiceBox
 from planner.gui.widgets.field import Field
 from planner.gui.widgets.popover import SearchPopover
-from planner.gui.widgets.search_list import Choice
+from planner.gui.widgets.search_list import Choice, Typed
 
 _LIST_WIDTH: Final = 560
 
@@ -25,12 +25,13 @@ class PickerField(Field):
         choices: Callable[[], Sequence[Choice]],
         words: Callable[[object], str],
         placeholder: str,
+        typed: Typed = lambda _: None,
     ) -> None:
         super().__init__()
         self._choices, self._words = choices, words
         self._value: object = None
         self._box = _PickerBox(theme)
-        self._popover = SearchPopover(self, theme, placeholder)
+        self._popover = SearchPopover(self, theme, placeholder, typed=typed)
         self.setFocusProxy(self._box)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)

@@ -4,7 +4,7 @@ from functools import partial
 
 from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
-from planner.gui.choices import model_choices, model_detail
+from planner.gui.choices import choose_model, hub_choice, model_choices, model_detail
 from planner.gui.memory.picker_field import PickerField
 from planner.gui.memory.questions import bind, new_form
 from planner.gui.memory.radio_field import RadioField
@@ -14,7 +14,6 @@ from planner.gui.widgets.flow_layout import FlowLayout
 from planner.gui.widgets.label import make_label
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
-from planner.plan.plan import ModelChoice
 
 
 class Subject(QWidget):
@@ -26,11 +25,12 @@ class Subject(QWidget):
             theme,
             lambda: model_choices(workspace),
             lambda value: str(value).rpartition("/")[2],
-            self.tr("Search models"),
+            self.tr("Search models, or hf:owner/name"),
+            hub_choice,
         )
         self.task = RadioField(theme, TASKS)
         self._detail = make_label(role="muted", font=theme.font("small"), wrap=True)
-        self._open = QPushButton(self.tr("Open &config…"))
+        self._open = QPushButton(self.tr("Open &file…"))
         mark(self._open, "link")
         self._open.setToolTip(self.tr("Plan for a model of your own. A file can be dropped into the window as well."))
         self._trace = QPushButton(self.tr("Trace a mo&dule…"))
@@ -44,10 +44,15 @@ class Subject(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(form)
-        bind(workspace, self.model, lambda value: workspace.apply("model", model=ModelChoice(id=str(value))))
+        bind(workspace, self.model, partial(self._choose, workspace))
         bind(workspace, self.task, lambda value: workspace.apply_workload("task", task=value))
         self._open.clicked.connect(workspace.model_file_requested)
         self._trace.clicked.connect(partial(workspace.trace_requested.emit, None))
+
+    def _choose(self, workspace: Workspace, key: object) -> None:
+        choose_model(workspace, key)
+        # A model of the Hub is the plan's only once it was read.
+        self.model.set_value(workspace.plan.model.id)
 
     def refresh(self, evaluation: Evaluation) -> None:
         """Show the model and the task of the plan."""

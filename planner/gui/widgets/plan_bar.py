@@ -5,7 +5,7 @@ from functools import cached_property
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QWidget
 
-from planner.gui.choices import card_choices, model_choices
+from planner.gui.choices import card_choices, choose_model, hub_choice, model_choices
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.labelled_form import LabelledForm
 from planner.gui.widgets.number_field import NumberField
@@ -14,7 +14,6 @@ from planner.gui.widgets.popover import Popover, SearchPopover
 from planner.gui.widgets.verdict_badge import verdict_mark
 from planner.gui.widgets.workload_summary import WorkloadSummary
 from planner.gui.workspace import Workspace
-from planner.plan.plan import ModelChoice
 from planner.present.format import count_of
 from planner.present.plan import work_phrase
 from planner.present.verdict import verdict_phrase
@@ -72,7 +71,7 @@ class PlanBar(QWidget):
 
     @cached_property
     def _models(self) -> SearchPopover:
-        popover = SearchPopover(self, self._theme, "Search models")
+        popover = SearchPopover(self, self._theme, "Search models, or hf:owner/name", typed=hub_choice)
         popover.chosen.connect(self._choose_model)
         popover.anchor_clicked.connect(self._want_memory)
         return popover
@@ -111,7 +110,7 @@ class PlanBar(QWidget):
     @Slot(object)
     def _choose_model(self, key: object) -> None:
         with self._workspace.reporting():
-            self._workspace.apply("model", model=ModelChoice(id=str(key)))
+            choose_model(self._workspace, key)
 
     @Slot(object)
     def _choose_card(self, key: object) -> None:

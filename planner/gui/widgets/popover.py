@@ -7,7 +7,7 @@ from PySide6.QtGui import QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
 from planner.gui.theme import Theme, mark
-from planner.gui.widgets.search_list import Choice, SearchList
+from planner.gui.widgets.search_list import Choice, SearchList, Typed
 
 
 class Popover(QFrame):
@@ -65,8 +65,15 @@ class SearchPopover(Popover):
 
     chosen = Signal(object)
 
-    def __init__(self, parent: QWidget, theme: Theme, placeholder: str, header: QWidget | None = None) -> None:
-        self.list = SearchList(theme, placeholder)
+    def __init__(
+        self,
+        parent: QWidget,
+        theme: Theme,
+        placeholder: str,
+        header: QWidget | None = None,
+        typed: Typed = lambda _: None,
+    ) -> None:
+        self.list = SearchList(theme, placeholder, typed)
         content = QWidget()
         content.setFocusProxy(self.list)
         super().__init__(parent, theme, content)

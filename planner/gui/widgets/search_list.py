@@ -1,6 +1,6 @@
 """A search field over a list: what the pickers and the command palette are made of."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -47,6 +47,9 @@ class Choice:
     words: str = ""
 
 
+Typed = Callable[[str], Choice | None]
+
+
 def match_rank(query: str, text: str) -> tuple[int, int] | None:
     """Return how well `text` answers `query`, smaller being better, or `None` where it does not.
 
@@ -78,13 +81,17 @@ def _rank(query: str, choice: Choice) -> tuple[int, int] | None:
 
 
 class SearchList(QWidget):
-    """Type to narrow the list, move with the arrow keys, choose with Return or a click."""
+    """Type to narrow the list, move with the arrow keys, choose with Return or a click.
+
+    `typed` may make a further choice of what was typed, which then stands first.
+    """
 
     chosen = Signal(object)
 
-    def __init__(self, theme: Theme, placeholder: str) -> None:
+    def __init__(self, theme: Theme, placeholder: str, typed: Typed = lambda _: None) -> None:
         super().__init__()
         self._choices: tuple[Choice, ...] = ()
+        self._typed = typed
         self._edit = QLineEdit(placeholderText=placeholder)
         self._edit.setAccessibleName(placeholder)
         self._edit.installEventFilter(self)
@@ -132,7 +139,9 @@ class SearchList(QWidget):
 
     @Slot()
     def _show_matches(self) -> None:
-        self._model.set_choices(search(self._choices, self._edit.text()))
+        further = self._typed(self._edit.text())
+        found = search(self._choices, self._edit.text())
+        self._model.set_choices(found if further is None else (further, *found))
         self._nothing.setVisible(not self._model.choices)
         self._select(0)
 

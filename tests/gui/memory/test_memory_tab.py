@@ -168,7 +168,7 @@ def test_the_model_says_its_size_and_a_file_can_be_asked_for(tab: MemoryTab, qtb
     words = [label.text().replace("\u2009", " ") for label in tab.controls.subject.findChildren(QLabel)]
     assert "8.03 B parameters · context 131,072" in words
     with qtbot.waitSignal(tab.workspace.model_file_requested):
-        qtbot.mouseClick(button(tab.controls.subject, "Open config…"), Qt.MouseButton.LeftButton)
+        qtbot.mouseClick(button(tab.controls.subject, "Open file…"), Qt.MouseButton.LeftButton)
 
 
 def test_searching_opens_the_list_of_models(tab: MemoryTab, qtbot):
