@@ -1,0 +1,1 @@
+"""What engines other than Hugging Face transformers hold: vLLM and llama.cpp."""
