@@ -11,9 +11,10 @@ from small_models import small_llama
 from planner.errors import PlanFileError, SpecError
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import evaluate, find_fits, fits_by_gpu
-from planner.plan.explore import largest_that_fits, memory_curve
+from planner.plan.explore import memory_curve
 from planner.plan.files import load_plan, save_plan
 from planner.plan.plan import ModelChoice, Plan
+from planner.plan.solve import largest_that_fits
 from planner.present.plan import evaluation_view, plan_phrase
 from planner.trace.analysis.memory import traced_memory
 from planner.trace.analysis.summary import facts_of

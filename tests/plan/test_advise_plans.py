@@ -1,0 +1,153 @@
+"""What would help, for well-known plans."""
+
+from planner.plan.advise import advise
+from planner.plan.changes import CHANGES, COSTS, RISKS
+from planner.plan.evaluate import evaluate
+from planner.plan.plan import ModelChoice, Plan
+from planner.workload.workload import Inference, Training
+
+LLAMA = ModelChoice(id="meta-llama/Llama-3.1-8B")
+TOO_MANY = Plan(model=LLAMA, workload=Inference(batch=16), gpu="rtx-4090")
+LEARNING = Plan(model=ModelChoice(id="meta-llama/Llama-3.2-1B"), workload=Training(micro_batch=8), gpu="rtx-4090")
+
+
+def names(found):
+    return [advice.name for advice in found]
+
+
+def named(found, name):
+    return next(advice for advice in found if advice.name == name)
+
+
+def test_smaller_passes_keep_the_effective_batch(catalog):
+    plan = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=Training(micro_batch=64), gpu="rtx-4090")
+    best = advise(plan, catalog)[0]
+    assert best.verdict == "fits"
+    assert best.plan.workload.micro_batch * best.plan.workload.gradient_accumulation == 64
+    assert best.plan.workload.micro_batch > 1
+    assert (best.cost, best.risk, best.slower_by_about) == ("time", "none", None)
+    assert best.keeps == ("64 sequences per card and optimizer step",)
+
+
+def test_the_larger_micro_batch_is_taken(catalog):
+    plan = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=Training(micro_batch=64), gpu="rtx-4090")
+    best = advise(plan, catalog)[0].plan.workload
+    larger = best.evolve(micro_batch=2 * best.micro_batch, gradient_accumulation=best.gradient_accumulation // 2)
+    assert evaluate(plan.evolve(workload=larger), catalog).memory.verdict != "fits"
+
+
+def test_combinations_multiply_their_slowdowns_and_gather_their_needs(catalog):
+    plan = Plan(model=LLAMA, workload=Training(), gpu="h100-sxm5-80gb")
+    both = named(advise(plan, catalog), "8-bit AdamW + full checkpointing")
+    assert both.slower_by_about == 4 / 3
+    assert (both.cost, both.risk, both.needs) == ("time", "small", ("bitsandbytes",))
+    assert [step.name for step in both.steps] == ["8-bit AdamW", "full checkpointing"]
+    assert {setting.field: setting.value for setting in both.settings} == {
+        "workload.optimizer": "adamw-8bit",
+        "workload.activation_checkpointing": "full",
+    }
+
+
+def test_what_costs_less_stands_first(catalog):
+    found = advise(TOO_MANY, catalog)
+    assert names(found[:2]) == ["weights in AWQ 4-bit", "weights in NF4"]
+    assert [COSTS.index(advice.cost) for advice in found] == sorted(COSTS.index(advice.cost) for advice in found)
+    assert len({advice.name for advice in found}) == len(found) <= 8
+
+
+def test_fewer_at_once_and_shared_batches_fit(catalog):
+    found = advise(TOO_MANY, catalog)
+    fewer = next(advice for advice in found if advice.name.endswith("at once"))
+    assert fewer.kept == fewer.plan.workload.batch / 16
+    shared = next(advice for advice in found if "cards" in advice.name)
+    assert shared.plan.count * shared.plan.workload.batch == 16
+    assert shared.cost == "hardware"
+
+
+def test_another_card_is_the_smallest_of_those_that_do_as_much(catalog):
+    other = next(advice for advice in advise(TOO_MANY, catalog) if advice.name.endswith("instead"))
+    card, present = catalog.hardware.gpu(other.plan.gpu), catalog.hardware.gpu("rtx-4090")
+    assert card.vendor == present.vendor
+    assert float(card.compute_capability) >= float(present.compute_capability)
+    assert evaluate(other.plan, catalog).memory.verdict == "fits"
+
+
+def test_cards_of_other_makers_are_compared_by_year(catalog):
+    plan = TOO_MANY.evolve(gpu="radeon-rx-7900-xtx")
+    other = next(advice for advice in advise(plan, catalog) if advice.name.endswith("instead"))
+    card = catalog.hardware.gpu(other.plan.gpu)
+    assert (card.vendor, card.year >= catalog.hardware.gpu("radeon-rx-7900-xtx").year) == ("AMD", True)
+
+
+def test_any_card_is_better_than_none(catalog):
+    plan = Plan(model=LLAMA, gpu="tpu-v5e")
+    assert names(advise(plan, catalog))[0].endswith("instead")
+
+
+def test_what_the_card_cannot_run_can_be_changed(catalog):
+    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.2-1B"), workload=Inference(attention="flash"), gpu="tesla-t4")
+    assert evaluate(plan, catalog).memory.unsupported
+    best = advise(plan, catalog)[0]
+    assert (best.name, best.verdict) == ("SDPA attention", "fits")
+
+
+def test_what_the_card_would_have_to_run_is_said_as_a_need(catalog):
+    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.2-3B"), workload=Inference(batch=8), gpu="tesla-k80")
+    found = [advice for advice in advise(plan, catalog) if advice.verdict is None]
+    assert found
+    assert all("bitsandbytes has no kernels for this card" in advice.needs[-1] for advice in found)
+
+
+def test_where_nothing_fits_the_nearest_are_said(catalog):
+    plan = Plan(model=LLAMA, workload=Training(), gpu="rtx-4090")
+    found = advise(plan, catalog)
+    assert found[0].cost == "hardware"
+    assert {advice.verdict for advice in found[1:]} == {"does-not-fit"}
+    assert 1 <= len(found[1:]) <= 3
+    before = evaluate(plan, catalog).memory.total_bytes
+    assert all(advice.total_bytes < before for advice in found[1:])
+
+
+def test_a_tight_plan_is_made_to_fit(catalog):
+    plan = next(
+        candidate
+        for size in range(1, 30)
+        if evaluate(candidate := TOO_MANY.evolve(workload=Inference(batch=size)), catalog).memory.verdict == "tight"
+    )
+    found = advise(plan, catalog)
+    assert found
+    assert {advice.verdict for advice in found} <= {"fits", None}
+
+
+def test_memory_of_others_can_be_had_back(catalog):
+    plan = Plan(model=LLAMA, workload=Inference(other_processes_bytes=8 * 2**30), gpu="rtx-4090")
+    closed = advise(plan, catalog)[0]
+    assert (closed.name, closed.saved_bytes, closed.verdict) == ("close other programs", 8 * 2**30, "fits")
+
+
+def test_a_plan_that_fits_is_told_what_saves_most(catalog):
+    found = advise(Plan(model=LLAMA, gpu="rtx-4090"), catalog)
+    assert names(found) == ["weights in AWQ 4-bit", "weights in NF4", "weights in INT8", "KV cache in fp8"]
+    without_card = advise(Plan(model=LLAMA), catalog)
+    assert names(without_card) == names(found)
+    assert all(advice.verdict is None for advice in without_card)
+
+
+def test_a_prompt_that_was_asked_for_is_cut_with_the_context(catalog):
+    workload = Inference(context_length=32_768, prompt_length=32_768, attention="eager")
+    found = advise(Plan(model=LLAMA, workload=workload, gpu="a100-sxm4-80gb"), catalog)
+    shorter = next(advice for advice in found if advice.name.startswith("a context"))
+    assert shorter.plan.workload.prompt_length == shorter.plan.workload.context_length < 32_768
+    assert shorter.kept < 1
+
+
+def test_cards_without_bf16_are_told_of_fp16(catalog):
+    plan = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=Training(compute="fp32"), gpu="tesla-t4")
+    assert "fp16 autocast" in names(advise(plan.evolve(workload=Training(compute="fp32", micro_batch=4)), catalog))
+    assert not any("bf16" in name for name in names(advise(plan, catalog)))
+
+
+def test_every_change_says_where_its_cost_is_from():
+    assert all(change.source and change.sentence.endswith(".") for change in CHANGES)
+    assert all(change.cost in COSTS and change.risk in RISKS and change.applies for change in CHANGES)
+    assert len({change.name for change in CHANGES}) == len(CHANGES)

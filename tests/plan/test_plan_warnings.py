@@ -1,0 +1,84 @@
+"""What is easily overlooked is said where it is true, and only there."""
+
+import pytest
+
+from planner.plan.evaluate import evaluate
+from planner.plan.plan import ModelChoice, Plan
+from planner.plan.warn import warnings_about
+from planner.workload.workload import Inference, Training
+
+LLAMA = ModelChoice(id="meta-llama/Llama-3.1-8B")
+GPT2 = ModelChoice(id="openai-community/gpt2")
+
+
+def said(plan, catalog):
+    found = warnings_about(evaluate(plan, catalog))
+    assert all(warning.source and warning.sentence.endswith(".") for warning in found)
+    return {warning.name: warning.sentence for warning in found}
+
+
+def test_an_ordinary_plan_has_none(catalog):
+    assert said(Plan(model=LLAMA, gpu="rtx-4090"), catalog) == {}
+
+
+def test_a_large_vocabulary_makes_the_loss_the_peak(catalog):
+    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.2-1B"), workload=Training(micro_batch=8), gpu="rtx-4090")
+    memory = evaluate(plan, catalog).memory
+    logits = memory.term("logits").bytes
+    sentence = said(plan, catalog)["loss-peak"]
+    assert memory.peak_phase == "loss"
+    assert f"vocabulary of 128,256 its logits take {logits / 2**30:.1f} GiB" in sentence
+    assert "loss-peak" not in said(plan.evolve(workload=Training(sequence_length=16)), catalog)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "workload", "other"),
+    [
+        ("tesla-t4", Training(), "amp-fp16"),
+        ("tesla-v100-sxm2-16gb", Inference(), "fp16"),
+    ],
+)
+def test_bf16_is_emulated_before_ampere(catalog, gpu, workload, other):
+    sentence = said(Plan(model=GPT2, workload=workload, gpu=gpu), catalog)["emulated-bf16"]
+    assert catalog.hardware.gpu(gpu).name in sentence
+    assert f"slowly; {other} runs" in sentence
+
+
+@pytest.mark.parametrize(("gpu", "compute"), [("rtx-4090", "bf16"), ("tesla-t4", "fp16"), (None, "bf16")])
+def test_bf16_is_not_spoken_of_where_it_is_native_or_not_used(catalog, gpu, compute):
+    assert "emulated-bf16" not in said(Plan(model=GPT2, workload=Inference(compute=compute), gpu=gpu), catalog)
+
+
+def test_all_experts_are_resident(catalog):
+    sentence = said(Plan(model=ModelChoice(id="mistralai/Mixtral-8x7B-v0.1")), catalog)["resident-experts"]
+    assert sentence.startswith("All 8 experts of a layer are in memory, though a token visits 2: 46.7 B parameters")
+
+
+def test_eager_scores_are_told_with_what_sdpa_saves(catalog):
+    plan = Plan(model=LLAMA, workload=Inference(attention="eager", context_length=8192, prompt_length=8192))
+    fused = plan.evolve(workload=plan.workload.evolve(attention="sdpa"))
+    saved = evaluate(plan, catalog).memory.total_bytes - evaluate(fused, catalog).memory.total_bytes
+    assert f"SDPA needs {saved / 2**30:.1f} GiB less" in said(plan, catalog)["eager-scores"]
+    short = plan.evolve(workload=Inference(attention="eager", context_length=64))
+    assert "eager-scores" not in said(short, catalog)
+
+
+@pytest.mark.parametrize(
+    ("workload", "gpu", "words"),
+    [
+        (Inference(weights="fp32", compute="fp32"), "rtx-4090", "The weights are kept in fp32"),
+        (Inference(weights="fp32", compute="fp32"), "tesla-t4", "fp16 needs"),
+        (Training(compute="tf32", micro_batch=8), None, "bf16 autocast needs"),
+    ],
+)
+def test_fp32_is_questioned_with_what_half_of_it_saves(catalog, workload, gpu, words):
+    assert words in said(Plan(model=GPT2, workload=workload, gpu=gpu), catalog)["fp32"]
+
+
+def test_fp32_that_saves_nothing_is_left_alone(catalog):
+    plan = Plan(model=GPT2, workload=Training(compute="fp32", sequence_length=1))
+    assert "fp32" not in said(plan, catalog)
+
+
+def test_fp16_parameters_cannot_be_scaled(catalog):
+    assert "fp16 autocast" in said(Plan(model=GPT2, workload=Training(compute="fp16")), catalog)["unscaled-fp16"]
