@@ -2,10 +2,20 @@
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from typing import NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
+from planner.memory.corrections import (
+    Correction,
+    corrected_moments,
+    corrected_overhead,
+    corrected_term,
+    correction_note,
+    on_card,
+    sources,
+)
 from planner.memory.fit import CardFit, at_least_cards, device_shares, judge_bytes
 from planner.memory.inference import inference_moments
 from planner.memory.overhead import framework_overhead, overhead_term
@@ -27,21 +37,26 @@ def estimate_memory(
     gpu: Gpu | None = None,
     usable: UsableMemory | None = None,
     count: int = 1,
+    corrections: tuple[Correction, ...] = (),
 ) -> MemoryResult:
     """Return the peak memory of one device of `gpu` when `architecture` runs `workload` on `count` cards.
 
     Without a card the peak has the overhead of a typical CUDA card and there is no verdict. Open choices of the
-    workload are filled in by `with_defaults`.
+    workload are filled in by `with_defaults`. Of `corrections`, which are for this model and workload, those of the
+    card are added as parts of their own.
 
     **Formula**: max over phases of Σ terms, plus the framework's overhead.
 
     **Assumes** that each card holds the whole model (data parallelism); the terms say what else each of them assumes.
     """
     filled = with_defaults(workload, architecture, count)
-    moments = moments_of(architecture, filled)
+    own = on_card(corrections, gpu.id if gpu else None)
+    moments = corrected_moments(moments_of(architecture, filled), own)
     peak = moments.peak()
-    overhead = framework_overhead(gpu, moments.dynamic, _largest_tensor(moments), moments.threads)
-    written = overhead_term(overhead, moments.dynamic)
+    estimated = framework_overhead(gpu, moments.dynamic, _largest_tensor(moments), moments.threads)
+    overhead = corrected_overhead(estimated, own)
+    added = overhead.total - estimated.total
+    written = corrected_term(overhead_term(estimated, moments.dynamic), added, sources(own))
     terms = tuple(term for term in (*peak.written(), written) if term.bytes)
     total = peak.total + overhead.total
     high = moments.high() + overhead.high
@@ -67,7 +82,7 @@ def estimate_memory(
         unsupported=fit.unsupported,
         per_gpu=device_shares(fit, count),
         at_least_cards=at_least_cards(terms, total, usable.bytes - taken) if usable else None,
-        notes=_notes(architecture, filled),
+        notes=(*map(correction_note, own), *_notes(architecture, filled)),
     )
 
 
@@ -76,17 +91,33 @@ def fits_on(
     workload: Training | Inference,
     cards: Iterable[tuple[Gpu, UsableMemory | None]],
     count: int = 1,
+    corrections: tuple[Correction, ...] = (),
 ) -> Iterator[CardFit]:
     """Yield the verdict of `estimate_memory` on each of `cards`, in numbers only, so that a whole catalog is quick."""
     filled = with_defaults(workload, architecture, count)
     moments = moments_of(architecture, filled)
-    need, most, largest = moments.peak().total, moments.high(), _largest_tensor(moments)
+    plain = _need(moments)
     for gpu, usable in cards:
-        overhead = framework_overhead(gpu, moments.dynamic, largest, moments.threads)
-        total, high = need + overhead.total, most + overhead.high
+        own = on_card(corrections, gpu.id)
+        need = _need(corrected_moments(moments, own)) if own else plain
+        overhead = framework_overhead(gpu, moments.dynamic, need.largest, moments.threads)
+        overhead = corrected_overhead(overhead, own)
+        total, high = need.bytes + overhead.total, need.high + overhead.high
         yield judge_bytes(
             total, high, usable, filled.other_processes_bytes, unsupported_reasons(filled, gpu), gpu_id=gpu.id
         )
+
+
+class _Need(NamedTuple):
+    """What `moments` hold at the most, the framework's overhead aside, and their largest short-lived tensor."""
+
+    bytes: int
+    high: int
+    largest: int
+
+
+def _need(moments: Moments) -> _Need:
+    return _Need(moments.peak().total, moments.high(), _largest_tensor(moments))
 
 
 @lru_cache(maxsize=512)

@@ -9,11 +9,13 @@ from planner.base import Spec
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
+from planner.memory.corrections import Correction
 from planner.memory.estimate import estimate_memory, fits_on
 from planner.memory.fit import CardFit
 from planner.memory.result import MemoryResult
 from planner.models.architecture import Architecture
 from planner.plan.catalog import Catalog
+from planner.plan.correct import corrections_of, unused_corrections
 from planner.plan.plan import Plan
 from planner.trace.analysis.memory import traced_fits_on, traced_memory
 from planner.trace.facts import TracedFacts
@@ -70,11 +72,17 @@ def _evaluate_estimated(plan: Plan, catalog: Catalog, gpu: Gpu | None) -> Evalua
         workload=with_defaults(plan.workload, architecture, plan.count),
         parameters=architecture.parameters,
         active_parameters=architecture.active_parameters,
-        memory=_estimate(architecture, plan.workload, gpu, usable, plan.count),
+        memory=_corrected(plan, architecture, gpu, usable),
         smallest_fits=_smallest_fits(plan, catalog),
         architecture=architecture,
         gpu=gpu,
     )
+
+
+def _corrected(plan: Plan, architecture: Architecture, gpu: Gpu | None, usable: UsableMemory | None) -> MemoryResult:
+    memory = _estimate(architecture, plan.workload, gpu, usable, plan.count, corrections_of(plan, architecture))
+    unused = unused_corrections(plan, architecture)
+    return memory.evolve(notes=(*memory.notes, *unused)) if unused else memory
 
 
 def _evaluate_traced(plan: Plan, facts: TracedFacts, catalog: Catalog, gpu: Gpu | None) -> Evaluation:
@@ -107,7 +115,7 @@ def fits_by_gpu(plan: Plan, catalog: Catalog) -> Mapping[str, CardFit]:
     if plan.model.trace is not None:
         return _traced_fits(plan.model.trace, plan.workload.other_processes_bytes, catalog)
     architecture = architecture_of(plan, catalog)
-    return _fits(architecture, plan.workload, catalog, plan.count)
+    return _fits(architecture, plan.workload, catalog, plan.count, corrections_of(plan, architecture))
 
 
 def find_fits(plan: Plan, catalog: Catalog) -> tuple[CardFit, ...]:
@@ -120,8 +128,10 @@ _estimate = lru_cache(maxsize=256)(estimate_memory)
 
 
 @lru_cache(maxsize=64)
-def _fits(architecture: Architecture, workload: Workload, catalog: Catalog, count: int) -> Mapping[str, CardFit]:
-    return {fit.gpu_id: fit for fit in fits_on(architecture, workload, _cards(catalog), count)}
+def _fits(
+    architecture: Architecture, workload: Workload, catalog: Catalog, count: int, corrections: tuple[Correction, ...]
+) -> Mapping[str, CardFit]:
+    return {fit.gpu_id: fit for fit in fits_on(architecture, workload, _cards(catalog), count, corrections)}
 
 
 @lru_cache(maxsize=64)

@@ -6,6 +6,7 @@ from planner.memory.estimate import estimate_memory, fits_on
 from planner.memory.fit import CardFit
 from planner.models.architecture import Architecture
 from planner.plan.catalog import Catalog
+from planner.plan.correct import corrections_of
 from planner.plan.plan import Plan
 
 AtWorst = Literal["fits", "tight"]
@@ -21,7 +22,8 @@ def judge(plan: Plan, catalog: Catalog, architecture: Architecture) -> CardFit:
         memory = estimate_memory(architecture, plan.workload, count=plan.count)
         return CardFit("", None, memory.total_bytes, None, None, ())
     gpu = catalog.hardware.gpu(plan.gpu)
-    return next(iter(fits_on(architecture, plan.workload, [(gpu, catalog.hardware.usable_memory(gpu))], plan.count)))
+    card = [(gpu, catalog.hardware.usable_memory(gpu))]
+    return next(iter(fits_on(architecture, plan.workload, card, plan.count, corrections_of(plan, architecture))))
 
 
 def is_good(fit: CardFit, at_worst: AtWorst) -> bool:

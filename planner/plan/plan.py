@@ -6,6 +6,7 @@ from typing import Final, Literal, Self
 from pydantic import Field, model_validator
 
 from planner.base import Spec
+from planner.memory.corrections import Correction
 from planner.models.architecture import Architecture
 from planner.trace.facts import TracedFacts
 from planner.workload.workload import Inference, Workload
@@ -53,6 +54,7 @@ class Plan(Spec):
     workload: Workload = Inference()
     gpu: str | None = Field(default=None, description="the catalog's id of the card")
     count: int = Field(default=1, ge=1, le=100_000, description="number of cards")
+    corrections: tuple[Correction, ...] = Field(default=(), description="logs of one's own that correct the estimate")
 
 
 def _readable(text: str) -> str:

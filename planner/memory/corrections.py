@@ -1,0 +1,149 @@
+"""Corrections from a person's own logs: what a run showed beyond the estimate, as a part of its own in each term."""
+
+from collections.abc import Iterable
+from functools import partial
+from typing import Final, Literal
+
+from pydantic import Field
+
+from planner.base import Spec
+from planner.memory.overhead import Overhead
+from planner.memory.phases import Deferred, Moment, Moments
+from planner.memory.result import Part, Term, TermName
+from planner.memory.terms import term
+from planner.units import GIB
+
+_OVERHEAD: Final = "framework_overhead"
+_FORMULA: Final = "measured − estimated"
+
+
+class TermCorrection(Spec):
+    """What is added to one term: a factor for what grows with the workload, bytes for what does not.
+
+    `part` says of the framework's overhead whether PyTorch's allocator holds it (slack) or not (context).
+    """
+
+    term: TermName
+    added_bytes: int = 0
+    factor: float = Field(default=1.0, gt=0.01, lt=100)
+    part: Literal["context", "slack"] = "context"
+
+    def of(self, count_bytes: int) -> int:
+        """Return how many bytes are added to a term of `count_bytes`, which never falls below nothing."""
+        return max(round(count_bytes * (self.factor - 1)) + self.added_bytes, -count_bytes)
+
+
+class Correction(Spec):
+    """What one log showed for one kind of model, run in one way on one card. In a plan, it is switched on."""
+
+    terms: tuple[TermCorrection, ...]
+    gpu: str = Field(description="the catalog's id of the card")
+    model_type: str
+    profile: str = Field(description="the engine, as in the workload")
+    task: Literal["training", "inference"]
+    log: str = Field(description="what kind of text it was")
+    date: str = Field(description="day of the log, as in 2026-10-03")
+    digest: str = Field(description="the first digits of the SHA-256 of the text")
+
+    @property
+    def source(self) -> str:
+        """Return where it comes from, as the sources of other parts are written."""
+        return f"your log of {self.date} ({self.log}, SHA-256 {self.digest}…)"
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """Return what it is for: of two with the same key, the newer one replaces the other."""
+        return self.profile, self.task, self.gpu, self.model_type
+
+
+def on_card(corrections: tuple[Correction, ...], gpu: str | None) -> tuple[Correction, ...]:
+    """Return the corrections that were measured on the card `gpu`."""
+    return tuple(correction for correction in corrections if correction.gpu == gpu)
+
+
+def corrected_moments(moments: Moments, corrections: tuple[Correction, ...]) -> Moments:
+    """Return `moments` with what the logs showed added to each term, the framework's overhead aside.
+
+    Bytes are added to a term in every moment, a factor only where the term is alive.
+    """
+    for correction in corrections:
+        changed = tuple(
+            Moment(
+                moment.name, [*_changed(moment.terms, correction), *_new(moment.terms, correction)], moment.explanation
+            )
+            for moment in moments.moments
+        )
+        moments = moments._replace(moments=changed)
+    return moments
+
+
+def corrected_overhead(overhead: Overhead, corrections: tuple[Correction, ...]) -> Overhead:
+    """Return `overhead` with what the logs showed added to its context or its slack."""
+    for correction in corrections:
+        for item in correction.terms:
+            if item.term == _OVERHEAD:
+                base = overhead.slack if item.part == "slack" else overhead.context
+                added = item.of(base)
+                overhead = overhead._replace(
+                    low=max(overhead.low + added, 0),
+                    high=overhead.high + added,
+                    context=overhead.context + (added if item.part == "context" else 0),
+                    slack=overhead.slack + (added if item.part == "slack" else 0),
+                )
+    return overhead
+
+
+def corrected_term(written: Term, added: int, source: str) -> Term:
+    """Return `written` with `added` bytes as a part of its own."""
+    if not added:
+        return written
+    parts = written.parts or (
+        Part(name="estimated", bytes=written.bytes, formula=written.formula, source=written.source),
+    )
+    return written.evolve(
+        bytes=written.bytes + added,
+        low_bytes=max(written.low_bytes + added, 0),
+        high_bytes=written.high_bytes + added,
+        parts=(*parts, Part(name="correction by your log", bytes=added, formula=_FORMULA, source=source)),
+    )
+
+
+def sources(corrections: Iterable[Correction]) -> str:
+    """Return where `corrections` come from, as one text."""
+    return "; ".join(correction.source for correction in corrections)
+
+
+def correction_note(correction: Correction) -> str:
+    """Return the sentence that says what was changed, and by which log."""
+    changes = ", ".join(f"{_amount(item)} {item.term.replace('_', ' ')}" for item in correction.terms)
+    return f"Corrected by {correction.source}: {changes}."
+
+
+def _amount(item: TermCorrection) -> str:
+    factor = f"× {item.factor:.3f}" if item.factor != 1 else ""
+    added = f"{item.added_bytes / GIB:+.2f} GiB".replace("-", "−") if item.added_bytes else ""
+    return " and ".join(text for text in (factor, added) if text)
+
+
+def _changed(terms: Iterable[Term | Deferred], correction: Correction) -> Iterable[Term | Deferred]:
+    for item in terms:
+        added = sum(change.of(item.bytes) for change in correction.terms if change.term == item.name)
+        if not added:
+            yield item
+        elif isinstance(item, Deferred):
+            write = partial(_written, item, added, correction.source)
+            yield Deferred(item.name, item.bytes + added, item.high_bytes + added, write)
+        else:
+            yield corrected_term(item, added, correction.source)
+
+
+def _written(item: Deferred, added: int, source: str) -> Term:
+    return corrected_term(item.write(), added, source)
+
+
+def _new(terms: Iterable[Term | Deferred], correction: Correction) -> Iterable[Term]:
+    """Yield the terms that only the log knows of."""
+    alive = {item.name for item in terms}
+    for change in correction.terms:
+        if change.term not in alive and change.term != _OVERHEAD and change.added_bytes > 0:
+            yield term(change.term, change.added_bytes, _FORMULA, (), correction.source, certainty="measured")
