@@ -103,6 +103,10 @@ SHAPES: list[Callable[[], torch.Tensor]] = [
     lambda: torch.empty(4, 8).sum(dim=-1, keepdim=True),
     lambda: torch.empty(4, 8).sum(dim=-1, dtype=torch.float64),
     lambda: torch.tensor(2.0) * torch.tensor(3.0),
+    lambda: torch.empty(4, 8)[1:3, 2:].t(),
+    lambda: torch.empty(4, 8)[2].expand(3, 8),
+    lambda: torch.ops.aten._unsafe_view(torch.empty(4, 8), [2, 16]),
+    lambda: torch.empty(4, 8).unsqueeze(1).detach(),
 ]
 
 
@@ -115,6 +119,24 @@ def test_a_remembered_shape_is_the_shape_that_pytorch_gives(make: Callable[[], t
     for found in (first, again):
         assert isinstance(found, FakeTensor)
         assert (found.shape, found.stride(), found.dtype) == (plain.shape, plain.stride(), plain.dtype)
+        assert found.storage_offset() == plain.storage_offset()
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x: x[1:],
+        lambda x: x.t(),
+        lambda x: x.detach(),
+        lambda x: torch.ops.aten._unsafe_view(x, [2, 16]),
+        lambda x: x.expand(3, 4, 8),
+    ],
+)
+def test_a_remembered_view_shares_its_storage(books: Books, view: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    for _ in range(3):
+        whole = torch.empty(4, 8)
+        assert view(whole).untyped_storage()._cdata == whole.untyped_storage()._cdata
+    assert len(books.rows()) == 3
 
 
 def test_rules_tell_numbers_of_different_kinds_apart() -> None:

@@ -1,26 +1,33 @@
 """Shapes that operators were seen to give, so that a block of a network that repeats is worked out once."""
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, in_kernel_invocation_manager
 
 _PLAIN: Final = frozenset((int, float, bool, str, type(None), torch.dtype, torch.layout, torch.memory_format))
 _CPU: Final = torch.device("cpu")
 
-Rule = tuple[tuple[int, ...], tuple[int, ...], torch.dtype]
+
+class Rule(NamedTuple):
+    """What an operator gives: a tensor of its own, or a view of its first argument that begins at `offset`."""
+
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    dtype: torch.dtype
+    offset: int | None = None
 
 
 class ShapeRules:
     """Remembers the shape, stride and type that an operator gives for those of its arguments.
 
-    Only for operators that return one new tensor; views, changes in place and everything unusual are left to
-    `FakeTensorMode`, whose own cache is several times slower because it has to hold for symbolic shapes too.
+    Only for operators that return one tensor and change none; everything unusual is left to `FakeTensorMode`, whose own
+    cache is several times slower because it has to hold for symbolic shapes too.
     """
 
     def __init__(self) -> None:
         self._rules: dict[Any, Rule] = {}
-        self._makes_one_tensor: dict[Any, bool] = {}
+        self._gives_one_tensor: dict[Any, bool] = {}
 
     def dispatch(
         self, mode: FakeTensorMode, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -34,21 +41,43 @@ class ShapeRules:
             return mode.dispatch(func, types, args, kwargs)
         rule = self._rules.get(key)
         if rule is not None:
-            shape, stride, dtype = rule
-            return FakeTensor(mode, torch.empty_strided(shape, stride, dtype=dtype, device="meta"), _CPU)
+            return _made(mode, rule, args)
         result = mode.dispatch(func, types, args, kwargs)
-        if type(result) is FakeTensor and result.constant is None and result.fake_device == _CPU and _is_whole(result):
-            self._rules[key] = (tuple(result.shape), result.stride(), result.dtype)
+        rule = _rule(result, args)
+        if rule is not None:
+            self._rules[key] = rule
         return result
 
     def _applies(self, func: Any) -> bool:
-        applies = self._makes_one_tensor.get(func)
+        applies = self._gives_one_tensor.get(func)
         if applies is None:
             returns = func._schema.returns
-            applies = len(returns) == 1 and str(returns[0].type) == "Tensor" and returns[0].alias_info is None
-            applies = applies and not func._schema.is_mutable and torch.Tag.dynamic_output_shape not in func.tags
-            self._makes_one_tensor[func] = applies
+            applies = len(returns) == 1 and str(returns[0].type) == "Tensor" and not func._schema.is_mutable
+            applies = applies and torch.Tag.dynamic_output_shape not in func.tags
+            self._gives_one_tensor[func] = applies
         return applies
+
+
+def _rule(result: Any, args: tuple[Any, ...]) -> Rule | None:
+    """Return the rule that `result` is an instance of, or none if it is unusual."""
+    if type(result) is not FakeTensor or result.constant is not None or result.fake_device != _CPU:
+        return None
+    if result.layout is not torch.strided or result.is_conj() or result.is_neg():
+        return None
+    rule = Rule(tuple(result.shape), result.stride(), result.dtype)
+    storage = result.untyped_storage()._cdata
+    given = [arg for arg in args if isinstance(arg, torch.Tensor) and arg.untyped_storage()._cdata == storage]
+    if given:
+        return rule._replace(offset=int(result.storage_offset())) if given[0] is args[0] is not result else None
+    return rule if _is_whole(result) else None
+
+
+def _made(mode: FakeTensorMode, rule: Rule, args: tuple[Any, ...]) -> FakeTensor:
+    made = torch.empty_strided(rule.shape, rule.stride, dtype=rule.dtype, device="meta")
+    if rule.offset is not None:
+        with in_kernel_invocation_manager(mode):
+            made.set_(args[0].untyped_storage(), rule.offset, rule.shape, rule.stride)
+    return FakeTensor(mode, made, _CPU)
 
 
 class _UnusualError(Exception):
@@ -60,7 +89,7 @@ def _key(value: Any) -> Any:
     if kind is FakeTensor:
         if value.constant is not None or value.fake_device != _CPU or value.layout is not torch.strided:
             raise _UnusualError
-        return value.shape, value.stride(), value.dtype
+        return value.shape, value.stride(), value.storage_offset(), value.dtype
     if kind in _PLAIN:
         return kind, value
     if kind is tuple or kind is list:
@@ -72,7 +101,5 @@ def _key(value: Any) -> Any:
 
 def _is_whole(tensor: torch.Tensor) -> bool:
     """Return whether `tensor` is all of its storage, in one of the layouts that an empty tensor can have."""
-    if tensor.layout is not torch.strided or tensor.storage_offset() or tensor.is_conj() or tensor.is_neg():
-        return False
     anew = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
-    return tensor.untyped_storage().nbytes() == anew.untyped_storage().nbytes()
+    return tensor.storage_offset() == 0 and tensor.untyped_storage().nbytes() == anew.untyped_storage().nbytes()
