@@ -12,6 +12,7 @@ from planner.memory.phases import Deferred, Moment, Moments
 from planner.memory.result import Part, Term, TermName
 from planner.memory.terms import term
 from planner.units import GIB
+from planner.workload.workload import Inference, Training
 
 _OVERHEAD: Final = "framework_overhead"
 _FORMULA: Final = "measured − estimated"
@@ -56,9 +57,17 @@ class Correction(Spec):
         return self.profile, self.task, self.gpu, self.model_type
 
 
-def on_card(corrections: tuple[Correction, ...], gpu: str | None) -> tuple[Correction, ...]:
-    """Return the corrections that were measured on the card `gpu`."""
-    return tuple(correction for correction in corrections if correction.gpu == gpu)
+def that_count(
+    corrections: tuple[Correction, ...], workload: Training | Inference, model_type: str, gpu: str | None
+) -> tuple[Correction, ...]:
+    """Return those of `corrections` that were measured on the card `gpu` with such a model, run as `workload` is.
+
+    `workload` has its defaults filled in.
+    """
+    if not corrections:
+        return ()
+    key = (workload.profile, workload.task, gpu, model_type)
+    return tuple(correction for correction in corrections if correction.key == key)
 
 
 def corrected_moments(moments: Moments, corrections: tuple[Correction, ...]) -> Moments:
@@ -111,6 +120,14 @@ def corrected_term(written: Term, added: int, source: str) -> Term:
 def sources(corrections: Iterable[Correction]) -> str:
     """Return where `corrections` come from, as one text."""
     return "; ".join(correction.source for correction in corrections)
+
+
+def unused_note(correction: Correction) -> str:
+    """Return the sentence that says that `correction` is for something else."""
+    return (
+        f"The correction by {correction.source} does not count here: it is for {correction.model_type} in "
+        f"{correction.profile} ({correction.task}) on {correction.gpu}."
+    )
 
 
 def correction_note(correction: Correction) -> str:

@@ -13,8 +13,9 @@ from planner.memory.corrections import (
     corrected_overhead,
     corrected_term,
     correction_note,
-    on_card,
     sources,
+    that_count,
+    unused_note,
 )
 from planner.memory.fit import CardFit, at_least_cards, device_shares, judge_bytes
 from planner.memory.inference import inference_moments
@@ -42,15 +43,15 @@ def estimate_memory(
     """Return the peak memory of one device of `gpu` when `architecture` runs `workload` on `count` cards.
 
     Without a card the peak has the overhead of a typical CUDA card and there is no verdict. Open choices of the
-    workload are filled in by `with_defaults`. Of `corrections`, which are for this model and workload, those of the
-    card are added as parts of their own.
+    workload are filled in by `with_defaults`. Of `corrections`, those that are for such a run on this card are added as
+    parts of their own.
 
     **Formula**: max over phases of Σ terms, plus the framework's overhead.
 
     **Assumes** that each card holds the whole model (data parallelism); the terms say what else each of them assumes.
     """
     filled = with_defaults(workload, architecture, count)
-    own = on_card(corrections, gpu.id if gpu else None)
+    own = that_count(corrections, filled, architecture.model_type, gpu.id if gpu else None)
     moments = corrected_moments(moments_of(architecture, filled), own)
     peak = moments.peak()
     estimated = framework_overhead(gpu, moments.dynamic, _largest_tensor(moments), moments.threads)
@@ -82,7 +83,7 @@ def estimate_memory(
         unsupported=fit.unsupported,
         per_gpu=device_shares(fit, count),
         at_least_cards=at_least_cards(terms, total, usable.bytes - taken) if usable else None,
-        notes=(*map(correction_note, own), *_notes(architecture, filled)),
+        notes=(*_correction_notes(corrections, own), *_notes(architecture, filled)),
     )
 
 
@@ -98,7 +99,7 @@ def fits_on(
     moments = moments_of(architecture, filled)
     plain = _need(moments)
     for gpu, usable in cards:
-        own = on_card(corrections, gpu.id)
+        own = that_count(corrections, filled, architecture.model_type, gpu.id)
         need = _need(corrected_moments(moments, own)) if own else plain
         overhead = framework_overhead(gpu, moments.dynamic, need.largest, moments.threads)
         overhead = corrected_overhead(overhead, own)
@@ -132,6 +133,11 @@ def _largest_tensor(moments: Moments) -> int:
     """Return the largest short-lived tensor of all moments: what the prefill left behind is there in decoding too."""
     terms = (term for moment in moments.moments for term in moment.terms)
     return max((term.bytes for term in terms if term.name in _LARGE_TERMS), default=0)
+
+
+def _correction_notes(corrections: tuple[Correction, ...], own: tuple[Correction, ...]) -> Iterator[str]:
+    for correction in corrections:
+        yield correction_note(correction) if correction in own else unused_note(correction)
 
 
 def _notes(architecture: Architecture, workload: Training | Inference) -> tuple[str, ...]:

@@ -15,7 +15,6 @@ from planner.memory.fit import CardFit
 from planner.memory.result import MemoryResult
 from planner.models.architecture import Architecture
 from planner.plan.catalog import Catalog
-from planner.plan.correct import corrections_of, unused_corrections
 from planner.plan.plan import Plan
 from planner.trace.analysis.memory import traced_fits_on, traced_memory
 from planner.trace.facts import TracedFacts
@@ -72,17 +71,11 @@ def _evaluate_estimated(plan: Plan, catalog: Catalog, gpu: Gpu | None) -> Evalua
         workload=with_defaults(plan.workload, architecture, plan.count),
         parameters=architecture.parameters,
         active_parameters=architecture.active_parameters,
-        memory=_corrected(plan, architecture, gpu, usable),
+        memory=_estimate(architecture, plan.workload, gpu, usable, plan.count, plan.corrections),
         smallest_fits=_smallest_fits(plan, catalog),
         architecture=architecture,
         gpu=gpu,
     )
-
-
-def _corrected(plan: Plan, architecture: Architecture, gpu: Gpu | None, usable: UsableMemory | None) -> MemoryResult:
-    memory = _estimate(architecture, plan.workload, gpu, usable, plan.count, corrections_of(plan, architecture))
-    unused = unused_corrections(plan, architecture)
-    return memory.evolve(notes=(*memory.notes, *unused)) if unused else memory
 
 
 def _evaluate_traced(plan: Plan, facts: TracedFacts, catalog: Catalog, gpu: Gpu | None) -> Evaluation:
@@ -115,7 +108,7 @@ def fits_by_gpu(plan: Plan, catalog: Catalog) -> Mapping[str, CardFit]:
     if plan.model.trace is not None:
         return _traced_fits(plan.model.trace, plan.workload.other_processes_bytes, catalog)
     architecture = architecture_of(plan, catalog)
-    return _fits(architecture, plan.workload, catalog, plan.count, corrections_of(plan, architecture))
+    return _fits(architecture, plan.workload, catalog, plan.count, plan.corrections)
 
 
 def find_fits(plan: Plan, catalog: Catalog) -> tuple[CardFit, ...]:

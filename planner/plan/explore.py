@@ -4,7 +4,6 @@ from planner.base import Spec
 from planner.memory.estimate import estimate_memory
 from planner.memory.result import MemoryResult
 from planner.plan.catalog import Catalog
-from planner.plan.correct import corrections_of
 from planner.plan.evaluate import architecture_of
 from planner.plan.plan import Plan
 from planner.plan.solve import Field, with_value
@@ -31,9 +30,7 @@ def memory_curve(plan: Plan, catalog: Catalog, field: Field, values: tuple[int, 
 def _estimate(plan: Plan, catalog: Catalog) -> MemoryResult:
     gpu = catalog.hardware.gpu(plan.gpu) if plan.gpu else None
     usable = catalog.hardware.usable_memory(gpu) if gpu else None
-    architecture = architecture_of(plan, catalog)
-    corrections = corrections_of(plan, architecture)
-    return estimate_memory(architecture, plan.workload, gpu, usable, plan.count, corrections)
+    return estimate_memory(architecture_of(plan, catalog), plan.workload, gpu, usable, plan.count, plan.corrections)
 
 
 def _point(value: int, result: MemoryResult) -> CurvePoint:

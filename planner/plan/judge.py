@@ -6,7 +6,6 @@ from planner.memory.estimate import estimate_memory, fits_on
 from planner.memory.fit import CardFit
 from planner.models.architecture import Architecture
 from planner.plan.catalog import Catalog
-from planner.plan.correct import corrections_of
 from planner.plan.plan import Plan
 
 AtWorst = Literal["fits", "tight"]
@@ -23,7 +22,7 @@ def judge(plan: Plan, catalog: Catalog, architecture: Architecture) -> CardFit:
         return CardFit("", None, memory.total_bytes, None, None, ())
     gpu = catalog.hardware.gpu(plan.gpu)
     card = [(gpu, catalog.hardware.usable_memory(gpu))]
-    return next(iter(fits_on(architecture, plan.workload, card, plan.count, corrections_of(plan, architecture))))
+    return next(iter(fits_on(architecture, plan.workload, card, plan.count, plan.corrections)))
 
 
 def is_good(fit: CardFit, at_worst: AtWorst) -> bool:
