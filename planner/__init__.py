@@ -12,10 +12,13 @@ if TYPE_CHECKING:
     from planner.hardware.names import resolve_gpu
     from planner.memory.estimate import estimate_memory
     from planner.models.load import load_model
+    from planner.plan.advise import advise
     from planner.plan.catalog import load_catalog
     from planner.plan.evaluate import evaluate, find_fits
     from planner.plan.files import load_plan, save_plan
     from planner.plan.plan import ModelChoice, Plan
+    from planner.plan.solve import fewest_cards, largest_that_fits, smallest_card
+    from planner.plan.warn import warnings_about
     from planner.trace.analysis.conclude import conclude
     from planner.trace.analysis.summary import facts_of
     from planner.trace.files import load_recording, save_recording
@@ -34,11 +37,14 @@ __all__ = [
     "TraceRequest",
     "Training",
     "__version__",
+    "advise",
     "conclude",
     "estimate_memory",
     "evaluate",
     "facts_of",
+    "fewest_cards",
     "find_fits",
+    "largest_that_fits",
     "load_catalog",
     "load_model",
     "load_plan",
@@ -46,7 +52,9 @@ __all__ = [
     "resolve_gpu",
     "save_plan",
     "save_recording",
+    "smallest_card",
     "start_trace",
+    "warnings_about",
 ]
 
 _HOMES = {
@@ -57,11 +65,14 @@ _HOMES = {
     "Target": "planner.trace.request",
     "TraceRequest": "planner.trace.request",
     "Training": "planner.workload.workload",
+    "advise": "planner.plan.advise",
     "conclude": "planner.trace.analysis.conclude",
     "estimate_memory": "planner.memory.estimate",
     "evaluate": "planner.plan.evaluate",
     "facts_of": "planner.trace.analysis.summary",
+    "fewest_cards": "planner.plan.solve",
     "find_fits": "planner.plan.evaluate",
+    "largest_that_fits": "planner.plan.solve",
     "load_catalog": "planner.plan.catalog",
     "load_model": "planner.models.load",
     "load_plan": "planner.plan.files",
@@ -69,7 +80,9 @@ _HOMES = {
     "resolve_gpu": "planner.hardware.names",
     "save_plan": "planner.plan.files",
     "save_recording": "planner.trace.files",
+    "smallest_card": "planner.plan.solve",
     "start_trace": "planner.trace.run",
+    "warnings_about": "planner.plan.warn",
 }
 
 

@@ -1,11 +1,13 @@
 """`gpu-planner fit`: does a model fit a card, and what takes the memory."""
 
 import argparse
+import json
 from pathlib import Path
 from typing import Final
 
 from pydantic import ValidationError
 
+from planner.cli.advice import SOLVABLE, advice_block, solve, solved_line
 from planner.cli.options import add_workload_options, used_defaults, workload_from
 from planner.cli.parser import Parser
 from planner.cli.report import report
@@ -13,10 +15,12 @@ from planner.cli.subjects import plan_about
 from planner.cli.table import terminal_width
 from planner.errors import PlanFileError, PlannerError, SpecError
 from planner.hardware.names import resolve_gpu
+from planner.plan.advise import advise
 from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.evaluate import Evaluation, evaluate
 from planner.plan.files import is_plan_file, save_plan
 from planner.plan.plan import Plan
+from planner.plan.warn import warnings_about
 from planner.present.plan import evaluation_view, plan_phrase
 from planner.workload.workload import Workload
 
@@ -35,6 +39,7 @@ examples:
   gpu-planner fit Qwen/Qwen2.5-7B --task training --optimizer adamw-8bit --checkpointing full --gpu h100-sxm
   gpu-planner fit ./my-model/config.json --gpu "A100 80GB" --count 4 --save plan.json
   gpu-planner fit plan.json --explain
+  gpu-planner fit plan.json --advise --solve micro-batch --solve gpu
   gpu-planner fit plan.json --check && sbatch train.sh
 
 exit codes: 0 done, 1 does not fit (only with --check; tight counts as fitting), 2 wrong input"""
@@ -51,9 +56,9 @@ def run(argv: list[str]) -> int:
     if arguments.save:
         _save(arguments.save, plan)
     if arguments.json:
-        print(evaluation.model_dump_json(indent=2))
+        print(_json(evaluation, catalog, arguments))
     else:
-        print(_text(evaluation, catalog, explain=arguments.explain))
+        print(_text(evaluation, catalog, arguments))
     return DOES_NOT_FIT if arguments.check and evaluation.memory.verdict not in ("fits", "tight") else 0
 
 
@@ -67,6 +72,14 @@ def _parser() -> Parser:
     add_workload_options(parser)
     answer = parser.add_argument_group("the answer")
     answer.add_argument("--explain", action="store_true", help="open each term: formula, numbers, sources")
+    answer.add_argument("--advise", action="store_true", help="list all that would help, or save memory, and its cost")
+    answer.add_argument(
+        "--solve",
+        metavar="OPTION",
+        action="append",
+        default=[],
+        help=f"find the largest value that fits, the fewest cards or the smallest: {', '.join(SOLVABLE)}; repeatable",
+    )
     answer.add_argument("--check", action="store_true", help="exit with 1 when it does not fit")
     answer.add_argument("--save", metavar="PLAN.json", type=Path, help="write the plan to a file")
     parser.add_general()
@@ -106,7 +119,24 @@ def _save(path: Path, plan: Plan) -> None:
     save_plan(path, plan)
 
 
-def _text(evaluation: Evaluation, catalog: Catalog, *, explain: bool) -> str:
+def _json(evaluation: Evaluation, catalog: Catalog, arguments: argparse.Namespace) -> str:
+    """Return the evaluation, with what else was asked for under keys of its own."""
+    more: dict[str, object] = {}
+    if arguments.advise:
+        more["advice"] = [advice.model_dump(mode="json") for advice in advise(evaluation.plan, catalog)]
+        more["warnings"] = [warning.model_dump(mode="json") for warning in warnings_about(evaluation)]
+    if arguments.solve:
+        found = (solve(evaluation.plan, catalog, what) for what in arguments.solve)
+        more["solved"] = [solved.model_dump(mode="json") for solved in found]
+    if not more:
+        return evaluation.model_dump_json(indent=2)
+    return json.dumps({**evaluation.model_dump(mode="json"), **more}, indent=2, ensure_ascii=False)
+
+
+def _text(evaluation: Evaluation, catalog: Catalog, arguments: argparse.Namespace) -> str:
     defaults = () if evaluation.traced else used_defaults(evaluation.plan.workload, evaluation.workload)
-    view = evaluation_view(evaluation, catalog)
-    return report(view, plan_phrase(evaluation), defaults, terminal_width(), explain=explain)
+    view, width = evaluation_view(evaluation, catalog), terminal_width()
+    more = ["\n".join(solved_line(evaluation.plan, catalog, what) for what in arguments.solve)]
+    if arguments.advise or evaluation.memory.verdict in ("tight", "does-not-fit"):
+        more.append(advice_block(evaluation, advise(evaluation.plan, catalog), width, short=not arguments.advise))
+    return report(view, plan_phrase(evaluation), defaults, width, explain=arguments.explain, more=tuple(more))

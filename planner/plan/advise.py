@@ -45,8 +45,9 @@ class Advice(Spec):
     """Changes that make a plan need less memory, or give it more, and what they come to.
 
     `saved_bytes` is what one card has to hold less. `verdict` is the one afterwards, none where the card cannot run it
-    (`needs` then says why) or where there is no card. `slower_by_about` is a factor on the time, none where it is not
-    known; `kept` is the part of what was asked for that is still done. `plan` is the plan with the changes made.
+    (`needs` then says why) or where there is no card. `slower_by_about` is a factor on the time, as far as it is known,
+    none where it is not; `costs` says the rest. `kept` is the part of what was asked for that is still done. `plan` is
+    the plan with the changes made.
     """
 
     name: str
@@ -137,8 +138,6 @@ def _hardware_advice(plan: Plan, catalog: Catalog) -> Iterator[Advice]:
 
 def _advice(start: Tried, tried: Tried) -> Advice:
     changes = tried.changes
-    factors = [change.slower_by_about for change in changes]
-    known = [factor for factor in factors if factor is not None]
     return Advice(
         name=" + ".join(change.name for change in changes),
         steps=tuple(Step(name=one.name, sentence=one.sentence, source=one.source) for one in changes),
@@ -148,7 +147,7 @@ def _advice(start: Tried, tried: Tried) -> Advice:
         total_bytes=tried.fit.total_bytes,
         free_bytes=tried.fit.free_bytes,
         cost=max((change.cost for change in changes), key=COSTS.index),
-        slower_by_about=prod(known) if len(known) == len(factors) else None,
+        slower_by_about=_slower([change.slower_by_about for change in changes]),
         costs=_said(change.costs for change in changes),
         kept=prod(change.kept for change in changes),
         risk=max((change.risk for change in changes), key=RISKS.index),
@@ -156,6 +155,11 @@ def _advice(start: Tried, tried: Tried) -> Advice:
         keeps=_said(change.keeps for change in changes),
         plan=tried.plan,
     )
+
+
+def _slower(factors: list[float | None]) -> float | None:
+    known = prod(factor for factor in factors if factor is not None)
+    return None if known == 1 and None in factors else known
 
 
 def _said(words: Iterable[str]) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ def judge(plan: Plan, catalog: Catalog, architecture: Architecture) -> CardFit:
         SpecError: If the workload does not go with the model or the number of cards.
     """
     if plan.gpu is None:
-        memory = estimate_memory(architecture, plan.workload, count=plan.count)
+        memory = estimate_memory(architecture, plan.workload, count=plan.count, corrections=plan.corrections)
         return CardFit("", None, memory.total_bytes, None, None, ())
     gpu = catalog.hardware.gpu(plan.gpu)
     card = [(gpu, catalog.hardware.usable_memory(gpu))]

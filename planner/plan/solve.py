@@ -90,7 +90,7 @@ def fewest_cards(plan: Plan, catalog: Catalog, at_worst: AtWorst = "fits") -> So
         count *= 2
         tried = fit(count)
     if not is_good(tried, at_worst):
-        return Solved(asked="count", reason=_why_none(fit(1), "spread like this, not with any number of cards"))
+        return Solved(asked="count", reason=_why_none(fit(1), "spread like this, each card still holds too much"))
     fewer = _largest(lambda more: not is_good(fit(more + count // 2), at_worst), count - count // 2 - 1)
     found = count if count == 1 else count // 2 + 1 + (fewer or 0)
     return _solved("count", found, on_cards(plan, found), fit(found), None)
@@ -186,4 +186,4 @@ def _spec(plan: Plan, field: Field) -> FieldInfo:
     try:
         return type(plan.workload).model_fields[field]
     except KeyError:
-        raise SpecError(field, f"a {plan.workload.task} workload has no such field") from None
+        raise SpecError(field, f"{plan.workload.task} workloads have no such field") from None

@@ -58,7 +58,7 @@ def _loss_peak(evaluation: Evaluation, architecture: Architecture) -> Iterator[P
     vocabulary = architecture.vocabulary or 0
     sentence = (
         f"The loss is the peak: with a vocabulary of {vocabulary:,} its logits take {_gib(logits.bytes)}, "
-        f"{logits.bytes / memory.total_bytes:.0%} of everything."
+        f"{100 * logits.bytes / memory.total_bytes:.0f} % of everything."
     )
     yield PlanWarning(name="loss-peak", sentence=sentence, source=_LOSS)
 
@@ -120,8 +120,8 @@ def _full_precision(evaluation: Evaluation, architecture: Architecture) -> Itera
 
 def _saved(evaluation: Evaluation, architecture: Architecture, **changes: str) -> int:
     """Return by how much the peak falls with `changes` of the workload."""
-    workload = evaluation.plan.workload.evolve(**changes)
-    other = estimate_memory(architecture, workload, evaluation.gpu, count=evaluation.plan.count)
+    plan = evaluation.plan.evolve(workload=evaluation.plan.workload.evolve(**changes))
+    other = estimate_memory(architecture, plan.workload, evaluation.gpu, count=plan.count, corrections=plan.corrections)
     return evaluation.memory.total_bytes - other.total_bytes
 
 

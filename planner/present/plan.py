@@ -2,6 +2,7 @@
 
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
+from planner.plan.warn import warnings_about
 from planner.present import format as fmt
 from planner.present.memory import MemoryView, memory_view
 from planner.present.trace_request import request_phrase
@@ -22,7 +23,9 @@ def work_phrase(evaluation: Evaluation) -> str:
 
 
 def evaluation_view(evaluation: Evaluation, catalog: Catalog) -> MemoryView:
-    """Return what to show of the memory of a whole plan."""
+    """Return what to show of the memory of a whole plan; what is easily overlooked stands first in the notes."""
     smallest = tuple(catalog.hardware.gpu(gpu_id).name for gpu_id in evaluation.smallest_fits)
     card = evaluation.gpu.name if evaluation.gpu else None
-    return memory_view(evaluation.memory, card, evaluation.plan.count, smallest)
+    view = memory_view(evaluation.memory, card, evaluation.plan.count, smallest)
+    warnings = (warning.sentence for warning in warnings_about(evaluation))
+    return view._replace(notes=(*warnings, *view.notes)) if view.supported else view

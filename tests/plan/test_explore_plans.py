@@ -58,6 +58,6 @@ def test_a_prompt_longer_than_the_context_asked_about_is_cut_to_it(catalog):
 
 @pytest.mark.parametrize(("plan", "field"), [(READING, "micro_batch"), (LEARNING, "batch"), (LEARNING, "colour")])
 def test_a_field_that_the_workload_does_not_have_is_named(catalog, plan, field):
-    with pytest.raises(SpecError, match=f"a {plan.workload.task} workload has no such field") as caught:
+    with pytest.raises(SpecError, match=f"{plan.workload.task} workloads have no such field") as caught:
         memory_curve(plan, catalog, field, (1,))
     assert caught.value.field == field

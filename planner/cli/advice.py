@@ -1,0 +1,64 @@
+"""What would help as a table, and what was solved for as sentences."""
+
+from typing import Final
+
+from planner.cli.table import Head, table
+from planner.errors import SpecError
+from planner.plan.advise import Advice
+from planner.plan.catalog import Catalog
+from planner.plan.evaluate import Evaluation
+from planner.plan.judge import AtWorst
+from planner.plan.plan import Plan
+from planner.plan.solve import Field, Solved, fewest_cards, largest_that_fits, smallest_card
+from planner.present.advice import advice_row, advice_title, no_advice
+from planner.present.solved import solved_sentence
+
+_SHORT: Final = 3
+_HEADS: Final = (
+    Head("Change", flexible=True, narrowest=24),
+    Head("Saves", "right", unit="GiB"),
+    Head("Then"),
+    Head("Costs", flexible=True),
+    Head("Risk"),
+    Head("Needs", flexible=True),
+)
+_FIELDS: Final[dict[str, Field]] = {
+    "micro-batch": "micro_batch",
+    "seq": "sequence_length",
+    "batch": "batch",
+    "context": "context_length",
+    "prompt": "prompt_length",
+}
+SOLVABLE: Final = (*_FIELDS, "count", "gpu")
+"""What can be solved for, by the names of the options that set it."""
+
+
+def advice_block(evaluation: Evaluation, advice: tuple[Advice, ...], width: int | None, *, short: bool) -> str:
+    """Return the table under its heading; `short` leaves out all but the best few and says how to see the others."""
+    if not advice:
+        return no_advice(evaluation.memory, traced=evaluation.traced is not None)
+    shown = [advice_row(one)[:-1] for one in (advice[:_SHORT] if short else advice)]
+    more = "\n(--advise shows all)" if short and len(advice) > _SHORT else ""
+    return f"{advice_title(evaluation.memory)}:\n{table(_HEADS, shown, width)}{more}"
+
+
+def solve(plan: Plan, catalog: Catalog, what: str, at_worst: AtWorst = "fits") -> Solved:
+    """Return the solution for the option called `what`.
+
+    Raises:
+        SpecError: If nothing of that name can be solved for, or not for this plan.
+    """
+    if what == "count":
+        return fewest_cards(plan, catalog, at_worst)
+    if what == "gpu":
+        return smallest_card(plan, catalog, at_worst)
+    if what not in _FIELDS:
+        raise SpecError("--solve", f"cannot solve for {what!r}", f"Choose one of {', '.join(SOLVABLE)}.")
+    return largest_that_fits(plan, catalog, _FIELDS[what], at_worst)
+
+
+def solved_line(plan: Plan, catalog: Catalog, what: str) -> str:
+    """Return the solution as one sentence."""
+    surely, barely = solve(plan, catalog, what), solve(plan, catalog, what, "tight")
+    card = catalog.hardware.gpu(surely.value).name if what == "gpu" and isinstance(surely.value, str) else None
+    return solved_sentence(surely, barely, card)

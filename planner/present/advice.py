@@ -1,0 +1,70 @@
+"""What would help, ready to be shown: a row an advice."""
+
+from typing import NamedTuple
+
+from planner.memory.result import MemoryResult
+from planner.plan.advise import Advice
+from planner.present import format as fmt
+from planner.present.names import VERDICT_WORDS
+
+TRACED = "A trace has no formula to vary: trace the module again with other options."
+
+
+class AdviceRow(NamedTuple):
+    """An advice in words. `saves` is in GiB, empty where another card has to hold the same; `details` are sentences."""
+
+    title: str
+    saves: str
+    then: str
+    cost: str
+    risk: str
+    needs: str
+    details: tuple[str, ...]
+
+
+def advice_title(memory: MemoryResult) -> str:
+    """Return the heading over the advice on a plan."""
+    in_need = memory.unsupported or memory.verdict in ("tight", "does-not-fit")
+    return "What would help" if in_need else "What would save memory"
+
+
+def advice_row(advice: Advice) -> AdviceRow:
+    """Return what to show of `advice`."""
+    other_card = any(setting.field == "gpu" for setting in advice.settings)
+    return AdviceRow(
+        title=advice.name,
+        saves="" if other_card else fmt.gib(advice.saved_bytes),
+        then=_then(advice),
+        cost=_cost(advice),
+        risk=advice.risk,
+        needs="; ".join(advice.needs),
+        details=tuple(_details(advice)),
+    )
+
+
+def no_advice(memory: MemoryResult, *, traced: bool) -> str:
+    """Return the sentence that stands where there is no advice."""
+    if traced:
+        return TRACED
+    return f"{advice_title(memory)}: nothing that is known of."
+
+
+def _then(advice: Advice) -> str:
+    if advice.verdict is None:
+        return "Not on this card" if advice.free_bytes is not None else f"Needs {fmt.size(advice.total_bytes)}"
+    free = advice.free_bytes or 0
+    rest = f"{fmt.size(abs(free))} {'free' if free >= 0 else 'too much'}"
+    return f"{VERDICT_WORDS[advice.verdict]}, {rest}"
+
+
+def _cost(advice: Advice) -> str:
+    factor = advice.slower_by_about
+    slower = (f"about {fmt.significant(factor)} × slower",) if factor is not None and factor > 1 else ()
+    return "; ".join((*slower, *advice.costs)) or "none"
+
+
+def _details(advice: Advice) -> list[str]:
+    said = [f"{step.name}: {step.sentence} Source: {step.source}." for step in advice.steps]
+    if advice.keeps:
+        said.append(f"Stays as it is: {fmt.listing(advice.keeps)}.")
+    return said

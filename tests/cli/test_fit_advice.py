@@ -1,0 +1,125 @@
+"""`gpu-planner fit --advise` and `--solve`: what would help, and the largest numbers that fit."""
+
+import json
+from pathlib import Path
+
+import pytest
+from recordings import training, two_steps
+
+from planner.cli.advice import SOLVABLE
+from planner.cli.main import main
+from planner.plan.files import save_plan
+from planner.plan.plan import ModelChoice, Plan
+from planner.present.format import THIN
+from planner.trace.analysis.summary import facts_of
+from planner.units import GIB
+
+MODEL = "meta-llama/Llama-3.1-8B"
+TOO_MANY = [MODEL, "--batch", "16", "--gpu", "RTX 4090"]
+LEARNING = ["meta-llama/Llama-3.2-1B", "--task", "training", "--micro-batch", "8", "--gpu", "RTX 4090"]
+
+
+@pytest.fixture
+def said(capsys):
+    """Return a way to run the command and read what it printed, with thin spaces made plain."""
+
+    def run(*words, code=0):
+        assert main(["fit", *words]) == code
+        printed = capsys.readouterr()
+        return (printed.err if code == 2 else printed.out).replace(THIN, " ")
+
+    return run
+
+
+@pytest.fixture
+def traced(tmp_path: Path) -> str:
+    facts = facts_of(two_steps(GIB, training()))
+    file = tmp_path / "plan.json"
+    save_plan(file, Plan(model=ModelChoice.of_trace(facts), gpu="rtx-4090"))
+    return str(file)
+
+
+def test_the_whole_answer(said, golden):
+    golden("fit-advise.txt", said(*LEARNING, "--advise", "--solve", "seq", "--solve", "gpu"))
+
+
+def test_what_does_not_fit_is_advised_shortly_without_being_asked(said):
+    text = said(*TOO_MANY)
+    rows = text.partition("What would help:\n")[2].splitlines()
+    assert rows[0].split() == ["Change", "Saves", "Then", "Costs", "Risk", "Needs"]
+    assert rows[5] == "(--advise shows all)"
+    longer = said(*TOO_MANY, "--advise").partition("What would help:\n")[2].split("\n\n")[0]
+    assert len(longer.splitlines()) > 5
+    assert "shows all" not in longer
+
+
+def test_what_fits_is_advised_only_when_asked(said):
+    assert "What would" not in said(MODEL, "--gpu", "RTX 4090")
+    assert "What would save memory:\n" in said(MODEL, "--gpu", "RTX 4090", "--advise")
+    assert "What would save memory:\n" in said(MODEL, "--advise")
+
+
+def test_warnings_stand_in_the_notes(said):
+    assert "- The loss is the peak: with a vocabulary of 128,256" in said(*LEARNING)
+
+
+def test_json_has_advice_and_warnings_only_when_asked(said):
+    plain, asked = json.loads(said(*LEARNING, "--json")), json.loads(said(*LEARNING, "--json", "--advise"))
+    assert not {"advice", "warnings", "solved"} & set(plain)
+    assert set(asked) == {*plain, "advice", "warnings"}
+    best = asked["advice"][0]
+    assert (best["verdict"], best["risk"]) == ("fits", "small")
+    assert {setting["field"] for setting in best["settings"]} >= {"workload.micro_batch"}
+    assert "plan" not in best
+    assert asked["warnings"][0]["name"] == "loss-peak"
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ([*TOO_MANY, "--solve", "batch"], "Most sequences at once that fit: 7, up to 8 tight."),
+        ([*LEARNING, "--solve", "micro-batch"], "Largest micro-batch that fits: none, not even 1 fits."),
+        (
+            [MODEL, "--gpu", "h200-sxm-141gb", "--solve", "context"],
+            "Longest context that fits, tokens: 131,072, all the model is made for.",
+        ),
+        ([MODEL, "--gpu", "RTX 4090", "--solve", "count"], "Fewest cards of this kind that fit: 1."),
+        ([*LEARNING, "--solve", "gpu"], "Smallest card that fits: H100 NVL 94 GB."),
+        (
+            ["deepseek-ai/DeepSeek-V3", "--solve", "gpu"],
+            "Smallest card that fits: none, no card of the catalog is large enough.",
+        ),
+        ([MODEL, "--solve", "batch"], "Most sequences at once that fit: none, there is no card to fit on."),
+    ],
+)
+def test_a_number_is_solved_for(said, words, line):
+    assert line in said(*words).splitlines()
+
+
+def test_what_is_solved_for_is_in_the_json(said):
+    (found,) = json.loads(said(*TOO_MANY, "--json", "--solve", "batch"))["solved"]
+    assert (found["asked"], found["value"], found["verdict"], found["bounded_by"]) == ("batch", 7, "fits", "memory")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([MODEL, "--solve", "colour"], f"Choose one of {', '.join(SOLVABLE)}."),
+        ([MODEL, "--solve", "micro-batch"], "inference workloads have no such field"),
+        ([MODEL, "--solve", "count"], "there is no card to count"),
+    ],
+)
+def test_what_cannot_be_solved_for_is_said(said, words, message):
+    assert message in said(*words, code=2)
+
+
+def test_a_traced_module_has_nothing_to_vary(said, traced):
+    assert "a traced module has no formula whose numbers could be varied" in said(traced, "--solve", "batch", code=2)
+    assert "A trace has no formula to vary: trace the module again with other options." in said(traced, "--advise")
+    assert "Smallest card that fits: " in said(traced, "--solve", "gpu")
+
+
+def test_a_traced_module_may_need_another_card(said, traced):
+    text = said(traced, "--set", "other_processes_bytes=18GiB")
+    assert "What would help:" in text
+    assert " instead " in text
