@@ -36,6 +36,11 @@ class Fields:
         """Return the configuration's `model_type`."""
         return self.text("model_type")
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of all fields, in order."""
+        return tuple(self._config)
+
     def has(self, *names: str) -> bool:
         """Return whether one of the fields is present."""
         return any(self._config.get(name) is not None for name in names)

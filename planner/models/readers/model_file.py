@@ -7,6 +7,7 @@ from typing import Final
 
 from planner.errors import ModelFileError
 from planner.models.architecture import Architecture
+from planner.models.readers.adapter import ADAPTER_FILE, read_adapter
 from planner.models.readers.checkpoint import INDEX, SINGLE, numbered_parts, read_checkpoint
 from planner.models.readers.config_json import read_config, read_config_fields, read_config_file
 from planner.models.readers.gguf_model import read_gguf_config, read_gguf_model
@@ -79,6 +80,9 @@ def _read_safetensors(path: Path) -> Architecture:
 
 
 def _read_folder(folder: Path) -> Architecture:
+    if os.path.lexists(folder / ADAPTER_FILE) and not os.path.lexists(folder / _CONFIG):
+        base = read_adapter(folder).base or "a model that it does not name"
+        raise ModelFileError(folder, f"holds a LoRA adapter of {base[:200]}", "Choose the model that it was made for.")
     weights = _weights(folder)
     if weights is not None:
         return read_model_file(weights)

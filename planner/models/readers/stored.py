@@ -20,6 +20,8 @@ _COMPANION: Final = re.compile(
     r"|input_zero_point|output_scale|k_scale|v_scale|absmax|quant_map|nested_absmax|nested_quant_map"
     r"|quant_state\.[\w]+|SCB|weight_format))$|_(blocks|scales)$"
 )
+# Buffers that are kept with the parameters, and loaded with them.
+_BUFFER: Final = re.compile(r"(^|\.)e_score_correction_bias$")
 _NUMBER: Final = re.compile(r"(?<![^.])(?:\d+|\{\w+\})(?![^.])")
 
 
@@ -95,6 +97,8 @@ class _Expected:
         stack = self._stack_of.get(spot.prefix) if spot.layer is not None else None
         if stack is not None and spot.layer in self._inside[stack].get(spot.rest, ()):
             return "layers"
+        if _BUFFER.search(spot.rest):
+            return "other" if spot.layer is None else "layers"
         whole = spot.rest if spot.layer is None else f"{spot.prefix}#.{spot.rest}"
         if whole not in self._names:
             self._names[whole] = self._name(whole)

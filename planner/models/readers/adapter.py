@@ -1,0 +1,111 @@
+"""Read what PEFT saves of a LoRA adapter: its configuration, and the heads of its weights where they lie beside it.
+
+**Source**: PEFT 0.21 `LoraConfig`; a file of another kind of adapter says so by its `peft_type`.
+"""
+
+import os
+from pathlib import Path
+from typing import Final, Literal
+
+from pydantic import Field
+
+from planner.base import Spec
+from planner.errors import ModelFileError
+from planner.models.readers.config_json import MAX_FILE_BYTES, parse_config
+from planner.models.readers.fields import MAX_LAYERS, Fields
+from planner.models.readers.safetensors import FileTensor, read_header
+from planner.models.readers.sources import open_local, read_whole
+
+ADAPTER_FILE: Final = "adapter_config.json"
+ALL_LINEAR: Final = "all-linear"
+
+_WEIGHTS: Final = "adapter_model.safetensors"
+_PLAIN: Final[dict[str, Literal["fp32", "bf16", "fp16"]]] = {"F32": "fp32", "BF16": "bf16", "F16": "fp16"}
+_MAX_RANK: Final = 1_000_000
+
+
+class AdapterConfig(Spec):
+    """A LoRA adapter.
+
+    `targets` are the endings of the names of its modules, or `all-linear`; `target_pattern` is a regular expression of
+    whole names instead. `parameters` and `stored_bytes` are those of its weights, where they were found.
+    """
+
+    base: str | None = Field(
+        description="the model that it was made for: a name of the catalog or the Hub, or a folder"
+    )
+    rank: int = Field(ge=1)
+    ranks: tuple[tuple[str, int], ...] = Field(default=(), description="other ranks, by patterns of module names")
+    alpha: float
+    dropout: float = Field(default=0.0, ge=0, lt=1)
+    targets: Literal["all-linear"] | tuple[str, ...] | None = None
+    target_pattern: str | None = None
+    layers: tuple[int, ...] = Field(default=(), description="the only layers that have it; all where empty")
+    dora: bool = False
+    rank_stabilised: bool = Field(default=False, description="scaled by alpha / √rank instead of alpha / rank")
+    biases: Literal["none", "all", "lora_only"] = "none"
+    modules_to_save: tuple[str, ...] = Field(
+        default=(), description="modules that are trained whole, beside the base's"
+    )
+    parameters: int | None = None
+    stored_bytes: int | None = None
+    stored_dtype: Literal["fp32", "bf16", "fp16"] | None = None
+
+
+def read_adapter(path: Path) -> AdapterConfig:
+    """Return the LoRA adapter in an `adapter_config.json`, or in the folder that holds it.
+
+    Raises:
+        ModelFileError: If it cannot be read, is no LoRA adapter, or a field is missing or cannot be.
+    """
+    file = path / ADAPTER_FILE if os.path.isdir(path) else path
+    fields = Fields(parse_config(read_whole(file, MAX_FILE_BYTES, ADAPTER_FILE), str(file)), str(file))
+    kind = fields.text("peft_type")
+    if kind != "LORA":
+        raise ModelFileError(file, f"is an adapter of type {kind[:40]!r}", "Only LoRA adapters are read.")
+    pattern, targets = _targets(fields)
+    tensors = _tensors(file.with_name(_WEIGHTS))
+    formats = {tensor.format for tensor in tensors or ()}
+    return AdapterConfig(
+        base=fields.text("base_model_name_or_path", default="") or None,
+        rank=fields.integer("r", high=_MAX_RANK),
+        ranks=_ranks(fields),
+        alpha=fields.number("lora_alpha", default=8.0),
+        dropout=fields.dropout("lora_dropout"),
+        targets=targets,
+        target_pattern=pattern,
+        layers=_layers(fields),
+        dora=fields.flag("use_dora", default=False),
+        rank_stabilised=fields.flag("use_rslora", default=False),
+        biases=fields.choice("bias", among={"none": "none", "all": "all", "lora_only": "lora_only"}, default="none"),
+        modules_to_save=fields.texts("modules_to_save") or (),
+        parameters=None if tensors is None else sum(tensor.elements for tensor in tensors),
+        stored_bytes=None if tensors is None else sum(tensor.bytes for tensor in tensors),
+        stored_dtype=_PLAIN.get(formats.pop()) if len(formats) == 1 else None,
+    )
+
+
+def _targets(fields: Fields) -> tuple[str | None, Literal["all-linear"] | tuple[str, ...] | None]:
+    """Return the pattern of a text, or the names of a list, sorted: PEFT saves a set."""
+    if fields.lists("target_modules"):
+        return None, tuple(sorted(fields.texts("target_modules") or ()))
+    text = fields.text("target_modules", default="") or None
+    return (None, ALL_LINEAR) if text == ALL_LINEAR else (text, None)
+
+
+def _ranks(fields: Fields) -> tuple[tuple[str, int], ...]:
+    listed = fields.nested("rank_pattern")
+    return () if listed is None else tuple((name, listed.integer(name, high=_MAX_RANK)) for name in listed.names)
+
+
+def _layers(fields: Fields) -> tuple[int, ...]:
+    if fields.has("layers_to_transform") and not fields.lists("layers_to_transform"):
+        return (fields.integer("layers_to_transform", low=0, high=MAX_LAYERS),)
+    return fields.integers("layers_to_transform", high=MAX_LAYERS) or ()
+
+
+def _tensors(weights: Path) -> tuple[FileTensor, ...] | None:
+    if not os.path.lexists(weights):
+        return None
+    with open_local(weights) as file:
+        return read_header(file)
