@@ -133,7 +133,8 @@ def _print_summary(compared: list[Compared], failed: list[str]) -> None:
         worst = max(compared, key=lambda one: abs(one.error_percent))
         within = sum(abs(one.error_percent) <= _WITHIN_PERCENT for one in compared)
         print(
-            f"\n{within} of {len(compared)} within {_WITHIN_PERCENT} %; worst {worst.name}: {worst.error_percent:+.3f} %"
+            f"\n{within} of {len(compared)} within {_WITHIN_PERCENT} %; "
+            f"worst {worst.name}: {worst.error_percent:+.3f} %"
         )
         named = [one.name for one in compared if abs(one.error_percent) > _WITHIN_PERCENT and one.is_bounded]
         if named:

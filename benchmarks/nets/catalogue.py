@@ -11,7 +11,12 @@ HERE: Final = Path(__file__).resolve().parent
 _CONFIGS: Final[dict[str, dict[str, Any]]] = {
     "gpt2": {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"]},
     "gpt2-narrow": {
-        "model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_embd": 384, "n_layer": 6, "n_head": 6, "vocab_size": 16000,
+        "model_type": "gpt2",
+        "architectures": ["GPT2LMHeadModel"],
+        "n_embd": 384,
+        "n_layer": 6,
+        "n_head": 6,
+        "vocab_size": 16000,
         "bos_token_id": 0, "eos_token_id": 0,
     },
     "llama": {
@@ -28,7 +33,10 @@ _CONFIGS: Final[dict[str, dict[str, Any]]] = {
         "sliding_window": 64,
     },
     "gemma3": {
-        "model_type": "gemma3_text", "architectures": ["Gemma3ForCausalLM"], "hidden_size": 512, "intermediate_size": 2048,
+        "model_type": "gemma3_text",
+        "architectures": ["Gemma3ForCausalLM"],
+        "hidden_size": 512,
+        "intermediate_size": 2048,
         "num_hidden_layers": 6, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 64, "vocab_size": 16000,
         "sliding_window": 64,
     },

@@ -1,5 +1,7 @@
 """Networks of fully connected layers."""
 
+from itertools import pairwise
+
 import torch
 from torch import nn
 from torch.nn import functional
@@ -11,7 +13,7 @@ def mlp() -> tuple[nn.Module, Inputs]:
     """Return a classifier of four wide layers."""
     widths = (784, 2048, 2048, 1024)
     layers: list[nn.Module] = []
-    for inputs, outputs in zip(widths, widths[1:], strict=False):
+    for inputs, outputs in pairwise(widths):
         layers += [nn.Linear(inputs, outputs), nn.ReLU(), nn.Dropout(0.1)]
     return nn.Sequential(*layers, nn.Linear(widths[-1], 10)), (torch.randn(512, 784),)
 

@@ -45,7 +45,12 @@ def whisper() -> Named:
     config = transformers.WhisperConfig(
         d_model=384, encoder_layers=4, decoder_layers=4, encoder_attention_heads=6, decoder_attention_heads=6,
         encoder_ffn_dim=1536, decoder_ffn_dim=1536, vocab_size=16_000, max_source_positions=400,
-        pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=1, suppress_tokens=None, begin_suppress_tokens=None,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=2,
+        decoder_start_token_id=1,
+        suppress_tokens=None,
+        begin_suppress_tokens=None,
     )  # fmt: skip
     config.use_cache = False
     inputs = {"input_features": torch.randn(4, 80, 800), "labels": torch.randint(16_000, (4, 64))}

@@ -110,7 +110,7 @@ def forward_bytes(conv: Convolution) -> int:
 
     **Formula**: max(copies of source, weight and destination, destination + result) - result. Each is copied unless it
     comes in oneDNN's layout already; a destination with its channels last is laid out twice more.
-    **Source**: `mkldnn_convolution` and `mkldnn_to_dense` of PyTorch; measured on 40 shapes with the profiler.
+    **Source**: `mkldnn_convolution` and `mkldnn_to_dense` of PyTorch; measured with the profiler.
     """
     moments = _gradient_moments(conv) if conv.transposed else _forward_moments(conv)
     return max(moments) - (conv.source if conv.transposed else conv.target)
@@ -122,7 +122,7 @@ def backward_bytes(conv: Convolution, wants: tuple[bool, bool]) -> int:
     `wants` says whether the gradient of the input and that of the weight are asked for. The gradient of the input comes
     first, and stays while that of the weight is computed.
 
-    **Source**: `mkldnn_convolution_backward` of PyTorch; measured on 40 shapes with the profiler.
+    **Source**: `mkldnn_convolution_backward` of PyTorch; measured with the profiler.
     """
     data = conv.target if conv.transposed else conv.source
     left = data * wants[0] + conv.weight * wants[1]

@@ -86,7 +86,7 @@ def _safe_softmax(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.T
 def _batch_norm_backward(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
     """A second gradient of the input's size; in half precision in float32, if the first has other strides.
 
-    **Source**: `batch_norm_backward_cpu_template` in aten/src/ATen/native/Normalization.cpp; measured on 12 shapes.
+    **Source**: `batch_norm_backward_cpu_template` in aten/src/ATen/native/Normalization.cpp, measured.
     """
     gradient, given = args[0], args[1]
     if gradient.is_contiguous() or gradient.is_contiguous(memory_format=torch.channels_last):

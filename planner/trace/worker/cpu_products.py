@@ -8,7 +8,7 @@ from planner.trace.worker.cpu_copies import bytes_of, bytes_of_copies, is_half
 from planner.units import ceil_div
 
 _PACKED_BYTES: Final = 1_441_792
-"""The most that a product lays out anew at once, with 2 MiB of second-level cache; measured."""
+"""The most that a product was seen to lay out anew at once, with 2 MiB of second-level cache."""
 
 
 def _splits(queries: int, keys: int) -> tuple[int, int]:
@@ -54,8 +54,9 @@ def product(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor)
     """Matrices in one piece that lie neither by rows nor by columns, such as those that repeat one number.
 
     In half precision also the second matrix in the order that matrix tiles want, as much as the cache holds of it.
-    **Source**: `addmm_impl_cpu_` in aten/src/ATen/native/LinearAlgebra.cpp; `brgemm_matmul_conf_t` in oneDNN's
-    src/cpu/x64/matmul, measured on 30 shapes, most within 0.1 MiB.
+    **Source**: measured by `benchmarks/real_peaks.py --operators`; the layouts are those that oneDNN's brgemm_matmul
+    wants.
+    **Assumes** blocks as they were seen; the bound of what may be missing is in `cpu_bounds`.
     """
     left, right = args[-2:]
     apart = sum(

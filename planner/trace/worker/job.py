@@ -15,6 +15,7 @@ from planner.errors import TraceError
 from planner.memory.result import PhaseName
 from planner.trace.recording import Category, Difference, Environment, ModuleInfo, Recording
 from planner.trace.request import TraceRequest
+from planner.trace.worker import cpu_bounds
 from planner.trace.worker.assumed import Assumptions
 from planner.trace.worker.build import Built, build
 from planner.trace.worker.distribution import Distribute, fake_ranks
@@ -74,7 +75,7 @@ def record(request: TraceRequest, progress: ReportProgress) -> Recording:
         lines=places.lines.all(),
         shapes=ledger.shapes.all(),
         spans=ledger.spans(),
-        differences=tuple(differences),
+        differences=(*differences, *_of_the_cpu(request, ledger.operators.all())),
         notes=tuple(notes),
         flops=flops.total,
         seconds=time.perf_counter() - started,
@@ -104,6 +105,10 @@ def _device(
     capability = (int(major), int(minor)) if major else None
     operators = CudaOperators(capability, note)
     return operators, operators.hidden_bytes
+
+
+def _of_the_cpu(request: TraceRequest, operators: tuple[str, ...]) -> Iterable[Difference]:
+    return cpu_bounds.differences(request, operators) if request.device == "cpu" else ()
 
 
 def _environment() -> Environment:
