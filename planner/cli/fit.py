@@ -8,6 +8,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from planner.cli.advice import SOLVABLE, advice_block, solve, solved_line
+from planner.cli.logs import add_log_options, compare_with_log, comparison_block
 from planner.cli.options import add_workload_options, used_defaults, workload_from
 from planner.cli.parser import Parser
 from planner.cli.report import report
@@ -17,10 +18,12 @@ from planner.errors import PlanFileError, PlannerError, SpecError
 from planner.hardware.names import resolve_gpu
 from planner.plan.advise import advise
 from planner.plan.catalog import Catalog, load_catalog
+from planner.plan.compared import Comparison
 from planner.plan.evaluate import Evaluation, evaluate
 from planner.plan.files import is_plan_file, save_plan
 from planner.plan.plan import Plan
 from planner.plan.warn import warnings_about
+from planner.present.advice import in_need
 from planner.present.plan import evaluation_view, plan_phrase
 from planner.workload.workload import Workload
 
@@ -40,6 +43,7 @@ examples:
   gpu-planner fit ./my-model/config.json --gpu "A100 80GB" --count 4 --save plan.json
   gpu-planner fit plan.json --explain
   gpu-planner fit plan.json --advise --solve micro-batch --solve gpu
+  gpu-planner fit plan.json --log vllm.log
   gpu-planner fit plan.json --check && sbatch train.sh
 
 exit codes: 0 done, 1 does not fit (only with --check; tight counts as fitting), 2 wrong input"""
@@ -52,13 +56,14 @@ def run(argv: list[str]) -> int:
     plan = _plan(arguments, catalog)
     if arguments.check and plan.gpu is None:
         raise SpecError("--check", "there is no card to check against", "Add --gpu.")
+    plan, comparison = compare_with_log(plan, catalog, arguments)
     evaluation = evaluate(plan, catalog)
     if arguments.save:
         _save(arguments.save, plan)
     if arguments.json:
-        print(_json(evaluation, catalog, arguments))
+        print(_json(evaluation, catalog, arguments, comparison))
     else:
-        print(_text(evaluation, catalog, arguments))
+        print(_text(evaluation, catalog, arguments, comparison))
     return DOES_NOT_FIT if arguments.check and evaluation.memory.verdict not in ("fits", "tight") else 0
 
 
@@ -80,6 +85,7 @@ def _parser() -> Parser:
         default=[],
         help=f"find the largest value that fits, the fewest cards or the smallest: {', '.join(SOLVABLE)}; repeatable",
     )
+    add_log_options(answer)
     answer.add_argument("--check", action="store_true", help="exit with 1 when it does not fit")
     answer.add_argument("--save", metavar="PLAN.json", type=Path, help="write the plan to a file")
     parser.add_general()
@@ -119,7 +125,9 @@ def _save(path: Path, plan: Plan) -> None:
     save_plan(path, plan)
 
 
-def _json(evaluation: Evaluation, catalog: Catalog, arguments: argparse.Namespace) -> str:
+def _json(
+    evaluation: Evaluation, catalog: Catalog, arguments: argparse.Namespace, comparison: Comparison | None
+) -> str:
     """Return the evaluation, with what else was asked for under keys of its own."""
     more: dict[str, object] = {}
     if arguments.advise:
@@ -128,15 +136,21 @@ def _json(evaluation: Evaluation, catalog: Catalog, arguments: argparse.Namespac
     if arguments.solve:
         found = (solve(evaluation.plan, catalog, what) for what in arguments.solve)
         more["solved"] = [solved.model_dump(mode="json") for solved in found]
+    if comparison is not None:
+        more["comparison"] = comparison.model_dump(mode="json")
     if not more:
         return evaluation.model_dump_json(indent=2)
     return json.dumps({**evaluation.model_dump(mode="json"), **more}, indent=2, ensure_ascii=False)
 
 
-def _text(evaluation: Evaluation, catalog: Catalog, arguments: argparse.Namespace) -> str:
+def _text(
+    evaluation: Evaluation, catalog: Catalog, arguments: argparse.Namespace, comparison: Comparison | None
+) -> str:
     defaults = () if evaluation.traced else used_defaults(evaluation.plan.workload, evaluation.workload)
     view, width = evaluation_view(evaluation, catalog), terminal_width()
     more = ["\n".join(solved_line(evaluation.plan, catalog, what) for what in arguments.solve)]
-    if arguments.advise or evaluation.memory.verdict in ("tight", "does-not-fit"):
+    if arguments.advise or in_need(evaluation.memory):
         more.append(advice_block(evaluation, advise(evaluation.plan, catalog), width, short=not arguments.advise))
+    if comparison is not None:
+        more.append(comparison_block(comparison, width))
     return report(view, plan_phrase(evaluation), defaults, width, explain=arguments.explain, more=tuple(more))

@@ -1,0 +1,112 @@
+"""`fit --log` and `fit --correct`: what a run printed beside the estimate, and the correction by it."""
+
+import argparse
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from planner.cli.report import prose_width, wrapped
+from planner.cli.table import Head, table
+from planner.errors import SpecError
+from planner.memory.corrections import Correction
+from planner.memory.logs.read import read_log
+from planner.memory.logs.text import MAX_BYTES, decode_log
+from planner.plan.catalog import Catalog
+from planner.plan.compare import compare_plan
+from planner.plan.compared import Comparison
+from planner.plan.evaluate import Evaluation, evaluate
+from planner.plan.log_corrections import correction_key, suggest_correction
+from planner.plan.log_files import (
+    Log,
+    corrections_file,
+    keep_correction,
+    load_corrections,
+    log_of_text,
+    open_log,
+    with_correction,
+)
+from planner.plan.plan import Plan
+from planner.present.log_comparison import LogView, log_view
+
+_HEADS: Final = (
+    Head("Beside the log", flexible=True),
+    Head("Estimated", "right"),
+    Head("Measured", "right"),
+    Head("Difference", "right"),
+)
+_STDIN: Final = "-"
+
+
+def add_log_options(group: argparse._ArgumentGroup) -> None:
+    """Add `--log`, `--correct` and `--uncorrected`."""
+    group.add_argument(
+        "--log",
+        metavar="FILE",
+        help="compare with what a run printed, - for standard input: torch.cuda.memory_summary(), memory_stats() or "
+        "_snapshot() as JSON, an out-of-memory message, vLLM, llama.cpp, nvidia-smi, Trainer metrics",
+    )
+    group.add_argument(
+        "--correct",
+        action="store_true",
+        help="switch a correction on for this plan: by the log, which is kept for later, else by the one that is kept",
+    )
+    group.add_argument("--uncorrected", action="store_true", help="leave out the corrections that the plan has")
+
+
+def compare_with_log(plan: Plan, catalog: Catalog, arguments: argparse.Namespace) -> tuple[Plan, Comparison | None]:
+    """Return `plan` with the corrections that were asked for, and the comparison with the log, if one is given.
+
+    Raises:
+        LogError: If the log cannot be read.
+        SpecError: If the log has nothing to compare, or nothing that a correction may be made of.
+    """
+    if arguments.uncorrected:
+        plan = plan.evolve(corrections=())
+    log = _read(arguments.log) if arguments.log is not None else None
+    comparison = compare_plan(plan, catalog, read_log(log.text)) if log else None
+    if arguments.correct:
+        evaluation = evaluate(plan.evolve(corrections=()), catalog)
+        correction = _by_log(comparison, evaluation, log) if comparison and log else _kept(evaluation)
+        plan = plan.evolve(corrections=with_correction(plan.corrections, correction))
+    return plan, comparison
+
+
+def comparison_block(comparison: Comparison, width: int | None) -> str:
+    """Return the sentence, the table, the reasons and the notes of a comparison as text."""
+    view, prose = log_view(comparison), prose_width(width)
+    rows = [[row.title, row.predicted, row.actual, row.difference] for row in view.rows]
+    blocks = (
+        "\n".join(wrapped(text, prose) for text in (view.sentence, view.subject)),
+        table(_HEADS, rows, width),
+        "\n".join(wrapped(text, prose, "- ") for text in _reasons(view)),
+    )
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _reasons(view: LogView) -> tuple[str, ...]:
+    return (*view.notes, *(f"{row.title}: {row.why}" for row in view.rows))
+
+
+def _read(name: str) -> Log:
+    if name != _STDIN:
+        return open_log(Path(name))
+    data = sys.stdin.buffer.read(MAX_BYTES + 1)
+    return log_of_text(decode_log(data), datetime.now().astimezone().date(), "standard input")
+
+
+def _by_log(comparison: Comparison, evaluation: Evaluation, log: Log) -> Correction:
+    correction = suggest_correction(comparison, evaluation, log.date, log.digest)
+    if correction is None:
+        reason = "nothing in this log can be made a correction of"
+        raise SpecError("--correct", reason, "It takes a card, a log of the plan's engine, and a run like the plan's.")
+    keep_correction(corrections_file(), correction)
+    return correction
+
+
+def _kept(evaluation: Evaluation) -> Correction:
+    key = correction_key(evaluation)
+    found = next((kept for kept in load_corrections(corrections_file()) if kept.key == key), None)
+    if found is None:
+        raise SpecError("--correct", "no correction is kept for this model, engine and card", "Add --log FILE.")
+    return found

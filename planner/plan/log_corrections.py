@@ -1,0 +1,99 @@
+"""Which differences a correction may make up for, and the correction that a comparison suggests.
+
+Only what the same engine did on the plan's card, and what no other choice explains: weights in another format or a
+longer context are not the estimate's mistake.
+"""
+
+from typing import Final
+
+from planner.memory.corrections import Correction, TermCorrection
+from planner.memory.logs.reading import LogReading
+from planner.memory.result import TermName
+from planner.plan.compared import Actual, Comparison, RowName
+from planner.plan.evaluate import Evaluation
+from planner.plan.log_actuals import Actuals
+from planner.units import MIB
+
+_ENOUGH: Final = 1 * MIB
+_LEAST_FACTOR: Final = 0.7
+_MOST_FACTOR: Final = 1.4
+_MOST_WEIGHTS: Final = 0.1
+_SCALING: Final[dict[RowName, tuple[TermName, ...]]] = {
+    "kv_cache": ("kv_cache",),
+    "state": ("state",),
+    "working": ("activations", "logits", "temporaries"),
+}
+
+
+def can_correct(evaluation: Evaluation, reading: LogReading) -> bool:
+    """Return whether `reading` is of the plan's engine, and the plan is estimated for a card."""
+    profile = evaluation.workload.profile or "hf"
+    engine = "pytorch" if profile == "hf" else profile
+    return evaluation.traced is None and evaluation.plan.gpu is not None and reading.engine in (None, engine)
+
+
+def term_corrections(
+    name: RowName, predicted: int, actual: Actual, actuals: Actuals, evaluation: Evaluation
+) -> tuple[TermCorrection, ...]:
+    """Return what makes a term what the log shows: bytes for weights, a factor for what grows with the workload."""
+    difference = actual.bytes - predicted
+    if abs(difference) < max(_ENOUGH, actual.high - actual.bytes) or not predicted:
+        return ()
+    if name == "weights" and not actuals.host_weights and abs(difference) <= _MOST_WEIGHTS * predicted:
+        return (TermCorrection(term="weights", added_bytes=difference),)
+    factor = actual.bytes / predicted
+    same_length = actuals.pool is None and evaluation.plan.count == 1
+    if name in _SCALING and same_length and _LEAST_FACTOR <= factor <= _MOST_FACTOR:
+        return tuple(TermCorrection(term=term, factor=factor) for term in _SCALING[name])
+    return ()
+
+
+def counter_correction(
+    name: RowName, residual: int, actual: Actual, evaluation: Evaluation
+) -> tuple[TermCorrection, ...]:
+    """Return what makes up for `residual` bytes of a counter that narrower counters do not explain.
+
+    What was read at one moment, or when a run failed, is known only from below: nothing is taken away for it.
+    """
+    if abs(residual) < max(_ENOUGH, actual.high - actual.low) or (residual < 0 and actual.sense != "peak"):
+        return ()
+    if name == "allocated":
+        return (TermCorrection(term=_working_term(evaluation), added_bytes=residual),)
+    if name == "reserved":
+        return (TermCorrection(term="framework_overhead", added_bytes=residual, part="slack"),)
+    if name == "process":
+        return (TermCorrection(term="framework_overhead", added_bytes=residual),)
+    return ()
+
+
+def _working_term(evaluation: Evaluation) -> TermName:
+    """Return the largest of the short-lived terms at the peak: the least certain of all that is allocated."""
+    short_lived = [term for term in evaluation.memory.terms if term.name in _SCALING["working"]]
+    return max(short_lived, key=lambda term: term.bytes).name if short_lived else "temporaries"
+
+
+def correction_key(evaluation: Evaluation) -> tuple[str, str, str, str] | None:
+    """Return what a correction of this plan is kept for: engine, task, card and kind of model; none without a card."""
+    if evaluation.plan.gpu is None or evaluation.architecture is None:
+        return None
+    workload = evaluation.workload
+    return workload.profile or "hf", workload.task, evaluation.plan.gpu, evaluation.architecture.model_type
+
+
+def suggest_correction(comparison: Comparison, evaluation: Evaluation, date: str, digest: str) -> Correction | None:
+    """Return the correction by this log of `date`, or none where there is nothing that it may correct."""
+    terms = tuple(item for row in comparison.rows for item in row.corrections)
+    key = correction_key(evaluation)
+    if not terms or key is None:
+        return None
+    profile, _, gpu, model_type = key
+    return Correction(
+        terms=terms,
+        gpu=gpu,
+        model_type=model_type,
+        profile=profile,
+        task=evaluation.workload.task,
+        log=", ".join(comparison.reading.formats),
+        date=date,
+        digest=digest,
+    )

@@ -1,0 +1,99 @@
+"""Logs and the corrections that were made of them, on disk."""
+
+import hashlib
+from datetime import date
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from pydantic import ValidationError
+
+from planner.base import Spec
+from planner.errors import LogError, PlanFileError, SpecError
+from planner.memory.corrections import Correction
+from planner.memory.logs.text import MAX_BYTES, decode_log
+from planner.paths import state_dir
+from planner.storage import UnreadableFileError, read_regular, write_atomically
+from planner.units import MIB
+
+_LARGEST: Final = 4 * MIB
+_DIGITS: Final = 12
+_MOST_KEPT: Final = 1_000
+
+
+class Log(NamedTuple):
+    """The text of a log, its name, its day and the first digits of its digest."""
+
+    text: str
+    name: str
+    date: str
+    digest: str
+
+
+class _Kept(Spec):
+    """The file of kept corrections."""
+
+    schema_version: int = 1
+    corrections: tuple[Correction, ...] = ()
+
+
+def log_of_text(text: str, today: date, name: str = "pasted text") -> Log:
+    """Return a log that was pasted on the day `today`."""
+    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:_DIGITS]
+    return Log(text, name, today.isoformat(), digest)
+
+
+def open_log(path: Path) -> Log:
+    """Return the log in the file at `path`, of the day when it was last written.
+
+    Raises:
+        LogError: If it cannot be read, is too large, or is a pickle, which is never read.
+    """
+    try:
+        data = read_regular(path, "log", MAX_BYTES)
+        written = date.fromtimestamp(path.stat().st_mtime)
+    except UnreadableFileError as error:
+        raise LogError(f"{path}: {error.reason}", error.hint) from error
+    except OSError as error:
+        raise LogError(f"{path}: cannot be read ({error.strerror})", "Check the path and its rights.") from error
+    return log_of_text(decode_log(data), written, path.name)
+
+
+def corrections_file() -> Path:
+    """Return the file in the user's own folder where corrections are kept."""
+    return state_dir() / "corrections.json"
+
+
+def load_corrections(path: Path) -> tuple[Correction, ...]:
+    """Return the corrections that are kept at `path`, none if there is no such file.
+
+    Raises:
+        PlanFileError: If the file is damaged.
+    """
+    if not path.exists():
+        return ()
+    hint = "Delete it: each correction can be made again from its log."
+    try:
+        return _Kept.model_validate_json(read_regular(path, "list of corrections", _LARGEST)).corrections
+    except UnreadableFileError as error:
+        raise PlanFileError(path, error.reason, hint=hint) from error
+    except ValidationError as error:
+        raise PlanFileError(path, SpecError.from_validation(error).message, hint=hint) from error
+
+
+def keep_correction(path: Path, correction: Correction) -> None:
+    """Write `correction` to the file at `path`, in the place of an older one for the same kind of run.
+
+    Raises:
+        PlanFileError: If the file is damaged or cannot be written.
+    """
+    others = tuple(known for known in load_corrections(path) if known.key != correction.key)
+    kept = _Kept(corrections=(correction, *others)[:_MOST_KEPT])
+    try:
+        write_atomically(path, kept.model_dump_json(indent=2) + "\n")
+    except OSError as error:
+        raise PlanFileError(path, f"cannot be written ({error.strerror})", hint="Check the folder's rights.") from error
+
+
+def with_correction(corrections: tuple[Correction, ...], correction: Correction) -> tuple[Correction, ...]:
+    """Return `corrections` with `correction` in the place of one for the same kind of run."""
+    return (*(known for known in corrections if known.key != correction.key), correction)

@@ -1,0 +1,158 @@
+"""An estimate beside a log, ready to be shown: rows, a sentence, and text for the clipboard."""
+
+from typing import Final, NamedTuple
+
+from planner.memory.corrections import Correction, correction_note
+from planner.memory.logs.read import FORMATS
+from planner.plan.compared import ComparedRow, Comparison, RowName
+from planner.present import format as fmt
+
+ROW_TITLES: Final[dict[RowName, str]] = {
+    "weights": "Weights",
+    "kv_cache": "KV cache",
+    "state": "Recurrent state",
+    "working": "Activations, logits, buffers",
+    "overhead": "Outside the tensors",
+    "sum": "Sum of these",
+    "allocated": "Allocated by PyTorch",
+    "reserved": "Reserved by PyTorch",
+    "process": "The process",
+    "card": "Used on the card",
+    "capacity": "Usable memory of the card",
+    "card-total": "nvidia-smi's total",
+    "host": "Memory of the host",
+}
+_NOT_ESTIMATED: Final = "not estimated"
+_NO_REASON: Final = "No mechanism is known for this difference."
+
+
+class LogRow(NamedTuple):
+    """A line of the comparison; texts are short, the exact bytes stand beside them."""
+
+    name: RowName
+    title: str
+    predicted_bytes: int | None
+    actual_bytes: int
+    difference_bytes: int | None
+    predicted: str
+    actual: str
+    difference: str
+    why: str
+    exact: str
+
+
+class LogView(NamedTuple):
+    """Everything that is shown of a comparison."""
+
+    sentence: str
+    subject: str
+    rows: tuple[LogRow, ...]
+    notes: tuple[str, ...]
+
+    def as_text(self) -> str:
+        """Return the comparison as plain text."""
+        rows = [
+            f"{row.title:<28} {row.predicted:>14} {row.actual:>14} {row.difference:>11}  {row.why}" for row in self.rows
+        ]
+        head = f"{'':<28} {'estimated':>14} {'measured':>14} {'difference':>11}"
+        blocks = ([self.sentence, self.subject], [head, *rows], [f"- {note}" for note in self.notes])
+        return "\n\n".join("\n".join(block) for block in blocks if block)
+
+    def csv_rows(self) -> tuple[dict[str, object], ...]:
+        """Return one row a line with exact bytes, for an export."""
+        return tuple(
+            {
+                "row": row.name,
+                "predicted_bytes": row.predicted_bytes,
+                "actual_bytes": row.actual_bytes,
+                "difference_bytes": row.difference_bytes,
+                "why": row.why,
+            }
+            for row in self.rows
+        )
+
+
+def log_view(comparison: Comparison) -> LogView:
+    """Return what to show of `comparison`."""
+    return LogView(
+        sentence=_sentence(comparison),
+        subject=_subject(comparison),
+        rows=tuple(_row(row) for row in comparison.rows),
+        notes=comparison.notes,
+    )
+
+
+def correction_phrase(correction: Correction) -> str:
+    """Return in a few words whose log corrects: `Corrected by your log of 3 October 2026`."""
+    return f"Corrected by your log of {fmt.date(correction.date)}"
+
+
+def correction_details(correction: Correction) -> str:
+    """Return all about a correction, for a tooltip."""
+    return correction_note(correction)
+
+
+def _row(row: ComparedRow) -> LogRow:
+    difference = row.difference_bytes
+    at_least = "≥ " if row.at_least else ""
+    return LogRow(
+        name=row.name,
+        title=ROW_TITLES[row.name],
+        predicted_bytes=row.predicted_bytes,
+        actual_bytes=row.actual_bytes,
+        difference_bytes=difference,
+        predicted=fmt.size(row.predicted_bytes, _NOT_ESTIMATED),
+        actual=f"{at_least}{fmt.size(row.actual_bytes)}",
+        difference="" if difference is None else _share(difference, row.predicted_bytes),
+        why=row.explanation or _NO_REASON,
+        exact=_exact(row),
+    )
+
+
+def _exact(row: ComparedRow) -> str:
+    ends = f"{fmt.exact_bytes(row.low_bytes)} to {fmt.exact_bytes(row.high_bytes)}"
+    measured = fmt.exact_bytes(row.actual_bytes) if row.low_bytes == row.high_bytes else ends
+    places = fmt.listing(tuple(map(str, row.lines)))
+    return (
+        f"estimated {fmt.exact_bytes(row.predicted_bytes, _NOT_ESTIMATED)}, measured {measured}, "
+        f"{'line' if len(row.lines) == 1 else 'lines'} {places} of the log"
+    )
+
+
+def _share(difference: int, predicted: int | None) -> str:
+    if not predicted:
+        return fmt.size_difference(difference)
+    share = difference / predicted
+    sign = "" if difference == 0 else "+" if difference > 0 else "−"
+    return f"{sign}{fmt.precise_percent(abs(share))}"
+
+
+def _sentence(comparison: Comparison) -> str:
+    """Return the sentence on the widest figure that both sides have."""
+    widest: tuple[RowName, ...] = ("process", "reserved", "allocated", "sum", "card", "weights")
+    row = next(
+        (found for name in widest if (found := comparison.row(name)) and found.difference_bytes is not None), None
+    )
+    if row is None or row.difference_bytes is None or not row.predicted_bytes:
+        return "The log and the estimate have no total in common."
+    sizes = f"estimated {fmt.size(row.predicted_bytes)}, measured {'at least ' if row.at_least else ''}"
+    sizes += fmt.size(row.actual_bytes)
+    what = "" if row.name == "sum" else f" ({ROW_TITLES[row.name][:1].lower()}{ROW_TITLES[row.name][1:]})"
+    share = abs(row.difference_bytes) / row.predicted_bytes
+    if row.agrees or row.difference_bytes == 0:
+        return f"The estimate agrees with the log{what}: {sizes}."
+    side = "more" if row.difference_bytes > 0 else "less"
+    return f"The run took {fmt.precise_percent(share)} {side} than estimated{what}: {sizes}."
+
+
+def _subject(comparison: Comparison) -> str:
+    reading = comparison.reading
+    read = fmt.listing(tuple(FORMATS[name].title for name in reading.formats))
+    parts = [f"Read: {read}"]
+    if reading.version is not None:
+        parts.append(f"version {reading.version}")
+    if reading.model is not None:
+        parts.append(reading.model)
+    return (
+        f"{', '.join(parts)}; {fmt.plural(len(reading.measured), 'amount')}. Differences are measured less estimated."
+    )
