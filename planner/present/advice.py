@@ -21,18 +21,29 @@ class AdviceRow(NamedTuple):
     needs: str
     details: tuple[str, ...]
 
+    @property
+    def price(self) -> str:
+        """Return cost, risk and needs in a line: `about 1.33 × slower · small risk to quality · needs bitsandbytes`."""
+        cost = "costs no time" if self.cost == "none" else self.cost
+        risk = "no risk to quality" if self.risk == "none" else f"{self.risk} risk to quality"
+        return " · ".join((cost, risk, *((f"needs {self.needs}",) if self.needs else ())))
+
+
+def in_need(memory: MemoryResult) -> bool:
+    """Return whether something must change: it does not fit, only just, or cannot run."""
+    return bool(memory.unsupported) or memory.verdict in ("tight", "does-not-fit")
+
 
 def advice_title(memory: MemoryResult) -> str:
     """Return the heading over the advice on a plan."""
-    in_need = memory.unsupported or memory.verdict in ("tight", "does-not-fit")
-    return "What would help" if in_need else "What would save memory"
+    return "What would help" if in_need(memory) else "What would save memory"
 
 
 def advice_row(advice: Advice) -> AdviceRow:
     """Return what to show of `advice`."""
     other_card = any(setting.field == "gpu" for setting in advice.settings)
     return AdviceRow(
-        title=advice.name,
+        title=f"{advice.name[:1].upper()}{advice.name[1:]}",
         saves="" if other_card else fmt.gib(advice.saved_bytes),
         then=_then(advice),
         cost=_cost(advice),

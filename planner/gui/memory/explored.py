@@ -41,7 +41,7 @@ _TRAINING: Final = (
     ),
 )
 _INFERENCE: Final = (
-    Explored("batch", "Sequences at once", "Batch", "Largest batch that fits", 1),
+    Explored("batch", "Sequences at once", "Batch", "Most sequences at once that fit", 1),
     Explored("context_length", "Context length, tokens", "Context", "Longest context that fits", _SHORTEST_SEQUENCE),
 )
 

@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
+from planner.gui.memory.advice_panel import AdvicePanel
 from planner.gui.memory.answer import Answer
 from planner.gui.memory.bar import StackedBar
 from planner.gui.memory.breakdown import Breakdown
@@ -50,6 +51,7 @@ class MemoryTab(Tab):
         self.bar = StackedBar(theme)
         self.breakdown = Breakdown(theme)
         self.phases = PhaseBars(theme)
+        self.advice = AdvicePanel(workspace, theme, tasks)
         self.exploration = Exploration(workspace, theme, _ASIDE_WIDTH)
         self.evidence = self._evidence()
         self.results = self._results()
@@ -71,6 +73,7 @@ class MemoryTab(Tab):
             self.bar.set_view(view)
             self.breakdown.set_view(view)
             self.phases.set_view(view)
+        self.advice.set_evaluation(evaluation)
         self.exploration.set_evaluation(evaluation)
         self.trace.setVisible(view.supported and evaluation.traced is not None)
         self.trace.set_evaluation(evaluation)
@@ -127,6 +130,7 @@ class MemoryTab(Tab):
         column.addWidget(self.answer)
         column.addWidget(self.bar)
         column.addWidget(self.evidence)
+        column.addWidget(self.advice)
         column.addWidget(self.comparison)
         column.addWidget(self.exploration, 1)
         column.addWidget(self.trace, 1)

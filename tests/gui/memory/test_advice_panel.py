@@ -1,0 +1,135 @@
+"""What would help, in the window: found in the background, applied as one step that can be undone."""
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QToolButton
+
+from planner.errors import SpecError
+from planner.gui.memory.tab import MemoryTab
+from planner.plan.plan import ModelChoice
+from planner.workload.workload import Training
+
+SMALL = ModelChoice(id="meta-llama/Llama-3.2-1B")
+
+
+@pytest.fixture
+def panel(tab: MemoryTab):
+    return tab.advice
+
+
+@pytest.fixture
+def needy(tab: MemoryTab, panel, qtbot):
+    """The tab with a plan that does not fit, advised."""
+    with qtbot.waitSignal(panel.updated):
+        tab.workspace.apply("plan", model=SMALL, workload=Training(micro_batch=8))
+    return tab
+
+
+def test_a_plan_that_fits_is_not_advised_until_asked(tab: MemoryTab, panel, qtbot):
+    assert panel.isVisible()
+    assert not panel.section.is_open
+    assert panel.lines == ()
+    with qtbot.waitSignal(panel.updated):
+        qtbot.mouseClick(panel.section.findChild(QToolButton), Qt.MouseButton.LeftButton)
+    assert [line.words.partition(":")[0] for line in panel.lines][0] == "Weights in AWQ 4-bit"
+
+
+def test_what_does_not_fit_unfolds_it(needy, panel):
+    assert panel.section.is_open
+    assert len(panel.lines) == 4
+    assert "Fits, " in panel.lines[0].words
+    assert panel.lines[0].apply.accessibleName().startswith("Apply: ")
+    assert "Source: " in panel.lines[0].toolTip()
+
+
+def test_applying_is_one_step_with_the_promised_result(needy, panel, qtbot):
+    workspace = needy.workspace
+    steps = workspace.undo_stack.count()
+    advice = panel.lines[0]._advice
+    with qtbot.waitSignal(needy.exploration.updated):
+        qtbot.mouseClick(advice_button(panel, 0), Qt.MouseButton.LeftButton)
+    assert workspace.plan == advice.plan
+    assert workspace.evaluation.memory.total_bytes == advice.total_bytes
+    assert workspace.evaluation.memory.verdict == advice.verdict == "fits"
+    assert workspace.undo_stack.count() == steps + 1
+    assert workspace.undo_stack.undoText() == advice.name
+    assert not panel.section.is_open
+    with qtbot.waitSignal(needy.exploration.updated):
+        workspace.undo_stack.undo()
+    assert workspace.plan.workload == Training(micro_batch=8)
+    assert panel.section.is_open
+
+
+def advice_button(panel, number):
+    return panel.lines[number].apply
+
+
+def test_the_keyboard_applies(needy, panel, qtbot):
+    button = advice_button(panel, 1)
+    expected = panel.lines[1]._advice.plan
+    button.setFocus()
+    with qtbot.waitSignal(needy.exploration.updated):
+        qtbot.keyClick(button, Qt.Key.Key_Space)
+    assert needy.workspace.plan == expected
+
+
+def test_the_rest_is_a_click_away(needy, panel, qtbot):
+    assert panel.more.text() == "Show 3 more"
+    qtbot.mouseClick(panel.more, Qt.MouseButton.LeftButton)
+    assert len(panel.lines) == 7
+    assert not panel.more.isVisible()
+
+
+def test_advice_for_another_plan_cannot_be_applied(needy, panel, qtbot):
+    with qtbot.waitSignal(panel.updated):
+        needy.workspace.apply_workload("batch", micro_batch=16)
+        assert not any(line.apply.isEnabled() for line in panel.lines)
+    assert all(line.apply.isEnabled() for line in panel.lines)
+    assert panel.lines[0]._advice.plan.workload.gradient_accumulation > 4
+
+
+def test_another_card_is_put_in(needy, panel, qtbot):
+    panel.more.click()
+    line = next(line for line in panel.lines if " instead" in line.words)
+    with qtbot.waitSignal(needy.exploration.updated):
+        line.apply.click()
+    assert needy.workspace.plan.gpu != "rtx-4090"
+    assert needy.workspace.evaluation.memory.verdict == "fits"
+
+
+def test_what_a_card_cannot_run_is_advised_too(tab: MemoryTab, panel, qtbot):
+    with qtbot.waitSignal(panel.updated):
+        tab.workspace.apply("card", gpu="tpu-v5e")
+    assert panel.isVisible()
+    assert " instead" in panel.lines[0].words
+
+
+def test_where_nothing_makes_it_fit_the_nearest_are_said(tab: MemoryTab, panel, qtbot):
+    with qtbot.waitSignal(panel.updated):
+        tab.workspace.apply("plan", model=ModelChoice(id="deepseek-ai/DeepSeek-V3"), workload=Training())
+    assert all("Does not fit" in line.words for line in panel.lines)
+
+
+def test_out_of_view_it_rests(tab: MemoryTab, panel, qtbot):
+    tab.hide()
+    tab.workspace.apply("plan", model=SMALL, workload=Training(micro_batch=8))
+    assert not panel._rest.isActive()
+    with qtbot.waitSignal(panel.updated):
+        tab.show()
+    assert panel.lines
+
+
+def test_a_new_scheme_restyles_the_marks(needy, panel, theme):
+    before = panel.lines[0]._mark.pixmap().toImage()
+    theme.apply("dark")
+    after = panel.lines[0]._mark.pixmap().toImage()
+    theme.apply("light")
+    assert before != after
+
+
+def test_what_cannot_be_advised_is_reported(tab: MemoryTab, panel, qtbot):
+    with qtbot.waitSignal(tab.workspace.failed) as failed:
+        panel._on_error(SpecError("gpu", "is gone"))
+    assert failed.args[0].field == "gpu"
+    with pytest.raises(ZeroDivisionError):
+        panel._on_error(ZeroDivisionError())

@@ -1,0 +1,78 @@
+"""Advice and solved numbers in words."""
+
+import pytest
+
+from planner.plan.advise import advise
+from planner.plan.evaluate import evaluate
+from planner.plan.plan import ModelChoice, Plan
+from planner.plan.solve import Solved
+from planner.present.advice import TRACED, advice_row, advice_title, in_need, no_advice
+from planner.present.format import THIN
+from planner.present.solved import solved_sentence, solved_words
+from planner.workload.workload import Inference, Training
+
+LLAMA = ModelChoice(id="meta-llama/Llama-3.1-8B")
+
+
+def rows(plan, catalog):
+    return {row.title: row for row in map(advice_row, advise(plan, catalog))}
+
+
+def test_a_row_says_what_it_saves_and_costs(catalog):
+    found = rows(Plan(model=LLAMA, workload=Training(), gpu="h100-sxm5-80gb"), catalog)
+    both = found["8-bit AdamW + full checkpointing"]
+    assert both.then.startswith("Tight, ")
+    assert both.then.endswith(f"{THIN}MiB free") or both.then.endswith(f"{THIN}GiB free")
+    assert float(both.saves) > 40
+    assert both.price == "about 1.33 × slower · small risk to quality · needs bitsandbytes"
+    assert both.details[0].startswith(
+        "8-bit AdamW: Keep both moments of AdamW in 8 bits, with a scale for each block. "
+    )
+    assert both.details[-1] == "Stays as it is: the mathematics."
+    other = next(row for title, row in found.items() if title.endswith("instead"))
+    assert (other.saves, other.cost, other.price) == ("", "another card", "another card · no risk to quality")
+
+
+def test_what_still_does_not_fit_says_by_how_much(catalog):
+    found = rows(Plan(model=LLAMA, workload=Training(), gpu="rtx-4090"), catalog)
+    nearest = next(row for row in found.values() if row.then.startswith("Does not fit"))
+    assert nearest.then.endswith("GiB too much")
+    assert nearest.price.startswith("costs no time · real risk to quality")
+
+
+def test_without_a_card_it_says_what_is_then_needed(catalog):
+    assert {row.then.split(" ")[0] for row in rows(Plan(model=LLAMA), catalog).values()} == {"Needs"}
+
+
+def test_what_the_card_cannot_run_says_so(catalog):
+    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.2-3B"), workload=Inference(batch=8), gpu="tesla-k80")
+    assert "Not on this card" in {row.then for row in rows(plan, catalog).values()}
+
+
+def test_the_heading_goes_with_the_need(catalog):
+    fits = evaluate(Plan(model=LLAMA, gpu="rtx-4090"), catalog).memory
+    unsupported = evaluate(Plan(model=LLAMA, gpu="tpu-v5e"), catalog).memory
+    assert (in_need(fits), in_need(unsupported)) == (False, True)
+    assert (advice_title(fits), advice_title(unsupported)) == ("What would save memory", "What would help")
+    assert no_advice(fits, traced=True) == TRACED
+    assert no_advice(fits, traced=False) == "What would save memory: nothing that is known of."
+
+
+def found(value=None, bounded_by="memory", reason=""):
+    return Solved(asked="batch", value=value, bounded_by=bounded_by, reason=reason)
+
+
+@pytest.mark.parametrize(
+    ("surely", "barely", "words"),
+    [
+        (found(7), found(8), "7, up to 8 tight"),
+        (found(7000), found(7000), "7,000"),
+        (found(), found(8), "8, tight"),
+        (found(), found(reason="not even 1 fits"), "none, not even 1 fits"),
+        (found(1024, "model"), found(1024, "model"), "1,024, all the model is made for"),
+        (found(8), found(4), "8, with 4 tight"),
+    ],
+)
+def test_numbers_that_fit_stand_before_those_that_are_tight(surely, barely, words):
+    assert solved_words(surely, barely) == words
+    assert solved_sentence(surely, barely) == f"Most sequences at once that fit: {words}."
