@@ -47,8 +47,9 @@ def with_stored(architecture: Architecture, tensors: Iterable[FileTensor], notes
     counted = tuple(found if missing else expected.matched)
     extra = [tensor for spot in found.keys() - set(counted) for tensor in found[spot]]
     stored = _summed((expected.place(spot), tensor) for spot in counted for tensor in found[spot])
+    held = [tensor for spot in counted if not _BUFFER.search(spot.rest) for tensor in found[spot]]
     made = architecture.evolve(container="safetensors", stored=stored)
-    told = (*notes, *_missing_note(missing), *_extra_note(extra), *_size_note(made, missing))
+    told = (*notes, *_missing_note(missing), *_extra_note(extra), *(() if missing else _size_note(made, held)))
     return _with_dtype(made, told)
 
 
@@ -194,9 +195,9 @@ def _extra_note(tensors: list[FileTensor]) -> tuple[str, ...]:
     return (f"{what} and not counted, such as {shown(min(tensor.name for tensor in tensors))}",)
 
 
-def _size_note(architecture: Architecture, missing: list[str]) -> tuple[str, ...]:
-    held = sum(part.elements for part in architecture.stored)
-    packed = any(part.format not in _PLAIN for part in architecture.stored)
-    if missing or packed or held == architecture.parameters:
+def _size_note(architecture: Architecture, held: list[FileTensor]) -> tuple[str, ...]:
+    elements = sum(tensor.elements for tensor in held)
+    packed = any(tensor.format not in _PLAIN for tensor in held)
+    if packed or elements == architecture.parameters:
         return ()
-    return (f"the files hold {held:,} parameters where the configuration describes {architecture.parameters:,}",)
+    return (f"the files hold {elements:,} parameters where the configuration describes {architecture.parameters:,}",)
