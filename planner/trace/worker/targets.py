@@ -1,5 +1,6 @@
 """Finding what a target names, and making modules from it."""
 
+import difflib
 import importlib
 import importlib.util
 import inspect
@@ -16,6 +17,7 @@ from planner.errors import TraceError
 from planner.trace.request import Argument, Target
 
 _STAGE: Final = "load"
+_FEW: Final = 12
 _FORMS: Final = (
     "A target is a module class, a module, or a function that returns a module, (module, inputs) or "
     "(modules, inputs, step)."
@@ -115,20 +117,26 @@ def _named(module: ModuleType, name: str, place: str) -> Any:
         found = getattr(found, part, None)
     if found is not None and name:
         return found
-    offered = ", ".join(_offered(module)) or "nothing of its own"
+    offered = ", ".join(_offered(module, name)) or "nothing that can be traced"
     reason = f"{place} has no {name!r}" if name else f"which part of {place} to trace is not said"
     raise TraceError(_STAGE, reason, f"It has: {offered}. Write it as {place}:NAME.")
 
 
-def _offered(module: ModuleType) -> list[str]:
-    """Return the names of the classes and functions that `module` itself defines and that may be targets."""
-    return [
-        name
-        for name, value in vars(module).items()
-        if not name.startswith("_")
-        and getattr(value, "__module__", None) == module.__name__
-        and (inspect.isfunction(value) or isinstance(value, nn.Module) or _is_class(value))
-    ]
+def _offered(module: ModuleType, name: str) -> list[str]:
+    """Return what `module` has that may be a target: its own classes and functions, then modules from elsewhere.
+
+    Those that are spelt like `name` come first; of very many, a few.
+    """
+    public = {key: value for key, value in vars(module).items() if not key.startswith("_")}
+    own = [key for key, value in public.items() if getattr(value, "__module__", None) == module.__name__]
+    able = [key for key in own if inspect.isfunction(public[key]) or _is_module(public[key])]
+    able += [key for key, value in public.items() if key not in own and _is_module(value)]
+    alike = difflib.get_close_matches(name, able, n=_FEW)
+    return list(dict.fromkeys([*alike, *able]))[:_FEW]
+
+
+def _is_module(value: object) -> bool:
+    return isinstance(value, nn.Module) or _is_class(value)
 
 
 def _is_class(value: object) -> bool:
