@@ -126,13 +126,21 @@ def workloads(draw: st.DrawFn) -> Training | Inference:
             activation_checkpointing=draw(st.sampled_from(("none", "full"))),
             attention=attention,
         )
+    profile = draw(st.sampled_from(("hf", "hf", "vllm", "llama.cpp")))
+    engines: dict[str, tuple[tuple[str | None, ...], tuple[str, ...]]] = {
+        "hf": ((None, "fp32", "bf16", "int8", "nf4", "nf4-dq", "gptq4-128"), ("bf16", "fp8", "q4_0")),
+        "vllm": ((None, "bf16", "gptq4-128"), ("bf16", "fp8")),
+        "llama.cpp": ((None, "bf16", "Q4_K_M"), ("bf16", "q8_0") if attention != "eager" else ("bf16",)),
+    }
+    weights, caches = engines[profile]
     return Inference(
-        weights=draw(st.sampled_from((None, "fp32", "bf16", "int8", "nf4", "nf4-dq", "Q4_K_M", "gptq4-128"))),
+        profile=profile,
+        weights=draw(st.sampled_from(weights)),
         compute=draw(st.sampled_from(("fp32", "bf16", "fp16"))),
         batch=draw(st.integers(1, 64)),
         context_length=draw(st.integers(1, 4096)),
         prompt_length=draw(st.none() | st.integers(1, 4096)),
-        kv_cache=draw(st.sampled_from(("bf16", "fp8", "q4_0"))),
+        kv_cache=draw(st.sampled_from(caches)),
         attention=attention,
         prompt_logits=draw(st.sampled_from(("last", "all"))),
     )

@@ -17,6 +17,10 @@ from planner.memory.corrections import (
     that_count,
     unused_note,
 )
+from planner.memory.engines.llama_cpp import llama_cpp_moments
+from planner.memory.engines.pool import cache_pool, pool_notes
+from planner.memory.engines.vllm import vllm_moments
+from planner.memory.engines.vllm_setup import CardClass, card_class
 from planner.memory.fit import CardFit, at_least_cards, device_shares, judge_bytes
 from planner.memory.inference import inference_moments
 from planner.memory.overhead import framework_overhead, overhead_term
@@ -24,7 +28,6 @@ from planner.memory.phases import Moments
 from planner.memory.result import MemoryResult
 from planner.memory.support import unsupported_reasons
 from planner.memory.training import training_moments
-from planner.memory.weights import is_gguf
 from planner.models.architecture import Architecture
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference, Training
@@ -52,7 +55,7 @@ def estimate_memory(
     """
     filled = with_defaults(workload, architecture, count)
     own = that_count(corrections, filled, architecture.model_type, gpu.id if gpu else None)
-    moments = corrected_moments(moments_of(architecture, filled), own)
+    moments = corrected_moments(moments_of(architecture, filled, _class_of(filled, gpu)), own)
     peak = moments.peak()
     estimated = framework_overhead(gpu, moments.dynamic, _largest_tensor(moments), moments.threads)
     overhead = corrected_overhead(estimated, own)
@@ -64,6 +67,7 @@ def estimate_memory(
     taken = filled.other_processes_bytes
     unsupported = unsupported_reasons(filled, gpu) if gpu else ()
     fit = judge_bytes(total, high, usable, taken, unsupported, gpu_id=gpu.id if gpu else "")
+    pool = cache_pool(moments.pool, usable) if moments.pool and usable else None
     return MemoryResult(
         total_bytes=total,
         low_bytes=sum(term.low_bytes for term in terms),
@@ -82,8 +86,15 @@ def estimate_memory(
         verdict=fit.verdict,
         unsupported=fit.unsupported,
         per_gpu=device_shares(fit, count),
+        host_bytes=moments.host_bytes,
+        cache_pool=pool,
         at_least_cards=at_least_cards(terms, total, usable.bytes - taken) if usable else None,
-        notes=(*_correction_notes(corrections, own), *_notes(architecture, filled)),
+        notes=(
+            *_correction_notes(corrections, own),
+            *pool_notes(pool, filled),
+            *moments.notes,
+            *_notes(architecture, filled),
+        ),
     )
 
 
@@ -96,9 +107,13 @@ def fits_on(
 ) -> Iterator[CardFit]:
     """Yield the verdict of `estimate_memory` on each of `cards`, in numbers only, so that a whole catalog is quick."""
     filled = with_defaults(workload, architecture, count)
-    moments = moments_of(architecture, filled)
-    plain = _need(moments)
+    by_class: dict[CardClass, tuple[Moments, _Need]] = {}
     for gpu, usable in cards:
+        of_card = _class_of(filled, gpu)
+        if of_card not in by_class:
+            estimated = moments_of(architecture, filled, of_card)
+            by_class[of_card] = (estimated, _need(estimated))
+        moments, plain = by_class[of_card]
         own = that_count(corrections, filled, architecture.model_type, gpu.id)
         need = _need(corrected_moments(moments, own)) if own else plain
         overhead = framework_overhead(gpu, moments.dynamic, need.largest, moments.threads)
@@ -122,15 +137,34 @@ def _need(moments: Moments) -> _Need:
 
 
 @lru_cache(maxsize=512)
-def moments_of(architecture: Architecture, workload: Training | Inference) -> Moments:
-    """Return what is alive in each phase, the framework's overhead aside; `workload` has its defaults filled in."""
+def moments_of(
+    architecture: Architecture, workload: Training | Inference, of_card: CardClass = CardClass.OTHER
+) -> Moments:
+    """Return what is alive in each phase, the framework's overhead aside; `workload` has its defaults filled in.
+
+    On `of_card` depend the defaults of vLLM.
+    """
     if isinstance(workload, Training):
         return training_moments(architecture, workload)
+    if workload.profile == "llama.cpp":
+        return llama_cpp_moments(architecture, workload)
+    if workload.profile == "vllm":
+        return vllm_moments(architecture, workload, of_card)
     return inference_moments(architecture, workload)
 
 
+def _class_of(workload: Training | Inference, gpu: Gpu | None) -> CardClass:
+    """Return the class of `gpu` where the engine's defaults depend on it, else the same for all cards."""
+    return card_class(gpu) if gpu and workload.profile == "vllm" else CardClass.OTHER
+
+
 def _largest_tensor(moments: Moments) -> int:
-    """Return the largest short-lived tensor of all moments: what the prefill left behind is there in decoding too."""
+    """Return the largest short-lived tensor of all moments: what the prefill left behind is there in decoding too.
+
+    An engine that reserves everything at the start has none.
+    """
+    if not moments.dynamic:
+        return 0
     terms = (term for moment in moments.moments for term in moment.terms)
     return max((term.bytes for term in terms if term.name in _LARGE_TERMS), default=0)
 
@@ -147,14 +181,6 @@ def _notes(architecture: Architecture, workload: Training | Inference) -> tuple[
     length = workload.sequence_length if isinstance(workload, Training) else workload.context_length
     if architecture.max_context and length and length > architecture.max_context:
         notes.append(f"{length:,} tokens are more than the {architecture.max_context:,} the model is made for.")
-    if isinstance(workload, Inference):
-        notes.extend(_engine_notes(architecture, workload))
+    if isinstance(workload, Inference) and workload.profile == "hf" and workload.kv_cache not in ELEMENT_BYTES:
+        notes.append("A quantised cache needs an engine that has one: its size is exact, scratch is not estimated.")
     return tuple(notes)
-
-
-def _engine_notes(architecture: Architecture, workload: Inference) -> Iterator[str]:
-    """Say what Hugging Face transformers, whose memory this is, does not run in the format that was asked for."""
-    if is_gguf(architecture, workload.weights or "bf16"):
-        yield "GGUF files run in llama.cpp, whose buffers are not estimated: the range holds its margin of 1 GiB."
-    if workload.kv_cache not in ELEMENT_BYTES:
-        yield "A quantised cache needs an engine that has one: its size is exact, scratch is not estimated."

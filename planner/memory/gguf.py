@@ -55,18 +55,42 @@ def tensor_bytes(architecture: Architecture, file_type: str) -> dict[str, int]:
         for tensor in (*stack.before, *stack.after):
             place = "embedding" if _category(tensor) == "embedding" else "other"
             found[place] += _stored(tensor, _chosen(architecture, tensor, file_type, 0, 1))
-        found["layers"] += _layer_bytes(architecture, stack, file_type)
+        found["layers"] += sum(_bytes_by_layer(architecture, stack, file_type))
     return found
 
 
-def _layer_bytes(architecture: Architecture, stack: Stack, file_type: str) -> int:
-    total = 0
+@lru_cache(maxsize=256)
+def layer_bytes(architecture: Architecture, file_type: str) -> tuple[int, ...]:
+    """Return the bytes of each layer of the main stack as `file_type`, in their order.
+
+    Where only their sum was read from a file, each layer has a share by its parameters.
+    """
+    stack = architecture.main
+    if architecture.container == "gguf" and file_type == architecture.stored_as:
+        total = sum(part.bytes for part in architecture.stored if part.place == "layers")
+        return _shares(total, [_parameters_at(stack, place) for place in range(stack.layer_count)])
+    return tuple(_bytes_by_layer(architecture, stack, file_type))
+
+
+def _shares(total: int, weights: list[int]) -> tuple[int, ...]:
+    """Return `total` split in proportion to `weights`, to the byte."""
+    ends = [total * sum(weights[: index + 1]) // sum(weights) for index in range(len(weights))]
+    return tuple(end - start for start, end in zip([0, *ends], ends, strict=False))
+
+
+def _parameters_at(stack: Stack, place: int) -> int:
+    return next(
+        group.layer.parameters for group in stack.groups if place in (group.places or tuple(range(group.count)))
+    )
+
+
+def _bytes_by_layer(architecture: Architecture, stack: Stack, file_type: str) -> list[int]:
+    found = [0] * stack.layer_count
     for group in stack.groups:
-        places = group.places or tuple(range(group.count))
-        for tensor in group.layer.tensors:
-            for place in places:
-                total += _stored(tensor, _chosen(architecture, tensor, file_type, place, stack.layer_count))
-    return total
+        for place in group.places or tuple(range(group.count)):
+            for tensor in group.layer.tensors:
+                found[place] += _stored(tensor, _chosen(architecture, tensor, file_type, place, stack.layer_count))
+    return found
 
 
 def _stored(tensor: Tensor, type_name: str) -> int:

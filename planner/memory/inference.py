@@ -1,7 +1,5 @@
 """The phases of inference: load, prefill of the prompt, decode up to the full context."""
 
-from typing import Final
-
 from planner.memory.kernels import AttentionKind
 from planner.memory.kv_cache import kv_cache, state_term
 from planner.memory.logits import output_width, predicts_every_token
@@ -11,15 +9,12 @@ from planner.memory.result import Term
 from planner.memory.scratch import largest_copy, scratch_bytes
 from planner.memory.terms import checked, library, model, number_format, term
 from planner.memory.terms import workload as chosen
-from planner.memory.weights import is_gguf, weights_term
+from planner.memory.weights import weights_term
 from planner.models.architecture import Architecture
-from planner.units import GIB
 from planner.workload.workload import Inference
 
 _SCRATCH_SOURCE = "transformers 5.23 modules: the tensors alive at once inside one layer, the widest block deciding"
 _LOGITS_SOURCE = "transformers generation: the logits are copied to fp32 for sampling"
-LLAMA_CPP_MARGIN: Final = GIB
-"""What llama.cpp keeps free on a card for its own buffers (common/fit.cpp: a margin of 1024 MiB by default)."""
 
 
 def inference_moments(architecture: Architecture, workload: Inference) -> Moments:
@@ -56,8 +51,7 @@ def inference_moments(architecture: Architecture, workload: Inference) -> Moment
             Moment("decode", _alive(fixed, prefilled), "the first token finds the prompt in every layer's cache"),
             Moment("decode", grown, "the cache has grown to the whole context"),
         ]
-    gguf = is_gguf(architecture, workload.weights or "bf16")
-    return Moments(tuple(moments), dynamic=scratch.bytes, engine_bytes=LLAMA_CPP_MARGIN if gguf else 0)
+    return Moments(tuple(moments), dynamic=scratch.bytes)
 
 
 def _alive(fixed: list[Term], *more: Term | Deferred | None) -> list[Term | Deferred]:

@@ -33,17 +33,33 @@ class Moment:
         return tuple(term.write() if isinstance(term, Deferred) else term for term in self.terms)
 
 
+class PagePool(NamedTuple):
+    """A cache in pages that takes what is left of a share of the card.
+
+    `page_bytes` are those of one page of every layer, `pages` how many a sequence of `tokens` takes; `beside_bytes`
+    is what stands beside the cache.
+    """
+
+    page_bytes: int
+    pages: int
+    tokens: int
+    beside_bytes: int
+    utilization: float
+
+
 class Moments(NamedTuple):
     """The moments of a run, in order.
 
-    `dynamic` are the bytes that come and go in each step, `threads` those that launch matrix products, and
-    `engine_bytes` what an engine that is not estimated may need for itself.
+    `dynamic` are the bytes that come and go in each step, `threads` those that launch matrix products, `host_bytes`
+    what stays in RAM, `pool` how the engine fills the card with its cache, `notes` what it was estimated as.
     """
 
     moments: tuple[Moment, ...]
     dynamic: int
     threads: int = 1
-    engine_bytes: int = 0
+    host_bytes: int | None = None
+    pool: PagePool | None = None
+    notes: tuple[str, ...] = ()
 
     def peak(self) -> Moment:
         """Return the moment with the most bytes alive, the earliest of equals."""
@@ -51,7 +67,7 @@ class Moments(NamedTuple):
 
     def high(self) -> int:
         """Return the most bytes that may be alive, whichever moment it is at."""
-        return max(moment.high for moment in self.moments) + self.engine_bytes
+        return max(moment.high for moment in self.moments)
 
     def phases(self, fixed_bytes: int, slack_bytes: int) -> tuple[Phase, ...]:
         """Return each phase at its own highest moment, with the overhead alive in it.

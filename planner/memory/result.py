@@ -92,6 +92,15 @@ class DeviceShare(Spec):
     verdict: Verdict | None
 
 
+class CachePool(Spec):
+    """What an engine that fills the card with its cache has room for: vLLM's "GPU KV cache size"."""
+
+    bytes: int
+    tokens: int
+    sequences: float
+    utilization: float
+
+
 class MemoryResult(Spec):
     """The peak of one device and its parts.
 
@@ -119,6 +128,7 @@ class MemoryResult(Spec):
     unsupported: tuple[str, ...] = ()
     per_gpu: tuple[DeviceShare, ...] = ()
     host_bytes: int | None = None
+    cache_pool: CachePool | None = None
     at_least_cards: int | None = None
     notes: tuple[str, ...] = ()
 

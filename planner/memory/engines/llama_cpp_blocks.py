@@ -14,11 +14,11 @@ class Rows(NamedTuple):
     """An allocator, and the rows that are computed."""
 
     places: GraphAllocator
-    count: int
+    computed: int
 
     def take(self, width: int, extra: int = 0) -> Place:
         """Return the place of a tensor with `width` numbers a row, and `extra` bytes behind it."""
-        return self.places.take(width * self.count * FLOAT + extra)
+        return self.places.take(width * self.computed * FLOAT + extra)
 
 
 def mix(

@@ -8,7 +8,7 @@ import pytest
 
 from planner.memory.engines.ggml_allocator import GraphAllocator
 from planner.memory.engines.llama_cpp_graph import Batch, Network, compute_buffer_bytes
-from planner.models.architecture import Attention, LatentAttention, Layer, Mlp, Moe, Norm
+from planner.models.architecture import Attention, Layer, Mlp, Moe, Norm
 from planner.units import MIB
 
 NORM = Norm(kind="rms")
