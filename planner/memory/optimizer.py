@@ -8,7 +8,7 @@ from planner.memory.tensors import placed_tensors
 from planner.memory.terms import library, model, number_format, term
 from planner.models.architecture import Architecture
 from planner.units import ceil_div
-from planner.workload.workload import Optimizer
+from planner.workload.optimizers import Optimizer
 
 _TORCH_SOURCE = "torch.optim: state tensors are made with zeros_like(parameter)"
 _BNB_SOURCE = "bitsandbytes optim/optimizer.py: block-wise 8-bit states, min_8bit_size 4096, blocks of 256"

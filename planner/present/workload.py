@@ -3,15 +3,12 @@
 from typing import Final
 
 from planner.present import format as fmt
+from planner.workload.optimizers import OPTIMIZERS
+from planner.workload.training import Method
 from planner.workload.workload import Inference, Training, Workload
 
-OPTIMIZER_TITLES: Final = {
-    "adamw": "AdamW",
-    "adamw-8bit": "AdamW 8-bit",
-    "sgd": "SGD",
-    "sgd-momentum": "SGD with momentum",
-}
-METHOD_TITLES: Final = {"full": "full training"}
+OPTIMIZER_TITLES: Final = {name: kind.title for name, kind in OPTIMIZERS.items()}
+METHOD_TITLES: Final[dict[Method, str]] = {"full": "full training", "lora": "LoRA", "qlora": "QLoRA"}
 
 
 def compute_phrase(compute: str) -> str:

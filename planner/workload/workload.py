@@ -1,81 +1,15 @@
 """How a model is run: training or inference, with the choices that decide its memory."""
 
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from planner.base import Spec
 from planner.dtypes import AS_STORED, KV_FORMATS, SCHEMES
-from planner.workload.engines import CACHE_FORMATS, PROFILE_TITLES, EngineSettings, Profile, foreign_setting
+from planner.workload.parallel import Parallel
+from planner.workload.training import Attention, Training
 
-Attention = Literal["flash", "sdpa", "eager"]
-Compute = Literal["fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16"]
-Optimizer = Literal["adamw", "adamw-8bit", "sgd", "sgd-momentum"]
-Checkpointing = Literal["none", "full"]
-
-PARAMETER_FORMATS: Final[dict[Compute, tuple[str, ...]]] = {
-    "fp32": ("fp32",),
-    "tf32": ("fp32",),
-    "bf16": ("bf16",),
-    "fp16": ("fp16",),
-    "amp-bf16": ("fp32", "bf16"),
-    "amp-fp16": ("fp32",),
-}
-"""The formats that parameters can be kept in for each way to compute."""
-
-
-class Parallel(Spec):
-    """How the work is spread over cards."""
-
-    data: int | None = Field(default=None, ge=1, le=100_000, description="replicas; by default the number of cards")
-
-
-class Training(Spec):
-    """One optimizer step of full training.
-
-    Fields that are `None` are filled in by `with_defaults` from the model.
-    """
-
-    task: Literal["training"] = "training"
-    method: Literal["full"] = "full"
-    weights: Literal["fp32", "bf16", "fp16"] | None = Field(
-        default=None, description="format the parameters are kept in; by default fp32 under autocast, else as computed"
-    )
-    compute: Compute = Field(default="amp-bf16", description="amp-…: fp32 parameters under autocast")
-    optimizer: Optimizer = "adamw"
-    micro_batch: int = Field(default=1, ge=1, le=1_000_000, description="sequences per card and forward pass")
-    gradient_accumulation: int = Field(default=1, ge=1, le=1_000_000)
-    sequence_length: int | None = Field(default=None, ge=1, le=100_000_000, description="tokens per sequence")
-    activation_checkpointing: Checkpointing = "none"
-    attention: Attention = "sdpa"
-    loss: Literal["full-logits"] = "full-logits"
-    profile: Literal["hf"] = "hf"
-    parallel: Parallel = Parallel()
-    other_processes_bytes: int = Field(default=0, ge=0, description="held on the card by other processes")
-
-    @field_validator("method", mode="before")
-    @classmethod
-    def _only_full_training(cls, value: object) -> object:
-        if value in ("lora", "qlora"):
-            raise ValueError("only full training is estimated yet, not LoRA or QLoRA")
-        return value
-
-    @field_validator("weights", mode="before")
-    @classmethod
-    def _no_quantised_training(cls, value: object) -> object:
-        if isinstance(value, str) and value in SCHEMES and SCHEMES[value].family != "plain":
-            raise ValueError("training on quantised weights is not estimated yet; parameters are fp32, bf16 or fp16")
-        return value
-
-    @model_validator(mode="after")
-    def _weights_can_be_computed(self) -> Self:
-        """Refuse what PyTorch refuses: operands of different formats, and gradient scaling of fp16 parameters."""
-        allowed = PARAMETER_FORMATS[self.compute]
-        if self.weights is not None and self.weights not in allowed:
-            raise ValueError(
-                f"parameters in {self.weights} cannot be trained in {self.compute}; it takes {' or '.join(allowed)}"
-            )
-        return self
+__all__ = ["Inference", "Parallel", "Training", "Workload"]
 
 
 class Inference(Spec):
@@ -95,13 +29,7 @@ class Inference(Spec):
     prompt_logits: Literal["last", "all"] = Field(
         default="last", description="whether prefill makes logits for the last token or for the whole prompt"
     )
-    profile: Profile | None = Field(
-        default=None, description="the engine: hf, vllm or llama.cpp; by default llama.cpp for GGUF files, else hf"
-    )
-    gpu_layers: int | None = Field(
-        default=None, ge=0, le=100_000, description="llama.cpp: layers on the card, the output counted as one [all]"
-    )
-    engine: EngineSettings = Field(default=EngineSettings(), description="settings of the engine by its own names")
+    profile: Literal["hf"] = "hf"
     parallel: Parallel = Parallel()
     other_processes_bytes: int = Field(default=0, ge=0, description="held on the card by other processes")
 
@@ -118,23 +46,6 @@ class Inference(Spec):
         if value not in KV_FORMATS:
             raise ValueError(f"{value!r} is not a cache format; there are {', '.join(KV_FORMATS)}")
         return value
-
-    @model_validator(mode="after")
-    def _engine_has_what_is_asked(self) -> Self:
-        """Refuse settings of another engine than the one that is named, and formats that it does not have."""
-        if self.profile is None:
-            return self
-        title = PROFILE_TITLES[self.profile]
-        if foreign := foreign_setting(self.profile, self.engine):
-            raise ValueError(f"{foreign[0]} is a setting of {foreign[1]}, and the profile is {title}")
-        if self.gpu_layers is not None and self.profile != "llama.cpp":
-            raise ValueError(f"gpu_layers is a setting of llama.cpp, and the profile is {title}")
-        formats = CACHE_FORMATS[self.profile]
-        if self.kv_cache not in formats:
-            raise ValueError(f"{title} has no {self.kv_cache} cache; it has {', '.join(formats)}")
-        if self.profile == "llama.cpp" and self.attention == "eager" and "q" in self.kv_cache:
-            raise ValueError("llama.cpp quantises the cached values only with flash attention")
-        return self
 
 
 Workload = Annotated[Training | Inference, Field(discriminator="task")]

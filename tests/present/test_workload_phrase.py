@@ -5,7 +5,8 @@ from typing import get_args
 import pytest
 
 from planner.present.workload import METHOD_TITLES, OPTIMIZER_TITLES, workload_phrase
-from planner.workload.workload import Inference, Optimizer, Training
+from planner.workload.optimizers import Optimizer
+from planner.workload.workload import Inference, Training
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ from planner.gui.widgets.number_field import NumberField
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
-from planner.workload.workload import PARAMETER_FORMATS, Training, Workload
+from planner.workload.training import PARAMETER_FORMATS
+from planner.workload.workload import Training, Workload
 
 _BATCHES: Final = token_stops(1, 256)
 _LENGTHS: Final = token_stops(128, 131_072)
