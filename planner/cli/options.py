@@ -6,7 +6,6 @@ the same and say the same.
 
 import argparse
 import json
-from operator import attrgetter
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
@@ -42,14 +41,17 @@ FLAGS: Final = (
     Flag("--weights", "weights", "FORMAT", "fp32, bf16, fp16, fp8, int8, nf4, gptq4-128, Q4_K_M, … [as stored]"),
     Flag("--compute", "compute", "FORMAT", "fp32, bf16 or fp16; to train also tf32, amp-bf16, amp-fp16 [(amp-)bf16]"),
     Flag("--attention", "attention", "KIND", "sdpa, flash or eager [sdpa]"),
-    Flag("--profile", "profile", "NAME", "the software that runs it: hf, Hugging Face Transformers [hf]"),
+    Flag("--profile", "profile", "NAME", "the software that runs it: hf, vllm or llama.cpp [by the weights, else hf]"),
     Flag("--dp", "parallel.data", "N", "data-parallel replicas [the number of cards]"),
     Flag("--batch", "batch", "N", "sequences at once [1]", "inference"),
     Flag("--context", "context_length", "TOKENS", "prompt and answer [4,096, or the model's maximum]", "inference"),
     Flag("--prompt", "prompt_length", "TOKENS", "tokens read in one pass [as the context]", "inference"),
     Flag("--kv-cache", "kv_cache", "FORMAT", f"of cached keys and values: {', '.join(KV_FORMATS)} [bf16]", "inference"),
-    Flag("--method", "method", "NAME", "full: every parameter is trained [full]", "training"),
-    Flag("--optimizer", "optimizer", "NAME", "adamw, adamw-8bit, sgd or sgd-momentum [adamw]", "training"),
+    Flag("--gpu-layers", "gpu_layers", "N", "llama.cpp: layers on the card, the rest in RAM [all]", "inference"),
+    Flag("--method", "method", "NAME", "full, lora or qlora: what is trained [full]", "training"),
+    Flag("--lora-rank", "lora.rank", "N", "rank of the adapters [16]", "training"),
+    Flag("--lora-targets", "lora.targets", "NAMES", "all-linear, or such as q_proj,v_proj [all-linear]", "training"),
+    Flag("--optimizer", "optimizer", "NAME", "adamw, adamw-8bit, adafactor, lion, muon, sgd, … [adamw]", "training"),
     Flag("--micro-batch", "micro_batch", "N", "sequences per card and forward pass [1]", "training"),
     Flag("--accumulate", "gradient_accumulation", "N", "forward passes per optimizer step [1]", "training"),
     Flag("--seq", "sequence_length", "TOKENS", "length of a sequence [2,048, or the model's maximum]", "training"),
@@ -57,10 +59,10 @@ FLAGS: Final = (
         "--checkpointing",
         "activation_checkpointing",
         "KIND",
-        "none, or full: keep layer inputs only [none]",
+        "none, selective, or full: keep layer inputs only [none]",
         "training",
     ),
-    Flag("--loss", "loss", "KIND", "full-logits: all logits at once [full-logits]", "training"),
+    Flag("--loss", "loss", "KIND", "full-logits, chunked or fused-linear [full-logits, or the profile's]", "training"),
 )
 _FLAG_OF_FIELD: Final = {flag.field: flag.name for flag in FLAGS}
 
@@ -81,7 +83,8 @@ def add_workload_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        help="any other field of the workload by its JSON name, such as other_processes_bytes=2GiB; repeatable",
+        help="any other field of the workload by its JSON name, such as other_processes_bytes=2GiB or "
+        "engine.n_ubatch=256; repeatable",
     )
     both.add_argument("--workload", metavar="FILE.json", type=Path, help="a workload as JSON; options change it")
 
@@ -128,14 +131,22 @@ def read_workload(path: Path) -> Workload:
 def used_defaults(asked: Workload, used: Workload) -> tuple[str, ...]:
     """Return the options that were not given, with the values that were used for them."""
     return tuple(
-        f"{flag.name} {attrgetter(flag.field)(used)}"
+        f"{flag.name} {value}"
         for flag in FLAGS
         if flag.task in (None, asked.task) and not _given(asked, flag.field)
+        if (value := _value(used, flag.field)) is not None
     )
 
 
 def _given(asked: Workload, field: str) -> bool:
-    return field.partition(".")[0] in asked.model_fields_set and attrgetter(field)(asked) is not None
+    return field.partition(".")[0] in asked.model_fields_set and _value(asked, field) is not None
+
+
+def _value(workload: Workload, field: str) -> object:
+    """Return the value of `field`, none where the part of the workload that it belongs to is not there."""
+    outer, dot, inner = field.partition(".")
+    held: object = getattr(workload, outer)
+    return getattr(held, inner) if dot and held is not None else held
 
 
 def _task(name: object, place: str = "--task") -> Task:
@@ -154,7 +165,7 @@ def _changes(arguments: argparse.Namespace) -> list[tuple[str, object, str]]:
 def _spelled(flag: Flag, value: str) -> str:
     if flag.field in ("weights", "kv_cache"):
         return next((name for name in SCHEMES if name.lower() == value.lower()), value)
-    return value.replace(",", "")
+    return value if flag.field == "lora.targets" else value.replace(",", "")
 
 
 def _assignment(text: str) -> tuple[str, object, str]:

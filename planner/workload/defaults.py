@@ -2,9 +2,12 @@
 
 from typing import Final
 
-from planner.dtypes import AS_STORED
+from pydantic import ValidationError
+
+from planner.dtypes import AS_STORED, GGUF_FILE_TYPES, SCHEMES
 from planner.errors import SpecError
 from planner.models.architecture import Architecture
+from planner.workload.engines import SETTINGS, Profile
 from planner.workload.optimizers import OPTIMIZERS
 from planner.workload.parallel import Parallel
 from planner.workload.training import Lora, Loss, TrainingProfile
@@ -17,6 +20,8 @@ _LOSS_OF_PROFILE: Final[dict[TrainingProfile, Loss]] = {
     "unsloth": "fused-linear",
     "torchtune": "chunked",
 }
+_GGUF_NAMES: Final = {"fp32": "F32", "fp16": "F16", "bf16": "BF16"}
+_PLAIN_NAMES: Final = {gguf: plain for plain, gguf in _GGUF_NAMES.items()}
 
 
 def with_defaults(workload: Training | Inference, architecture: Architecture, count: int) -> Training | Inference:
@@ -27,8 +32,12 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
     autocast, else in the computing format; adapters of rank 16 on all linear layers, on a network in 16 bits or NF4;
     the loss and the step as the profile has them. A model of fixed input length (an image encoder) uses that length.
 
+    GGUF files run in llama.cpp, everything else in Hugging Face transformers unless a profile is named or a setting
+    of another engine is given. llama.cpp keeps caches of 16 bits in F16.
+
     Raises:
-        SpecError: If the workload asks for another number of replicas than there are cards.
+        SpecError: If the workload asks for another number of replicas than there are cards, or for weights or a
+            cache that the engine does not have.
     """
     replicas = workload.parallel.data or count
     if replicas != count:
@@ -46,12 +55,64 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
         )
     context = _length(workload.context_length, architecture, DEFAULT_CONTEXT)
     prompt = _length(workload.prompt_length, architecture, min(context, DEFAULT_CONTEXT))
-    return workload.evolve(
-        weights=architecture.stored_as if workload.weights in (None, AS_STORED) else workload.weights,
+    weights = architecture.stored_as if workload.weights in (None, AS_STORED) else workload.weights
+    profile = workload.profile or default_profile(workload, architecture, weights)
+    in_f16 = profile == "llama.cpp" and workload.kv_cache == "bf16"
+    return _checked(
+        workload,
+        profile=profile,
+        weights=_weights_of(profile, weights, architecture),
+        kv_cache="fp16" if in_f16 else workload.kv_cache,
         context_length=context if architecture.kind == "encoder-decoder" else max(context, prompt),
         prompt_length=prompt,
         parallel=parallel,
     )
+
+
+def default_profile(workload: Inference, architecture: Architecture, weights: str) -> Profile:
+    """Return the engine of a workload that names none: whose settings it has, else the one that reads `weights`."""
+    given = set(workload.engine.given())
+    if given & set(SETTINGS["vllm"]):
+        return "vllm"
+    if given or workload.gpu_layers is not None or _is_gguf(weights, architecture):
+        return "llama.cpp"
+    return "hf"
+
+
+def _is_gguf(weights: str, architecture: Architecture) -> bool:
+    return architecture.container == "gguf" if weights == AS_STORED else weights in GGUF_FILE_TYPES
+
+
+def _weights_of(profile: Profile, weights: str, architecture: Architecture) -> str:
+    """Return `weights` as `profile` calls them: plain formats have names of their own in GGUF files.
+
+    Raises:
+        SpecError: If the engine cannot run them.
+    """
+    if profile == "llama.cpp":
+        if _is_gguf(weights, architecture):
+            return weights
+        if weights in _GGUF_NAMES:
+            return _GGUF_NAMES[weights]
+        hint = f"Choose a GGUF format: {', '.join(GGUF_FILE_TYPES)}."
+        raise SpecError("weights", f"llama.cpp runs GGUF files, not {_title(weights)}", hint)
+    if profile == "hf" and _is_gguf(weights, architecture):
+        if weights in _PLAIN_NAMES and architecture.container != "gguf":
+            return _PLAIN_NAMES[weights]
+        hint = "Choose the profile llama.cpp, or plain weights."
+        raise SpecError("weights", "transformers turns a GGUF file into plain tensors when it loads it", hint)
+    return weights
+
+
+def _title(weights: str) -> str:
+    return "the formats of these files" if weights == AS_STORED else SCHEMES[weights].title
+
+
+def _checked(workload: Inference, **changes: object) -> Inference:
+    try:
+        return workload.evolve(**changes)
+    except ValidationError as error:
+        raise SpecError.from_validation(error) from error
 
 
 def _length(asked: int | None, architecture: Architecture, default: int) -> int:

@@ -1,11 +1,12 @@
 """How a model is run: training or inference, with the choices that decide its memory."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from planner.base import Spec
 from planner.dtypes import AS_STORED, KV_FORMATS, SCHEMES
+from planner.workload.engines import CACHE_FORMATS, PROFILE_TITLES, EngineSettings, Profile, foreign_setting
 from planner.workload.parallel import Parallel
 from planner.workload.training import Attention, Training
 
@@ -29,7 +30,13 @@ class Inference(Spec):
     prompt_logits: Literal["last", "all"] = Field(
         default="last", description="whether prefill makes logits for the last token or for the whole prompt"
     )
-    profile: Literal["hf"] = "hf"
+    profile: Profile | None = Field(
+        default=None, description="the engine: hf, vllm or llama.cpp; by default llama.cpp for GGUF files, else hf"
+    )
+    gpu_layers: int | None = Field(
+        default=None, ge=0, le=100_000, description="llama.cpp: layers on the card, the output counted as one [all]"
+    )
+    engine: EngineSettings = Field(default=EngineSettings(), description="settings of the engine by its own names")
     parallel: Parallel = Parallel()
     other_processes_bytes: int = Field(default=0, ge=0, description="held on the card by other processes")
 
@@ -46,6 +53,23 @@ class Inference(Spec):
         if value not in KV_FORMATS:
             raise ValueError(f"{value!r} is not a cache format; there are {', '.join(KV_FORMATS)}")
         return value
+
+    @model_validator(mode="after")
+    def _engine_has_what_is_asked(self) -> Self:
+        """Refuse settings of another engine than the one that is named, and formats that it does not have."""
+        if self.profile is None:
+            return self
+        title = PROFILE_TITLES[self.profile]
+        if foreign := foreign_setting(self.profile, self.engine):
+            raise ValueError(f"{foreign[0]} is a setting of {foreign[1]}, and the profile is {title}")
+        if self.gpu_layers is not None and self.profile != "llama.cpp":
+            raise ValueError(f"gpu_layers is a setting of llama.cpp, and the profile is {title}")
+        formats = CACHE_FORMATS[self.profile]
+        if self.kv_cache not in formats:
+            raise ValueError(f"{title} has no {self.kv_cache} cache; it has {', '.join(formats)}")
+        if self.profile == "llama.cpp" and self.attention == "eager" and "q" in self.kv_cache:
+            raise ValueError("llama.cpp quantises the cached values only with flash attention")
+        return self
 
 
 Workload = Annotated[Training | Inference, Field(discriminator="task")]

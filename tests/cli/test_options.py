@@ -28,7 +28,17 @@ def test_without_options_the_workload_is_the_default_inference():
 def test_every_field_of_the_workloads_has_an_option_or_is_named_here():
     fields = set(Training.model_fields) | set(Inference.model_fields)
     by_option = {flag.field.partition(".")[0] for flag in FLAGS}
-    assert fields - by_option == {"task", "other_processes_bytes", "prompt_logits"}
+    assert fields - by_option == {
+        "task",
+        "other_processes_bytes",
+        "prompt_logits",
+        "trainable",
+        "optimizer_step",
+        "gradient_clipping",
+        "checkpoint_every",
+        "loss_chunks",
+        "engine",
+    }
 
 
 def test_options_of_inference():
@@ -146,7 +156,9 @@ def test_a_workload_file_that_cannot_be_read(tmp_path):
 
 def test_defaults_that_were_used_are_told_as_options():
     asked = Inference(batch=2, weights=None)
-    used = Inference(batch=2, weights="bf16", context_length=4096, prompt_length=4096, parallel=Parallel(data=1))
+    used = asked.evolve(
+        weights="bf16", profile="hf", context_length=4096, prompt_length=4096, parallel=Parallel(data=1)
+    )
     assert " ".join(used_defaults(asked, used)) == (
         "--weights bf16 --compute bf16 --attention sdpa --profile hf --dp 1 "
         "--context 4096 --prompt 4096 --kv-cache bf16"
