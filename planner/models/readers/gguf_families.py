@@ -12,6 +12,7 @@ from planner.models.readers.gguf_sizes import expert_width, shared_width, window
 Config = dict[str, object]
 
 _SIGMOID: Final = 2
+_MAVERICK_EXPERTS: Final = 128
 _INTERVAL: Final = 4
 
 
@@ -76,6 +77,8 @@ def _llama4(head: GgufHead) -> Config:
         "intermediate_size": expert_width(head),
         "intermediate_size_mlp": head.integer("feed_forward_length"),
         "interleave_moe_layer_step": head.optional("interleave_moe_layer_step") or 1,
+        # Its norms of queries and keys have no weights: only Maverick, with 128 experts, has none.
+        "use_qk_norm": head.integer("expert_count") != _MAVERICK_EXPERTS,
     }
 
 

@@ -72,7 +72,7 @@ class GgufHead:
         """Return a whole number that must be there; where every layer has its own, they must be equal."""
         found = self.optional(name, low=low, high=high)
         if found is None:
-            self.fail(self._key(name), "is missing")
+            self.fail(name, "is missing")
         return found
 
     def optional(self, name: str, *, low: int = 1, high: int = MAX_WIDTH) -> int | None:
@@ -81,19 +81,18 @@ class GgufHead:
         if found is None:
             return None
         if len(set(found)) != 1:
-            self.fail(self._key(name), "differs from layer to layer, which is not read for this architecture")
+            self.fail(name, "differs from layer to layer, which is not read for this architecture")
         return found[0]
 
     def each(self, name: str, *, low: int = 0, high: int = MAX_WIDTH) -> tuple[int, ...] | None:
         """Return the whole numbers of a list, one for each layer, or a single one; nothing where they are missing."""
-        key = self._key(name)
-        value = self._file.metadata.get(key)
+        value = self._file.metadata.get(self._key(name))
         if value is None:
             return None
         items = value if isinstance(value, tuple) and not isinstance(value, Omitted) else (value,)
         found = tuple(item for item in items if isinstance(item, int) and low <= item <= high)
         if len(found) != len(items) or not found:
-            self.fail(key, f"must hold whole numbers from {low:,} to {high:,}")
+            self.fail(name, f"must hold whole numbers from {low:,} to {high:,}")
         return found
 
     def flag(self, name: str) -> bool | None:
@@ -101,9 +100,9 @@ class GgufHead:
         value = self._file.metadata.get(self._key(name))
         return value if isinstance(value, bool) else None
 
-    def fail(self, key: str, reason: str) -> NoReturn:
-        """Raise the error about one key."""
-        raise ModelFileError(self._place, f"{shown(key)} {reason}", _HINT)
+    def fail(self, name: str, reason: str) -> NoReturn:
+        """Raise the error about one value."""
+        raise ModelFileError(self._place, f"{shown(self._key(name))} {reason}", _HINT)
 
     def _key(self, name: str) -> str:
-        return f"{self.architecture}.{name}"
+        return name if name.startswith("general.") else f"{self.architecture}.{name}"

@@ -1,0 +1,232 @@
+import os
+import struct
+
+import pytest
+from made_files import Typed, array, gguf_bytes, gguf_string, tiny_gguf, u64, write_gguf
+
+from planner.errors import ModelFileError
+from planner.ggml import GGML_TYPES
+from planner.models.readers import gguf_file, gguf_model
+from planner.models.readers.gguf_file import GgufTensor, Omitted, read_gguf
+from planner.models.readers.model_file import read_model_config, read_model_file
+from planner.models.readers.sources import open_local
+
+SMALL = {"general.architecture": "llama"}
+TENSOR = {"a": ("F32", [4])}
+
+
+def read(path):
+    with open_local(path) as file:
+        return read_gguf(file)
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "x.gguf"
+
+
+def refusal(file, content: bytes) -> str:
+    file.write_bytes(content)
+    with pytest.raises(ModelFileError) as caught:
+        read(file)
+    assert caught.value.message.startswith(str(file))
+    assert caught.value.hint
+    return caught.value.reason
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_values_of_every_type_are_read_and_long_ones_passed_over(file, version):
+    metadata = {
+        "u8": Typed(0, b"\xff"),
+        "i8": Typed(1, b"\xff"),
+        "u16": Typed(2, b"\xff\xff"),
+        "i16": Typed(3, b"\xff\xff"),
+        "u32": 4_000_000_000,
+        "i32": Typed(5, b"\xff\xff\xff\xff"),
+        "f32": 0.5,
+        "bool": True,
+        "text": "ä",
+        "bytes": Typed(8, gguf_string(b"\xff")),
+        "u64": u64(2**64 - 1),
+        "i64": Typed(11, b"\xff" * 8),
+        "f64": Typed(12, struct.pack("<d", 0.25)),
+        "numbers": [1, -2],
+        "none": array(4, 0, b""),
+        "many": array(0, 5000, bytes(5000)),
+        "texts": ["a", "b" * 100],
+        "long": "x" * 70_000,
+    }
+    file.write_bytes(gguf_bytes(metadata, TENSOR, version=version))
+    assert dict(read(file).metadata) == {
+        "u8": 255,
+        "i8": -1,
+        "u16": 65535,
+        "i16": -1,
+        "u32": 4_000_000_000,
+        "i32": -1,
+        "f32": 0.5,
+        "bool": True,
+        "text": "ä",
+        "bytes": "\ufffd",
+        "u64": 2**64 - 1,
+        "i64": -1,
+        "f64": 0.25,
+        "numbers": (1, -2),
+        "none": (),
+        "many": Omitted(5000),
+        "texts": Omitted(2),
+        "long": Omitted(70_000),
+    }
+
+
+@pytest.mark.parametrize("kind", GGML_TYPES, ids=lambda kind: kind.name)
+def test_every_type_takes_its_blocks(file, kind):
+    file.write_bytes(gguf_bytes({}, {"a": (kind.name, [2 * kind.block, 3]), "b": ("F32", [])}))
+    first, second = read(file).tensors
+    assert first == GgufTensor("a", kind.name, (2 * kind.block, 3), 6 * kind.block, 6 * kind.block_bytes)
+    assert second.bytes == 4
+
+
+def test_a_vocabulary_larger_than_what_is_read_at_once(file):
+    metadata = {"tokens": array(8, 200_000, gguf_string("tokens") * 200_000), "after": 1}
+    file.write_bytes(gguf_bytes(metadata, TENSOR))
+    assert read(file).metadata == {"tokens": Omitted(200_000), "after": 1}
+
+
+def test_an_alignment_of_its_own(file):
+    tensors = {"a": ("F32", [1]), "b": ("F32", [1])}
+    file.write_bytes(gguf_bytes({"general.alignment": 64}, tensors))
+    assert len(read(file).tensors) == 2
+    assert file.stat().st_size % 64 == 4
+
+
+HEAD = gguf_bytes(SMALL, TENSOR)
+
+
+@pytest.mark.parametrize("length", [*range(0, len(HEAD), 3), len(HEAD) - 1])
+def test_a_file_cut_anywhere_is_refused(file, length):
+    assert "is cut short" in (reason := refusal(file, HEAD[:length])) or "not a GGUF file" in reason
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"GGML" + HEAD[4:], "does not begin with GGUF"),
+        (gguf_bytes(SMALL, TENSOR, version=1), "has GGUF version 1;"),
+        (gguf_bytes(SMALL, TENSOR, version=4), "has GGUF version 4;"),
+        (gguf_bytes(SMALL, TENSOR, version=3 << 24), "is for big-endian machines"),
+        (gguf_bytes(SMALL, TENSOR, counts=(10**9, 1)), "would have 1,000,000,000 tensors"),
+        (gguf_bytes(SMALL, TENSOR, counts=(1, 2**63)), "9,223,372,036,854,775,808 keys"),
+        (gguf_bytes(SMALL, TENSOR, counts=(2, 1)), "tensor '' lies at 0"),
+        (gguf_bytes({b"\xff": 1}, {}), "key 1 is not text in UTF-8: '\\ufffd'"),
+        (gguf_bytes({b"x" * 70_000: 1}, {}), "key 1 has 70,000 bytes, more than 65,535"),
+        (gguf_bytes({b"a": 1, "a": 2}, {}), "the key 'a' is there twice"),
+        (gguf_bytes({"a": Typed(13, b"")}, {}), "'a' has a value of type 13, which is not known"),
+        (gguf_bytes({"a": array(9, 1, b"")}, {}), "'a' has a value of type 9"),
+        (gguf_bytes({"a": array(8, 2**63, b"")}, {}), "strings in arrays; at most 2,000,000 are read"),
+        (gguf_bytes({"a": array(10, 2**61, b"")}, {}), "is cut short"),
+        (gguf_bytes({"a": array(8, 2, struct.pack("<Q", 2**64 - 9))}, {}), "is cut short"),
+        (gguf_bytes({"a": Typed(8, struct.pack("<Q", 2**64 - 1))}, {}), "is cut short"),
+        (gguf_bytes({"general.alignment": 0}, {}), "general.alignment must be a power of two"),
+        (gguf_bytes({"general.alignment": 48}, TENSOR), "general.alignment must be a power of two"),
+        (gguf_bytes({"general.alignment": 2**30}, {}), "general.alignment must be a power of two"),
+        (gguf_bytes({"general.alignment": True}, {}), "general.alignment must be a power of two"),
+        (gguf_bytes({}, {"n" * 64: ("F32", [1])}), "a tensor's name has 64 bytes, more than 63"),
+        (gguf_bytes({}, {"a": ("F32", [1] * 5)}), "tensor 'a' has 5 dimensions"),
+        (gguf_bytes({}, {"a": ("4", [32])}), "tensor 'a' has type 4, which is not known"),
+        (gguf_bytes({}, {"a": ("Q4_K", [255])}), "rows of 255 do not divide into blocks of Q4_K"),
+        (gguf_bytes({}, {"a": ("F32", [2**62, 2**62])}, data=0), "are too many"),
+        (gguf_bytes({}, {"a": ("F32", [2**40])}, data=0), "is cut short"),
+        (
+            gguf_bytes({}, TENSOR | {"b": ("F32", [1])}, offsets={"b": 16}),
+            "tensor 'b' lies at 16; after those before it",
+        ),
+        (gguf_bytes({}, TENSOR | {"b": ("F32", [1])}, offsets={"b": 0}), "that is 32"),
+        (gguf_bytes({}, TENSOR, offsets={"a": 2**64 - 1}), "tensor 'a' lies at 18,446,744,073,709,551,615"),
+    ],
+    ids=range(29),
+)
+def test_what_cannot_be_is_refused(file, content, reason):
+    assert reason in refusal(file, content)
+
+
+def test_a_tensor_twice_is_refused(file):
+    once = gguf_bytes({}, {"a": ("F32", [8])})
+    entry = once[24 : 24 + 8 + 1 + 4 + 8 + 4]
+    second = entry + struct.pack("<Q", 32)
+    assert "tensor 'a' is there twice" in refusal(
+        file, b"GGUF" + struct.pack("<IQQ", 3, 2, 0) + entry + bytes(8) + second
+    )
+
+
+def test_metadata_beyond_any_model_is_refused(file, monkeypatch):
+    monkeypatch.setattr(gguf_file, "MAX_KEPT_BYTES", 100)
+    assert "the metadata has more than 100 bytes" in refusal(file, gguf_bytes({"a": "x" * 101}, {}))
+
+
+def test_a_model_of_exact_bytes(tmp_path):
+    found = read_model_file(write_gguf(tmp_path / "tiny-Q8_0.gguf"))
+    assert found.reader_notes == ()
+    assert (found.model_type, found.container, found.quantization, found.stored_as) == ("llama", "gguf", "Q8_0", "Q8_0")
+    projections = 2 * (2 * 64 * 64 + 2 * 32 * 64 + 3 * 96 * 64)
+    assert {(part.place, part.format): part.bytes for part in found.stored} == {
+        ("embedding", "Q8_0"): 128 * 64 * 34 // 32,
+        ("layers", "F32"): 2 * 2 * 64 * 4,
+        ("layers", "Q8_0"): projections * 34 // 32,
+        ("other", "F32"): 64 * 4,
+        ("output", "Q8_0"): 128 * 64 * 34 // 32,
+    }
+    assert (found.vocabulary, found.max_context, found.tied_head) == (128, 512, False)
+    assert read_model_config(tmp_path / "tiny-Q8_0.gguf")["hidden_size"] == 64
+    assert read_model_file(tmp_path) == found
+
+
+def _split(tmp_path, stated=21):
+    metadata, tensors = tiny_gguf()
+    names = list(tensors)
+    halves = [dict.fromkeys(names[:10]), dict.fromkeys(names[10:])]
+    heads = [metadata | {"split.tensors.count": stated}, {"split.no": 1}]
+    paths = []
+    for number, (head, half) in enumerate(zip(heads, halves, strict=True), start=1):
+        path = tmp_path / f"tiny-{number:05}-of-00002.gguf"
+        path.write_bytes(gguf_bytes(head, {name: tensors[name] for name in half}))
+        paths.append(path)
+    return paths
+
+
+def test_a_split_file_is_one_model_whichever_part_is_named(tmp_path):
+    first, second = _split(tmp_path)
+    whole = read_model_file(write_gguf(tmp_path / "whole.gguf"))
+    assert read_model_file(first) == read_model_file(second) == whole
+    assert read_model_config(second)["num_hidden_layers"] == 2
+    (tmp_path / "whole.gguf").unlink()
+    assert read_model_file(tmp_path) == whole
+    second.unlink()
+    with pytest.raises(ModelFileError, match=r"00002-of-00002.gguf' of 2 files is missing"):
+        read_model_file(first)
+
+
+def test_parts_of_different_models_are_refused(tmp_path, monkeypatch):
+    first, second = _split(tmp_path, stated=22)
+    with pytest.raises(ModelFileError, match=r"split.tensors.count is 22, and its parts hold 21"):
+        read_model_file(first)
+    second.write_bytes(first.read_bytes())
+    with pytest.raises(ModelFileError, match="its parts hold a tensor twice"):
+        read_model_file(first)
+    monkeypatch.setattr(gguf_model, "MAX_TENSORS", 3)
+    with pytest.raises(ModelFileError, match="or too many"):
+        read_model_file(write_gguf(tmp_path / "whole.gguf"))
+
+
+def test_several_models_in_a_folder_must_be_chosen_from(tmp_path):
+    write_gguf(tmp_path / "a.gguf")
+    write_gguf(tmp_path / "b.gguf")
+    with pytest.raises(ModelFileError, match=r"holds 2 models: a.gguf, b.gguf"):
+        read_model_file(tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_a_pipe_is_refused_without_waiting(file):
+    os.mkfifo(file)
+    with pytest.raises(ModelFileError, match="not a regular file"):
+        read_model_file(file)
