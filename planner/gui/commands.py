@@ -146,6 +146,14 @@ def _tracing(window: "Window") -> list[Action]:
             "check",
             enabled_when=estimated,
         ),
+        Action(
+            "plan.compare-log",
+            "Compare &with a log…",
+            window.compare_with_log,
+            "Plan/3",
+            "Ctrl+Shift+L",
+            "table",
+        ),
         Action("plan.trace-again", "Trace a&gain", window.trace_again, "Plan/3", "F5", "trace", enabled_when=traced),
         Action(
             "plan.trace-cancel", "Cance&l the trace", workspace.trace_cancel_requested.emit, "Plan/3", "Ctrl+.", "close"

@@ -30,6 +30,7 @@ from planner.gui.workspace import Workspace
 from planner.paths import resources_dir
 
 _START_SIZE: Final = QSize(1280, 800)
+_LOGS: Final = (".log", ".txt", ".out")
 _SMALLEST_SIZE: Final = QSize(960, 600)
 
 
@@ -112,6 +113,11 @@ class Window(QMainWindow):
         self.show_tab("memory")
         self.workspace.trace_requested.emit(file)
 
+    def compare_with_log(self, file: Path | None = None) -> None:
+        """Show the estimate beside what a run printed, in `file` if one is given."""
+        self.show_tab("memory")
+        self.workspace.log_requested.emit(file)
+
     def check_estimate(self) -> None:
         """Trace the model of the plan, to compare it with the estimate."""
         self.show_tab("memory")
@@ -158,13 +164,15 @@ class Window(QMainWindow):
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
-        """Open what was dropped: a plan, a model's configuration or folder, a trace, or a file with a module."""
+        """Open what was dropped: a plan, a model's configuration or folder, a trace, a log, or a module's file."""
         path = _dropped_path(event)
         if path is None:
             return
         event.acceptProposedAction()
         if path.suffix == ".py":
             self.trace_module(path)
+        elif path.suffix in _LOGS:
+            self.compare_with_log(path)
         else:
             self.documents.open(path)
 

@@ -33,7 +33,7 @@ class Workspace(QObject):
     `changed` carries the old and the new plan. `file_changed` says that the file or the modified state is another.
     `failed` carries a `PlannerError` for the banner. The requests are how tabs, which do not know each other, ask the
     window to lead the person to another tab, or to ask for a model's file; and how the window asks for a trace: of a
-    new module, or of one in the file that the request carries.
+    new module, or of one in the file that the request carries. A request about a log carries its file, or none.
     """
 
     changed = Signal(object, object)
@@ -47,6 +47,7 @@ class Workspace(QObject):
     trace_again_requested = Signal()
     trace_cancel_requested = Signal()
     estimate_check_requested = Signal()
+    log_requested = Signal(object)
 
     def __init__(
         self, catalog: Catalog, settings: SettingsStore, plan: Plan = SAMPLE_PLAN, parent: QObject | None = None

@@ -80,6 +80,12 @@ def correction_key(evaluation: Evaluation) -> tuple[str, str, str, str] | None:
     return workload.profile or "hf", workload.task, evaluation.plan.gpu, evaluation.architecture.model_type
 
 
+def counting(evaluation: Evaluation) -> tuple[Correction, ...]:
+    """Return the corrections of the plan that are in its estimate."""
+    key = correction_key(evaluation)
+    return tuple(correction for correction in evaluation.plan.corrections if correction.key == key)
+
+
 def suggest_correction(comparison: Comparison, evaluation: Evaluation, date: str, digest: str) -> Correction | None:
     """Return the correction by this log of `date`, or none where there is nothing that it may correct."""
     terms = tuple(item for row in comparison.rows for item in row.corrections)

@@ -2,6 +2,7 @@
 
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
+from planner.plan.log_corrections import counting
 from planner.plan.warn import warnings_about
 from planner.present import format as fmt
 from planner.present.memory import MemoryView, memory_view
@@ -19,7 +20,8 @@ def work_phrase(evaluation: Evaluation) -> str:
     """Return how the model is run: `inference, 1 × 4,096 tokens, bf16` or `traced training, AdamW, batch 8`."""
     if evaluation.traced is not None:
         return f"traced {request_phrase(evaluation.traced.request)}"
-    return workload_phrase(evaluation.workload)
+    corrected = ", corrected by a log" if counting(evaluation) else ""
+    return f"{workload_phrase(evaluation.workload)}{corrected}"
 
 
 def evaluation_view(evaluation: Evaluation, catalog: Catalog) -> MemoryView:

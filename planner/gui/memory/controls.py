@@ -1,5 +1,7 @@
 """The left column: every question about the plan."""
 
+from functools import partial
+
 from PySide6.QtCore import QSize, Qt, Signal, Slot
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
@@ -10,7 +12,7 @@ from planner.gui.memory.questions import Questions
 from planner.gui.memory.subject import Subject
 from planner.gui.memory.trace.what_if import WhatIf
 from planner.gui.memory.training_questions import TrainingQuestions
-from planner.gui.theme import Theme
+from planner.gui.theme import Theme, mark
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.workload.workload import Inference, Training
@@ -36,6 +38,11 @@ class Controls(QScrollArea):
         self._reset.setToolTip(self.tr("Set every question about the workload back to its default."))
         self._copy = QPushButton(self.tr("Cop&y"))
         self._copy.setToolTip(self.tr("Copy the answer as text."))
+        self._compare = QPushButton(self.tr("Compare with a lo&g…"))
+        self._compare.setToolTip(
+            self.tr("See the estimate beside what a real run printed. A .log file can be dropped.")
+        )
+        mark(self._compare, "link")
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setWidgetResizable(True)
@@ -44,6 +51,7 @@ class Controls(QScrollArea):
         self._lay_out(theme)
         self._reset.clicked.connect(self.reset)
         self._copy.clicked.connect(self.copy_wanted)
+        self._compare.clicked.connect(partial(workspace.log_requested.emit, None))
 
     def refresh(self, evaluation: Evaluation) -> None:
         """Show the plan; only the questions of its task, or those about a traced module, are asked."""
@@ -86,5 +94,6 @@ class Controls(QScrollArea):
             buttons.addWidget(button)
         buttons.addStretch(1)
         column.addLayout(buttons)
+        column.addWidget(self._compare, 0, Qt.AlignmentFlag.AlignLeft)
         column.addStretch(1)
         self.setWidget(body)

@@ -12,6 +12,8 @@ from planner.gui.memory.bar import StackedBar
 from planner.gui.memory.breakdown import Breakdown
 from planner.gui.memory.controls import Controls
 from planner.gui.memory.exploration import Exploration
+from planner.gui.memory.log.desk import LogDesk
+from planner.gui.memory.log.strip import CorrectionStrip
 from planner.gui.memory.phases import PhaseBars
 from planner.gui.memory.trace.comparison import Comparison
 from planner.gui.memory.trace.desk import TraceDesk
@@ -43,6 +45,8 @@ class MemoryTab(Tab):
         super().__init__(workspace, theme, tasks)
         self.tracer = Tracer(workspace, tasks, start)
         self.desk = TraceDesk(workspace, theme, self.tracer, self)
+        self.log_desk = LogDesk(workspace, theme, tasks, self)
+        self.correction = CorrectionStrip(workspace, theme)
         self.trace_status = TraceStatus(theme, self.tracer)
         self.trace = TraceEvidence(workspace, theme, tasks)
         self.comparison = Comparison(workspace, theme, self.tracer)
@@ -66,6 +70,7 @@ class MemoryTab(Tab):
         view = evaluation_view(evaluation, self.workspace.catalog)
         self.controls.refresh(evaluation)
         self.answer.set_view(view, evaluation.memory.verdict)
+        self.correction.refresh(evaluation)
         for part in (self.bar, self.evidence):
             part.setVisible(view.supported)
         self.exploration.setVisible(view.supported and evaluation.traced is None)
@@ -128,6 +133,7 @@ class MemoryTab(Tab):
         column.setContentsMargins(space.large, space.medium, space.large, space.small)
         column.setSpacing(space.medium)
         column.addWidget(self.answer)
+        column.addWidget(self.correction)
         column.addWidget(self.bar)
         column.addWidget(self.evidence)
         column.addWidget(self.advice)

@@ -1,0 +1,1 @@
+"""What a real run printed, beside the plan's estimate."""
