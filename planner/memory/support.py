@@ -4,6 +4,7 @@ from typing import Final
 
 from planner.dtypes import SCHEMES
 from planner.hardware.gpu import Gpu
+from planner.memory.engines.support import llama_cpp_reasons, vllm_reasons
 from planner.workload.workload import Inference, Training
 
 _NO_PYTORCH_DEVICE: Final = {
@@ -21,8 +22,13 @@ _BITSANDBYTES: Final = (
 def unsupported_reasons(workload: Training | Inference, gpu: Gpu) -> tuple[str, ...]:
     """Return why `gpu` cannot run `workload`, empty if it can.
 
-    **Source**: PyTorch device backends; bitsandbytes installation guide; FlashAttention-2 README (Ampere or newer).
+    **Source**: PyTorch device backends; bitsandbytes installation guide; FlashAttention-2 README (Ampere or newer);
+    engines with kernels of their own say what they run on.
     """
+    if isinstance(workload, Inference) and workload.profile == "llama.cpp":
+        return llama_cpp_reasons(gpu)
+    if isinstance(workload, Inference) and workload.profile == "vllm":
+        return vllm_reasons(workload, gpu)
     reasons = list(unsupported_backend(gpu))
     if _needs_bitsandbytes(workload) and not _runs_bitsandbytes(workload, gpu):
         reasons.append(_BITSANDBYTES)
