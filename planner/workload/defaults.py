@@ -8,8 +8,8 @@ from planner.dtypes import AS_STORED, GGUF_FILE_TYPES, SCHEMES
 from planner.errors import SpecError
 from planner.models.architecture import Architecture
 from planner.workload.engines import SETTINGS, Profile
+from planner.workload.layout import laid_out
 from planner.workload.optimizers import OPTIMIZERS
-from planner.workload.parallel import Parallel
 from planner.workload.training import Lora, Loss, TrainingProfile
 from planner.workload.workload import Inference, Training
 
@@ -36,14 +36,10 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
     of another engine is given. llama.cpp keeps caches of 16 bits in F16.
 
     Raises:
-        SpecError: If the workload asks for another number of replicas than there are cards, or for weights or a
-            cache that the engine does not have.
+        SpecError: If the workload is spread over another number of cards than there are, or as the network cannot be,
+            or asks for weights or a cache that the engine does not have.
     """
-    replicas = workload.parallel.data or count
-    if replicas != count:
-        reason = f"{replicas:,} replicas need as many cards, not {count:,}"
-        raise SpecError("parallel.data", reason, hint="Leave it out, or change the number of cards.")
-    parallel = Parallel(data=replicas)
+    parallel = laid_out(workload, architecture, count)
     if isinstance(workload, Training):
         return workload.evolve(
             sequence_length=_length(workload.sequence_length, architecture, DEFAULT_SEQUENCE),

@@ -7,7 +7,7 @@ from pydantic import Field, field_validator, model_validator
 from planner.base import Spec
 from planner.dtypes import SCHEMES
 from planner.workload.optimizers import OPTIMIZERS, Optimizer, OptimizerStep
-from planner.workload.parallel import Parallel
+from planner.workload.parallel import CardCount, Parallel
 
 Attention = Literal["flash", "sdpa", "eager"]
 Compute = Literal["fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16"]
@@ -119,6 +119,9 @@ class Training(Spec):
     loss_chunks: int = Field(default=8, ge=1, le=100_000, description="parts in which a chunked loss is computed")
     profile: TrainingProfile = "hf"
     parallel: Parallel = Parallel()
+    gpus: tuple[CardCount, ...] = Field(
+        default=(), description="unequal cards, instead of the plan's one kind: [{id, count}, …]"
+    )
     other_processes_bytes: int = Field(default=0, ge=0, description="held on the card by other processes")
 
     @property

@@ -7,7 +7,7 @@ from pydantic import Field, field_validator, model_validator
 from planner.base import Spec
 from planner.dtypes import AS_STORED, KV_FORMATS, SCHEMES
 from planner.workload.engines import CACHE_FORMATS, PROFILE_TITLES, EngineSettings, Profile, foreign_setting
-from planner.workload.parallel import Parallel
+from planner.workload.parallel import CardCount, Parallel
 from planner.workload.training import Attention, Training
 
 __all__ = ["Inference", "Parallel", "Training", "Workload"]
@@ -38,6 +38,9 @@ class Inference(Spec):
     )
     engine: EngineSettings = Field(default=EngineSettings(), description="settings of the engine by its own names")
     parallel: Parallel = Parallel()
+    gpus: tuple[CardCount, ...] = Field(
+        default=(), description="unequal cards, instead of the plan's one kind: [{id, count}, …]"
+    )
     other_processes_bytes: int = Field(default=0, ge=0, description="held on the card by other processes")
 
     @field_validator("weights")
