@@ -9,7 +9,8 @@ from pydantic import Field
 from planner.base import Spec
 from planner.memory.result import Verdict
 from planner.plan.catalog import Catalog
-from planner.plan.changes import CHANGES, COSTS, RISKS, Change, Cost, Risk
+from planner.plan.change import COSTS, RISKS, Change, Cost, Risk
+from planner.plan.changes import CHANGES
 from planner.plan.evaluate import architecture_of, fits_by_gpu
 from planner.plan.ladders import ladders
 from planner.plan.larger_card import larger_card
@@ -86,7 +87,7 @@ def advise(plan: Plan, catalog: Catalog) -> tuple[Advice, ...]:
     offered = [change for change in CHANGES if change.applies_to(workload, gpu)]
     if not _in_need(bench.start):
         return tuple(sorted(_savings(bench, offered), key=lambda advice: -advice.saved_bytes)[:_MOST])
-    tried = search(bench, offered, ladders(plan, workload))
+    tried = search(bench, offered, ladders(plan, workload, bench.architecture))
     found = [_advice(bench.start, one) for one in tried if _helps(bench.start, one)]
     found.extend(_hardware_advice(plan, catalog))
     if all(advice.cost == "hardware" for advice in found):

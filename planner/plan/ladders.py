@@ -1,14 +1,12 @@
-"""Changes that look for a number: smaller batches, shorter texts, more cards.
+"""The numbers that a plan can be changed by: smaller batches, shorter texts, more cards."""
 
-A ladder has its rungs from the mildest to the hardest; each needs no more memory than the one before, so that the first
-one that fits is found by bisection.
-"""
-
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Final
 
-from planner.plan.changes import Change
+from planner.models.architecture import Architecture
+from planner.plan.change import Change
+from planner.plan.engine_ladders import engine_ladders
+from planner.plan.ladder import Ladder
 from planner.plan.plan import Plan
 from planner.workload.workload import Inference, Training, Workload
 
@@ -19,18 +17,9 @@ _ASKED: Final = "less of what was asked for is done"
 _SHARED: Final = "data parallelism: each card holds the whole model and computes a part of the batch"
 
 
-@dataclass(frozen=True, slots=True)
-class Ladder:
-    """The values of one number, and the change that each of them is."""
-
-    lever: str
-    values: Sequence[int]
-    change: Callable[[int], Change]
-
-
-def ladders(plan: Plan, workload: Workload) -> tuple[Ladder, ...]:
+def ladders(plan: Plan, workload: Workload, architecture: Architecture) -> tuple[Ladder, ...]:
     """Return the ladders of `plan`; `workload` is the plan's with its defaults filled in."""
-    own = _training(workload) if isinstance(workload, Training) else _inference(workload, plan)
+    own = _training(workload) if isinstance(workload, Training) else _inference(workload, plan, architecture)
     found = (_closed_processes(workload), *own, _more_cards(plan, workload))
     return tuple(ladder for ladder in found if ladder.values)
 
@@ -57,7 +46,7 @@ def _training(workload: Training) -> Iterator[Ladder]:
     yield _shorter("sequence_length", workload.sequence_length or 1, "sequences", "longer texts are cut")
 
 
-def _inference(workload: Inference, plan: Plan) -> Iterator[Ladder]:
+def _inference(workload: Inference, plan: Plan, architecture: Architecture) -> Iterator[Ladder]:
     def fewer(size: int) -> Change:
         return Change(
             name=f"{size:,} at once",
@@ -71,6 +60,7 @@ def _inference(workload: Inference, plan: Plan) -> Iterator[Ladder]:
             keeps="the answers",
         )
 
+    yield from engine_ladders(workload, architecture)
     yield Ladder("batch", range(workload.batch - 1, 0, -1), fewer)
     prompt = plan.workload.prompt_length if isinstance(plan.workload, Inference) else None
     yield _shorter("context_length", workload.context_length or 1, "a context", "less is remembered", prompt)

@@ -14,9 +14,9 @@ from planner.errors import SpecError
 from planner.memory.fit import CardFit
 from planner.models.architecture import Architecture
 from planner.plan.catalog import Catalog
-from planner.plan.changes import Change
+from planner.plan.change import Change
 from planner.plan.judge import AtWorst, is_good, judge
-from planner.plan.ladders import Ladder
+from planner.plan.ladder import Ladder
 from planner.plan.plan import Plan
 
 _MOST_CHANGES: Final = 3
@@ -67,7 +67,7 @@ def changed(plan: Plan, change: Change) -> Plan:
     Raises:
         pydantic.ValidationError: If the workload does not take it.
     """
-    settings = {name: _merged(getattr(plan.workload, name), value) for name, value in change.settings.items()}
+    settings = {name: _merged(getattr(plan.workload, name, None), value) for name, value in change.settings.items()}
     return plan.evolve(workload=plan.workload.evolve(**settings), **change.hardware)
 
 

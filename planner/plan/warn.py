@@ -6,7 +6,7 @@ from typing import Final, Literal
 from planner.base import Spec
 from planner.memory.estimate import estimate_memory
 from planner.models.architecture import Architecture, Moe
-from planner.plan.changes import computes_bf16
+from planner.plan.change import computes_bf16
 from planner.plan.evaluate import Evaluation
 from planner.units import GIB
 from planner.workload.workload import Training

@@ -1,9 +1,17 @@
 """What would help, for well-known plans."""
 
+import pytest
+from recordings import training, two_steps
+
 from planner.plan.advise import advise
-from planner.plan.changes import CHANGES, COSTS, RISKS
+from planner.plan.change import COSTS, RISKS
+from planner.plan.changes import CHANGES
+from planner.plan.engine_ladders import engine_ladders
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
+from planner.trace.analysis.summary import facts_of
+from planner.units import GIB
+from planner.workload.engines import EngineSettings
 from planner.workload.workload import Inference, Training
 
 LLAMA = ModelChoice(id="meta-llama/Llama-3.1-8B")
@@ -50,7 +58,7 @@ def test_combinations_multiply_their_slowdowns_and_gather_their_needs(catalog):
 
 def test_what_costs_less_stands_first(catalog):
     found = advise(TOO_MANY, catalog)
-    assert names(found[:2]) == ["weights in AWQ 4-bit", "weights in NF4"]
+    assert names(found[:3]) == ["Q4_K_M in llama.cpp", "weights in AWQ 4-bit", "weights in NF4"]
     assert [COSTS.index(advice.cost) for advice in found] == sorted(COSTS.index(advice.cost) for advice in found)
     assert len({advice.name for advice in found}) == len(found) <= 8
 
@@ -127,7 +135,13 @@ def test_memory_of_others_can_be_had_back(catalog):
 
 def test_a_plan_that_fits_is_told_what_saves_most(catalog):
     found = advise(Plan(model=LLAMA, gpu="rtx-4090"), catalog)
-    assert names(found) == ["weights in AWQ 4-bit", "weights in NF4", "weights in INT8", "KV cache in fp8"]
+    assert names(found) == [
+        "Q4_K_M in llama.cpp",
+        "weights in AWQ 4-bit",
+        "weights in NF4",
+        "weights in INT8",
+        "KV cache in fp8",
+    ]
     without_card = advise(Plan(model=LLAMA), catalog)
     assert names(without_card) == names(found)
     assert all(advice.verdict is None for advice in without_card)
@@ -141,6 +155,53 @@ def test_a_prompt_that_was_asked_for_is_cut_with_the_context(catalog):
     assert shorter.kept < 1
 
 
+def test_llama_cpp_may_leave_layers_in_ram(catalog):
+    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-70B"), workload=Inference(weights="Q4_K_M"), gpu="rtx-4090")
+    best = advise(plan, catalog)[0]
+    layers = best.plan.workload.gpu_layers
+    assert best.name == f"{layers} of 81 layers on the card"
+    assert (best.verdict, best.needs) == ("fits", ("RAM for the other layers",))
+    more = plan.evolve(workload=plan.workload.evolve(gpu_layers=layers + 1))
+    assert evaluate(more, catalog).memory.verdict != "fits"
+
+
+def test_llama_cpp_has_files_and_caches_of_its_own(catalog):
+    workload = Inference(profile="llama.cpp", batch=8, context_length=16_384)
+    found = advise(Plan(model=LLAMA, workload=workload, gpu="rtx-4090"), catalog)
+    assert found[0].name == "Q4_K_M"
+    assert named(found, "KV cache in q4_0").risk == "real"
+    assert not any("fp8" in advice.name or "NF4" in advice.name for advice in found)
+
+
+def test_vllm_may_go_without_graphs_and_keep_less(catalog):
+    workload = Inference(profile="vllm", batch=16, context_length=16_384)
+    best = advise(Plan(model=LLAMA, workload=workload, gpu="rtx-4090"), catalog)[0]
+    assert {step.name for step in best.steps} == {"fp8 KV cache", "weights in AWQ 4-bit", "no CUDA graphs"}
+    assert best.plan.workload.engine.enforce_eager is True
+    assert best.verdict == "fits"
+
+
+@pytest.mark.parametrize(
+    ("profile", "levers"),
+    [("vllm", ["pieces", "slots"]), ("llama.cpp", ["pieces", "offload"]), ("hf", [])],
+)
+def test_engines_have_numbers_of_their_own(catalog, profile, levers):
+    architecture = catalog.models.model(LLAMA.id)
+    found = tuple(engine_ladders(Inference(profile=profile, batch=3), architecture))
+    assert [ladder.lever for ladder in found] == levers
+    assert all(list(ladder.values) == sorted(ladder.values, reverse=True) for ladder in found)
+    assert all(ladder.change(ladder.values[0]).source for ladder in found)
+
+
+def test_what_an_engine_is_set_to_is_where_its_ladders_start(catalog):
+    architecture = catalog.models.model(LLAMA.id)
+    engine = EngineSettings(max_num_batched_tokens=1000, max_num_seqs=100)
+    tokens, sequences = engine_ladders(Inference(profile="vllm", batch=20, engine=engine), architecture)
+    assert (tokens.values[0], sequences.values) == (512, [64, 32])
+    layers = tuple(engine_ladders(Inference(profile="llama.cpp", gpu_layers=7), architecture))[1]
+    assert list(layers.values) == [6, 5, 4, 3, 2, 1, 0]
+
+
 def test_cards_without_bf16_are_told_of_fp16(catalog):
     plan = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=Training(compute="fp32"), gpu="tesla-t4")
     assert "fp16 autocast" in names(advise(plan.evolve(workload=Training(compute="fp32", micro_batch=4)), catalog))
@@ -151,3 +212,21 @@ def test_every_change_says_where_its_cost_is_from():
     assert all(change.source and change.sentence.endswith(".") for change in CHANGES)
     assert all(change.cost in COSTS and change.risk in RISKS and change.applies for change in CHANGES)
     assert len({change.name for change in CHANGES}) == len(CHANGES)
+
+
+def test_passes_that_cannot_be_added_up_are_not_advised(catalog):
+    workload = Training(micro_batch=64, gradient_accumulation=1_000_000)
+    found = advise(Plan(model=ModelChoice(id="openai-community/gpt2"), workload=workload, gpu="rtx-4090"), catalog)
+    assert found
+    assert not any("accumulated" in advice.name for advice in found)
+
+
+@pytest.mark.parametrize(("gpu", "held", "count"), [("rtx-4090", 18, 1), ("rtx-4090", 0, 0), (None, 0, 0)])
+def test_a_traced_plan_can_only_be_given_another_card(catalog, gpu, held, count):
+    facts = facts_of(two_steps(GIB, training()))
+    workload = Inference(other_processes_bytes=held * GIB)
+    found = advise(Plan(model=ModelChoice.of_trace(facts), workload=workload, gpu=gpu), catalog)
+    assert len(found) == count
+    for advice in found:
+        assert advice.name.endswith("instead")
+        assert evaluate(advice.plan, catalog).memory.verdict == advice.verdict == "fits"

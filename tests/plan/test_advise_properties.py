@@ -73,8 +73,10 @@ def test_what_is_promised_is_what_comes(plan):
         Training(optimizer="sgd-momentum", micro_batch=64),
         Inference(batch=48, kv_cache="fp32"),
         Inference(weights="fp32", attention="eager", prompt_logits="all", batch=6),
+        Inference(profile="vllm", batch=32, context_length=16_384),
+        Inference(profile="llama.cpp", batch=8, context_length=16_384),
     ],
-    ids=["autocast", "eager fp32", "momentum", "many at once", "everything"],
+    ids=["autocast", "eager fp32", "momentum", "many at once", "everything", "vllm", "llama.cpp"],
 )
 def test_well_known_models_get_what_is_promised(catalog, gpu, workload):
     for model in ("meta-llama/Llama-3.2-1B", "mistralai/Mixtral-8x7B-v0.1"):

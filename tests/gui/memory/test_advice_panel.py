@@ -31,7 +31,7 @@ def test_a_plan_that_fits_is_not_advised_until_asked(tab: MemoryTab, panel, qtbo
     assert panel.lines == ()
     with qtbot.waitSignal(panel.updated):
         qtbot.mouseClick(panel.section.findChild(QToolButton), Qt.MouseButton.LeftButton)
-    assert [line.words.partition(":")[0] for line in panel.lines][0] == "Weights in AWQ 4-bit"
+    assert panel.lines[0].words.partition(":")[0] == "Q4_K_M in llama.cpp"
 
 
 def test_what_does_not_fit_unfolds_it(needy, panel):
