@@ -70,9 +70,12 @@ class Hub:
 
         if constants.HF_HUB_OFFLINE:
             raise NetworkError("the Hugging Face Hub is switched off by HF_HUB_OFFLINE", _OFFLINE_HINT)
-        url = hf_hub_url(repository.name, file, revision=repository.revision, endpoint=constants.ENDPOINT)
+        try:
+            url = hf_hub_url(repository.name, file, revision=repository.revision)
+        except ValueError as error:
+            raise HubError(repository.title, "is no name of a model there", "Write hf:owner/name.") from error
         headers = {
-            **_utilities().build_hf_headers(),
+            **_utilities().build_hf_headers(library_name="gpu-planner"),
             "Range": f"bytes={offset}-{offset + count - 1}",
             "Accept-Encoding": "identity",
         }
