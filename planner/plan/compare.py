@@ -24,7 +24,16 @@ GROUPS: Final[dict[RowName, tuple[TermName, ...]]] = {
     "overhead": ("framework_overhead", "communication"),
 }
 """The estimate's terms that each amount of a log stands for."""
-_COUNTERS: Final[tuple[RowName, ...]] = ("allocated", "reserved", "process", "card", "capacity", "card-total", "host")
+_COUNTERS: Final[tuple[RowName, ...]] = (
+    "pool",
+    "allocated",
+    "reserved",
+    "process",
+    "card",
+    "capacity",
+    "card-total",
+    "host",
+)
 _SUMMED: Final[tuple[RowName, ...]] = ("weights", "kv_cache", "state", "working", "overhead")
 _FEWEST_SUMMED: Final = 2
 
@@ -63,7 +72,7 @@ def _term_rows(evaluation: Evaluation, actuals: Actuals, reading: LogReading) ->
         if actual is None:
             continue
         predicted = _largest(evaluation, terms)
-        corrections = term_corrections(name, predicted, actual, actuals, evaluation) if correctable else ()
+        corrections = term_corrections(name, predicted, actual, actuals, evaluation, reading) if correctable else ()
         yield _row(name, predicted, actual, why(name, predicted, actual, evaluation, reading, actuals), corrections)
 
 
@@ -73,7 +82,7 @@ def _counter_rows(
     correctable = can_correct(evaluation, reading) and not with_terms
     attributed = 0
     for name in _COUNTERS:
-        actual = actuals.counters.get(name)
+        actual = actuals.pool if name == "pool" else actuals.counters.get(name)
         if actual is None:
             continue
         predicted = _predicted(evaluation, name)
@@ -123,6 +132,7 @@ def _largest(evaluation: Evaluation, names: tuple[TermName, ...]) -> int:
 def _predicted(evaluation: Evaluation, name: RowName) -> int | None:
     memory = evaluation.memory
     found: dict[RowName, int | None] = {
+        "pool": memory.cache_pool.bytes if memory.cache_pool else None,
         "allocated": memory.allocated_bytes,
         "reserved": memory.reserved_bytes,
         "process": memory.total_bytes,

@@ -13,6 +13,7 @@ RowName = Literal[
     "working",
     "overhead",
     "sum",
+    "pool",
     "allocated",
     "reserved",
     "process",

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from planner.memory.logs.reading import Counter, LogReading, Measured
+from planner.memory.logs.vllm import GRAPHS
 from planner.memory.result import TermName
 from planner.plan.compared import Actual, RowName
 from planner.plan.evaluate import Evaluation
@@ -52,7 +53,8 @@ def actuals_of(evaluation: Evaluation, reading: LogReading) -> Actuals:
             by_device.setdefault(item.device or "", []).append(item)
     together = reading.splits_model and _model_parallel(evaluation) == 1
     chosen = list(by_device.values()) if together else [max(by_device.values(), key=_needed, default=[])]
-    terms = _terms(item for items in chosen for item in items)
+    graphs: RowName = "working" if evaluation.workload.profile == "vllm" else "overhead"
+    terms = _terms((item for items in chosen for item in items), graphs)
     pool = terms.get("kv_cache")
     return Actuals(
         terms=_with_tokens(terms, evaluation, reading),
@@ -60,7 +62,7 @@ def actuals_of(evaluation: Evaluation, reading: LogReading) -> Actuals:
         pool=pool if pool and pool.sense == "pool" else None,
         summed=len(chosen) if together else 1,
         others=sum(item.bytes for item in reading.measured if item.counter == "other-processes"),
-        graphs=sum(item.bytes for items in chosen for item in items if item.name == "CUDA graphs"),
+        graphs=sum(item.bytes for items in chosen for item in items if item.name == GRAPHS),
         host_weights=sum(item.bytes for item in reading.measured if item.counter == "host" and "model" in item.name),
     )
 
@@ -74,11 +76,13 @@ def _needed(items: list[Measured]) -> int:
     return sum(item.bytes for item in items if item.sense != "pool")
 
 
-def _terms(items: Iterable[Measured]) -> dict[RowName, Actual]:
+def _terms(items: Iterable[Measured], graphs: RowName) -> dict[RowName, Actual]:
+    """Return the sum of each row; the estimate of vLLM has its `graphs` in another one than those of other engines."""
     found: dict[RowName, Actual] = {}
     for item in items:
         row = _ROW_OF.get(item.term) if item.term else None
         if row is not None:
+            row = graphs if item.name == GRAPHS else row
             found[row] = _added(found.get(row), item)
     return found
 
@@ -96,11 +100,11 @@ def _added(known: Actual | None, item: Measured) -> Actual:
 
 
 def _with_tokens(terms: dict[RowName, Actual], evaluation: Evaluation, reading: LogReading) -> dict[RowName, Actual]:
-    """Take of a pool what the plan's tokens take; a plan that fills the card itself has the whole pool."""
+    """Take of a pool what the plan's tokens take of it, if the log says how many it has."""
     pool, tokens = terms.get("kv_cache"), planned_tokens(evaluation)
-    if pool is None or pool.sense != "pool" or evaluation.workload.profile == "vllm" or tokens is None:
+    if pool is None or pool.sense != "pool":
         return terms
-    if reading.cache_tokens is None:
+    if reading.cache_tokens is None or tokens is None:
         return {name: actual for name, actual in terms.items() if name != "kv_cache"}
     share = tokens / reading.cache_tokens
     low, high = round(pool.low * share), round(pool.high * share)

@@ -13,6 +13,7 @@ from planner.plan.compared import Actual, Comparison, RowName
 from planner.plan.evaluate import Evaluation
 from planner.plan.log_actuals import Actuals
 from planner.units import MIB
+from planner.workload.workload import Inference
 
 _ENOUGH: Final = 1 * MIB
 _LEAST_FACTOR: Final = 0.7
@@ -21,7 +22,7 @@ _MOST_WEIGHTS: Final = 0.1
 _SCALING: Final[dict[RowName, tuple[TermName, ...]]] = {
     "kv_cache": ("kv_cache",),
     "state": ("state",),
-    "working": ("activations", "logits", "temporaries"),
+    "working": ("activations", "logits", "temporaries", "buffers"),
 }
 
 
@@ -33,7 +34,7 @@ def can_correct(evaluation: Evaluation, reading: LogReading) -> bool:
 
 
 def term_corrections(
-    name: RowName, predicted: int, actual: Actual, actuals: Actuals, evaluation: Evaluation
+    name: RowName, predicted: int, actual: Actual, actuals: Actuals, evaluation: Evaluation, reading: LogReading
 ) -> tuple[TermCorrection, ...]:
     """Return what makes a term what the log shows: bytes for weights, a factor for what grows with the workload."""
     difference = actual.bytes - predicted
@@ -42,8 +43,8 @@ def term_corrections(
     if name == "weights" and not actuals.host_weights and abs(difference) <= _MOST_WEIGHTS * predicted:
         return (TermCorrection(term="weights", added_bytes=difference),)
     factor = actual.bytes / predicted
-    same_length = actuals.pool is None and evaluation.plan.count == 1
-    if name in _SCALING and same_length and _LEAST_FACTOR <= factor <= _MOST_FACTOR:
+    same_length = reading.context_length in (None, _context(evaluation)) or actuals.pool is not None
+    if name in _SCALING and same_length and actuals.summed == 1 and _LEAST_FACTOR <= factor <= _MOST_FACTOR:
         return tuple(TermCorrection(term=term, factor=factor) for term in _SCALING[name])
     return ()
 
@@ -66,9 +67,13 @@ def counter_correction(
     return ()
 
 
+def _context(evaluation: Evaluation) -> int | None:
+    return evaluation.workload.context_length if isinstance(evaluation.workload, Inference) else None
+
+
 def _working_term(evaluation: Evaluation) -> TermName:
     """Return the largest of the short-lived terms at the peak: the least certain of all that is allocated."""
-    short_lived = [term for term in evaluation.memory.terms if term.name in _SCALING["working"]]
+    short_lived = [term for term in evaluation.memory.terms if term.name in ("activations", "logits", "temporaries")]
     return max(short_lived, key=lambda term: term.bytes).name if short_lived else "temporaries"
 
 

@@ -118,11 +118,15 @@ def _pool(case: _Case) -> str | None:
     pool, tokens = case.actuals.pool, planned_tokens(case.evaluation)
     if pool is None:
         return None
-    if case.evaluation.workload.profile == "vllm":
-        return "vLLM gives the cache what is left of its share of the card."
     return (
         f"vLLM fills its share of the card with the cache: the pool of {_gib(pool.bytes)} holds "
         f"{case.reading.cache_tokens:,} tokens and is no need. This is what the plan's {tokens:,} tokens take of it."
+    )
+
+
+def _whole_pool(_case: _Case) -> str:
+    return (
+        "What is left of vLLM's share of the card: it differs with the share, with other processes and the terms above."
     )
 
 
@@ -153,7 +157,8 @@ def _profiled(case: _Case) -> str | None:
 def _libraries(case: _Case) -> str | None:
     if case.reading.engine == "llama.cpp":
         return "It includes what other processes hold on the card."
-    graphs = f" CUDA graphs hold {_gib(case.actuals.graphs)} of it." if case.actuals.graphs else ""
+    inside = case.actuals.graphs and case.evaluation.workload.profile != "vllm"
+    graphs = f" CUDA graphs hold {_gib(case.actuals.graphs)} of it." if inside else ""
     return f"vLLM counts from when it has started, so that the device context is not in it.{graphs}"
 
 
@@ -190,6 +195,7 @@ def _gib(count_bytes: int) -> str:
 _RULES: Final[dict[RowName, tuple[_Rule, ...]]] = {
     "weights": (_number_format, _host_weights),
     "kv_cache": (_pool, _other_length, _cache_format),
+    "pool": (_whole_pool,),
     "working": (_profiled,),
     "overhead": (_libraries,),
     "reserved": (_slack,),

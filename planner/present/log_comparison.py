@@ -14,6 +14,7 @@ ROW_TITLES: Final[dict[RowName, str]] = {
     "working": "Activations, logits, buffers",
     "overhead": "Outside the tensors",
     "sum": "Sum of these",
+    "pool": "Pool of the cache",
     "allocated": "Allocated by PyTorch",
     "reserved": "Reserved by PyTorch",
     "process": "The process",

@@ -15,6 +15,7 @@ from planner.memory.logs.text import Line, LogText
 from planner.memory.result import TermName
 from planner.units import GIB
 
+GRAPHS: Final = "CUDA graphs"
 _DECIMALS: Final = 2
 MARKS: Final = (
     "Model loading took",
@@ -81,7 +82,7 @@ _PATTERNS: Final = (
         "framework_overhead",
     ),
     _Pattern(
-        "CUDA graphs",
+        GRAPHS,
         _any(
             r"Graph capturing finished in [^,]{1,20}, took <N> GiB",
             r"CUDA graph pool memory: <N> GiB \(actual\)",
