@@ -3,6 +3,8 @@
 import re
 from typing import Final, NamedTuple, Self
 
+from engine_rows import ENGINES, activation_run, measured_bytes, not_covered, total_run
+
 from planner.dtypes import SCHEMES
 from planner.errors import PlannerError
 from planner.hardware.names import resolve_gpu
@@ -16,7 +18,7 @@ from planner.plan.catalog import Catalog
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference, Training
 
-KINDS: Final = ("weights_only", "kv_only", "inference", "train_full")
+KINDS: Final = ("weights_only", "kv_only", "activation_only", "inference", "train_full")
 
 _SCHEMES: Final = {
     "bf16": "bf16",
@@ -36,6 +38,7 @@ _SCHEMES: Final = {
     "Q5_K - Small (GGUF)": "Q5_K_S",
     "Q4_0 (GGUF)": "Q4_0",
     "f16 (GGUF)": "F16",
+    "mxfp4": "mxfp4",
     "bf16 (stated elsewhere in the README as torch_dtype=bfloat16)": "bf16",
 }
 _OTHER_ENGINES: Final = {
@@ -45,12 +48,11 @@ _OTHER_ENGINES: Final = {
     "awq": "AutoAWQ's fused layers and caches",
     "ao-": "gpt-fast or torchao with compilation",
     "rasbt": "a from-scratch implementation",
-    "llcpp": "llama.cpp's compute buffers",
     "torchtune": "torchtune's own modules, FSDP or offload",
     "swift": "DeepSpeed, GaLore or an unstated mix of lengths",
     "xtuner": "FSDP with a chunked loss",
     "mbridge": "Megatron",
-    "qwen1-vllm": "vLLM",
+    "qwen1-vllm": "vLLM of 2023 (V0), at the least share of the card that started",
     "glm2": "remote code with its own attention",
 }
 _LOGITS_OF_WHOLE_PROMPT: Final = ("qwen15", "qwen2", "qwen2vl", "optgptq", "optllm", "dsllm", "sdpa")
@@ -144,17 +146,39 @@ def predict(row: Row, catalog: Catalog) -> Predicted | Excluded:
         engine = next((why for prefix, why in _OTHER_ENGINES.items() if row.id.startswith(prefix)), None)
         if engine:
             return Excluded(f"another engine or recipe: {engine}")
+    why_not = _of_engine(row)
+    if why_not:
+        return Excluded(why_not)
     try:
         architecture = catalog.models.model(row.model)
     except PlannerError:
         return Excluded(f"the model is not in the catalog: {row.model}")
-    if row.kind == "weights_only":
-        return _weights(row, architecture)
-    if row.kind == "kv_only":
-        return _cache(row, architecture)
+    if row.kind == "activation_only":
+        run = activation_run(row.id, row.technique, row.length, row.other)
+        return Predicted(measured_bytes(architecture, run), f"buffers of {row.family}")
+    if row.kind in ("weights_only", "kv_only", "activation_only"):
+        return _part(row, architecture)
+    if row.family == "llcpp":
+        total = total_run(row.technique, row.length, row.other, _SCHEMES[row.precision])
+        return Predicted(measured_bytes(architecture, total), "weights, cache and buffers of llama.cpp")
     if row.cards > 1:
         return Excluded("several cards that share one model")
     return _inference(row, architecture, catalog) if row.kind == "inference" else _training(row, architecture, catalog)
+
+
+def _part(row: Row, architecture: Architecture) -> Predicted | Excluded:
+    """Return one term, where only that was measured."""
+    if row.kind == "activation_only":
+        run = activation_run(row.id, row.technique, row.length, row.other)
+        return Predicted(measured_bytes(architecture, run), "buffers of vLLM or llama.cpp")
+    return _weights(row, architecture) if row.kind == "weights_only" else _cache(row, architecture)
+
+
+def _of_engine(row: Row) -> str | None:
+    """Return why a row of vLLM or llama.cpp, or one of their buffers, is not covered."""
+    if row.family in ENGINES:
+        return not_covered(row.id, row.technique)
+    return "activations of training, measured apart" if row.kind == "activation_only" else None
 
 
 def _weights(row: Row, architecture: Architecture) -> Predicted | Excluded:

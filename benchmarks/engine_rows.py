@@ -1,0 +1,81 @@
+"""Published measurements of vLLM and llama.cpp, as runs of the estimator.
+
+What their logs print one by one (weights, cache, buffers, profiled peak) is compared with the same part of the
+estimate; totals with their sum.
+"""
+
+import re
+from typing import Final, NamedTuple
+
+from planner.memory.engines.vllm_setup import CardClass
+from planner.memory.estimate import moments_of
+from planner.memory.phases import Moment
+from planner.models.architecture import Architecture
+from planner.workload.defaults import with_defaults
+from planner.workload.workload import Inference
+
+ENGINES: Final = ("vllm", "llmd", "llcpp", "ikllama", "llamafile")
+_NOT_OURS: Final = {
+    "vllm-014": "the vision tower's profile of 128 images (V0 engine)",
+    "llmd-016": "a vision tower is profiled, too, whose activations are not estimated",
+    "ikllama-079": "imatrix, which keeps more outputs than a server",
+    "ikllama-082": "a build from before fused_moe, whose twin (084) is covered",
+    "vllm-007": "SGLang, tensor parallelism",
+}
+
+
+class EngineRun(NamedTuple):
+    """A run, the class of its card, and which terms the row measured."""
+
+    workload: Inference
+    of_card: CardClass
+    terms: tuple[str, ...]
+
+
+def not_covered(row_id: str, technique: str) -> str | None:
+    """Return why a row of an engine is not covered, or none."""
+    if row_id in _NOT_OURS:
+        return _NOT_OURS[row_id]
+    if "pipeline parallel copies" in technique:
+        return "llama.cpp's copies for pipeline parallelism"
+    return "tensor parallelism" if "TP=2" in technique or "TP=4" in technique else None
+
+
+def activation_run(row_id: str, technique: str, length: str, other: str) -> EngineRun:
+    """Return the run whose compute buffer or profiled peak a row has."""
+    terms = ("activations", "logits")
+    if row_id.startswith("llmd"):
+        workload = Inference(profile="vllm", engine={"version": "0.11"}, context_length=int(length))
+        return EngineRun(workload, CardClass.LARGE, terms)
+    return EngineRun(_llama_cpp(technique, length, other, logits=True), CardClass.OTHER, terms)
+
+
+def total_run(technique: str, length: str, other: str, weights: str) -> EngineRun:
+    """Return the run of llama.cpp whose buffers on the card a row adds up."""
+    workload = _llama_cpp(technique, length, other, logits="2023" not in technique)
+    return EngineRun(workload.evolve(weights=weights), CardClass.OTHER, ("weights", "kv_cache", "activations"))
+
+
+def _llama_cpp(technique: str, length: str, other: str, *, logits: bool) -> Inference:
+    """Return one slot of llama.cpp; before llama-server limited them, there was room for the logits of all tokens."""
+    found = re.search(r"n_ubatch=(\d+)", other)
+    micro_batch = int(found[1]) if found else 512
+    settings = {"slots": 1, "n_ubatch": micro_batch} | ({"n_outputs_max": micro_batch} if logits else {})
+    fused = "flash_attn=1" in technique
+    return Inference(
+        profile="llama.cpp",
+        weights="F16",
+        engine=settings,
+        context_length=int(length),
+        attention="sdpa" if fused else "eager",
+    )
+
+
+def measured_bytes(architecture: Architecture, run: EngineRun) -> int:
+    """Return the largest sum of the run's terms over the moments of the run."""
+    moments = moments_of(architecture, with_defaults(run.workload, architecture, 1), run.of_card)
+    return max(_sum(moment, run.terms) for moment in moments.moments)
+
+
+def _sum(moment: Moment, names: tuple[str, ...]) -> int:
+    return sum(term.bytes for term in moment.terms if term.name in names)
