@@ -87,7 +87,7 @@ def layer_ledger(
     kept = [_mixer(mixer, precision, attention, layer, masked) for mixer in mixers]
     crossed = _crossed(layer.cross_attention, hidden, precision, attention)
     return Ledger(
-        norms=_norms(layer, hidden, precision),
+        norms=_norms(layer, hidden, precision) // layer.stream_shards,
         attention=sum(bytes_ for bytes_, _ in kept) + crossed.attention,
         feed_forward=_feed_forward(layer.feed_forward, hidden, precision),
         dropout=_dropout(layer, hidden, precision),
@@ -330,4 +330,4 @@ def _dropout(layer: Layer, hidden: int, precision: Precision) -> int:
     if isinstance(block, Mlp) and block.dropout:
         beside = precision.compute_bytes if block.activation == "relu" and not block.gated else 0
         inner = (MASK + beside) * block.intermediate
-    return inner + (MASK * hidden * blocks if layer.hidden_dropout else 0)
+    return inner + (MASK * hidden * blocks // layer.stream_shards if layer.hidden_dropout else 0)
