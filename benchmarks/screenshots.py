@@ -124,6 +124,33 @@ def draw_readme(window: "Window", folder: Path) -> None:
     window.show_tab("memory")
     window.findChild(Breakdown).open_term("logits")
     save(window, folder / "term-dark.png")
+    draw_readme_trace(window, folder)
+
+
+def draw_readme_trace(window: "Window", folder: Path) -> None:
+    """Trace a ResNet-50 of a file, as a person would, and draw its live memory in light."""
+    from planner import Target, TraceRequest, save_recording
+    from planner.gui.memory.tab import MemoryTab
+    from planner.trace.run import torch_missing, trace
+
+    tab = window.tab
+    if torch_missing() is not None or not isinstance(tab, MemoryTab):
+        return
+    copy = folder / "resnet.py"
+    copy.write_bytes((Path(__file__).parent / "nets" / "convolutional.py").read_bytes())
+    target = Target(kind="file", place=str(copy), name="resnet50")
+    request = TraceRequest(target=target, task="training", batch=32, autocast="bf16", compute_capability="8.9")
+    recording = folder / "resnet50.trace.json.gz"
+    save_recording(recording, trace(request))
+    window.choose_scheme("light")
+    window.documents.open(recording)
+    window.workspace.apply("card", gpu="rtx-4090")
+    wait_until(lambda: tab.trace.result is not None)
+    bar = tab.results.verticalScrollBar()
+    bar.setValue(bar.maximum())
+    save(window, folder / "trace-light.png")
+    recording.unlink()
+    copy.unlink()
 
 
 def save(window: "Window", file: Path) -> None:

@@ -141,7 +141,7 @@ class Documents(QObject):
     def _take(self, path: Path, content: Plan | LoadedModel | TracedFacts) -> None:
         with self._workspace.reporting():
             if isinstance(content, TracedFacts):
-                self._workspace.take_trace(content, f"trace of {content.request.target.title}")
+                self._workspace.take_trace(content, f"trace of {content.request.target.short_title}")
                 self._workspace.tab_requested.emit("memory")
             elif isinstance(content, LoadedModel):
                 self._take_model(content)

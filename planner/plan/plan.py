@@ -34,10 +34,8 @@ class ModelChoice(Spec):
     def of_trace(cls, facts: TracedFacts) -> Self:
         """Return the choice of a traced module, called by the name of its file without the folders."""
         target = facts.request.target
-        if target.kind != "file":
-            return cls(id=_readable(target.title), trace=facts)
-        path = Path(target.place)
-        return cls(id=_readable(f"{path.name}:{target.name}"), trace=facts, path=_readable(str(path)))
+        path = _readable(target.place) if target.kind == "file" else None
+        return cls(id=_readable(target.short_title), trace=facts, path=path)
 
     @model_validator(mode="after")
     def _is_of_one_kind(self) -> Self:

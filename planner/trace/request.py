@@ -1,5 +1,6 @@
 """What to trace: a module, its inputs, and how it is run."""
 
+import re
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
@@ -76,6 +77,14 @@ class Target(Spec):
     place: str = Field(min_length=1)
     name: str = ""
     config: str | None = None
+
+    @property
+    def short_title(self) -> str:
+        """Return what people call it, a file without its folders: `net.py:ConvNet`."""
+        if self.kind != "file":
+            return self.title
+        file = re.split(r"[/\\]", self.place)[-1]
+        return f"{file}:{self.name}"
 
     @property
     def title(self) -> str:

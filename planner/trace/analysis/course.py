@@ -1,5 +1,6 @@
 """How live bytes go up and down over a recording, and what is alive at a moment."""
 
+import re
 from bisect import bisect_left, bisect_right
 from functools import lru_cache
 from itertools import accumulate
@@ -77,9 +78,10 @@ class Maker(NamedTuple):
     line: str = ""
 
     def __str__(self) -> str:
-        """Return `aten.mm in layers.0 at model.py:12`."""
+        """Return `aten.mm in layers.0 at model.py:12`, without the file's folders."""
         within = f" in {self.module}" if self.module else ""
-        return f"{self.operator}{within}{f' at {self.line}' if self.line else ''}"
+        place = re.split(r"[/\\]", self.line)[-1]
+        return f"{self.operator}{within}{f' at {place}' if place else ''}"
 
 
 def maker_of(recording: Recording, number: int | None) -> Maker:

@@ -7,7 +7,7 @@ from PySide6.QtGui import QFontDatabase, QGuiApplication
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QProgressBar, QPushButton, QVBoxLayout, QWidget
 
 from planner.errors import PlannerError, TraceError
-from planner.gui.memory.trace.tracer import Failure, Run, Tracer, title_of
+from planner.gui.memory.trace.tracer import Failure, Run, Tracer
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.elided_label import ElidedLabel
 from planner.gui.widgets.label import make_label
@@ -117,7 +117,7 @@ class _FailurePanel(QFrame):
         """Show why the trace came to nothing."""
         error = failure.error
         message = error.message
-        self._message.setText(f"{title_of(failure.request)} could not be traced: {message}")
+        self._message.setText(f"{failure.request.target.short_title} could not be traced: {message}")
         self._hint.setText(error.hint)
         self._hint.setVisible(bool(error.hint))
         details = _details(error)
@@ -152,7 +152,7 @@ class _FailurePanel(QFrame):
 def _progress_words(run: Run | None) -> str:
     if run is None:
         return "Tracing again in a moment…"
-    name = title_of(run.request)
+    name = run.request.target.short_title
     if run.progress is None:
         return f"Tracing {name}: starting…"
     progress = run.progress

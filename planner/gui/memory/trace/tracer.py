@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Final, Protocol
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
@@ -122,7 +121,7 @@ class Tracer(QObject):
 
     def trace(self, request: TraceRequest) -> None:
         """Trace a module and make it the plan's model."""
-        self._ask(Run(request, f"trace of {title_of(request)}"))
+        self._ask(Run(request, f"trace of {request.target.short_title}"))
 
     def change(self, request: TraceRequest, label: str) -> None:
         """Trace the plan's module in another way, called `label`, as soon as the person has rested."""
@@ -253,14 +252,6 @@ class Tracer(QObject):
         if self.failure is not None or self._idle.isActive() or (self.run is not None and self.run.plan is None):
             self.failure = None
             self.cancel()
-
-
-def title_of(request: TraceRequest) -> str:
-    """Return what the traced module is called: `net.py:ConvNet`."""
-    target = request.target
-    if target.kind != "file":
-        return target.title
-    return f"{Path(target.place).name}:{target.name}"
 
 
 def _finish(tracing: RunningTrace) -> TracedFacts:
