@@ -4,11 +4,13 @@ import pytest
 from small_models import LLAMA, MIXTRAL, bundled, llama, other
 
 from planner.memory.activations import layer_ledger
+from planner.memory.engines.vllm_cache import pages_of
+from planner.memory.engines.vllm_setup import CardClass, setup_of
 from planner.memory.estimate import estimate_memory
 from planner.memory.kv_cache import kv_cache_term
 from planner.memory.precision import Precision
 from planner.memory.weights import weight_bytes
-from planner.units import GIB
+from planner.units import GIB, MIB
 from planner.workload.workload import Inference, Training
 
 BF16 = Precision(2, 2, 2, autocast=False)
@@ -137,3 +139,47 @@ def test_8_bit_adam_is_not_two_bytes_everywhere():
     states = shares(estimate_memory(llama3, Training(optimizer="adamw-8bit")), "step")["optimizer_states"]
     embedding = 128_256 * 4096
     assert states > 2 * llama3.parameters + 6 * embedding
+
+
+def pages(name: str, length: int, kv_format: str = "bf16"):
+    setup = setup_of(Inference(profile="vllm", context_length=length), CardClass.LARGE)
+    return pages_of(bundled().models.model(name), kv_format, setup, length)
+
+
+def test_vllm_keeps_pages_for_layers_that_are_not_there():
+    # Every token of Gemma 3 27B takes pages of 10 of its 62 layers in each of 7 groups: of 70 layers.
+    found = pages("google/gemma-3-27b-it", 131_072)
+    assert (found.layers, found.slots) == (62, 70)
+    counted_as_full = 62 * 131_072 * 2 * 16 * 128 * 2
+    assert found.page_bytes * found.pages < counted_as_full / 2
+
+
+def test_vllm_caches_the_latent_once_and_in_fp8_as_it_is():
+    bf16, fp8 = (pages("deepseek-ai/DeepSeek-V3", 16, kv_format).page_bytes for kv_format in ("bf16", "fp8"))
+    assert bf16 == 61 * 16 * 576 * 2  # not 2 · 512, and not the 128 heads' keys and values
+    assert fp8 == 61 * 16 * 576  # 656 bytes a token only where attention is sparse
+
+
+def test_sliding_layers_of_llama_cpp_keep_more_than_their_window_and_less_than_the_context():
+    gemma = bundled().models.model("google/gemma-3-27b-it")
+    kept = [
+        shares(estimate_memory(gemma, Inference(weights="Q4_K_M", context_length=32_768, engine=engine)), "decode")
+        for engine in ({"slots": 1}, {"slots": 1, "swa_full": True})
+    ]
+    cell = 2 * 16 * 128 * 2
+    assert kept[0]["kv_cache"] == cell * (10 * 32_768 + 52 * 1536)  # window 1,024 and a micro-batch of 512
+    assert kept[1]["kv_cache"] == cell * 62 * 32_768 == 15_872 * MIB
+
+
+def test_an_80_gb_card_has_79_gib_not_80():
+    card = bundled().hardware.gpu("h100-sxm5-80gb")
+    assert 79.0 < bundled().hardware.usable_memory(card).bytes / GIB < 79.7
+
+
+def test_logits_of_llama_cpp_are_no_memory_of_the_card():
+    model = bundled().models.model("meta-llama/Llama-3.1-8B")
+    result = estimate_memory(model, Inference(weights="Q4_K_M"))
+    assert result.term("logits") is None
+    rows = 4 * 128_256 * 4
+    embedding = 281.81 * MIB  # what its log names as the CPU's model buffer
+    assert result.host_bytes > rows + embedding

@@ -5,6 +5,7 @@ from pydantic import ValidationError
 
 from planner.errors import SpecError
 from planner.memory.estimate import estimate_memory
+from planner.models.architecture import StoredTensors
 from planner.plan.catalog import Catalog
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference
@@ -69,3 +70,11 @@ def test_settings_of_another_engine_are_refused(changes: dict[str, object], reas
 def test_the_version_that_was_checked_is_said(catalog: Catalog, changes: dict[str, str], word: str):
     result = estimate_memory(catalog.models.model(LLAMA), Inference.model_validate(changes))
     assert any(word in note for note in result.notes)
+
+
+def test_files_in_formats_without_a_name_are_no_gguf_file(catalog: Catalog):
+    stored = (StoredTensors(format="F8_E4M3", place="layers", elements=1, bytes=1),)
+    model = catalog.models.model(LLAMA).evolve(container="safetensors", stored=stored, stored_dtype="bf16")
+    assert model.stored_as == "stored"
+    with pytest.raises(SpecError, match="the formats of these files"):
+        with_defaults(Inference(profile="llama.cpp"), model, 1)

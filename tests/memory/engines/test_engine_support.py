@@ -14,7 +14,9 @@ def reasons(catalog: Catalog, workload: Inference, name: str) -> str:
     return " ".join(unsupported_reasons(workload, catalog.hardware.gpu(name)))
 
 
-@pytest.mark.parametrize("name", ["rtx-4090", "h200-sxm-141gb", "radeon-rx-7900-xtx", "arc-b580", "apple-m2-ultra", "gtx-1070"])
+@pytest.mark.parametrize(
+    "name", ["rtx-4090", "h200-sxm-141gb", "radeon-rx-7900-xtx", "arc-b580", "apple-m2-ultra", "gtx-1070"]
+)
 def test_llama_cpp_runs_on_nearly_everything(catalog: Catalog, name: str):
     assert not reasons(catalog, LLAMA_CPP, name)
 
