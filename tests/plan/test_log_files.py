@@ -1,0 +1,96 @@
+"""Logs and kept corrections on disk."""
+
+from datetime import date
+
+import pytest
+
+from planner.errors import LogError, PlanFileError
+from planner.memory.corrections import Correction, TermCorrection
+from planner.plan.log_files import (
+    corrections_file,
+    keep_correction,
+    load_corrections,
+    log_of_text,
+    open_log,
+    with_correction,
+)
+
+MADE = Correction(
+    terms=(TermCorrection(term="weights", added_bytes=5),),
+    gpu="rtx-4090",
+    model_type="llama",
+    profile="hf",
+    task="training",
+    log="nvidia-smi",
+    date="2026-10-03",
+    digest="ab",
+)
+
+
+def test_a_log_has_its_day_and_its_digest(tmp_path):
+    file = tmp_path / "run.log"
+    file.write_text("Größe", encoding="utf-16")
+    log = open_log(file)
+    assert (log.text, log.name) == ("Größe", "run.log")
+    assert log.date == date.fromtimestamp(file.stat().st_mtime).isoformat()
+    pasted = log_of_text("Größe", date(2026, 10, 3))
+    assert (pasted.date, pasted.digest) == ("2026-10-03", log.digest)
+
+
+def test_what_is_no_log_is_refused(tmp_path):
+    with pytest.raises(LogError, match="folder"):
+        open_log(tmp_path)
+    with pytest.raises(LogError, match="cannot be read"):
+        open_log(tmp_path / "none.log")
+    pickled = tmp_path / "snapshot.pickle"
+    pickled.write_bytes(b"\x80\x04\x95")
+    with pytest.raises(LogError, match="pickle"):
+        open_log(pickled)
+
+
+def test_corrections_are_kept_one_for_each_kind_of_run(own_state_dir):
+    path = corrections_file()
+    assert load_corrections(path) == ()
+    keep_correction(path, MADE)
+    other = MADE.evolve(gpu="h100-sxm")
+    keep_correction(path, other)
+    newer = MADE.evolve(date="2026-11-04")
+    keep_correction(path, newer)
+    assert load_corrections(path) == (newer, other)
+    assert with_correction((MADE, other), newer) == (other, newer)
+
+
+@pytest.mark.parametrize("content", ["{", '{"corrections": [{}]}', '{"more": 1}'])
+def test_a_damaged_file_says_what_to_do(own_state_dir, content):
+    path = corrections_file()
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(PlanFileError) as error:
+        keep_correction(path, MADE)
+    assert "Delete it" in error.value.hint
+    assert path.read_text(encoding="utf-8") == content
+
+
+def test_a_folder_in_its_place_is_told(own_state_dir):
+    path = corrections_file()
+    path.mkdir()
+    with pytest.raises(PlanFileError, match="folder"):
+        load_corrections(path)
+
+
+def test_a_file_that_cannot_be_written_is_told(tmp_path):
+    with pytest.raises(PlanFileError, match="cannot be written"):
+        keep_correction(tmp_path / "none" / "corrections.json", MADE)
+
+
+def test_a_log_that_goes_away_is_told(tmp_path, monkeypatch):
+    file = tmp_path / "run.log"
+    file.write_text("text", encoding="utf-8")
+
+    def gone(path, what, limit):
+        content = path.read_bytes()
+        path.unlink()
+        return content
+
+    monkeypatch.setattr("planner.plan.log_files.read_regular", gone)
+    with pytest.raises(LogError, match="cannot be read"):
+        open_log(file)
