@@ -1,12 +1,13 @@
 """Every change that is one value for another; those that look for a number are in `ladders`.
 
-To add another way to save memory is to add a record to one of the two tables.
+To add another way to save memory is to add a record to one of these tables.
 """
 
 from typing import Final
 
 from planner.plan.change import Change
 from planner.plan.inference_changes import INFERENCE_CHANGES
+from planner.plan.sharing_changes import SHARING_CHANGES
 from planner.plan.training_changes import TRAINING_CHANGES
 
 _SDPA: Final = Change(
@@ -18,4 +19,4 @@ _SDPA: Final = Change(
     applies={"attention": ("eager", "flash")},
     keeps="the mathematics",
 )
-CHANGES: Final[tuple[Change, ...]] = (_SDPA, *TRAINING_CHANGES, *INFERENCE_CHANGES)
+CHANGES: Final[tuple[Change, ...]] = (_SDPA, *TRAINING_CHANGES, *SHARING_CHANGES, *INFERENCE_CHANGES)

@@ -1,6 +1,7 @@
 """The numbers that a plan can be changed by: smaller batches, shorter texts, more cards."""
 
 from collections.abc import Iterator
+from math import gcd
 from typing import Final
 
 from planner.models.architecture import Architecture
@@ -8,6 +9,7 @@ from planner.plan.change import Change
 from planner.plan.engine_ladders import engine_ladders
 from planner.plan.ladder import Ladder
 from planner.plan.plan import Plan
+from planner.plan.sharing import usual_sharing
 from planner.workload.workload import Inference, Training, Workload
 
 _GRAINS: Final = 16
@@ -20,7 +22,8 @@ _SHARED: Final = "data parallelism: each card holds the whole model and computes
 def ladders(plan: Plan, workload: Workload, architecture: Architecture) -> tuple[Ladder, ...]:
     """Return the ladders of `plan`; `workload` is the plan's with its defaults filled in."""
     own = _training(workload) if isinstance(workload, Training) else _inference(workload, plan, architecture)
-    found = (_closed_processes(workload), *own, _more_cards(plan, workload))
+    cards = (_more_cards(plan, workload), _shared_network(plan, workload, architecture))
+    found = (_closed_processes(workload), *own, *cards)
     return tuple(ladder for ladder in found if ladder.values)
 
 
@@ -121,3 +124,39 @@ def _more_cards(plan: Plan, workload: Workload) -> Ladder:
 
     most = min(size, _MOST_CARDS) if plan.gpu else 0
     return Ladder("cards", [times for times in range(2, most + 1) if size % times == 0], shared)
+
+
+def _shared_network(plan: Plan, workload: Workload, architecture: Architecture) -> Ladder:
+    """Return the plan on more cards that share the network, where one card holds all of it."""
+    sharing = usual_sharing(workload, architecture)
+
+    def shared(count: int) -> Change:
+        batch = _split_batch(workload, count) if isinstance(workload, Training) else {}
+        grows = isinstance(workload, Training) and not batch
+        return Change(
+            name=f"{count:,} cards {sharing.title}",
+            lever="cards",
+            sentence=sharing.sentence,
+            source=sharing.source,
+            settings={"parallel": sharing.settings(count), **batch},
+            hardware={"count": count},
+            cost="hardware",
+            slower_by_about=None,
+            costs=f"{count:,} × the cards; {sharing.costs}",
+            keeps=f"the batch of each card, {count:,} times in all" if grows else "the whole batch",
+        )
+
+    alone = plan.gpu is not None and plan.count == 1 and workload.parallel.is_plain
+    return Ladder("cards", sharing.counts if alone else (), shared)
+
+
+def _split_batch(workload: Training, cards: int) -> dict[str, object]:
+    """Return fewer passes for each of `cards`, or smaller ones, so that the whole batch stays; nothing if it cannot."""
+    passes = gcd(workload.gradient_accumulation, cards)
+    left = cards // passes
+    if workload.micro_batch % left:
+        return {}
+    return {
+        "gradient_accumulation": workload.gradient_accumulation // passes,
+        "micro_batch": workload.micro_batch // left,
+    }

@@ -4,7 +4,8 @@ Each is found by asking the whole estimate again: it never falls as a number of 
 bisection find the last one that fits.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, Literal
 
 from pydantic import Field as ModelField
@@ -20,6 +21,8 @@ from planner.plan.catalog import Catalog
 from planner.plan.evaluate import architecture_of, find_fits
 from planner.plan.judge import AtWorst, is_good, judge
 from planner.plan.plan import Plan
+from planner.plan.sharing import usual_sharing
+from planner.workload.defaults import with_defaults
 
 Field = Literal["micro_batch", "sequence_length", "batch", "context_length", "prompt_length"]
 Bound = Literal["memory", "model", "workload"]
@@ -33,7 +36,8 @@ class Solved(Spec):
     """What was asked for, a field of the workload, `count` or `gpu`, and the value found.
 
     `bounded_by` says what keeps a number from being larger: the card's memory, the tokens that the model is made for,
-    or what a workload may ask. Without a value, `reason` says why. `plan` is the plan with the value in it.
+    or what a workload may ask. `how` says how cards share the network, where the plan does not. Without a value,
+    `reason` says why. `plan` is the plan with the value in it.
     """
 
     asked: Field | Literal["count", "gpu"]
@@ -42,6 +46,7 @@ class Solved(Spec):
     total_bytes: int | None = None
     free_bytes: int | None = None
     bounded_by: Bound | None = None
+    how: str = ""
     reason: str = ""
     plan: Plan | None = ModelField(default=None, exclude=True, repr=False)
 
@@ -71,9 +76,10 @@ def largest_that_fits(plan: Plan, catalog: Catalog, field: Field, at_worst: AtWo
 
 
 def fewest_cards(plan: Plan, catalog: Catalog, at_worst: AtWorst = "fits") -> Solved:
-    """Return how many cards of its kind `plan` takes, spread over them as it is.
+    """Return how many cards of its kind `plan` takes.
 
-    Found by doubling and bisection: from two cards on, none of them holds more as cards are added.
+    A plan that is spread in its own way stays so, over as many replicas as that takes. Where each card holds the whole
+    network and one is not enough, they share it in the way that is usual (`how` says it).
 
     Raises:
         SpecError: If the plan has no card, or the model was traced.
@@ -81,19 +87,31 @@ def fewest_cards(plan: Plan, catalog: Catalog, at_worst: AtWorst = "fits") -> So
     architecture = architecture_of(plan, catalog)
     if plan.gpu is None:
         raise SpecError("gpu", "there is no card to count", hint="Choose one.")
+    parallel = plan.workload.parallel
+    if parallel.is_plain:
+        sharing = usual_sharing(with_defaults(plan.workload, architecture, plan.count), architecture)
+        counts: Sequence[int] = (1, *sharing.counts)
+    else:
+        sharing = None
+        unit = parallel.model_shards * parallel.expert
+        counts = range(unit, _MOST_CARDS + 1, unit)
 
-    def fit(count: int) -> CardFit:
-        return judge(on_cards(plan, count), catalog, architecture)
+    def spread(count: int) -> Plan:
+        return on_cards(plan, count, sharing.settings(count) if sharing and count > 1 else {})
 
-    count, tried = 1, fit(1)
-    while not is_good(tried, at_worst) and count < _MOST_CARDS:
-        count *= 2
-        tried = fit(count)
-    if not is_good(tried, at_worst):
-        return Solved(asked="count", reason=_why_none(fit(1), "spread like this, each card still holds too much"))
-    fewer = _largest(lambda more: not is_good(fit(more + count // 2), at_worst), count - count // 2 - 1)
-    found = count if count == 1 else count // 2 + 1 + (fewer or 0)
-    return _solved("count", found, on_cards(plan, found), fit(found), None)
+    def passes(count: int) -> bool:
+        try:
+            return is_good(judge(spread(count), catalog, architecture), at_worst)
+        except SpecError:
+            return False
+
+    found = _first(passes, counts)
+    if found is None:
+        reason = _why_none(judge(plan, catalog, architecture), "each card still holds too much")
+        return Solved(asked="count", reason=reason)
+    how = sharing.title if sharing and found > 1 else ""
+    fit = judge(spread(found), catalog, architecture)
+    return _solved("count", found, spread(found), fit, None).evolve(how=how)
 
 
 def smallest_card(plan: Plan, catalog: Catalog, at_worst: AtWorst = "fits") -> Solved:
@@ -130,9 +148,9 @@ def with_value(plan: Plan, field: Field, value: int) -> Plan:
         raise SpecError.from_validation(error) from error
 
 
-def on_cards(plan: Plan, count: int) -> Plan:
-    """Return `plan` on `count` cards, with as many replicas as they make."""
-    parallel = plan.workload.parallel.evolve(data=None)
+def on_cards(plan: Plan, count: int, sharing: Mapping[str, object] = MappingProxyType({})) -> Plan:
+    """Return `plan` on `count` cards, with as many replicas as they make; `sharing` are changes of `parallel`."""
+    parallel = plan.workload.parallel.evolve(**{"data": None, **sharing})
     return plan.evolve(count=count, workload=plan.workload.evolve(parallel=parallel))
 
 
@@ -151,6 +169,19 @@ def _largest(passes: Callable[[int], bool], most: int) -> int | None:
         else:
             high = middle
     return low
+
+
+def _first(passes: Callable[[int], bool], counts: Sequence[int]) -> int | None:
+    """Return the first of `counts` that passes: from the second on, all that follow one that passes do."""
+    low, high = -1, 0
+    while not passes(counts[high]):
+        if high == len(counts) - 1:
+            return None
+        low, high = high, min(2 * high + 1, len(counts) - 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if passes(counts[middle]) else (middle, high)
+    return counts[high]
 
 
 def _most(plan: Plan, field: Field, architecture: Architecture) -> tuple[int, Bound]:

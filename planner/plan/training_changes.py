@@ -20,6 +20,10 @@ _LORA: Final = "Biderman et al. 2024, arXiv 2405.09673: LoRA learns less than fu
 _QLORA: Final = "Dettmers et al. 2023, arXiv 2305.14314: adapters on NF4 match those on 16 bits"
 _QLORA_TIME: Final = "Lightning AI, Insights from hundreds of experiments: QLoRA takes 39 % longer than LoRA"
 
+_ZERO: Final = (
+    "Rajbhandari et al. 2020, arXiv 1910.02054 §7: ZeRO-1 and 2 send what replicas do, ZeRO-3 half as much again"
+)
+
 _ADAMW_32: Final = ("adamw", "adamw-32bit-bnb", "paged-adamw-32bit")
 _FULL_PRECISION: Final = ("fp32", "tf32")
 _WHOLE_LOGITS: Final = ("full-logits", None)

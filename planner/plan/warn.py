@@ -5,19 +5,23 @@ from typing import Final, Literal
 
 from planner.base import Spec
 from planner.memory.estimate import estimate_memory
+from planner.memory.result import MemoryResult
 from planner.models.architecture import Architecture, Moe
 from planner.plan.change import computes_bf16
 from planner.plan.evaluate import Evaluation
 from planner.units import GIB
 from planner.workload.workload import Training
 
-WarningName = Literal["loss-peak", "emulated-bf16", "resident-experts", "eager-scores", "fp32", "unscaled-fp16"]
+WarningName = Literal[
+    "loss-peak", "emulated-bf16", "resident-experts", "eager-scores", "fp32", "unscaled-fp16", "adapter-activations"
+]
 
 _WORTH_SAYING: Final = 0.1
 _LOSS: Final = "the terms of the peak; transformers' loss keeps fp32 copies of the logits for its derivative"
 _BF16: Final = "CUDA C++ Programming Guide: arithmetic in bf16 from compute capability 8.0 on"
 _EXPERTS: Final = "a router may choose any expert for any token"
 _SAME_PLAN: Final = "the estimate of the same plan with that one change"
+_ADAPTERS: Final = "PEFT: each adapter keeps its own input, beside what the frozen layers keep; the same plan estimated"
 _FP16: Final = "PyTorch automatic mixed precision: GradScaler refuses to unscale gradients in fp16"
 
 
@@ -42,6 +46,7 @@ def _warnings(evaluation: Evaluation, architecture: Architecture) -> Iterator[Pl
     yield from _resident_experts(evaluation, architecture)
     yield from _eager_scores(evaluation, architecture)
     yield from _full_precision(evaluation, architecture)
+    yield from _adapter_activations(evaluation, architecture)
     if evaluation.workload.task == "training" and evaluation.workload.compute == "fp16":
         sentence = (
             "Parameters and gradients in fp16 cannot be scaled: updates below 6e-8 are lost. "
@@ -118,11 +123,41 @@ def _full_precision(evaluation: Evaluation, architecture: Architecture) -> Itera
         yield PlanWarning(name="fp32", sentence=sentence, source=_SAME_PLAN)
 
 
-def _saved(evaluation: Evaluation, architecture: Architecture, **changes: str) -> int:
+def _adapter_activations(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
+    workload = evaluation.workload
+    if not isinstance(workload, Training) or not workload.adapts:
+        return
+    kept = _kept_activations(evaluation.memory)
+    full = _kept_activations(_estimated(evaluation, architecture, method="full", lora=None, weights=None))
+    if kept > full:
+        sentence = (
+            f"Adapters save states, not activations: {_gib(kept)} of them are kept for the backward pass, "
+            f"{_gib(full)} if the whole model were trained."
+        )
+        yield PlanWarning(name="adapter-activations", sentence=sentence, source=_ADAPTERS)
+
+
+def _kept_activations(memory: MemoryResult) -> int:
+    """Return the most bytes of activations in any phase."""
+    return max(
+        (part.bytes for phase in memory.phases for part in phase.shares if part.name == "activations"), default=0
+    )
+
+
+def _saved(evaluation: Evaluation, architecture: Architecture, **changes: object) -> int:
     """Return by how much the peak falls with `changes` of the workload."""
-    plan = evaluation.plan.evolve(workload=evaluation.plan.workload.evolve(**changes))
-    other = estimate_memory(architecture, plan.workload, evaluation.gpu, count=plan.count, corrections=plan.corrections)
-    return evaluation.memory.total_bytes - other.total_bytes
+    return evaluation.memory.total_bytes - _estimated(evaluation, architecture, **changes).total_bytes
+
+
+def _estimated(evaluation: Evaluation, architecture: Architecture, **changes: object) -> MemoryResult:
+    plan = evaluation.plan
+    return estimate_memory(
+        architecture,
+        plan.workload.evolve(**changes),
+        evaluation.gpu,
+        count=plan.count,
+        corrections=plan.corrections,
+    )
 
 
 def _gib(size: int) -> str:

@@ -21,7 +21,8 @@ def solved_sentence(surely: Solved, barely: Solved, card: str | None = None) -> 
 
     `card` is the name of the card that was found; for the rest see `solved_words`.
     """
-    return f"{_TITLES[surely.asked]}: {card or solved_words(surely, barely)}."
+    how = f", {surely.how or barely.how}" if surely.how or barely.how else ""
+    return f"{_TITLES[surely.asked]}: {card or solved_words(surely, barely)}{how}."
 
 
 def solved_words(surely: Solved, barely: Solved) -> str:

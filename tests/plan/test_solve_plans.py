@@ -106,7 +106,7 @@ def test_one_card_is_enough_where_it_fits_whatever_the_plan_has(catalog):
 
 def test_more_cards_that_each_hold_everything_do_not_help(catalog):
     found = fewest_cards(READING.evolve(model=ModelChoice(id="meta-llama/Llama-3.1-70B")), catalog)
-    assert (found.value, found.reason) == (None, "spread like this, each card still holds too much")
+    assert (found.value, found.reason) == (None, "each card still holds too much")
 
 
 def test_cards_are_counted_of_a_kind(catalog):
@@ -127,3 +127,16 @@ def test_the_smallest_card_has_the_least_memory_of_those_that_fit(catalog):
 def test_some_plans_are_too_large_for_every_card(catalog):
     plan = READING.evolve(model=ModelChoice(id="deepseek-ai/DeepSeek-V3"), workload=Training())
     assert smallest_card(plan, catalog).reason == "no card of the catalog is large enough"
+
+
+def test_a_plan_that_is_spread_in_its_own_way_stays_so(catalog):
+    plan = READING.evolve(count=2, workload=Inference(parallel=Parallel(tensor=2)))
+    found = fewest_cards(plan, catalog)
+    assert (found.value, found.how) == (2, "")
+    assert found.plan.workload.parallel.tensor == 2
+
+
+def test_numbers_of_cards_that_cannot_share_the_network_are_passed_over(catalog):
+    forty_heads = ModelChoice(id="Qwen/Qwen2.5-14B")
+    found = fewest_cards(READING.evolve(model=forty_heads, gpu="gtx-1080", workload=Inference(profile="vllm")), catalog)
+    assert found.value in (None, 2, 4, 8)
