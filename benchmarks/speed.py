@@ -4,8 +4,8 @@
 
 Prints each figure beside its reference of the same run: the cold start of the window beside an empty pyqtgraph window,
 the cold start of `gpu-planner fit` beside `from pydantic import BaseModel`; and beside a loop of 10,000 additions one
-warm estimate, the verdicts on the whole catalog, and a keystroke in the catalog's search with 3,000 rows up to the
-repaint.
+warm estimate, the verdicts on the whole catalog, what is solved for, what would help, and a keystroke in the catalog's
+search with 3,000 rows up to the repaint.
 """
 
 import argparse
@@ -61,6 +61,8 @@ def main() -> None:
         fit, pydantic = alternating(FIT, IMPORT_PYDANTIC, runs)
         print_ratio("gpu-planner fit / import of pydantic, CPU s", fit, pydantic, "≤ 3")
         print_warm()
+        print_solved()
+        print_advised()
         print_keystroke()
 
 
@@ -106,6 +108,56 @@ def print_warm() -> None:
     plans = [Plan(model=choice, workload=Inference(batch=size + 1)) for size in range(400, 430)]
     taken, loop = beside_loop(lambda plan: fits_by_gpu(plan, catalog), plans)
     print_beside(f"verdicts on {len(catalog.hardware.gpus)} accelerators / a loop, ms", taken * 1e3, loop * 1e3, "")
+
+
+def print_solved() -> None:
+    """Print each question that is solved for, of plans that were not asked about before."""
+    from planner import Inference, ModelChoice, Training, load_catalog
+    from planner.plan.plan import Plan
+    from planner.plan.solve import fewest_cards, largest_that_fits, smallest_card
+
+    catalog = load_catalog()
+    large, small = ModelChoice(id="meta-llama/Llama-3.1-8B"), ModelChoice(id="meta-llama/Llama-3.2-1B")
+    reading = [
+        Plan(model=large, workload=Inference(batch=n, context_length=999 + n), gpu="rtx-4090") for n in (1, 2, 3)
+    ]
+    learning = [
+        Plan(model=small, workload=Training(micro_batch=n, sequence_length=999 + n), gpu="h100-sxm5-80gb")
+        for n in (1, 2, 3)
+    ]
+    for name, plans, solve in (
+        ("largest micro-batch", learning, lambda plan: largest_that_fits(plan, catalog, "micro_batch")),
+        ("longest sequence", learning, lambda plan: largest_that_fits(plan, catalog, "sequence_length")),
+        ("most at once", reading, lambda plan: largest_that_fits(plan, catalog, "batch")),
+        ("longest context", reading, lambda plan: largest_that_fits(plan, catalog, "context_length")),
+        ("fewest cards", learning, lambda plan: fewest_cards(plan, catalog)),
+        ("smallest card", learning, lambda plan: smallest_card(plan, catalog)),
+    ):
+        taken, loop = beside_loop(solve, plans)
+        print_beside(f"{name} / a loop, ms", taken * 1e3, loop * 1e3, "≤ 20 ms")
+
+
+def print_advised() -> None:
+    """Print what would help for plans that need much changing."""
+    from planner import Inference, ModelChoice, Training, advise, load_catalog
+    from planner.plan.plan import Plan
+    from planner.workload.workload import Workload
+
+    catalog = load_catalog()
+    cases: tuple[tuple[str, str, Workload], ...] = (
+        ("full training", "meta-llama/Llama-3.2-1B", Training(micro_batch=8)),
+        ("full training of a large model", "meta-llama/Llama-3.1-70B", Training(micro_batch=16)),
+        ("vLLM", "meta-llama/Llama-3.1-8B", Inference(profile="vllm", batch=16)),
+        ("llama.cpp", "meta-llama/Llama-3.1-70B", Inference(weights="Q4_K_M", batch=16)),
+    )
+    for name, model, workload in cases:
+        field = "sequence_length" if isinstance(workload, Training) else "context_length"
+        plans = [
+            Plan(model=ModelChoice(id=model), workload=workload.evolve(**{field: 8_000 + length}), gpu="rtx-4090")
+            for length in range(5)
+        ]
+        taken, loop = beside_loop(lambda plan: advise(plan, catalog), plans)
+        print_beside(f"what would help, {name} / a loop, ms", taken * 1e3, loop * 1e3, "≤ 150 ms")
 
 
 def beside_loop(action: Callable[[Input], object], inputs: Sequence[Input]) -> tuple[float, float]:
