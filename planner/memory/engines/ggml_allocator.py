@@ -29,7 +29,7 @@ class GraphAllocator:
 
     def take(self, size: int) -> Place:
         """Return the place of a new tensor of `size` bytes; of holes of the same size the last is taken."""
-        size = -(-size // ALIGNMENT) * ALIGNMENT
+        size += -size % ALIGNMENT
         free = self._free
         best, least = len(free) - 1, _ENDLESS
         for index in range(len(free) - 1):
@@ -43,7 +43,8 @@ class GraphAllocator:
         else:
             block[0] += size
             block[1] -= size
-        self.furthest = max(self.furthest, offset + size)
+        if offset + size > self.furthest:
+            self.furthest = offset + size
         return offset, size
 
     def free(self, *places: Place) -> None:
@@ -62,6 +63,8 @@ class GraphAllocator:
             following[1] += size
         else:
             free.insert(index, [offset, size])
-        if index and sum(free[index - 1]) == offset:
-            free[index - 1][1] += free[index][1]
-            del free[index]
+        if index:
+            before = free[index - 1]
+            if before[0] + before[1] == offset:
+                before[1] += free[index][1]
+                del free[index]

@@ -74,11 +74,14 @@ def _windowed(layer: Layer) -> list[Attention]:
 
 @lru_cache(maxsize=256)
 def network_of(architecture: Architecture) -> Network:
-    """Return what the graph depends on: two layers of each kind in the order that they first stand, then the last."""
+    """Return what the graph depends on: each kind of layer in the order that they first stand, and the last layer.
+
+    The last of the kinds stands there twice, behind another and behind its like; more layers change nothing.
+    """
     stack = architecture.main
     ordered = sorted(stack.groups, key=lambda group: group.places[0] if group.places else 0)
-    kinds = tuple(layer for group in ordered for layer in (group.layer,) * min(group.count, 2))
-    return Network(stack.hidden, output_width(architecture), (*kinds, _last(stack.groups).layer))
+    kinds = tuple(group.layer for group in ordered)
+    return Network(stack.hidden, output_width(architecture), (*kinds, kinds[-1], _last(stack.groups).layer))
 
 
 def _last(groups: tuple[LayerGroup, ...]) -> LayerGroup:
