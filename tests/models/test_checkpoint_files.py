@@ -92,7 +92,12 @@ def test_an_index_must_agree_with_its_files(tmp_path):
 def test_too_many_tensors_are_refused(tmp_path, monkeypatch):
     index = write_shards(tmp_path, HALVES)
     monkeypatch.setattr(checkpoint, "MAX_TENSORS", 1)
-    assert "weight_map: has more than 1 tensors" in refusal(index)
+    assert "has more than 1 keys" in refusal(index)
+    monkeypatch.setattr(checkpoint, "MAX_TENSORS", 2)
+    monkeypatch.setattr(checkpoint, "MAX_SHARDS", 1)
+    assert "weight_map: names more than 1 files" in refusal(index)
+    monkeypatch.setattr(checkpoint, "MAX_SHARDS", 2)
+    monkeypatch.setattr(checkpoint, "MAX_TENSORS", 1)
     index.write_text('{"weight_map": {"a": "model-00001-of-00002.safetensors"}}')
     assert len(read_checkpoint(index).tensors) == 1
     write_safetensors(tmp_path / "model-00001-of-00002.safetensors", {"a": ("F32", [2]), "z": ("F32", [2])})

@@ -8,16 +8,18 @@ from typing import Final, NamedTuple, NoReturn
 
 from planner.errors import ModelFileError
 from planner.models.readers.json_scan import JsonScanner, shown
-from planner.models.readers.safetensors import MAX_TENSORS, FileTensor, read_header
+from planner.models.readers.safetensors import FileTensor, read_header
 from planner.models.readers.sources import open_local, read_whole
 from planner.units import MIB
 
 INDEX: Final = "model.safetensors.index.json"
 SINGLE: Final = "model.safetensors"
 MAX_INDEX_BYTES: Final = 32 * MIB
+MAX_TENSORS: Final = 500_000
 MAX_SHARDS: Final = 10_000
 
 _NUMBERED: Final = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<suffix>\.\w+)")
+_MAX_KEYS: Final = 1000
 _METADATA_CHARACTERS: Final = 65_536
 _COMPLETE: Final = "Download the model's other files into the same folder."
 
@@ -111,17 +113,17 @@ def read_index(data: bytes, place: Path | str) -> dict[str, str]:
     listed: dict[str, str] = {}
     # Few names occur many times: one string for each of them.
     files: dict[str, str] = {}
-    for key in scanner.members():
+    for key in scanner.members(_MAX_KEYS):
         if key != "weight_map":
             scanner.value(_METADATA_CHARACTERS)
             continue
-        for name in scanner.members():
+        for name in scanner.members(MAX_TENSORS):
             file = scanner.text()
             if file not in files and not _is_beside(file):
                 fail(f"weight_map: {shown(file)} is not the name of a safetensors file beside the index")
             listed[name] = files.setdefault(file, file)
-            if len(listed) > MAX_TENSORS or len(files) > MAX_SHARDS:
-                fail(f"weight_map: has more than {MAX_TENSORS:,} tensors or {MAX_SHARDS:,} files")
+            if len(files) > MAX_SHARDS:
+                fail(f"weight_map: names more than {MAX_SHARDS:,} files")
     scanner.end()
     if not listed:
         fail("weight_map: is missing or empty")

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator
 from typing import Final, NoReturn
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
-_STRING: Final = re.compile(r'"[^"\\\x00-\x1f]*(?:\\.[^"\\\x00-\x1f]*)*"')
+# Possessive, so that nothing is kept for trying again.
+_STRING: Final = re.compile(r'"[^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+"')
 _SHOWN: Final = 60
 
 
@@ -33,8 +34,11 @@ class JsonScanner:
     def __init__(self, text: str, fail: Callable[[str], NoReturn]) -> None:
         self._text, self._fail, self._at = text, fail, 0
 
-    def members(self) -> Iterator[str]:
-        """Yield the key of each member; its value must be read with `value`, `text` or `members` before the next."""
+    def members(self, most: int) -> Iterator[str]:
+        """Yield the key of each member, of which there may be `most`.
+
+        Its value must be read with `value`, `text` or `members` before the next.
+        """
         self._take("{")
         if self._peek() == "}":
             self._at += 1
@@ -45,6 +49,8 @@ class JsonScanner:
             if key in seen:
                 self._fail(f"the key {shown(key)} is there twice")
             seen.add(key)
+            if len(seen) > most:
+                self._fail(f"has more than {most:,} keys")
             self._take(":")
             yield key
             if self._peek() == "}":

@@ -18,7 +18,8 @@ from planner.models.readers.sources import ByteSource
 from planner.units import MIB
 
 MAX_HEADER_BYTES: Final = 16 * MIB
-MAX_TENSORS: Final = 500_000
+MAX_KEYS: Final = 50_000
+"""Tensors in one file, and notes in its metadata."""
 
 _LENGTH_BYTES: Final = 8
 _ENTRY_CHARACTERS: Final = 4096
@@ -94,9 +95,9 @@ def _text(header: bytes, fail: Callable[[str], NoReturn]) -> str:
 
 def _entries(text: str, fail: Callable[[str], NoReturn]) -> Iterator[_Placed]:
     scanner = JsonScanner(text, lambda reason: fail(f"the header {reason}"))
-    for name in scanner.members():
+    for name in scanner.members(MAX_KEYS):
         if name == "__metadata__":
-            for _ in scanner.members():
+            for _ in scanner.members(MAX_KEYS):
                 scanner.text()
         else:
             yield _entry(name, scanner.value(_ENTRY_CHARACTERS), fail)
