@@ -34,13 +34,16 @@ Say whether a model fits a card, and what takes the memory: the answer first, th
 was assumed. Without --gpu: how much it needs, and the smallest cards that fit."""
 
 _EPILOG: Final = """\
-MODEL is a name of the catalog (`gpu-planner models` lists them), a config.json, a folder with one, or a plan.
+MODEL is a name of the catalog (`gpu-planner models` lists them), a plan, or a model's file: its config.json, its
+safetensors or GGUF weights (of which only the head is read), or the folder that holds them. hf:owner/name reads the
+same from the Hugging Face Hub.
 
 examples:
   gpu-planner fit meta-llama/Llama-3.1-8B --gpu "RTX 4090"
   gpu-planner fit meta-llama/Llama-3.1-8B --weights nf4 --batch 8 --context 8192
   gpu-planner fit Qwen/Qwen2.5-7B --task training --optimizer adamw-8bit --checkpointing full --gpu h100-sxm
   gpu-planner fit ./my-model/config.json --gpu "A100 80GB" --count 4 --save plan.json
+  gpu-planner fit ./qwen3-8b-Q4_K_M.gguf --gpu "RTX 4070" --context 16384
   gpu-planner fit plan.json --explain
   gpu-planner fit plan.json --advise --solve micro-batch --solve gpu
   gpu-planner fit plan.json --log vllm.log
