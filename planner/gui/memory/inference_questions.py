@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from planner.dtypes import SCHEMES
+from planner.gui.memory.engine_questions import ask_engine, belongs, changes_of_engine, imply_settings, shares
 from planner.gui.memory.picker_field import PickerField
 from planner.gui.memory.questions import Questions, new_form, token_stops
 from planner.gui.memory.words import (
@@ -21,7 +22,9 @@ from planner.gui.widgets.number_field import NumberField
 from planner.gui.widgets.search_list import Choice
 from planner.gui.workspace import Workspace
 from planner.models.architecture import Architecture
+from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
+from planner.workload.engines import Profile
 from planner.workload.workload import Inference, Workload
 
 _GENERATING: Final = ("prompt_length", "kv_cache", "prompt_logits")
@@ -34,14 +37,34 @@ class InferenceQuestions(Questions):
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__(workspace, theme, Inference())
+        self._profile: Profile | None = None
         self._ask_main()
+        ask_engine(self)
         self._ask_precision()
         self._ask_attention()
 
+    def refresh(self, evaluation: Evaluation) -> None:
+        """Show the workload, and which settings of the engine apply where they are left open."""
+        asked, used = evaluation.plan.workload, evaluation.workload
+        if isinstance(asked, Inference) and isinstance(used, Inference):
+            self._profile = used.profile
+            share = self.field("engine.memory_utilization")
+            if isinstance(share, ChoiceField):
+                share.set_options(shares(asked.engine.memory_utilization))
+        super().refresh(evaluation)
+        imply_settings(self, evaluation)
+
     def has_meaning(self, name: str, architecture: Architecture) -> bool:
-        """Leave out what only models have that generate text."""
+        """Leave out what only models have that generate text, and what the engine has no setting for."""
         encodes = architecture.kind in ("encoder", "vision-encoder")
-        return super().has_meaning(name, architecture) and not (encodes and name in _GENERATING)
+        asked = super().has_meaning(name, architecture) and belongs(name, self._profile)
+        return asked and not (encodes and name in _GENERATING)
+
+    def changes(self, name: str, value: object) -> dict[str, object]:
+        """Return what changes with an answer; another engine has settings of its own."""
+        if name == "profile":
+            return changes_of_engine(self.workspace.plan.workload, value)
+        return super().changes(name, value)
 
     def _ask_main(self) -> None:
         form = new_form(self.theme)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 
 from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QVBoxLayout, QWidget
@@ -28,7 +29,10 @@ class _Heading:
 
 
 class Questions(QWidget):
-    """A column of questions. Subclasses ask them in `__init__`, each for one field of the workload."""
+    """A column of questions. Subclasses ask them in `__init__`, each for one field of the workload.
+
+    A field of a field is named with a point: `engine.slots`.
+    """
 
     def __init__(self, workspace: Workspace, theme: Theme, defaults: Workload) -> None:
         super().__init__()
@@ -45,6 +49,10 @@ class Questions(QWidget):
         """Return the input for the workload's field `name`."""
         return self._fields[name]
 
+    def asked(self, name: str) -> Field | None:
+        """Return the input for `name` if there is such a question."""
+        return self._fields.get(name)
+
     def refresh(self, evaluation: Evaluation) -> None:
         """Show the workload of the plan; fields that may stay open say what applies instead.
 
@@ -54,9 +62,9 @@ class Questions(QWidget):
         if architecture is None:
             return
         for name, field in self._fields.items():
-            if isinstance(field, NumberField) and getattr(self._defaults, name) is None:
-                field.set_implied(getattr(evaluation.workload, name))
-            field.set_value(getattr(evaluation.plan.workload, name))
+            if isinstance(field, NumberField) and attrgetter(name)(self._defaults) is None:
+                field.set_implied(attrgetter(name)(evaluation.workload))
+            field.set_value(attrgetter(name)(evaluation.plan.workload))
             self._forms[name].set_row_visible(field, self.has_meaning(name, architecture))
         for heading in self._headings:
             heading.section.set_summary(heading.summary(evaluation.workload))
@@ -80,9 +88,15 @@ class Questions(QWidget):
         """Add the question for the workload's field `name`."""
         self._fields[name] = field
         self._forms[name] = form
-        form.add(label, field, lambda: getattr(self._defaults, name), hint)
+        form.add(label, field, lambda: attrgetter(name)(self._defaults), hint)
         words = label.replace("&", "").lower()
-        bind(self.workspace, field, lambda value: self.workspace.apply_workload(words, **{name: value}))
+        bind(self.workspace, field, lambda value: self.workspace.apply_workload(words, **self.changes(name, value)))
+
+    def changes(self, name: str, value: object) -> dict[str, object]:
+        """Return the fields of the workload that change when the question `name` is answered with `value`."""
+        outer, _, inner = name.partition(".")
+        held = getattr(self.workspace.plan.workload, outer)
+        return {outer: {**held.model_dump(), inner: value} if inner else value}
 
 
 def bind(workspace: Workspace, field: Field, change: Callable[[object], None]) -> None:

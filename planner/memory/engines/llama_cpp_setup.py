@@ -14,7 +14,7 @@ from planner.workload.workload import Inference
 CELLS: Final = 256
 """Cells of a cache come in multiples of this."""
 _SERVER_SLOTS: Final = 4
-_BATCH: Final = 2_048
+BATCH: Final = 2_048
 _MICRO_BATCH: Final = 512
 
 
@@ -70,7 +70,7 @@ def setup_of(architecture: Architecture, workload: Inference) -> Setup:
     context = workload.context_length or 1
     cells = padded(workload.batch * context if unified else context)
     streams = 1 if unified else slots
-    batch = min(settings.n_batch or _BATCH, cells * streams)
+    batch = min(settings.n_batch or BATCH, cells * streams)
     tokens = min(settings.n_ubatch or _MICRO_BATCH, batch)
     layers = architecture.main.layer_count
     asked = layers + 1 if workload.gpu_layers is None else min(workload.gpu_layers, layers + 1)

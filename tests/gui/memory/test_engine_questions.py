@@ -1,0 +1,91 @@
+"""Which engine runs the model, and what it can be told."""
+
+import pytest
+from PySide6.QtWidgets import QLineEdit
+
+from planner.gui.memory.tab import MemoryTab
+from planner.gui.widgets.choice_field import ChoiceField
+from planner.gui.widgets.field import Field
+from planner.workload.engines import EngineSettings
+from planner.workload.workload import Inference
+
+
+def field(tab: MemoryTab, name: str) -> Field:
+    return tab.controls.questions["inference"].field(name)
+
+
+def workload(tab: MemoryTab) -> Inference:
+    asked = tab.workspace.plan.workload
+    assert isinstance(asked, Inference)
+    return asked
+
+
+def shown(tab: MemoryTab) -> set[str]:
+    names = (*(f"engine.{name}" for name in EngineSettings.model_fields), "gpu_layers")
+    questions = tab.controls.questions["inference"]
+    asked = {name: questions.asked(name) for name in names}
+    return {name.removeprefix("engine.") for name, made in asked.items() if made and not made.isHidden()}
+
+
+def placeholder(tab: MemoryTab, name: str) -> str:
+    return field(tab, name).findChild(QLineEdit).placeholderText()
+
+
+def test_each_engine_has_questions_of_its_own(tab: MemoryTab):
+    assert shown(tab) == set()
+    field(tab, "profile").edited.emit("vllm")
+    assert shown(tab) == {"max_num_seqs", "max_num_batched_tokens", "memory_utilization", "enforce_eager"}
+    field(tab, "profile").edited.emit("llama.cpp")
+    assert shown(tab) == {"gpu_layers", "slots", "n_ubatch", "kv_unified", "swa_full"}
+
+
+def test_open_settings_show_what_applies_on_this_card(tab: MemoryTab):
+    field(tab, "profile").edited.emit("vllm")
+    tab.workspace.apply("card", gpu="rtx-4090")
+    assert placeholder(tab, "engine.max_num_seqs") == "256"
+    tab.workspace.apply("card", gpu="h100-sxm5-80gb")
+    assert placeholder(tab, "engine.max_num_seqs") == "1,024"
+    field(tab, "profile").edited.emit("llama.cpp")
+    assert placeholder(tab, "engine.slots") == "4"
+
+
+def test_an_answer_changes_one_setting_and_leaves_the_others(tab: MemoryTab):
+    field(tab, "profile").edited.emit("llama.cpp")
+    field(tab, "engine.slots").edited.emit(2)
+    field(tab, "engine.swa_full").edited.emit(True)
+    field(tab, "gpu_layers").edited.emit(10)
+    assert workload(tab).engine == EngineSettings(slots=2, swa_full=True)
+    assert workload(tab).gpu_layers == 10
+    assert tab.workspace.evaluation.memory.host_bytes
+
+
+def test_another_engine_starts_with_its_own_settings_and_a_cache_that_it_has(tab: MemoryTab):
+    field(tab, "profile").edited.emit("llama.cpp")
+    field(tab, "kv_cache").edited.emit("q8_0")
+    field(tab, "engine.slots").edited.emit(2)
+    field(tab, "profile").edited.emit("vllm")
+    assert (workload(tab).engine, workload(tab).kv_cache) == (EngineSettings(), "bf16")
+    field(tab, "kv_cache").edited.emit("fp8")
+    field(tab, "profile").edited.emit(None)
+    assert (workload(tab).profile, workload(tab).kv_cache) == (None, "fp8")
+
+
+def test_what_an_engine_does_not_have_is_said_beside_the_field(tab: MemoryTab):
+    field(tab, "profile").edited.emit("vllm")
+    field(tab, "kv_cache").edited.emit("q8_0")
+    assert workload(tab).kv_cache == "bf16"
+    assert "no q8_0 cache" in field(tab, "kv_cache").focusProxy().accessibleDescription()
+
+
+@pytest.mark.parametrize("share", [0.9, 0.123])
+def test_a_share_of_the_card_from_elsewhere_can_be_shown(tab: MemoryTab, share: float):
+    tab.workspace.apply_workload("share", profile="vllm", engine=EngineSettings(memory_utilization=share))
+    made = field(tab, "engine.memory_utilization")
+    assert isinstance(made, ChoiceField)
+    assert made.value == share
+
+
+def test_the_heading_says_the_engine(tab: MemoryTab):
+    tab.workspace.apply_workload("weights", weights="Q4_K_M")
+    assert tab.workspace.evaluation.workload.profile == "llama.cpp"
+    assert "llama.cpp" in " ".join(tab.workspace.evaluation.memory.notes)
