@@ -16,13 +16,15 @@ from planner.present.models import MODEL_COLUMNS, model_details
 
 _DESCRIPTION: Final = """\
 List the models that are known by name, or show what one is made of. Parameters are counted exactly, tied ones once.
-Any other model can be read from its config.json."""
+Any other model can be read from its config.json, its safetensors or GGUF files, or the Hugging Face Hub."""
 
 _EPILOG: Final = """\
 examples:
   gpu-planner models llama 70b
   gpu-planner models --show meta-llama/Llama-3.1-8B
   gpu-planner models --show ./my-model/config.json
+  gpu-planner models --show ./llama-3.1-8b-Q4_K_M.gguf
+  gpu-planner models --show hf:Qwen/Qwen3-8B
   gpu-planner models --supported"""
 
 
@@ -45,7 +47,7 @@ def _parser() -> Parser:
     choice = parser.add_argument_group("which ones")
     choice.add_argument("words", metavar="WORDS", nargs="*", help="words that name, alias or family contain")
     other = parser.add_argument_group("instead of a list")
-    other.add_argument("--show", metavar="MODEL", help="show one: a name of the catalog, a config.json or its folder")
+    other.add_argument("--show", metavar="MODEL", help="show one: a name, a file, a folder, or hf:owner/name")
     other.add_argument("--supported", action="store_true", help="list the model_types that a config.json may have")
     parser.add_general()
     return parser

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from planner.dtypes import AS_STORED
 from planner.memory.tensors import placed_tensors
 from planner.models.architecture import (
     Architecture,
@@ -121,8 +122,28 @@ def _tokens(architecture: Architecture) -> tuple[Detail, ...]:
 
 def _formats(architecture: Architecture) -> tuple[Detail, ...]:
     return (
-        Detail("Stored as", architecture.quantization or architecture.stored_dtype or fmt.UNKNOWN),
+        *_stored(architecture),
         *((Detail("Classes", fmt.integer(architecture.labels)),) if architecture.labels else ()),
+    )
+
+
+def _stored(architecture: Architecture) -> tuple[Detail, ...]:
+    named = architecture.quantization or architecture.stored_dtype
+    if not architecture.stored:
+        return (Detail("Stored as", named or fmt.UNKNOWN),)
+    by_format: dict[str, int] = {}
+    for part in architecture.stored:
+        by_format[part.format] = by_format.get(part.format, 0) + part.bytes
+    largest_first = sorted(by_format.items(), key=lambda item: -item[1])
+    mixture = ", ".join(f"{name} {fmt.size(count)}" for name, count in largest_first)
+    return (
+        Detail("Stored as", mixture if architecture.stored_as == AS_STORED else architecture.stored_as),
+        Detail(
+            "In its files",
+            f"{fmt.size(architecture.stored_bytes)}: {mixture}",
+            f"the headers of its {architecture.container} files",
+            exact=fmt.exact_bytes(architecture.stored_bytes),
+        ),
     )
 
 
