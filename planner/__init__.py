@@ -11,9 +11,11 @@ if TYPE_CHECKING:
     from planner.errors import PlannerError
     from planner.hardware.names import resolve_gpu
     from planner.memory.estimate import estimate_memory
+    from planner.memory.logs.read import read_log
     from planner.models.load import load_model
     from planner.plan.advise import advise
     from planner.plan.catalog import load_catalog
+    from planner.plan.compare import compare_plan
     from planner.plan.evaluate import evaluate, find_fits
     from planner.plan.files import load_plan, save_plan
     from planner.plan.plan import ModelChoice, Plan
@@ -38,6 +40,7 @@ __all__ = [
     "Training",
     "__version__",
     "advise",
+    "compare_plan",
     "conclude",
     "estimate_memory",
     "evaluate",
@@ -49,6 +52,7 @@ __all__ = [
     "load_model",
     "load_plan",
     "load_recording",
+    "read_log",
     "resolve_gpu",
     "save_plan",
     "save_recording",
@@ -66,6 +70,7 @@ _HOMES = {
     "TraceRequest": "planner.trace.request",
     "Training": "planner.workload.workload",
     "advise": "planner.plan.advise",
+    "compare_plan": "planner.plan.compare",
     "conclude": "planner.trace.analysis.conclude",
     "estimate_memory": "planner.memory.estimate",
     "evaluate": "planner.plan.evaluate",
@@ -77,6 +82,7 @@ _HOMES = {
     "load_model": "planner.models.load",
     "load_plan": "planner.plan.files",
     "load_recording": "planner.trace.files",
+    "read_log": "planner.memory.logs.read",
     "resolve_gpu": "planner.hardware.names",
     "save_plan": "planner.plan.files",
     "save_recording": "planner.trace.files",

@@ -3,12 +3,10 @@
 import argparse
 import json
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pydantic import ValidationError
 
-from planner.cli.advice import SOLVABLE, advice_block, solve, solved_line
-from planner.cli.logs import add_log_options, compare_with_log, comparison_block
 from planner.cli.options import add_workload_options, used_defaults, workload_from
 from planner.cli.parser import Parser
 from planner.cli.report import report
@@ -16,16 +14,16 @@ from planner.cli.subjects import plan_about
 from planner.cli.table import terminal_width
 from planner.errors import PlanFileError, PlannerError, SpecError
 from planner.hardware.names import resolve_gpu
-from planner.plan.advise import advise
 from planner.plan.catalog import Catalog, load_catalog
-from planner.plan.compared import Comparison
 from planner.plan.evaluate import Evaluation, evaluate
 from planner.plan.files import is_plan_file, save_plan
 from planner.plan.plan import Plan
-from planner.plan.warn import warnings_about
-from planner.present.advice import in_need
 from planner.present.plan import evaluation_view, plan_phrase
+from planner.present.verdict import in_need
 from planner.workload.workload import Workload
+
+if TYPE_CHECKING:
+    from planner.plan.compared import Comparison
 
 DOES_NOT_FIT: Final = 1
 
@@ -59,7 +57,7 @@ def run(argv: list[str]) -> int:
     plan = _plan(arguments, catalog)
     if arguments.check and plan.gpu is None:
         raise SpecError("--check", "there is no card to check against", "Add --gpu.")
-    plan, comparison = compare_with_log(plan, catalog, arguments)
+    plan, comparison = _with_log(plan, catalog, arguments)
     evaluation = evaluate(plan, catalog)
     if arguments.save:
         _save(arguments.save, plan)
@@ -86,13 +84,40 @@ def _parser() -> Parser:
         metavar="OPTION",
         action="append",
         default=[],
-        help=f"find the largest value that fits, the fewest cards or the smallest: {', '.join(SOLVABLE)}; repeatable",
+        help="find the largest micro-batch, seq, batch, context or prompt that fits, the fewest cards (count) or the "
+        "smallest (gpu); repeatable",
     )
-    add_log_options(answer)
     answer.add_argument("--check", action="store_true", help="exit with 1 when it does not fit")
     answer.add_argument("--save", metavar="PLAN.json", type=Path, help="write the plan to a file")
+    _add_log_options(parser)
     parser.add_general()
     return parser
+
+
+def _add_log_options(parser: Parser) -> None:
+    logs = parser.add_argument_group("a run of your own")
+    logs.add_argument(
+        "--log",
+        metavar="FILE",
+        help="compare with what a run printed, - for standard input: memory_summary(), memory_stats() or a snapshot as "
+        "JSON of PyTorch, its out-of-memory message, vLLM, llama.cpp, nvidia-smi, Trainer metrics",
+    )
+    logs.add_argument(
+        "--correct",
+        action="store_true",
+        help="switch a correction on for this plan: by the log, and kept for later; without --log the one that is kept",
+    )
+    logs.add_argument("--uncorrected", action="store_true", help="leave out the corrections that the plan has")
+
+
+def _with_log(plan: Plan, catalog: Catalog, arguments: argparse.Namespace) -> tuple[Plan, "Comparison | None"]:
+    if arguments.uncorrected:
+        plan = plan.evolve(corrections=())
+    if arguments.log is None and not arguments.correct:
+        return plan, None
+    from planner.cli.logs import compare_with_log  # its readers are needed by few
+
+    return compare_with_log(plan, catalog, arguments)
 
 
 def _plan(arguments: argparse.Namespace, catalog: Catalog) -> Plan:
@@ -129,16 +154,14 @@ def _save(path: Path, plan: Plan) -> None:
 
 
 def _json(
-    evaluation: Evaluation, catalog: Catalog, arguments: argparse.Namespace, comparison: Comparison | None
+    evaluation: Evaluation, catalog: Catalog, arguments: argparse.Namespace, comparison: "Comparison | None"
 ) -> str:
     """Return the evaluation, with what else was asked for under keys of its own."""
     more: dict[str, object] = {}
-    if arguments.advise:
-        more["advice"] = [advice.model_dump(mode="json") for advice in advise(evaluation.plan, catalog)]
-        more["warnings"] = [warning.model_dump(mode="json") for warning in warnings_about(evaluation)]
-    if arguments.solve:
-        found = (solve(evaluation.plan, catalog, what) for what in arguments.solve)
-        more["solved"] = [solved.model_dump(mode="json") for solved in found]
+    if arguments.advise or arguments.solve:
+        from planner.cli.advice import advice_fields  # most starts do without, and are quicker
+
+        more.update(advice_fields(evaluation, catalog, arguments.solve, advised=arguments.advise))
     if comparison is not None:
         more["comparison"] = comparison.model_dump(mode="json")
     if not more:
@@ -147,13 +170,17 @@ def _json(
 
 
 def _text(
-    evaluation: Evaluation, catalog: Catalog, arguments: argparse.Namespace, comparison: Comparison | None
+    evaluation: Evaluation, catalog: Catalog, arguments: argparse.Namespace, comparison: "Comparison | None"
 ) -> str:
     defaults = () if evaluation.traced else used_defaults(evaluation.plan.workload, evaluation.workload)
     view, width = evaluation_view(evaluation, catalog), terminal_width()
-    more = ["\n".join(solved_line(evaluation.plan, catalog, what) for what in arguments.solve)]
-    if arguments.advise or in_need(evaluation.memory):
-        more.append(advice_block(evaluation, advise(evaluation.plan, catalog), width, short=not arguments.advise))
+    more: list[str] = []
+    if arguments.solve or arguments.advise or in_need(evaluation.memory):
+        from planner.cli.advice import advice_blocks
+
+        more.extend(advice_blocks(evaluation, catalog, arguments.solve, width, asked=arguments.advise))
     if comparison is not None:
+        from planner.cli.logs import comparison_block
+
         more.append(comparison_block(comparison, width))
     return report(view, plan_phrase(evaluation), defaults, width, explain=arguments.explain, more=tuple(more))

@@ -15,8 +15,9 @@ from planner.memory.logs.text import MAX_BYTES, decode_log
 from planner.plan.catalog import Catalog
 from planner.plan.compare import compare_plan
 from planner.plan.compared import Comparison
+from planner.plan.corrected import correction_key, with_correction
 from planner.plan.evaluate import Evaluation, evaluate
-from planner.plan.log_corrections import correction_key, suggest_correction
+from planner.plan.log_corrections import suggest_correction
 from planner.plan.log_files import (
     Log,
     corrections_file,
@@ -24,7 +25,6 @@ from planner.plan.log_files import (
     load_corrections,
     log_of_text,
     open_log,
-    with_correction,
 )
 from planner.plan.plan import Plan
 from planner.present.log_comparison import LogView, log_view
@@ -38,22 +38,6 @@ _HEADS: Final = (
 _STDIN: Final = "-"
 
 
-def add_log_options(group: argparse._ArgumentGroup) -> None:
-    """Add `--log`, `--correct` and `--uncorrected`."""
-    group.add_argument(
-        "--log",
-        metavar="FILE",
-        help="compare with what a run printed, - for standard input: torch.cuda.memory_summary(), memory_stats() or "
-        "_snapshot() as JSON, an out-of-memory message, vLLM, llama.cpp, nvidia-smi, Trainer metrics",
-    )
-    group.add_argument(
-        "--correct",
-        action="store_true",
-        help="switch a correction on for this plan: by the log, which is kept for later, else by the one that is kept",
-    )
-    group.add_argument("--uncorrected", action="store_true", help="leave out the corrections that the plan has")
-
-
 def compare_with_log(plan: Plan, catalog: Catalog, arguments: argparse.Namespace) -> tuple[Plan, Comparison | None]:
     """Return `plan` with the corrections that were asked for, and the comparison with the log, if one is given.
 
@@ -61,8 +45,6 @@ def compare_with_log(plan: Plan, catalog: Catalog, arguments: argparse.Namespace
         LogError: If the log cannot be read.
         SpecError: If the log has nothing to compare, or nothing that a correction may be made of.
     """
-    if arguments.uncorrected:
-        plan = plan.evolve(corrections=())
     log = _read(arguments.log) if arguments.log is not None else None
     comparison = compare_plan(plan, catalog, read_log(log.text)) if log else None
     if arguments.correct:

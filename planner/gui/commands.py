@@ -148,7 +148,7 @@ def _tracing(window: "Window") -> list[Action]:
         ),
         Action(
             "plan.compare-log",
-            "Compare &with a log…",
+            "Com&pare with a log…",
             window.compare_with_log,
             "Plan/3",
             "Ctrl+Shift+L",

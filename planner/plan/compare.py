@@ -88,7 +88,7 @@ def _counter_rows(
         predicted = _predicted(evaluation, name)
         corrections: tuple[TermCorrection, ...] = ()
         if correctable and predicted is not None:
-            corrections = counter_correction(name, actual.bytes - predicted - attributed, actual, evaluation)
+            corrections = counter_correction(name, predicted, attributed, actual, evaluation)
             attributed += sum(item.added_bytes for item in corrections)
         yield _row(name, predicted, actual, why(name, predicted, actual, evaluation, reading, actuals), corrections)
 

@@ -10,14 +10,16 @@ from planner.memory.corrections import Correction, TermCorrection
 from planner.memory.logs.reading import LogReading
 from planner.memory.result import TermName
 from planner.plan.compared import Actual, Comparison, RowName
+from planner.plan.corrected import correction_key
 from planner.plan.evaluate import Evaluation
 from planner.plan.log_actuals import Actuals
 from planner.units import MIB
 from planner.workload.workload import Inference
 
 _ENOUGH: Final = 1 * MIB
-_LEAST_FACTOR: Final = 0.7
-_MOST_FACTOR: Final = 1.4
+LEAST_FACTOR: Final = 0.7
+MOST_FACTOR: Final = 1.4
+"""Beyond these, measured over estimated is no error of the estimate but another run: checked runs are within 6 %."""
 _MOST_WEIGHTS: Final = 0.1
 _SCALING: Final[dict[RowName, tuple[TermName, ...]]] = {
     "kv_cache": ("kv_cache",),
@@ -44,18 +46,21 @@ def term_corrections(
         return (TermCorrection(term="weights", added_bytes=difference),)
     factor = actual.bytes / predicted
     same_length = reading.context_length in (None, _context(evaluation)) or actuals.pool is not None
-    if name in _SCALING and same_length and actuals.summed == 1 and _LEAST_FACTOR <= factor <= _MOST_FACTOR:
+    if name in _SCALING and same_length and actuals.summed == 1 and LEAST_FACTOR <= factor <= MOST_FACTOR:
         return tuple(TermCorrection(term=term, factor=factor) for term in _SCALING[name])
     return ()
 
 
 def counter_correction(
-    name: RowName, residual: int, actual: Actual, evaluation: Evaluation
+    name: RowName, predicted: int, attributed: int, actual: Actual, evaluation: Evaluation
 ) -> tuple[TermCorrection, ...]:
-    """Return what makes up for `residual` bytes of a counter that narrower counters do not explain.
+    """Return what makes up for the difference of a counter, less the bytes `attributed` to narrower counters.
 
     What was read at one moment, or when a run failed, is known only from below: nothing is taken away for it.
     """
+    residual = actual.bytes - predicted - attributed
+    if not LEAST_FACTOR * predicted <= actual.bytes <= MOST_FACTOR * predicted:
+        return ()
     if abs(residual) < max(_ENOUGH, actual.high - actual.low) or (residual < 0 and actual.sense != "peak"):
         return ()
     if name == "allocated":
@@ -75,20 +80,6 @@ def _working_term(evaluation: Evaluation) -> TermName:
     """Return the largest of the short-lived terms at the peak: the least certain of all that is allocated."""
     short_lived = [term for term in evaluation.memory.terms if term.name in ("activations", "logits", "temporaries")]
     return max(short_lived, key=lambda term: term.bytes).name if short_lived else "temporaries"
-
-
-def correction_key(evaluation: Evaluation) -> tuple[str, str, str, str] | None:
-    """Return what a correction of this plan is kept for: engine, task, card and kind of model; none without a card."""
-    if evaluation.plan.gpu is None or evaluation.architecture is None:
-        return None
-    workload = evaluation.workload
-    return workload.profile or "hf", workload.task, evaluation.plan.gpu, evaluation.architecture.model_type
-
-
-def counting(evaluation: Evaluation) -> tuple[Correction, ...]:
-    """Return the corrections of the plan that are in its estimate."""
-    key = correction_key(evaluation)
-    return tuple(correction for correction in evaluation.plan.corrections if correction.key == key)
 
 
 def suggest_correction(comparison: Comparison, evaluation: Evaluation, date: str, digest: str) -> Correction | None:

@@ -92,8 +92,3 @@ def keep_correction(path: Path, correction: Correction) -> None:
         write_atomically(path, kept.model_dump_json(indent=2) + "\n")
     except OSError as error:
         raise PlanFileError(path, f"cannot be written ({error.strerror})", hint="Check the folder's rights.") from error
-
-
-def with_correction(corrections: tuple[Correction, ...], correction: Correction) -> tuple[Correction, ...]:
-    """Return `corrections` with `correction` in the place of one for the same kind of run."""
-    return (*(known for known in corrections if known.key != correction.key), correction)

@@ -7,6 +7,7 @@ from planner.memory.logs.reading import LogReading
 from planner.plan.compared import Actual, RowName
 from planner.plan.evaluate import Evaluation
 from planner.plan.log_actuals import Actuals, planned_tokens
+from planner.plan.log_corrections import LEAST_FACTOR, MOST_FACTOR
 from planner.units import GIB, MIB
 from planner.workload.workload import Inference
 
@@ -14,6 +15,7 @@ _SAME: Final = 0.01
 _LIKE: Final = 0.12
 _WORTH_SAYING: Final = 64 * MIB
 _BITS: Final = {32.0: "fp32", 16.0: "bf16 or fp16", 8.0: "8 bits a weight", 4.5: "4 bits a weight with their scales"}
+_COUNTED: Final = ("allocated", "reserved", "process")
 _ENGINES: Final = {"hf": "Hugging Face Transformers", "vllm": "vLLM", "llama.cpp": "llama.cpp", "pytorch": "PyTorch"}
 
 
@@ -86,7 +88,8 @@ def _agreement(case: _Case) -> str | None:
         return _from_below(case)
     if abs(case.ratio - 1) <= _SAME:
         return "They agree within 1 %."
-    return None
+    far = case.name in _COUNTED and not LEAST_FACTOR <= case.ratio <= MOST_FACTOR
+    return "That is another run than the plan's: compare model, batch, length and formats." if far else None
 
 
 def _from_below(case: _Case) -> str:

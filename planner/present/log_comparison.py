@@ -2,7 +2,6 @@
 
 from typing import Final, NamedTuple
 
-from planner.memory.corrections import Correction, correction_note
 from planner.memory.logs.read import FORMATS
 from planner.plan.compared import ComparedRow, Comparison, RowName
 from planner.present import format as fmt
@@ -81,16 +80,6 @@ def log_view(comparison: Comparison) -> LogView:
         rows=tuple(_row(row) for row in comparison.rows),
         notes=comparison.notes,
     )
-
-
-def correction_phrase(correction: Correction) -> str:
-    """Return in a few words whose log corrects: `Corrected by your log of 3 October 2026`."""
-    return f"Corrected by your log of {fmt.date(correction.date)}"
-
-
-def correction_details(correction: Correction) -> str:
-    """Return all about a correction, for a tooltip."""
-    return correction_note(correction)
 
 
 def _row(row: ComparedRow) -> LogRow:

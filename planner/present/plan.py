@@ -1,8 +1,8 @@
 """A plan and what it comes to, in a phrase and as the view of its memory."""
 
 from planner.plan.catalog import Catalog
+from planner.plan.corrected import counting
 from planner.plan.evaluate import Evaluation
-from planner.plan.log_corrections import counting
 from planner.plan.warn import warnings_about
 from planner.present import format as fmt
 from planner.present.memory import MemoryView, memory_view

@@ -8,9 +8,9 @@ from planner.errors import SpecError
 from planner.memory.logs.read import read_log
 from planner.memory.logs.reading import LogReading, Measured
 from planner.plan.compare import GROUPS, compare, compare_plan
+from planner.plan.corrected import correction_key, counting, with_correction
 from planner.plan.evaluate import evaluate
-from planner.plan.log_corrections import correction_key, counting, suggest_correction
-from planner.plan.log_files import with_correction
+from planner.plan.log_corrections import suggest_correction
 from planner.plan.plan import ModelChoice, Plan
 from planner.units import GIB, MIB
 from planner.workload.workload import Inference, Training
@@ -216,6 +216,12 @@ def test_the_comparison_is_always_with_the_estimate_as_it_is_without_logs(catalo
     made, _ = corrected(TRAIN, catalog, summary(23501, 23900))
     again = compare_plan(TRAIN.evolve(corrections=(made,)), catalog, read_log(summary(23501, 23900)))
     assert again == compare_plan(TRAIN, catalog, read_log(summary(23501, 23900)))
+
+
+def test_a_log_of_another_run_corrects_nothing(catalog):
+    comparison = compare_plan(TRAIN, catalog, read_log(summary(2350, 2390)))
+    assert "another run than the plan's" in comparison.row("allocated").explanation
+    assert suggest_correction(comparison, evaluate(TRAIN, catalog), "2026-10-03", "ab") is None
 
 
 def test_what_is_known_from_below_is_never_taken_away(catalog):

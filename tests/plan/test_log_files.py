@@ -6,13 +6,13 @@ import pytest
 
 from planner.errors import LogError, PlanFileError
 from planner.memory.corrections import Correction, TermCorrection
+from planner.plan.corrected import with_correction
 from planner.plan.log_files import (
     corrections_file,
     keep_correction,
     load_corrections,
     log_of_text,
     open_log,
-    with_correction,
 )
 
 MADE = Correction(

@@ -1,0 +1,167 @@
+"""The estimate beside a log, in the window."""
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QMimeData, Qt, QUrl
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QFileDialog, QPushButton
+
+from planner.plan.log_files import corrections_file, load_corrections
+from planner.plan.plan import ModelChoice
+from planner.units import MIB
+from planner.workload.workload import Training
+
+SUMMARY = """\
+|                  PyTorch CUDA memory summary, device ID 0                 |
+| Allocated memory      |   1062 MiB |  23501 MiB |   89299 MB |   88237 MB |
+| GPU reserved memory   |  23900 MiB |  23900 MiB |   16924 MB |    4504 MB |
+"""
+
+
+@pytest.fixture
+def log(tmp_path) -> Path:
+    file = tmp_path / "run.log"
+    file.write_text(f"other lines\n{SUMMARY}", encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def dialog(tab, workspace):
+    workspace.apply("run", model=ModelChoice(id="meta-llama/Llama-3.2-1B"), workload=Training())
+    workspace.log_requested.emit(None)
+    return tab.log_desk.dialog
+
+
+def read(qtbot, dialog, text=SUMMARY):
+    with qtbot.waitSignal(dialog.source.read):
+        dialog.source.field.setPlainText(text)
+
+
+def test_the_button_below_the_questions_opens_it_once(tab, qtbot):
+    (button,) = [found for found in tab.controls.findChildren(QPushButton) if "lo&g" in found.text()]
+    button.setFocus()
+    qtbot.keyClick(button, Qt.Key.Key_Space)
+    first = tab.log_desk.dialog
+    assert first.isVisible()
+    assert first.source.field.hasFocus() or first.focusWidget() is first.source.field
+    qtbot.keyClick(button, Qt.Key.Key_Space)
+    assert tab.log_desk.dialog is first
+
+
+def test_pasted_text_is_compared_row_by_row(dialog, qtbot):
+    assert dialog.view is None
+    assert not dialog.table.isVisible()
+    read(qtbot, dialog)
+    assert [row.title for row in dialog.view.rows] == ["Allocated by PyTorch", "Reserved by PyTorch"]
+    assert dialog.table.isVisible()
+    assert "measured" in dialog.sentence.text()
+    dialog.table.setFocus()
+    dialog.table.choose("Reserved by PyTorch")
+    assert "beyond its tensors" in dialog.reason.text()
+
+
+def test_text_without_anything_is_refused_beside_the_field(dialog, qtbot):
+    with qtbot.waitSignal(dialog.source.refused):
+        dialog.source.field.setPlainText("Hello.")
+    assert dialog.problem.isVisible()
+    assert "nothing about memory" in dialog.problem.text().lower()
+    read(qtbot, dialog)
+    assert not dialog.problem.isVisible()
+
+
+def test_an_amount_that_no_estimate_has_is_refused_too(dialog, qtbot):
+    read(qtbot, dialog, "| PyTorch CUDA memory summary, device ID 0 |\n| Active memory         |   1 MiB |   1 MiB |")
+    assert dialog.problem.isVisible()
+    assert dialog.view is None
+
+
+def test_a_file_is_opened_or_dropped_and_its_telling_lines_shown(dialog, log, qtbot, monkeypatch):
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_args: (str(log), ""))
+    with qtbot.waitSignal(dialog.source.read):
+        qtbot.mouseClick(dialog.source.open_button, Qt.MouseButton.LeftButton)
+    shown = dialog.source.field.toPlainText()
+    assert shown.startswith("run.log:")
+    assert "other lines" not in shown
+    dropped = QMimeData()
+    dropped.setUrls([QUrl.fromLocalFile(str(log))])
+    assert dialog.source.field.canInsertFromMimeData(dropped)
+    with qtbot.waitSignal(dialog.source.read):
+        dialog.source.field.insertFromMimeData(dropped)
+    text = QMimeData()
+    text.setText("more")
+    dialog.source.field.insertFromMimeData(text)
+    assert "more" in dialog.source.field.toPlainText()
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_args: ("", ""))
+    qtbot.mouseClick(dialog.source.open_button, Qt.MouseButton.LeftButton)
+
+
+def test_a_file_can_come_with_the_request(tab, workspace, log, qtbot):
+    workspace.log_requested.emit(None)
+    with qtbot.waitSignal(tab.log_desk.dialog.source.read):
+        workspace.log_requested.emit(log)
+    assert tab.log_desk.dialog.view is not None
+
+
+def test_a_pickle_is_refused_with_what_to_do(tab, workspace, tmp_path, qtbot):
+    file = tmp_path / "snapshot.pickle"
+    file.write_bytes(b"\x80\x04\x95")
+    workspace.log_requested.emit(None)
+    dialog = tab.log_desk.dialog
+    with qtbot.waitSignal(dialog.source.refused):
+        workspace.log_requested.emit(file)
+    assert "json.dump" in dialog.problem.text()
+
+
+def test_a_correction_is_off_until_it_is_switched_on_and_always_in_view(dialog, tab, workspace, qtbot):
+    read(qtbot, dialog)
+    assert dialog.use.isEnabled()
+    assert not dialog.use.isChecked()
+    assert not tab.correction.isVisible()
+    dialog.use.setFocus()
+    qtbot.keyClick(dialog.use, Qt.Key.Key_Space)
+    assert workspace.evaluation.memory.reserved_bytes == 23900 * MIB
+    assert tab.correction.isVisible()
+    assert tab.correction.words.text().startswith("Corrected by your log of")
+    assert load_corrections(corrections_file()) == workspace.plan.corrections
+    assert dialog.use.isChecked()
+    workspace.undo_stack.undo()
+    assert not dialog.use.isChecked()
+    assert not tab.correction.isVisible()
+    workspace.undo_stack.redo()
+    tab.correction.off.click()
+    assert workspace.plan.corrections == ()
+    qtbot.keyClick(dialog.use, Qt.Key.Key_Space)
+    qtbot.keyClick(dialog.use, Qt.Key.Key_Space)
+    assert workspace.plan.corrections == ()
+
+
+def test_a_kept_correction_is_offered_without_its_log(dialog, tab, workspace, qtbot):
+    read(qtbot, dialog)
+    dialog.use.click()
+    tab.correction.off.click()
+    dialog._found = None
+    dialog.compare()
+    assert dialog.use.isEnabled()
+    assert not dialog.use.isChecked()
+    assert "Kept from your log of" in dialog.about.text()
+    dialog.use.click()
+    assert workspace.plan.corrections
+
+
+def test_without_anything_to_correct_it_says_what_that_takes(dialog, workspace, qtbot):
+    assert not dialog.use.isEnabled()
+    assert "can correct" in dialog.about.text()
+    read(qtbot, dialog, "Model loading took 14.9889 GiB and 3.6 seconds")
+    assert not dialog.use.isEnabled()
+    assert "Nothing in this log" in dialog.about.text()
+
+
+def test_the_comparison_follows_the_plan_and_is_copied(dialog, workspace, qtbot):
+    dialog.copy()
+    read(qtbot, dialog)
+    before = dialog.view.rows[0].predicted_bytes
+    workspace.apply_workload("batch", micro_batch=2)
+    assert dialog.view.rows[0].predicted_bytes > before
+    dialog.copy()
+    assert "Allocated by PyTorch" in QGuiApplication.clipboard().text()
