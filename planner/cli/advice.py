@@ -1,17 +1,20 @@
 """What would help as a table, and what was solved for as sentences."""
 
+from collections.abc import Iterator
 from typing import Final
 
 from planner.cli.table import Head, table
 from planner.errors import SpecError
-from planner.plan.advise import Advice
+from planner.plan.advise import Advice, advise
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.plan.judge import AtWorst
 from planner.plan.plan import Plan
 from planner.plan.solve import Field, Solved, fewest_cards, largest_that_fits, smallest_card
+from planner.plan.warn import warnings_about
 from planner.present.advice import advice_row, advice_title, no_advice
 from planner.present.solved import solved_sentence
+from planner.present.verdict import in_need
 
 _SHORT: Final = 3
 _HEADS: Final = (
@@ -31,6 +34,27 @@ _FIELDS: Final[dict[str, Field]] = {
 }
 SOLVABLE: Final = (*_FIELDS, "count", "gpu")
 """What can be solved for, by the names of the options that set it."""
+
+
+def advice_blocks(
+    evaluation: Evaluation, catalog: Catalog, solved: list[str], width: int | None, *, asked: bool
+) -> tuple[str, ...]:
+    """Return what was solved for and, where it was `asked` for or the plan needs it, what would help."""
+    lines = "\n".join(solved_line(evaluation.plan, catalog, what) for what in solved)
+    if not asked and not in_need(evaluation.memory):
+        return (lines,)
+    return lines, advice_block(evaluation, advise(evaluation.plan, catalog), width, short=not asked)
+
+
+def advice_fields(
+    evaluation: Evaluation, catalog: Catalog, solved: list[str], *, advised: bool
+) -> Iterator[tuple[str, object]]:
+    """Yield the keys of the JSON with what was asked for, and their values."""
+    if advised:
+        yield "advice", [advice.model_dump(mode="json") for advice in advise(evaluation.plan, catalog)]
+        yield "warnings", [warning.model_dump(mode="json") for warning in warnings_about(evaluation)]
+    if solved:
+        yield "solved", [solve(evaluation.plan, catalog, what).model_dump(mode="json") for what in solved]
 
 
 def advice_block(evaluation: Evaluation, advice: tuple[Advice, ...], width: int | None, *, short: bool) -> str:

@@ -6,6 +6,7 @@ from planner.memory.result import MemoryResult
 from planner.plan.advise import Advice
 from planner.present import format as fmt
 from planner.present.names import VERDICT_WORDS
+from planner.present.verdict import in_need
 
 TRACED = "A trace has no formula to vary: trace the module again with other options."
 
@@ -27,11 +28,6 @@ class AdviceRow(NamedTuple):
         cost = "costs no time" if self.cost == "none" else self.cost
         risk = "no risk to quality" if self.risk == "none" else f"{self.risk} risk to quality"
         return " · ".join((cost, risk, *((f"needs {self.needs}",) if self.needs else ())))
-
-
-def in_need(memory: MemoryResult) -> bool:
-    """Return whether something must change: it does not fit, only just, or cannot run."""
-    return bool(memory.unsupported) or memory.verdict in ("tight", "does-not-fit")
 
 
 def advice_title(memory: MemoryResult) -> str:

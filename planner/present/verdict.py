@@ -5,6 +5,11 @@ from planner.present import format as fmt
 from planner.present.names import VERDICT_WORDS
 
 
+def in_need(memory: MemoryResult) -> bool:
+    """Return whether something must change: it does not fit, only just, or cannot run."""
+    return bool(memory.unsupported) or memory.verdict in ("tight", "does-not-fit")
+
+
 def verdict_phrase(memory: MemoryResult) -> str:
     """Return the verdict in a few words, for the plan bar: `Fits, 6.10 GiB free`."""
     if memory.unsupported:

@@ -18,7 +18,8 @@ from planner.plan.advise import Advice, advise
 from planner.plan.evaluate import Evaluation
 from planner.plan.plan import Plan
 from planner.present import format as fmt
-from planner.present.advice import in_need, no_advice
+from planner.present.advice import no_advice
+from planner.present.verdict import in_need
 
 REST_MS: Final = 200
 _FIRST: Final = 4
