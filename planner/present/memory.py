@@ -8,6 +8,7 @@ from typing import Final, Literal, NamedTuple
 
 from planner.memory.result import MemoryResult, Part, Phase, Symbol, Term, TermShare
 from planner.present import format as fmt
+from planner.present.engines import host_note
 from planner.present.formulas import put_in, symbol_value
 from planner.present.names import (
     CERTAINTY_WORDS,
@@ -160,7 +161,11 @@ def memory_view(
         segments=_segments(memory, bar_bytes) if supported else (),
         terms=tuple(_term_row(term, memory.total_bytes) for term in _in_order(memory.terms) if supported),
         phases=tuple(_phase_row(phase, memory) for phase in memory.phases if supported),
-        notes=(*more_cards(memory), *(capacity_note(memory) if supported else ()), *memory.notes),
+        notes=(
+            *more_cards(memory),
+            *((*capacity_note(memory), *host_note(memory)) if supported else ()),
+            *memory.notes,
+        ),
     )
 
 

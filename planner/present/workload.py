@@ -3,6 +3,7 @@
 from typing import Final
 
 from planner.present import format as fmt
+from planner.present.engines import engine_phrase, has_usual_cache
 from planner.workload.optimizers import OPTIMIZERS
 from planner.workload.training import Method
 from planner.workload.workload import Inference, Training, Workload
@@ -35,8 +36,12 @@ def _training(workload: Training) -> list[str]:
 
 
 def _inference(workload: Inference) -> list[str]:
-    parts = ["inference", _tokens(workload.batch, workload.context_length), workload.weights or "weights as stored"]
-    if workload.kv_cache != "bf16":
+    parts = [
+        engine_phrase(workload),
+        _tokens(workload.batch, workload.context_length),
+        workload.weights or "weights as stored",
+    ]
+    if not has_usual_cache(workload):
         parts.append(f"KV cache in {workload.kv_cache}")
     return parts
 

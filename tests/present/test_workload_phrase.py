@@ -32,6 +32,15 @@ from planner.workload.workload import Inference, Training
             Inference(batch=8, context_length=8192, weights="nf4", kv_cache="fp8"),
             "inference, 8 × 8,192 tokens, nf4, KV cache in fp8",
         ),
+        (Inference(profile="vllm", weights="bf16"), "inference in vLLM, 1 sequence, bf16"),
+        (
+            Inference(profile="llama.cpp", weights="Q4_K_M", kv_cache="fp16"),
+            "inference in llama.cpp, 1 sequence, Q4_K_M",
+        ),
+        (
+            Inference(profile="llama.cpp", weights="Q8_0", kv_cache="q8_0"),
+            "inference in llama.cpp, 1 sequence, Q8_0, KV cache in q8_0",
+        ),
     ],
 )
 def test_phrases(workload, phrase):

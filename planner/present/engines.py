@@ -1,0 +1,23 @@
+"""What is said of the engine that runs a model."""
+
+from planner.memory.result import MemoryResult
+from planner.present import format as fmt
+from planner.workload.engines import PROFILE_TITLES
+from planner.workload.workload import Inference
+
+
+def host_note(memory: MemoryResult) -> tuple[str, ...]:
+    """Return a sentence on what stays in RAM, where the engine keeps something there."""
+    return (f"Beside the card: {fmt.size(memory.host_bytes)} of RAM.",) if memory.host_bytes else ()
+
+
+def engine_phrase(workload: Inference) -> str:
+    """Return `inference`, and in which engine unless that is Hugging Face transformers: `inference in vLLM`."""
+    if workload.profile in (None, "hf"):
+        return "inference"
+    return f"inference in {PROFILE_TITLES[workload.profile]}"
+
+
+def has_usual_cache(workload: Inference) -> bool:
+    """Return whether the cache is in the 16 bits that the engine uses unless it is told otherwise."""
+    return workload.kv_cache == ("fp16" if workload.profile == "llama.cpp" else "bf16")
