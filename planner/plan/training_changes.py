@@ -26,7 +26,6 @@ _ZERO: Final = (
 
 _ADAMW_32: Final = ("adamw", "adamw-32bit-bnb", "paged-adamw-32bit")
 _FULL_PRECISION: Final = ("fp32", "tf32")
-_WHOLE_LOGITS: Final = ("full-logits", None)
 
 TRAINING_CHANGES: Final[tuple[Change, ...]] = (
     Change(
@@ -35,7 +34,7 @@ TRAINING_CHANGES: Final[tuple[Change, ...]] = (
         sentence="Compute the head and the loss together, a part of the tokens at a time.",
         source=_LIGER,
         settings={"loss": "fused-linear"},
-        applies={"loss": _WHOLE_LOGITS},
+        applies={"loss": ("full-logits",)},
         needs="liger-kernel",
         keeps="the mathematics",
     ),
@@ -45,7 +44,7 @@ TRAINING_CHANGES: Final[tuple[Change, ...]] = (
         sentence="Make the logits of a part of the tokens at a time.",
         source=_CHUNKED,
         settings={"loss": "chunked"},
-        applies={"loss": _WHOLE_LOGITS},
+        applies={"loss": ("full-logits",)},
         needs="a loss in parts, as torchtune has it",
         keeps="the mathematics",
     ),

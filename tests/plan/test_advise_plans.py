@@ -4,8 +4,7 @@ import pytest
 from recordings import training, two_steps
 
 from planner.plan.advise import advise
-from planner.plan.change import COSTS, RISKS
-from planner.plan.changes import CHANGES
+from planner.plan.change import COSTS
 from planner.plan.engine_ladders import engine_ladders
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
@@ -206,12 +205,6 @@ def test_cards_without_bf16_are_told_of_fp16(catalog):
     plan = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=Training(compute="fp32"), gpu="tesla-t4")
     assert "fp16 autocast" in names(advise(plan.evolve(workload=Training(compute="fp32", micro_batch=4)), catalog))
     assert not any("bf16" in name for name in names(advise(plan, catalog)))
-
-
-def test_every_change_says_where_its_cost_is_from():
-    assert all(change.source and change.sentence.endswith(".") for change in CHANGES)
-    assert all(change.cost in COSTS and change.risk in RISKS and change.applies for change in CHANGES)
-    assert len({change.name for change in CHANGES}) == len(CHANGES)
 
 
 def test_passes_that_cannot_be_added_up_are_not_advised(catalog):
