@@ -46,12 +46,13 @@ def test_every_change_says_where_its_cost_is_from():
     assert len({change.name for change in CHANGES}) == len(CHANGES)
 
 
-def test_no_change_applies_to_the_other_task():
-    for workload in (Inference(), Training()):
-        other = [change for change in CHANGES if change.applies_to(workload, None)]
-        assert other
-        for change in other:
-            assert all(name in type(workload).model_fields for name in change.settings)
+@pytest.mark.parametrize("open_workload", [Inference(), Inference(profile="vllm"), Training()])
+def test_no_change_applies_to_the_other_task(catalog, open_workload):
+    workload = with_defaults(open_workload, catalog.models.model(LLAMA.id), 1)
+    applying = [change for change in CHANGES if change.applies_to(workload, None)]
+    assert applying
+    for change in applying:
+        assert all(name in type(workload).model_fields for name in change.settings)
 
 
 @pytest.mark.parametrize(
