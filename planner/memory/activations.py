@@ -4,7 +4,7 @@ Each operation of a layer saves what its derivative needs. A `Ledger` holds thos
 attention, feed-forward and dropout, so that every share has its own formula.
 
 **Source**: the saved tensors of PyTorch 2.13's operators and of the step-by-step modules of transformers 5.23,
-checked by `tests/memory/test_saved_activations.py` against networks that really run.
+checked by `tests/memory/test_formulas_against_traces.py` against traces, operator by operator.
 """
 
 from functools import lru_cache
@@ -30,11 +30,12 @@ class _Kept(NamedTuple):
     fp32: int = 0
 
 
-_KEPT_BY_ACTIVATION: Final[dict[Activation, _Kept]] = {
+KEPT_BY_ACTIVATION: Final[dict[Activation, _Kept]] = {
     "silu": _Kept(2),
     "gelu": _Kept(2),
     "gelu-tanh": _Kept(2),
     "gelu-new": _Kept(5, fp32=3),
+    "gelu-bloom": _Kept(2),
     "quick-gelu": _Kept(3),
     "relu": _Kept(1),
     "relu2": _Kept(2, fp32=1),
@@ -46,7 +47,7 @@ class Ledger(NamedTuple):
     """Bytes kept by one layer: per token, and `scores` per token and per token of context.
 
     `source` and `source_scores` are those of cross-attention, per token of the encoder and, for each of them, per
-    token; `bias` are bytes per pair of positions, whatever the number of sequences.
+    token; `bias` are bytes per pair of positions, whatever the number of sequences; `adapters` what adapters keep.
     """
 
     norms: int
@@ -57,6 +58,7 @@ class Ledger(NamedTuple):
     source: int = 0
     source_scores: int = 0
     bias: int = 0
+    adapters: int = 0
 
     def attention_bytes(self, sequences: int, tokens: int, source: int) -> int:
         """Return what attention keeps apart from its scores."""
@@ -69,7 +71,7 @@ class Ledger(NamedTuple):
 
     def total(self, sequences: int, tokens: int, source: int) -> int:
         """Return all bytes for `sequences` of `tokens` each, after an encoder's `source` tokens each."""
-        plain = self.norms + self.feed_forward + self.dropout
+        plain = self.norms + self.feed_forward + self.dropout + self.adapters
         attended = self.attention_bytes(sequences, tokens, source) + self.score_bytes(sequences, tokens, source)
         return sequences * tokens * plain + attended
 
@@ -84,17 +86,17 @@ def layer_ledger(
     2 · (4h + 2h + 2h + 4), attention 2q + 2kv + 2kv + 2q + 4a, feed-forward 4 · 2i.
     """
     mixers = [mixer for mixer in (layer.mixer, layer.second_mixer) if mixer is not None]
-    kept = [_mixer(mixer, precision, attention, layer, masked) for mixer in mixers]
-    crossed = _crossed(layer.cross_attention, hidden, precision, attention)
+    kept = [mixer_bytes(mixer, precision, attention, layer, masked) for mixer in mixers]
+    crossed = crossed_ledger(layer.cross_attention, hidden, precision, attention)
     return Ledger(
         norms=_norms(layer, hidden, precision) // layer.stream_shards,
         attention=sum(bytes_ for bytes_, _ in kept) + crossed.attention,
         feed_forward=_feed_forward(layer.feed_forward, hidden, precision),
-        dropout=_dropout(layer, hidden, precision),
+        dropout=dropout_bytes(layer, hidden, precision),
         scores=sum(scores for _, scores in kept),
         source=crossed.source,
         source_scores=crossed.source_scores,
-        bias=_position_bias(layer.mixer, precision, attention),
+        bias=position_bias_bytes(layer.mixer, precision, attention),
     )
 
 
@@ -158,7 +160,7 @@ def forward_norms(layer: Layer, hidden: int, precision: Precision) -> int:
     return norm_bytes(layer.norm, hidden, precision) + inputs * precision.compute_bytes * hidden
 
 
-def _mixer(
+def mixer_bytes(
     mixer: Attention | LatentAttention | StateMixer,
     precision: Precision,
     kind: AttentionKind,
@@ -200,7 +202,7 @@ def _fused_output(mixer: Attention, precision: Precision, masked: bool) -> int:
     return STATISTIC * mixer.heads + (precision.compute_bytes * mixer.q_dim if mixer.heads_first and flash else 0)
 
 
-def _crossed(mixer: Attention | None, hidden: int, precision: Precision, kind: AttentionKind) -> Ledger:
+def crossed_ledger(mixer: Attention | None, hidden: int, precision: Precision, kind: AttentionKind) -> Ledger:
     """Count cross-attention: its queries and output per token, its keys and values per token of the encoder.
 
     Under autocast the projections of keys and values each keep a cast copy of what the encoder put out.
@@ -222,7 +224,7 @@ def _crossed(mixer: Attention | None, hidden: int, precision: Precision, kind: A
     )
 
 
-def _position_bias(mixer: object, precision: Precision, kind: AttentionKind) -> int:
+def position_bias_bytes(mixer: object, precision: Precision, kind: AttentionKind) -> int:
     """Count the bias that each layer gives the fused kernel as its mask, one for all sequences."""
     if not isinstance(mixer, Attention) or not mixer.position_bias or kind == "eager":
         return 0
@@ -293,9 +295,20 @@ def _feed_forward(block: Mlp | Moe | None, hidden: int, precision: Precision) ->
     return _experts(block, hidden, precision) + shared + _router(block, hidden, precision)
 
 
+def freed_before_experts(block: Moe, hidden: int, precision: Precision) -> int:
+    """Return the bytes per token of a shared expert that runs after the routed ones: its backward pass comes first.
+
+    **Source**: transformers' DeepSeek. One whose output is weighted runs before them (Qwen2).
+    """
+    if not block.shared_intermediate or block.shared_gate:
+        return 0
+    read = precision.compute_bytes * hidden * (2 if precision.autocast else 1)
+    return read + block.shared_intermediate * _kept(True, block.activation, precision)
+
+
 def _experts(block: Moe, hidden: int, precision: Precision) -> int:
     """Count the experts' input and output (where all compute all tokens: the input and its weighted copy)."""
-    wide = 2 * hidden + block.intermediate * ((2 if block.gated else 0) + _KEPT_BY_ACTIVATION[block.activation].tensors)
+    wide = 2 * hidden + block.intermediate * ((2 if block.gated else 0) + KEPT_BY_ACTIVATION[block.activation].tensors)
     if not (block.every_expert and precision.autocast):
         return block.visits * precision.residual_bytes * wide
     read = (precision.residual_bytes + precision.compute_bytes) * hidden
@@ -313,13 +326,13 @@ def _kept(gated: bool, activation: Activation, precision: Precision) -> int:
 
     A gate is multiplied with the activation as it is, in fp32 too.
     """
-    kept = _KEPT_BY_ACTIVATION[activation]
+    kept = KEPT_BY_ACTIVATION[activation]
     in_fp32 = kept.fp32 + (1 if gated and kept.fp32 else 0)
     wider = in_fp32 * (4 - precision.compute_bytes) if precision.autocast else 0
     return precision.compute_bytes * (kept.tensors + (2 if gated else 0)) + wider
 
 
-def _dropout(layer: Layer, hidden: int, precision: Precision) -> int:
+def dropout_bytes(layer: Layer, hidden: int, precision: Precision) -> int:
     """Count the masks of what each block adds, and of the activated width where it is dropped.
 
     Only ReLU keeps its own result, so that the dropped one is kept beside it.

@@ -4,13 +4,16 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from planner.memory.activations import Ledger, forward_norms, layer_ledger
+from planner.memory.activations import Ledger, forward_norms, freed_before_experts, layer_ledger
 from planner.memory.kernels import AttentionKind, is_masked, kernel_of, softmax_bytes
 from planner.memory.precision import Precision
 from planner.models.architecture import Activation, Attention, LatentAttention, Layer, Mlp, Moe
 
 _TWO_BRANCHES: Final[tuple[Activation, ...]] = ("gelu-new", "quick-gelu")
-"""Activations that Python computes step by step, where two branches meet in a product."""
+"""Activations that Python computes step by step, where two branches meet in a product.
+
+ReLU counts as two, too: its result is also what the next projection read, and stays while its gradient is made.
+"""
 _SCORE_GRADIENTS: Final = 3
 """Of the softmax: its output's gradient, the product of both inside the kernel, and its input's gradient."""
 
@@ -28,24 +31,42 @@ class Stage(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def backward_stages(
-    layer: Layer, hidden: int, sequences: int, tokens: int, precision: Precision, attention: AttentionKind
+    layer: Layer,
+    hidden: int,
+    sequences: int,
+    tokens: int,
+    precision: Precision,
+    attention: AttentionKind,
+    checkpointed: bool,
 ) -> tuple[Stage, ...]:
     """Return the points at which the backward pass through `layer` may hold most: in each of its blocks.
 
     **Formula**: in the feed-forward block w · n · i + r · h, with the gradients of its n branches (two where a gate or
-    an activation computed step by step makes them), and its last projection's gradient; in the scores of attention
-    3 · a · s · f, with f bytes of the softmax, less everything behind attention, which is freed by then.
+    an activation computed step by step makes them), and its last projection's gradient; before that, where experts'
+    outputs are weighted, 3 · k · h · w for what k experts put out; in the scores of attention 3 · a · s · f, with f
+    bytes of the softmax, less everything behind attention, which is freed by then. Once a checkpointed layer has been
+    computed again, its output and that of its last block, the stream beside it and the gradient: 3 · r · h + w · h.
 
     **Source**: torch/csrc/autograd/FunctionsManual.cpp; aten/src/ATen/native/cuda/SoftMax.cu
     (`softmax_backward_cuda_out` multiplies gradient and output first).
     """
     block = layer.feed_forward
-    in_block = _block_flight(block, hidden, precision) + precision.residual_bytes * hidden
-    stages = (_stage(sequences * tokens * in_block, block, _last_projection(block, hidden)),)
+    every, stream = sequences * tokens, precision.residual_bytes * hidden
+    stages = [
+        _stage(
+            every * (_block_flight(block, hidden, precision, checkpointed) + stream),
+            block,
+            _last_projection(block, hidden),
+        )
+    ]
+    if isinstance(block, Moe) and not block.every_expert:
+        stages.append(Stage(every * (_weighting_flight(block, hidden, precision) + 2 * stream), 0, 0))
+    if checkpointed:
+        stages.append(Stage(every * (3 * stream + precision.compute_bytes * hidden), 0, 0))
     in_scores = _score_flight(layer, hidden, tokens, precision, attention)
-    if in_scores is None:
-        return stages
-    return (*stages, _stage(sequences * tokens * in_scores, block, _projections(block, hidden)))
+    if in_scores is not None:
+        stages.append(_stage(every * in_scores, block, _projections(block, hidden)))
+    return tuple(stages)
 
 
 def _stage(count_bytes: int, block: Mlp | Moe | None, gradients: int) -> Stage:
@@ -78,17 +99,35 @@ def _freed_before_attention(layer: Layer, hidden: int, ledger: Ledger, precision
     return ledger.feed_forward + forward_norms(layer, hidden, precision) + precision.compute_bytes * output
 
 
-def _block_flight(block: Mlp | Moe | None, hidden: int, precision: Precision) -> int:
+def _block_flight(block: Mlp | Moe | None, hidden: int, precision: Precision, checkpointed: bool) -> int:
     size = precision.compute_bytes
     if block is None:
         return size * hidden
     if isinstance(block, Moe):
-        return precision.residual_bytes * block.visits * block.intermediate * 2
+        return _expert_flight(block, hidden, precision)
     if block.activation == "gelu-new" and precision.autocast:
-        # Three gradients in fp32, while the cast of the product is freed.
-        return (3 * 4 - size) * block.intermediate
-    branches = block.gated or block.activation in _TWO_BRANCHES
+        # Three gradients in fp32, while the product's copy is freed. One of them is then copied to the computing
+        # format, where no checkpoint lets go of the values that it was made from.
+        return (3 * 4 - (size if checkpointed else 0)) * block.intermediate
+    branches = block.gated or block.activation in _TWO_BRANCHES or (block.activation == "relu" and not block.dropout)
     return size * block.intermediate * (2 if branches else 1)
+
+
+def _expert_flight(block: Moe, hidden: int, precision: Precision) -> int:
+    """Return the gradients of gate and up, while the experts' outputs are freed."""
+    if block.every_expert:
+        return precision.compute_bytes * block.visits * block.intermediate * 2
+    return precision.residual_bytes * block.visits * (2 * block.intermediate - hidden)
+
+
+def _weighting_flight(block: Moe, hidden: int, precision: Precision) -> int:
+    """Return the gradients of the weighted outputs: of their sum, put back in order, and of each.
+
+    **Source**: transformers `integrations.moe.grouped_mm_experts_forward`; an fp32 router's weights are in fp32, and so
+    is what they are multiplied with.
+    """
+    weighted = 4 if block.fp32_router else precision.residual_bytes
+    return 3 * block.visits * hidden * weighted - freed_before_experts(block, hidden, precision)
 
 
 def _last_projection(block: Mlp | Moe | None, hidden: int) -> int:

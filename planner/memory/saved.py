@@ -1,6 +1,7 @@
 """What a forward pass keeps for the backward pass, over the whole network, with or without checkpoints."""
 
 from functools import lru_cache
+from math import prod
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -20,8 +21,9 @@ _SOURCE = "saved tensors of PyTorch 2.13 operators and transformers 5.23 modules
 class Saved(NamedTuple):
     """Bytes the forward pass keeps, by kind, and the largest layer's share.
 
-    `stage` is the point of the backward pass through a layer that holds most beside it. `layers`
-    says how many layers keep what per token, for the formulas.
+    `stage` is the point of the backward pass through a layer that holds most beside it. `first` is what stands before
+    the layers and their input, `behind` what stands behind them and is freed before the last of them. `layers` says
+    how many layers keep what per token, for the formulas; `depth` is their number, checkpointed or not.
     """
 
     norms: int
@@ -32,12 +34,27 @@ class Saved(NamedTuple):
     checkpoints: int
     one_layer: int
     stage: Stage
+    first: int
+    behind: int
     layers: tuple[tuple[int, Ledger], ...]
+    depth: int
 
     @property
     def in_last_layer(self) -> int:
-        """Return what the backward pass through the last layer adds: its gradients, and its values if recomputed."""
-        return self.stage.bytes + (self.one_layer if self.checkpoints else 0)
+        """Return what is alive when the backward pass goes through the last layer, computed again if checkpointed."""
+        return max(
+            self.total, self.total - self.behind + self.stage.bytes + (self.one_layer if self.checkpoints else 0)
+        )
+
+    @property
+    def in_first_layer(self) -> int:
+        """Return what is alive when the backward pass goes through the first layer, the largest deciding."""
+        return self.first + self.one_layer + self.stage.bytes
+
+    @property
+    def freed_with_a_layer(self) -> int:
+        """Return what goes when the backward pass has gone through one layer, the largest: all of it, or its input."""
+        return self.checkpoints // max(self.depth, 1) if self.checkpoints else self.one_layer
 
     @property
     def total(self) -> int:
@@ -58,24 +75,27 @@ def saved_activations(
 
     With checkpointing each layer keeps its input only, and one layer at a time is computed again in the backward pass.
     """
-    norms = kept_attention = feed_forward = dropout = scores = checkpoints = largest = 0
+    norms = kept_attention = feed_forward = dropout = scores = checkpoints = largest = first = behind = 0
     layers: list[tuple[int, Ledger]] = []
+    depth = sum([stack.layer_count for stack in _trained(architecture)])
     stages: list[Stage] = []
     source = 0
     for stack in _trained(architecture):
         tokens = stack_positions(stack, length)
         every = sequences * tokens
-        edges, masks = _edges(stack, architecture, precision)
-        norms += every * edges
-        dropout += every * masks
+        shards = stack.groups[0].layer.stream_shards
+        before, behind = (every * kept // shards for kept in _edges(stack, architecture, precision))
+        norms += before + behind
+        dropout += every * MASK * stack.hidden // shards if stack.embedding_dropout else 0
+        first = first or before + (every * _first_input(stack, precision) // shards if checkpointed else 0)
         scores += _shared_scores(stack, sequences, tokens, source, precision, attention, checkpointed)
         for group in stack.groups:
             masked = is_masked(group.layer, tokens, attention)
             ledger = layer_ledger(group.layer, stack.hidden, precision, attention, masked)
             largest = max(largest, ledger.total(sequences, tokens, source))
-            stages += backward_stages(group.layer, stack.hidden, sequences, tokens, precision, attention)
+            stages += backward_stages(group.layer, stack.hidden, sequences, tokens, precision, attention, checkpointed)
             if checkpointed:
-                checkpoints += group.count * every * stack.hidden * precision.residual_bytes
+                checkpoints += group.count * every * stack.hidden * precision.residual_bytes // shards
                 continue
             layers.append((group.count, ledger))
             norms += group.count * every * ledger.norms
@@ -85,7 +105,20 @@ def saved_activations(
             scores += group.count * ledger.score_bytes(sequences, tokens, source)
         source = tokens
     stage = highest(stages, precision.parameter_bytes)
-    return Saved(norms, kept_attention, feed_forward, dropout, scores, checkpoints, largest, stage, tuple(layers))
+    return Saved(
+        norms,
+        kept_attention,
+        feed_forward,
+        dropout,
+        scores,
+        checkpoints,
+        largest,
+        stage,
+        first,
+        behind,
+        tuple(layers),
+        depth,
+    )
 
 
 def _trained(architecture: Architecture) -> tuple[Stack, ...]:
@@ -185,13 +218,37 @@ def _not_per_layer(_ledger: Ledger) -> int:
 
 
 def _edges(stack: Stack, architecture: Architecture, precision: Precision) -> tuple[int, int]:
-    """Return what stands outside the layers and is kept per token, and the embedding's dropout mask.
+    """Return what stands before and behind the layers and is kept per token.
 
     What the first norms put out is counted with the layer that reads it.
     """
     own = norm_bytes(stack.groups[0].layer.norm, stack.hidden, precision)
-    kept = sum(own for tensor in stack.before if _is_norm(tensor, stack.hidden))
-    return kept + _behind(stack, architecture, precision, own), MASK * stack.hidden if stack.embedding_dropout else 0
+    before = sum(own for tensor in stack.before if _is_norm(tensor, stack.hidden))
+    return before + _stem(stack, precision), _behind(stack, architecture, precision, own)
+
+
+def _stem(stack: Stack, precision: Precision) -> int:
+    """Return what the convolutions before the layers keep per position: the image or the sound, and what is between.
+
+    **Formula**: the elements that a position is made of, in the stream's format and under autocast once more; for
+    sound the first convolution's output and its GELU, twice as long, and the second one's output: 5 · h · w.
+
+    **Source**: transformers `modeling_vit.ViTPatchEmbeddings`, `modeling_whisper.WhisperEncoder`.
+    """
+    convolutions = [tensor for tensor in stack.before if tensor.role == "conv"]
+    if not convolutions:
+        return 0
+    copied = precision.compute_bytes if precision.autocast else 0
+    if stack.name == "audio":
+        frames = 2 * convolutions[0].shape[1]
+        return (precision.residual_bytes + copied) * frames + precision.compute_bytes * 5 * stack.hidden
+    return (precision.residual_bytes + copied) * prod(convolutions[0].shape[1:])
+
+
+def _first_input(stack: Stack, precision: Precision) -> int:
+    """Return the checkpoint of the first layer per token, unless its norm keeps it itself."""
+    kept = stack.groups[0].layer.norm.native or precision.residual_bytes == 4
+    return 0 if kept else precision.residual_bytes * stack.hidden
 
 
 def _behind(stack: Stack, architecture: Architecture, precision: Precision, norm: int) -> int:

@@ -19,9 +19,11 @@ class ParameterCounts(Spec):
     linear: int
     experts: int
     token_embedding: int
+    before_layers: int
     smallest_layer: int
     cast: int
     cast_in_a_layer: int
+    cast_behind: int
 
 
 def placed_tensors(architecture: Architecture) -> Iterator[tuple[Tensor, int]]:
@@ -37,8 +39,9 @@ def placed_tensors(architecture: Architecture) -> Iterator[tuple[Tensor, int]]:
 def parameter_counts(architecture: Architecture) -> ParameterCounts:
     """Return the parameters of `architecture` by role.
 
-    `token_embedding` is the largest table; `smallest_layer` is the layer with the fewest parameters. `cast` are
-    those inside the network that autocast casts, `cast_in_a_layer` the most of one layer.
+    `token_embedding` is the largest table, `before_layers` are all tables and norms before the main stack;
+    `smallest_layer` is the layer with the fewest parameters. `cast` are those inside the network that autocast casts,
+    `cast_in_a_layer` the most of one layer, `cast_behind` those behind the layers.
     """
     by_role: dict[str, int] = {}
     for tensor, count in placed_tensors(architecture):
@@ -51,9 +54,11 @@ def parameter_counts(architecture: Architecture) -> ParameterCounts:
         linear=by_role.get("linear", 0),
         experts=by_role.get("expert", 0),
         token_embedding=_token_embedding(architecture),
+        before_layers=sum(tensor.parameters for tensor in architecture.stacks[-1].before),
         smallest_layer=min(group.layer.parameters for group in groups),
         cast=sum(_cast(stack.before) + _cast(stack.after) for stack in architecture.stacks) + sum(layers),
         cast_in_a_layer=max(each),
+        cast_behind=_cast(architecture.main.after),
     )
 
 

@@ -12,7 +12,7 @@ from planner.memory.precision import Precision, training_precision
 from planner.memory.result import Term
 from planner.memory.saved import Saved, activations_term, saved_activations
 from planner.memory.tensors import parameter_counts
-from planner.memory.terms import checked, highest, model, number_format
+from planner.memory.terms import checked, highest, library, model, number_format
 from planner.memory.weights import weights_term
 from planner.models.architecture import Architecture
 from planner.workload.workload import Training
@@ -79,7 +79,9 @@ def training_moments(architecture: Architecture, workload: Training) -> Moments:
             "the optimizer updates: parameters, gradients and its states",
         ),
     )
-    return Moments(moments, dynamic=step.saved.total, threads=_FORWARD_AND_BACKWARD)
+    return Moments(
+        moments, dynamic=step.saved.total, threads=_FORWARD_AND_BACKWARD, layer_bytes=step.saved.freed_with_a_layer
+    )
 
 
 def _saved(architecture: Architecture, workload: Training, precision: Precision) -> Saved:
@@ -133,7 +135,7 @@ def _through_the_layers(step: _Step) -> list[Moment]:
             [
                 *step.persistent,
                 *_grown(step, head + saved.stage.gradients),
-                step.activations(saved.total + saved.in_last_layer),
+                step.activations(saved.in_last_layer),
                 *_held_casts(step, in_a_layer=True),
                 step.logits(size),
             ],
@@ -144,7 +146,7 @@ def _through_the_layers(step: _Step) -> list[Moment]:
             [
                 *step.persistent,
                 *_grown(step, _grown_before_first_layer(step.architecture) + saved.stage.gradients),
-                step.activations(saved.one_layer + saved.stage.bytes),
+                step.activations(saved.in_first_layer),
                 *_cast_term(_cast_in_a_layer(step), step.precision),
                 step.logits(size),
             ],
@@ -169,10 +171,10 @@ def _grown(step: _Step, parameters: int) -> list[Term]:
 
 
 def _grown_before_first_layer(architecture: Architecture) -> int:
-    """Return all parameters but those whose gradients come last: one layer's, and an embedding's that is not the head."""
+    """Return all parameters but those whose gradients come last: a layer's, and what is before it and no head."""
     counts = parameter_counts(architecture)
-    last = counts.smallest_layer + (0 if architecture.tied_head else counts.token_embedding)
-    return counts.total - last
+    tied = counts.token_embedding if architecture.tied_head else 0
+    return counts.total - counts.smallest_layer - counts.before_layers + tied
 
 
 def _held_casts(step: _Step, *, in_a_layer: bool = False) -> tuple[Term, ...]:
@@ -183,7 +185,9 @@ def _held_casts(step: _Step, *, in_a_layer: bool = False) -> tuple[Term, ...]:
     counts = parameter_counts(step.architecture)
     checkpointed = step.workload.activation_checkpointing == "full"
     if not in_a_layer:
-        return _cast_term(_head_matrix(step.architecture) + (0 if checkpointed else counts.cast), step.precision)
+        return _cast_term(
+            _head_matrix(step.architecture) + (counts.cast_behind if checkpointed else counts.cast), step.precision
+        )
     held = _cast_in_a_layer(step) if checkpointed else counts.cast - step.saved.stage.uncast
     return _cast_term(held, step.precision)
 
@@ -215,15 +219,20 @@ def _tied_gradient_term(architecture: Architecture, precision: Precision) -> tup
     if not architecture.tied_head:
         return ()
     elements = parameter_counts(architecture).token_embedding
+    # A gradient that nothing else refers to is added to in place: one cast from autocast's copy, or a sum.
+    in_place = precision.autocast or architecture.kind == "encoder-decoder"
+    copies = 1 if in_place else 2
     both = checked(
         "temporaries",
-        2 * elements * precision.parameter_bytes,
-        "2 × V × h × w",
+        copies * elements * precision.parameter_bytes,
+        "n × V × h × w",
         (
+            library("n", copies, "gradients: the embedding's own, and the sum where it is not made in place"),
             model("V × h", elements, "elements of the token embedding"),
             number_format("w", precision.parameter_bytes, "bytes per gradient"),
         ),
-        "torch.autograd holds the embedding's dense gradient and its sum with the tied head's beside the latter",
+        "torch/csrc/autograd/input_buffer.cpp: the embedding's dense gradient is added to the tied head's, in place "
+        "where that is a tensor of its own to which nothing else refers",
     )
     return (both,)
 

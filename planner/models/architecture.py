@@ -13,7 +13,9 @@ from planner.base import Spec
 from planner.dtypes import AS_STORED
 
 Role = Literal["linear", "expert", "embedding", "head", "norm", "bias", "router", "conv", "other"]
-Activation = Literal["silu", "gelu", "gelu-tanh", "gelu-new", "quick-gelu", "relu", "relu2", "clamped-swiglu"]
+Activation = Literal[
+    "silu", "gelu", "gelu-tanh", "gelu-new", "gelu-bloom", "quick-gelu", "relu", "relu2", "clamped-swiglu"
+]
 Grouping = Literal["native", "broadcast", "copied"]
 LossReads = Literal["fp32-copy", "logits", "biased-logits"]
 
@@ -88,6 +90,9 @@ class Attention(Spec):
         "each query head before they are cached (Falcon's new decoder)",
     )
     fp32_scores: bool = Field(default=False, description="eager scores are computed from fp32 copies (GPT-J)")
+    returns_scores: bool = Field(
+        default=False, description="eager probabilities are handed out, and live on in the next layer (BLOOM)"
+    )
     position_bias: bool = Field(default=False, description="a learned number for each head and distance is added (T5)")
     softcap: bool = Field(default=False, description="scores pass through tanh (Gemma 2), in the eager implementation")
     fp32_softmax: bool = Field(

@@ -66,7 +66,7 @@ def test_what_a_layer_keeps_in_bf16():
 
 
 def test_what_a_layer_keeps_in_fp32():
-    # No fused kernel takes groups in fp32: matrix products keep q, k and v for each head and the output, 16q, and 4 · a · s
+    # No fused kernel takes groups in fp32: matrix products keep q, k, v and output in full, 16q, and 4 · a · s
     h, q, _, i, a = LAYER.values()
     assert layer_difference(compute="fp32") == TOKENS * (24 * h + 16 * q + 16 * i + 8 + 4 * a * TOKENS)
     # With the kernels of flash-attn, or as many heads of keys, 24h + 8q + 8kv + 16i + 4a + 8

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from planner.memory.inference import inference_moments
 from planner.memory.precision import training_precision
 from planner.memory.saved import saved_activations
 from planner.memory.tensors import parameter_counts
@@ -13,7 +14,7 @@ from planner.trace.analysis.summary import facts_of
 from planner.trace.recording import CATEGORIES, Recording
 from planner.trace.request import TraceRequest
 from planner.workload.defaults import with_defaults
-from planner.workload.workload import Training
+from planner.workload.workload import Inference, Training
 
 COMMON: dict[str, Any] = {
     "num_hidden_layers": 4,
@@ -41,6 +42,25 @@ LATENT = MULTI_HEAD | {
     "qk_nope_head_dim": 32,
     "qk_rope_head_dim": 16,
     "v_head_dim": 32,
+}
+ROUTED = {"num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 256}
+T5 = {
+    "d_model": 512,
+    "d_ff": 1408,
+    "d_kv": 64,
+    "num_layers": 4,
+    "num_decoder_layers": 4,
+    "num_heads": 8,
+    "decoder_start_token_id": 0,
+}
+BART = {
+    "d_model": 512,
+    "encoder_layers": 4,
+    "decoder_layers": 4,
+    "encoder_ffn_dim": 2048,
+    "decoder_ffn_dim": 2048,
+    "encoder_attention_heads": 8,
+    "decoder_attention_heads": 8,
 }
 DROPOUTS = (
     "attn_pdrop",
@@ -89,6 +109,31 @@ FAMILIES = {
     "falcon": Family("falcon", MULTI_HEAD),
     "bert": Family("bert", MULTI_HEAD),
     "bert-dropout": Family("bert", MULTI_HEAD, dropout=True),
+    "gemma": Family("gemma", {"head_dim": 64}),
+    "gemma2": Family("gemma2", {"head_dim": 64}),
+    "phi": Family("phi", MULTI_HEAD),
+    "starcoder2": Family("starcoder2"),
+    "stablelm": Family("stablelm"),
+    "granite": Family("granite"),
+    "glm": Family("glm", {"head_dim": 64}),
+    "glm4": Family("glm4", {"head_dim": 64}),
+    "cohere": Family("cohere"),
+    "opt": Family("opt", PLAIN_MLP | {"ffn_dim": 2048, "word_embed_proj_dim": 512}),
+    "bloom": Family("bloom", PLAIN_MLP),
+    "gptj": Family("gptj", PLAIN_MLP | {"rotary_dim": 32}),
+    "gpt_bigcode": Family("gpt_bigcode", PLAIN_MLP),
+    "qwen2_moe": Family("qwen2_moe", ROUTED | {"shared_expert_intermediate_size": 512}),
+    "qwen3_moe": Family("qwen3_moe", ROUTED | {"head_dim": 64}),
+    "olmoe": Family("olmoe", ROUTED),
+    "gpt_oss": Family("gpt_oss", {"head_dim": 64, "num_local_experts": 8, "num_experts_per_tok": 2}),
+    "llama4": Family("llama4_text", {"head_dim": 64, "num_local_experts": 4, "intermediate_size_mlp": 1408}),
+    "roberta": Family("roberta", MULTI_HEAD | {"max_position_embeddings": 1026}),
+    "distilbert": Family("distilbert", {"dim": 512, "n_heads": 8, "n_layers": 4, "hidden_dim": 2048}),
+    "t5": Family("t5", T5),
+    "mt5": Family("mt5", T5),
+    "bart": Family("bart", BART),
+    "whisper": Family("whisper", BART | {"max_target_positions": 1024}),
+    "vit": Family("vit", MULTI_HEAD),
 }
 SHAPES = {"1x128": (1, 128), "2x512": (2, 512), "8x256": (8, 256)}
 
@@ -108,7 +153,7 @@ def compare(family: Family, workload: Training) -> Comparison:
 
     config = family.config()
     architecture = read_config(config.to_dict(), family.model_type)
-    recording = record(_request(family.model_type, config.to_json_string(), workload), lambda *_: None)
+    recording = record(_request(family.model_type, config.to_json_string(), **_step(workload)), lambda *_: None)
     return Comparison(
         traced_peak=facts_of(recording).allocated_bytes,
         predicted_peak=training_moments(architecture, with_defaults(workload, architecture, count=1)).peak().total,
@@ -117,21 +162,48 @@ def compare(family: Family, workload: Training) -> Comparison:
     )
 
 
-def _request(model_type: str, config: str, workload: Training) -> TraceRequest:
+def compare_answers(family: Family, workload: Inference) -> dict[str, tuple[int, int]]:
+    """Return the peaks of prefill and of decoding, by the trace and by the formulas, with all sizes in `workload`."""
+    from planner.trace.worker.job import record
+
+    config = family.config()
+    architecture = read_config(config.to_dict(), family.model_type)
+    request = _request(family.model_type, config.to_json_string(), **_answers(workload))
+    traced = {phase.name: phase.bytes for phase in facts_of(record(request, lambda *_: None)).phases}
+    predicted: dict[str, int] = {}
+    for moment in inference_moments(architecture, with_defaults(workload, architecture, count=1)).moments:
+        predicted[moment.name] = max(predicted.get(moment.name, 0), moment.total)
+    return {name: (traced[name], predicted[name]) for name in ("prefill", "decode")}
+
+
+def _request(model_type: str, config: str, **changes: Any) -> TraceRequest:
+    target = {"kind": "config", "place": model_type, "config": config}
+    return TraceRequest.model_validate({"target": target, **changes})
+
+
+def _step(workload: Training) -> dict[str, Any]:
     amp = workload.compute.startswith("amp-")
-    return TraceRequest.model_validate(
-        {
-            "target": {"kind": "config", "place": model_type, "config": config},
-            "task": "training",
-            "batch": workload.micro_batch,
-            "sequence_length": workload.sequence_length,
-            "autocast": workload.compute.removeprefix("amp-") if amp else None,
-            "dtype": None if amp else workload.compute,
-            "checkpointing": workload.activation_checkpointing,
-            "attention": workload.attention,
-            "optimizer_arguments": ({"name": "fused", "value": True},),
-        }
-    )
+    return {
+        "task": "training",
+        "batch": workload.micro_batch,
+        "sequence_length": workload.sequence_length,
+        "autocast": workload.compute.removeprefix("amp-") if amp else None,
+        "dtype": None if amp else workload.compute,
+        "checkpointing": workload.activation_checkpointing,
+        "attention": workload.attention,
+        "optimizer_arguments": ({"name": "fused", "value": True},),
+    }
+
+
+def _answers(workload: Inference) -> dict[str, Any]:
+    return {
+        "task": "inference",
+        "batch": workload.batch,
+        "sequence_length": workload.prompt_length,
+        "decode_tokens": (workload.context_length or 0) - (workload.prompt_length or 0),
+        "dtype": workload.compute,
+        "attention": workload.attention,
+    }
 
 
 def _kept_by_the_body(recording: Recording) -> int:
@@ -144,7 +216,7 @@ def _kept_by_the_body(recording: Recording) -> int:
         for count_bytes, made, freed, category, shape in rows
         if made < end
         and (freed < 0 or freed >= end)
-        and CATEGORIES[category] == "activations"
+        and CATEGORIES[category] in ("activations", "inputs")
         and str(COMMON["vocab_size"]) not in recording.shapes[shape]
     )
 
@@ -159,6 +231,6 @@ def _predicted_saved(architecture: Architecture, workload: Training) -> int:
         workload.attention,
         workload.activation_checkpointing == "full",
     )
-    kept_casts = precision.autocast and workload.activation_checkpointing == "none"
-    casts = 2 * parameter_counts(architecture).cast if kept_casts else 0
-    return saved.total + casts
+    counts = parameter_counts(architecture)
+    cast = counts.cast if workload.activation_checkpointing == "none" else counts.cast_behind
+    return saved.total + (2 * cast if precision.autocast else 0)

@@ -216,7 +216,7 @@ def test_attention_says_how_it_is_implemented() -> None:
         ("gemma", Mlp(intermediate=128, gated=True, activation="gelu-tanh")),
         ("gptj", Mlp(intermediate=128, gated=False, activation="gelu-new")),
         ("nemotron", Mlp(intermediate=128, gated=False, activation="relu2")),
-        ("bloom", Mlp(intermediate=256, gated=False, activation="gelu-tanh")),
+        ("bloom", Mlp(intermediate=256, gated=False, activation="gelu-bloom")),
     ],
 )
 def test_feed_forward_blocks(model_type: str, expected: Mlp) -> None:

@@ -58,6 +58,7 @@ class AttentionStyle:
     sdpa: bool = True
     heads_first: bool = False
     fp32_scores: bool = False
+    returns_scores: bool = False
     softcap: bool = False
 
 
@@ -116,6 +117,7 @@ def _attention_block(fields: Fields, sizes: Sizes, style: AttentionStyle, place:
         sdpa=style.sdpa,
         heads_first=style.heads_first,
         fp32_scores=style.fp32_scores,
+        returns_scores=style.returns_scores,
         softcap=style.softcap,
     )
     projections = projection_tensors(

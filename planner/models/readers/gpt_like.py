@@ -134,10 +134,16 @@ def _bloom(fields: Fields) -> Architecture:
     sizes = read_sizes(fields)
     frame = Frame(norm=LAYER, tied=True, final_norm="transformer.ln_f", hidden_dropout=("hidden_dropout", 0.0))
     attention = AttentionStyle(
-        prefix="self_attention.", names=_BLOOM_NAMES, bias=True, out_bias=True, places=unrotated, sdpa=False
+        prefix="self_attention.",
+        names=_BLOOM_NAMES,
+        bias=True,
+        out_bias=True,
+        places=unrotated,
+        sdpa=False,
+        returns_scores=True,
     )
     # Its own GELU keeps only its input for the backward pass, as the fused one does.
-    mlp = MlpStyle(names=_WIDENING_NAMES, bias=True, activation="gelu_pytorch_tanh", width=("n_inner",), ratio=4)
+    mlp = MlpStyle(names=_WIDENING_NAMES, bias=True, activation="gelu_bloom", width=("n_inner",), ratio=4)
     before = embedding("transformer.word_embeddings", sizes.vocabulary, sizes.hidden)
     return assemble(
         fields,
@@ -241,6 +247,7 @@ def _falcon(fields: Fields) -> Architecture:
         out_bias=bias,
         places=unrotated if fields.flag("alibi", default=False) else full,
         fp32_softmax=False,
+        returns_scores=True,
     )
     mlp = MlpStyle(names=_WIDENING_NAMES, bias=bias, activation="gelu", width=("ffn_hidden_size",), ratio=4)
     grouping: Grouping = "copied" if grouped else "broadcast"

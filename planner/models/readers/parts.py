@@ -32,6 +32,7 @@ ACTIVATIONS: Final[dict[str, Activation]] = {
     "gelu": "gelu",
     "gelu_pytorch_tanh": "gelu-tanh",
     "gelu_new": "gelu-new",
+    "gelu_bloom": "gelu-bloom",
     "gelu_fast": "gelu-new",
     "quick_gelu": "quick-gelu",
     "relu": "relu",
