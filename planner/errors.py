@@ -8,6 +8,7 @@ PlannerError(message, hint)
  ├ ModelFileError(path, reason)        unreadable, truncated, hostile or unsupported model files
  ├ NetworkError                        what was asked for lies elsewhere, and cannot be reached
  ├ PlanFileError(path, reason)         a plan that cannot be read or written
+ ├ RecipeError(path, reason)           another program's training file that cannot be read
  ├ LogError(reason)                    a text of a run that cannot be read
  └ TraceError(stage, reason)           a module that could not be traced, with the user's own traceback
 ```
@@ -70,7 +71,8 @@ class SpecError(PlannerError):
         reason = problem["msg"].removeprefix("Value error, ")
         if problem["type"] == "extra_forbidden":
             return cls(where, "there is no such field", hint="Check its spelling.")
-        return cls(where or "value", f"{reason[:1].lower()}{reason[1:]}, got {_shorten(problem.get('input'))}")
+        got = f", got {_shorten(problem.get('input'))}" if problem["loc"] else ""
+        return cls(where or "value", f"{_uncapitalised(reason)}{got}")
 
 
 class AmbiguousNameError(SpecError):
@@ -116,6 +118,14 @@ class PlanFileError(PlannerError):
         self.path, self.reason, self.version = path, reason, version
 
 
+class RecipeError(PlannerError):
+    """A training file of another program that cannot be read, with its name and the key."""
+
+    def __init__(self, path: Path | str, reason: str, hint: str = "") -> None:
+        super().__init__(f"{path}: {reason}", hint)
+        self.path, self.reason = path, reason
+
+
 class LogError(PlannerError):
     """What a run printed, or a file of it, that cannot be read."""
 
@@ -148,6 +158,11 @@ class TraceError(PlannerError):
         """Return the traceback and the last of what was printed, as one text."""
         printed = f"the module printed:\n{self.printed[-_PRINTED_CHARACTERS:]}" if self.printed else ""
         return "\n\n".join(part.rstrip() for part in (self.traceback, printed) if part)
+
+
+def _uncapitalised(text: str) -> str:
+    """Return `text` with a small first letter, unless that belongs to a name such as vLLM or GGUF."""
+    return text if text[:2].isupper() else f"{text[:1].lower()}{text[1:]}"
 
 
 def _shorten(value: object, limit: int = 60) -> str:

@@ -164,7 +164,8 @@ def _changes(arguments: argparse.Namespace) -> list[tuple[str, object, str]]:
 
 def _spelled(flag: Flag, value: str) -> str:
     if flag.field in ("weights", "kv_cache"):
-        return next((name for name in SCHEMES if name.lower() == value.lower()), value)
+        names = SCHEMES if flag.field == "weights" else KV_FORMATS
+        return next((name for name in names if name.lower() == value.lower()), value)
     return value if flag.field == "lora.targets" else value.replace(",", "")
 
 

@@ -41,6 +41,16 @@ def test_every_field_of_the_workloads_has_an_option_or_is_named_here():
     }
 
 
+def test_formats_are_taken_in_any_case():
+    made = _workload("--kv-cache", "Q8_0", "--weights", "q4_k_m", "--gpu-layers", "12", "--set", "engine.n_ubatch=256")
+    assert (made.kv_cache, made.weights, made.gpu_layers, made.engine.n_ubatch) == ("q8_0", "Q4_K_M", 12, 256)
+
+
+def test_a_setting_of_another_engine_is_refused_in_one_sentence():
+    with pytest.raises(SpecError, match="n_ubatch is a setting of llama.cpp, and the profile is vLLM$"):
+        _workload("--profile", "vllm", "--set", "engine.n_ubatch=5")
+
+
 def test_options_of_inference():
     made = _workload(
         "--batch", "4", "--context", "8,192", "--prompt", "1024", "--kv-cache", "FP8", "--weights", "q4_k_m"
