@@ -2,10 +2,11 @@ import json
 from pathlib import Path
 
 import pytest
+from made_files import tiny_tensors, write_gguf, write_safetensors
 
 from planner.errors import ModelFileError, SpecError
 from planner.models.catalog import ModelCatalog, load_models
-from planner.models.load import load_model
+from planner.models.load import load_config, load_model
 from planner.paths import catalog_dir
 
 LLAMA = {
@@ -55,6 +56,26 @@ def test_the_catalog_wins_over_a_folder_unless_a_path_is_written(catalog: ModelC
     folder.rename(folder.parent / "gpt2")
     assert load_model("gpt2", catalog).path is None
     assert load_model("./gpt2", catalog).architecture.hidden == 64
+
+
+def test_weights_take_their_own_name_without_the_number_of_their_part(catalog: ModelCatalog, folder: Path) -> None:
+    write_safetensors(folder / "model.safetensors", tiny_tensors())
+    tiny = LLAMA | {"intermediate_size": 96, "num_key_value_heads": 2, "vocab_size": 128}
+    (folder / "config.json").write_text(json.dumps(tiny))
+    loaded = load_model("My-Model/model.safetensors", catalog)
+    assert (loaded.name, loaded.architecture.stored_as) == ("My-Model", "bf16")
+    assert load_model(str(write_gguf(folder / "Tiny-00001-of-00001.gguf")), catalog).name == "Tiny"
+    link = folder.parent / "link.gguf"
+    link.symlink_to(folder / "Tiny-00001-of-00001.gguf")
+    assert load_model("link.gguf", catalog).name == "link"
+
+
+def test_a_configuration_comes_from_the_catalog_or_from_a_file(catalog: ModelCatalog, folder: Path) -> None:
+    name, config = load_config("gpt2", catalog)
+    assert config == catalog.record(name).config
+    assert load_config("./My-Model", catalog) == ("My-Model", LLAMA)
+    name, config = load_config(str(write_gguf(folder / "tiny.gguf")), catalog)
+    assert (name, config["model_type"]) == ("tiny", "llama")
 
 
 @pytest.mark.parametrize(
