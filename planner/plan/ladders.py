@@ -22,8 +22,9 @@ _SHARED: Final = "data parallelism: each card holds the whole model and computes
 def ladders(plan: Plan, workload: Workload, architecture: Architecture) -> tuple[Ladder, ...]:
     """Return the ladders of `plan`; `workload` is the plan's with its defaults filled in."""
     own = _training(workload) if isinstance(workload, Training) else _inference(workload, plan, architecture)
-    cards = (_more_cards(plan, workload), _shared_network(plan, workload, architecture))
-    found = (_closed_processes(workload), *own, *cards)
+    found = [_closed_processes(workload), *own, _more_cards(plan, workload)]
+    if plan.gpu is not None and plan.count == 1 and workload.parallel.is_plain:
+        found.append(_shared_network(workload, architecture))
     return tuple(ladder for ladder in found if ladder.values)
 
 
@@ -126,8 +127,8 @@ def _more_cards(plan: Plan, workload: Workload) -> Ladder:
     return Ladder("cards", [times for times in range(2, most + 1) if size % times == 0], shared)
 
 
-def _shared_network(plan: Plan, workload: Workload, architecture: Architecture) -> Ladder:
-    """Return the plan on more cards that share the network, where one card holds all of it."""
+def _shared_network(workload: Workload, architecture: Architecture) -> Ladder:
+    """Return the work of one card on several that share the network."""
     sharing = usual_sharing(workload, architecture)
 
     def shared(count: int) -> Change:
@@ -146,8 +147,7 @@ def _shared_network(plan: Plan, workload: Workload, architecture: Architecture) 
             keeps=f"the batch of each card, {count:,} times in all" if grows else "the whole batch",
         )
 
-    alone = plan.gpu is not None and plan.count == 1 and workload.parallel.is_plain
-    return Ladder("cards", sharing.counts if alone else (), shared)
+    return Ladder("cards", sharing.counts, shared)
 
 
 def _split_batch(workload: Training, cards: int) -> dict[str, object]:

@@ -23,8 +23,6 @@ _MOST_CHANGES: Final = 3
 # Larger sets are made from the smaller ones that need the least: the table may grow without the time doing so.
 _BEAM: Final = 10
 _CLIMBED: Final = 5
-# How many of a ladder's last numbers are passed over where the network does not take them.
-_NOT_POSSIBLE: Final = 6
 
 
 class Tried(NamedTuple):
@@ -125,18 +123,14 @@ def _climbed(bench: Bench, bases: list[Tried], ladders: tuple[Ladder, ...]) -> I
 
 
 def _mildest(bench: Bench, base: Tried, ladder: Ladder) -> Tried | None:
-    """Return `base` with the mildest number that makes it fit, or else tight, or else with the hardest possible one."""
-    last = len(ladder.values)
-    hardest = None
-    while hardest is None and last > max(0, len(ladder.values) - _NOT_POSSIBLE):
-        last -= 1
-        hardest = bench.tried(base, ladder.change(ladder.values[last]))
+    """Return `base` with the mildest number that makes it fit, or else tight, or else with the hardest one."""
+    hardest = bench.tried(base, ladder.change(ladder.values[-1]))
     if hardest is None:
         return None
     at_worst: AtWorst = "fits" if is_good(hardest.fit, "fits") else "tight"
     if not is_good(hardest.fit, at_worst):
         return hardest
-    low, high, best = -1, last, hardest
+    low, high, best = -1, len(ladder.values) - 1, hardest
     while high - low > 1:
         middle = (low + high) // 2
         tried = bench.tried(base, ladder.change(ladder.values[middle]))

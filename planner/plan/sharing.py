@@ -1,10 +1,12 @@
 """How a plan whose cards each hold the whole network could share it: the usual way of what runs it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+from planner.errors import SpecError
 from planner.models.architecture import Architecture
+from planner.workload.layout import laid_out
 from planner.workload.workload import Training, Workload
 
 _POWERS: Final = (2, 4, 8, 16, 32, 64)
@@ -26,10 +28,25 @@ class Sharing:
 
 
 def usual_sharing(workload: Workload, architecture: Architecture) -> Sharing:
-    """Return how cards share a network in `workload`, its defaults filled in.
+    """Return how cards share a network in `workload`, with the numbers of cards that can.
 
     Training: ZeRO-3, as DeepSpeed and FSDP have it. vLLM: tensor parallelism. Other inference: layer after layer.
     """
+    sharing = _usual(workload, architecture)
+    possible = [count for count in sharing.counts if _goes_with(workload, architecture, sharing.settings(count), count)]
+    return replace(sharing, counts=possible)
+
+
+def _goes_with(workload: Workload, architecture: Architecture, settings: Mapping[str, object], count: int) -> bool:
+    parallel = workload.parallel.evolve(**settings)
+    try:
+        laid_out(workload.evolve(parallel=parallel), architecture, count)
+    except SpecError:
+        return False
+    return True
+
+
+def _usual(workload: Workload, architecture: Architecture) -> Sharing:
     if isinstance(workload, Training):
         return Sharing(
             title="with ZeRO-3",

@@ -99,13 +99,7 @@ def fewest_cards(plan: Plan, catalog: Catalog, at_worst: AtWorst = "fits") -> So
     def spread(count: int) -> Plan:
         return on_cards(plan, count, sharing.settings(count) if sharing and count > 1 else {})
 
-    def passes(count: int) -> bool:
-        try:
-            return is_good(judge(spread(count), catalog, architecture), at_worst)
-        except SpecError:
-            return False
-
-    found = _first(passes, counts)
+    found = _first(lambda count: is_good(judge(spread(count), catalog, architecture), at_worst), counts)
     if found is None:
         reason = _why_none(judge(plan, catalog, architecture), "each card still holds too much")
         return Solved(asked="count", reason=reason)

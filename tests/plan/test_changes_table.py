@@ -78,7 +78,7 @@ def test_cards_that_share_the_network_share_the_batch(catalog, workload, cards, 
 
 
 @pytest.mark.parametrize(
-    ("profile", "field", "counts"), [("vllm", "tensor", [2, 4, 8, 16, 32, 64]), ("hf", "pipeline", list(range(2, 33)))]
+    ("profile", "field", "counts"), [("vllm", "tensor", [2, 4, 8, 16, 32]), ("hf", "pipeline", list(range(2, 33)))]
 )
 def test_answering_cards_share_matrices_or_layers(catalog, profile, field, counts):
     workload = Inference(profile=profile)
