@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from planner.dtypes import AS_STORED, GGUF_FILE_TYPES, SCHEMES
 from planner.errors import SpecError
 from planner.models.architecture import Architecture
-from planner.workload.engines import SETTINGS, Profile
+from planner.workload.engines import PROFILE_TITLES, SETTINGS, Profile
 from planner.workload.layout import laid_out
 from planner.workload.optimizers import OPTIMIZERS
 from planner.workload.training import Lora, Loss, TrainingProfile
@@ -53,6 +53,9 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
     prompt = _length(workload.prompt_length, architecture, min(context, DEFAULT_CONTEXT))
     weights = architecture.stored_as if workload.weights in (None, AS_STORED) else workload.weights
     profile = workload.profile or default_profile(workload, architecture, weights)
+    if architecture.kind == "vision-encoder" and profile != "hf":
+        hint = "Choose the profile hf, and weights that are no GGUF file."
+        raise SpecError("profile", f"{PROFILE_TITLES[profile]} runs no image encoder by itself", hint)
     in_f16 = profile == "llama.cpp" and workload.kv_cache == "bf16"
     return _checked(
         workload,

@@ -78,3 +78,10 @@ def test_files_in_formats_without_a_name_are_no_gguf_file(catalog: Catalog):
     assert model.stored_as == "stored"
     with pytest.raises(SpecError, match="the formats of these files"):
         with_defaults(Inference(profile="llama.cpp"), model, 1)
+
+
+@pytest.mark.parametrize("profile", ["vllm", "llama.cpp"])
+def test_image_encoders_run_in_transformers_only(catalog: Catalog, profile: str):
+    model = catalog.models.model("google/vit-base-patch16-224")
+    with pytest.raises(SpecError, match="runs no image encoder by itself"):
+        with_defaults(Inference(profile=profile), model, 1)

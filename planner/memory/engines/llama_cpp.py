@@ -54,7 +54,7 @@ def llama_cpp_moments(architecture: Architecture, workload: Inference) -> Moment
 
 def batch_of(architecture: Architecture, workload: Inference, setup: Setup) -> Batch:
     """Return the micro-batch that the compute buffer is reserved for. An encoder attends to the batch itself."""
-    encodes = architecture.kind in ("encoder", "vision-encoder")
+    encodes = architecture.kind == "encoder"
     flash = workload.attention != "eager"
     windows = [mixer.window for group in architecture.main.groups for mixer in _windowed(group.layer)]
     cells = setup.tokens if encodes else setup.cells

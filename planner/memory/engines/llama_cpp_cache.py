@@ -58,7 +58,7 @@ def kept_by(architecture: Architecture, setup: Setup, kv_format: str) -> Kept:
 
 
 def _cached(architecture: Architecture, setup: Setup) -> list[Cached]:
-    if architecture.kind in ("encoder", "vision-encoder"):
+    if architecture.kind == "encoder":
         return []
     layers: dict[tuple[int, int, int | None], tuple[int, int]] = {}
     for group in architecture.main.groups:

@@ -105,7 +105,7 @@ def _pages(kind: PageKind, setup: Setup, prompt: int) -> int:
 
 def _layers_by_pages(architecture: Architecture, kv_format: str, setup: Setup) -> dict[PageKind, int]:
     found: dict[PageKind, int] = {}
-    if architecture.kind in ("encoder", "vision-encoder"):
+    if architecture.kind == "encoder":
         return found
     for group in architecture.main.groups:
         for kind in _kinds(group.layer, kv_format, setup):
