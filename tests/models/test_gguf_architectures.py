@@ -21,7 +21,8 @@ def head(
         f"{architecture}.{name}": value for name, value in stated.items()
     }
     found = {name: tuple(value) if isinstance(value, list) else value for name, value in metadata.items()}
-    names = {"output.weight": (64, 128)} | dict.fromkeys(tensors, (64,))
+    shapes = {"per_layer_token_embd.weight": (32, 128), "blk.0.ffn_down.weight": (96, 64)}
+    names = {"output.weight": (64, 128)} | {name: shapes.get(name, (64,)) for name in tensors}
     kept = {"token_embd.weight": (64, 128)} | {name: shape for name, shape in names.items() if name not in without}
     return GgufFile(found, tuple(GgufTensor(name, "F32", shape, 1, 4) for name, shape in kept.items()))
 
@@ -160,3 +161,9 @@ def test_lists_for_each_layer_may_all_say_the_same(tmp_path):
     file = tmp_path / "x.gguf"
     file.write_bytes(gguf_bytes(metadata | {"llama.attention.head_count_kv": array(4, 2, b"\2\0\0\0" * 2)}, tensors))
     assert read_model_file(file).main.groups[0].layer.mixer.kv_heads == 2
+
+
+def test_layers_of_kinds_that_do_not_fit_their_number_are_refused():
+    keys = {"attention.sliding_window_pattern": [1, 0], "attention.key_length": 32, "attention.key_length_swa": 16}
+    with pytest.raises(ModelFileError, match="layer_types has 2 entries for 4 layers"):
+        architecture_of_gguf(head("gemma4", keys | {"attention.head_count_kv": [2, 2, 1]}, ()), "x.gguf")

@@ -18,18 +18,21 @@ def config_of(head: GgufHead) -> Config:
     family = FAMILIES.get(head.architecture)
     if family is None:
         head.fail("general.architecture", f"is {shown(head.architecture)}; known are {', '.join(sorted(FAMILIES))}")
-    return {"model_type": family.model_type, **_common(head), **family.more(head)}
+    return {"model_type": family.model_type, **_common(head, mixed=family.mixed), **family.more(head)}
 
 
-def _common(head: GgufHead) -> Config:
-    """Return what nearly every architecture states; readers take of it what they know."""
+def _common(head: GgufHead, *, mixed: bool) -> Config:
+    """Return what nearly every architecture states; readers take of it what they know.
+
+    The layers of `mixed` families differ in their key/value heads.
+    """
     heads = head.optional("attention.head_count", low=0)
     biased = head.has("attn_q.bias", "attn_qkv.bias")
     return {
         "hidden_size": head.integer("embedding_length"),
         "num_hidden_layers": head.layers,
         "num_attention_heads": heads,
-        "num_key_value_heads": kv_heads(head) or heads,
+        "num_key_value_heads": None if mixed else kv_heads(head) or heads,
         "head_dim": head.optional("attention.key_length"),
         "intermediate_size": dense_width(head),
         "max_position_embeddings": head.context,

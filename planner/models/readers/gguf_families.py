@@ -21,6 +21,7 @@ class Family(NamedTuple):
 
     model_type: str
     more: Callable[[GgufHead], Config] = lambda _: {}
+    mixed: bool = False
 
 
 def _llama(head: GgufHead) -> Config:
@@ -64,6 +65,35 @@ def _whole_context(_: GgufHead) -> Config:
 
 def _olmo2(head: GgufHead) -> Config:
     return {"model_type": "olmo3"} if window(head) else {}
+
+
+def _gemma4(head: GgufHead) -> Config:
+    """Return Gemma 4's two kinds of layers: those with a window, and those that see everything with wider heads."""
+    limited = head.each("attention.sliding_window_pattern") or ()
+    counts = head.each("attention.head_count_kv") or ()
+    few, all_seeing = _by_kind(counts, limited, of_limited=True), _by_kind(counts, limited, of_limited=False)
+    table = head.tensor("per_layer_token_embd.weight")
+    return {
+        "layer_types": ["sliding_attention" if narrow else "full_attention" for narrow in limited] or None,
+        "num_key_value_heads": few,
+        "num_global_key_value_heads": all_seeing,
+        "attention_k_eq_v": few != all_seeing,
+        "head_dim": head.integer("attention.key_length_swa"),
+        "global_head_dim": head.integer("attention.key_length"),
+        "num_kv_shared_layers": head.optional("attention.shared_kv_layers", low=0) or 0,
+        "hidden_size_per_layer_input": head.optional("embedding_length_per_layer_input", low=0) or 0,
+        "vocab_size_per_layer_input": None if table is None else table.shape[-1],
+        "use_double_wide_mlp": len(set(head.each("feed_forward_length") or ())) > 1,
+        "enable_moe_block": bool(head.optional("expert_count", low=0)),
+        "top_k_experts": head.optional("expert_used_count", low=0) or None,
+    }
+
+
+def _by_kind(counts: tuple[int, ...], limited: tuple[int, ...], *, of_limited: bool) -> int | None:
+    """Return the key/value heads of one kind of layers; a single count holds for all."""
+    if len(counts) != len(limited):
+        return counts[0] if len(counts) == 1 else None
+    return next((count for count, narrow in zip(counts, limited, strict=True) if bool(narrow) == of_limited), None)
 
 
 def _granite_moe(head: GgufHead) -> Config:
@@ -187,6 +217,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "gemma": Family("gemma"),
     "gemma2": Family("gemma2"),
     "gemma3": Family("gemma3_text"),
+    "gemma4": Family("gemma4_text", _gemma4, mixed=True),
     "glm4": Family("glm4"),
     "glm4moe": Family("glm4_moe"),
     "gpt-oss": Family("gpt_oss", _experts_only),

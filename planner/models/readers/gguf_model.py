@@ -21,7 +21,9 @@ from planner.models.readers.stored import Place, sum_stored
 _LAYER: Final = re.compile(r"blk\.(\d{1,6})\.")
 # Tensors that are no parameters of the network: rotary frequencies, a correction of the router's scores, and the
 # scales that llama.cpp keeps beside quantised tensors.
-_NO_PARAMETERS: Final = re.compile(r"rope_(freqs|factors\w*)\.weight$|exp_probs_b(\.bias)?$|\.(input_)?scale$")
+_NO_PARAMETERS: Final = re.compile(
+    r"rope_(freqs|factors\w*)\.weight$|exp_probs_b(\.bias)?$|layer_output_scale\.weight$|\.(input_)?scale$"
+)
 _OTHER_KINDS: Final = {
     "adapter": "is an adapter, which needs the model that it was made for",
     "imatrix": "is an importance matrix, which only quantisation reads",
