@@ -53,7 +53,7 @@ def _training(workload: Training) -> Iterator[Ladder]:
 def _inference(workload: Inference, plan: Plan, architecture: Architecture) -> Iterator[Ladder]:
     def fewer(size: int) -> Change:
         return Change(
-            name=f"{size:,} at once",
+            name=f"{size:,} sequence{'' if size == 1 else 's'} at once",
             lever="batch",
             sentence="Run fewer sequences at once; the others wait.",
             source=_ASKED,
