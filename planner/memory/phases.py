@@ -52,8 +52,8 @@ class Moments(NamedTuple):
 
     `dynamic` are the bytes that come and go in each step, `threads` those that launch matrix products, `host_bytes`
     what stays in RAM, `pool` how the engine fills the card with its cache, `notes` what it was estimated as.
-    `layer_bytes` are the activations that go with each layer in the backward pass, `outside_bytes` what libraries hold
-    beside the framework's allocator.
+    `layer_bytes` are the activations that go with each layer in the backward pass, `behind_bytes` those that go before
+    the last of them, `outside_bytes` what libraries hold beside the framework's allocator.
     """
 
     moments: tuple[Moment, ...]
@@ -63,6 +63,7 @@ class Moments(NamedTuple):
     pool: PagePool | None = None
     notes: tuple[str, ...] = ()
     layer_bytes: int = 0
+    behind_bytes: int = 0
     outside_bytes: int = 0
 
     def peak(self) -> Moment:
