@@ -54,18 +54,18 @@ def backward_stages(
     every, stream = sequences * tokens, precision.residual_bytes * hidden
     stages = [
         _stage(
-            every * (_block_flight(block, hidden, precision, checkpointed) + stream),
+            every * (block_flight(block, hidden, precision, checkpointed) + stream),
             block,
-            _last_projection(block, hidden),
+            last_projection(block, hidden),
         )
     ]
     if isinstance(block, Moe) and not block.every_expert:
-        stages.append(Stage(every * (_weighting_flight(block, hidden, precision) + 2 * stream), 0, 0))
+        stages.append(Stage(every * (weighting_flight(block, hidden, precision) + 2 * stream), 0, 0))
     if checkpointed:
         stages.append(Stage(every * (3 * stream + precision.compute_bytes * hidden), 0, 0))
     in_scores = _score_flight(layer, hidden, tokens, precision, attention)
     if in_scores is not None:
-        stages.append(_stage(every * in_scores, block, _projections(block, hidden)))
+        stages.append(_stage(every * in_scores, block, projections(block, hidden)))
     return tuple(stages)
 
 
@@ -90,21 +90,23 @@ def _score_flight(layer: Layer, hidden: int, tokens: int, precision: Precision, 
 
 def _freed_before_attention(layer: Layer, hidden: int, ledger: Ledger, precision: Precision) -> int:
     """Return the bytes per token of the feed-forward block and of its norm, and attention's output."""
+    return ledger.feed_forward + forward_norms(layer, hidden, precision) + precision.compute_bytes * _output(layer)
+
+
+def _output(layer: Layer) -> int:
+    """Return the width of what attention puts out."""
     mixer = layer.mixer
-    output = 0
-    if isinstance(mixer, Attention):
-        output = mixer.q_dim
-    elif isinstance(mixer, LatentAttention):
-        output = mixer.heads * mixer.v_head_dim
-    return ledger.feed_forward + forward_norms(layer, hidden, precision) + precision.compute_bytes * output
+    if isinstance(mixer, LatentAttention):
+        return mixer.heads * mixer.v_head_dim
+    return mixer.q_dim if isinstance(mixer, Attention) else 0
 
 
-def _block_flight(block: Mlp | Moe | None, hidden: int, precision: Precision, checkpointed: bool) -> int:
+def block_flight(block: Mlp | Moe | None, hidden: int, precision: Precision, checkpointed: bool) -> int:
     size = precision.compute_bytes
     if block is None:
         return size * hidden
     if isinstance(block, Moe):
-        return _expert_flight(block, hidden, precision)
+        return experts_flight(block, hidden, precision)
     if block.activation == "gelu-new" and precision.autocast:
         # Three gradients in fp32, while the product's copy is freed. One of them is then copied to the computing
         # format, where no checkpoint lets go of the values that it was made from.
@@ -113,14 +115,14 @@ def _block_flight(block: Mlp | Moe | None, hidden: int, precision: Precision, ch
     return size * block.intermediate * (2 if branches else 1)
 
 
-def _expert_flight(block: Moe, hidden: int, precision: Precision) -> int:
+def experts_flight(block: Moe, hidden: int, precision: Precision) -> int:
     """Return the gradients of gate and up, while the experts' outputs are freed."""
     if block.every_expert:
         return precision.compute_bytes * block.visits * block.intermediate * 2
     return precision.residual_bytes * block.visits * (2 * block.intermediate - hidden)
 
 
-def _weighting_flight(block: Moe, hidden: int, precision: Precision) -> int:
+def weighting_flight(block: Moe, hidden: int, precision: Precision) -> int:
     """Return the gradients of the weighted outputs: of their sum, put back in order, and of each.
 
     **Source**: transformers `integrations.moe.grouped_mm_experts_forward`; an fp32 router's weights are in fp32, and so
@@ -130,16 +132,16 @@ def _weighting_flight(block: Moe, hidden: int, precision: Precision) -> int:
     return 3 * block.visits * hidden * weighted - freed_before_experts(block, hidden, precision)
 
 
-def _last_projection(block: Mlp | Moe | None, hidden: int) -> int:
+def last_projection(block: Mlp | Moe | None, hidden: int) -> int:
     """Return the parameters of the projection that the backward pass goes through first."""
     if block is None:
         return 0
     return hidden * block.intermediate * (block.experts if isinstance(block, Moe) else 1)
 
 
-def _projections(block: Mlp | Moe | None, hidden: int) -> int:
+def projections(block: Mlp | Moe | None, hidden: int) -> int:
     """Return the parameters of all projections of the block."""
-    return 0 if block is None else _last_projection(block, hidden) * (3 if block.gated else 2)
+    return 0 if block is None else last_projection(block, hidden) * (3 if block.gated else 2)
 
 
 def highest(stages: Iterable[Stage], gradient_bytes: int) -> Stage:

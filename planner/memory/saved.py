@@ -8,6 +8,7 @@ from typing import NamedTuple
 from planner.memory.activations import INDEX, Ledger, layer_ledger, norm_bytes, stack_positions
 from planner.memory.backward import Stage, backward_stages, highest
 from planner.memory.kernels import MASK, AttentionKind, is_masked, mask_bytes
+from planner.memory.logits import predicts_every_token
 from planner.memory.precision import Precision
 from planner.memory.result import Part, Term
 from planner.memory.terms import checked, model
@@ -38,6 +39,7 @@ class Saved(NamedTuple):
     behind: int
     layers: tuple[tuple[int, Ledger], ...]
     depth: int
+    adapters: int = 0
 
     @property
     def in_last_layer(self) -> int:
@@ -59,7 +61,8 @@ class Saved(NamedTuple):
     @property
     def total(self) -> int:
         """Return all bytes alive when the forward pass ends."""
-        return self.norms + self.attention + self.feed_forward + self.dropout + self.scores + self.checkpoints
+        blocks = self.norms + self.attention + self.feed_forward + self.adapters
+        return blocks + self.dropout + self.scores + self.checkpoints
 
 
 @lru_cache(maxsize=1024)
@@ -77,18 +80,18 @@ def saved_activations(
     """
     norms = kept_attention = feed_forward = dropout = scores = checkpoints = largest = first = behind = 0
     layers: list[tuple[int, Ledger]] = []
-    depth = sum([stack.layer_count for stack in _trained(architecture)])
+    depth = sum([stack.layer_count for stack in trained_stacks(architecture)])
     stages: list[Stage] = []
     source = 0
-    for stack in _trained(architecture):
+    for stack in trained_stacks(architecture):
         tokens = stack_positions(stack, length)
         every = sequences * tokens
         shards = stack.groups[0].layer.stream_shards
         before, behind = (every * kept // shards for kept in _edges(stack, architecture, precision))
         norms += before + behind
         dropout += every * MASK * stack.hidden // shards if stack.embedding_dropout else 0
-        first = first or before + (every * _first_input(stack, precision) // shards if checkpointed else 0)
-        scores += _shared_scores(stack, sequences, tokens, source, precision, attention, checkpointed)
+        first = first or before + (every * first_input(stack, precision) // shards if checkpointed else 0)
+        scores += shared_scores(stack, sequences, tokens, source, precision, attention, checkpointed)
         for group in stack.groups:
             masked = is_masked(group.layer, tokens, attention)
             ledger = layer_ledger(group.layer, stack.hidden, precision, attention, masked)
@@ -121,14 +124,14 @@ def saved_activations(
     )
 
 
-def _trained(architecture: Architecture) -> tuple[Stack, ...]:
+def trained_stacks(architecture: Architecture) -> tuple[Stack, ...]:
     """Return the stacks that a step runs through: the towers of vision-language models see nothing."""
     if architecture.kind != "vision-language":
         return architecture.stacks
     return tuple(stack for stack in architecture.stacks if stack.name not in ("vision", "audio"))
 
 
-def _shared_scores(
+def shared_scores(
     stack: Stack,
     sequences: int,
     tokens: int,
@@ -183,6 +186,7 @@ def _shares(saved: Saved, alive: int, tokens: int) -> list[tuple[str, Part]]:
             ("F", "feed-forward blocks", saved.feed_forward, attrgetter("feed_forward")),
             ("S", "attention scores and masks", saved.scores, _not_per_layer),
             ("D", "dropout masks", saved.dropout, attrgetter("dropout")),
+            ("A", "what adapters read", saved.adapters, attrgetter("adapters")),
             ("C", "checkpoints, each layer's input", saved.checkpoints, _not_per_layer),
         )
         if kept
@@ -223,7 +227,7 @@ def _edges(stack: Stack, architecture: Architecture, precision: Precision) -> tu
     What the first norms put out is counted with the layer that reads it.
     """
     own = norm_bytes(stack.groups[0].layer.norm, stack.hidden, precision)
-    before = sum(own for tensor in stack.before if _is_norm(tensor, stack.hidden))
+    before = sum(own for tensor in stack.before if is_norm(tensor, stack.hidden))
     return before + _stem(stack, precision), _behind(stack, architecture, precision, own)
 
 
@@ -245,7 +249,7 @@ def _stem(stack: Stack, precision: Precision) -> int:
     return (precision.residual_bytes + copied) * prod(convolutions[0].shape[1:])
 
 
-def _first_input(stack: Stack, precision: Precision) -> int:
+def first_input(stack: Stack, precision: Precision) -> int:
     """Return the checkpoint of the first layer per token, unless its norm keeps it itself."""
     kept = stack.groups[0].layer.norm.native or precision.residual_bytes == 4
     return 0 if kept else precision.residual_bytes * stack.hidden
@@ -259,20 +263,17 @@ def _behind(stack: Stack, architecture: Architecture, precision: Precision, norm
     """
     is_output = architecture.kind == "encoder-decoder" and stack is not architecture.main
     read = (precision.residual_bytes if is_output else precision.compute_bytes) * stack.hidden
-    projections = stack.after if architecture.labels is None else ()
-    kept, is_read = 0, False
+    for_each_token = predicts_every_token(architecture)
+    kept, is_read = 0, not for_each_token
     for tensor in stack.after:
-        if _is_norm(tensor, stack.hidden):
+        if is_norm(tensor, stack.hidden):
             kept, is_read = kept + norm + read, True
-        elif tensor.role == "linear" and tensor in projections:
-            kept += precision.compute_bytes * tensor.shape[0] + (
-                0 if is_read else precision.compute_bytes * tensor.shape[1]
-            )
+        elif tensor.role == "linear" and for_each_token:
+            out, into = tensor.shape
+            kept += precision.compute_bytes * (out if is_read else out + into)
             is_read = True
-    if is_read or architecture.labels is not None:
-        return kept
-    return read
+    return kept if is_read else kept + read
 
 
-def _is_norm(tensor: Tensor, width: int) -> bool:
+def is_norm(tensor: Tensor, width: int) -> bool:
     return tensor.role == "norm" and tensor.shape == (width,) and not tensor.name.endswith("bias")

@@ -13,6 +13,7 @@ from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference, Training
 
 BF16 = Precision(2, 2, 2, autocast=False)
+FP32 = Precision(4, 4, 4, autocast=False)
 T5 = {"d_model": 64, "d_ff": 128, "d_kv": 16, "num_heads": 4, "num_layers": 2, "vocab_size": 100}
 BERT = {
     "vocab_size": 1000,
@@ -165,9 +166,9 @@ def test_scratch_of_experts_behind_an_fp32_router():
 
 
 def test_eager_scores_grow_with_the_square_of_the_prompt():
-    # 3h beside queries and scores: fp32 softmax and its cast beside them, 8 B for each of a · s, and the mask b · s²
+    # 3h beside queries and scores: their fp32 copy and softmax beside them, 10 B for each of a · s, and the mask b · s²
     model = llama()
-    per_token = 2 * (3 * 4096 + 4096) + 32 * 2000 * 8
+    per_token = 2 * (3 * 4096 + 4096) + 32 * 2000 * 10
     assert scratch_bytes(model, 2, 2000, BF16, "eager") == 2 * 2000 * per_token + 2 * 2000 * 2000 * 2
 
 
@@ -176,6 +177,23 @@ def test_repeated_heads_of_eager_attention():
     more = scratch_bytes(grouped, 1, 2000, BF16, "eager") - scratch_bytes(full, 1, 2000, BF16, "eager")
     assert more == 2000 * 2 * 2 * 4096
     assert largest_copy(grouped, 100, BF16, "eager") == Copied(100, 8 * 128 + 2 * 4096)
+
+
+def test_groups_in_fp32_are_answered_by_matrix_products():
+    # 3h and queries; scaled queries, keys and values for each head; scores, softmax and what computes it, in fp32, with
+    # a byte that says which are masked; and the causal mask, seen or not and added. In decoding 3q: keys, values, and
+    # scaled keys.
+    grouped = llama(num_key_value_heads=8)
+    per_token = 4 * (3 * 4096 + 4096 + 3 * 4096) + 32 * 2000 * 13
+    assert scratch_bytes(grouped, 2, 2000, FP32, "sdpa") == 2 * 2000 * per_token + 5 * 2000 * 2000
+    assert largest_copy(grouped, 100, FP32, "sdpa") == Copied(100, 3 * 4096)
+
+
+def test_one_key_head_that_nobody_told_of_is_answered_by_matrix_products():
+    falcon = other("falcon", LLAMA)
+    kv, q = 128, 4096
+    assert largest_copy(falcon, 100, BF16, "sdpa") == Copied(100, 2 * (3 * kv + q))
+    assert largest_copy(falcon, 100, BF16, "eager") == Copied(100, q)
 
 
 def test_a_short_window_needs_a_mask_in_prefill():

@@ -217,8 +217,10 @@ def test_a_layer_of_states_keeps_its_expanded_stream():
     norm = (4 + 2) * 64 + 4 + 2 * 64  # its fp32 input and normalised values, the root, and its output
     outer = (4 + 2) * 64 + 4 + 2 * 64
     assert alive(found, "forward")["activations"] == 100 * (2 * (norm + 4 * 2 * 1000) + outer)
-    last_layer = alive(found, "backward", "last layer")["activations"] - alive(found, "forward")["activations"]
-    assert last_layer == 100 * (2 * 64 + 2 * 64)
+    # The gradients in flight, 4h, are less than the final norm and its output, which are freed by then.
+    assert alive(found, "backward", "last layer") == alive(found, "backward", "starts at the head") | {
+        "logits": alive(found, "backward", "last layer")["logits"]
+    }
 
 
 def test_towers_of_different_lengths_have_no_formula_per_token():
