@@ -118,11 +118,10 @@ def _share(difference: int, predicted: int | None) -> str:
 
 
 def _sentence(comparison: Comparison) -> str:
-    """Return the sentence on the widest figure that both sides have."""
+    """Return the sentence on the widest figure that both sides have, one that is known from both sides if there is."""
     widest: tuple[RowName, ...] = ("process", "reserved", "allocated", "sum", "card", "weights")
-    row = next(
-        (found for name in widest if (found := comparison.row(name)) and found.difference_bytes is not None), None
-    )
+    rows = [row for name in widest if (row := comparison.row(name)) and row.difference_bytes is not None]
+    row = next(iter(sorted(rows, key=lambda row: row.at_least)), None)
     if row is None or row.difference_bytes is None or not row.predicted_bytes:
         return "The log and the estimate have no total in common."
     sizes = f"estimated {fmt.size(row.predicted_bytes)}, measured {'at least ' if row.at_least else ''}"

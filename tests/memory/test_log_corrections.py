@@ -11,9 +11,11 @@ from planner.memory.corrections import (
     sources,
 )
 from planner.memory.estimate import estimate_memory, fits_on
+from planner.plan.catalog import load_catalog
 from planner.units import GIB, MIB
 from planner.workload.workload import Inference, Training
 
+KNOWN = load_catalog()
 TERMS = ("weights", "activations", "logits", "kv_cache", "temporaries", "framework_overhead", "communication")
 
 
@@ -136,7 +138,8 @@ def test_the_list_of_cards_agrees_with_the_estimate(run, catalog):
     st.sampled_from([Inference(batch=4), Training()]),
 )
 @settings(max_examples=60, deadline=None)
-def test_whatever_is_corrected_the_terms_sum_to_the_byte(catalog, terms, workload):
+def test_whatever_is_corrected_the_terms_sum_to_the_byte(terms, workload):
+    catalog = KNOWN
     architecture = catalog.models.model("meta-llama/Llama-3.2-1B")
     gpu = catalog.hardware.gpu("rtx-4090")
     made = correction(*terms, task=workload.task)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from planner.errors import SpecError
 from planner.memory.logs.read import read_log
 from planner.memory.logs.reading import LogReading, Measured
+from planner.plan.catalog import load_catalog
 from planner.plan.compare import GROUPS, compare, compare_plan
 from planner.plan.corrected import correction_key, counting, with_correction
 from planner.plan.evaluate import evaluate
@@ -15,6 +16,7 @@ from planner.plan.plan import ModelChoice, Plan
 from planner.units import GIB, MIB
 from planner.workload.workload import Inference, Training
 
+KNOWN = load_catalog()
 RUN = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=Inference(context_length=32_768), gpu="l40s")
 TRAIN = Plan(model=ModelChoice(id="meta-llama/Llama-3.2-1B"), workload=Training(), gpu="rtx-4090")
 
@@ -289,7 +291,8 @@ def test_every_term_of_an_estimate_belongs_to_at_most_one_row():
     st.one_of(st.none(), st.integers(1, 10**7)),
 )
 @settings(max_examples=80, deadline=None)
-def test_any_reading_can_be_compared(catalog, measured, plan, engine, tokens):
+def test_any_reading_can_be_compared(measured, plan, engine, tokens):
+    catalog = KNOWN
     reading = LogReading(
         formats=("vllm",), measured=tuple(measured), engine=engine, cache_tokens=tokens, splits_model=bool(tokens)
     )

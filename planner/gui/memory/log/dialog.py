@@ -149,7 +149,7 @@ class LogDialog(QDialog):
     def _switch_words(self, suggested: Correction | None) -> str:
         if suggested is not None:
             made = "" if self._found else f" Kept from your log of {fmt.date(suggested.date)}."
-            return f"{suggested.changes}. It is kept on this computer, and stays off until you switch it on.{made}"
+            return f"{suggested.changes}. Kept on this computer, it counts only where it is switched on.{made}"
         if self._found is None:
             return self.tr("A log of the plan's engine on the plan's card can correct the estimate.")
         return self.tr(
