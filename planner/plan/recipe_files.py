@@ -1,0 +1,100 @@
+"""Training files of other programs on disk, and the plans that they come to."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from planner.errors import RecipeError, SpecError
+from planner.models.catalog import ModelCatalog
+from planner.models.load import LoadedModel, load_model
+from planner.plan.recipe_text import MAX_BYTES, parse_recipe
+from planner.storage import UnreadableFileError, read_regular
+from planner.workload.recipes.detect import detect_format, read_recipe
+from planner.workload.recipes.recipe import Recipe
+
+YAML_ENDINGS: Final = (".yml", ".yaml")
+_JSON: Final = ".json"
+_MODEL_KEYS: Final = ("architectures", "peft_type", "schema_version", "task", "model_type")
+# Where the formats name a file of DeepSpeed's: at the top, or in a section.
+_LINKS: Final = (("deepspeed",), ("deepspeed_config", "deepspeed_config_file"))
+
+
+def load_recipe(path: Path | str) -> Recipe:
+    """Return the workload in a training file of axolotl, TRL, transformers, DeepSpeed, accelerate or LLaMA-Factory.
+
+    A file of DeepSpeed's that it names is read with it if it lies in the same folder, or below.
+
+    Raises:
+        RecipeError: If it cannot be read, is no such file, holds a value that is not allowed, or trains what cannot be
+            estimated; the file and the key are named.
+    """
+    file = Path(path)
+    return read_recipe(_with_linked(_parsed(file), file), str(file))
+
+
+def is_recipe_file(path: Path) -> bool:
+    """Return whether the file is one that a training program takes.
+
+    YAML always is: nothing else here is in YAML. JSON is if it has keys of such a program and none of a model, a plan
+    or a workload of ours.
+    """
+    if path.suffix.lower() in YAML_ENDINGS:
+        return True
+    if path.suffix.lower() != _JSON:
+        return False
+    try:
+        config = _parsed(path)
+    except RecipeError:
+        return False
+    return detect_format(config) is not None and not any(key in config for key in _MODEL_KEYS)
+
+
+def model_of_recipe(recipe: Recipe, path: Path, catalog: ModelCatalog) -> LoadedModel:
+    """Return the network that the recipe at `path` names.
+
+    Raises:
+        RecipeError: If it names none, or one that is neither in the catalog nor a file.
+        ModelFileError: If it is a file that cannot be read.
+    """
+    if recipe.model is None:
+        raise RecipeError(path, "names no model", f"Name it: gpu-planner fit MODEL --workload {path.name}")
+    try:
+        return load_model(recipe.model, catalog)
+    except SpecError as error:
+        hint = f"Read it from the Hugging Face Hub: gpu-planner fit hf:{recipe.model} --workload {path.name}"
+        raise RecipeError(path, f"its model {recipe.model!r} is not in the catalog", hint) from error
+
+
+def _parsed(file: Path) -> Mapping[str, object]:
+    try:
+        data = read_regular(file, "training file", MAX_BYTES)
+    except UnreadableFileError as error:
+        raise RecipeError(file, error.reason, error.hint) from error
+    return parse_recipe(data, str(file), is_json=file.suffix.lower() == _JSON)
+
+
+def _with_linked(config: Mapping[str, object], file: Path) -> Mapping[str, object]:
+    """Return `config` with what a file of DeepSpeed's says in the place of its name, where it lies beside `file`."""
+    for outer, *inner in _LINKS:
+        value = config.get(outer)
+        if not inner:
+            linked = _linked(value, file)
+            config = config if linked is None else {**config, outer: linked}
+        elif isinstance(value, Mapping):
+            linked = _linked(value.get(inner[0]), file)
+            config = config if linked is None else {**config, outer: {**value, inner[0]: linked}}
+    return config
+
+
+def _linked(name: object, file: Path) -> Mapping[str, object] | None:
+    if not isinstance(name, str) or not name.endswith(_JSON):
+        return None
+    folder = os.path.realpath(file.parent)
+    target = os.path.realpath(os.path.join(folder, name))
+    try:
+        # A stranger's file names no file elsewhere on this machine.
+        inside = os.path.commonpath([folder, target]) == folder and os.path.isfile(target)
+    except ValueError:
+        return None
+    return _parsed(Path(target)) if inside else None

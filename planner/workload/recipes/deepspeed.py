@@ -1,0 +1,179 @@
+"""DeepSpeed's JSON: batch, precision, optimizer and ZeRO.
+
+**Source**: DeepSpeed 0.16.5, docs/_pages/config-json.md and `deepspeed/runtime/zero/config.py`.
+"""
+
+from typing import Final
+
+from planner.workload.optimizers import Optimizer
+from planner.workload.recipes.draft import AUTO, Draft
+from planner.workload.recipes.recipe import keys_of
+
+_OPTIMIZERS: Final[dict[str, Optimizer]] = {
+    "adam": "adamw",
+    "adamw": "adamw",
+    "lion": "lion",
+    "muon": "muon",
+    "sgd": "sgd",
+}
+_NEUTRAL: Final = keys_of(
+    """
+    scheduler steps_per_print wall_clock_breakdown dump_state prescale_gradients gradient_predivide_factor
+    sparse_gradients memory_breakdown seed disable_allgather comms_logger tensorboard wandb comet csv_monitor
+    flops_profiler dataloader_drop_last data_types checkpoint zero_allow_untested_optimizer zero_force_ds_cpu_optimizer
+    use_node_local_storage load_universal_checkpoint elasticity autotuning aio timers
+    """
+)
+_OTHERS: Final = {
+    "activation_checkpointing": "only networks that call DeepSpeed's own checkpointing have it",
+    "communication_data_type": "the format of what is sent",
+    "seq_parallel_communication_data_type": "the format of what is sent",
+    "compression_training": "compression while training",
+    "curriculum_learning": "sequences that grow while training",
+    "data_efficiency": "data that changes while training",
+    "sparse_attention": "sparse attention",
+    "pipeline": "stages of DeepSpeed's own pipelines",
+    "tensor_parallel": "DeepSpeed's own tensor parallelism",
+    "amp": "NVIDIA Apex",
+    "compile": "a compiled network",
+    "fp8": "computing in FP8",
+    "torch_autocast": "autocast inside DeepSpeed",
+    "hybrid_engine": "generation while training",
+}
+_ZERO_NEUTRAL: Final = keys_of(
+    """
+    overlap_comm contiguous_gradients reduce_scatter allgather_partitions round_robin_gradients ignore_unused_parameters
+    stage3_gather_16bit_weights_on_model_save stage3_gather_fp16_weights_on_model_save
+    gather_16bit_weights_on_model_save load_from_fp32_weights elastic_checkpoint legacy_stage1
+    stage3_module_granularity_threshold log_trace_cache_warnings
+    mics_hierarchical_params_gather
+    """
+)
+_BUCKETS: Final = "the sizes of ZeRO's buckets; those of the profile are counted"
+_ZERO_OTHERS: Final = {
+    "allgather_bucket_size": _BUCKETS,
+    "reduce_bucket_size": _BUCKETS,
+    "stage3_prefetch_bucket_size": _BUCKETS,
+    "stage3_param_persistence_threshold": _BUCKETS,
+    "stage3_max_live_parameters": _BUCKETS,
+    "stage3_max_reuse_distance": _BUCKETS,
+    "sub_group_size": _BUCKETS,
+    "max_live_parameters": _BUCKETS,
+    "max_reuse_distance": _BUCKETS,
+    "zero_hpz_partition_size": "a second copy of the parameters in each node",
+    "zero_quantized_weights": "parameters that are sent quantised",
+    "zero_quantized_nontrainable_weights": "parameters that are sent quantised",
+    "zero_quantized_gradients": "gradients that are sent quantised",
+    "mics_shard_size": "groups of cards that share the states",
+    "leaf_module": "modules whose parameters stay together",
+}
+_PRECISION_NEUTRAL: Final = keys_of(
+    """
+    loss_scale loss_scale_window initial_scale_power hysteresis min_loss_scale auto_cast consecutive_hysteresis
+    check_overflow
+    """
+)
+_PRECISION_OTHERS: Final = {
+    "fp16_master_weights_and_grads": "master weights in 16 bits",
+    "bf16_master_weights_and_grads": "master weights in 16 bits",
+    "bf16_optimizer_states": "optimizer states in 16 bits",
+    "immediate_grad_update": "gradients that are added at once",
+}
+_OFFLOAD_NEUTRAL: Final = keys_of(
+    "device nvme_path pin_memory buffer_count buffer_size fast_init max_in_cpu pipeline_read pipeline_write"
+)
+_DEVICES: Final = ("cpu", "nvme")
+
+
+def read_deepspeed(draft: Draft) -> None:
+    """Take all that a file of DeepSpeed's own says."""
+    micro = draft.whole("train_micro_batch_size_per_gpu")
+    steps = draft.whole("gradient_accumulation_steps")
+    draft.takes("train_micro_batch_size_per_gpu", "micro_batch", micro)
+    draft.takes("gradient_accumulation_steps", "gradient_accumulation", steps)
+    _read_cards(draft, micro, steps)
+    _read_precision(draft)
+    draft.assumes("engine", "DeepSpeed", "profile", "deepspeed")
+    read_engine(draft)
+
+
+def read_engine(draft: Draft) -> None:
+    """Take the optimizer, clipping and ZeRO, which also hold where another program starts DeepSpeed."""
+    clipping = draft.number("gradient_clipping")
+    if clipping is not None:
+        draft.sets("gradient_clipping", "gradient_clipping", clipping > 0)
+    _read_optimizer(draft)
+    zero = draft.part("zero_optimization")
+    if zero is not None:
+        _read_zero(zero)
+    if draft.part("zero_optimization") is None and draft.has("zero_optimization"):
+        draft.leaves("zero_optimization", "auto: another part of the run decides")
+    for key in ("train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "train_batch_size", "bf16", "fp16"):
+        draft.raw(key)
+    draft.rest(_NEUTRAL, _OTHERS)
+
+
+def read_devices(draft: Draft, optimizer: tuple[str, str | None], parameters: tuple[str, str | None]) -> None:
+    """Take what is offloaded: a key and its device each for the optimizer's states and the parameters."""
+    devices = {key: device for key, device in (optimizer, parameters) if device in _DEVICES}
+    for key, device in devices.items():
+        kept = "nvme" if "nvme" in devices.values() else "parameters" if parameters[0] in devices else "optimizer"
+        draft.sets(key, "parallel.offload", kept)
+        if kept == "nvme" and device != "nvme":
+            draft.skips(key, "states in RAM beside others on NVMe; both are counted on NVMe")
+
+
+def _read_cards(draft: Draft, micro: int | None, steps: int | None) -> None:
+    total = draft.whole("train_batch_size")
+    if total is None:
+        return
+    each = (micro or 0) * (steps or 1)
+    if each and total % each == 0:
+        draft.counts_cards("train_batch_size", total // each)
+    else:
+        draft.leaves("train_batch_size", "the micro-batch and the steps decide")
+
+
+def _read_precision(draft: Draft) -> None:
+    """Take how it computes: 16 bits with the optimizer's own fp32 parameters, which AMP has as well; else fp32."""
+    for key, compute in (("bf16", "amp-bf16"), ("bfloat16", "amp-bf16"), ("fp16", "amp-fp16")):
+        if not isinstance(draft.raw(key), dict):
+            continue
+        section = draft.part(key)
+        if section is None:
+            continue
+        if section.raw("enabled") == AUTO:
+            section.leaves("enabled", "auto: another part of the run decides")
+        elif section.flag("enabled"):
+            section.sets("enabled", "compute", compute)
+        section.rest(_PRECISION_NEUTRAL, _PRECISION_OTHERS)
+    if draft.setting("compute") is None and not (draft.has("bf16") or draft.has("fp16")):
+        draft.assumes("bf16.enabled", False, "compute", "fp32")
+
+
+def _read_optimizer(draft: Draft) -> None:
+    section = draft.part("optimizer")
+    if section is None:
+        return
+    name = section.word("type")
+    if name is not None and name.lower() in _OPTIMIZERS:
+        section.sets("type", "optimizer", _OPTIMIZERS[name.lower()])
+    elif name is not None:
+        section.skips("type", f"the optimizer {name}; AdamW is counted")
+    section.rest(("params", "legacy_fusion"))
+
+
+def _read_zero(zero: Draft) -> None:
+    stage = zero.whole("stage", low=0, high=3)
+    zero.takes("stage", "parallel.zero", stage, default=0)
+    devices: list[tuple[str, str | None]] = []
+    for key in ("offload_optimizer", "offload_param"):
+        section = zero.part(key)
+        device = None if section is None else section.word("device")
+        devices.append((key, device))
+        if section is not None:
+            section.rest(_OFFLOAD_NEUTRAL, {"ratio": "states that are offloaded in part"})
+    if devices[0][1] is None and not zero.has("offload_optimizer") and zero.flag("cpu_offload"):
+        devices[0] = ("cpu_offload", "cpu")
+    read_devices(zero, devices[0], devices[1])
+    zero.rest(_ZERO_NEUTRAL, _ZERO_OTHERS)

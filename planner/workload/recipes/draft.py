@@ -1,0 +1,249 @@
+"""Typed reading of a training file's keys, with an account of what becomes of each."""
+
+import math
+from collections.abc import Collection, Mapping
+from typing import Final, NoReturn
+
+from planner.errors import RecipeError
+from planner.workload.recipes.account import Account
+from planner.workload.recipes.recipe import (
+    NEUTRAL,
+    NOT_ESTIMATED,
+    UNKNOWN,
+    AssumedKey,
+    Format,
+    IgnoredKey,
+    ReadKey,
+    Recipe,
+)
+
+AUTO: Final = "auto"
+_MOST: Final = 100_000_000
+_SHOWN_CHARACTERS: Final = 80
+_SWITCHES: Final = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+_OFF: Final[tuple[object, ...]] = (None, False, "", 0, [], {}, "no", "none", "null", "NO")
+
+
+class Draft:
+    """The keys of one file, or of a section of it, and the workload that they come to.
+
+    Readers of values return `None` for a key that is missing or empty, and for one that says `auto`.
+    """
+
+    def __init__(
+        self, config: Mapping[str, object], source: str, prefix: str = "", account: Account | None = None
+    ) -> None:
+        self._config, self._source, self._prefix = config, source, prefix
+        self._account = account or Account()
+        self._asked: set[str] = set()
+        self._told: set[str] = set()
+
+    def raw(self, key: str) -> object:
+        """Return the value of `key` as it is written."""
+        self._asked.add(key)
+        return self._config.get(key)
+
+    def has(self, key: str) -> bool:
+        """Return whether `key` has a value, be it `auto`."""
+        return self._config.get(key) is not None
+
+    def setting(self, name: str) -> object:
+        """Return what a field of the workload was set to so far."""
+        return self._account.fields.get(name)
+
+    def whole(self, key: str, low: int = 1, high: int = _MOST) -> int | None:
+        """Return a whole number; texts of digits count, as the programs take them too.
+
+        Raises:
+            RecipeError: If it is something else, or out of bounds.
+        """
+        value = self._value(key)
+        if isinstance(value, str) and value.strip().isdecimal() and len(value) < 20:
+            value = int(value)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if value is None:
+            return None
+        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+            self.fail(key, f"must be a whole number from {low:,} to {high:,}")
+        return value
+
+    def number(self, key: str, high: float = 1e9) -> float | None:
+        """Return a number from 0 to `high`; YAML reads `1e-4` as text, which counts.
+
+        Raises:
+            RecipeError: If it is something else, or out of bounds.
+        """
+        value = self._value(key)
+        if isinstance(value, str):
+            value = _as_number(value)
+        if value is None and self._value(key) is None:
+            return None
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= high:
+            self.fail(key, f"must be a number from 0 to {high:g}")
+        return float(value)
+
+    def flag(self, key: str) -> bool | None:
+        """Return true or false; their names in quotes count, which accelerate writes.
+
+        Raises:
+            RecipeError: If it is something else.
+        """
+        value = self._value(key)
+        if isinstance(value, str):
+            value = _SWITCHES.get(value.lower(), value)
+        if value is not None and not isinstance(value, bool):
+            self.fail(key, "must be true or false")
+        return value
+
+    def word(self, key: str) -> str | None:
+        """Return a text, nothing where it is empty.
+
+        Raises:
+            RecipeError: If it is something else.
+        """
+        value = self._value(key)
+        if value is not None and not isinstance(value, str):
+            self.fail(key, "must be a text")
+        return value or None
+
+    def words(self, key: str) -> tuple[str, ...] | None:
+        """Return a list of texts; one text with commas or blanks counts as several.
+
+        Raises:
+            RecipeError: If it is something else.
+        """
+        value = self._value(key)
+        if isinstance(value, str):
+            value = value.replace(",", " ").split()
+        if value is None:
+            return None
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            self.fail(key, "must be a list of texts")
+        return tuple(value) or None
+
+    def part(self, key: str, strip: str = "") -> "Draft | None":
+        """Return a section as a draft of the same workload, its keys without the prefix `strip`.
+
+        Raises:
+            RecipeError: If it is no section.
+        """
+        value = self._value(key)
+        if value is None:
+            return None
+        if not isinstance(value, Mapping):
+            self.fail(key, "must be a section with keys of its own")
+        self._told.add(key)
+        held = {str(name).removeprefix(strip): item for name, item in value.items()}
+        return Draft(held, self._source, f"{self._prefix}{key}.", self._account)
+
+    def sets(self, key: str, name: str, value: object) -> None:
+        """Note that `key` sets the field `name` of the workload to `value`."""
+        self._account.fields[name] = value
+        self.notes(key, name)
+
+    def notes(self, key: str, name: str) -> None:
+        """Note that `key` was read for the field `name`."""
+        self._told.add(key)
+        shown = _shown(self._config.get(key))
+        self._account.read.append(ReadKey(key=self._prefix + key, value=shown, field=name))
+
+    def assumes(self, key: str, default: object, name: str, value: object) -> None:
+        """Note that the program's `default` of `key`, which is missing, sets the field `name` to `value`."""
+        self._account.fields[name] = value
+        entry = AssumedKey(key=self._prefix + key, value=_shown(default), field=name)
+        self._account.assumed.append(entry)
+
+    def leaves(self, key: str, reason: str) -> None:
+        """Note that `key` sets nothing, and why."""
+        self._told.add(key)
+        self._account.ignored.append(IgnoredKey(key=self._prefix + key, reason=reason))
+
+    def skips(self, key: str, what: str) -> None:
+        """Note that there is no formula for what `key` asks for."""
+        self.leaves(key, f"{NOT_ESTIMATED}: {what}")
+
+    def takes(self, key: str, name: str, value: object, default: object = None) -> None:
+        """Set the field `name` to the `value` that `key` was read as, or to the program's `default` where it is none.
+
+        What the default is called by the program and what it sets are the same.
+        """
+        if value is not None:
+            self.sets(key, name, value)
+        elif default is not None:
+            self.assumes(key, default, name, default)
+
+    def names_model(self, key: str) -> None:
+        """Take the name of the network from `key`."""
+        name = self.word(key)
+        if name is not None:
+            self._account.model = name
+            self.notes(key, "model")
+
+    def counts_cards(self, key: str, cards: int) -> None:
+        """Take the number of cards, which follows from `key`."""
+        self._account.cards = cards
+        self.notes(key, "cards")
+
+    def rest(self, neutral: Collection[str], others: Mapping[str, str] | None = None) -> None:
+        """Account for every key that nothing was said of yet.
+
+        `neutral` ones do not change memory; `others` may, and say what it is that has no formula.
+        """
+        for key in self._config:
+            if key not in self._told:
+                self.leaves(key, self._reason(key, neutral, others or {}))
+
+    def _reason(self, key: str, neutral: Collection[str], others: Mapping[str, str]) -> str:
+        value = self._config[key]
+        if key in neutral:
+            return NEUTRAL
+        if value is None:
+            return "empty"
+        if value == AUTO and (key in self._asked or key in others):
+            return "auto: another part of the run decides"
+        if key in others:
+            return "switched off" if value in _OFF else f"{NOT_ESTIMATED}: {others[key]}"
+        if key in self._asked:
+            return "switched off" if value in _OFF else NEUTRAL
+        return UNKNOWN
+
+    def fail(self, key: str, reason: str, hint: str = "Correct it, or take the key out of the file.") -> NoReturn:
+        """Raise the error about `key`.
+
+        Raises:
+            RecipeError: Always.
+        """
+        shown = _shown(self._config.get(key))
+        raise RecipeError(self._source, f"{self._prefix}{key} {reason}, got {shown}", hint)
+
+    def finish(self, kind: Format) -> Recipe:
+        """Return the recipe.
+
+        Raises:
+            RecipeError: If what is trained cannot be estimated.
+        """
+        return self._account.finish(kind, self._source)
+
+    def _value(self, key: str) -> object:
+        value = self.raw(key)
+        return None if value == AUTO else value
+
+
+def _as_number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool) or value is None:
+        text = {True: "true", False: "false", None: "nothing"}[value]
+    elif isinstance(value, list | tuple):
+        text = ", ".join(_shown(item) for item in value[:12])
+    else:
+        text = str(value) if isinstance(value, str | int | float) else f"a {type(value).__name__}"
+    text = "".join(letter if letter.isprintable() else "·" for letter in text[: 2 * _SHOWN_CHARACTERS])
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[: _SHOWN_CHARACTERS - 1]}…"

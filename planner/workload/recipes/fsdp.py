@@ -1,0 +1,74 @@
+"""The section about FSDP that accelerate, transformers and axolotl have alike, with `fsdp_` before its keys or not.
+
+**Source**: accelerate 1.15.0.dev0 `FullyShardedDataParallelPlugin`; transformers 5.23 `TrainingArguments.fsdp`;
+axolotl 0.18.0 `FSDPConfig`.
+"""
+
+from typing import Final
+
+from planner.workload.recipes.draft import Draft
+from planner.workload.recipes.recipe import keys_of
+
+PREFIX: Final = "fsdp_"
+# A strategy by its name or its number: what is shared, and whether layers are freed after their forward pass.
+_STRATEGIES: Final = {
+    "full_shard": (3, True),
+    "shard_grad_op": (3, False),
+    "no_shard": (0, True),
+    "hybrid_shard": (3, True),
+    "hybrid_shard_zero2": (3, False),
+}
+_NUMBERS: Final = {str(number): name for number, name in enumerate(_STRATEGIES, start=1)}
+_NEUTRAL: Final = keys_of(
+    """
+    auto_wrap_policy transformer_layer_cls_to_wrap transformer_cls_names_to_wrap min_num_params state_dict_type
+    final_state_dict_type sync_module_states cpu_ram_efficient_loading use_orig_params version cpu_offload_pin_memory
+    limit_all_gathers xla xla_fsdp_settings xla_fsdp_grad_ckpt ignored_modules
+    """
+)
+_OTHERS: Final = {
+    "backward_prefetch": "how early FSDP gathers the next layer; the usual one is counted",
+    "forward_prefetch": "how early FSDP gathers the next layer; the usual one is counted",
+    "mixed_precision_policy": "formats of FSDP's own; those of the run are counted",
+    "enable_fsdp_float8_all_gather": "parameters that are sent in FP8",
+}
+_HYBRID: Final = "copies of the model in groups of cards; one group is counted"
+
+
+def read_fsdp(section: Draft) -> None:
+    """Take the section's keys."""
+    strategy = section.raw("sharding_strategy")
+    if strategy is not None:
+        read_strategy(section, "sharding_strategy", str(strategy))
+    elif section.setting("parallel.zero") is None:
+        section.assumes("sharding_strategy", "FULL_SHARD", "parallel.zero", 3)
+    _read_reshard(section)
+    if section.flag("offload_params"):
+        section.sets("offload_params", "parallel.offload", "parameters")
+    if section.flag("activation_checkpointing"):
+        section.sets("activation_checkpointing", "activation_checkpointing", "full")
+    section.rest(_NEUTRAL, _OTHERS)
+
+
+def read_strategy(section: Draft, key: str, written: str) -> None:
+    """Take one of FSDP's strategies, which `key` names."""
+    name = written.lower()
+    name = _NUMBERS.get(name, name)
+    if name not in _STRATEGIES:
+        section.fail(key, f"is none of {', '.join(_STRATEGIES)}")
+    zero, reshard = _STRATEGIES[name]
+    section.sets(key, "parallel.zero", zero)
+    if not reshard:
+        section.sets(key, "parallel.reshard_after_forward", reshard)
+    if "hybrid" in name:
+        section.skips(key, _HYBRID)
+
+
+def _read_reshard(section: Draft) -> None:
+    value = section.raw("reshard_after_forward")
+    if isinstance(value, str) and value.lower() in _STRATEGIES:
+        read_strategy(section, "reshard_after_forward", value)
+        return
+    reshard = section.flag("reshard_after_forward")
+    if reshard is not None:
+        section.sets("reshard_after_forward", "parallel.reshard_after_forward", reshard)

@@ -1,0 +1,84 @@
+"""What was understood of a training file that was written for another program."""
+
+from typing import Final, Literal
+
+from planner.base import Spec
+from planner.workload.training import Training
+
+Format = Literal["axolotl", "trl", "transformers", "deepspeed", "accelerate", "llama-factory"]
+
+FORMAT_TITLES: Final[dict[Format, str]] = {
+    "axolotl": "axolotl",
+    "trl": "TRL",
+    "transformers": "transformers TrainingArguments",
+    "deepspeed": "DeepSpeed",
+    "accelerate": "accelerate",
+    "llama-factory": "LLaMA-Factory",
+}
+READ_FROM: Final[dict[Format, str]] = {
+    "axolotl": "axolotl 0.18.0",
+    "trl": "TRL 1.10.0.dev0",
+    "transformers": "transformers 5.23.0",
+    "deepspeed": "DeepSpeed 0.16.5",
+    "accelerate": "accelerate 1.15.0.dev0",
+    "llama-factory": "LLaMA-Factory 0.9.6.dev0",
+}
+"""The version of each program whose sources say what its keys and their defaults are."""
+
+
+class ReadKey(Spec):
+    """A key of the file that set a field of the workload, `model` or `cards`."""
+
+    key: str
+    value: str
+    field: str
+
+
+class IgnoredKey(Spec):
+    """A key of the file that set nothing, with the reason."""
+
+    key: str
+    reason: str
+
+
+class AssumedKey(Spec):
+    """A key that the file leaves out: the program's own default, and the field that it set."""
+
+    key: str
+    value: str
+    field: str
+
+
+class Recipe(Spec):
+    """A workload read from another program's training file, with an account of every key.
+
+    `model` is how the file names its network, and `cards` on how many cards it runs, where it says so.
+    """
+
+    format: Format
+    workload: Training
+    model: str | None = None
+    cards: int | None = None
+    read: tuple[ReadKey, ...] = ()
+    ignored: tuple[IgnoredKey, ...] = ()
+    assumed: tuple[AssumedKey, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """Return the name of the program that the file is for."""
+        return FORMAT_TITLES[self.format]
+
+    @property
+    def not_estimated(self) -> tuple[IgnoredKey, ...]:
+        """Return the ignored keys that may change memory: what has no formula, and what is not known."""
+        return tuple(entry for entry in self.ignored if entry.reason.startswith((NOT_ESTIMATED, UNKNOWN)))
+
+
+NOT_ESTIMATED: Final = "not estimated"
+UNKNOWN: Final = "unknown"
+NEUTRAL: Final = "does not change memory"
+
+
+def keys_of(text: str) -> frozenset[str]:
+    """Return the keys that `text` lists with blanks between them."""
+    return frozenset(text.split())
