@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from planner.plan.evaluate import evaluate, find_fits
     from planner.plan.files import load_plan, save_plan
     from planner.plan.plan import ModelChoice, Plan
+    from planner.plan.recipe_files import load_recipe
     from planner.plan.solve import fewest_cards, largest_that_fits, smallest_card
     from planner.plan.warn import warnings_about
     from planner.trace.analysis.conclude import conclude
@@ -51,6 +52,7 @@ __all__ = [
     "load_catalog",
     "load_model",
     "load_plan",
+    "load_recipe",
     "load_recording",
     "read_log",
     "resolve_gpu",
@@ -81,6 +83,7 @@ _HOMES = {
     "load_catalog": "planner.plan.catalog",
     "load_model": "planner.models.load",
     "load_plan": "planner.plan.files",
+    "load_recipe": "planner.plan.recipe_files",
     "load_recording": "planner.trace.files",
     "read_log": "planner.memory.logs.read",
     "resolve_gpu": "planner.hardware.names",

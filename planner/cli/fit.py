@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from planner.cli.options import add_workload_options, used_defaults, workload_from
 from planner.cli.parser import Parser
+from planner.cli.recipes import GivenRecipe, plan_with_recipe, recipe_block, take_recipe
 from planner.cli.report import report
 from planner.cli.subjects import plan_about
 from planner.cli.table import terminal_width
@@ -34,7 +35,8 @@ was assumed. Without --gpu: how much it needs, and the smallest cards that fit."
 _EPILOG: Final = """\
 MODEL is a name of the catalog (`gpu-planner models` lists them), a plan, or a model's file: its config.json, its
 safetensors or GGUF weights (of which only the head is read), or the folder that holds them. hf:owner/name reads the
-same from the Hugging Face Hub.
+same from the Hugging Face Hub. A training file of axolotl, TRL, transformers, DeepSpeed, accelerate or LLaMA-Factory
+is one too if it names its model, else --workload takes it.
 
 examples:
   gpu-planner fit meta-llama/Llama-3.1-8B --gpu "RTX 4090"
@@ -42,6 +44,7 @@ examples:
   gpu-planner fit Qwen/Qwen2.5-7B --task training --optimizer adamw-8bit --checkpointing full --gpu h100-sxm
   gpu-planner fit ./my-model/config.json --gpu "A100 80GB" --count 4 --save plan.json
   gpu-planner fit ./qwen3-8b-Q4_K_M.gguf --gpu "RTX 4070" --context 16384
+  gpu-planner fit qlora.yml --gpu "RTX 4090"
   gpu-planner fit plan.json --explain
   gpu-planner fit plan.json --advise --solve micro-batch --solve gpu
   gpu-planner fit plan.json --log vllm.log
@@ -54,7 +57,8 @@ def run(argv: list[str]) -> int:
     """Answer and return the exit code."""
     arguments = _parser().parse_args(argv)
     catalog = load_catalog()
-    plan = _plan(arguments, catalog)
+    recipe = take_recipe(arguments)
+    plan = _plan(arguments, catalog, recipe)
     if arguments.check and plan.gpu is None:
         raise SpecError("--check", "there is no card to check against", "Add --gpu.")
     plan, comparison = _with_log(plan, catalog, arguments)
@@ -62,9 +66,9 @@ def run(argv: list[str]) -> int:
     if arguments.save:
         _save(arguments.save, plan)
     if arguments.json:
-        print(_json(evaluation, catalog, arguments, comparison))
+        print(_json(evaluation, catalog, arguments, comparison, recipe))
     else:
-        print(_text(evaluation, catalog, arguments, comparison))
+        print(_text(evaluation, catalog, arguments, comparison, recipe))
     return DOES_NOT_FIT if arguments.check and evaluation.memory.verdict not in ("fits", "tight") else 0
 
 
@@ -120,11 +124,15 @@ def _with_log(plan: Plan, catalog: Catalog, arguments: argparse.Namespace) -> tu
     return compare_with_log(plan, catalog, arguments)
 
 
-def _plan(arguments: argparse.Namespace, catalog: Catalog) -> Plan:
-    if arguments.model is None:
+def _plan(arguments: argparse.Namespace, catalog: Catalog, recipe: GivenRecipe | None) -> Plan:
+    if recipe is not None:
+        base = plan_with_recipe(recipe, arguments.model, catalog)
+        arguments.workload = None
+    elif arguments.model is None:
         hint = "Name one: gpu-planner fit meta-llama/Llama-3.1-8B. `gpu-planner models` lists what there is."
         raise PlannerError("no model is named", hint)
-    base = plan_about(arguments.model, catalog)
+    else:
+        base = plan_about(arguments.model, catalog)
     changes: dict[str, object] = {"workload": _workload(arguments, base)}
     if arguments.gpu is not None:
         changes["gpu"] = resolve_gpu(catalog.hardware, arguments.gpu).id
@@ -154,7 +162,11 @@ def _save(path: Path, plan: Plan) -> None:
 
 
 def _json(
-    evaluation: Evaluation, catalog: Catalog, arguments: argparse.Namespace, comparison: "Comparison | None"
+    evaluation: Evaluation,
+    catalog: Catalog,
+    arguments: argparse.Namespace,
+    comparison: "Comparison | None",
+    recipe: GivenRecipe | None,
 ) -> str:
     """Return the evaluation, with what else was asked for under keys of its own."""
     more: dict[str, object] = {}
@@ -164,17 +176,23 @@ def _json(
         more.update(advice_fields(evaluation, catalog, arguments.solve, advised=arguments.advise))
     if comparison is not None:
         more["comparison"] = comparison.model_dump(mode="json")
+    if recipe is not None:
+        more["recipe"] = recipe.recipe.model_dump(mode="json")
     if not more:
         return evaluation.model_dump_json(indent=2)
     return json.dumps({**evaluation.model_dump(mode="json"), **more}, indent=2, ensure_ascii=False)
 
 
 def _text(
-    evaluation: Evaluation, catalog: Catalog, arguments: argparse.Namespace, comparison: "Comparison | None"
+    evaluation: Evaluation,
+    catalog: Catalog,
+    arguments: argparse.Namespace,
+    comparison: "Comparison | None",
+    recipe: GivenRecipe | None,
 ) -> str:
     defaults = () if evaluation.traced else used_defaults(evaluation.plan.workload, evaluation.workload)
     view, width = evaluation_view(evaluation, catalog), terminal_width()
-    more: list[str] = []
+    more = [recipe_block(recipe, width, explain=arguments.explain)] if recipe else []
     if arguments.solve or arguments.advise or in_need(evaluation.memory):
         from planner.cli.advice import advice_blocks
 

@@ -86,7 +86,13 @@ def add_workload_options(parser: argparse.ArgumentParser) -> None:
         help="any other field of the workload by its JSON name, such as other_processes_bytes=2GiB or "
         "engine.n_ubatch=256; repeatable",
     )
-    both.add_argument("--workload", metavar="FILE.json", type=Path, help="a workload as JSON; options change it")
+    both.add_argument(
+        "--workload",
+        metavar="FILE",
+        type=Path,
+        help="a workload as JSON, or a training file of axolotl, TRL, transformers, DeepSpeed, accelerate or "
+        "LLaMA-Factory; options change it",
+    )
 
 
 def workload_from(arguments: argparse.Namespace, base: Workload | None = None) -> Workload:

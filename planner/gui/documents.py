@@ -14,12 +14,15 @@ from planner.models.load import HUB_PREFIX, LoadedModel, load_hub_model, load_mo
 from planner.paths import traces_dir
 from planner.plan.files import is_plan_file, load_plan
 from planner.plan.plan import ModelChoice, Plan
+from planner.plan.recipe_files import is_recipe_file, load_recipe, plan_of_recipe, with_recipe
+from planner.present.recipe import recipe_summary
 from planner.trace.analysis.summary import facts_of
 from planner.trace.facts import TracedFacts
 from planner.trace.files import find_recording, is_recording_file, load_recording, save_recording, store_recording
+from planner.workload.recipes.recipe import Recipe
 
 _PLANS = "Plans (*.json);;All files (*)"
-_MODELS = "Models (*.json *.safetensors *.gguf);;All files (*)"
+_MODELS = "Models and training files (*.json *.safetensors *.gguf *.yml *.yaml);;All files (*)"
 _TRACES = "Traces (*.trace.json.gz *.json.gz *.json);;All files (*)"
 
 
@@ -138,9 +141,11 @@ class Documents(QObject):
         box.setDefaultButton(buttons.Save)
         return QMessageBox.StandardButton(box.exec())
 
-    def _take(self, path: Path, content: Plan | LoadedModel | TracedFacts) -> None:
+    def _take(self, path: Path, content: Plan | LoadedModel | TracedFacts | Recipe) -> None:
         with self._workspace.reporting():
-            if isinstance(content, TracedFacts):
+            if isinstance(content, Recipe):
+                self._take_recipe(content, path)
+            elif isinstance(content, TracedFacts):
                 self._workspace.take_trace(content, f"trace of {content.request.target.short_title}")
                 self._workspace.tab_requested.emit("memory")
             elif isinstance(content, LoadedModel):
@@ -148,6 +153,22 @@ class Documents(QObject):
             elif self.may_leave():
                 self._workspace.replace(content, path)
                 self._workspace.settings.add_recent(path)
+
+    def _take_recipe(self, recipe: Recipe, path: Path) -> None:
+        """Plan as a training file says, in one step, for its network or the plan's own; say what was read."""
+        workspace = self._workspace
+        kept = ""
+        try:
+            plan = plan_of_recipe(recipe, path, workspace.catalog.models)
+        except PlannerError as error:
+            plan, kept = workspace.plan, f" The plan keeps its model: {error.message}."
+        plan = with_recipe(plan, recipe)
+        workspace.end_gesture()
+        workspace.apply(f"open {path.name}", model=plan.model, workload=plan.workload, count=plan.count)
+        workspace.end_gesture()
+        workspace.tab_requested.emit("memory")
+        first, *others = recipe_summary(recipe, path.name)
+        workspace.noticed.emit(first, " ".join(others) + kept)
 
     def _take_model(self, model: LoadedModel) -> None:
         with self._workspace.reporting():
@@ -174,9 +195,11 @@ class Documents(QObject):
         return self._workspace.plan.model.id.rpartition("/")[2] or "plan"
 
 
-def _read(path: Path) -> Plan | LoadedModel | TracedFacts:
+def _read(path: Path) -> Plan | LoadedModel | TracedFacts | Recipe:
     if is_plan_file(path):
         return load_plan(path)
+    if is_recipe_file(path):
+        return load_recipe(path)
     if not is_recording_file(path):
         return load_model_file(path)
     recording = load_recording(path)

@@ -164,7 +164,7 @@ class Window(QMainWindow):
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
-        """Open what was dropped: a plan, a model's configuration or folder, a trace, a log, or a module's file."""
+        """Open what was dropped: a plan, a model's or a training file, a folder, a trace, a log, or a module."""
         path = _dropped_path(event)
         if path is None:
             return
@@ -235,6 +235,7 @@ class Window(QMainWindow):
     def _connect(self) -> None:
         workspace = self.workspace
         workspace.failed.connect(self.show_error)
+        workspace.noticed.connect(self.banner.show_notice)
         workspace.changed.connect(self.commands.refresh)
         workspace.file_changed.connect(self._name)
         workspace.tab_requested.connect(self.show_tab)

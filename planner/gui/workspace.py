@@ -31,14 +31,16 @@ class Workspace(QObject):
     """One window's plan with its evaluation and history.
 
     `changed` carries the old and the new plan. `file_changed` says that the file or the modified state is another.
-    `failed` carries a `PlannerError` for the banner. The requests are how tabs, which do not know each other, ask the
-    window to lead the person to another tab, or to ask for a model's file; and how the window asks for a trace: of a
-    new module, or of one in the file that the request carries. A request about a log carries its file, or none.
+    `failed` carries a `PlannerError` for the banner, `noticed` a message and its details. The requests are how tabs,
+    which do not know each other, ask the window to lead the person to another tab, or to ask for a model's file; and
+    how the window asks for a trace: of a new module, or of one in the file that the request carries. A request about a
+    log carries its file, or none.
     """
 
     changed = Signal(object, object)
     file_changed = Signal()
     failed = Signal(object)
+    noticed = Signal(str, str)
     tab_requested = Signal(str)
     fitting_cards_requested = Signal()
     model_file_requested = Signal()

@@ -7,7 +7,8 @@ from typing import Final
 
 from planner.errors import RecipeError, SpecError
 from planner.models.catalog import ModelCatalog
-from planner.models.load import LoadedModel, load_model
+from planner.models.load import load_model
+from planner.plan.plan import ModelChoice, Plan
 from planner.plan.recipe_text import MAX_BYTES, parse_recipe
 from planner.storage import UnreadableFileError, read_regular
 from planner.workload.recipes.detect import detect_format, read_recipe
@@ -39,10 +40,9 @@ def is_recipe_file(path: Path) -> bool:
     YAML always is: nothing else here is in YAML. JSON is if it has keys of such a program and none of a model, a plan
     or a workload of ours.
     """
-    if path.suffix.lower() in YAML_ENDINGS:
-        return True
-    if path.suffix.lower() != _JSON:
-        return False
+    ending = path.suffix.lower()
+    if ending != _JSON:
+        return ending in YAML_ENDINGS
     try:
         config = _parsed(path)
     except RecipeError:
@@ -50,20 +50,29 @@ def is_recipe_file(path: Path) -> bool:
     return detect_format(config) is not None and not any(key in config for key in _MODEL_KEYS)
 
 
-def model_of_recipe(recipe: Recipe, path: Path, catalog: ModelCatalog) -> LoadedModel:
-    """Return the network that the recipe at `path` names.
+def plan_of_recipe(recipe: Recipe, path: Path, catalog: ModelCatalog) -> Plan:
+    """Return the plan that the recipe at `path` describes: its network, workload and number of cards.
 
     Raises:
-        RecipeError: If it names none, or one that is neither in the catalog nor a file.
-        ModelFileError: If it is a file that cannot be read.
+        RecipeError: If it names no network, or one that is neither in the catalog nor a file.
+        ModelFileError: If that is a file that cannot be read.
     """
     if recipe.model is None:
-        raise RecipeError(path, "names no model", f"Name it: gpu-planner fit MODEL --workload {path.name}")
+        raise RecipeError(path, "names no model", f"Name it: gpu-planner fit MODEL --workload {path}")
     try:
-        return load_model(recipe.model, catalog)
+        found = load_model(recipe.model, catalog)
     except SpecError as error:
-        hint = f"Read it from the Hugging Face Hub: gpu-planner fit hf:{recipe.model} --workload {path.name}"
+        hint = f"Read it from the Hugging Face Hub: gpu-planner fit hf:{recipe.model} --workload {path}"
         raise RecipeError(path, f"its model {recipe.model!r} is not in the catalog", hint) from error
+    if found.path is None:
+        return with_recipe(Plan(model=ModelChoice(id=found.name)), recipe)
+    return with_recipe(Plan(model=ModelChoice.of_file(found.name, found.architecture, found.path)), recipe)
+
+
+def with_recipe(plan: Plan, recipe: Recipe) -> Plan:
+    """Return `plan` with the workload of `recipe`, on as many cards as it says or needs, else as many as before."""
+    cards = recipe.cards or max(plan.count, recipe.workload.parallel.model_shards)
+    return plan.evolve(workload=recipe.workload, count=cards)
 
 
 def _parsed(file: Path) -> Mapping[str, object]:

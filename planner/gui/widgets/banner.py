@@ -1,4 +1,4 @@
-"""An error across the window: what happened, and what to do."""
+"""A message across the window: an error with what to do, or what was understood of a file."""
 
 from PySide6.QtCore import Qt, Slot
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout
@@ -10,7 +10,7 @@ from planner.gui.widgets.label import make_label
 
 
 class Banner(QFrame):
-    """Shows one error until it is dismissed or another takes its place."""
+    """Shows one message until it is dismissed or another takes its place."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -38,10 +38,17 @@ class Banner(QFrame):
 
     def show_error(self, error: PlannerError) -> None:
         """Show the message and the hint of an error."""
-        self._message.setText(error.message)
-        self._hint.setText(error.hint)
-        self._hint.setVisible(bool(error.hint))
-        self.setAccessibleName(f"Error: {error.message}")
+        self._show(error.message, error.hint, f"Error: {error.message}")
+
+    def show_notice(self, message: str, details: str) -> None:
+        """Show what was done, with its details."""
+        self._show(message, details, message)
+
+    def _show(self, message: str, below: str, name: str) -> None:
+        self._message.setText(message)
+        self._hint.setText(below)
+        self._hint.setVisible(bool(below))
+        self.setAccessibleName(name)
         self.show()
 
     @Slot()

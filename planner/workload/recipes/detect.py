@@ -15,7 +15,7 @@ from planner.workload.recipes.trainer import read_training_arguments, read_trl
 _MARKS: Final[dict[Format, frozenset[str]]] = {
     "accelerate": frozenset({"distributed_type", "compute_environment"}),
     "axolotl": frozenset({"base_model"}),
-    "llama-factory": frozenset({"finetuning_type", "cutoff_len", "lora_target", "quantization_bit"}),
+    "llama-factory": frozenset({"finetuning_type", "lora_target", "quantization_bit", "stage"}),
     "trl": keys_of(
         """
         model_name_or_path use_peft max_length packing dataset_name dataset_text_field loss_type completion_only_loss

@@ -1,0 +1,40 @@
+"""What was read of another program's training file, in words."""
+
+from typing import Final
+
+from planner.workload.recipes.recipe import NEUTRAL, Recipe
+
+_FEW: Final = 8
+
+
+def recipe_summary(recipe: Recipe, name: str) -> tuple[str, ...]:
+    """Return short sentences on what was read of the file `name`, assumed, not counted and ignored."""
+    read = tuple(dict.fromkeys(f"{entry.key} {entry.value}" for entry in recipe.read))
+    assumed = tuple(dict.fromkeys(f"{entry.key} {entry.value}" for entry in recipe.assumed))
+    missing = tuple(f"{entry.key} ({entry.reason})" for entry in recipe.not_estimated)
+    others = len(recipe.ignored) - len(missing)
+    sentences = (
+        f"Read from {name} ({recipe.title}): {_some(read)}." if read else f"Nothing was read from {name}.",
+        f"Defaults of {recipe.title} that it leaves out: {_some(assumed)}." if assumed else "",
+        f"Not counted: {_some(missing)}." if missing else "",
+        f"Ignored: {others:,} {'key' if others == 1 else 'keys'} without effect on memory." if others else "",
+    )
+    return tuple(sentence for sentence in sentences if sentence)
+
+
+def recipe_details(recipe: Recipe, name: str) -> tuple[str, ...]:
+    """Return a line for every key of the file `name`: what it set, or why it set nothing."""
+    return (
+        f"Read from {name} ({recipe.title}):",
+        *(f"    {entry.key}: {entry.value} → {entry.field}" for entry in recipe.read),
+        *(("Defaults that it leaves out:",) if recipe.assumed else ()),
+        *(f"    {entry.key}: {entry.value} → {entry.field}" for entry in recipe.assumed),
+        *(("Ignored:",) if recipe.ignored else ()),
+        *(f"    {entry.key}: {entry.reason}" for entry in recipe.ignored if entry.reason != NEUTRAL),
+        *(f"    {entry.key}: {NEUTRAL}" for entry in recipe.ignored if entry.reason == NEUTRAL),
+    )
+
+
+def _some(words: tuple[str, ...]) -> str:
+    more = len(words) - _FEW
+    return ", ".join(words[:_FEW]) + (f" and {more:,} more" if more > 0 else "")
