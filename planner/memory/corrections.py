@@ -155,7 +155,8 @@ def _amount(item: TermCorrection) -> str:
 
 def _changed(terms: Iterable[Term | Deferred], correction: Correction) -> Iterable[Term | Deferred]:
     for item in terms:
-        added = sum(change.of(item.bytes) for change in correction.terms if change.term == item.name)
+        together = sum(change.of(item.bytes) for change in correction.terms if change.term == item.name)
+        added = max(together, -item.bytes)
         if not added:
             yield item
         elif isinstance(item, Deferred):
