@@ -2,14 +2,13 @@
 
 from functools import lru_cache
 
-from planner.memory.precision import Precision
 from planner.memory.result import Term
 from planner.memory.terms import model, number_format, term
 
 
 @lru_cache(maxsize=256)
-def gradients_term(trainable: int, precision: Precision) -> Term:
-    """Return the memory of one gradient for each of `trainable` parameters.
+def gradients_term(trainable: int, gradient_bytes: int) -> Term:
+    """Return the memory of one gradient of `gradient_bytes` for each of `trainable` parameters.
 
     **Formula**: P_t · w, in the format of the parameters.
 
@@ -17,11 +16,11 @@ def gradients_term(trainable: int, precision: Precision) -> Term:
     """
     return term(
         "gradients",
-        trainable * precision.parameter_bytes,
+        trainable * gradient_bytes,
         "P_t × w",
         (
             model("P_t", trainable, "trained parameters"),
-            number_format("w", precision.parameter_bytes, "bytes per gradient, as the parameters"),
+            number_format("w", gradient_bytes, "bytes per gradient, as the parameters"),
         ),
         "torch.autograd: .grad has the dtype of its parameter",
     )

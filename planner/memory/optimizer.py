@@ -1,79 +1,241 @@
-"""What optimizers keep between steps."""
+"""What optimizers keep between steps: each by rules for the tensors that are trained."""
 
+from collections.abc import Callable
 from functools import lru_cache
+from math import prod
+from typing import Final, NamedTuple
 
-from planner.memory.precision import Precision
-from planner.memory.result import Part, Term
-from planner.memory.tensors import placed_tensors
+from planner.memory.result import Part, Symbol, Term
 from planner.memory.terms import library, model, number_format, term
-from planner.models.architecture import Architecture
+from planner.models.architecture import Role, Tensor
 from planner.units import ceil_div
 from planner.workload.optimizers import Optimizer
 
-_TORCH_SOURCE = "torch.optim: state tensors are made with zeros_like(parameter)"
-_BNB_SOURCE = "bitsandbytes optim/optimizer.py: block-wise 8-bit states, min_8bit_size 4096, blocks of 256"
-_TRAINER_SOURCE = "transformers Trainer registers every nn.Embedding for 32-bit states under 8-bit Adam"
-_SMALL_TENSOR = 4096
-_BLOCK = 256
+Trained = tuple[tuple[Tensor, int], ...]
+"""Trained tensors, each with its number."""
+
+GALORE_RANK: Final = 128
+"""The rank that transformers' Trainer gives GaLore unless told otherwise."""
+PAGED_FROM: Final = 100_000
+"""Elements from which bitsandbytes' paged optimizers keep states in memory that the driver moves to RAM."""
+
+_TORCH_SOURCE: Final = "torch.optim: state tensors are made with zeros_like(parameter)"
+_ADAFACTOR_SOURCE: Final = "torch.optim.Adafactor: row_var and col_var of matrices, variance of vectors"
+_MUON_SOURCE: Final = "torch.optim.Muon: momentum_buffer, for matrices only; AdamW has the rest"
+_BNB_SOURCE: Final = "bitsandbytes optim/optimizer.py: block-wise 8-bit states, min_8bit_size 4096, blocks of 256"
+_BNB_32_SOURCE: Final = "bitsandbytes optim/optimizer.py: states of 32-bit optimizers are torch.float32"
+_TRAINER_SOURCE: Final = "transformers Trainer registers every nn.Embedding for 32-bit states under 8-bit optimizers"
+_PAGED_SOURCE: Final = "bitsandbytes optim/optimizer.py, get_state_buffer: cudaMallocManaged from 1e5 elements on"
+_GALORE_SOURCE: Final = "galore_torch: GaLoreProjector.get_orthogonal_matrix, AdamW.step"
+_SMALL_TENSOR: Final = 4096
+_BLOCK: Final = 256
+_MATRIX_ROLES: Final[tuple[Role, ...]] = ("linear", "router")
+
+
+class _Rule(NamedTuple):
+    """What is kept of the tensors of one kind: what it is called, as a formula, and its bytes for one tensor."""
+
+    name: str
+    formula: str
+    source: str
+    bytes_of: Callable[[Tensor, int], int]
+
+
+class _Recipe(NamedTuple):
+    """An optimizer: its formula, the symbols in it, and which rule a tensor falls under."""
+
+    formula: str
+    symbols: Callable[[Trained, int], tuple[Symbol, ...]]
+    rule_of: Callable[[Tensor], _Rule]
+    paged: bool = False
 
 
 @lru_cache(maxsize=256)
-def optimizer_term(architecture: Architecture, optimizer: Optimizer, precision: Precision) -> Term | None:
-    """Return the memory of the optimizer's state, or none for plain SGD, which has none.
+def optimizer_term(trained: Trained, optimizer: Optimizer, parameter_bytes: int) -> Term | None:
+    """Return the memory of the optimizer's state for `trained` tensors of `parameter_bytes` an element.
+
+    None for plain SGD, which keeps nothing.
 
     **Formula**: momentum P · w; AdamW 2 · P · w; 8-bit AdamW 2 · (1 + 4/256) for tensors of at least 4,096 elements,
-    8 bytes for smaller ones and for embeddings.
+    8 bytes for smaller ones and for embeddings, and half of it for Lion; bitsandbytes' 32-bit states 4 bytes each;
+    Adafactor (rows + columns) · w; Muon one momentum for matrices, AdamW for the rest; GaLore two moments of the
+    gradient's projection to rank r, and the projection.
+
+    **Assumes** for paged optimizers that their states are on the card, which holds while nothing else needs the room.
     """
-    if optimizer == "sgd":
+    if optimizer == "sgd" or not trained:
         return None
-    if optimizer == "adamw-8bit":
-        return _adamw_8bit(architecture)
-    states = 1 if optimizer == "sgd-momentum" else 2
-    kept = "momentum" if states == 1 else "first and second moment"
+    recipe = _RECIPES[optimizer]
+    kept: dict[_Rule, int] = {}
+    in_pages = 0
+    for tensor, number in trained:
+        rule = recipe.rule_of(tensor)
+        count_bytes = number * rule.bytes_of(tensor, parameter_bytes)
+        kept[rule] = kept.get(rule, 0) + count_bytes
+        in_pages += count_bytes if recipe.paged and tensor.size >= PAGED_FROM else 0
+    parts = tuple(
+        Part(name=rule.name, bytes=count, formula=rule.formula, source=rule.source) for rule, count in kept.items()
+    )
+    total = sum(kept.values())
+    sources = [*dict.fromkeys(part.source for part in parts), *([_PAGED_SOURCE] if recipe.paged else [])]
     return term(
         "optimizer_states",
-        states * architecture.parameters * precision.parameter_bytes,
-        f"{states} × P × w" if states > 1 else "P × w",
-        (
-            model("P", architecture.parameters, "trained parameters"),
-            number_format("w", precision.parameter_bytes, f"bytes per element of {kept}, as the parameters"),
-        ),
-        _TORCH_SOURCE,
+        total,
+        recipe.formula,
+        recipe.symbols(trained, parameter_bytes),
+        "; ".join(sources),
+        certainty="assumed" if in_pages else "exact",
+        low_bytes=total - in_pages,
+        parts=parts if len(parts) > 1 else (),
     )
 
 
-def _adamw_8bit(architecture: Architecture) -> Term:
-    quantised, full = _split_8bit(architecture)
-    count = architecture.parameters
-    return term(
-        "optimizer_states",
-        quantised[1] + full[1],
+def parameters_in(trained: Trained) -> int:
+    """Return the number of elements of `trained` tensors."""
+    return sum(tensor.size * number for tensor, number in trained)
+
+
+def _in_8_bits(tensor: Tensor) -> bool:
+    return tensor.size >= _SMALL_TENSOR and tensor.role != "embedding"
+
+
+def _eight_bit_bytes(tensor: Tensor) -> int:
+    return tensor.size + 4 * ceil_div(tensor.size, _BLOCK)
+
+
+def _factored_bytes(tensor: Tensor, size: int) -> int:
+    """Return Adafactor's sums over rows and over columns, one pair for each matrix."""
+    rows, columns = tensor.shape[-2], tensor.shape[-1]
+    return prod(tensor.shape[:-2]) * (rows + columns) * size
+
+
+def galore_projection_elements(tensor: Tensor, size: int) -> int:
+    """Return the elements of GaLore's projection that stay alive.
+
+    In fp32 the projection is a view into the singular vectors, which keeps all of them.
+    """
+    smaller = min(tensor.shape)
+    return smaller * smaller if size == 4 else smaller * galore_rank(tensor)
+
+
+def galore_rank(tensor: Tensor) -> int:
+    """Return the rank that GaLore projects the gradient of `tensor` to."""
+    return min(GALORE_RANK, *tensor.shape)
+
+
+def _galore_bytes(tensor: Tensor, size: int) -> int:
+    moments = 2 * max(tensor.shape) * galore_rank(tensor)
+    return size * (galore_projection_elements(tensor, size) + moments)
+
+
+def is_matrix(tensor: Tensor) -> bool:
+    """Return whether Muon and GaLore take `tensor`: a matrix inside the network, no embedding and no head."""
+    return tensor.role in _MATRIX_ROLES and len(tensor.shape) == 2
+
+
+_MOMENTUM: Final = _Rule("momentum", "P × w", _TORCH_SOURCE, lambda tensor, size: size * tensor.size)
+_MOMENTS: Final = _Rule("moments", "2 × P × w", _TORCH_SOURCE, lambda tensor, size: 2 * size * tensor.size)
+_MOMENTS_8_BIT: Final = _Rule(
+    "8-bit moments", "Q × 2 × (1 + 4 / B)", _BNB_SOURCE, lambda tensor, _: 2 * _eight_bit_bytes(tensor)
+)
+_MOMENTS_KEPT: Final = _Rule(
+    "32-bit moments of embeddings and small tensors", "(P − Q) × 8", _TRAINER_SOURCE, lambda tensor, _: 8 * tensor.size
+)
+_MOMENTS_32_BIT: Final = _Rule("32-bit moments", "P × 8", _BNB_32_SOURCE, lambda tensor, _: 8 * tensor.size)
+_LION: Final = _Rule("32-bit momentum", "P × 4", _BNB_32_SOURCE, lambda tensor, _: 4 * tensor.size)
+_LION_8_BIT: Final = _Rule("8-bit momentum", "Q × (1 + 4 / B)", _BNB_SOURCE, lambda tensor, _: _eight_bit_bytes(tensor))
+_LION_KEPT: Final = _Rule(
+    "32-bit momentum of embeddings and small tensors", "(P − Q) × 4", _TRAINER_SOURCE, lambda tensor, _: 4 * tensor.size
+)
+_FACTORED: Final = _Rule("rows and columns", "(m + n) × w", _ADAFACTOR_SOURCE, _factored_bytes)
+_VARIANCE: Final = _Rule("variances of vectors", "v × w", _ADAFACTOR_SOURCE, lambda tensor, size: size * tensor.size)
+_MUON: Final = _Rule("momentum of matrices", "M × w", _MUON_SOURCE, lambda tensor, size: size * tensor.size)
+_BESIDE_MUON: Final = _Rule(
+    "AdamW of the rest", "2 × (P − M) × w", _MUON_SOURCE, lambda tensor, size: 2 * size * tensor.size
+)
+_GALORE: Final = _Rule("projections and projected moments", "(p + 2 × r × m) × w", _GALORE_SOURCE, _galore_bytes)
+_BESIDE_GALORE: Final = _Rule(
+    "moments of the rest", "2 × (P − M) × w", _GALORE_SOURCE, lambda tensor, size: 2 * size * tensor.size
+)
+
+
+def _trained_symbol(trained: Trained) -> Symbol:
+    return model("P", parameters_in(trained), "trained parameters")
+
+
+def _as_parameters(kept: str) -> Callable[[Trained, int], tuple[Symbol, ...]]:
+    return lambda trained, size: (
+        _trained_symbol(trained),
+        number_format("w", size, f"bytes per element of {kept}, as the parameters"),
+    )
+
+
+def _eight_bit_symbols(trained: Trained, _size: int) -> tuple[Symbol, ...]:
+    quantised = sum(tensor.size * number for tensor, number in trained if _in_8_bits(tensor))
+    return (
+        _trained_symbol(trained),
+        model("Q", quantised, "parameters in tensors of at least 4,096 elements, embeddings excepted"),
+        library("B", _BLOCK, "elements that share one fp32 scale"),
+    )
+
+
+def _matrix_symbols(trained: Trained, size: int) -> tuple[Symbol, ...]:
+    matrices = sum(tensor.size * number for tensor, number in trained if is_matrix(tensor))
+    return (*_as_parameters("the states")(trained, size), model("M", matrices, "parameters of its matrices"))
+
+
+def _galore_symbols(trained: Trained, size: int) -> tuple[Symbol, ...]:
+    return (
+        *_matrix_symbols(trained, size),
+        library("r", GALORE_RANK, "rank of the projected gradients"),
+        library("m", "larger side", "of each matrix; p is its projection, r × its smaller side, squared in fp32"),
+    )
+
+
+def _factored_symbols(trained: Trained, size: int) -> tuple[Symbol, ...]:
+    return (
+        *_as_parameters("the sums")(trained, size),
+        library("m + n", "rows + columns", "of each matrix; v are elements of vectors"),
+    )
+
+
+def _only_trained(trained: Trained, _size: int) -> tuple[Symbol, ...]:
+    return (_trained_symbol(trained),)
+
+
+def _adamw_8bit(*, paged: bool) -> _Recipe:
+    return _Recipe(
         "Q × 2 × (1 + 4 / B) + (P − Q) × 8",
-        (
-            model("P", count, "trained parameters"),
-            model("Q", quantised[0], "parameters in tensors of at least 4,096 elements, embeddings excepted"),
-            library("B", _BLOCK, "elements that share one fp32 scale"),
-        ),
-        f"{_BNB_SOURCE}; {_TRAINER_SOURCE}",
-        parts=(
-            Part(name="8-bit moments", bytes=quantised[1], formula="Q × 2 × (1 + 4 / B)", source=_BNB_SOURCE),
-            Part(
-                name="32-bit moments of embeddings and small tensors",
-                bytes=full[1],
-                formula="(P − Q) × 8",
-                source=_TRAINER_SOURCE,
-            ),
-        ),
+        _eight_bit_symbols,
+        lambda tensor: _MOMENTS_8_BIT if _in_8_bits(tensor) else _MOMENTS_KEPT,
+        paged,
     )
 
 
-@lru_cache(maxsize=256)
-def _split_8bit(architecture: Architecture) -> tuple[tuple[int, int], tuple[int, int]]:
-    quantised = quantised_bytes = full = 0
-    for tensor, count in placed_tensors(architecture):
-        if tensor.size < _SMALL_TENSOR or tensor.role == "embedding":
-            full += tensor.size * count
-        else:
-            quantised += tensor.size * count
-            quantised_bytes += 2 * (tensor.size + 4 * ceil_div(tensor.size, _BLOCK)) * count
-    return (quantised, quantised_bytes), (full, 8 * full)
+_RECIPES: Final[dict[Optimizer, _Recipe]] = {
+    "sgd-momentum": _Recipe("P × w", _as_parameters("momentum"), lambda _: _MOMENTUM),
+    "adamw": _Recipe("2 × P × w", _as_parameters("first and second moment"), lambda _: _MOMENTS),
+    "adamw-8bit": _adamw_8bit(paged=False),
+    "paged-adamw-8bit": _adamw_8bit(paged=True),
+    "adamw-32bit-bnb": _Recipe("P × 8", _only_trained, lambda _: _MOMENTS_32_BIT),
+    "paged-adamw-32bit": _Recipe("P × 8", _only_trained, lambda _: _MOMENTS_32_BIT, paged=True),
+    "adafactor": _Recipe(
+        "Σ (m + n) × w + v × w",
+        _factored_symbols,
+        lambda tensor: _FACTORED if len(tensor.shape) > 1 else _VARIANCE,
+    ),
+    "lion": _Recipe("P × 4", _only_trained, lambda _: _LION),
+    "lion-8bit": _Recipe(
+        "Q × (1 + 4 / B) + (P − Q) × 4",
+        _eight_bit_symbols,
+        lambda tensor: _LION_8_BIT if _in_8_bits(tensor) else _LION_KEPT,
+    ),
+    "muon": _Recipe(
+        "M × w + 2 × (P − M) × w", _matrix_symbols, lambda tensor: _MUON if is_matrix(tensor) else _BESIDE_MUON
+    ),
+    "galore-adamw": _Recipe(
+        "Σ (p + 2 × r × m) × w + 2 × (P − M) × w",
+        _galore_symbols,
+        lambda tensor: _GALORE if is_matrix(tensor) else _BESIDE_GALORE,
+    ),
+}

@@ -1,6 +1,7 @@
 """Bytes of the parameters as they lie on the card."""
 
 from functools import lru_cache
+from typing import Final
 
 from planner.dtypes import AS_STORED, SCHEMES, Scheme
 from planner.memory.gguf import file_bytes
@@ -11,11 +12,13 @@ from planner.models.architecture import Architecture
 
 KEPT_BYTES = 2
 """Bytes per element of what a quantisation scheme leaves alone: embeddings, norms, routers, the output head."""
+_KEPT_SOURCE: Final = "defaults of the scheme's library"
+_UPCAST_SOURCE: Final = "peft.utils.other.prepare_model_for_kbit_training: 16-bit parameters are cast to fp32"
 
 
 @lru_cache(maxsize=256)
-def weights_term(architecture: Architecture, scheme_name: str) -> Term:
-    """Return the memory of all parameters stored as `scheme_name`.
+def weights_term(architecture: Architecture, scheme_name: str, kept_bytes: int = KEPT_BYTES) -> Term:
+    """Return the memory of all parameters stored as `scheme_name`, what a scheme leaves alone in `kept_bytes` each.
 
     **Formula**: plain formats P · bytes; schemes Σ bytes of each projection as stored + 2 · (all other parameters);
     GGUF files Σ bytes of each tensor by its block type. The format of a checkpoint whose files were read takes the
@@ -34,7 +37,7 @@ def weights_term(architecture: Architecture, scheme_name: str) -> Term:
         return _plain(architecture, scheme)
     if scheme.family == "gguf-file":
         return _gguf(architecture, scheme)
-    return _quantised(architecture, scheme)
+    return _quantised(architecture, scheme, kept_bytes)
 
 
 @lru_cache(maxsize=1024)
@@ -92,15 +95,15 @@ def _projection_bytes(architecture: Architecture, scheme_name: str) -> tuple[int
     return sum(tensor.size * count for tensor, count in chosen), stored
 
 
-def _quantised(architecture: Architecture, scheme: Scheme) -> Term:
+def _quantised(architecture: Architecture, scheme: Scheme, kept_bytes: int) -> Term:
     total = parameter_counts(architecture).total
     quantised, stored = _projection_bytes(architecture, scheme.name)
-    kept = (total - quantised) * KEPT_BYTES
+    kept = (total - quantised) * kept_bytes
     bits = round(8 * stored / quantised, 4) if quantised else 0.0
     return term(
         "weights",
         stored + kept,
-        "Q × q / 8 + (P − Q) × 2",
+        f"Q × q / 8 + (P − Q) × {kept_bytes}",
         (
             model("P", total, "parameters, tied ones counted once"),
             model("Q", quantised, "parameters of the projections inside the layers"),
@@ -109,7 +112,12 @@ def _quantised(architecture: Architecture, scheme: Scheme) -> Term:
         scheme.source,
         parts=(
             Part(name=f"projections in {scheme.title}", bytes=stored, formula="Q × q / 8", source=scheme.source),
-            Part(name="kept in 16 bits", bytes=kept, formula="(P − Q) × 2", source="defaults of the scheme's library"),
+            Part(
+                name=f"kept in {8 * kept_bytes} bits",
+                bytes=kept,
+                formula=f"(P − Q) × {kept_bytes}",
+                source=_KEPT_SOURCE if kept_bytes == KEPT_BYTES else _UPCAST_SOURCE,
+            ),
         ),
     )
 

@@ -46,16 +46,7 @@ TRAINING_PROFILE_TITLES: Final[dict[TrainingProfile, str]] = {
     "deepspeed": "DeepSpeed",
 }
 
-_ESTIMATED: Final[dict[str, tuple[object, ...]]] = {
-    "method": ("full",),
-    "trainable": ((),),
-    "optimizer": ("adamw", "adamw-8bit", "sgd", "sgd-momentum"),
-    "optimizer_step": (None, "fused"),
-    "activation_checkpointing": ("none", "full"),
-    "checkpoint_every": (1,),
-    "loss": (None, "full-logits"),
-    "profile": ("hf",),
-}
+_ESTIMATED: Final[dict[str, tuple[object, ...]]] = {"activation_checkpointing": ("none", "full")}
 _QUANTISED_TARGETS: Final = "bitsandbytes cannot train quantised weights themselves"
 
 
@@ -169,6 +160,8 @@ def _check_format(method: Method, weights: TrainedFormat, compute: Compute) -> N
             raise ValueError(f"{SCHEMES[weights].title}: {_QUANTISED_TARGETS}; choose the method qlora or lora")
         raise ValueError(f"{method} keeps the network in {' or '.join(formats)}, not in {weights}")
     if SCHEMES[weights].family != "plain":
+        if not compute.startswith("amp-"):
+            raise ValueError(f"{weights} under adapters is computed under autocast: choose amp-bf16 or amp-fp16")
         return
     allowed = (PARAMETER_FORMATS if method == "full" else FROZEN_FORMATS)[compute]
     if weights not in allowed:

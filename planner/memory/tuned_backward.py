@@ -1,0 +1,79 @@
+"""What the backward pass through one layer holds beside what was kept, where some of it is frozen or adapted."""
+
+from planner.memory.activations import Ledger
+from planner.memory.backward import Stage, block_flight, experts_flight, last_projection, projections, weighting_flight
+from planner.memory.kernels import is_masked, kernel_of, softmax_bytes
+from planner.memory.tuned_layer import Recipe, forward_norm_kept, last_read
+from planner.memory.tuning import TunedLayers, sites_of
+from planner.models.architecture import Attention, LatentAttention, Mlp, Moe
+
+_SCORE_GRADIENTS = 3
+"""Of the softmax: its output's gradient, the product of both inside the kernel, and its input's gradient."""
+
+
+def tuned_stages(
+    tuned: TunedLayers, recipe: Recipe, ledger: Ledger, sequences: int, tokens: int, *, checkpointed: bool
+) -> tuple[Stage, ...]:
+    """Return the points at which the backward pass through a layer may hold most beside what it kept.
+
+    **Formula**: as `backward.backward_stages`, with (n + 1) · p · i less what the last projection kept of its input
+    (p bytes of a projection's output, n branches); where it is adapted at least the gradient of its input in the
+    adapters' format; where its matrix is frozen there is no gradient of it.
+    """
+    layer, hidden, formats = tuned.layer, tuned.stack.hidden, recipe.formats
+    block, every = layer.feed_forward, sequences * tokens
+    stream = formats.stream * hidden
+    stages = [_in_block(tuned, recipe, every, stream, checkpointed)]
+    if isinstance(block, Moe) and not block.every_expert:
+        flight = weighting_flight(block, hidden, formats.precision) + 2 * stream
+        stages.append(Stage(every * flight, 0, 0))
+    if checkpointed:
+        stages.append(Stage(every * (3 * stream + formats.computed * hidden), 0, 0))
+    scores = _in_scores(tuned, recipe, ledger, tokens)
+    if scores is not None:
+        trained = projections(block, hidden) if _forward_is_trained(tuned) else 0
+        stages.append(Stage(every * scores, trained, 0))
+    return tuple(stages)
+
+
+def _in_block(tuned: TunedLayers, recipe: Recipe, every: int, stream: int, checkpointed: bool) -> Stage:
+    layer, hidden, formats = tuned.layer, tuned.stack.hidden, recipe.formats
+    block = layer.feed_forward
+    trained = last_projection(block, hidden) if _forward_is_trained(tuned) else 0
+    if isinstance(block, Moe):
+        flight = experts_flight(block, hidden, formats.precision)
+        if not block.every_expert and not trained:
+            # What their last product reads was not kept.
+            flight += formats.stream * block.visits * block.intermediate
+        return Stage(every * (flight + stream), trained, 0)
+    if not isinstance(block, Mlp):
+        return Stage(every * (block_flight(block, hidden, formats.precision, checkpointed) + stream), trained, 0)
+    width = block.intermediate
+    kept = last_read(layer, hidden, recipe, tuned.tuning)
+    as_projected = formats.precision._replace(compute_bytes=formats.projected)
+    whole = block_flight(block, hidden, as_projected, checkpointed)
+    flight = 0 if recipe.fused.gates and block.gated else whole + width * (formats.projected - kept)
+    if kept and recipe.adapters is not None:
+        flight = max(flight, width * max(recipe.adapters.read, recipe.adapters.parameter))
+    uncast = last_projection(block, hidden) if formats.base == "plain" else 0
+    return Stage(every * (max(flight, 0) + stream), trained, uncast)
+
+
+def _forward_is_trained(tuned: TunedLayers) -> bool:
+    sites = sites_of(tuned.layer, tuned.stack.hidden)
+    return any(tuned.tuning.statuses[place] == "trained" for place in (*sites.forward_out, *sites.experts))
+
+
+def _in_scores(tuned: TunedLayers, recipe: Recipe, ledger: Ledger, tokens: int) -> int | None:
+    layer, hidden, formats = tuned.layer, tuned.stack.hidden, recipe.formats
+    mixer = layer.mixer
+    if not isinstance(mixer, Attention | LatentAttention):
+        return None
+    kernel = kernel_of(mixer, formats.precision, recipe.attention, is_masked(layer, tokens, recipe.attention))
+    if kernel == "fused":
+        return None
+    softmax = mixer.heads * softmax_bytes(mixer, kernel, formats.precision)
+    capped = mixer.heads * formats.computed if isinstance(mixer, Attention) and mixer.softcap else 0
+    flight = tokens * (_SCORE_GRADIENTS * softmax - (ledger.scores - softmax - capped)) + formats.stream * hidden
+    freed = ledger.feed_forward + forward_norm_kept(layer, hidden, recipe, tuned.tuning)
+    return flight - freed

@@ -1,0 +1,154 @@
+"""What a forward pass keeps, over the whole network, where some of it is frozen, adapted, quantised or fused."""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from planner.memory.activations import Ledger, stack_positions
+from planner.memory.backward import Stage, highest
+from planner.memory.kernels import MASK, is_masked
+from planner.memory.saved import Saved, first_input, is_norm, shared_scores
+from planner.memory.tuned_backward import tuned_stages
+from planner.memory.tuned_layer import Recipe, norm_kept, read_bytes, tuned_ledger
+from planner.memory.tuning import TunedLayers, Tuning, Uses
+from planner.models.architecture import Architecture, Stack
+from planner.units import ceil_div
+from planner.workload.training import Checkpointing
+
+
+class Checkpoints(NamedTuple):
+    """Which layers are computed again: none, or runs of `every` layers whose input is kept, unless it is `offloaded`.
+
+    Selective ones keep what matrix products and attention put out, too.
+    """
+
+    kind: Checkpointing
+    every: int = 1
+    offloaded: bool = False
+
+
+@lru_cache(maxsize=1024)
+def tuned_saved(
+    architecture: Architecture, tuning: Tuning, recipe: Recipe, sequences: int, length: int, checkpoints: Checkpoints
+) -> Saved:
+    """Return what a forward pass over `sequences` × `length` tokens keeps, `tuning` being trained by `recipe`."""
+    found = _Sum()
+    for stack, layers in _by_stack(tuning):
+        tokens = stack_positions(stack, length)
+        found.add_edges(architecture, stack, tuning, recipe, sequences * tokens, checkpoints)
+        found.scores += shared_scores(
+            stack, sequences, tokens, found.source, recipe.formats.precision, recipe.attention, checkpoints.kind == "full"
+        )
+        for tuned in layers:
+            found.add_layers(tuned, recipe, sequences, tokens, checkpoints)
+        found.source = tokens
+    return found.saved(recipe, checkpoints)
+
+
+def _by_stack(tuning: Tuning) -> list[tuple[Stack, list[TunedLayers]]]:
+    """Return the layers that a derivative goes through, by their stack."""
+    stacks: dict[Stack, list[TunedLayers]] = {}
+    for tuned in tuning.layers:
+        stacks.setdefault(tuned.stack, []).append(tuned)
+    return list(stacks.items())
+
+
+class _Sum:
+    """Adds up what is kept, kind by kind."""
+
+    def __init__(self) -> None:
+        self.norms = self.attention = self.feed_forward = self.dropout = self.scores = self.adapters = 0
+        self.checkpoints = self.largest = self.first = self.behind = self.source = self.depth = 0
+        self.layers: list[tuple[int, Ledger]] = []
+        self.stages: list[Stage] = []
+
+    def add_edges(
+        self,
+        architecture: Architecture,
+        stack: Stack,
+        tuning: Tuning,
+        recipe: Recipe,
+        every: int,
+        checkpoints: Checkpoints,
+    ) -> None:
+        """Add what stands before the layers and behind them."""
+        shards = stack.groups[0].layer.stream_shards
+        starts = tuning.starts_before
+        norm = _edge_norm(stack, recipe, trained=tuning.whole)
+        before = norm * sum(1 for tensor in stack.before if is_norm(tensor, stack.hidden)) if starts else 0
+        self.behind = every * _behind(architecture, stack, tuning, recipe) // shards
+        self.norms += every * before // shards + self.behind
+        self.dropout += every * MASK * stack.hidden // shards if stack.embedding_dropout and starts else 0
+        if not self.first:
+            kept = before
+            if checkpoints.kind != "none":
+                kept += first_input(stack, recipe.formats.precision)
+            self.first = every * kept // shards
+
+    def add_layers(
+        self, tuned: TunedLayers, recipe: Recipe, sequences: int, tokens: int, checkpoints: Checkpoints
+    ) -> None:
+        """Add layers that are trained alike."""
+        layer, hidden, every = tuned.layer, tuned.stack.hidden, sequences * tokens
+        masked = is_masked(layer, tokens, recipe.attention)
+        ledger = tuned_ledger(layer, hidden, recipe, tuned.tuning, masked)
+        self.depth += tuned.number
+        self.largest = max(self.largest, ledger.total(sequences, tokens, self.source))
+        self.stages += tuned_stages(tuned, recipe, ledger, sequences, tokens, checkpointed=checkpoints.kind != "none")
+        if checkpoints.kind != "none":
+            stream = 0 if checkpoints.offloaded else recipe.formats.stream * hidden // layer.stream_shards
+            # What the first frozen layer read lives on with the loss, until the next one takes its name.
+            kept = ceil_div(tuned.number, checkpoints.every) + (0 if tuned.tuning.reached else 1)
+            self.checkpoints += kept * every * stream
+            return
+        self.layers.append((tuned.number, ledger))
+        self.norms += tuned.number * every * ledger.norms
+        self.attention += tuned.number * ledger.attention_bytes(sequences, tokens, self.source)
+        self.feed_forward += tuned.number * every * ledger.feed_forward
+        self.dropout += tuned.number * every * ledger.dropout
+        self.adapters += tuned.number * every * ledger.adapters
+        self.scores += tuned.number * ledger.score_bytes(sequences, tokens, self.source)
+
+    def saved(self, recipe: Recipe, checkpoints: Checkpoints) -> Saved:
+        """Return the sums."""
+        return Saved(
+            norms=self.norms,
+            attention=self.attention,
+            feed_forward=self.feed_forward,
+            dropout=self.dropout,
+            scores=self.scores,
+            checkpoints=self.checkpoints,
+            one_layer=self.largest * min(checkpoints.every, max(self.depth, 1)),
+            stage=highest(self.stages or [Stage(0, 0, 0)], recipe.formats.parameter),
+            first=self.first,
+            behind=self.behind,
+            layers=tuple(self.layers),
+            depth=self.depth,
+            adapters=self.adapters,
+        )
+
+
+def _edge_norm(stack: Stack, recipe: Recipe, *, trained: bool) -> int:
+    return norm_kept(stack.groups[0].layer.norm, stack.hidden, recipe.formats.stream, recipe, trained=trained)
+
+
+def _behind(architecture: Architecture, stack: Stack, tuning: Tuning, recipe: Recipe) -> int:
+    """Return what is kept per token behind the last layer: norms, adapted or trained projections, the head's input."""
+    formats = recipe.formats
+    head = Uses(trained=1) if tuning.head == "trained" else Uses(frozen=1)
+    statuses = dict(tuning.behind)
+    kept, size = 0, formats.projected
+    projected = False
+    for tensor in stack.after:
+        if is_norm(tensor, stack.hidden):
+            kept += _edge_norm(stack, recipe, trained=statuses.get(tensor.name) == "trained")
+            size, projected = formats.normed(stack.groups[0].layer.norm), False
+        elif tensor.role == "linear" and architecture.labels is None:
+            status = statuses.get(tensor.name, "frozen")
+            used = Uses(int(status == "trained"), int(status == "adapted"), int(status == "frozen"))
+            kept += tensor.shape[1] * read_bytes(recipe, used, size).total + formats.projected * tensor.shape[0]
+            size, projected = formats.projected, True
+    if projected or architecture.labels is not None:
+        return kept
+    read = read_bytes(recipe._replace(adapters=None), head, size)
+    is_encoder = stack is not architecture.main
+    return kept + stack.hidden * (formats.stream if is_encoder and tuning.whole else read.total)
