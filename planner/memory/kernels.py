@@ -74,9 +74,12 @@ def mask_bytes(stack: Stack, sequences: int, tokens: int, precision: Precision, 
     **Source**: transformers `masking_utils.sdpa_mask` and `eager_mask`.
     """
     mixers = [group.layer.mixer for group in stack.groups if isinstance(group.layer.mixer, Attention)]
-    windows = {mixer.window for mixer in mixers}
+    windows = {mixer.window for mixer in mixers} or {None}
+    if stack.name != "decoder":
+        # An encoder without a window sees everything, and is given no mask.
+        windows.discard(None)
     if attention == "eager" or any(not mixer.sdpa for mixer in mixers):
-        return max(len(windows), 1) * sequences * tokens * tokens * precision.residual_bytes
+        return len(windows) * sequences * tokens * tokens * precision.residual_bytes
     short = sum(1 for window in windows if attention == "sdpa" and window is not None and window < tokens)
     return short * tokens * tokens * MASK
 

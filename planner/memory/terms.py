@@ -74,7 +74,7 @@ def checked(
     source: str,
     parts: tuple[Part, ...] = (),
 ) -> Term:
-    """Return a term whose formula was checked against networks that really ran, with the range of what was seen."""
+    """Return a term whose formula was checked against traces of whole networks, with the range of what was seen."""
     return term(
         name,
         count_bytes,

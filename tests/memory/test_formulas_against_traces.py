@@ -88,7 +88,7 @@ def test_a_step_keeps_and_peaks_as_predicted(family: str, shape: str, compute: s
 
 
 @pytest.mark.parametrize("checkpointing", ["none", "full"])
-@pytest.mark.parametrize("family", ["llama", "mistral", "gpt2", "bert"])
+@pytest.mark.parametrize("family", ["llama", "mistral", "gpt2", "bert", "deepseek_v3"])
 @pytest.mark.oracle
 def test_eager_attention_keeps_and_peaks_as_predicted(family: str, checkpointing: str) -> None:
     asked = Training(

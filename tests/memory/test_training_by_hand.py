@@ -1,10 +1,13 @@
 """One training step, with the arithmetic."""
 
 import pytest
-from small_models import LLAMA, bundled, llama, other, small_llama
+from small_models import DEEPSEEK, LLAMA, bundled, llama, other, small_llama
 
+from planner.memory.activations import layer_ledger
+from planner.memory.backward import backward_stages
 from planner.memory.estimate import estimate_memory
 from planner.memory.phases import Moments
+from planner.memory.precision import Precision
 from planner.memory.training import training_moments
 from planner.models.architecture import StateMixer
 from planner.units import MIB
@@ -229,3 +232,18 @@ def test_towers_of_different_lengths_have_no_formula_per_token():
     workload = with_defaults(Training(compute="bf16", sequence_length=2 * encoder), whisper, 1)
     term = next(t for t in training_moments(whisper, workload).moments[1].written() if t.name == "activations")
     assert term.parts[0].formula == f"{term.parts[0].bytes:,}"
+
+
+def test_eager_latent_attention_keeps_keys_values_and_scores():
+    # queries and keys of 128 + 64, values of 128, for each of 128 heads; two normed latents: fp32 input, normalised,
+    # and what is read; fp32 softmax and its cast. In the backward pass 3 · 4 B for each score, its cast freed, and all
+    # that stands behind attention with its output.
+    layer = other("deepseek_v3", DEEPSEEK).main.groups[0].layer
+    precision = Precision(2, 2, 2, autocast=False)
+    ledger = layer_ledger(layer, 7168, precision, "eager")
+    query_key, value, latents = 128 * (128 + 64), 128 * 128, 1536 + 512
+    assert ledger.attention == 2 * (2 * query_key + 2 * value) + 8 * latents + 8
+    assert ledger.scores == 128 * (4 + 2)
+    behind = ledger.feed_forward + (4 + 2 + 2) * 7168 + 4 + 2 * value
+    in_scores = backward_stages(layer, 7168, 1, 1000, precision, "eager", checkpointed=False)[-1]
+    assert in_scores.bytes == 1000 * (1000 * 128 * (3 * 4 - 2) + 2 * 7168 - behind)
