@@ -88,7 +88,7 @@ def add_workload_options(parser: argparse.ArgumentParser) -> None:
     )
     both.add_argument(
         "--workload",
-        metavar="FILE",
+        metavar="FILE.json",
         type=Path,
         help="a workload as JSON, or a training file of axolotl, TRL, transformers, DeepSpeed, accelerate or "
         "LLaMA-Factory; options change it",

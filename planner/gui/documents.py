@@ -3,6 +3,7 @@
 from functools import partial
 from pathlib import Path
 from threading import Event
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Slot
 from PySide6.QtWidgets import QFileDialog, QInputDialog, QMessageBox, QProgressDialog, QWidget
@@ -14,12 +15,12 @@ from planner.models.load import HUB_PREFIX, LoadedModel, load_hub_model, load_mo
 from planner.paths import traces_dir
 from planner.plan.files import is_plan_file, load_plan
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.recipe_files import is_recipe_file, load_recipe, plan_of_recipe, with_recipe
-from planner.present.recipe import recipe_summary
 from planner.trace.analysis.summary import facts_of
 from planner.trace.facts import TracedFacts
 from planner.trace.files import find_recording, is_recording_file, load_recording, save_recording, store_recording
-from planner.workload.recipes.recipe import Recipe
+
+if TYPE_CHECKING:
+    from planner.workload.recipes.recipe import Recipe
 
 _PLANS = "Plans (*.json);;All files (*)"
 _MODELS = "Models and training files (*.json *.safetensors *.gguf *.yml *.yaml);;All files (*)"
@@ -141,21 +142,24 @@ class Documents(QObject):
         box.setDefaultButton(buttons.Save)
         return QMessageBox.StandardButton(box.exec())
 
-    def _take(self, path: Path, content: Plan | LoadedModel | TracedFacts | Recipe) -> None:
+    def _take(self, path: Path, content: "Plan | LoadedModel | TracedFacts | Recipe") -> None:
         with self._workspace.reporting():
-            if isinstance(content, Recipe):
-                self._take_recipe(content, path)
-            elif isinstance(content, TracedFacts):
+            if isinstance(content, TracedFacts):
                 self._workspace.take_trace(content, f"trace of {content.request.target.short_title}")
                 self._workspace.tab_requested.emit("memory")
             elif isinstance(content, LoadedModel):
                 self._take_model(content)
+            elif not isinstance(content, Plan):
+                self._take_recipe(content, path)
             elif self.may_leave():
                 self._workspace.replace(content, path)
                 self._workspace.settings.add_recent(path)
 
-    def _take_recipe(self, recipe: Recipe, path: Path) -> None:
+    def _take_recipe(self, recipe: "Recipe", path: Path) -> None:
         """Plan as a training file says, in one step, for its network or the plan's own; say what was read."""
+        from planner.plan.recipe_files import plan_of_recipe, with_recipe
+        from planner.present.recipe import recipe_summary
+
         workspace = self._workspace
         kept = ""
         try:
@@ -195,9 +199,11 @@ class Documents(QObject):
         return self._workspace.plan.model.id.rpartition("/")[2] or "plan"
 
 
-def _read(path: Path) -> Plan | LoadedModel | TracedFacts | Recipe:
+def _read(path: Path) -> "Plan | LoadedModel | TracedFacts | Recipe":
     if is_plan_file(path):
         return load_plan(path)
+    from planner.plan.recipe_files import is_recipe_file, load_recipe  # few starts need a reader of YAML
+
     if is_recipe_file(path):
         return load_recipe(path)
     if not is_recording_file(path):

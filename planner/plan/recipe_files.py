@@ -9,8 +9,9 @@ from planner.errors import RecipeError, SpecError
 from planner.models.catalog import ModelCatalog
 from planner.models.load import load_model
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.recipe_text import MAX_BYTES, parse_recipe
+from planner.plan.recipe_text import parse_recipe
 from planner.storage import UnreadableFileError, read_regular
+from planner.units import MIB
 from planner.workload.recipes.detect import detect_format, read_recipe
 from planner.workload.recipes.recipe import Recipe
 
@@ -77,7 +78,7 @@ def with_recipe(plan: Plan, recipe: Recipe) -> Plan:
 
 def _parsed(file: Path) -> Mapping[str, object]:
     try:
-        data = read_regular(file, "training file", MAX_BYTES)
+        data = read_regular(file, "training file", MIB)
     except UnreadableFileError as error:
         raise RecipeError(file, error.reason, error.hint) from error
     return parse_recipe(data, str(file), is_json=file.suffix.lower() == _JSON)
@@ -100,8 +101,8 @@ def _linked(name: object, file: Path) -> Mapping[str, object] | None:
     if not isinstance(name, str) or not name.endswith(_JSON):
         return None
     folder = os.path.realpath(file.parent)
-    target = os.path.realpath(os.path.join(folder, name))
     try:
+        target = os.path.realpath(os.path.join(folder, name))
         # A stranger's file names no file elsewhere on this machine.
         inside = os.path.commonpath([folder, target]) == folder and os.path.isfile(target)
     except ValueError:

@@ -75,12 +75,11 @@ class Account:
 def _nested(fields: Mapping[str, object]) -> dict[str, object]:
     """Return `fields` with those of parts, such as `lora.rank`, in objects of their own."""
     found: dict[str, object] = {}
+    parts: dict[str, dict[str, object]] = {}
     for name, value in fields.items():
         outer, dot, inner = name.partition(".")
         if dot:
-            held = found.setdefault(outer, {})
-            if isinstance(held, dict):
-                held[inner] = value
+            parts.setdefault(outer, {})[inner] = value
         else:
             found[outer] = value
-    return found
+    return {**found, **parts}

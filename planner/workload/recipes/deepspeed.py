@@ -6,7 +6,7 @@
 from typing import Final
 
 from planner.workload.optimizers import Optimizer
-from planner.workload.recipes.draft import AUTO, Draft
+from planner.workload.recipes.draft import Draft
 from planner.workload.recipes.recipe import keys_of
 
 _OPTIMIZERS: Final[dict[str, Optimizer]] = {
@@ -106,8 +106,6 @@ def read_engine(draft: Draft) -> None:
     zero = draft.part("zero_optimization")
     if zero is not None:
         _read_zero(zero)
-    if draft.part("zero_optimization") is None and draft.has("zero_optimization"):
-        draft.leaves("zero_optimization", "auto: another part of the run decides")
     for key in ("train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "train_batch_size", "bf16", "fp16"):
         draft.raw(key)
     draft.rest(_NEUTRAL, _OTHERS)
@@ -137,16 +135,11 @@ def _read_cards(draft: Draft, micro: int | None, steps: int | None) -> None:
 def _read_precision(draft: Draft) -> None:
     """Take how it computes: 16 bits with the optimizer's own fp32 parameters, which AMP has as well; else fp32."""
     for key, compute in (("bf16", "amp-bf16"), ("bfloat16", "amp-bf16"), ("fp16", "amp-fp16")):
-        if not isinstance(draft.raw(key), dict):
-            continue
         section = draft.part(key)
-        if section is None:
-            continue
-        if section.raw("enabled") == AUTO:
-            section.leaves("enabled", "auto: another part of the run decides")
-        elif section.flag("enabled"):
-            section.sets("enabled", "compute", compute)
-        section.rest(_PRECISION_NEUTRAL, _PRECISION_OTHERS)
+        if section is not None:
+            if section.flag("enabled"):
+                section.sets("enabled", "compute", compute)
+            section.rest(_PRECISION_NEUTRAL, _PRECISION_OTHERS)
     if draft.setting("compute") is None and not (draft.has("bf16") or draft.has("fp16")):
         draft.assumes("bf16.enabled", False, "compute", "fp32")
 

@@ -73,5 +73,5 @@ def read_clipping(draft: Draft, key: str, default: float) -> None:
     norm = draft.number(key)
     if norm is not None:
         draft.sets(key, "gradient_clipping", norm > 0)
-    elif default > 0:
+    else:
         draft.assumes(key, default, "gradient_clipping", True)
