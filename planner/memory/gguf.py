@@ -85,11 +85,14 @@ def _parameters_at(stack: Stack, place: int) -> int:
 
 
 def _bytes_by_layer(architecture: Architecture, stack: Stack, file_type: str) -> list[int]:
+    """Return the bytes of each layer; which of them have finer types depends on the whole network's depth."""
     found = [0] * stack.layer_count
+    depth = stack.whole_depth or stack.layer_count
     for group in stack.groups:
         for place in group.places or tuple(range(group.count)):
             for tensor in group.layer.tensors:
-                found[place] += _stored(tensor, _chosen(architecture, tensor, file_type, place, stack.layer_count))
+                type_name = _chosen(architecture, tensor, file_type, stack.first_place + place, depth)
+                found[place] += _stored(tensor, type_name)
     return found
 
 

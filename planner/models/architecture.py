@@ -224,6 +224,8 @@ class Stack(Spec):
     after: tuple[Tensor, ...] = Field(default=(), description="final norm, pooler, projector")
     positions: int | None = Field(default=None, ge=1, description="fixed length of its input, where it has one")
     embedding_dropout: float = Field(default=0.0, ge=0, lt=1)
+    first_place: int = Field(default=0, ge=0, description="layers before it, where it is a part of a whole tower")
+    whole_depth: int | None = Field(default=None, ge=1, description="layers of the tower that it is a part of")
 
     @cached_property
     def layer_count(self) -> int:
