@@ -17,17 +17,15 @@ from planner.memory.corrections import (
     that_count,
     unused_note,
 )
-from planner.memory.engines.llama_cpp import llama_cpp_moments
 from planner.memory.engines.pool import cache_pool, pool_notes
-from planner.memory.engines.vllm import vllm_moments
 from planner.memory.engines.vllm_setup import CardClass, card_class
 from planner.memory.fit import CardFit, at_least_cards, device_shares, judge_bytes
-from planner.memory.inference import inference_moments
+from planner.memory.one_card import one_card, one_card_moments
 from planner.memory.overhead import framework_overhead, overhead_term
+from planner.memory.parallel.spread import is_replicated, spread_moments
 from planner.memory.phases import Moments
 from planner.memory.result import MemoryResult
 from planner.memory.support import unsupported_reasons
-from planner.memory.training import training_moments
 from planner.models.architecture import Architecture
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference, Training
@@ -64,6 +62,7 @@ def estimate_memory(
     terms = tuple(term for term in (*peak.written(), written) if term.bytes)
     total = peak.total + overhead.total
     high = moments.high() + overhead.high
+    allocated = peak.total - (0 if peak.name == "load" else moments.outside_bytes) + overhead.workspace
     taken = filled.other_processes_bytes
     unsupported = unsupported_reasons(filled, gpu) if gpu else ()
     fit = judge_bytes(total, high, usable, taken, unsupported, gpu_id=gpu.id if gpu else "")
@@ -72,8 +71,8 @@ def estimate_memory(
         total_bytes=total,
         low_bytes=sum(term.low_bytes for term in terms),
         high_bytes=high,
-        allocated_bytes=peak.total + overhead.workspace,
-        reserved_bytes=peak.total + overhead.workspace + overhead.slack,
+        allocated_bytes=allocated,
+        reserved_bytes=allocated + overhead.slack,
         peak_phase=peak.name,
         terms=terms,
         phases=moments.phases(overhead.context + overhead.workspace, overhead.slack),
@@ -144,13 +143,9 @@ def moments_of(
 
     On `of_card` depend the defaults of vLLM.
     """
-    if isinstance(workload, Training):
-        return training_moments(architecture, workload)
-    if workload.profile == "llama.cpp":
-        return llama_cpp_moments(architecture, workload)
-    if workload.profile == "vllm":
-        return vllm_moments(architecture, workload, of_card)
-    return inference_moments(architecture, workload)
+    if workload.parallel.is_plain and not is_replicated(workload):
+        return one_card_moments(architecture, workload, of_card)
+    return spread_moments(architecture, workload, one_card(of_card))
 
 
 def _class_of(workload: Training | Inference, gpu: Gpu | None) -> CardClass:

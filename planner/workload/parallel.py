@@ -62,8 +62,8 @@ class Parallel(Spec):
         if self.pipeline_layers and len(self.pipeline_layers) != self.pipeline:
             stages = len(self.pipeline_layers)
             raise ValueError(f"pipeline_layers names {stages:,} stages, and pipeline is {self.pipeline:,}")
-        if any(layers < 0 for layers in self.pipeline_layers):
-            raise ValueError("pipeline_layers are numbers of layers, at least 0")
+        if any(layers < 1 for layers in self.pipeline_layers):
+            raise ValueError("each of pipeline_layers is at least 1")
         if self.interleave > 1 and self.pipeline == 1:
             raise ValueError("interleave needs a pipeline of at least 2 stages")
         if self.interleave > 1 and self.pipeline_layers:

@@ -1,0 +1,149 @@
+"""What DeepSpeed's ZeRO keeps on a card at each stage, with its buffers as they are by default."""
+
+from typing import Final, NamedTuple
+
+from planner.memory.parallel.shares import Beside, Counts, Held, buffer, buffers, shared
+from planner.memory.phases import Moment
+from planner.memory.result import Part, TermName
+
+SOURCE: Final = "DeepSpeed 0.19 runtime/zero: stage_1_and_2.py, stage3.py, config.py"
+REDUCE_BUCKET: Final = 500_000_000
+"""Elements of the bucket that gradients are copied to as they are made (`reduce_bucket_size`)."""
+PREFETCH: Final = 50_000_000
+"""Elements gathered ahead of use (`stage3_prefetch_bucket_size`)."""
+MAX_LIVE: Final = 1_000_000_000
+"""Elements that may be whole at once, and the distance within which a parameter that is used again stays whole
+(`stage3_max_live_parameters`, `stage3_max_reuse_distance`)."""
+PERSISTENT: Final = 100_000
+"""Elements of the largest tensor that is not sharded (`stage3_param_persistence_threshold`)."""
+SUB_GROUP: Final = 1_000_000_000
+"""Elements that the optimizer steps at once (`sub_group_size`)."""
+
+
+_REPLACED: Final[tuple[TermName, ...]] = (
+    "weights",
+    "master_weights",
+    "optimizer_states",
+    "gradients",
+    "adapters",
+    "communication",
+)
+
+
+class Zero(NamedTuple):
+    """A network under ZeRO: `stage`, and what it is made of.
+
+    `weights` and `gradients` are those of the 16-bit (or fp32) network, `states` the optimizer's states and `master`
+    the fp32 parameters, none where the network itself is in fp32; `size` are the bytes of a parameter as computed.
+    `share` of `total` parameters are one card's; `largest_layer` and `small` are the parameters of the largest layer
+    and of all tensors that are too small to be sharded.
+    """
+
+    stage: int
+    cards: int
+    counts: Counts
+    size: int
+    small: int
+    weights: Held
+    gradients: Held | None
+    states: Held | None
+    master: Held | None
+    adapters: Held | None
+    offload: str
+    beside: Beside
+
+    def part(self, whole: Held | None) -> list[Held]:
+        """Return one card's share of `whole`."""
+        if whole is None:
+            return []
+        return [shared(whole, self.counts.share, self.counts.total, self.cards, SOURCE)]
+
+    def host_bytes(self) -> int | None:
+        """Return what all cards together keep in RAM or on disk, or none where nothing is offloaded.
+
+        **Formula**: states, fp32 parameters and, from stage 2 on, gradients in fp32; a pinned 16-bit copy of the
+        parameters in stages 1 and 2, in which they come back; in stage 3 those that are offloaded themselves.
+        """
+        if self.offload == "none":
+            return None
+        copied = self.weights if self.stage < 3 or self.offload != "optimizer" else None
+        whole = [item for item in (self.master, self.states, self.adapters, copied) if item is not None]
+        gradients = 4 * self.counts.share * self.cards if self.stage > 1 and self.gradients is not None else 0
+        return gradients + self.cards * sum([self.part(item)[0].bytes for item in whole])
+
+
+def zero_moments(moments: tuple[Moment, ...], zero: Zero, accumulates: bool) -> tuple[Moment, ...]:
+    """Return the moments of a step under `zero` from those of a step that holds everything.
+
+    **Formula** with AdamW in 16 bits: stage 1 keeps 2P + 2P of gradients + 12P/N, stage 2 2P + 14P/N, stage 3 16P/N;
+    all hold 4P/N more of gradients in fp32 while the optimizer steps (stage 3: of at most 10⁹ parameters). Beside
+    them a bucket of 5 · 10⁸ elements, in stages 1 and 2 in the backward pass only. In stage 3 parameters of up to 10⁹
+    elements stay whole, those of at most 10⁵ always, and 5 · 10⁷ are gathered ahead.
+
+    **Source**: Rajbhandari et al. 2020, arXiv 1910.02054 §5; DeepSpeed `setup_buckets`, `step`,
+    `_setup_for_real_optimizer`, `PartitionedParameterCoordinator`.
+
+    **Assumes** DeepSpeed's own defaults; the Trainer of transformers sets buckets by the hidden size where the file
+    says "auto".
+    """
+    return tuple(_moment(moment, zero, accumulates, is_last=moment is moments[-2]) for moment in moments)
+
+
+def _moment(moment: Moment, zero: Zero, accumulates: bool, *, is_last: bool) -> Moment:
+    weights = [zero.weights] if zero.stage < 3 else zero.part(zero.weights)
+    if zero.offload in ("parameters", "nvme"):
+        weights = []
+    if moment.name == "load":
+        return Moment("load", weights, moment.explanation)
+    kept = [*weights, *zero.part(zero.adapters)]
+    if zero.offload == "none":
+        kept += [*zero.part(zero.master), *zero.part(zero.states)]
+    flowing = [item for item in moment.terms if item.name not in _REPLACED]
+    gradients = _gradients(moment, zero, accumulates or is_last or moment.name == "step")
+    return Moment(
+        moment.name,
+        [*kept, *gradients, *flowing, _communication(zero, moment.name)],
+        moment.explanation,
+    )
+
+
+def _gradients(moment: Moment, zero: Zero, complete: bool) -> list[Held]:
+    """Return the gradients at `moment`: whole in stage 1 as they are made, shares from stage 2 on.
+
+    Stage 3 has the buffer of its share from the start. From stage 2 on they go where the optimizer is.
+    """
+    if zero.gradients is None or (zero.offload != "none" and zero.stage > 1):
+        return []
+    if zero.stage == 3 or complete:
+        return [zero.gradients] if zero.stage == 1 else zero.part(zero.gradients)
+    made = [item for item in moment.terms if item.name == "gradients"]
+    return made if zero.stage == 1 else [share for item in made for share in zero.part(item)]
+
+
+def _communication(zero: Zero, phase: str) -> Held:
+    return buffers("communication", _buckets(zero, phase), zero.beside, assumed=zero.stage == 3)
+
+
+def _buckets(zero: Zero, phase: str) -> list[Part]:
+    parts: list[Part] = []
+    if phase == "backward" or zero.stage == 3:
+        bucket = REDUCE_BUCKET * zero.size
+        parts.append(buffer("bucket of gradients to reduce", bucket, f"{REDUCE_BUCKET:,} × {zero.size}", SOURCE))
+    if phase == "step" and zero.offload == "none" and zero.master is not None:
+        own = min(zero.counts.share, SUB_GROUP) if zero.stage == 3 else zero.counts.share
+        parts.append(buffer("gradients in fp32, for the optimizer", 4 * own, f"{own:,} × 4", SOURCE))
+    if zero.stage == 3:
+        parts += _whole_parameters(zero, phase)
+    return parts
+
+
+def _whole_parameters(zero: Zero, phase: str) -> list[Part]:
+    size = zero.size
+    parts = [buffer("tensors too small to share", zero.small * size, f"{zero.small:,} × {size}", SOURCE)]
+    if phase != "step":
+        live = min(max(MAX_LIVE, zero.counts.layer) + PREFETCH, zero.counts.total)
+        parts.append(buffer("parameters whole or gathered ahead", live * size, f"{live:,} × {size}", SOURCE))
+    if phase == "backward":
+        layer = zero.counts.layer
+        parts.append(buffer("gradients of a layer, before the bucket", layer * size, f"{layer:,} × {size}", SOURCE))
+    return parts

@@ -1,0 +1,213 @@
+"""Sharding of parameters, gradients and states unit by unit, as PyTorch's FSDP2 does it."""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from planner.memory.parallel.shares import Beside, Counts, Held, buffer, buffers, resized, shared
+from planner.memory.phases import Deferred, Moment
+from planner.memory.result import Part, TermName
+
+SOURCE: Final = "PyTorch 2.13 torch/distributed/fsdp/_fully_shard"
+KEPT: Final[tuple[TermName, ...]] = ("weights", "master_weights", "optimizer_states", "adapters")
+
+
+class Units(NamedTuple):
+    """Bytes of the units that are gathered: one layer and the edges, as parameters, gradients and reduced gradients.
+
+    The edges are what stands outside the layers: embeddings, the last norm, the head.
+    """
+
+    layer: int
+    edges: int
+    layer_gradients: int
+    edge_gradients: int
+    layer_reduced: int
+    edges_reduced: int
+
+
+class Sharding(NamedTuple):
+    """How FSDP spreads a step: the counts, the units, what is kept whole before sharding, and where it stays.
+
+    `kept` are the terms of the whole network by name, `gradients` those of all parameters in the format they are
+    reduced to; `accumulates` says that gradients outlive the step's first backward pass, `offloads` that the shares
+    stay in RAM.
+    """
+
+    counts: Counts
+    cards: int
+    units: Units
+    kept: dict[TermName, Held]
+    gradients: Held | None
+    accumulates: bool
+    keeps_units: bool
+    offloads: bool
+    beside: Beside
+
+    def persistent(self) -> list[Held]:
+        """Return the shares that are there throughout."""
+        if self.offloads:
+            return []
+        held: list[Held] = [self._share(whole) for whole in self.kept.values()]
+        return [*held, self._share(self.gradients)] if self.accumulates and self.gradients else held
+
+    def grown(self, layers: int) -> list[Held]:
+        """Return the share of the gradients of so many layers, unless accumulated ones are there anyway."""
+        if self.accumulates or self.offloads or self.gradients is None or not layers:
+            return []
+        total = self.counts.total * self.cards
+        return [shared(self.gradients, layers * self.counts.layer, total, self.cards, SOURCE)]
+
+    def all_gradients(self) -> list[Held]:
+        """Return the share of all gradients, unless accumulated ones are there anyway."""
+        if self.accumulates or self.offloads or self.gradients is None:
+            return []
+        return [self._share(self.gradients)]
+
+    def host_bytes(self) -> int | None:
+        """Return what all cards together keep in RAM, or none where nothing stays there."""
+        if not self.offloads:
+            return None
+        whole = [*self.kept.values(), *([self.gradients] if self.gradients else [])]
+        return self.cards * sum([self._share(item).bytes for item in whole])
+
+    def communication(self, *parts: Part) -> Held:
+        """Return the buffers that are there at a moment."""
+        return buffers("communication", parts, self.beside)
+
+    def _share(self, whole: Held) -> Deferred:
+        return shared(whole, self.counts.share, self.counts.total, self.cards, SOURCE)
+
+
+class Backward(NamedTuple):
+    """What the backward pass frees: `layer` bytes of activations with each layer, `behind` before the last of them.
+
+    `norm` is what the first norm of a layer, which comes last, holds beside all gradients of that layer.
+    """
+
+    layer: int
+    behind: int
+    norm: int
+
+
+def fsdp_moments(moments: tuple[Moment, ...], sharding: Sharding, frees: Backward) -> tuple[Moment, ...]:
+    """Return the moments of a sharded step from those of a step that holds everything.
+
+    `moments` are load, forward, loss, the backward pass at the head, in the last and in the first layer and, where it
+    is trained, at the embedding, and the step.
+
+    **Formula**: shares of parameters, gradients and states; beside them the edges whole, from the forward pass on, and
+    of each layer: in the forward pass the whole parameters and the buffer they were gathered in; in the backward pass
+    the whole parameters, those of the next layer gathered ahead, the layer's gradients, and the buffer in which the
+    gradients of the one before are reduced. Gradients of the edges are reduced last.
+
+    **Source**: torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py: `unshard`, `wait_for_unshard`,
+    `_backward_prefetch`, `post_backward`; `_fsdp_collectives.py` `foreach_reduce`.
+    """
+    forward = [moment for moment in moments if moment.name in ("forward", "loss")]
+    backward = [moment for moment in moments if moment.name == "backward"]
+    return (
+        Moment("load", sharding.persistent()[:1], moments[0].explanation),
+        _in_the_last_layer(forward[-1], sharding),
+        *(_forward(moment, sharding) for moment in forward),
+        *_through_the_layers(backward[0], backward[1], backward[2], sharding, frees),
+        *(held for end in backward[3:] for held in _at_the_edges(end, sharding)),
+        *(_step(moment, sharding) for moment in moments if moment.name == "step"),
+    )
+
+
+def _in_the_last_layer(moment: Moment, sharding: Sharding) -> Moment:
+    held = [item for item in _flowing(moment) if item.name != "logits"]
+    gathered = (_gathered(sharding, "the last layer, whole"), _gathered(sharding, "the last layer, as it was gathered"))
+    parts = (_edges(sharding), *_kept_units(sharding), *gathered)
+    explanation = "the forward pass works on the last layer, whose parameters have just been gathered"
+    return Moment("forward", [*sharding.persistent(), *held, sharding.communication(*parts)], explanation)
+
+
+def _forward(moment: Moment, sharding: Sharding) -> Moment:
+    made = _gradient_bytes(moment)
+    parts = (
+        _edges(sharding),
+        *_kept_units(sharding),
+        _gathered(sharding, "a layer, as it was gathered"),
+        _part("gradients of the head, not reduced yet", made),
+    )
+    held = [*sharding.persistent(), *_flowing(moment), sharding.communication(*parts)]
+    return Moment(moment.name, held, moment.explanation)
+
+
+def _through_the_layers(
+    head: Moment, last: Moment, first: Moment, sharding: Sharding, frees: Backward
+) -> Iterator[Moment]:
+    units, depth = sharding.units, sharding.counts.layers
+    of_head = _gradient_bytes(head)
+    in_layer = min(max(_gradient_bytes(last) - of_head, 0), units.layer_gradients)
+    edges = (_edges(sharding), *_kept_units(sharding), _part("gradients of the head, not reduced yet", of_head))
+    partly = _part("gradients of the layer, not reduced yet", in_layer)
+    wholly = _part("gradients of the layer, not reduced yet", units.layer_gradients)
+    reducing = _part("gradients of the layer before, being reduced", units.layer_reduced)
+    here = () if sharding.keeps_units else (_gathered(sharding, "the layer, whole"),)
+    ahead = () if sharding.keeps_units else (_gathered(sharding, "the next layer, gathered ahead"),)
+    yield _moment(head, sharding, 0, (*edges, *(ahead or here)))
+    yield _moment(last, sharding, 0, (*edges, *here, *(ahead if depth > 1 else ()), partly))
+    left = _activations(head) - _activations(last) - frees.behind + frees.norm
+    # What is kept falls and the shares of gradients grow by as much with each layer: the first or the last is highest.
+    for done in sorted({1, max(depth - 2, 1)}) if depth > 1 else ():
+        more = (*edges, *here, *(ahead if done < depth - 1 else ()), reducing)
+        yield _moment(last, sharding, done, (*more, partly), -done * frees.layer)
+        yield _moment(last, sharding, done, (*more, wholly), left - (done + 1) * frees.layer)
+    yield _moment(first, sharding, depth - 1, (*edges, *here, *((reducing,) if depth > 1 else ()), partly))
+
+
+def _at_the_edges(end: Moment, sharding: Sharding) -> Iterator[Moment]:
+    units, depth = sharding.units, sharding.counts.layers
+    gradients = _part("gradients of embeddings and head, not reduced yet", units.edge_gradients)
+    reducing = _part("gradients of the first layer, being reduced", units.layer_reduced)
+    yield _moment(end, sharding, depth, (_edges(sharding), reducing, gradients))
+    held = [*sharding.persistent(), *sharding.grown(depth)]
+    reducing = _part("gradients of embeddings and head, being reduced", units.edges_reduced)
+    explanation = "the gradients of embeddings and head are reduced last, together"
+    yield Moment("backward", [*held, sharding.communication(gradients, reducing)], explanation)
+
+
+def _moment(moment: Moment, sharding: Sharding, reduced: int, parts: tuple[Part, ...], more: int = 0) -> Moment:
+    held: list[Held] = [*sharding.persistent(), *sharding.grown(reduced)]
+    held += [resized(item, more) if more and item.name == "activations" else item for item in _flowing(moment)]
+    return Moment("backward", [*held, sharding.communication(*parts)], moment.explanation)
+
+
+def _step(moment: Moment, sharding: Sharding) -> Moment:
+    others = [item for item in _flowing(moment) if item.name != "communication"]
+    held = [*sharding.persistent(), *sharding.all_gradients(), *others, sharding.communication()]
+    return Moment("step", held, moment.explanation)
+
+
+def _edges(sharding: Sharding) -> Part:
+    return _part("embeddings, last norm and head, whole", sharding.units.edges)
+
+
+def _gathered(sharding: Sharding, name: str) -> Part:
+    return _part(name, sharding.units.layer)
+
+
+def _kept_units(sharding: Sharding) -> tuple[Part, ...]:
+    """Return the whole layers where they are not freed after their forward pass."""
+    if not sharding.keeps_units:
+        return ()
+    return (_part("all layers, whole until their backward pass", sharding.counts.layers * sharding.units.layer),)
+
+
+def _part(name: str, size: int) -> Part:
+    return buffer(name, size, f"{size:,}", SOURCE)
+
+
+def _flowing(moment: Moment) -> list[Held]:
+    """Return what comes and goes: activations, logits, temporaries."""
+    return [item for item in moment.terms if item.name not in (*KEPT, "gradients", "communication")]
+
+
+def _activations(moment: Moment) -> int:
+    return sum([item.bytes for item in moment.terms if item.name == "activations"])
+
+
+def _gradient_bytes(moment: Moment) -> int:
+    return sum([item.bytes for item in moment.terms if item.name == "gradients"])

@@ -1,0 +1,164 @@
+"""The stages of a pipeline: which layers each holds, and how many micro-batches are on their way in it.
+
+A stage is an `Architecture` itself, so that every formula for one card holds for it.
+"""
+
+from functools import lru_cache
+from itertools import accumulate
+from typing import NamedTuple
+
+from planner.memory.parallel.tensor import parameters_by_place
+from planner.models.architecture import Architecture, LayerGroup, StoredTensors, Tensor
+from planner.units import ceil_div
+from planner.workload.parallel import Parallel
+
+
+class Stage(NamedTuple):
+    """One stage: its share of the network, where it stands, and the number of its layers."""
+
+    architecture: Architecture
+    place: int
+    layers: int
+
+
+def stage_layers(layers: int, stages: int) -> tuple[int, ...]:
+    """Return how many of `layers` each of `stages` holds, as evenly as it goes.
+
+    **Formula**: layers ÷ stages where that is whole; else the embedding and the head count as a layer each, and the
+    first stages have one more.
+
+    **Source**: Megatron-LM (even stages); torchtitan `distributed/pipeline_parallel.py`
+    `generate_llm_fqn_per_model_part` (weights of the input and output modules, 1 by default).
+    """
+    if layers % stages == 0:
+        return (layers // stages,) * stages
+    each, more = divmod(layers + 2, stages)
+    counts = [each + (1 if index < more else 0) for index in range(stages)]
+    counts[0] -= 1
+    counts[-1] -= 1
+    return _none_empty(counts)
+
+
+def layers_by_memory(layers: int, free_bytes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return how many of `layers` each card holds where they are split in proportion to what is free on each.
+
+    **Formula**: layer i of L + 1, the output counted as one, goes to the first card whose share of all free bytes,
+    with those before it, is more than i / (L + 1).
+
+    **Source**: llama.cpp src/llama-model.cpp: `std::upper_bound` over the normalised splits, by default the devices'
+    free memory.
+    """
+    total = sum(free_bytes)
+    ends = [free * (layers + 1) for free in accumulate(free_bytes)]
+    counts = [0] * len(free_bytes)
+    card = 0
+    for layer in range(layers):
+        while ends[card] <= layer * total:
+            card += 1
+        counts[card] += 1
+    return _none_empty(counts)
+
+
+def _none_empty(counts: list[int]) -> tuple[int, ...]:
+    """Let the largest stages give a layer to those without any."""
+    while 0 in counts:
+        counts[counts.index(max(counts))] -= 1
+        counts[counts.index(0)] += 1
+    return tuple(counts)
+
+
+def layers_of(parallel: Parallel, architecture: Architecture) -> tuple[int, ...]:
+    """Return how many layers each stage of `parallel` holds."""
+    return parallel.pipeline_layers or stage_layers(architecture.main.layer_count, parallel.pipeline)
+
+
+@lru_cache(maxsize=256)
+def stages_of(architecture: Architecture, counts: tuple[int, ...], interleave: int = 1) -> tuple[Stage, ...]:
+    """Return the stages of `architecture` with `counts` layers each, the embedding on the first, the head on the last.
+
+    A head that is tied to the embedding is a matrix of its own where both are on different stages. With `interleave`
+    each stage holds so many groups of consecutive layers.
+
+    **Source**: Megatron-LM: the first and the last stage hold a copy of a shared embedding each.
+    """
+    if len(counts) == 1:
+        return (Stage(architecture, 0, counts[0]),)
+    ends = list(accumulate(counts))
+    starts = [0, *ends[:-1]]
+    held = [frozenset(range(start, end)) for start, end in zip(starts, ends, strict=True)]
+    if interleave > 1:
+        size = sum(counts) // (len(counts) * interleave)
+        held = [
+            frozenset(place + turn * size * len(counts) for turn in range(interleave) for place in range(at, at + size))
+            for at in range(0, size * len(counts), size)
+        ]
+    return tuple(Stage(_stage(architecture, held, index), index, len(held[index])) for index in range(len(counts)))
+
+
+def _stage(architecture: Architecture, held: list[frozenset[int]], place: int) -> Architecture:
+    is_first, is_last = place == 0, place == len(held) - 1
+    main = architecture.main
+    groups = _groups(main.groups, held[place])
+    stack = main.evolve(
+        groups=groups,
+        before=main.before if is_first else (),
+        after=main.after if is_last else (),
+        embedding_dropout=main.embedding_dropout if is_first else 0.0,
+        first_place=min(held[place]),
+        whole_depth=main.layer_count,
+    )
+    head = (*_own_head(architecture), *architecture.head) if is_last else ()
+    stage = architecture.evolve(
+        stacks=(*architecture.stacks[:-1], stack) if is_first else (stack,),
+        head=head,
+        tied_head=False,
+        labels=architecture.labels if is_last else None,
+        stored=(),
+    )
+    return stage.evolve(stored=_stored(architecture, stage))
+
+
+def _groups(groups: tuple[LayerGroup, ...], held: frozenset[int]) -> tuple[LayerGroup, ...]:
+    """Return the layers at the places that are `held`, counted from 0 again."""
+    numbers = {place: number for number, place in enumerate(sorted(held))}
+    found = []
+    for group in groups:
+        places = tuple(numbers[place] for place in group.places or range(group.count) if place in held)
+        if places:
+            found.append(group.evolve(count=len(places), places=places))
+    return tuple(found)
+
+
+def _own_head(architecture: Architecture) -> tuple[Tensor, ...]:
+    if not architecture.tied_head:
+        return ()
+    tables = [tensor for tensor in architecture.main.before if tensor.role == "embedding"]
+    return (max(tables, key=lambda tensor: tensor.size).evolve(role="head"),)
+
+
+def _stored(whole: Architecture, stage: Architecture) -> tuple[StoredTensors, ...]:
+    """Return the bytes that a stage loads of a checkpoint's files; a tied head loads the embedding again."""
+    before, after = parameters_by_place(whole), parameters_by_place(stage)
+    if whole.tied_head:
+        after = after | {"embedding": after["embedding"] + after["output"]}
+    return tuple(
+        part.evolve(bytes=ceil_div(part.bytes * after[part.place], before[part.place]))
+        for part in whole.stored
+        if before[part.place] and after[part.place]
+    )
+
+
+def in_flight(parallel: Parallel, stage: int, micro_batches: int) -> int:
+    """Return how many micro-batches a stage holds the activations of, counted in groups of its layers.
+
+    **Formula**: 1F1B min(p − i, m) on stage i of p; interleaved in v groups each min(2 · (p − i − 1) + (v − 1) · p + 1,
+    m · v), each of a v-th of the stage's layers.
+
+    **Source**: Narayanan et al. 2021, arXiv 2104.04473 §2.2; Megatron-LM `pipeline_parallel/schedules.py` (warm-up
+    micro-batches of the interleaved schedule).
+    """
+    stages, groups = parallel.pipeline, parallel.interleave
+    behind = stages - stage - 1
+    if groups == 1:
+        return min(behind + 1, micro_batches)
+    return min(2 * behind + (groups - 1) * stages + 1, micro_batches * groups)

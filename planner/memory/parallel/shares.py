@@ -1,0 +1,179 @@
+"""Terms of which each of several cards holds a share, and terms made of named buffers."""
+
+from collections.abc import Iterable
+from functools import lru_cache, partial
+from typing import NamedTuple
+
+from planner.memory.phases import Deferred
+from planner.memory.result import Part, Term, TermName
+from planner.memory.terms import library, term
+from planner.models.architecture import Architecture, Tensor
+from planner.units import ceil_div
+
+Held = Term | Deferred
+
+
+class Counts(NamedTuple):
+    """Parameters of a network as sharding by rows sees them.
+
+    `share` are those that one card holds, `layer` those of the largest layer and `edges` those outside the layers, both
+    with their rows filled up to whole shares; `layers` is the number of layers.
+    """
+
+    total: int
+    share: int
+    layer: int
+    edges: int
+    layers: int
+
+
+@lru_cache(maxsize=512)
+def sharded_counts(architecture: Architecture, shards: int, expert_shards: int) -> Counts:
+    """Return the parameters of `architecture` shared by rows over `shards` cards, routed experts over `expert_shards`.
+
+    **Formula**: each tensor's first dimension is rounded up to a multiple of the cards. The experts of a layer are one
+    tensor, whose first dimension is their number.
+
+    **Source**: torch/distributed/fsdp/_fully_shard/_fsdp_param.py `_init_sharded_param` (`torch.chunk` on dimension 0);
+    transformers 5.23 `integrations/moe.py` (stacked experts).
+    """
+    share = layer = depth = 0
+    for stack in architecture.stacks:
+        for group in stack.groups:
+            own, whole = _added(group.layer.tensors, shards, expert_shards)
+            share, layer, depth = share + group.count * own, max(layer, whole), depth + group.count
+    outside = [tensor for stack in architecture.stacks for tensor in (*stack.before, *stack.after)]
+    own, edges = _added((*outside, *architecture.head), shards, expert_shards)
+    return Counts(architecture.parameters, share + own, layer, edges, depth)
+
+
+def _added(tensors: Iterable[Tensor], shards: int, expert_shards: int) -> tuple[int, int]:
+    """Return the elements of one card's shares of `tensors`, and of all shares."""
+    own = whole = 0
+    for tensor in tensors:
+        if tensor.role == "expert":
+            share = _share((tensor.copies, tensor.size) if tensor.copies > 1 else tensor.shape, expert_shards)
+            own, whole = own + share, whole + share * expert_shards
+        else:
+            share = tensor.copies * _share(tensor.shape, shards)
+            own, whole = own + share, whole + share * shards
+    return own, whole
+
+
+def _share(shape: tuple[int, ...], cards: int) -> int:
+    size = ceil_div(shape[0], cards)
+    for extent in shape[1:]:
+        size *= extent
+    return size
+
+
+def shared(whole: Held, share: int, total: int, cards: int, source: str) -> Deferred:
+    """Return the part of `whole` that one of `cards` holds: `share` of `total`, to the byte rounded up."""
+    own = ceil_div(whole.bytes * share, total)
+    high = ceil_div(whole.high_bytes * share, total)
+    return Deferred(whole.name, own, high, partial(_write_share, whole, own, high, cards, source))
+
+
+def _write_share(whole: Held, own: int, high: int, cards: int, source: str) -> Term:
+    written = whole.write() if isinstance(whole, Deferred) else whole
+    ends = _split(own, [part.bytes for part in written.parts])
+    return written.evolve(
+        bytes=own,
+        low_bytes=min(own, ceil_div(written.low_bytes * own, max(written.bytes, 1))),
+        high_bytes=high,
+        formula=f"({written.formula}) / N",
+        symbols=(*written.symbols, library("N", cards, "cards that share it, rows rounded up")),
+        source=f"{written.source}; {source}",
+        parts=tuple(
+            Part(name=part.name, bytes=count, formula=f"({part.formula}) / N", source=part.source)
+            for part, count in zip(written.parts, ends, strict=True)
+        ),
+    )
+
+
+def resized(item: Held, more: int, why: str = "") -> Deferred:
+    """Return `item` with `more` bytes, at least none in all; `why` names what they are where they are a part of it."""
+    size, high = max(item.bytes + more, 0), max(item.high_bytes + more, 0)
+    return Deferred(item.name, size, high, partial(_write_resized, item, size, high, more, why))
+
+
+def _write_resized(item: Held, size: int, high: int, more: int, why: str) -> Term:
+    written = item.write() if isinstance(item, Deferred) else item
+    if why:
+        extra = Part(name=why, bytes=more, formula=f"{more:,}", source=written.source)
+        symbol = library("M", more, f"bytes: {why}")
+        changes = {"parts": (*written.parts, extra), "symbols": (*written.symbols, symbol)}
+        return written.evolve(
+            **changes,
+            bytes=size,
+            high_bytes=high,
+            low_bytes=min(written.low_bytes + more, size),
+            formula=f"{written.formula} + M",
+        )
+    ends = _split(size, [part.bytes for part in written.parts])
+    return written.evolve(
+        bytes=size,
+        high_bytes=high,
+        low_bytes=max(min(written.low_bytes + more, size), 0),
+        parts=tuple(
+            Part(name=part.name, bytes=count, formula=f"{count:,}", source=part.source)
+            for part, count in zip(written.parts, ends, strict=True)
+        ),
+    )
+
+
+def _split(total: int, weights: list[int]) -> list[int]:
+    """Return `total` in proportion to `weights`, to the byte."""
+    whole, counts, given, seen = sum(weights), [], 0, 0
+    for weight in weights:
+        seen += weight
+        end = total * seen // whole if whole else 0
+        counts.append(end - given)
+        given = end
+    return counts
+
+
+class Beside(NamedTuple):
+    """What is there besides throughout: `held` by the framework, `outside` by libraries, `most` at the most there."""
+
+    held: tuple[Part, ...] = ()
+    outside: tuple[Part, ...] = ()
+    most: int = 0
+
+
+def buffers(name: TermName, parts: Iterable[Part], beside: Beside, *, assumed: bool = False) -> Deferred:
+    """Return a term that is the sum of `parts` and of what is there besides.
+
+    What libraries hold is assumed, and bounded by nothing and `beside.most`; the rest is as sure as its source.
+    """
+    own = tuple([part for part in (*parts, *beside.held) if part.bytes])
+    size = sum([part.bytes for part in own])
+    total = size + sum([part.bytes for part in beside.outside])
+    write = partial(_write_buffers, name, (*own, *beside.outside), size, size + beside.most, assumed)
+    return Deferred(name, total, size + beside.most, write)
+
+
+def _write_buffers(name: TermName, parts: tuple[Part, ...], low: int, high: int, assumed: bool) -> Term:
+    total = sum(part.bytes for part in parts)
+    return term(
+        name,
+        total,
+        " + ".join(f"B{number}" for number in range(1, len(parts) + 1)) or "0",
+        tuple(library(f"B{number}", part.bytes, f"bytes: {part.name}") for number, part in enumerate(parts, 1)),
+        "; ".join(dict.fromkeys(part.source for part in parts)),
+        certainty="assumed" if assumed or low < total else "measured",
+        low_bytes=low,
+        high_bytes=high,
+        parts=parts,
+    )
+
+
+def renamed(item: Held, source: str, name: TermName | None = None) -> Term:
+    """Return `item` as it is kept by something else, which `source` describes."""
+    written = item.write() if isinstance(item, Deferred) else item
+    return written.evolve(name=name or written.name, source=source)
+
+
+def buffer(name: str, size: int, formula: str, source: str) -> Part:
+    """Return one named buffer."""
+    return Part(name=name, bytes=size, formula=formula, source=source)

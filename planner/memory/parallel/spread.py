@@ -1,0 +1,218 @@
+"""What the most loaded of several cards holds, and each of the others.
+
+A card's share of the network is an `Architecture` of its own and its share of the work a workload of its own, so that
+the formulas for one card give its moments. What training shares beside them is changed in those moments.
+"""
+
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from planner.memory.one_card import Run
+from planner.memory.parallel.nccl import communicators, most_bytes
+from planner.memory.parallel.pipeline import Stage, in_flight, layers_of, stages_of
+from planner.memory.parallel.shares import Beside, Held, buffer, buffers, resized
+from planner.memory.parallel.states import is_sharded, sharded_moments
+from planner.memory.parallel.tensor import tensor_share
+from planner.memory.phases import Moment, Moments
+from planner.memory.precision import training_precision
+from planner.memory.result import Part
+from planner.models.architecture import Architecture, Attention
+from planner.units import ceil_div
+from planner.workload.parallel import Parallel
+from planner.workload.training import Training
+from planner.workload.workload import Inference
+
+_VOCABULARY_OF_MEGATRON: Final = 128
+"""Megatron-LM `--make-vocab-size-divisible-by`, for each card of a tensor-parallel group."""
+_VOCABULARY_OF_VLLM: Final = 64
+"""vLLM `DEFAULT_VOCAB_PADDING_SIZE`, for the whole vocabulary."""
+_DDP: Final = "torch DistributedDataParallel: gradient_as_bucket_view is off by default"
+_SEQUENCE: Final = "Korthikanti et al. 2022, arXiv 2205.05198 §4.2.2: tokens are gathered before each block"
+_RING: Final = "Liu et al. 2023, arXiv 2310.01889: keys and values of the next card arrive while those here are read"
+_HANDED_ON: Final = "Megatron-LM p2p_communication: a received input, and its gradient"
+
+
+class Rank(NamedTuple):
+    """Cards that hold the same: their share of the network, their work, and the micro-batches on their way."""
+
+    stage: Stage
+    workload: Training | Inference
+    in_flight: int
+    cards: int
+
+
+def is_replicated(workload: Training | Inference) -> bool:
+    """Return whether cards that hold everything have to agree: replicas that train."""
+    return isinstance(workload, Training) and workload.parallel.state_shards > 1
+
+
+def spread_moments(architecture: Architecture, workload: Training | Inference, run: Run) -> Moments:
+    """Return what is alive in each phase on the card that holds most; `workload` has its defaults filled in.
+
+    `run` gives the moments of a network on one card.
+
+    **Formula**: the largest over all stages of the pipeline.
+    """
+    if workload.parallel.pipeline == 1:
+        return rank_moments(_only(architecture, workload), workload, run)
+    return max((found for _, found in moments_by_rank(architecture, workload, run)), key=_most)
+
+
+def moments_by_rank(
+    architecture: Architecture,
+    workload: Training | Inference,
+    run: Run,
+    counts: tuple[int, ...] = (),
+) -> list[tuple[Rank, Moments]]:
+    """Return the ranks of each stage with their moments; `counts` are the layers of the stages where they are given."""
+    return [(rank, rank_moments(rank, workload, run)) for rank in ranks(architecture, workload, counts)]
+
+
+def ranks(architecture: Architecture, workload: Training | Inference, counts: tuple[int, ...] = ()) -> list[Rank]:
+    """Return the ranks of `workload`, those of each stage together."""
+    parallel = workload.parallel
+    share = _share(architecture, workload)
+    own = own_work(workload)
+    stages = stages_of(share, counts or layers_of(parallel, architecture), parallel.interleave)
+    cards = (parallel.data or 1) * parallel.tensor * parallel.context
+    micro_batches = workload.gradient_accumulation if isinstance(workload, Training) else 1
+    return [Rank(stage, own, in_flight(parallel, stage.place, micro_batches), cards) for stage in stages]
+
+
+def rank_moments(rank: Rank, workload: Training | Inference, run: Run) -> Moments:
+    """Return what is alive in each phase on a card of `rank`, which does its share of `workload`."""
+    outside = communicators(workload)
+    beside = Beside((), outside, most_bytes(outside))
+    if isinstance(workload, Training) and isinstance(rank.workload, Training):
+        found = _training(rank, workload, rank.workload, run, beside)
+    else:
+        found = _with_communication(run(rank.stage.architecture, rank.workload), beside)
+    return found._replace(outside_bytes=sum([part.bytes for part in outside]))
+
+
+def own_work(workload: Training | Inference) -> Training | Inference:
+    """Return what one card does of `workload`, as if it were alone: its share of each sequence."""
+    cards = workload.parallel.context
+    if isinstance(workload, Training):
+        length = ceil_div(workload.sequence_length or 1, cards)
+        return workload.evolve(sequence_length=length, parallel=Parallel(data=1), gpus=())
+    return workload.evolve(
+        prompt_length=ceil_div(workload.prompt_length or 1, cards),
+        context_length=ceil_div(workload.context_length or 1, cards),
+        parallel=Parallel(data=1),
+        gpus=(),
+    )
+
+
+def _only(architecture: Architecture, workload: Training | Inference) -> Rank:
+    share = _share(architecture, workload)
+    return Rank(Stage(share, 0, share.main.layer_count), own_work(workload), 1, 1)
+
+
+def _share(architecture: Architecture, workload: Training | Inference) -> Architecture:
+    parallel = workload.parallel
+    pad = 1
+    if workload.profile == "megatron":
+        pad = _VOCABULARY_OF_MEGATRON
+    elif workload.profile == "vllm" and _VOCABULARY_OF_VLLM % parallel.tensor == 0:
+        pad = _VOCABULARY_OF_VLLM // parallel.tensor
+    return tensor_share(architecture, parallel.tensor, parallel.expert, pad, parallel.sequence)
+
+
+def _most(moments: Moments) -> int:
+    return moments.peak().total
+
+
+def _training(rank: Rank, workload: Training, own: Training, run: Run, beside: Beside) -> Moments:
+    architecture = rank.stage.architecture
+    buffered = tuple(_buffers(architecture, workload, own))
+    if is_sharded(workload):
+        found = sharded_moments(architecture, workload, own, run, beside._replace(held=buffered))
+    else:
+        plain = run(architecture, own)
+        found = _with_communication(plain, beside._replace(held=(*buffered, *_buckets(plain, workload))))
+        if workload.parallel.gradient_as_bucket_view and workload.parallel.state_shards > 1:
+            found = _gradients_throughout(found)
+    groups = workload.parallel.interleave
+    others = max(found.dynamic * (rank.in_flight - groups) // groups, 0)
+    if others:
+        why = f"activations of {rank.in_flight / groups - 1:g} more micro-batches on their way"
+        found = found._replace(moments=tuple(_with_activations(moment, others, why) for moment in found.moments))
+    is_last = rank.stage.place == workload.parallel.pipeline - 1
+    return found if is_last else _without_loss(found)
+
+
+def _with_communication(found: Moments, beside: Beside) -> Moments:
+    """Return `found` with buffers that are there from the first pass on."""
+    if not beside.held and not beside.outside:
+        return found
+    held = buffers("communication", (), beside)
+    moments = tuple(
+        moment if moment.name == "load" else Moment(moment.name, [*moment.terms, held], moment.explanation)
+        for moment in found.moments
+    )
+    return found._replace(moments=moments)
+
+
+def _buckets(plain: Moments, workload: Training) -> list[Part]:
+    """Return the second copy of the gradients that DistributedDataParallel adds up, unless the first lie in it."""
+    if workload.parallel.state_shards < 2 or workload.parallel.gradient_as_bucket_view:
+        return []
+    size = sum([item.bytes for item in plain.moments[-1].terms if item.name == "gradients"])
+    return [buffer("gradient buckets, a second copy of the gradients", size, f"{size:,}", _DDP)]
+
+
+def _gradients_throughout(found: Moments) -> Moments:
+    """Return `found` with all gradients from the first pass on, since they are views of buckets that stay."""
+    gradients = [item for item in found.moments[-1].terms if item.name == "gradients"]
+    moments = tuple(
+        moment
+        if moment.name == "load"
+        else Moment(
+            moment.name,
+            [*(item for item in moment.terms if item.name != "gradients"), *gradients],
+            moment.explanation,
+        )
+        for moment in found.moments
+    )
+    return found._replace(moments=moments)
+
+
+def _buffers(architecture: Architecture, workload: Training, own: Training) -> list[Part]:
+    """Return the tensors on their way between cards: gathered tokens, keys and values, inputs of the next stage."""
+    parallel, size = workload.parallel, training_precision(own).compute_bytes
+    tokens = own.micro_batch * (own.sequence_length or 0)
+    stream = tokens * architecture.hidden * size
+    found = []
+    if parallel.sequence and parallel.tensor > 1:
+        found.append(
+            buffer("tokens gathered for a block", stream, f"{tokens:,} × {architecture.hidden:,} × w", _SEQUENCE)
+        )
+    if parallel.context > 1:
+        width = _key_width(architecture)
+        found.append(
+            buffer("keys and values on their way", 4 * tokens * width * size, f"4 × {tokens:,} × {width:,} × w", _RING)
+        )
+    if parallel.pipeline > 1:
+        sent = ceil_div(stream, parallel.tensor if parallel.sequence else 1)
+        found.append(buffer("input of a stage and its gradient", 2 * sent, f"2 × {sent:,}", _HANDED_ON))
+    return found
+
+
+@lru_cache(maxsize=256)
+def _key_width(architecture: Architecture) -> int:
+    mixers = [group.layer.mixer for group in architecture.main.groups]
+    return max([mixer.kv_dim for mixer in mixers if isinstance(mixer, Attention)], default=0)
+
+
+def _with_activations(moment: Moment, more: int, why: str) -> Moment:
+    if moment.name not in ("forward", "loss", "backward"):
+        return moment
+    held: list[Held] = [resized(item, more, why) if item.name == "activations" else item for item in moment.terms]
+    return Moment(moment.name, held, moment.explanation)
+
+
+def _without_loss(found: Moments) -> Moments:
+    """Return the moments of a stage without a head: there is no loss to compute."""
+    kept = tuple(moment for moment in found.moments if moment.name != "loss")
+    return found._replace(moments=kept)

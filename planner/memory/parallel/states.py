@@ -1,0 +1,229 @@
+"""What training keeps beside the network, where replicas share it: by FSDP, DeepSpeed or Megatron."""
+
+from functools import lru_cache
+from typing import Final, Literal
+
+from planner.dtypes import ELEMENT_BYTES
+from planner.memory.one_card import Run
+from planner.memory.parallel.deepspeed import PERSISTENT, Zero, zero_moments
+from planner.memory.parallel.fsdp import KEPT, Backward, Sharding, Units, fsdp_moments
+from planner.memory.parallel.megatron import MainCopies, megatron_moments
+from planner.memory.parallel.shares import Beside, Held, renamed, sharded_counts
+from planner.memory.phases import Moment, Moments
+from planner.memory.precision import Precision, training_precision
+from planner.memory.result import TermName
+from planner.memory.tensors import placed_tensors
+from planner.models.architecture import Architecture, Stack
+from planner.units import ceil_div
+from planner.workload.training import Training
+
+Sharder = Literal["ddp", "fsdp", "deepspeed", "megatron"]
+
+SHARDER_TITLES: Final[dict[Sharder, str]] = {
+    "ddp": "DDP",
+    "fsdp": "FSDP",
+    "deepspeed": "DeepSpeed ZeRO",
+    "megatron": "Megatron-LM",
+}
+
+
+def sharder_of(workload: Training) -> Sharder:
+    """Return what spreads `workload` over its replicas.
+
+    ZeRO-3 is FSDP2 unless the profile is DeepSpeed or something stays where only DeepSpeed puts it; ZeRO-1 and 2 are
+    DeepSpeed's.
+    """
+    parallel = workload.parallel
+    if workload.profile == "megatron":
+        return "megatron"
+    if workload.profile == "deepspeed" and (parallel.zero or parallel.state_shards > 1):
+        return "deepspeed"
+    if parallel.zero == 3 and parallel.offload in ("none", "parameters"):
+        return "fsdp"
+    return "deepspeed" if parallel.zero else "ddp"
+
+
+def is_sharded(workload: Training) -> bool:
+    """Return whether more than plain replicas run `workload`."""
+    return sharder_of(workload) != "ddp"
+
+
+def sharded_moments(architecture: Architecture, workload: Training, own: Training, run: Run, beside: Beside) -> Moments:
+    """Return the moments of a step whose states, gradients or parameters replicas share.
+
+    `own` is what a card does of `workload` as if it were alone, `beside` what is there besides throughout.
+
+    **Formula**: under autocast the parameters are sharded in fp32 and gathered in 16 bits, in which everything is
+    computed; nothing is cast once more.
+
+    **Source**: PyTorch `MixedPrecisionPolicy`, as set by accelerate (`param_dtype`, `reduce_dtype`: 16 bits);
+    DeepSpeed's and Megatron's 16-bit engines with fp32 copies.
+    """
+    computed = _in_sixteen_bits(own)
+    found = run(architecture, computed)
+    sharder = sharder_of(workload)
+    kept = _kept(architecture, _smallest(own, computed, copies=sharder != "fsdp"), run)
+    if sharder == "fsdp":
+        return _fsdp(architecture, workload, computed, found, kept, beside)
+    if sharder == "deepspeed":
+        return _deepspeed(architecture, workload, found, kept, beside)
+    return _megatron(architecture, workload, found, kept, beside)
+
+
+def _in_sixteen_bits(own: Training) -> Training:
+    """Return `own` computed in 16 bits without autocast, where autocast would cast fp32 parameters."""
+    if own.adapts or not own.compute.startswith("amp-") or own.weights != "fp32":
+        return own.evolve(gradient_accumulation=1)
+    sixteen = own.compute.removeprefix("amp-")
+    return own.evolve(compute=sixteen, weights=sixteen, gradient_accumulation=1)
+
+
+def _smallest(own: Training, computed: Training, *, copies: bool) -> Training:
+    """Return a step that keeps what `own` keeps between steps, and computes as little as can be.
+
+    It keeps fp32 where parameters are in fp32 between steps; with `copies` 16-bit ones have fp32 copies.
+    """
+    in_fp32 = computed.weights != own.weights or (copies and not own.adapts)
+    changes: dict[str, object] = {"compute": "fp32", "weights": "fp32"} if in_fp32 else {}
+    return own.evolve(
+        **changes,
+        micro_batch=1,
+        sequence_length=1,
+        gradient_accumulation=1,
+        activation_checkpointing="none",
+        checkpoint_every=1,
+        attention="sdpa",
+    )
+
+
+@lru_cache(maxsize=256)
+def _kept(architecture: Architecture, smallest: Training, run: Run) -> dict[TermName, Held]:
+    """Return what is there while the optimizer steps, by name."""
+    step = run(architecture, smallest).moments[-1]
+    return {item.name: item for item in step.terms if item.name in (*KEPT, "gradients")}
+
+
+def _fsdp(
+    architecture: Architecture,
+    workload: Training,
+    computed: Training,
+    found: Moments,
+    kept: dict[TermName, Held],
+    beside: Beside,
+) -> Moments:
+    parallel = workload.parallel
+    cards = parallel.state_shards
+    counts = sharded_counts(architecture, cards, cards // parallel.expert)
+    sharding = Sharding(
+        counts=counts,
+        cards=cards,
+        units=_units(architecture, workload, found.moments, cards),
+        kept={name: item for name, item in kept.items() if name != "gradients"},
+        gradients=kept.get("gradients"),
+        accumulates=workload.gradient_accumulation > 1,
+        keeps_units=not parallel.reshard_after_forward,
+        offloads=parallel.offload == "parameters",
+        beside=beside,
+    )
+    frees = Backward(found.layer_bytes, found.behind_bytes, _norm_flight(architecture, computed))
+    moments = fsdp_moments(found.moments, sharding, frees)
+    return found._replace(moments=moments, host_bytes=sharding.host_bytes())
+
+
+def _norm_flight(architecture: Architecture, computed: Training) -> int:
+    """Return what the backward pass holds in the norm before the mixer, where all gradients of the layer are there.
+
+    **Formula**: a fused norm reads the gradient of the projections' input and writes its own, beside that of the
+    stream: 3 · w · h; one computed in steps holds five fp32 tensors of the stream beside them, and what it kept itself.
+    """
+    precision = training_precision(computed)
+    tokens = computed.micro_batch * (computed.sequence_length or 0)
+    return tokens * max([_norm_bytes(stack, precision) for stack in architecture.stacks])
+
+
+@lru_cache(maxsize=512)
+def _norm_bytes(stack: Stack, precision: Precision) -> int:
+    norm = stack.groups[0].layer.norm
+    flight = 3 * precision.compute_bytes * stack.hidden
+    return flight if norm.native else flight + 5 * 4 * stack.hidden + 4 * stack.hidden
+
+
+def _units(architecture: Architecture, workload: Training, moments: tuple[Moment, ...], cards: int) -> Units:
+    """Return the bytes of a layer and of the edges, in the formats that the step computes in."""
+    counts = sharded_counts(architecture, cards, cards // workload.parallel.expert)
+    step = {item.name: item.bytes for item in moments[-1].terms}
+    held = step["weights"] + step.get("adapters", 0)
+    gradients = step.get("gradients", 0)
+
+    def of(count: int, whole: int) -> int:
+        return ceil_div(whole * count, counts.total)
+
+    if workload.adapts:
+        each = ceil_div(gradients, counts.layers)
+        return Units(of(counts.layer, held), of(counts.edges, held), each, 0, each, 0)
+    layer, edges = of(counts.layer, gradients), of(counts.edges, gradients)
+    return Units(of(counts.layer, held), of(counts.edges, held), layer, edges, layer, edges)
+
+
+def _deepspeed(
+    architecture: Architecture,
+    workload: Training,
+    found: Moments,
+    kept: dict[TermName, Held],
+    beside: Beside,
+) -> Moments:
+    parallel = workload.parallel
+    cards = parallel.state_shards
+    counts = sharded_counts(architecture, cards, cards // parallel.expert)
+    step = {item.name: item for item in found.moments[-1].terms}
+    size = ELEMENT_BYTES[workload.compute.removeprefix("amp-")]
+    zero = Zero(
+        stage=parallel.zero,
+        cards=cards,
+        counts=counts,
+        size=size,
+        small=_small(architecture),
+        weights=step["weights"],
+        gradients=step.get("gradients"),
+        states=kept.get("optimizer_states"),
+        master=_master(kept["weights"], step["weights"]),
+        adapters=kept.get("adapters"),
+        offload=parallel.offload,
+        beside=beside,
+    )
+    moments = zero_moments(found.moments, zero, workload.gradient_accumulation > 1)
+    return found._replace(moments=moments, host_bytes=zero.host_bytes())
+
+
+def _megatron(
+    architecture: Architecture,
+    workload: Training,
+    found: Moments,
+    kept: dict[TermName, Held],
+    beside: Beside,
+) -> Moments:
+    parallel = workload.parallel
+    cards = parallel.state_shards
+    weights = next(item for item in found.moments[-1].terms if item.name == "weights")
+    main = MainCopies(
+        counts=sharded_counts(architecture, cards, cards // parallel.expert),
+        shards=cards if parallel.zero else 1,
+        gradients=kept["gradients"],
+        states=kept.get("optimizer_states"),
+        master=_master(kept["weights"], weights),
+        beside=beside,
+    )
+    return found._replace(moments=megatron_moments(found.moments, main))
+
+
+def _master(copies: Held, weights: Held) -> Held | None:
+    """Return the fp32 copies of parameters in 16 bits; parameters in fp32 need none."""
+    if copies.bytes <= weights.bytes:
+        return None
+    return renamed(copies, "the fp32 parameters that the optimizer updates", "master_weights")
+
+
+@lru_cache(maxsize=256)
+def _small(architecture: Architecture) -> int:
+    """Return the parameters in tensors that ZeRO-3 does not share."""
+    return sum([tensor.size * count for tensor, count in placed_tensors(architecture) if tensor.size < PERSISTENT])

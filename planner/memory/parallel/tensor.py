@@ -1,0 +1,190 @@
+"""The share of a network that one card of a tensor- or expert-parallel group holds and computes.
+
+The share is an `Architecture` itself, so that every formula for one card holds for it.
+"""
+
+from functools import lru_cache
+from typing import Final
+
+from planner.models.architecture import (
+    Architecture,
+    Attention,
+    LatentAttention,
+    Layer,
+    Mixer,
+    Mlp,
+    Moe,
+    Stack,
+    StateMixer,
+    StoredTensors,
+    Tensor,
+)
+from planner.units import ceil_div
+
+_OUTPUTS: Final = ("o_proj", "out_proj", "out_lin", "dense", "o")
+_DOWN: Final = ("down_proj", "c_proj", "fc2", "fc_out", "lin2", "dense_4h_to_h", "wo", "w2")
+_BY_ROWS: Final = frozenset((*_OUTPUTS, *_DOWN))
+"""Projections whose input is shared, so that each card holds all rows of the output; the others share the output."""
+_KEYS_AND_VALUES: Final = frozenset(("k_proj", "v_proj", "k_lin", "v_lin", "key", "value", "k", "v"))
+_LATENTS: Final = ("q_a_proj", "kv_a_proj", "indexer.")
+"""Projections into a latent that every head reads: each card holds them whole."""
+
+
+@lru_cache(maxsize=256)
+def tensor_share(
+    architecture: Architecture, cards: int, experts: int = 1, pad: int = 1, sequence: bool = False
+) -> Architecture:
+    """Return what one of `cards` holds that share every matrix, and one of `experts` that share the routed experts.
+
+    `pad` is what the vocabulary is rounded up to a multiple of; with `sequence` the cards share the tokens of norms,
+    dropout and the residual stream as well.
+
+    **Formula**: heads, feed-forward widths and the padded vocabulary ÷ t; keys and values ÷ min(t, their heads), since
+    a head is not divided; routed experts ÷ e; norms, routers, latents and the biases of outputs whole.
+
+    **Source**: Shoeybi et al. 2019, arXiv 1909.08053 §3 (matrices and vocabulary); Korthikanti et al. 2022,
+    arXiv 2205.05198 §4.2 (sequence); vLLM `QKVParallelLinear` (repeated heads).
+
+    **Assumes** that routers spread the tokens evenly over the cards that share the experts.
+    """
+    if cards == experts == 1:
+        return architecture
+    stacks = tuple(_stack(stack, architecture, cards, experts, pad, sequence) for stack in architecture.stacks)
+    vocabulary = architecture.vocabulary
+    shared = architecture.evolve(
+        stacks=stacks,
+        head=tuple(_vocabulary_rows(tensor, vocabulary, cards, pad) for tensor in architecture.head),
+        vocabulary=None if vocabulary is None else _rows(vocabulary, cards, pad),
+        stored=(),
+    )
+    return shared.evolve(stored=_stored(architecture, shared))
+
+
+def _stack(stack: Stack, architecture: Architecture, cards: int, experts: int, pad: int, sequence: bool) -> Stack:
+    groups = tuple(group.evolve(layer=_layer(group.layer, cards, experts, sequence)) for group in stack.groups)
+    before = tuple(_vocabulary_rows(tensor, architecture.vocabulary, cards, pad) for tensor in stack.before)
+    return stack.evolve(groups=groups, before=before)
+
+
+def _layer(layer: Layer, cards: int, experts: int, sequence: bool) -> Layer:
+    return layer.evolve(
+        mixer=_mixer(layer.mixer, cards),
+        second_mixer=_mixer(layer.second_mixer, cards),
+        cross_attention=_mixer(layer.cross_attention, cards),
+        feed_forward=_feed_forward(layer.feed_forward, cards, experts),
+        stream_shards=cards if sequence else 1,
+        tensors=tuple(_tensor(tensor, layer, cards, experts) for tensor in layer.tensors),
+    )
+
+
+def _mixer(mixer: Mixer | None, cards: int) -> Mixer | None:
+    if isinstance(mixer, Attention):
+        return mixer.evolve(heads=mixer.heads // cards, kv_heads=max(mixer.kv_heads // cards, 1))
+    if isinstance(mixer, LatentAttention):
+        return mixer.evolve(heads=mixer.heads // cards)
+    if isinstance(mixer, StateMixer):
+        return mixer.evolve(
+            conv_state_elements=ceil_div(mixer.conv_state_elements, cards),
+            recurrent_state_elements=ceil_div(mixer.recurrent_state_elements, cards),
+            inner_dim=ceil_div(mixer.inner_dim, cards),
+        )
+    return None
+
+
+def _feed_forward(block: Mlp | Moe | None, cards: int, experts: int) -> Mlp | Moe | None:
+    if isinstance(block, Mlp):
+        return block.evolve(intermediate=block.intermediate // cards)
+    if isinstance(block, Moe):
+        return block.evolve(
+            intermediate=block.intermediate // cards,
+            shared_intermediate=block.shared_intermediate // cards,
+            experts=block.experts // experts,
+            top_k=min(block.top_k, block.experts // experts) if block.every_expert else block.top_k,
+            every_expert=block.every_expert and experts == 1,
+        )
+    return None
+
+
+def _tensor(tensor: Tensor, layer: Layer, cards: int, experts: int) -> Tensor:
+    if tensor.role == "expert" and isinstance(layer.feed_forward, Moe):
+        return _expert(tensor, layer.feed_forward, cards, experts)
+    if tensor.role not in ("linear", "bias", "conv", "other") or any(part in tensor.name for part in _LATENTS):
+        return tensor
+    if cards == 1 or (tensor.role == "other" and not _of_heads(tensor, layer)):
+        return tensor
+    name = _base(tensor.name)
+    if name in _BY_ROWS:
+        return tensor if len(tensor.shape) < 2 else _divided(tensor, 1, cards)
+    mixer = layer.cross_attention if _is_crossed(tensor.name) and layer.cross_attention else layer.mixer
+    if isinstance(mixer, Attention) and tensor.shape[0] == mixer.q_dim + 2 * mixer.kv_dim and mixer.fused_qkv:
+        own = mixer.q_dim // cards + 2 * mixer.head_dim * max(mixer.kv_heads // cards, 1)
+        return tensor.evolve(shape=(own, *tensor.shape[1:]))
+    shares = min(cards, mixer.kv_heads) if isinstance(mixer, Attention) and name in _KEYS_AND_VALUES else cards
+    return _divided(tensor, 0, shares)
+
+
+def _expert(tensor: Tensor, block: Moe, cards: int, experts: int) -> Tensor:
+    """Divide the copies, or the first dimension of a tensor that holds all experts; then the inner width."""
+    if tensor.copies == block.experts:
+        tensor = tensor.evolve(copies=tensor.copies // experts)
+    elif tensor.shape[0] == block.experts:
+        tensor = _divided(tensor, 0, experts)
+    start = 1 if len(tensor.shape) == 3 else 0
+    inner = (block.intermediate, 2 * block.intermediate)
+    wide = next((place for place in range(start, len(tensor.shape)) if tensor.shape[place] in inner), None)
+    return tensor if wide is None else _divided(tensor, wide, cards)
+
+
+def _of_heads(tensor: Tensor, layer: Layer) -> bool:
+    """Return whether a tensor that is no projection has one number for each head, or for the whole inner stream."""
+    mixer = layer.mixer
+    if isinstance(mixer, Attention):
+        return tensor.shape[0] == mixer.heads
+    return isinstance(mixer, StateMixer)
+
+
+def _is_crossed(name: str) -> bool:
+    return "cross" in name or "encoder_attn" in name or "EncDec" in name
+
+
+def _base(name: str) -> str:
+    """Return the projection's own name: `self_attn.q_proj.weight` is `q_proj`; BERT calls both ends `dense`."""
+    parts = [part for part in name.split(".") if part not in ("weight", "bias")]
+    return ".".join(parts[-2:]) if parts[-2:] == ["intermediate", "dense"] else parts[-1]
+
+
+def _divided(tensor: Tensor, place: int, cards: int) -> Tensor:
+    shape = list(tensor.shape)
+    shape[place] = ceil_div(shape[place], cards)
+    return tensor.evolve(shape=tuple(shape))
+
+
+def _vocabulary_rows(tensor: Tensor, vocabulary: int | None, cards: int, pad: int) -> Tensor:
+    """Share the rows of the token table and of the output head; tables of positions stay whole."""
+    if vocabulary is None or tensor.shape[0] != vocabulary:
+        return tensor
+    return tensor.evolve(shape=(_rows(vocabulary, cards, pad), *tensor.shape[1:]))
+
+
+def _rows(vocabulary: int, cards: int, pad: int) -> int:
+    return ceil_div(vocabulary, pad * cards) * pad
+
+
+def _stored(whole: Architecture, share: Architecture) -> tuple[StoredTensors, ...]:
+    """Return the bytes that a card loads of a checkpoint's files, in proportion to its parameters of each place."""
+    before, after = parameters_by_place(whole), parameters_by_place(share)
+    return tuple(
+        part.evolve(bytes=ceil_div(part.bytes * after[part.place], before[part.place]))
+        for part in whole.stored
+        if before[part.place]
+    )
+
+
+def parameters_by_place(architecture: Architecture) -> dict[str, int]:
+    """Return the parameters of `architecture` by the places that checkpoints are summed up by."""
+    layers = sum(group.layer.parameters * group.count for stack in architecture.stacks for group in stack.groups)
+    output = sum(tensor.parameters for tensor in architecture.head)
+    edges = [tensor for stack in architecture.stacks for tensor in (*stack.before, *stack.after)]
+    tables = sum(tensor.parameters for tensor in edges if tensor.role == "embedding")
+    other = sum(tensor.parameters for tensor in edges if tensor.role != "embedding")
+    return {"embedding": tables, "layers": layers, "output": output, "other": other}
