@@ -21,7 +21,9 @@ _MARKS: Final[dict[Format, frozenset[str]]] = {
         model_name_or_path use_peft max_length packing dataset_name dataset_text_field loss_type completion_only_loss
         """
     ),
-    "transformers": keys_of("per_device_train_batch_size num_train_epochs optim learning_rate gradient_checkpointing"),
+    "transformers": keys_of(
+        "per_device_train_batch_size per_gpu_train_batch_size optim gradient_checkpointing max_grad_norm"
+    ),
     "deepspeed": frozenset({"zero_optimization", "train_micro_batch_size_per_gpu", "train_batch_size"}),
 }
 _TRAINER: Final = frozenset({"output_dir", *_MARKS["transformers"]})
