@@ -10,37 +10,13 @@ checked by `tests/memory/test_formulas_against_traces.py` against traces, operat
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from planner.memory.feed_forward import STATISTIC, feed_forward_bytes
 from planner.memory.kernels import MASK, AttentionKind, kernel_of, repeats_heads, softmax_bytes
 from planner.memory.precision import Precision
-from planner.models.architecture import Activation, Attention, LatentAttention, Layer, Mlp, Moe, Norm, Stack, StateMixer
+from planner.models.architecture import Attention, LatentAttention, Layer, Mlp, Moe, Norm, Stack, StateMixer
 
-STATISTIC: Final = 4
-"""Bytes of one fp32 statistic: a mean, a reciprocal deviation, a log-sum-exp."""
 INDEX: Final = 8
 """Bytes of one index: a place of the largest, an expert, a bucket."""
-
-
-class _Kept(NamedTuple):
-    """Tensors of the intermediate width that an activation function and the product after it keep.
-
-    `fp32` of them are in fp32 under autocast, which computes powers there (`pow` is in CUDA's list, not in the CPU's).
-    """
-
-    tensors: int
-    fp32: int = 0
-
-
-KEPT_BY_ACTIVATION: Final[dict[Activation, _Kept]] = {
-    "silu": _Kept(2),
-    "gelu": _Kept(2),
-    "gelu-tanh": _Kept(2),
-    "gelu-new": _Kept(5, fp32=3),
-    "gelu-bloom": _Kept(2),
-    "quick-gelu": _Kept(3),
-    "relu": _Kept(1),
-    "relu2": _Kept(2, fp32=1),
-    "clamped-swiglu": _Kept(5),
-}
 
 
 class Ledger(NamedTuple):
@@ -91,7 +67,7 @@ def layer_ledger(
     return Ledger(
         norms=_norms(layer, hidden, precision) // layer.stream_shards,
         attention=sum(bytes_ for bytes_, _ in kept) + crossed.attention,
-        feed_forward=_feed_forward(layer.feed_forward, hidden, precision),
+        feed_forward=feed_forward_bytes(layer.feed_forward, hidden, precision),
         dropout=dropout_bytes(layer, hidden, precision),
         scores=sum(scores for _, scores in kept),
         source=crossed.source,
@@ -167,6 +143,7 @@ def mixer_bytes(
     layer: Layer,
     masked: bool,
 ) -> tuple[int, int]:
+    """Return the bytes that `mixer` keeps per token, and per token and token of context."""
     if isinstance(mixer, StateMixer):
         return _state_mixer(mixer, precision), 0
     if isinstance(mixer, LatentAttention):
@@ -281,55 +258,6 @@ def _latent(mixer: LatentAttention, precision: Precision, kind: AttentionKind, l
 def _state_mixer(mixer: StateMixer, precision: Precision) -> int:
     """Count a scan's inputs: the expanded stream before and after the convolution, its gate, and the result."""
     return 4 * precision.compute_bytes * mixer.inner_dim
-
-
-def _feed_forward(block: Mlp | Moe | None, hidden: int, precision: Precision) -> int:
-    """Count a feed-forward block. Routed experts run in the stream's format: grouped_mm knows no autocast."""
-    if block is None:
-        return 0
-    size = precision.compute_bytes
-    if isinstance(block, Mlp):
-        return block.intermediate * _kept(block.gated, block.activation, precision)
-    gate = size * hidden if block.shared_gate else 0
-    shared = block.shared_intermediate * _kept(True, block.activation, precision) + gate
-    return _experts(block, hidden, precision) + shared + _router(block, hidden, precision)
-
-
-def freed_before_experts(block: Moe, hidden: int, precision: Precision) -> int:
-    """Return the bytes per token of a shared expert that runs after the routed ones: its backward pass comes first.
-
-    **Source**: transformers' DeepSeek. One whose output is weighted runs before them (Qwen2).
-    """
-    if not block.shared_intermediate or block.shared_gate:
-        return 0
-    read = precision.compute_bytes * hidden * (2 if precision.autocast else 1)
-    return read + block.shared_intermediate * _kept(True, block.activation, precision)
-
-
-def _experts(block: Moe, hidden: int, precision: Precision) -> int:
-    """Count the experts' input and output (where all compute all tokens: the input and its weighted copy)."""
-    wide = 2 * hidden + block.intermediate * ((2 if block.gated else 0) + KEPT_BY_ACTIVATION[block.activation].tensors)
-    if not (block.every_expert and precision.autocast):
-        return block.visits * precision.residual_bytes * wide
-    read = (precision.residual_bytes + precision.compute_bytes) * hidden
-    inner = block.intermediate * _kept(block.gated, block.activation, precision)
-    return block.visits * (read + inner)
-
-
-def _router(block: Moe, hidden: int, precision: Precision) -> int:
-    copied = 4 * hidden if block.fp32_router and precision.residual_bytes < 4 else 0
-    return copied + STATISTIC * block.experts
-
-
-def _kept(gated: bool, activation: Activation, precision: Precision) -> int:
-    """Return the bytes per element of the intermediate width; a gate adds itself and the product.
-
-    A gate is multiplied with the activation as it is, in fp32 too.
-    """
-    kept = KEPT_BY_ACTIVATION[activation]
-    in_fp32 = kept.fp32 + (1 if gated and kept.fp32 else 0)
-    wider = in_fp32 * (4 - precision.compute_bytes) if precision.autocast else 0
-    return precision.compute_bytes * (kept.tensors + (2 if gated else 0)) + wider
 
 
 def dropout_bytes(layer: Layer, hidden: int, precision: Precision) -> int:

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from planner.memory.activations import Ledger, forward_norms, freed_before_experts, layer_ledger
+from planner.memory.activations import Ledger, forward_norms, layer_ledger
+from planner.memory.feed_forward import freed_before_experts
 from planner.memory.kernels import AttentionKind, is_masked, kernel_of, softmax_bytes
 from planner.memory.precision import Precision
 from planner.models.architecture import Activation, Attention, LatentAttention, Layer, Mlp, Moe
@@ -102,6 +103,7 @@ def _output(layer: Layer) -> int:
 
 
 def block_flight(block: Mlp | Moe | None, hidden: int, precision: Precision, checkpointed: bool) -> int:
+    """Return the gradients in flight per token while the backward pass goes through `block`."""
     size = precision.compute_bytes
     if block is None:
         return size * hidden

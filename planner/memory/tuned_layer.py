@@ -8,14 +8,13 @@ from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
 from planner.memory.activations import (
-    KEPT_BY_ACTIVATION,
-    STATISTIC,
     Ledger,
     crossed_ledger,
     dropout_bytes,
     mixer_bytes,
     position_bias_bytes,
 )
+from planner.memory.feed_forward import KEPT_BY_ACTIVATION, STATISTIC
 from planner.memory.kernels import MASK, AttentionKind, kernel_of
 from planner.memory.precision import Precision
 from planner.memory.tuning import LayerTuning, Sites, Uses, sites_of, uses
