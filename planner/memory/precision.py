@@ -20,9 +20,10 @@ def training_precision(workload: Training) -> Precision:
     """Return the bytes that `workload` keeps its values in.
 
     **Assumes** that under autocast the residual stream stays in the format of the parameters, since additions and
-    norms run in fp32 there, while matrix products read and write the autocast format.
+    norms run in fp32 there, while matrix products read and write the autocast format; and that the parameters beside
+    quantised ones are in fp32 (peft `prepare_model_for_kbit_training`).
     """
-    parameter = ELEMENT_BYTES[workload.weights or default_weights(workload)]
+    parameter = ELEMENT_BYTES.get(workload.weights or default_weights(workload), ELEMENT_BYTES["fp32"])
     autocast = workload.compute.startswith("amp-") and parameter == 4
     compute = ELEMENT_BYTES[workload.compute.removeprefix("amp-")]
     return Precision(parameter, compute, 4 if autocast else compute, autocast)

@@ -7,14 +7,14 @@ the formulas for one card give its moments. What training shares beside them is 
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from planner.dtypes import ELEMENT_BYTES
 from planner.memory.one_card import Run
 from planner.memory.parallel.nccl import communicators, most_bytes
 from planner.memory.parallel.pipeline import Stage, in_flight, layers_of, stages_of
-from planner.memory.parallel.shares import Beside, Held, buffer, buffers, resized
+from planner.memory.parallel.shares import Beside, Held, buffers, resized
 from planner.memory.parallel.states import is_sharded, sharded_moments
 from planner.memory.parallel.tensor import tensor_share
 from planner.memory.phases import Moment, Moments
-from planner.memory.precision import training_precision
 from planner.memory.result import Part
 from planner.models.architecture import Architecture, Attention
 from planner.units import ceil_div
@@ -55,7 +55,11 @@ def spread_moments(architecture: Architecture, workload: Training | Inference, r
     """
     if workload.parallel.pipeline == 1:
         return rank_moments(_only(architecture, workload), workload, run)
-    return max((found for _, found in moments_by_rank(architecture, workload, run)), key=_most)
+    first: dict[int, Rank] = {}
+    for rank in ranks(architecture, workload):
+        # Of stages that hold the same the first has the most micro-batches on their way.
+        first.setdefault(id(rank.stage.architecture), rank)
+    return max((rank_moments(rank, workload, run) for rank in first.values()), key=_most)
 
 
 def moments_by_rank(
@@ -73,7 +77,9 @@ def ranks(architecture: Architecture, workload: Training | Inference, counts: tu
     parallel = workload.parallel
     share = _share(architecture, workload)
     own = own_work(workload)
-    stages = stages_of(share, counts or layers_of(parallel, architecture), parallel.interleave)
+    stages = stages_of(
+        share, counts or layers_of(parallel, architecture), parallel.interleave, in_file=workload.profile == "llama.cpp"
+    )
     cards = (parallel.data or 1) * parallel.tensor * parallel.context
     micro_batches = workload.gradient_accumulation if isinstance(workload, Training) else 1
     return [Rank(stage, own, in_flight(parallel, stage.place, micro_batches), cards) for stage in stages]
@@ -146,7 +152,7 @@ def _with_communication(found: Moments, beside: Beside) -> Moments:
     """Return `found` with buffers that are there from the first pass on."""
     if not beside.held and not beside.outside:
         return found
-    held = buffers("communication", (), beside)
+    held = buffers((), "", beside)
     moments = tuple(
         moment if moment.name == "load" else Moment(moment.name, [*moment.terms, held], moment.explanation)
         for moment in found.moments
@@ -159,7 +165,7 @@ def _buckets(plain: Moments, workload: Training) -> list[Part]:
     if workload.parallel.state_shards < 2 or workload.parallel.gradient_as_bucket_view:
         return []
     size = sum([item.bytes for item in plain.moments[-1].terms if item.name == "gradients"])
-    return [buffer("gradient buckets, a second copy of the gradients", size, f"{size:,}", _DDP)]
+    return [_part("gradient buckets, a second copy of the gradients", size, f"{size:,}", _DDP)]
 
 
 def _gradients_throughout(found: Moments) -> Moments:
@@ -180,22 +186,22 @@ def _gradients_throughout(found: Moments) -> Moments:
 
 def _buffers(architecture: Architecture, workload: Training, own: Training) -> list[Part]:
     """Return the tensors on their way between cards: gathered tokens, keys and values, inputs of the next stage."""
-    parallel, size = workload.parallel, training_precision(own).compute_bytes
+    parallel, size = workload.parallel, ELEMENT_BYTES[own.compute.removeprefix("amp-")]
     tokens = own.micro_batch * (own.sequence_length or 0)
     stream = tokens * architecture.hidden * size
     found = []
     if parallel.sequence and parallel.tensor > 1:
         found.append(
-            buffer("tokens gathered for a block", stream, f"{tokens:,} × {architecture.hidden:,} × w", _SEQUENCE)
+            _part("tokens gathered for a block", stream, f"{tokens:,} × {architecture.hidden:,} × w", _SEQUENCE)
         )
     if parallel.context > 1:
         width = _key_width(architecture)
         found.append(
-            buffer("keys and values on their way", 4 * tokens * width * size, f"4 × {tokens:,} × {width:,} × w", _RING)
+            _part("keys and values on their way", 4 * tokens * width * size, f"4 × {tokens:,} × {width:,} × w", _RING)
         )
     if parallel.pipeline > 1:
         sent = ceil_div(stream, parallel.tensor if parallel.sequence else 1)
-        found.append(buffer("input of a stage and its gradient", 2 * sent, f"2 × {sent:,}", _HANDED_ON))
+        found.append(_part("input of a stage and its gradient", 2 * sent, f"2 × {sent:,}", _HANDED_ON))
     return found
 
 
@@ -203,6 +209,10 @@ def _buffers(architecture: Architecture, workload: Training, own: Training) -> l
 def _key_width(architecture: Architecture) -> int:
     mixers = [group.layer.mixer for group in architecture.main.groups]
     return max([mixer.kv_dim for mixer in mixers if isinstance(mixer, Attention)], default=0)
+
+
+def _part(name: str, size: int, formula: str, source: str) -> Part:
+    return Part(name=name, bytes=size, formula=formula, source=source)
 
 
 def _with_activations(moment: Moment, more: int, why: str) -> Moment:
