@@ -2,9 +2,9 @@
 
 from typing import Final, NamedTuple
 
-from planner.memory.parallel.shares import Beside, Counts, Held, buffer, buffers, shared
+from planner.memory.parallel.shares import Beside, Buffer, Counts, Held, buffers, shared
 from planner.memory.phases import Moment
-from planner.memory.result import Part, TermName
+from planner.memory.result import TermName
 
 SOURCE: Final = "DeepSpeed 0.19 runtime/zero: stage_1_and_2.py, stage3.py, config.py"
 REDUCE_BUCKET: Final = 500_000_000
@@ -121,29 +121,29 @@ def _gradients(moment: Moment, zero: Zero, complete: bool) -> list[Held]:
 
 
 def _communication(zero: Zero, phase: str) -> Held:
-    return buffers("communication", _buckets(zero, phase), zero.beside, assumed=zero.stage == 3)
+    return buffers(_buckets(zero, phase), SOURCE, zero.beside, assumed=zero.stage == 3)
 
 
-def _buckets(zero: Zero, phase: str) -> list[Part]:
-    parts: list[Part] = []
+def _buckets(zero: Zero, phase: str) -> list[Buffer]:
+    parts: list[Buffer] = []
     if phase == "backward" or zero.stage == 3:
         bucket = REDUCE_BUCKET * zero.size
-        parts.append(buffer("bucket of gradients to reduce", bucket, f"{REDUCE_BUCKET:,} × {zero.size}", SOURCE))
+        parts.append(("bucket of gradients to reduce", bucket))
     if phase == "step" and zero.offload == "none" and zero.master is not None:
         own = min(zero.counts.share, SUB_GROUP) if zero.stage == 3 else zero.counts.share
-        parts.append(buffer("gradients in fp32, for the optimizer", 4 * own, f"{own:,} × 4", SOURCE))
+        parts.append(("gradients in fp32, for the optimizer", 4 * own))
     if zero.stage == 3:
         parts += _whole_parameters(zero, phase)
     return parts
 
 
-def _whole_parameters(zero: Zero, phase: str) -> list[Part]:
+def _whole_parameters(zero: Zero, phase: str) -> list[Buffer]:
     size = zero.size
-    parts = [buffer("tensors too small to share", zero.small * size, f"{zero.small:,} × {size}", SOURCE)]
+    parts = [("tensors too small to share", zero.small * size)]
     if phase != "step":
         live = min(max(MAX_LIVE, zero.counts.layer) + PREFETCH, zero.counts.total)
-        parts.append(buffer("parameters whole or gathered ahead", live * size, f"{live:,} × {size}", SOURCE))
+        parts.append(("parameters whole or gathered ahead", live * size))
     if phase == "backward":
         layer = zero.counts.layer
-        parts.append(buffer("gradients of a layer, before the bucket", layer * size, f"{layer:,} × {size}", SOURCE))
+        parts.append(("gradients of a layer, before the bucket", layer * size))
     return parts

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from planner.memory.parallel.shares import Beside, Counts, Held, buffer, buffers, resized, shared
-from planner.memory.phases import Deferred, Moment
-from planner.memory.result import Part, TermName
+from planner.memory.parallel.shares import Beside, Buffer, Counts, Held, buffers, portion, resized
+from planner.memory.phases import Moment
+from planner.memory.result import TermName
 
 SOURCE: Final = "PyTorch 2.13 torch/distributed/fsdp/_fully_shard"
 KEPT: Final[tuple[TermName, ...]] = ("weights", "master_weights", "optimizer_states", "adapters")
@@ -26,56 +26,49 @@ class Units(NamedTuple):
 
 
 class Sharding(NamedTuple):
-    """How FSDP spreads a step: the counts, the units, what is kept whole before sharding, and where it stays.
+    """How FSDP spreads a step: the counts, the units, a card's shares, and where they stay.
 
-    `kept` are the terms of the whole network by name, `gradients` those of all parameters in the format they are
-    reduced to; `accumulates` says that gradients outlive the step's first backward pass, `offloads` that the shares
-    stay in RAM.
+    `kept` are the shares of what lives on from step to step, `gradients` that of all gradients as they are reduced;
+    `accumulates` says that gradients outlive the step's first backward pass, `offloads` that the shares stay in RAM.
     """
 
     counts: Counts
     cards: int
     units: Units
-    kept: dict[TermName, Held]
+    kept: tuple[Held, ...]
     gradients: Held | None
     accumulates: bool
     keeps_units: bool
     offloads: bool
     beside: Beside
 
-    def persistent(self) -> list[Held]:
+    def persistent(self) -> tuple[Held, ...]:
         """Return the shares that are there throughout."""
         if self.offloads:
-            return []
-        held: list[Held] = [self._share(whole) for whole in self.kept.values()]
-        return [*held, self._share(self.gradients)] if self.accumulates and self.gradients else held
+            return ()
+        return (*self.kept, self.gradients) if self.accumulates and self.gradients else self.kept
 
     def grown(self, layers: int) -> list[Held]:
         """Return the share of the gradients of so many layers, unless accumulated ones are there anyway."""
         if self.accumulates or self.offloads or self.gradients is None or not layers:
             return []
-        total = self.counts.total * self.cards
-        return [shared(self.gradients, layers * self.counts.layer, total, self.cards, SOURCE)]
+        made, every = layers * self.counts.layer, self.counts.share * self.cards
+        return [portion(self.gradients, made, every, "share of the gradients that is reduced by now")]
 
     def all_gradients(self) -> list[Held]:
         """Return the share of all gradients, unless accumulated ones are there anyway."""
-        if self.accumulates or self.offloads or self.gradients is None:
-            return []
-        return [self._share(self.gradients)]
+        return [] if self.accumulates or self.offloads or self.gradients is None else [self.gradients]
 
     def host_bytes(self) -> int | None:
         """Return what all cards together keep in RAM, or none where nothing stays there."""
         if not self.offloads:
             return None
-        whole = [*self.kept.values(), *([self.gradients] if self.gradients else [])]
-        return self.cards * sum([self._share(item).bytes for item in whole])
+        held = [*self.kept, *([self.gradients] if self.gradients else [])]
+        return self.cards * sum([item.bytes for item in held])
 
-    def communication(self, *parts: Part) -> Held:
+    def communication(self, *found: Buffer) -> Held:
         """Return the buffers that are there at a moment."""
-        return buffers("communication", parts, self.beside)
-
-    def _share(self, whole: Held) -> Deferred:
-        return shared(whole, self.counts.share, self.counts.total, self.cards, SOURCE)
+        return buffers(found, SOURCE, self.beside)
 
 
 class Backward(NamedTuple):
@@ -129,7 +122,7 @@ def _forward(moment: Moment, sharding: Sharding) -> Moment:
         _edges(sharding),
         *_kept_units(sharding),
         _gathered(sharding, "a layer, as it was gathered"),
-        _part("gradients of the head, not reduced yet", made),
+        ("gradients of the head, not reduced yet", made),
     )
     held = [*sharding.persistent(), *_flowing(moment), sharding.communication(*parts)]
     return Moment(moment.name, held, moment.explanation)
@@ -141,10 +134,10 @@ def _through_the_layers(
     units, depth = sharding.units, sharding.counts.layers
     of_head = _gradient_bytes(head)
     in_layer = min(max(_gradient_bytes(last) - of_head, 0), units.layer_gradients)
-    edges = (_edges(sharding), *_kept_units(sharding), _part("gradients of the head, not reduced yet", of_head))
-    partly = _part("gradients of the layer, not reduced yet", in_layer)
-    wholly = _part("gradients of the layer, not reduced yet", units.layer_gradients)
-    reducing = _part("gradients of the layer before, being reduced", units.layer_reduced)
+    edges = (_edges(sharding), *_kept_units(sharding), ("gradients of the head, not reduced yet", of_head))
+    partly = ("gradients of the layer, not reduced yet", in_layer)
+    wholly = ("gradients of the layer, not reduced yet", units.layer_gradients)
+    reducing = ("gradients of the layer before, being reduced", units.layer_reduced)
     here = () if sharding.keeps_units else (_gathered(sharding, "the layer, whole"),)
     ahead = () if sharding.keeps_units else (_gathered(sharding, "the next layer, gathered ahead"),)
     yield _moment(head, sharding, 0, (*edges, *(ahead or here)))
@@ -160,16 +153,16 @@ def _through_the_layers(
 
 def _at_the_edges(end: Moment, sharding: Sharding) -> Iterator[Moment]:
     units, depth = sharding.units, sharding.counts.layers
-    gradients = _part("gradients of embeddings and head, not reduced yet", units.edge_gradients)
-    reducing = _part("gradients of the first layer, being reduced", units.layer_reduced)
+    gradients = ("gradients of embeddings and head, not reduced yet", units.edge_gradients)
+    reducing = ("gradients of the first layer, being reduced", units.layer_reduced)
     yield _moment(end, sharding, depth, (_edges(sharding), reducing, gradients))
     held = [*sharding.persistent(), *sharding.grown(depth)]
-    reducing = _part("gradients of embeddings and head, being reduced", units.edges_reduced)
+    reducing = ("gradients of embeddings and head, being reduced", units.edges_reduced)
     explanation = "the gradients of embeddings and head are reduced last, together"
     yield Moment("backward", [*held, sharding.communication(gradients, reducing)], explanation)
 
 
-def _moment(moment: Moment, sharding: Sharding, reduced: int, parts: tuple[Part, ...], more: int = 0) -> Moment:
+def _moment(moment: Moment, sharding: Sharding, reduced: int, parts: tuple[Buffer, ...], more: int = 0) -> Moment:
     held: list[Held] = [*sharding.persistent(), *sharding.grown(reduced)]
     held += [resized(item, more) if more and item.name == "activations" else item for item in _flowing(moment)]
     return Moment("backward", [*held, sharding.communication(*parts)], moment.explanation)
@@ -181,23 +174,19 @@ def _step(moment: Moment, sharding: Sharding) -> Moment:
     return Moment("step", held, moment.explanation)
 
 
-def _edges(sharding: Sharding) -> Part:
-    return _part("embeddings, last norm and head, whole", sharding.units.edges)
+def _edges(sharding: Sharding) -> Buffer:
+    return ("embeddings, last norm and head, whole", sharding.units.edges)
 
 
-def _gathered(sharding: Sharding, name: str) -> Part:
-    return _part(name, sharding.units.layer)
+def _gathered(sharding: Sharding, name: str) -> Buffer:
+    return (name, sharding.units.layer)
 
 
-def _kept_units(sharding: Sharding) -> tuple[Part, ...]:
+def _kept_units(sharding: Sharding) -> tuple[Buffer, ...]:
     """Return the whole layers where they are not freed after their forward pass."""
     if not sharding.keeps_units:
         return ()
-    return (_part("all layers, whole until their backward pass", sharding.counts.layers * sharding.units.layer),)
-
-
-def _part(name: str, size: int) -> Part:
-    return buffer(name, size, f"{size:,}", SOURCE)
+    return (("all layers, whole until their backward pass", sharding.counts.layers * sharding.units.layer),)
 
 
 def _flowing(moment: Moment) -> list[Held]:

@@ -15,7 +15,7 @@ class MainCopies(NamedTuple):
 
     counts: Counts
     shards: int
-    gradients: Held
+    gradients: Held | None
     states: Held | None
     master: Held | None
     beside: Beside
@@ -36,7 +36,8 @@ def megatron_moments(moments: tuple[Moment, ...], main: MainCopies) -> tuple[Mom
 
     **Source**: Megatron-LM dist_optimizer.md.
     """
-    kept = [renamed(main.gradients, SOURCE), *main.state(), buffers("communication", (), main.beside)]
+    gradients = [] if main.gradients is None else [renamed(main.gradients, SOURCE)]
+    kept = [*gradients, *main.state(), buffers((), SOURCE, main.beside)]
     return tuple(
         moment
         if moment.name == "load"

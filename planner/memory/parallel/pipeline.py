@@ -73,11 +73,14 @@ def layers_of(parallel: Parallel, architecture: Architecture) -> tuple[int, ...]
 
 
 @lru_cache(maxsize=256)
-def stages_of(architecture: Architecture, counts: tuple[int, ...], interleave: int = 1) -> tuple[Stage, ...]:
+def stages_of(
+    architecture: Architecture, counts: tuple[int, ...], interleave: int = 1, *, in_file: bool = False
+) -> tuple[Stage, ...]:
     """Return the stages of `architecture` with `counts` layers each, the embedding on the first, the head on the last.
 
     A head that is tied to the embedding is a matrix of its own where both are on different stages. With `interleave`
-    each stage holds so many groups of consecutive layers.
+    each stage holds so many groups of consecutive layers. Stages that hold the same are the same object, unless the
+    formats of their tensors depend on their place `in_file`.
 
     **Source**: Megatron-LM: the first and the last stage hold a copy of a shared embedding each.
     """
@@ -92,10 +95,15 @@ def stages_of(architecture: Architecture, counts: tuple[int, ...], interleave: i
             frozenset(place + turn * size * len(counts) for turn in range(interleave) for place in range(at, at + size))
             for at in range(0, size * len(counts), size)
         ]
-    return tuple(Stage(_stage(architecture, held, index), index, len(held[index])) for index in range(len(counts)))
+    found: dict[Architecture, Architecture] = {}
+    stages = []
+    for place, own in enumerate(held):
+        stage = _stage(architecture, held, place, in_file=in_file)
+        stages.append(Stage(found.setdefault(stage, stage), place, len(own)))
+    return tuple(stages)
 
 
-def _stage(architecture: Architecture, held: list[frozenset[int]], place: int) -> Architecture:
+def _stage(architecture: Architecture, held: list[frozenset[int]], place: int, *, in_file: bool) -> Architecture:
     is_first, is_last = place == 0, place == len(held) - 1
     main = architecture.main
     groups = _groups(main.groups, held[place])
@@ -104,8 +112,8 @@ def _stage(architecture: Architecture, held: list[frozenset[int]], place: int) -
         before=main.before if is_first else (),
         after=main.after if is_last else (),
         embedding_dropout=main.embedding_dropout if is_first else 0.0,
-        first_place=min(held[place]),
-        whole_depth=main.layer_count,
+        first_place=min(held[place]) if in_file else 0,
+        whole_depth=main.layer_count if in_file else None,
     )
     head = (*_own_head(architecture), *architecture.head) if is_last else ()
     stage = architecture.evolve(

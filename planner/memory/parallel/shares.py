@@ -74,6 +74,24 @@ def shared(whole: Held, share: int, total: int, cards: int, source: str) -> Defe
     return Deferred(whole.name, own, high, partial(_write_share, whole, own, high, cards, source))
 
 
+def portion(whole: Held, part: int, total: int, meaning: str) -> Deferred:
+    """Return `part` of `total` of `whole`, to the byte rounded up; `meaning` says of what."""
+    own, high = ceil_div(whole.bytes * part, total), ceil_div(whole.high_bytes * part, total)
+    return Deferred(whole.name, own, high, partial(_write_portion, whole, own, high, meaning))
+
+
+def _write_portion(whole: Held, own: int, high: int, meaning: str) -> Term:
+    written = whole.write() if isinstance(whole, Deferred) else whole
+    return written.evolve(
+        bytes=own,
+        low_bytes=own,
+        high_bytes=high,
+        formula=f"({written.formula}) × f",
+        symbols=(*written.symbols, library("f", round(own / max(written.bytes, 1), 4), meaning)),
+        parts=(),
+    )
+
+
 def _write_share(whole: Held, own: int, high: int, cards: int, source: str) -> Term:
     written = whole.write() if isinstance(whole, Deferred) else whole
     ends = _split(own, [part.bytes for part in written.parts])
@@ -141,29 +159,40 @@ class Beside(NamedTuple):
     most: int = 0
 
 
-def buffers(name: TermName, parts: Iterable[Part], beside: Beside, *, assumed: bool = False) -> Deferred:
-    """Return a term that is the sum of `parts` and of what is there besides.
+Buffer = tuple[str, int]
+"""The name of a buffer and its bytes."""
+
+
+def buffers(found: Iterable[Buffer], source: str, beside: Beside, *, assumed: bool = False) -> Deferred:
+    """Return the buffers that cards exchange through, and what is there besides.
 
     What libraries hold is assumed, and bounded by nothing and `beside.most`; the rest is as sure as its source.
     """
-    own = tuple([part for part in (*parts, *beside.held) if part.bytes])
-    size = sum([part.bytes for part in own])
+    own = tuple([buffer for buffer in found if buffer[1]])
+    size = sum([held for _, held in own]) + sum([part.bytes for part in beside.held])
     total = size + sum([part.bytes for part in beside.outside])
-    write = partial(_write_buffers, name, (*own, *beside.outside), size, size + beside.most, assumed)
-    return Deferred(name, total, size + beside.most, write)
+    return Deferred(
+        "communication",
+        total,
+        size + beside.most,
+        partial(_write_buffers, own, source, beside, size, total, assumed=assumed),
+    )
 
 
-def _write_buffers(name: TermName, parts: tuple[Part, ...], low: int, high: int, assumed: bool) -> Term:
-    total = sum(part.bytes for part in parts)
+def _write_buffers(
+    own: tuple[Buffer, ...], source: str, beside: Beside, size: int, total: int, *, assumed: bool
+) -> Term:
+    made = [Part(name=name, bytes=held, formula=f"{held:,}", source=source) for name, held in own]
+    parts = (*made, *beside.held, *beside.outside)
     return term(
-        name,
+        "communication",
         total,
         " + ".join(f"B{number}" for number in range(1, len(parts) + 1)) or "0",
         tuple(library(f"B{number}", part.bytes, f"bytes: {part.name}") for number, part in enumerate(parts, 1)),
         "; ".join(dict.fromkeys(part.source for part in parts)),
-        certainty="assumed" if assumed or low < total else "measured",
-        low_bytes=low,
-        high_bytes=high,
+        certainty="assumed" if assumed or beside.outside else "measured",
+        low_bytes=size,
+        high_bytes=size + beside.most,
         parts=parts,
     )
 
@@ -172,8 +201,3 @@ def renamed(item: Held, source: str, name: TermName | None = None) -> Term:
     """Return `item` as it is kept by something else, which `source` describes."""
     written = item.write() if isinstance(item, Deferred) else item
     return written.evolve(name=name or written.name, source=source)
-
-
-def buffer(name: str, size: int, formula: str, source: str) -> Part:
-    """Return one named buffer."""
-    return Part(name=name, bytes=size, formula=formula, source=source)

@@ -12,13 +12,13 @@ from planner.memory.one_card import Run
 from planner.memory.parallel.nccl import communicators, most_bytes
 from planner.memory.parallel.pipeline import Stage, in_flight, layers_of, stages_of
 from planner.memory.parallel.shares import Beside, Held, buffers, resized
-from planner.memory.parallel.states import is_sharded, sharded_moments
+from planner.memory.parallel.states import sharded_moments
 from planner.memory.parallel.tensor import tensor_share
+from planner.memory.parallel.work import is_sharded, own_work
 from planner.memory.phases import Moment, Moments
 from planner.memory.result import Part
 from planner.models.architecture import Architecture, Attention
 from planner.units import ceil_div
-from planner.workload.parallel import Parallel
 from planner.workload.training import Training
 from planner.workload.workload import Inference
 
@@ -94,20 +94,6 @@ def rank_moments(rank: Rank, workload: Training | Inference, run: Run) -> Moment
     else:
         found = _with_communication(run(rank.stage.architecture, rank.workload), beside)
     return found._replace(outside_bytes=sum([part.bytes for part in outside]))
-
-
-def own_work(workload: Training | Inference) -> Training | Inference:
-    """Return what one card does of `workload`, as if it were alone: its share of each sequence."""
-    cards = workload.parallel.context
-    if isinstance(workload, Training):
-        length = ceil_div(workload.sequence_length or 1, cards)
-        return workload.evolve(sequence_length=length, parallel=Parallel(data=1), gpus=())
-    return workload.evolve(
-        prompt_length=ceil_div(workload.prompt_length or 1, cards),
-        context_length=ceil_div(workload.context_length or 1, cards),
-        parallel=Parallel(data=1),
-        gpus=(),
-    )
 
 
 def _only(architecture: Architecture, workload: Training | Inference) -> Rank:

@@ -1,14 +1,16 @@
 """What training keeps beside the network, where replicas share it: by FSDP, DeepSpeed or Megatron."""
 
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Final, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES
 from planner.memory.one_card import Run
 from planner.memory.parallel.deepspeed import PERSISTENT, Zero, zero_moments
 from planner.memory.parallel.fsdp import KEPT, Backward, Sharding, Units, fsdp_moments
+from planner.memory.parallel.fsdp import SOURCE as FSDP_SOURCE
 from planner.memory.parallel.megatron import MainCopies, megatron_moments
-from planner.memory.parallel.shares import Beside, Held, renamed, sharded_counts
+from planner.memory.parallel.shares import Beside, Held, renamed, sharded_counts, shared
+from planner.memory.parallel.work import ALONE, sharder_of
 from planner.memory.phases import Moment, Moments
 from planner.memory.precision import Precision, training_precision
 from planner.memory.result import TermName
@@ -17,41 +19,24 @@ from planner.models.architecture import Architecture, Stack
 from planner.units import ceil_div
 from planner.workload.training import Training
 
-Sharder = Literal["ddp", "fsdp", "deepspeed", "megatron"]
-
-SHARDER_TITLES: Final[dict[Sharder, str]] = {
-    "ddp": "DDP",
-    "fsdp": "FSDP",
-    "deepspeed": "DeepSpeed ZeRO",
-    "megatron": "Megatron-LM",
-}
-
-
-def sharder_of(workload: Training) -> Sharder:
-    """Return what spreads `workload` over its replicas.
-
-    ZeRO-3 is FSDP2 unless the profile is DeepSpeed or something stays where only DeepSpeed puts it; ZeRO-1 and 2 are
-    DeepSpeed's.
-    """
-    parallel = workload.parallel
-    if workload.profile == "megatron":
-        return "megatron"
-    if workload.profile == "deepspeed" and (parallel.zero or parallel.state_shards > 1):
-        return "deepspeed"
-    if parallel.zero == 3 and parallel.offload in ("none", "parameters"):
-        return "fsdp"
-    return "deepspeed" if parallel.zero else "ddp"
-
-
-def is_sharded(workload: Training) -> bool:
-    """Return whether more than plain replicas run `workload`."""
-    return sharder_of(workload) != "ddp"
+_DECIDING: Final = (
+    "method",
+    "weights",
+    "compute",
+    "lora",
+    "trainable",
+    "optimizer",
+    "optimizer_step",
+    "gradient_clipping",
+    "loss",
+    "profile",
+)
 
 
 def sharded_moments(architecture: Architecture, workload: Training, own: Training, run: Run, beside: Beside) -> Moments:
     """Return the moments of a step whose states, gradients or parameters replicas share.
 
-    `own` is what a card does of `workload` as if it were alone, `beside` what is there besides throughout.
+    `own` is what a card does of `workload` as if it were alone, without autocast; `beside` is there throughout.
 
     **Formula**: under autocast the parameters are sharded in fp32 and gathered in 16 bits, in which everything is
     computed; nothing is cast once more.
@@ -59,85 +44,87 @@ def sharded_moments(architecture: Architecture, workload: Training, own: Trainin
     **Source**: PyTorch `MixedPrecisionPolicy`, as set by accelerate (`param_dtype`, `reduce_dtype`: 16 bits);
     DeepSpeed's and Megatron's 16-bit engines with fp32 copies.
     """
-    computed = _in_sixteen_bits(own)
-    found = run(architecture, computed)
+    found = run(architecture, own)
     sharder = sharder_of(workload)
-    kept = _kept(architecture, _smallest(own, computed, copies=sharder != "fsdp"), run)
+    kept = _kept(architecture, _what_is_kept(workload, own, copies=sharder != "fsdp"), run)
     if sharder == "fsdp":
-        return _fsdp(architecture, workload, computed, found, kept, beside)
+        return _fsdp(architecture, workload, own, found, kept, beside)
     if sharder == "deepspeed":
         return _deepspeed(architecture, workload, found, kept, beside)
     return _megatron(architecture, workload, found, kept, beside)
 
 
-def _in_sixteen_bits(own: Training) -> Training:
-    """Return `own` computed in 16 bits without autocast, where autocast would cast fp32 parameters."""
-    if own.adapts or not own.compute.startswith("amp-") or own.weights != "fp32":
-        return own.evolve(gradient_accumulation=1)
-    sixteen = own.compute.removeprefix("amp-")
-    return own.evolve(compute=sixteen, weights=sixteen, gradient_accumulation=1)
+class _KeptBy(NamedTuple):
+    """What decides what a step keeps, whatever it computes."""
+
+    fields: tuple[tuple[str, object], ...]
 
 
-def _smallest(own: Training, computed: Training, *, copies: bool) -> Training:
-    """Return a step that keeps what `own` keeps between steps, and computes as little as can be.
+def _what_is_kept(workload: Training, own: Training, *, copies: bool) -> _KeptBy:
+    """Return what decides what `workload` keeps between steps.
 
     It keeps fp32 where parameters are in fp32 between steps; with `copies` 16-bit ones have fp32 copies.
     """
-    in_fp32 = computed.weights != own.weights or (copies and not own.adapts)
-    changes: dict[str, object] = {"compute": "fp32", "weights": "fp32"} if in_fp32 else {}
-    return own.evolve(
-        **changes,
-        micro_batch=1,
-        sequence_length=1,
-        gradient_accumulation=1,
-        activation_checkpointing="none",
-        checkpoint_every=1,
-        attention="sdpa",
-    )
+    in_fp32 = own.weights != workload.weights or (copies and not own.adapts)
+    formats = (("compute", "fp32"), ("weights", "fp32")) if in_fp32 else ()
+    return _KeptBy((*((name, getattr(workload, name)) for name in _DECIDING), *formats))
 
 
 @lru_cache(maxsize=256)
-def _kept(architecture: Architecture, smallest: Training, run: Run) -> dict[TermName, Held]:
-    """Return what is there while the optimizer steps, by name."""
+def _kept(architecture: Architecture, by: _KeptBy, run: Run) -> tuple[Held, ...]:
+    """Return what is there while the optimizer steps."""
+    smallest = Training.model_validate({**dict(by.fields), "sequence_length": 1, "parallel": ALONE})
     step = run(architecture, smallest).moments[-1]
-    return {item.name: item for item in step.terms if item.name in (*KEPT, "gradients")}
+    return tuple(item for item in step.terms if item.name in (*KEPT, "gradients"))
+
+
+@lru_cache(maxsize=256)
+def _shares(architecture: Architecture, kept: tuple[Held, ...], cards: int, expert_cards: int) -> tuple[Held, ...]:
+    """Return what one of `cards` holds of what is kept."""
+    counts = sharded_counts(architecture, cards, expert_cards)
+    return tuple(shared(item, counts.share, counts.total, cards, FSDP_SOURCE) for item in kept)
+
+
+def _named(kept: tuple[Held, ...], name: TermName) -> Held | None:
+    return next((item for item in kept if item.name == name), None)
 
 
 def _fsdp(
     architecture: Architecture,
     workload: Training,
-    computed: Training,
+    own: Training,
     found: Moments,
-    kept: dict[TermName, Held],
+    kept: tuple[Held, ...],
     beside: Beside,
 ) -> Moments:
     parallel = workload.parallel
     cards = parallel.state_shards
     counts = sharded_counts(architecture, cards, cards // parallel.expert)
+    shares = _shares(architecture, kept, cards, cards // parallel.expert)
     sharding = Sharding(
         counts=counts,
         cards=cards,
         units=_units(architecture, workload, found.moments, cards),
-        kept={name: item for name, item in kept.items() if name != "gradients"},
-        gradients=kept.get("gradients"),
+        kept=tuple([item for item in shares if item.name != "gradients"]),
+        gradients=next((item for item in shares if item.name == "gradients"), None),
         accumulates=workload.gradient_accumulation > 1,
         keeps_units=not parallel.reshard_after_forward,
         offloads=parallel.offload == "parameters",
         beside=beside,
     )
-    frees = Backward(found.layer_bytes, found.behind_bytes, _norm_flight(architecture, computed))
+    frees = Backward(found.layer_bytes, found.behind_bytes, _norm_flight(architecture, own))
     moments = fsdp_moments(found.moments, sharding, frees)
     return found._replace(moments=moments, host_bytes=sharding.host_bytes())
 
 
-def _norm_flight(architecture: Architecture, computed: Training) -> int:
+def _norm_flight(architecture: Architecture, own: Training) -> int:
     """Return what the backward pass holds in the norm before the mixer, where all gradients of the layer are there.
 
     **Formula**: a fused norm reads the gradient of the projections' input and writes its own, beside that of the
     stream: 3 · w · h; one computed in steps holds five fp32 tensors of the stream beside them, and what it kept itself.
     """
-    precision = training_precision(computed)
-    tokens = computed.micro_batch * (computed.sequence_length or 0)
+    precision = training_precision(own)
+    tokens = own.micro_batch * (own.sequence_length or 0)
     return tokens * max([_norm_bytes(stack, precision) for stack in architecture.stacks])
 
 
@@ -169,7 +156,7 @@ def _deepspeed(
     architecture: Architecture,
     workload: Training,
     found: Moments,
-    kept: dict[TermName, Held],
+    kept: tuple[Held, ...],
     beside: Beside,
 ) -> Moments:
     parallel = workload.parallel
@@ -185,9 +172,9 @@ def _deepspeed(
         small=_small(architecture),
         weights=step["weights"],
         gradients=step.get("gradients"),
-        states=kept.get("optimizer_states"),
-        master=_master(kept["weights"], step["weights"]),
-        adapters=kept.get("adapters"),
+        states=_named(kept, "optimizer_states"),
+        master=_master(_named(kept, "weights"), step["weights"]),
+        adapters=_named(kept, "adapters"),
         offload=parallel.offload,
         beside=beside,
     )
@@ -199,7 +186,7 @@ def _megatron(
     architecture: Architecture,
     workload: Training,
     found: Moments,
-    kept: dict[TermName, Held],
+    kept: tuple[Held, ...],
     beside: Beside,
 ) -> Moments:
     parallel = workload.parallel
@@ -208,17 +195,17 @@ def _megatron(
     main = MainCopies(
         counts=sharded_counts(architecture, cards, cards // parallel.expert),
         shards=cards if parallel.zero else 1,
-        gradients=kept["gradients"],
-        states=kept.get("optimizer_states"),
-        master=_master(kept["weights"], weights),
+        gradients=_named(kept, "gradients"),
+        states=_named(kept, "optimizer_states"),
+        master=_master(_named(kept, "weights"), weights),
         beside=beside,
     )
     return found._replace(moments=megatron_moments(found.moments, main))
 
 
-def _master(copies: Held, weights: Held) -> Held | None:
+def _master(copies: Held | None, weights: Held) -> Held | None:
     """Return the fp32 copies of parameters in 16 bits; parameters in fp32 need none."""
-    if copies.bytes <= weights.bytes:
+    if copies is None or copies.bytes <= weights.bytes:
         return None
     return renamed(copies, "the fp32 parameters that the optimizer updates", "master_weights")
 
