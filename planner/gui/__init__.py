@@ -3,6 +3,7 @@
 from importlib import import_module
 
 _CORE = (
+    "planner.memory.engines.settings",
     "planner.models.load",
     "planner.models.readers.assemble",
     "planner.models.readers.config_json",

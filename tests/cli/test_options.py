@@ -38,6 +38,7 @@ def test_every_field_of_the_workloads_has_an_option_or_is_named_here():
         "checkpoint_every",
         "loss_chunks",
         "engine",
+        "gpus",
     }
 
 
