@@ -18,13 +18,14 @@ from planner.memory.corrections import (
     unused_note,
 )
 from planner.memory.engines.pool import cache_pool, pool_notes
-from planner.memory.engines.vllm_setup import CardClass, card_class
-from planner.memory.fit import CardFit, at_least_cards, device_shares, judge_bytes
+from planner.memory.engines.vllm_setup import CardClass
+from planner.memory.fit import CardFit, at_least_cards, device_share, judge_bytes
 from planner.memory.one_card import one_card, one_card_moments
-from planner.memory.overhead import framework_overhead, overhead_term
-from planner.memory.parallel.spread import is_replicated, spread_moments
+from planner.memory.overhead import Overhead, framework_overhead, overhead_term
+from planner.memory.parallel.placing import Cards, Loaded, class_of, least_shards, place, spread_notes
+from planner.memory.parallel.spread import Rank, is_spread, moments_by_rank
 from planner.memory.phases import Moments
-from planner.memory.result import MemoryResult
+from planner.memory.result import DeviceShare, MemoryResult
 from planner.memory.support import unsupported_reasons
 from planner.models.architecture import Architecture
 from planner.workload.defaults import with_defaults
@@ -45,32 +46,40 @@ def estimate_memory(
 
     Without a card the peak has the overhead of a typical CUDA card and there is no verdict. Open choices of the
     workload are filled in by `with_defaults`. Of `corrections`, those that are for such a run on this card are added as
-    parts of their own.
+    parts of their own. Where the cards do not hold the same, the result is about the one that holds most.
 
     **Formula**: max over phases of Σ terms, plus the framework's overhead.
-
-    **Assumes** that each card holds the whole model (data parallelism); the terms say what else each of them assumes.
     """
-    filled = with_defaults(workload, architecture, count)
-    own = that_count(corrections, filled, architecture.model_type, gpu.id if gpu else None)
-    moments = corrected_moments(moments_of(architecture, filled, _class_of(filled, gpu)), own)
+    return estimate_on(architecture, workload, (Cards(gpu, usable, count),), corrections)
+
+
+def estimate_on(
+    architecture: Architecture,
+    workload: Training | Inference,
+    cards: tuple[Cards, ...],
+    corrections: tuple[Correction, ...] = (),
+) -> MemoryResult:
+    """Return the peak memory of the card that has the least left of `cards`, which may differ, and a table of them all.
+
+    The stages of a pipeline take the cards in their order, and have layers in proportion to what is free on each.
+    """
+    filled = with_defaults(workload, architecture, sum([one.number for one in cards]))
+    devices = [
+        _device(architecture, filled, one, corrections) for one in place(architecture, filled, cards, moments_by_stage)
+    ]
+    found = min(devices, key=_left) if len(devices) > 1 else devices[0]
+    moments, overhead, fit, usable = found.moments, found.overhead, found.fit, found.loaded.cards.usable
     peak = moments.peak()
-    estimated = framework_overhead(gpu, moments.dynamic, _largest_tensor(moments), moments.threads)
-    overhead = corrected_overhead(estimated, own)
-    added = overhead.total - estimated.total
-    written = corrected_term(overhead_term(estimated, moments.dynamic), added, sources(own))
+    added = overhead.total - found.estimated.total
+    written = corrected_term(overhead_term(found.estimated, moments.dynamic), added, sources(found.own))
     terms = tuple(term for term in (*peak.written(), written) if term.bytes)
-    total = peak.total + overhead.total
-    high = moments.high() + overhead.high
     allocated = peak.total - (0 if peak.name == "load" else moments.outside_bytes) + overhead.workspace
     taken = filled.other_processes_bytes
-    unsupported = unsupported_reasons(filled, gpu) if gpu else ()
-    fit = judge_bytes(total, high, usable, taken, unsupported, gpu_id=gpu.id if gpu else "")
     pool = cache_pool(moments.pool, usable) if moments.pool and usable else None
     return MemoryResult(
-        total_bytes=total,
+        total_bytes=fit.total_bytes,
         low_bytes=sum(term.low_bytes for term in terms),
-        high_bytes=high,
+        high_bytes=found.high,
         allocated_bytes=allocated,
         reserved_bytes=allocated + overhead.slack,
         peak_phase=peak.name,
@@ -84,17 +93,74 @@ def estimate_memory(
         free_bytes=fit.free_bytes,
         verdict=fit.verdict,
         unsupported=fit.unsupported,
-        per_gpu=device_shares(fit, count),
-        host_bytes=moments.host_bytes,
+        per_gpu=_table(devices, filled),
+        host_bytes=_host_bytes(devices),
         cache_pool=pool,
-        at_least_cards=at_least_cards(terms, total, usable.bytes - taken) if usable else None,
+        at_least_cards=at_least_cards(terms, fit.total_bytes, usable.bytes - taken, least_shards(filled))
+        if usable
+        else None,
         notes=(
-            *_correction_notes(corrections, own),
+            *_correction_notes(corrections, found.own),
             *pool_notes(pool, filled),
             *moments.notes,
+            *spread_notes(filled, cards),
             *_notes(architecture, filled),
         ),
     )
+
+
+class _Device(NamedTuple):
+    """Cards that hold the same, what is alive on them, and whether it fits."""
+
+    loaded: Loaded
+    moments: Moments
+    estimated: Overhead
+    overhead: Overhead
+    own: tuple[Correction, ...]
+    fit: CardFit
+    high: int
+
+
+def _device(
+    architecture: Architecture, filled: Training | Inference, loaded: Loaded, corrections: tuple[Correction, ...]
+) -> _Device:
+    gpu, usable = loaded.cards.gpu, loaded.cards.usable
+    own = that_count(corrections, filled, architecture.model_type, gpu.id if gpu else None)
+    moments = corrected_moments(loaded.moments, own)
+    estimated = framework_overhead(gpu, moments.dynamic, _largest_tensor(moments), moments.threads)
+    overhead = corrected_overhead(estimated, own)
+    total, high = moments.peak().total + overhead.total, moments.high() + overhead.high
+    unsupported = unsupported_reasons(filled, gpu) if gpu else ()
+    fit = judge_bytes(total, high, usable, filled.other_processes_bytes, unsupported, gpu_id=gpu.id if gpu else "")
+    return _Device(loaded, moments, estimated, overhead, own, fit, high)
+
+
+def _left(device: _Device) -> tuple[bool, int]:
+    """Return what orders devices: what cannot run it first, then what is left, or the less the more is needed."""
+    free = device.fit.free_bytes
+    return (not device.fit.unsupported, -device.fit.total_bytes if free is None else free)
+
+
+def _table(devices: list[_Device], filled: Training | Inference) -> tuple[DeviceShare, ...]:
+    """Return a row for cards that hold the same; without a card only where cards differ."""
+    staged = filled.parallel.pipeline > 1
+    if not staged and not devices[0].fit.gpu_id:
+        return ()
+    return tuple(
+        device_share(
+            device.fit,
+            device.loaded.cards.number,
+            device.loaded.stage if staged else None,
+            device.loaded.layers if staged else None,
+        )
+        for device in devices
+    )
+
+
+def _host_bytes(devices: list[_Device]) -> int | None:
+    """Return what all cards together keep in RAM, or none where nothing stays there."""
+    held = [one.moments.host_bytes * one.loaded.cards.number for one in devices if one.moments.host_bytes is not None]
+    return sum(held) if held else None
 
 
 def fits_on(
@@ -108,7 +174,7 @@ def fits_on(
     filled = with_defaults(workload, architecture, count)
     by_class: dict[CardClass, tuple[Moments, _Need]] = {}
     for gpu, usable in cards:
-        of_card = _class_of(filled, gpu)
+        of_card = class_of(filled, gpu)
         if of_card not in by_class:
             estimated = moments_of(architecture, filled, of_card)
             by_class[of_card] = (estimated, _need(estimated))
@@ -139,18 +205,25 @@ def _need(moments: Moments) -> _Need:
 def moments_of(
     architecture: Architecture, workload: Training | Inference, of_card: CardClass = CardClass.OTHER
 ) -> Moments:
-    """Return what is alive in each phase, the framework's overhead aside; `workload` has its defaults filled in.
+    """Return what is alive in each phase, the framework's overhead aside, on the card that holds most.
 
-    On `of_card` depend the defaults of vLLM.
+    `workload` has its defaults filled in. On `of_card` depend the defaults of vLLM.
     """
-    if workload.parallel.is_plain and not is_replicated(workload):
+    if not is_spread(workload):
         return one_card_moments(architecture, workload, of_card)
-    return spread_moments(architecture, workload, one_card(of_card))
+    return max((moments for _, moments in moments_by_stage(architecture, workload, of_card)), key=_peak_bytes)
 
 
-def _class_of(workload: Training | Inference, gpu: Gpu | None) -> CardClass:
-    """Return the class of `gpu` where the engine's defaults depend on it, else the same for all cards."""
-    return card_class(gpu) if gpu and workload.profile == "vllm" else CardClass.OTHER
+@lru_cache(maxsize=512)
+def moments_by_stage(
+    architecture: Architecture, workload: Training | Inference, of_card: CardClass, counts: tuple[int, ...] = ()
+) -> tuple[tuple[Rank, Moments], ...]:
+    """Return what is alive in each phase in each stage of the pipeline; `counts` are their layers where given."""
+    return moments_by_rank(architecture, workload, one_card(of_card), counts)
+
+
+def _peak_bytes(moments: Moments) -> int:
+    return moments.peak().total
 
 
 def _largest_tensor(moments: Moments) -> int:

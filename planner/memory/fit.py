@@ -38,19 +38,23 @@ def judge_bytes(
     return CardFit(gpu_id, None if unsupported else verdict, total, usable.bytes, free, unsupported)
 
 
-def device_shares(fit: CardFit, count: int) -> tuple[DeviceShare, ...]:
-    """Return what each of `count` equal cards holds, or nothing if `fit` is about no card."""
-    if not fit.gpu_id:
-        return ()
-    share = DeviceShare(
-        gpu=fit.gpu_id,
+def device_share(fit: CardFit, count: int, stage: int | None = None, layers: int | None = None) -> DeviceShare:
+    """Return what each of `count` equal cards holds, at their `stage` of a pipeline with its `layers`."""
+    return DeviceShare(
+        gpu=fit.gpu_id or None,
         count=count,
         total_bytes=fit.total_bytes,
         capacity_bytes=fit.capacity_bytes,
         free_bytes=fit.free_bytes,
         verdict=fit.verdict,
+        stage=stage,
+        layers=layers,
     )
-    return (share,)
+
+
+def device_shares(fit: CardFit, count: int) -> tuple[DeviceShare, ...]:
+    """Return what each of `count` equal cards holds, or nothing if `fit` is about no card."""
+    return (device_share(fit, count),) if fit.gpu_id else ()
 
 
 def at_least_cards(terms: tuple[Term, ...], total: int, available: int, shards: int = 1) -> int | None:

@@ -82,7 +82,10 @@ class Phase(Spec):
 
 
 class DeviceShare(Spec):
-    """What one of the cards holds; `count` cards hold the same."""
+    """What one of the cards holds; `count` cards hold the same.
+
+    `stage` is where they stand in a pipeline, from 0, and `layers` are those that they hold.
+    """
 
     gpu: str | None
     count: int
@@ -90,6 +93,8 @@ class DeviceShare(Spec):
     capacity_bytes: int | None
     free_bytes: int | None
     verdict: Verdict | None
+    stage: int | None = None
+    layers: int | None = None
 
 
 class CachePool(Spec):
@@ -102,7 +107,7 @@ class CachePool(Spec):
 
 
 class MemoryResult(Spec):
-    """The peak of one device and its parts.
+    """The peak of one device and its parts; of several that differ, the one that has the least left.
 
     `terms` are those alive in `peak_phase`; they sum to `total_bytes` exactly. `high_bytes` is the most that any
     phase may need, so that it never falls as the workload grows. `allocated_bytes` is what

@@ -59,7 +59,7 @@ class Zero(NamedTuple):
         return [shared(whole, self.counts.share, self.counts.total, self.cards, SOURCE)]
 
     def host_bytes(self) -> int | None:
-        """Return what all cards together keep in RAM or on disk, or none where nothing is offloaded.
+        """Return what each card keeps in RAM or on disk, or none where nothing is offloaded.
 
         **Formula**: states, fp32 parameters and, from stage 2 on, gradients in fp32; a pinned 16-bit copy of the
         parameters in stages 1 and 2, in which they come back; in stage 3 those that are offloaded themselves.
@@ -68,8 +68,8 @@ class Zero(NamedTuple):
             return None
         copied = self.weights if self.stage < 3 or self.offload != "optimizer" else None
         whole = [item for item in (self.master, self.states, self.adapters, copied) if item is not None]
-        gradients = 4 * self.counts.share * self.cards if self.stage > 1 and self.gradients is not None else 0
-        return gradients + self.cards * sum([self.part(item)[0].bytes for item in whole])
+        gradients = 4 * self.counts.share if self.stage > 1 and self.gradients is not None else 0
+        return gradients + sum([self.part(item)[0].bytes for item in whole])
 
 
 def zero_moments(moments: tuple[Moment, ...], zero: Zero, accumulates: bool) -> tuple[Moment, ...]:

@@ -60,11 +60,11 @@ class Sharding(NamedTuple):
         return [] if self.accumulates or self.offloads or self.gradients is None else [self.gradients]
 
     def host_bytes(self) -> int | None:
-        """Return what all cards together keep in RAM, or none where nothing stays there."""
+        """Return what each card keeps in RAM, or none where nothing stays there."""
         if not self.offloads:
             return None
         held = [*self.kept, *([self.gradients] if self.gradients else [])]
-        return self.cards * sum([item.bytes for item in held])
+        return sum([item.bytes for item in held])
 
     def communication(self, *found: Buffer) -> Held:
         """Return the buffers that are there at a moment."""

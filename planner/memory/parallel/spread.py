@@ -41,35 +41,27 @@ class Rank(NamedTuple):
     cards: int
 
 
-def is_replicated(workload: Training | Inference) -> bool:
-    """Return whether cards that hold everything have to agree: replicas that train."""
-    return isinstance(workload, Training) and workload.parallel.state_shards > 1
-
-
-def spread_moments(architecture: Architecture, workload: Training | Inference, run: Run) -> Moments:
-    """Return what is alive in each phase on the card that holds most; `workload` has its defaults filled in.
-
-    `run` gives the moments of a network on one card.
-
-    **Formula**: the largest over all stages of the pipeline.
-    """
-    if workload.parallel.pipeline == 1:
-        return rank_moments(_only(architecture, workload), workload, run)
-    first: dict[int, Rank] = {}
-    for rank in ranks(architecture, workload):
-        # Of stages that hold the same the first has the most micro-batches on their way.
-        first.setdefault(id(rank.stage.architecture), rank)
-    return max((rank_moments(rank, workload, run) for rank in first.values()), key=_most)
+def is_spread(workload: Training | Inference) -> bool:
+    """Return whether cards share something, or have to agree: replicas that train do."""
+    parallel = workload.parallel
+    return not parallel.is_plain or (isinstance(workload, Training) and parallel.state_shards > 1)
 
 
 def moments_by_rank(
-    architecture: Architecture,
-    workload: Training | Inference,
-    run: Run,
-    counts: tuple[int, ...] = (),
-) -> list[tuple[Rank, Moments]]:
-    """Return the ranks of each stage with their moments; `counts` are the layers of the stages where they are given."""
-    return [(rank, rank_moments(rank, workload, run)) for rank in ranks(architecture, workload, counts)]
+    architecture: Architecture, workload: Training | Inference, run: Run, counts: tuple[int, ...] = ()
+) -> tuple[tuple[Rank, Moments], ...]:
+    """Return the ranks of each stage with what is alive there in each phase; `workload` has its defaults filled in.
+
+    `run` gives the moments of a network on one card; `counts` are the layers of the stages where they are given.
+    """
+    alike: dict[int, Moments] = {}
+    found = []
+    for rank in ranks(architecture, workload, counts):
+        same = id(rank.stage.architecture)
+        if same not in alike:
+            alike[same] = rank_moments(rank, workload, run)
+        found.append((rank, _on_the_way(alike[same], rank, workload)))
+    return tuple(found)
 
 
 def ranks(architecture: Architecture, workload: Training | Inference, counts: tuple[int, ...] = ()) -> list[Rank]:
@@ -96,11 +88,6 @@ def rank_moments(rank: Rank, workload: Training | Inference, run: Run) -> Moment
     return found._replace(outside_bytes=sum([part.bytes for part in outside]))
 
 
-def _only(architecture: Architecture, workload: Training | Inference) -> Rank:
-    share = _share(architecture, workload)
-    return Rank(Stage(share, 0, share.main.layer_count), own_work(workload), 1, 1)
-
-
 def _share(architecture: Architecture, workload: Training | Inference) -> Architecture:
     parallel = workload.parallel
     pad = 1
@@ -109,10 +96,6 @@ def _share(architecture: Architecture, workload: Training | Inference) -> Archit
     elif workload.profile == "vllm" and _VOCABULARY_OF_VLLM % parallel.tensor == 0:
         pad = _VOCABULARY_OF_VLLM // parallel.tensor
     return tensor_share(architecture, parallel.tensor, parallel.expert, pad, parallel.sequence)
-
-
-def _most(moments: Moments) -> int:
-    return moments.peak().total
 
 
 def _training(rank: Rank, workload: Training, own: Training, run: Run, beside: Beside) -> Moments:
@@ -125,11 +108,6 @@ def _training(rank: Rank, workload: Training, own: Training, run: Run, beside: B
         found = _with_communication(plain, beside._replace(held=(*buffered, *_buckets(plain, workload))))
         if workload.parallel.gradient_as_bucket_view and workload.parallel.state_shards > 1:
             found = _gradients_throughout(found)
-    groups = workload.parallel.interleave
-    others = max(found.dynamic * (rank.in_flight - groups) // groups, 0)
-    if others:
-        why = f"activations of {rank.in_flight / groups - 1:g} more micro-batches on their way"
-        found = found._replace(moments=tuple(_with_activations(moment, others, why) for moment in found.moments))
     is_last = rank.stage.place == workload.parallel.pipeline - 1
     return found if is_last else _without_loss(found)
 
@@ -199,6 +177,16 @@ def _key_width(architecture: Architecture) -> int:
 
 def _part(name: str, size: int, formula: str, source: str) -> Part:
     return Part(name=name, bytes=size, formula=formula, source=source)
+
+
+def _on_the_way(found: Moments, rank: Rank, workload: Training | Inference) -> Moments:
+    """Return `found` with the activations of the micro-batches that are between the stages."""
+    groups = workload.parallel.interleave
+    others = max(found.dynamic * (rank.in_flight - groups) // groups, 0)
+    if not others or not isinstance(workload, Training):
+        return found
+    why = f"activations of {rank.in_flight / groups - 1:g} more micro-batches on their way"
+    return found._replace(moments=tuple([_with_activations(moment, others, why) for moment in found.moments]))
 
 
 def _with_activations(moment: Moment, more: int, why: str) -> Moment:

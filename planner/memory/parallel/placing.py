@@ -1,0 +1,117 @@
+"""Which card holds what: the ranks of a workload on cards that may differ."""
+
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from planner.hardware.gpu import Gpu
+from planner.hardware.usable import UsableMemory
+from planner.memory.engines.vllm_setup import CardClass, card_class
+from planner.memory.one_card import one_card_moments
+from planner.memory.parallel.pipeline import layers_by_memory
+from planner.memory.parallel.spread import Rank, is_spread
+from planner.memory.parallel.work import SHARDER_TITLES, sharder_of
+from planner.memory.phases import Moments
+from planner.models.architecture import Architecture
+from planner.workload.training import Training
+from planner.workload.workload import Inference
+
+ByStage = Callable[[Architecture, Training | Inference, CardClass, tuple[int, ...]], tuple[tuple[Rank, Moments], ...]]
+"""From a network, a workload, a class of cards and the layers of each stage to what is alive in each stage."""
+
+_BY_SHARE: Final = (
+    "Layers are split in proportion to the free memory of the cards, as llama.cpp does; the output counts as one."
+)
+
+
+class Cards(NamedTuple):
+    """Some equal cards; none chosen yet where `gpu` is none."""
+
+    gpu: Gpu | None
+    usable: UsableMemory | None
+    number: int = 1
+
+
+class Loaded(NamedTuple):
+    """Cards that hold the same, and what is alive on each of them; `layers` of the network at their `stage`."""
+
+    cards: Cards
+    moments: Moments
+    stage: int
+    layers: int
+
+
+def place(
+    architecture: Architecture, workload: Training | Inference, cards: tuple[Cards, ...], by_stage: ByStage
+) -> Iterator[Loaded]:
+    """Yield what each of `cards` holds, those that hold the same together; `workload` has its defaults filled in.
+
+    The stages of the pipeline take the cards one after the other.
+    """
+    if not is_spread(workload):
+        for own in cards:
+            moments = one_card_moments(architecture, workload, class_of(workload, own.gpu))
+            yield Loaded(own, moments, 0, architecture.main.layer_count)
+        return
+    size = sum([own.number for own in cards]) // workload.parallel.pipeline
+    in_order = [own._replace(number=1) for own in cards for _ in range(own.number)] if len(cards) > 1 else []
+    counts = stage_counts(architecture, workload, cards, in_order, size)
+    for stage in range(workload.parallel.pipeline):
+        held = _together(in_order[stage * size : (stage + 1) * size]) if in_order else [cards[0]._replace(number=size)]
+        for own in held:
+            rank, moments = by_stage(architecture, workload, class_of(workload, own.gpu), counts)[stage]
+            yield Loaded(own, moments, stage, rank.stage.layers)
+
+
+def stage_counts(
+    architecture: Architecture,
+    workload: Training | Inference,
+    cards: tuple[Cards, ...],
+    in_order: list[Cards],
+    size: int,
+) -> tuple[int, ...]:
+    """Return how many layers each stage holds by what is free on unequal cards, or nothing where that does not count.
+
+    Of the cards of a stage the smallest counts.
+    """
+    parallel = workload.parallel
+    known = all(own.usable is not None for own in cards)
+    if parallel.pipeline == 1 or parallel.pipeline_layers or parallel.interleave > 1 or not in_order or not known:
+        return ()
+    free = [max(own.usable.bytes - workload.other_processes_bytes, 1) if own.usable else 1 for own in in_order]
+    least = tuple(min(free[start : start + size]) for start in range(0, len(free), size))
+    return layers_by_memory(architecture.main.layer_count, least)
+
+
+def class_of(workload: Training | Inference, gpu: Gpu | None) -> CardClass:
+    """Return the class of `gpu` where the engine's defaults depend on it, else the same for all cards."""
+    return card_class(gpu) if gpu and workload.profile == "vllm" else CardClass.OTHER
+
+
+def least_shards(workload: Training | Inference) -> int:
+    """Return by how many cards everything that can be shared is divided at least."""
+    parallel = workload.parallel
+    whole = isinstance(workload, Training) and parallel.zero == 3
+    return parallel.tensor * parallel.pipeline * (parallel.state_shards if whole else 1)
+
+
+def spread_notes(workload: Training | Inference, cards: tuple[Cards, ...]) -> Iterator[str]:
+    """Say what was assumed of how several cards share the work."""
+    parallel = workload.parallel
+    if isinstance(workload, Training) and parallel.zero:
+        title = SHARDER_TITLES[sharder_of(workload)]
+        yield f"ZeRO-{parallel.zero} as {title} does it, over {parallel.state_shards:,} cards."
+    if len(cards) > 1 and parallel.pipeline > 1 and not parallel.pipeline_layers:
+        yield _BY_SHARE
+    if len(cards) > 1 and parallel.pipeline == 1:
+        yield "Every card holds the same, so that the smallest decides."
+
+
+def _together(cards: list[Cards]) -> list[Cards]:
+    """Return neighbours of one kind as one."""
+    found: list[Cards] = []
+    for own in cards:
+        if found and found[-1].gpu == own.gpu:
+            found[-1] = found[-1]._replace(number=found[-1].number + own.number)
+        else:
+            found.append(own)
+    return found
