@@ -28,9 +28,10 @@ _ORDER: Final[tuple[Verdict | None, ...]] = ("fits", "tight", None, "does-not-fi
 
 
 class Step(Spec):
-    """One change of an advice: what is done, and who says what it costs."""
+    """One change of an advice: what is done, what it turns, and who says what it costs."""
 
     name: str
+    lever: str
     sentence: str
     source: str
 
@@ -68,23 +69,23 @@ class Advice(Spec):
     plan: Plan = Field(exclude=True, repr=False)
 
 
-def advise(plan: Plan, catalog: Catalog) -> tuple[Advice, ...]:
-    """Return what would make `plan` fit, the best first, at most eight.
+def advise(plan: Plan, catalog: Catalog, changes: tuple[Change, ...] = CHANGES) -> tuple[Advice, ...]:
+    """Return what would make `plan` fit, the best first, at most eight; `changes` are those that may be made.
 
     Each advice is minimal: without one of its changes the plan would not fit. Where only other hardware makes it fit,
     the changes that come nearest are returned as well. For a plan that fits, or has no card, they are the single
     changes that save at least a hundredth of what it needs, the most first. A traced plan can only be given another
     card.
 
-    **Formula** Ranked by the verdict, the cost (none, time, less than was asked, hardware; a real risk to quality
-    weighs like less), the risk, and the number of changes.
+    **Formula** Ranked by the verdict, the cost (none, time, less than was asked, much time, hardware; a real risk
+    to quality weighs like less), the risk, and the number of changes.
     """
     if plan.model.trace is not None:
         return tuple(_hardware_advice(plan, catalog))
     bench = Bench.of(plan, catalog, architecture_of(plan, catalog))
     workload = with_defaults(plan.workload, bench.architecture, plan.count)
     gpu = catalog.hardware.gpu(plan.gpu) if plan.gpu else None
-    offered = [change for change in CHANGES if change.applies_to(workload, gpu)]
+    offered = [change for change in changes if change.applies_to(workload, gpu)]
     if not _in_need(bench.start):
         return tuple(sorted(_savings(bench, offered), key=lambda advice: -advice.saved_bytes)[:_MOST])
     tried = search(bench, offered, ladders(plan, workload, bench.architecture))
@@ -141,7 +142,7 @@ def _advice(start: Tried, tried: Tried) -> Advice:
     changes = tried.changes
     return Advice(
         name=" + ".join(change.name for change in changes),
-        steps=tuple(Step(name=one.name, sentence=one.sentence, source=one.source) for one in changes),
+        steps=tuple(Step(name=one.name, lever=one.lever, sentence=one.sentence, source=one.source) for one in changes),
         settings=tuple(_settings(start.plan, tried.plan)),
         verdict=tried.fit.verdict,
         saved_bytes=start.held_bytes - tried.held_bytes,
@@ -189,7 +190,7 @@ def _best(found: Iterable[Advice]) -> tuple[Advice, ...]:
     ranked = sorted(found, key=_rank)
     kept: list[Advice] = []
     for advice in ranked:
-        alike = sum(1 for other in kept if _fields(other) == _fields(advice))
+        alike = sum(1 for other in kept if _levers(other) == _levers(advice))
         simpler = any(_is_simpler(other, advice) for other in ranked)
         if not simpler and alike < (_OF_A_KIND if len(advice.steps) == 1 else 1):
             kept.append(advice)
@@ -218,8 +219,8 @@ def _slowness(advice: Advice) -> tuple[float, bool]:
     return (advice.slower_by_about or 1.0, advice.slower_by_about is None)
 
 
-def _fields(advice: Advice) -> frozenset[str]:
-    return frozenset(setting.field for setting in advice.settings)
+def _levers(advice: Advice) -> frozenset[str]:
+    return frozenset(step.lever for step in advice.steps)
 
 
 def _is_simpler(one: Advice, other: Advice) -> bool:

@@ -7,12 +7,13 @@ from typing import Final, Literal
 from planner.hardware.gpu import Gpu
 from planner.workload.workload import Workload
 
-Cost = Literal["none", "time", "less", "hardware"]
-"""none; time: it takes longer; less: less is done than was asked for; hardware: other or more cards."""
+Cost = Literal["none", "time", "less", "much-time", "hardware"]
+"""none; time: it takes longer; less: less is done than was asked for; much-time: it takes several times as long, since
+parts are elsewhere than on the card; hardware: other or more cards."""
 Risk = Literal["none", "small", "real"]
 """What may become of the quality of the trained model, or of the answers."""
 
-COSTS: Final[tuple[Cost, ...]] = ("none", "time", "less", "hardware")
+COSTS: Final[tuple[Cost, ...]] = ("none", "time", "less", "much-time", "hardware")
 RISKS: Final[tuple[Risk, ...]] = ("none", "small", "real")
 
 _BF16_CAPABILITY: Final = 8.0

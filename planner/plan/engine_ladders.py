@@ -72,7 +72,7 @@ def _fewer_layers(workload: Inference, architecture: Architecture) -> Ladder:
             sentence="Keep the other layers in RAM, where the processor runs them.",
             source=_LLAMA_OFFLOAD,
             settings={"gpu_layers": count},
-            cost="time",
+            cost="much-time",
             slower_by_about=None,
             costs=f"{layers - count:,} layers run on the processor",
             needs="RAM for the other layers",

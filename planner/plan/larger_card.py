@@ -39,7 +39,7 @@ def _capability(card: Gpu) -> float:
 def _change(card: Gpu, fit: CardFit) -> Change:
     return Change(
         name=f"{card.name} instead",
-        lever="cards",
+        lever="card",
         sentence=f"Run the same on the smallest card that it fits on, with {(fit.capacity_bytes or 0) / GIB:.1f} GiB.",
         source="the catalog, with this plan estimated on every card",
         hardware={"gpu": card.id},

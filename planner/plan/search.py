@@ -79,6 +79,7 @@ def search(bench: Bench, offered: Iterable[Change], numbers: Iterable[Ladder]) -
     """Return every set that was tried; a set that fits is not added to.
 
     A ladder stands alone or ends a set: its number is the mildest with which the set fits, or is tight where none fits.
+    What takes much time is not combined with more than one other change: it would hide sets that do without.
     """
     singles = [tried for tried in (bench.tried(bench.start, change) for change in offered) if tried is not None]
     changes = [tried.changes[0] for tried in singles]
@@ -88,7 +89,7 @@ def search(bench: Bench, offered: Iterable[Change], numbers: Iterable[Ladder]) -
     for size in range(2, _MOST_CHANGES + 1):
         level = _grown(bench, level, changes, [one for one in found if is_good(one.fit, "fits")])
         found.extend(level)
-        level = _unfinished(level)
+        level = _unfinished(one for one in level if not _takes_much_time(one))
         if size < _MOST_CHANGES:
             found.extend(_climbed(bench, level[:_CLIMBED], ladders))
     return tuple(found)
@@ -139,6 +140,10 @@ def _mildest(bench: Bench, base: Tried, ladder: Ladder) -> Tried | None:
         else:
             low = middle
     return best
+
+
+def _takes_much_time(base: Tried) -> bool:
+    return any(change.cost == "much-time" for change in base.changes)
 
 
 def _same_lever(base: Tried, lever: str) -> bool:

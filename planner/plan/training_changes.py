@@ -50,7 +50,7 @@ TRAINING_CHANGES: Final[tuple[Change, ...]] = (
     ),
     Change(
         name="Liger kernels",
-        lever="kernels",
+        lever="loss",
         sentence="Run fused norms, activations and loss, which keep less for the backward pass.",
         source=_LIGER,
         settings={"profile": "liger", "loss": None},

@@ -127,12 +127,13 @@ def _adapter_activations(evaluation: Evaluation, architecture: Architecture) -> 
     workload = evaluation.workload
     if not isinstance(workload, Training) or not workload.adapts:
         return
-    kept = _kept_activations(evaluation.memory)
-    full = _kept_activations(_estimated(evaluation, architecture, method="full", lora=None, weights=None))
+    plain = workload.weights if workload.weights in ("fp32", "fp16") else "bf16"
+    whole = _estimated(evaluation, architecture, method="full", lora=None, weights=plain, compute=plain)
+    kept, full = _kept_activations(evaluation.memory), _kept_activations(whole)
     if kept > full:
         sentence = (
             f"Adapters save states, not activations: {_gib(kept)} of them are kept for the backward pass, "
-            f"{_gib(full)} if the whole model were trained."
+            f"{_gib(full)} if the whole model were trained in {plain}."
         )
         yield PlanWarning(name="adapter-activations", sentence=sentence, source=_ADAPTERS)
 

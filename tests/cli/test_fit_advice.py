@@ -68,8 +68,8 @@ def test_json_has_advice_and_warnings_only_when_asked(said):
     assert not {"advice", "warnings", "solved"} & set(plain)
     assert set(asked) == {*plain, "advice", "warnings"}
     best = asked["advice"][0]
-    assert (best["verdict"], best["risk"]) == ("fits", "small")
-    assert {setting["field"] for setting in best["settings"]} >= {"workload.micro_batch"}
+    assert best["verdict"] == "fits"
+    assert all(setting["field"].startswith(("workload.", "gpu", "count")) for setting in best["settings"])
     assert "plan" not in best
     assert asked["warnings"][0]["name"] == "loss-peak"
 

@@ -5,6 +5,7 @@ from recordings import training, two_steps
 
 from planner.plan.advise import advise
 from planner.plan.change import COSTS
+from planner.plan.changes import CHANGES
 from planner.plan.engine_ladders import engine_ladders
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
@@ -16,6 +17,9 @@ from planner.workload.workload import Inference, Training
 LLAMA = ModelChoice(id="meta-llama/Llama-3.1-8B")
 TOO_MANY = Plan(model=LLAMA, workload=Inference(batch=16), gpu="rtx-4090")
 LEARNING = Plan(model=ModelChoice(id="meta-llama/Llama-3.2-1B"), workload=Training(micro_batch=8), gpu="rtx-4090")
+
+
+FEW = tuple(change for change in CHANGES if change.name in ("8-bit AdamW", "full checkpointing"))
 
 
 def names(found):
@@ -45,7 +49,7 @@ def test_the_larger_micro_batch_is_taken(catalog):
 
 def test_combinations_multiply_their_slowdowns_and_gather_their_needs(catalog):
     plan = Plan(model=LLAMA, workload=Training(), gpu="h100-sxm5-80gb")
-    both = named(advise(plan, catalog), "8-bit AdamW + full checkpointing")
+    both = named(advise(plan, catalog, FEW), "8-bit AdamW + full checkpointing")
     assert both.slower_by_about == 4 / 3
     assert (both.cost, both.risk, both.needs) == ("time", "small", ("bitsandbytes",))
     assert [step.name for step in both.steps] == ["8-bit AdamW", "full checkpointing"]
@@ -57,7 +61,7 @@ def test_combinations_multiply_their_slowdowns_and_gather_their_needs(catalog):
 
 def test_what_costs_less_stands_first(catalog):
     found = advise(TOO_MANY, catalog)
-    assert names(found[:3]) == ["Q4_K_M in llama.cpp", "weights in AWQ 4-bit", "weights in NF4"]
+    assert names(found[:2]) == ["Q4_K_M in llama.cpp", "weights in AWQ 4-bit"]
     assert [COSTS.index(advice.cost) for advice in found] == sorted(COSTS.index(advice.cost) for advice in found)
     assert len({advice.name for advice in found}) == len(found) <= 8
 
@@ -100,19 +104,29 @@ def test_what_the_card_cannot_run_can_be_changed(catalog):
 
 def test_what_the_card_would_have_to_run_is_said_as_a_need(catalog):
     plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.2-3B"), workload=Inference(batch=8), gpu="tesla-k80")
-    found = [advice for advice in advise(plan, catalog) if advice.verdict is None]
-    assert found
-    assert all("bitsandbytes has no kernels for this card" in advice.needs[-1] for advice in found)
+    nf4 = tuple(change for change in CHANGES if change.name == "weights in NF4")
+    (found,) = [advice for advice in advise(plan, catalog, nf4) if advice.verdict is None]
+    assert found.name == "weights in NF4"
+    assert "bitsandbytes has no kernels for this card" in found.needs[-1]
 
 
-def test_where_nothing_fits_the_nearest_are_said(catalog):
+def test_where_only_hardware_makes_it_fit_the_nearest_are_said(catalog):
     plan = Plan(model=LLAMA, workload=Training(), gpu="rtx-4090")
-    found = advise(plan, catalog)
-    assert found[0].cost == "hardware"
-    assert {advice.verdict for advice in found[1:]} == {"does-not-fit"}
-    assert 1 <= len(found[1:]) <= 3
+    found = advise(plan, catalog, FEW)
+    hardware = [advice for advice in found if advice.cost == "hardware"]
+    nearest = [advice for advice in found if advice.cost != "hardware"]
+    assert found[0] in hardware
+    assert {advice.verdict for advice in hardware[:1]} == {"fits"}
+    assert {advice.verdict for advice in nearest} == {"does-not-fit"}
     before = evaluate(plan, catalog).memory.total_bytes
-    assert all(advice.total_bytes < before for advice in found[1:])
+    assert all(advice.total_bytes < before for advice in nearest)
+
+
+def test_what_takes_much_time_stands_behind_what_does_not(catalog):
+    found = advise(Plan(model=LLAMA, workload=Training(micro_batch=8), gpu="h100-sxm5-80gb"), catalog)
+    costs = [advice.cost for advice in found if advice.verdict == "fits"]
+    assert costs == sorted(costs, key=lambda cost: (cost in ("much-time", "hardware"), cost == "hardware"))
+    assert all(len(advice.steps) <= 2 for advice in found if advice.cost == "much-time" and advice.verdict == "fits")
 
 
 def test_a_tight_plan_is_made_to_fit(catalog):
@@ -156,10 +170,10 @@ def test_a_prompt_that_was_asked_for_is_cut_with_the_context(catalog):
 
 def test_llama_cpp_may_leave_layers_in_ram(catalog):
     plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-70B"), workload=Inference(weights="Q4_K_M"), gpu="rtx-4090")
-    best = advise(plan, catalog)[0]
+    best = next(advice for advice in advise(plan, catalog) if "layers on the card" in advice.name)
     layers = best.plan.workload.gpu_layers
     assert best.name == f"{layers} of 81 layers on the card"
-    assert (best.verdict, best.needs) == ("fits", ("RAM for the other layers",))
+    assert (best.verdict, best.cost, best.needs) == ("fits", "much-time", ("RAM for the other layers",))
     more = plan.evolve(workload=plan.workload.evolve(gpu_layers=layers + 1))
     assert evaluate(more, catalog).memory.verdict != "fits"
 

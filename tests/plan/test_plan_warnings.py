@@ -5,6 +5,7 @@ import pytest
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.warn import warnings_about
+from planner.workload.training import Lora
 from planner.workload.workload import Inference, Training
 
 LLAMA = ModelChoice(id="meta-llama/Llama-3.1-8B")
@@ -82,3 +83,12 @@ def test_fp32_that_saves_nothing_is_left_alone(catalog):
 
 def test_fp16_parameters_cannot_be_scaled(catalog):
     assert "fp16 autocast" in said(Plan(model=GPT2, workload=Training(compute="fp16")), catalog)["unscaled-fp16"]
+
+
+def test_adapters_may_keep_more_activations_than_full_training(catalog):
+    plan = Plan(model=LLAMA, workload=Training(method="lora"), gpu="h100-sxm5-80gb")
+    sentence = said(plan, catalog)["adapter-activations"]
+    assert sentence.startswith("Adapters save states, not activations: ")
+    few = Training(method="lora", lora=Lora(rank=1, targets=("q_proj",)))
+    assert "adapter-activations" not in said(plan.evolve(workload=few), catalog)
+    assert "adapter-activations" not in said(plan.evolve(workload=Training()), catalog)

@@ -7,7 +7,7 @@ from planner.errors import SpecError
 from planner.plan.evaluate import evaluate, find_fits
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.sharing import usual_sharing
-from planner.plan.solve import fewest_cards, largest_allowed, largest_that_fits, smallest_card, with_value
+from planner.plan.solve import fewest_cards, largest_allowed, largest_that_fits, on_cards, smallest_card, with_value
 from planner.workload.workload import Inference, Parallel, Training
 
 READING = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), gpu="rtx-4090")
@@ -51,6 +51,11 @@ def test_a_prompt_longer_than_the_context_is_cut_to_it():
     plan = READING.evolve(workload=Inference(prompt_length=2000))
     assert with_value(plan, "context_length", 100).workload.prompt_length == 100
     assert with_value(plan, "context_length", 5000).workload.prompt_length == 2000
+
+
+def test_a_value_that_the_workload_does_not_take_is_refused():
+    with pytest.raises(SpecError, match="batch"):
+        with_value(READING, "batch", 0)
 
 
 def test_lengths_end_at_what_the_model_is_made_for(catalog):
@@ -105,9 +110,29 @@ def test_one_card_is_enough_where_it_fits_whatever_the_plan_has(catalog):
     assert (found.value, found.plan.count, found.plan.workload.parallel.data) == (1, 1, None)
 
 
-def test_more_cards_that_each_hold_everything_do_not_help(catalog):
-    found = fewest_cards(READING.evolve(model=ModelChoice(id="meta-llama/Llama-3.1-70B")), catalog)
+def test_some_plans_are_too_large_for_any_number_of_cards(catalog):
+    plan = Plan(model=ModelChoice(id="deepseek-ai/DeepSeek-V3"), workload=Training(), gpu="gtx-1080")
+    found = fewest_cards(plan, catalog)
     assert (found.value, found.reason) == (None, "each card still holds too much")
+
+
+@pytest.mark.parametrize(
+    ("workload", "how"),
+    [
+        (Inference(), "that share the layers"),
+        (Inference(profile="vllm"), "that share each matrix"),
+        (Training(activation_checkpointing="full"), "with ZeRO-3"),
+    ],
+)
+def test_cards_share_the_network_where_one_is_not_enough(catalog, workload, how):
+    plan = READING.evolve(model=ModelChoice(id="Qwen/Qwen2.5-32B"), workload=workload)
+    found = fewest_cards(plan, catalog)
+    assert (found.verdict, found.how, found.plan.count) == ("fits", how, found.value)
+    assert evaluate(found.plan, catalog).memory.total_bytes == found.total_bytes
+    sharing = usual_sharing(evaluate(plan, catalog).workload, catalog.models.model(plan.model.id))
+    for count in (count for count in sharing.counts if count < found.value):
+        fewer = on_cards(plan, count, sharing.settings(count))
+        assert evaluate(fewer, catalog).memory.verdict != "fits"
 
 
 def test_cards_are_counted_of_a_kind(catalog):
