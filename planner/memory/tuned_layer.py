@@ -131,10 +131,13 @@ class _Kept(NamedTuple):
     adapters: int = 0
 
 
-def read_bytes(recipe: Recipe, used: Uses, input_bytes: int, *, is_kept: bool = False) -> _Read:
+def read_bytes(
+    recipe: Recipe, used: Uses, input_bytes: int, *, is_kept: bool = False, reached: bool = True
+) -> _Read:
     """Return what `used` projections keep of an element that they read, in `input_bytes`.
 
-    `is_kept` says that something else keeps the tensor anyway. Projections of LLM.int8 keep what they read, too.
+    `is_kept` says that something else keeps the tensor anyway, `reached` that it needs a derivative itself, without
+    which adapters' dropout keeps no mask. Projections of LLM.int8 keep what they read, too.
     """
     formats, adapters = recipe.formats, recipe.adapters
     own = input_bytes != formats.computed and formats.autocast
@@ -147,7 +150,7 @@ def read_bytes(recipe: Recipe, used: Uses, input_bytes: int, *, is_kept: bool = 
             whole = True
         else:
             beside = used.adapted * adapters.read
-        beside += used.adapted * MASK if adapters.dropout else 0
+        beside += used.adapted * MASK if adapters.dropout and reached else 0
     return _Read(0 if is_kept or not whole else input_bytes, copies, beside)
 
 
@@ -187,26 +190,42 @@ def _norms(layer: Layer, hidden: int, recipe: Recipe, tuning: LayerTuning, sites
     mixer = uses(tuning, sites.mixer_in)
     forward = uses(tuning, (*sites.forward_in, *sites.shared_gate, *sites.router))
     cross = uses(tuning, sites.cross[:1])
-    blocks = [used for used in (mixer, forward, cross) if used.total]
+    between = tuning.reached or (not layer.parallel and _mixer_is_tuned(tuning, sites))
+    blocks = [(used, to) for used, to in ((mixer, tuning.reached), (forward, between), (cross, between)) if used.total]
     if layer.parallel and layer.norm_count < 2 and blocks:
-        blocks = [Uses(*(sum(counts) for counts in zip(*blocks, strict=True)))]
-    reads = [read_bytes(recipe, used, formats.normed(layer.norm)) for used in blocks]
+        blocks = [(Uses(*(sum(counts) for counts in zip(*(used for used, _ in blocks), strict=True))), tuning.reached)]
+    reads = [read_bytes(recipe, used, formats.normed(layer.norm), reached=to) for used, to in blocks]
     inputs = hidden * sum(read.whole + read.copies for read in reads)
     beside = hidden * sum(read.adapters for read in reads)
-    return _Kept(_stream_norms(layer, hidden, recipe, tuning, len(blocks)) + inputs, beside)
+    return _Kept(_stream_norms(layer, hidden, recipe, tuning, len(blocks), between) + inputs, beside)
 
 
-def _stream_norms(layer: Layer, hidden: int, recipe: Recipe, tuning: LayerTuning, blocks: int) -> int:
+def _stream_norms(
+    layer: Layer, hidden: int, recipe: Recipe, tuning: LayerTuning, blocks: int, between: bool
+) -> int:
     trained = _norms_are_trained(layer, hidden, tuning)
     behind = 0 if layer.parallel else max(layer.norm_count - blocks, 0)
     before = layer.norm_count - behind
     own = before * norm_kept(layer.norm, hidden, recipe.formats.stream, recipe, trained=trained)
     own += behind * norm_kept(layer.norm, hidden, recipe.formats.projected, recipe, trained=trained)
-    if layer.parallel and layer.norm.native:
+    if layer.parallel and layer.norm.native and not _casts_to_norm(recipe):
         own -= (layer.norm_count - 1) * recipe.formats.stream * hidden
-    if not tuning.reached and not trained and before:
-        own -= norm_kept(layer.norm, hidden, recipe.formats.stream, recipe, trained=trained)
-    return own
+    if tuning.reached or trained or not before:
+        return own
+    if layer.parallel or not between:
+        return 0
+    return own - norm_kept(layer.norm, hidden, recipe.formats.stream, recipe, trained=False)
+
+
+def _mixer_is_tuned(tuning: LayerTuning, sites: Sites) -> bool:
+    """Return whether what the mixer adds to the stream needs a derivative of its own."""
+    used = uses(tuning, (*sites.mixer_in, *sites.inner, *sites.mixer_out, *sites.cross))
+    return used.trained + used.adapted > 0
+
+
+def _casts_to_norm(recipe: Recipe) -> bool:
+    """Return whether autocast gives each fused norm a copy of the stream of its own, in fp32."""
+    return recipe.formats.autocast and recipe.formats.stream < 4
 
 
 def _norms_are_trained(layer: Layer, hidden: int, tuning: LayerTuning) -> bool:
@@ -226,11 +245,17 @@ def _mixers(layer: Layer, recipe: Recipe, tuning: LayerTuning, sites: Sites, mas
     for mixer in (layer.mixer, layer.second_mixer):
         if mixer is None:
             continue
-        bytes_, of_pairs = mixer_bytes(mixer, recipe.formats.precision, recipe.attention, layer, masked)
+        bytes_, of_pairs = mixer_bytes(mixer, _precision_of(mixer, recipe.formats), recipe.attention, layer, masked)
         written = _output_of(mixer, recipe, tuning, sites, kept=_keeps_output(mixer, recipe, masked))
-        own = bytes_ - _untrained(mixer, layer, recipe, tuning, masked)
+        own = bytes_ - _untrained(mixer, layer, recipe, tuning, sites, masked)
         kept, adapters, scores = kept + own + written.total, adapters + written.adapters, scores + of_pairs
     return _Kept(kept, adapters), scores
+
+
+def _precision_of(mixer: Mixer, formats: Formats) -> Precision:
+    """Return the precision of the softmax: one that is told its format keeps to it under autocast (gpt-oss)."""
+    told = isinstance(mixer, Attention) and mixer.sinks and formats.parameter < 4
+    return formats.precision._replace(autocast=False) if told else formats.precision
 
 
 def _keeps_output(mixer: Mixer, recipe: Recipe, masked: bool) -> bool:
@@ -261,7 +286,9 @@ def _output_of(mixer: Mixer | None, recipe: Recipe, tuning: LayerTuning, sites: 
     return _Kept(width * (read.whole + read.copies), width * read.adapters)
 
 
-def _untrained(mixer: Mixer, layer: Layer, recipe: Recipe, tuning: LayerTuning, masked: bool) -> int:
+def _untrained(
+    mixer: Mixer, layer: Layer, recipe: Recipe, tuning: LayerTuning, sites: Sites, masked: bool
+) -> int:
     """Return what the formulas for trained mixers count and the output projection, or a frozen norm, does not keep."""
     formats = recipe.formats
     kernel = "eager"
@@ -269,6 +296,8 @@ def _untrained(mixer: Mixer, layer: Layer, recipe: Recipe, tuning: LayerTuning, 
         kernel = kernel_of(mixer, formats.precision, recipe.attention, masked)
     output = formats.computed * _output_width(mixer)
     counted = output if kernel != "fused" or _is_copied(mixer, recipe, masked) else 0
+    if isinstance(mixer, LatentAttention):
+        return counted + _untrained_latents(mixer, layer, recipe, tuning, uses(tuning, sites.inner))
     if not isinstance(mixer, Attention) or mixer.qk_norm in ("none", "bare") or layer.norm.native:
         return counted
     trained = any(
@@ -299,7 +328,10 @@ def _feed_forward(layer: Layer, hidden: int, recipe: Recipe, tuning: LayerTuning
     if block is None:
         return _Kept(0), inner
     if isinstance(block, Mlp):
-        return _dense(block.intermediate, block.gated, block.activation, recipe, uses(tuning, sites.forward_out)), inner
+        into, out = uses(tuning, sites.forward_in), uses(tuning, sites.forward_out)
+        reached = tuning.reached or into.trained + into.adapted > 0
+        reached = reached or (not layer.parallel and _mixer_is_tuned(tuning, sites))
+        return _dense(block.intermediate, block.gated, block.activation, recipe, out, reached=reached), inner
     shared = _Kept(0)
     if block.shared_intermediate:
         used = uses(tuning, sites.forward_out)
@@ -312,7 +344,9 @@ def _feed_forward(layer: Layer, hidden: int, recipe: Recipe, tuning: LayerTuning
     )
 
 
-def _dense(width: int, gated: bool, activation: Activation, recipe: Recipe, used: Uses) -> _Kept:
+def _dense(
+    width: int, gated: bool, activation: Activation, recipe: Recipe, used: Uses, *, reached: bool = True
+) -> _Kept:
     """Count the tensors of the intermediate width: what the activation and the gate keep, and what is read at last."""
     formats = recipe.formats
     kept = KEPT_BY_ACTIVATION[activation]
@@ -322,9 +356,11 @@ def _dense(width: int, gated: bool, activation: Activation, recipe: Recipe, used
         tensors = 2
     in_fp32 = kept.fp32 + (1 if gated and kept.fp32 else 0)
     wider = in_fp32 * (4 - formats.computed) if formats.autocast and formats.projected < 4 else 0
-    read = read_bytes(recipe, used, formats.projected, is_kept=reads_result)
+    read = read_bytes(recipe, used, formats.projected, is_kept=reads_result and reached, reached=reached)
     if recipe.fused.adapters and used.adapted:
         read = _Read(0, read.copies, read.adapters)
+    if not reached:
+        tensors = wider = 0
     return _Kept(width * (formats.projected * tensors + wider + read.whole + read.copies), width * read.adapters)
 
 
@@ -363,3 +399,19 @@ def forward_norm_kept(layer: Layer, hidden: int, recipe: Recipe, tuning: LayerTu
     trained = _norms_are_trained(layer, hidden, tuning)
     own = norm_kept(layer.norm, hidden, recipe.formats.stream, recipe, trained=trained)
     return own + hidden * read_bytes(recipe, used, recipe.formats.normed(layer.norm)).total
+
+
+def _untrained_latents(
+    mixer: LatentAttention, layer: Layer, recipe: Recipe, tuning: LayerTuning, used: Uses
+) -> int:
+    """Return what the formula for trained latents counts of their norms and of what reads them, and is not kept."""
+    formats = recipe.formats
+    latents = (mixer.q_lora_rank or 0) + mixer.kv_lora_rank
+    norms = [
+        status
+        for tensor, status in zip(layer.tensors, tuning.statuses, strict=True)
+        if tensor.role == "norm" and tensor.shape[0] in (mixer.q_lora_rank, mixer.kv_lora_rank)
+    ]
+    counted = 0 if "trained" in norms else formats.computed * latents
+    each = Uses(*(min(count, 1) for count in used))
+    return counted + (formats.computed - read_bytes(recipe, each, formats.computed).total) * latents

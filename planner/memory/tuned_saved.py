@@ -8,7 +8,7 @@ from planner.memory.backward import Stage, highest
 from planner.memory.kernels import MASK, is_masked
 from planner.memory.saved import Saved, first_input, is_norm, shared_scores
 from planner.memory.tuned_backward import tuned_stages
-from planner.memory.tuned_layer import Recipe, norm_kept, read_bytes, tuned_ledger
+from planner.memory.tuned_layer import Formats, Recipe, norm_kept, read_bytes, tuned_ledger
 from planner.memory.tuning import TunedLayers, Tuning, Uses
 from planner.models.architecture import Architecture, Stack
 from planner.units import ceil_div
@@ -34,14 +34,22 @@ def tuned_saved(
     found = _Sum()
     for stack, layers in _by_stack(tuning):
         tokens = stack_positions(stack, length)
-        found.add_edges(architecture, stack, tuning, recipe, sequences * tokens, checkpoints)
+        own = recipe._replace(formats=_formats_in(stack, recipe.formats))
+        found.add_edges(architecture, stack, tuning, own, sequences * tokens, checkpoints)
         found.scores += shared_scores(
-            stack, sequences, tokens, found.source, recipe.formats.precision, recipe.attention, checkpoints.kind == "full"
+            stack, sequences, tokens, found.source, own.formats.precision, own.attention, checkpoints.kind == "full"
         )
         for tuned in layers:
-            found.add_layers(tuned, recipe, sequences, tokens, checkpoints)
+            found.add_layers(tuned, own, sequences, tokens, checkpoints)
         found.source = tokens
     return found.saved(recipe, checkpoints)
+
+
+def _formats_in(stack: Stack, formats: Formats) -> Formats:
+    """Return the formats within `stack`: a fused norm of the embedding puts the stream in fp32 under autocast."""
+    normed = any(is_norm(tensor, stack.hidden) for tensor in stack.before)
+    native = stack.groups[0].layer.norm.native
+    return formats._replace(stream=4) if formats.autocast and normed and native else formats
 
 
 def _by_stack(tuning: Tuning) -> list[tuple[Stack, list[TunedLayers]]]:
@@ -82,6 +90,7 @@ class _Sum:
             kept = before
             if checkpoints.kind != "none":
                 kept += first_input(stack, recipe.formats.precision)
+                self.checkpoints += 0 if starts else every * _kept_input(stack) * stack.hidden * recipe.formats.stream
             self.first = every * kept // shards
 
     def add_layers(
@@ -90,15 +99,15 @@ class _Sum:
         """Add layers that are trained alike."""
         layer, hidden, every = tuned.layer, tuned.stack.hidden, sequences * tokens
         masked = is_masked(layer, tokens, recipe.attention)
+        if checkpoints.kind != "none":
+            tuned = tuned._replace(tuning=tuned.tuning._replace(reached=True))
         ledger = tuned_ledger(layer, hidden, recipe, tuned.tuning, masked)
         self.depth += tuned.number
         self.largest = max(self.largest, ledger.total(sequences, tokens, self.source))
         self.stages += tuned_stages(tuned, recipe, ledger, sequences, tokens, checkpointed=checkpoints.kind != "none")
         if checkpoints.kind != "none":
             stream = 0 if checkpoints.offloaded else recipe.formats.stream * hidden // layer.stream_shards
-            # What the first frozen layer read lives on with the loss, until the next one takes its name.
-            kept = ceil_div(tuned.number, checkpoints.every) + (0 if tuned.tuning.reached else 1)
-            self.checkpoints += kept * every * stream
+            self.checkpoints += ceil_div(tuned.number, checkpoints.every) * every * stream
             return
         self.layers.append((tuned.number, ledger))
         self.norms += tuned.number * every * ledger.norms
@@ -125,6 +134,17 @@ class _Sum:
             depth=self.depth,
             adapters=self.adapters,
         )
+
+
+def _kept_input(stack: Stack) -> int:
+    """Return how often the embedding of frozen networks is kept beside the checkpoints.
+
+    With checkpoints transformers lets it need a gradient. It and its gradient live on with the graph of the last loss,
+    until the next one takes its name; where more is added to it, it is no checkpoint itself.
+
+    **Source**: transformers `PreTrainedModel.enable_input_require_grads`.
+    """
+    return 2 if len(stack.before) < 2 else 3
 
 
 def _edge_norm(stack: Stack, recipe: Recipe, *, trained: bool) -> int:

@@ -181,7 +181,7 @@ def _cast_elements(architecture: Architecture, tuning: Tuning, recipe: Recipe) -
 def _cast_in(tuned: TunedLayers) -> int:
     """Return the parameters of a layer whose cast its backward pass needs: none of frozen ones at the graph's start."""
     layer, block = tuned.layer, tuned.layer.feed_forward
-    unreached = () if tuned.tuning.reached else sites_of(layer, tuned.stack.hidden).mixer_in
+    unreached = () if tuned.tuning.reached else _unreached(tuned)
     every_expert = isinstance(block, Moe) and block.every_expert
     return sum(
         tensor.parameters
@@ -189,6 +189,18 @@ def _cast_in(tuned: TunedLayers) -> int:
         if (tensor.role in _CAST_ROLES or (every_expert and tensor.role == "expert"))
         and (status == "trained" or place not in unreached)
     )
+
+
+def _unreached(tuned: TunedLayers) -> tuple[int, ...]:
+    """Return the places of projections that read what needs no derivative, in the first layer that is trained."""
+    sites = sites_of(tuned.layer, tuned.stack.hidden)
+    mixer = (*sites.mixer_in, *sites.inner, *sites.mixer_out)
+    if tuned.layer.parallel:
+        return (*sites.mixer_in, *sites.forward_in)
+    if any(tuned.tuning.statuses[place] != "frozen" for place in mixer):
+        return sites.mixer_in
+    into = any(tuned.tuning.statuses[place] != "frozen" for place in sites.forward_in)
+    return (*mixer, *sites.forward_in, *(() if into else sites.forward_out))
 
 
 def _scratch(architecture: Architecture, formats: Formats) -> tuple[Term, ...]:

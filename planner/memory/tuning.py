@@ -6,11 +6,10 @@ from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
 from planner.errors import SpecError
-from planner.models.architecture import Architecture, Layer, LayerGroup, Mlp, Moe, Stack, Tensor
+from planner.models.architecture import Architecture, LatentAttention, Layer, LayerGroup, Mlp, Moe, Stack, Tensor
 from planner.workload.training import Lora, Method, Training
 
 Status = Literal["frozen", "trained", "adapted"]
-_ADAPTABLE: Final = "linear"
 _TOWERS: Final = ("vision", "audio")
 
 
@@ -139,7 +138,7 @@ class _Chosen:
         return "trained" if met else "frozen"
 
     def _is_adapted(self, path: str, tensor: Tensor) -> bool:
-        if tensor.role != _ADAPTABLE or len(tensor.shape) != 2 or self.lora is None:
+        if self.lora is None or not is_linear(tensor):
             return False
         self._seen.setdefault(path.removesuffix(".weight").rpartition(".")[2])
         if isinstance(self.lora.targets, str):
@@ -246,15 +245,14 @@ def sites_of(layer: Layer, hidden: int) -> Sites:
     indexing = [i for i in every if "indexer" in layer.tensors[i].name]
     linear = [i for i in every if i not in indexing]
     block = layer.feed_forward
-    gate: list[int] = []
-    if isinstance(block, Moe) and block.shared_gate:
-        gate = [i for i in linear if 1 in layer.tensors[i].shape][-1:]
-        linear = [i for i in linear if i not in gate]
+    gate = [i for i, tensor in enumerate(layer.tensors) if _weighs_shared_expert(tensor)]
+    linear = [i for i in linear if i not in gate]
     split = len(linear) - _forward_count(block)
     mixer, forward = linear[:split], linear[split:]
     cross = mixer[-4:] if layer.cross_attention is not None else []
     mixer = mixer[: len(mixer) - len(cross)]
-    inside = [i for i in mixer[:-1] if hidden in layer.tensors[i].shape]
+    latent = isinstance(layer.mixer, LatentAttention)
+    inside = [i for i in mixer[:-1] if not latent or layer.tensors[i].shape[1] == hidden]
     return Sites(
         mixer_in=tuple(inside),
         mixer_out=tuple(mixer[-1:]),
@@ -263,9 +261,23 @@ def sites_of(layer: Layer, hidden: int) -> Sites:
         forward_in=tuple(forward[:-1]),
         forward_out=tuple(forward[-1:]),
         shared_gate=tuple(gate),
-        router=tuple(i for i, tensor in enumerate(layer.tensors) if tensor.role == "router"),
+        router=tuple(i for i, tensor in enumerate(layer.tensors) if tensor.role == "router" and i not in gate),
         experts=tuple(i for i, tensor in enumerate(layer.tensors) if tensor.role == "expert"),
     )
+
+
+def is_linear(tensor: Tensor) -> bool:
+    """Return whether `tensor` is the matrix of a linear layer inside the network, to which adapters can be added.
+
+    Routers hold a plain parameter, but what weighs a shared expert is a linear layer with one output.
+
+    **Source**: transformers 5.23, `TopKRouter` classes and `Qwen2MoeSparseMoeBlock.shared_expert_gate`.
+    """
+    return len(tensor.shape) == 2 and (tensor.role == "linear" or _weighs_shared_expert(tensor))
+
+
+def _weighs_shared_expert(tensor: Tensor) -> bool:
+    return len(tensor.shape) == 2 and tensor.shape[0] == 1 and tensor.role in ("linear", "router")
 
 
 def _forward_count(block: Mlp | Moe | None) -> int:
