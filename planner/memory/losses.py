@@ -86,7 +86,9 @@ def _chunked(head: _Head, chunks: int) -> Losses:
     symbols = (*_sizes(head), chosen("c", chunks, "parts"))
     return Losses(
         forward=_term(every * (head.size + _FP32) + part * _FP32, "T × V × (w + 4 + 4 / c)", symbols, _CHUNKED_SOURCE),
-        loss=_term(every * _FP32 + part * (2 * _FP32 + head.size), "T × V × (4 + (8 + w) / c)", symbols, _CHUNKED_SOURCE),
+        loss=_term(
+            every * _FP32 + part * (2 * _FP32 + head.size), "T × V × (4 + (8 + w) / c)", symbols, _CHUNKED_SOURCE
+        ),
         head=_term(part * 2 * head.size, "T × V × 2 × w / c", symbols, _CHUNKED_SOURCE),
         layers=_term(0, "0", (), _CHUNKED_SOURCE),
         explanation=_CHUNKED,

@@ -2,8 +2,8 @@
 
 from functools import lru_cache
 
-from planner.memory.losses import losses_of
 from planner.memory.logits import output_width
+from planner.memory.losses import losses_of
 from planner.memory.precision import Precision, training_precision
 from planner.memory.result import Term
 from planner.memory.saved import Saved, saved_activations

@@ -276,4 +276,5 @@ def _behind(stack: Stack, architecture: Architecture, precision: Precision, norm
 
 
 def is_norm(tensor: Tensor, width: int) -> bool:
+    """Return whether `tensor` scales a norm over `width` elements."""
     return tensor.role == "norm" and tensor.shape == (width,) and not tensor.name.endswith("bias")

@@ -131,9 +131,7 @@ class _Kept(NamedTuple):
     adapters: int = 0
 
 
-def read_bytes(
-    recipe: Recipe, used: Uses, input_bytes: int, *, is_kept: bool = False, reached: bool = True
-) -> _Read:
+def read_bytes(recipe: Recipe, used: Uses, input_bytes: int, *, is_kept: bool = False, reached: bool = True) -> _Read:
     """Return what `used` projections keep of an element that they read, in `input_bytes`.
 
     `is_kept` says that something else keeps the tensor anyway, `reached` that it needs a derivative itself, without
@@ -200,9 +198,7 @@ def _norms(layer: Layer, hidden: int, recipe: Recipe, tuning: LayerTuning, sites
     return _Kept(_stream_norms(layer, hidden, recipe, tuning, len(blocks), between) + inputs, beside)
 
 
-def _stream_norms(
-    layer: Layer, hidden: int, recipe: Recipe, tuning: LayerTuning, blocks: int, between: bool
-) -> int:
+def _stream_norms(layer: Layer, hidden: int, recipe: Recipe, tuning: LayerTuning, blocks: int, between: bool) -> int:
     trained = _norms_are_trained(layer, hidden, tuning)
     behind = 0 if layer.parallel else max(layer.norm_count - blocks, 0)
     before = layer.norm_count - behind
@@ -286,9 +282,7 @@ def _output_of(mixer: Mixer | None, recipe: Recipe, tuning: LayerTuning, sites: 
     return _Kept(width * (read.whole + read.copies), width * read.adapters)
 
 
-def _untrained(
-    mixer: Mixer, layer: Layer, recipe: Recipe, tuning: LayerTuning, sites: Sites, masked: bool
-) -> int:
+def _untrained(mixer: Mixer, layer: Layer, recipe: Recipe, tuning: LayerTuning, sites: Sites, masked: bool) -> int:
     """Return what the formulas for trained mixers count and the output projection, or a frozen norm, does not keep."""
     formats = recipe.formats
     kernel = "eager"
@@ -401,9 +395,7 @@ def forward_norm_kept(layer: Layer, hidden: int, recipe: Recipe, tuning: LayerTu
     return own + hidden * read_bytes(recipe, used, recipe.formats.normed(layer.norm)).total
 
 
-def _untrained_latents(
-    mixer: LatentAttention, layer: Layer, recipe: Recipe, tuning: LayerTuning, used: Uses
-) -> int:
+def _untrained_latents(mixer: LatentAttention, layer: Layer, recipe: Recipe, tuning: LayerTuning, used: Uses) -> int:
     """Return what the formula for trained latents counts of their norms and of what reads them, and is not kept."""
     formats = recipe.formats
     latents = (mixer.q_lora_rank or 0) + mixer.kv_lora_rank

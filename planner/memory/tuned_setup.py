@@ -46,9 +46,7 @@ def tuned_setup(architecture: Architecture, workload: Training) -> Setup:
         workload.checkpoint_every,
         offloaded=workload.profile == "unsloth" and workload.activation_checkpointing == "full",
     )
-    saved = tuned_saved(
-        architecture, tuning, recipe, workload.micro_batch, workload.sequence_length or 0, checkpoints
-    )
+    saved = tuned_saved(architecture, tuning, recipe, workload.micro_batch, workload.sequence_length or 0, checkpoints)
     weights = _weights(architecture, workload, formats)
     lora, adapters = workload.lora, recipe.adapters
     beside = () if lora is None or adapters is None else (adapters_term(tuning.adapters, lora, adapters.parameter),)
@@ -117,8 +115,10 @@ def _before_first_layer(architecture: Architecture, tuning: Tuning, saved: Saved
     if not tuning.starts_before:
         return tuning.trained_parameters
     before = {tensor.name for tensor in architecture.main.before}
-    later = 0 if architecture.tied_head else parameters_in(
-        tuple((tensor, number) for tensor, number in tuning.trained if tensor.name in before)
+    later = (
+        0
+        if architecture.tied_head
+        else parameters_in(tuple((tensor, number) for tensor, number in tuning.trained if tensor.name in before))
     )
     smallest = parameter_counts(architecture).smallest_layer if tuning.whole else 0
     return tuning.trained_parameters - later - smallest + saved.stage.gradients
@@ -138,9 +138,7 @@ class _Cast(NamedTuple):
     adapters: int
 
 
-def _casts(
-    architecture: Architecture, tuning: Tuning, recipe: Recipe, saved: Saved, checkpoints: Checkpoints
-) -> Casts:
+def _casts(architecture: Architecture, tuning: Tuning, recipe: Recipe, saved: Saved, checkpoints: Checkpoints) -> Casts:
     """Return the casts that are held: autocast caches those of trained weights, the graph those of frozen ones."""
     formats = recipe.formats
     if not formats.autocast:

@@ -108,7 +108,8 @@ def test_what_a_card_cannot_run_is_advised_too(tab: MemoryTab, panel, qtbot):
 
 def test_where_nothing_makes_it_fit_the_nearest_are_said(tab: MemoryTab, panel, qtbot):
     with qtbot.waitSignal(panel.updated):
-        tab.workspace.apply("plan", model=ModelChoice(id="deepseek-ai/DeepSeek-V3"), workload=Training(), gpu="gtx-1080")
+        large = ModelChoice(id="deepseek-ai/DeepSeek-V3")
+        tab.workspace.apply("plan", model=large, workload=Training(), gpu="gtx-1080")
     assert any("Does not fit" in line.words for line in panel.lines)
 
 
