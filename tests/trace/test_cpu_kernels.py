@@ -1,6 +1,6 @@
 """What the CPU's kernels hold within, measured with the profiler, against the formulas."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import accumulate
 from typing import Any
 
@@ -19,6 +19,15 @@ FULL, HALF = torch.float32, torch.bfloat16
 blocked = pytest.mark.skipif(
     not machine().has_avx512, reason="measured on a processor with AVX-512, whose layouts differ from others'"
 )
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Convolutions share their weights' gradients between threads in ways that no formula follows to the byte."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def held(func: Any, *args: Any, grad: bool = False) -> tuple[int, Any]:
