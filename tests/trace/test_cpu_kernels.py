@@ -26,8 +26,10 @@ def one_thread() -> Iterator[None]:
     """Convolutions share their weights' gradients between threads in ways that no formula follows to the byte."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
+    machine.cache_clear()
     yield
     torch.set_num_threads(before)
+    machine.cache_clear()
 
 
 def held(func: Any, *args: Any, grad: bool = False) -> tuple[int, Any]:
