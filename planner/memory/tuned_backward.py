@@ -4,7 +4,7 @@ from planner.memory.activations import Ledger
 from planner.memory.backward import Stage, block_flight, experts_flight, last_projection, projections, weighting_flight
 from planner.memory.kernels import is_masked, kernel_of, softmax_bytes
 from planner.memory.tuned_layer import Recipe, forward_norm_kept, last_read
-from planner.memory.tuning import TunedLayers, sites_of
+from planner.memory.tuning import TunedLayers, sites_of, uses
 from planner.models.architecture import Attention, LatentAttention, Mlp, Moe
 
 _SCORE_GRADIENTS = 3
@@ -24,6 +24,8 @@ def tuned_stages(
     block, every = layer.feed_forward, sequences * tokens
     stream = formats.stream * hidden
     stages = [_in_block(tuned, recipe, every, stream, checkpointed)]
+    if recipe.adapters is not None and isinstance(block, Mlp) and not recipe.fused.adapters:
+        stages.append(Stage(every * _computing(tuned, recipe, block, checkpointed), 0, 0))
     if isinstance(block, Moe) and not block.every_expert:
         flight = weighting_flight(block, hidden, formats.precision) + 2 * stream
         stages.append(Stage(every * flight, 0, 0))
@@ -57,6 +59,32 @@ def _in_block(tuned: TunedLayers, recipe: Recipe, every: int, stream: int, check
         flight = max(flight, width * max(recipe.adapters.read, recipe.adapters.parameter))
     uncast = last_projection(block, hidden) if formats.base == "plain" else 0
     return Stage(every * (max(flight, 0) + stream), trained, uncast)
+
+
+def _computing(tuned: TunedLayers, recipe: Recipe, block: Mlp, checkpointed: bool) -> int:
+    """Return what the adapted feed-forward block holds while it is computed, beside what it keeps, per token.
+
+    **Formula**: at its last projection i · (p + a): what it reads, and under autocast a copy in the adapters' format,
+    which is cast once more; without autocast, at the projection before, i · 2a for what B puts out, as it is and
+    scaled, before the last one has copied its input. The stream, its normed values, and the gradients that wait where
+    a checkpointed layer is computed again.
+    """
+    formats, adapters, hidden = recipe.formats, recipe.adapters, tuned.stack.hidden
+    sites = sites_of(tuned.layer, hidden)
+    out, into = uses(tuned.tuning, sites.forward_out), uses(tuned.tuning, sites.forward_in)
+    if adapters is None or not (out.adapted or into.adapted):
+        return 0
+    kept = last_read(tuned.layer, hidden, recipe, tuned.tuning)
+    normed = formats.normed(tuned.layer.norm)
+    wide, narrow = 0, formats.stream + (0 if adapters.shares(normed) else normed)
+    if out.adapted and formats.autocast:
+        copied = adapters.parameter if adapters.converts and adapters.parameter != formats.projected else 0
+        wide = copied + (formats.projected if kept and not adapters.shares(formats.projected) else 0)
+        narrow += formats.projected
+    elif into.adapted and not formats.autocast:
+        wide = 2 * adapters.read - kept
+    made = formats.computed if formats.autocast else adapters.parameter
+    return wide * block.intermediate + hidden * (narrow + (formats.stream + made if checkpointed else 0))
 
 
 def _forward_is_trained(tuned: TunedLayers) -> bool:

@@ -206,8 +206,11 @@ def _stream_norms(layer: Layer, hidden: int, recipe: Recipe, tuning: LayerTuning
     own += behind * norm_kept(layer.norm, hidden, recipe.formats.projected, recipe, trained=trained)
     if layer.parallel and layer.norm.native and not _casts_to_norm(recipe):
         own -= (layer.norm_count - 1) * recipe.formats.stream * hidden
-    if tuning.reached or trained or not before:
+    if tuning.reached or not before:
         return own
+    if trained:
+        # Its input needs no derivative: only what the weight multiplies is kept, unless one kernel does it all.
+        return own if layer.norm.native else own - 4 * hidden - STATISTIC
     if layer.parallel or not between:
         return 0
     return own - norm_kept(layer.norm, hidden, recipe.formats.stream, recipe, trained=False)
@@ -235,7 +238,7 @@ def _norms_are_trained(layer: Layer, hidden: int, tuning: LayerTuning) -> bool:
 def _mixers(layer: Layer, recipe: Recipe, tuning: LayerTuning, sites: Sites, masked: bool) -> tuple[_Kept, int]:
     """Return what mixers keep per token, and per token and token of context."""
     inside = uses(tuning, (*sites.mixer_in, *sites.inner))
-    if not (tuning.reached or inside.trained or inside.adapted):
+    if not (tuning.reached or inside.trained or inside.adapted or "trained" in tuning.statuses):
         return _Kept(0, _output_of(layer.mixer, recipe, tuning, sites, kept=False).adapters), 0
     kept = adapters = scores = 0
     for mixer in (layer.mixer, layer.second_mixer):
@@ -324,7 +327,7 @@ def _feed_forward(layer: Layer, hidden: int, recipe: Recipe, tuning: LayerTuning
     if isinstance(block, Mlp):
         into, out = uses(tuning, sites.forward_in), uses(tuning, sites.forward_out)
         reached = tuning.reached or into.trained + into.adapted > 0
-        reached = reached or (not layer.parallel and _mixer_is_tuned(tuning, sites))
+        reached = reached or (not layer.parallel and _mixer_is_tuned(tuning, sites)) or "trained" in tuning.statuses
         return _dense(block.intermediate, block.gated, block.activation, recipe, out, reached=reached), inner
     shared = _Kept(0)
     if block.shared_intermediate:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from planner.memory.activations import Ledger, stack_positions
 from planner.memory.backward import Stage, highest
 from planner.memory.kernels import MASK, is_masked
-from planner.memory.saved import Saved, first_input, is_norm, shared_scores
+from planner.memory.saved import Saved, first_input, is_norm, shared_scores, trained_stacks
 from planner.memory.tuned_backward import tuned_stages
 from planner.memory.tuned_layer import Formats, Recipe, norm_kept, read_bytes, tuned_ledger
 from planner.memory.tuning import TunedLayers, Tuning, Uses
@@ -32,7 +32,7 @@ def tuned_saved(
 ) -> Saved:
     """Return what a forward pass over `sequences` × `length` tokens keeps, `tuning` being trained by `recipe`."""
     found = _Sum()
-    for stack, layers in _by_stack(tuning):
+    for stack, layers in _by_stack(architecture, tuning):
         tokens = stack_positions(stack, length)
         own = recipe._replace(formats=_formats_in(stack, recipe.formats))
         found.add_edges(architecture, stack, tuning, own, sequences * tokens, checkpoints)
@@ -52,12 +52,11 @@ def _formats_in(stack: Stack, formats: Formats) -> Formats:
     return formats._replace(stream=4) if formats.autocast and normed and native else formats
 
 
-def _by_stack(tuning: Tuning) -> list[tuple[Stack, list[TunedLayers]]]:
-    """Return the layers that a derivative goes through, by their stack."""
-    stacks: dict[Stack, list[TunedLayers]] = {}
-    for tuned in tuning.layers:
-        stacks.setdefault(tuned.stack, []).append(tuned)
-    return list(stacks.items())
+def _by_stack(architecture: Architecture, tuning: Tuning) -> list[tuple[Stack, list[TunedLayers]]]:
+    """Return the stacks that a step runs through, each with its layers that a derivative goes through."""
+    return [
+        (stack, [tuned for tuned in tuning.layers if tuned.stack == stack]) for stack in trained_stacks(architecture)
+    ]
 
 
 class _Sum:
@@ -99,8 +98,6 @@ class _Sum:
         """Add layers that are trained alike."""
         layer, hidden, every = tuned.layer, tuned.stack.hidden, sequences * tokens
         masked = is_masked(layer, tokens, recipe.attention)
-        if checkpoints.kind != "none":
-            tuned = tuned._replace(tuning=tuned.tuning._replace(reached=True))
         ledger = tuned_ledger(layer, hidden, recipe, tuned.tuning, masked)
         self.depth += tuned.number
         self.largest = max(self.largest, ledger.total(sequences, tokens, self.source))
@@ -157,10 +154,11 @@ def _behind(architecture: Architecture, stack: Stack, tuning: Tuning, recipe: Re
     head = Uses(trained=1) if tuning.head == "trained" else Uses(frozen=1)
     statuses = dict(tuning.behind)
     kept, size = 0, formats.projected
-    projected = False
+    projected, reached = False, bool(tuning.layers) or tuning.starts_before
     for tensor in stack.after:
         if is_norm(tensor, stack.hidden):
-            kept += _edge_norm(stack, recipe, trained=statuses.get(tensor.name) == "trained")
+            trained = statuses.get(tensor.name) == "trained"
+            kept += _edge_norm(stack, recipe, trained=trained) if trained or reached else 0
             size, projected = formats.normed(stack.groups[0].layer.norm), False
         elif tensor.role == "linear" and architecture.labels is None:
             status = statuses.get(tensor.name, "frozen")

@@ -120,8 +120,9 @@ def _before_first_layer(architecture: Architecture, tuning: Tuning, saved: Saved
         if architecture.tied_head
         else parameters_in(tuple((tensor, number) for tensor, number in tuning.trained if tensor.name in before))
     )
-    smallest = parameter_counts(architecture).smallest_layer if tuning.whole else 0
-    return tuning.trained_parameters - later - smallest + saved.stage.gradients
+    if not tuning.whole:
+        return tuning.trained_parameters - later
+    return tuning.trained_parameters - later - parameter_counts(architecture).smallest_layer + saved.stage.gradients
 
 
 def _embedding(architecture: Architecture, tuning: Tuning, formats: Formats) -> tuple[Term, ...] | None:
@@ -148,9 +149,10 @@ def _casts(architecture: Architecture, tuning: Tuning, recipe: Recipe, saved: Sa
     size, freed = formats.computed, saved.stage.uncast if cast.layers else 0
     cached = cast.adapters + (cast.layers if tuning.whole else 0)
     every = cast.layers + cast.behind + cast.adapters
+    reached = bool(tuning.layers) or tuning.starts_before
     return Casts(
         forward=cast_term((cached if checkpointed else every) + cast.head, size),
-        loss=cast_term((cast.behind if checkpointed else every) + cast.head, size),
+        loss=cast_term((cast.behind if checkpointed else every) + (cast.head if reached else 0), size),
         last=cast_term((cast.one_layer if checkpointed else every) - freed, size),
         first=cast_term(cast.one_layer - freed, size),
     )
@@ -179,7 +181,8 @@ def _cast_elements(architecture: Architecture, tuning: Tuning, recipe: Recipe) -
 def _cast_in(tuned: TunedLayers) -> int:
     """Return the parameters of a layer whose cast its backward pass needs: none of frozen ones at the graph's start."""
     layer, block = tuned.layer, tuned.layer.feed_forward
-    unreached = () if tuned.tuning.reached else _unreached(tuned)
+    is_reached = tuned.tuning.reached or "trained" in tuned.tuning.statuses
+    unreached = () if is_reached else _unreached(tuned)
     every_expert = isinstance(block, Moe) and block.every_expert
     return sum(
         tensor.parameters

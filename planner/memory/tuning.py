@@ -31,6 +31,8 @@ class LayerTuning(NamedTuple):
 
     `reached` says whether the derivative goes on to what is before the layer, so that its first operations keep
     something even where they are frozen.
+
+    **Source** for checkpoints: transformers `PreTrainedModel.enable_input_require_grads`.
     """
 
     statuses: tuple[Status, ...]
@@ -74,15 +76,25 @@ def tuning_of(architecture: Architecture, workload: Training) -> Tuning:
     Raises:
         SpecError: If no linear layer has one of the names, or no parameter matches one of the patterns.
     """
-    return _tuning(architecture, workload.method, workload.lora, workload.trainable)
+    return _tuning(
+        architecture,
+        workload.method,
+        workload.lora,
+        workload.trainable,
+        workload.activation_checkpointing != "none",
+    )
 
 
 @lru_cache(maxsize=256)
-def _tuning(architecture: Architecture, method: Method, lora: Lora | None, patterns: tuple[str, ...]) -> Tuning:
+def _tuning(
+    architecture: Architecture, method: Method, lora: Lora | None, patterns: tuple[str, ...], checkpointed: bool = False
+) -> Tuning:
     chosen = _Chosen(lora if method != "full" else None, patterns)
     layers: list[TunedLayers] = []
     trained = [item for stack in architecture.stacks for item in _outside(stack, chosen, behind=False)]
-    starts_before = reached = bool(trained)
+    starts_before = bool(trained)
+    # Checkpoints need an input with a derivative: transformers asks for one of the embedding.
+    reached = starts_before or checkpointed
     for stack in architecture.stacks:
         tuned, reached, own = _stack(stack, chosen, reached)
         if not (architecture.kind == "vision-language" and stack.name in _TOWERS):
