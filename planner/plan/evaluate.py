@@ -55,8 +55,12 @@ def evaluate(plan: Plan, catalog: Catalog) -> Evaluation:
     """Return the memory that `plan` needs and, where it names a card, whether it fits.
 
     Raises:
-        SpecError: If the plan names a model or a card that the catalog does not have.
+        SpecError: If the plan names a model or a card that the catalog does not have, or cards of several kinds.
     """
+    if plan.workload.gpus:
+        raise SpecError(
+            "workload.gpus", "cards of several kinds are not estimated yet", "Plan for one kind of card, and how many."
+        )
     gpu = catalog.hardware.gpu(plan.gpu) if plan.gpu else None
     if plan.model.trace is None:
         return _evaluate_estimated(plan, catalog, gpu)

@@ -138,3 +138,10 @@ def test_the_list_follows_the_workload_and_the_number_of_cards(catalog):
     assert fits_by_gpu(larger, catalog)["rtx-4090"].total_bytes > fits_by_gpu(LLAMA_8B, catalog)["rtx-4090"].total_bytes
     training = LLAMA_8B.evolve(workload=Training())
     assert fits_by_gpu(training.evolve(count=2), catalog) != fits_by_gpu(training, catalog)
+
+
+def test_cards_of_several_kinds_are_refused_rather_than_ignored(catalog):
+    workload = Inference.model_validate({"gpus": [{"id": "rtx-4090", "count": 1}, {"id": "rtx-3090", "count": 1}]})
+    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=workload, gpu="rtx-4090")
+    with pytest.raises(SpecError, match="several kinds"):
+        evaluate(plan, catalog)

@@ -1,10 +1,9 @@
 """The largest number that fits, and plans that travel, for networks and cards of every kind."""
 
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from small_models import architectures, bundled, small_llama, workloads
 
@@ -12,7 +11,6 @@ from planner.plan.evaluate import evaluate
 from planner.plan.explore import memory_curve
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.solve import fewest_cards, largest_allowed, largest_that_fits, on_cards
-from planner.units import MIB
 from planner.workload.workload import Inference, Training
 
 some = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -97,11 +95,11 @@ def test_the_fewest_cards_fit_and_fewer_do_not(plan, at_worst):
 def test_a_curve_never_falls(plan, values, data):
     field = data.draw(st.sampled_from(FIELDS[plan.workload.task]))
     points = memory_curve(plan, bundled(), field, tuple(sorted(values)))
-    # ggml packs a graph's tensors by best fit, and a larger graph may by chance pack a little better.
-    packing = MIB if plan.workload.task == "inference" and plan.workload.profile == "llama.cpp" else 0
+    # llama.cpp shares its cells between the sequences and packs its graph anew: there, more may by chance take less.
+    assume(plan.workload.task == "training" or plan.workload.profile != "llama.cpp")
     for bound in ("total_bytes", "high_bytes"):
         heights = [getattr(point, bound) for point in points]
-        assert all(later >= earlier - packing for earlier, later in pairwise(heights))
+        assert heights == sorted(heights)
 
 
 @pytest.mark.parametrize("workload", [Inference(), Training()])

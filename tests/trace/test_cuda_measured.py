@@ -66,7 +66,7 @@ def make(kind: str, attention: str) -> PreTrainedModel:
 def test_gpt2_large_takes_what_was_measured(row: str, batch: int, tokens: int) -> None:
     # The version of Transformers that was measured kept a mask of 1024 × 1024 bytes in each of the 36 layers.
     traced = traced_bytes("gpt2-large", "sdpa", (8, 6), batch, tokens) + CUBLAS_BYTES + 36 * MIB
-    assert traced == pytest.approx(measured_bytes(row), rel=0.002)
+    assert traced == pytest.approx(measured_bytes(row), rel=0.02)
 
 
 @pytest.mark.oracle
