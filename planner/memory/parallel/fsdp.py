@@ -11,6 +11,13 @@ SOURCE: Final = "PyTorch 2.13 torch/distributed/fsdp/_fully_shard"
 KEPT: Final[tuple[TermName, ...]] = ("weights", "master_weights", "optimizer_states", "adapters")
 
 
+_BEFORE_THE_LAST: Final = (
+    "the backward pass works on the layer before the last, while the gradients of the last are reduced"
+)
+_AFTER_THE_FIRST: Final = "the backward pass works on the second layer; the gradients of those behind it are reduced"
+_FREED: Final = "what the backward pass has freed by then, less what its last norm holds"
+
+
 class Units(NamedTuple):
     """Bytes of the units that are gathered: one layer and the edges, as parameters, gradients and reduced gradients.
 
@@ -146,8 +153,9 @@ def _through_the_layers(
     # What is kept falls and the shares of gradients grow by as much with each layer: the first or the last is highest.
     for done in sorted({1, max(depth - 2, 1)}) if depth > 1 else ():
         more = (*edges, *here, *(ahead if done < depth - 1 else ()), reducing)
-        yield _moment(last, sharding, done, (*more, partly), -done * frees.layer)
-        yield _moment(last, sharding, done, (*more, wholly), left - (done + 1) * frees.layer)
+        where = _BEFORE_THE_LAST if done == 1 else _AFTER_THE_FIRST
+        yield _moment(last, sharding, done, (*more, partly), -done * frees.layer, where)
+        yield _moment(last, sharding, done, (*more, wholly), left - (done + 1) * frees.layer, where)
     yield _moment(first, sharding, depth - 1, (*edges, *here, *((reducing,) if depth > 1 else ()), partly))
 
 
@@ -162,10 +170,17 @@ def _at_the_edges(end: Moment, sharding: Sharding) -> Iterator[Moment]:
     yield Moment("backward", [*held, sharding.communication(gradients, reducing)], explanation)
 
 
-def _moment(moment: Moment, sharding: Sharding, reduced: int, parts: tuple[Buffer, ...], more: int = 0) -> Moment:
+def _moment(
+    moment: Moment,
+    sharding: Sharding,
+    reduced: int,
+    parts: tuple[Buffer, ...],
+    more: int = 0,
+    where: str = "",
+) -> Moment:
     held: list[Held] = [*sharding.persistent(), *sharding.grown(reduced)]
-    held += [resized(item, more) if more and item.name == "activations" else item for item in _flowing(moment)]
-    return Moment("backward", [*held, sharding.communication(*parts)], moment.explanation)
+    held += [resized(item, more, _FREED) if more and item.name == "activations" else item for item in _flowing(moment)]
+    return Moment("backward", [*held, sharding.communication(*parts)], where or moment.explanation)
 
 
 def _step(moment: Moment, sharding: Sharding) -> Moment:

@@ -109,34 +109,23 @@ def _write_share(whole: Held, own: int, high: int, cards: int, source: str) -> T
     )
 
 
-def resized(item: Held, more: int, why: str = "") -> Deferred:
-    """Return `item` with `more` bytes, at least none in all; `why` names what they are where they are a part of it."""
+def resized(item: Held, more: int, why: str) -> Deferred:
+    """Return `item` with `more` bytes, or fewer where that is negative, at least none; `why` says what they are."""
     size, high = max(item.bytes + more, 0), max(item.high_bytes + more, 0)
-    return Deferred(item.name, size, high, partial(_write_resized, item, size, high, more, why))
+    return Deferred(item.name, size, high, partial(_write_resized, item, size, high, why))
 
 
-def _write_resized(item: Held, size: int, high: int, more: int, why: str) -> Term:
+def _write_resized(item: Held, size: int, high: int, why: str) -> Term:
     written = item.write() if isinstance(item, Deferred) else item
-    if why:
-        extra = Part(name=why, bytes=more, formula=f"{more:,}", source=written.source)
-        symbol = library("M", more, f"bytes: {why}")
-        changes = {"parts": (*written.parts, extra), "symbols": (*written.symbols, symbol)}
-        return written.evolve(
-            **changes,
-            bytes=size,
-            high_bytes=high,
-            low_bytes=min(written.low_bytes + more, size),
-            formula=f"{written.formula} + M",
-        )
-    ends = _split(size, [part.bytes for part in written.parts])
+    more = size - written.bytes
+    extra = Part(name=why, bytes=more, formula=f"{more:,}", source=written.source)
     return written.evolve(
         bytes=size,
-        high_bytes=high,
         low_bytes=max(min(written.low_bytes + more, size), 0),
-        parts=tuple(
-            Part(name=part.name, bytes=count, formula=f"{count:,}", source=part.source)
-            for part, count in zip(written.parts, ends, strict=True)
-        ),
+        high_bytes=high,
+        formula=f"{written.formula} {'+' if more > 0 else '−'} M",
+        symbols=(*written.symbols, library("M", abs(more), f"bytes: {why}")),
+        parts=(*written.parts, extra) if more > 0 else (),
     )
 
 
