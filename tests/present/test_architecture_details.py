@@ -13,6 +13,7 @@ from planner.models.architecture import (
     Norm,
     Stack,
     StateMixer,
+    StoredTensors,
     Tensor,
 )
 from planner.present.architecture import architecture_details, is_sparse, layer_count
@@ -141,3 +142,13 @@ def test_heads_of_their_own_and_none():
 def test_large_counts_are_told_exactly_and_rounded():
     big = _network(_group(1, tensors=(_tensor("linear", 4096, 4096, 500),)))
     assert _lines(big)["Parameters", "All"] == "8,388,618,000 (8.39 B)"
+
+
+def test_a_checkpoints_files_say_in_which_formats_they_hold_it():
+    stored = tuple(
+        StoredTensors(format=name, place="layers", elements=10, bytes=count)
+        for name, count in (("Q4_K", 1_000_000), ("Q6_K", 3_000_000), ("Q4_K", 500_000))
+    )
+    details = [detail for group in architecture_details(_network(_group(1), stored=stored)) for detail in group.details]
+    said = {detail.title: detail.text for detail in details}
+    assert said["In its files"].partition(": ")[2].startswith("Q6_K")
