@@ -17,11 +17,13 @@ class Spec(BaseModel):
     def evolve(self, **changes: object) -> Self:
         """Return a copy with `changes`, validated as a whole (`model_copy` would not validate).
 
+        What was left open stays open: a default may depend on what changes.
+
         Raises:
             pydantic.ValidationError: If a changed field is unknown or its value is not allowed.
         """
         # Not dict(self): that would also hold the cached properties that were read so far.
-        fields = {name: getattr(self, name) for name in type(self).model_fields}
+        fields = {name: getattr(self, name) for name in self.model_fields_set}
         return type(self).model_validate({**fields, **changes})
 
     @cached_property

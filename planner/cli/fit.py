@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import ValidationError
 
+from planner.cli.cards import named_cards
 from planner.cli.options import add_workload_options, used_defaults, workload_from
 from planner.cli.parser import Parser
 from planner.cli.recipes import GivenRecipe, plan_with_recipe, recipe_block, take_recipe
@@ -14,7 +15,6 @@ from planner.cli.report import report
 from planner.cli.subjects import plan_about
 from planner.cli.table import terminal_width
 from planner.errors import PlanFileError, PlannerError, SpecError
-from planner.hardware.names import resolve_gpu
 from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.evaluate import Evaluation, evaluate
 from planner.plan.files import is_plan_file, save_plan
@@ -43,6 +43,8 @@ examples:
   gpu-planner fit meta-llama/Llama-3.1-8B --weights nf4 --batch 8 --context 8192
   gpu-planner fit Qwen/Qwen2.5-7B --task training --optimizer adamw-8bit --checkpointing full --gpu h100-sxm
   gpu-planner fit ./my-model/config.json --gpu "A100 80GB" --count 4 --save plan.json
+  gpu-planner fit meta-llama/Llama-3.1-70B --task training --gpu "8 x H100 SXM" --zero 3 --checkpointing full
+  gpu-planner fit meta-llama/Llama-3.1-8B --gpu "RTX 4090" --gpu "Tesla T4" --pp 2
   gpu-planner fit ./qwen3-8b-Q4_K_M.gguf --gpu "RTX 4070" --context 16384
   gpu-planner fit qlora.yml --gpu "RTX 4090"
   gpu-planner fit plan.json --explain
@@ -59,7 +61,7 @@ def run(argv: list[str]) -> int:
     catalog = load_catalog()
     recipe = take_recipe(arguments)
     plan = _plan(arguments, catalog, recipe)
-    if arguments.check and plan.gpu is None:
+    if arguments.check and plan.gpu is None and not plan.workload.gpus:
         raise SpecError("--check", "there is no card to check against", "Add --gpu.")
     plan, comparison = _with_log(plan, catalog, arguments)
     evaluation = evaluate(plan, catalog)
@@ -77,8 +79,13 @@ def _parser() -> Parser:
     what = parser.add_argument_group("what")
     what.add_argument("model", metavar="MODEL", nargs="?", help="what to run, by name or file")
     hardware = parser.add_argument_group("on what")
-    hardware.add_argument("--gpu", metavar="GPU", help='an id, a name or a spelling such as "RTX 4090" or h100-sxm')
-    hardware.add_argument("--count", metavar="N", help="number of these cards, each holding the whole model [1]")
+    hardware.add_argument(
+        "--gpu",
+        metavar="GPU",
+        action="append",
+        help='an id, a name or a spelling such as "RTX 4090", h100-sxm or "8 x H100 SXM"; repeatable for unequal cards',
+    )
+    hardware.add_argument("--count", metavar="N", help="number of these cards [1]")
     add_workload_options(parser)
     answer = parser.add_argument_group("the answer")
     answer.add_argument("--explain", action="store_true", help="open each term: formula, numbers, sources")
@@ -133,16 +140,29 @@ def _plan(arguments: argparse.Namespace, catalog: Catalog, recipe: GivenRecipe |
         raise PlannerError("no model is named", hint)
     else:
         base = plan_about(arguments.model, catalog)
-    changes: dict[str, object] = {"workload": _workload(arguments, base)}
-    if arguments.gpu is not None:
-        changes["gpu"] = resolve_gpu(catalog.hardware, arguments.gpu).id
-    if arguments.count is not None:
-        changes["count"] = arguments.count.replace(",", "")
+    workload = _workload(arguments, base)
+    changes: dict[str, object] = {"workload": workload}
+    changes |= _cards(arguments, catalog, workload)
     try:
         return base.evolve(**changes)
     except ValidationError as error:
         problem = SpecError.from_validation(error)
         raise SpecError(f"--{problem.field}", problem.reason, "Try: gpu-planner fit --help") from error
+
+
+def _cards(arguments: argparse.Namespace, catalog: Catalog, workload: Workload) -> dict[str, object]:
+    """Return the fields of the plan that `--gpu` and `--count` set; several kinds of cards are part of the workload."""
+    cards = named_cards(arguments.gpu or (), catalog)
+    if len(cards) > 1:
+        if arguments.count is not None:
+            raise SpecError("--count", "several cards are named", 'Say how many of each: --gpu "2 x RTX 3090".')
+        return {"workload": workload.evolve(gpus=cards), "gpu": None, "count": sum(kind.count for kind in cards)}
+    changes: dict[str, object] = {"count": arguments.count.replace(",", "")} if arguments.count is not None else {}
+    if cards:
+        changes |= {"gpu": cards[0].id, "workload": workload.evolve(gpus=())}
+        if cards[0].count > 1:
+            changes |= {"count": cards[0].count}
+    return changes
 
 
 def _workload(arguments: argparse.Namespace, base: Plan) -> Workload:
@@ -201,4 +221,4 @@ def _text(
         from planner.cli.logs import comparison_block
 
         more.append(comparison_block(comparison, width))
-    return report(view, plan_phrase(evaluation), defaults, width, explain=arguments.explain, more=tuple(more))
+    return report(view, plan_phrase(evaluation, catalog), defaults, width, explain=arguments.explain, more=tuple(more))

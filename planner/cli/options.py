@@ -19,6 +19,7 @@ from planner.workload.workload import Inference, Training, Workload
 
 Task = Literal["training", "inference"]
 _TASKS: Final[dict[str, type[Training] | type[Inference]]] = {"training": Training, "inference": Inference}
+_OF_BOTH_TASKS: Final = ("parallel", "gpus", "other_processes_bytes")
 _MAX_FILE_BYTES: Final = 2**20
 
 
@@ -42,7 +43,7 @@ FLAGS: Final = (
     Flag("--compute", "compute", "FORMAT", "fp32, bf16 or fp16; to train also tf32, amp-bf16, amp-fp16 [(amp-)bf16]"),
     Flag("--attention", "attention", "KIND", "sdpa, flash or eager [sdpa]"),
     Flag("--profile", "profile", "NAME", "the software that runs it: hf, vllm or llama.cpp [by the weights, else hf]"),
-    Flag("--dp", "parallel.data", "N", "data-parallel replicas [the number of cards]"),
+    Flag("--dp", "parallel.data", "N", "replicas [the number of cards, divided by --tp, --pp and --cp]"),
     Flag("--batch", "batch", "N", "sequences at once [1]", "inference"),
     Flag("--context", "context_length", "TOKENS", "prompt and answer [4,096, or the model's maximum]", "inference"),
     Flag("--prompt", "prompt_length", "TOKENS", "tokens read in one pass [as the context]", "inference"),
@@ -64,7 +65,16 @@ FLAGS: Final = (
     ),
     Flag("--loss", "loss", "KIND", "full-logits, chunked or fused-linear [full-logits, or the profile's]", "training"),
 )
-_FLAG_OF_FIELD: Final = {flag.field: flag.name for flag in FLAGS}
+SHARING_FLAGS: Final = (
+    Flag("--zero", "parallel.zero", "0-3", "what replicas share: 1 states, 2 gradients too, 3 parameters too: FSDP"),
+    Flag("--tp", "parallel.tensor", "N", "cards that share each matrix"),
+    Flag("--pp", "parallel.pipeline", "N", "cards that each hold some of the layers"),
+    Flag("--cp", "parallel.context", "N", "cards that share each sequence"),
+    Flag("--ep", "parallel.expert", "N", "replicas that share the routed experts"),
+    Flag("--offload", "parallel.offload", "WHAT", "to RAM: optimizer, or parameters with it; nvme: both to disk"),
+)
+_ALL_FLAGS: Final = (*FLAGS, *SHARING_FLAGS)
+_FLAG_OF_FIELD: Final = {flag.field: flag.name for flag in _ALL_FLAGS}
 
 
 def add_workload_options(parser: argparse.ArgumentParser) -> None:
@@ -78,6 +88,9 @@ def add_workload_options(parser: argparse.ArgumentParser) -> None:
     }
     for flag in FLAGS:
         groups[flag.task].add_argument(flag.name, metavar=flag.metavar, help=flag.help)
+    sharing = parser.add_argument_group("several cards")
+    for flag in SHARING_FLAGS:
+        sharing.add_argument(flag.name, metavar=flag.metavar, help=flag.help)
     both.add_argument(
         "--set",
         metavar="NAME=VALUE",
@@ -106,7 +119,7 @@ def workload_from(arguments: argparse.Namespace, base: Workload | None = None) -
     task = _task(arguments.task or start.task)
     fields: dict[str, object] = {name: getattr(start, name) for name in start.model_fields_set if name != "task"}
     if task != start.task:
-        fields = {name: value for name, value in fields.items() if name in ("parallel", "other_processes_bytes")}
+        fields = {name: value for name, value in fields.items() if name in _OF_BOTH_TASKS}
     for name, value, option in _changes(arguments):
         _check_task(name, option, task)
         _put(fields, name, value)
@@ -163,7 +176,7 @@ def _task(name: object, place: str = "--task") -> Task:
 
 def _changes(arguments: argparse.Namespace) -> list[tuple[str, object, str]]:
     """Return field, value and option of everything that was given."""
-    given = [(flag, getattr(arguments, flag.key)) for flag in FLAGS]
+    given = [(flag, getattr(arguments, flag.key)) for flag in _ALL_FLAGS]
     changes = [(flag.field, _spelled(flag, value), flag.name) for flag, value in given if value is not None]
     return changes + [_assignment(text) for text in arguments.set]
 

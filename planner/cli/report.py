@@ -16,6 +16,15 @@ _TERM_HEADS: Final = (
     Head("How", flexible=True),
 )
 _PHASE_HEADS: Final = (Head("Phase"), Head("GiB", "right"), Head(""), Head("Why", flexible=True))
+_CARD_HEADS: Final = (
+    Head("Cards", flexible=True),
+    Head("Layers", "right"),
+    Head("Needs GiB", "right"),
+    Head("Usable", "right"),
+    Head("Free", "right"),
+    Head(""),
+    Head(""),
+)
 _WIDEST_PROSE: Final = 100
 _NO_BREAK: Final = "\u00a0"
 
@@ -41,6 +50,7 @@ def report(
         _terms(view, width) if view.terms else "",
         *(_explained(row, prose) for row in view.terms if explain),
         _phases(view, width) if view.phases else "",
+        _cards(view, width) if view.devices else "",
         *more,
         "\n".join(wrapped(note, prose, "- ") for note in view.notes),
         wrapped(f"Defaults used: {_together(defaults)}", prose).replace(_NO_BREAK, " ") if defaults else "",
@@ -57,6 +67,14 @@ def _terms(view: MemoryView, width: int | None) -> str:
 def _phases(view: MemoryView, width: int | None) -> str:
     rows = [[row.title, fmt.gib(row.bytes), "peak" if row.is_peak else "", row.explanation] for row in view.phases]
     return table(_PHASE_HEADS, rows, width)
+
+
+def _cards(view: MemoryView, width: int | None) -> str:
+    rows = [
+        [row.card, row.layers, row.needs, row.usable, row.free, row.verdict, "shown above" if row.is_fullest else ""]
+        for row in view.devices
+    ]
+    return table(_CARD_HEADS, rows, width)
 
 
 def _explained(row: TermRow, width: int) -> str:

@@ -94,6 +94,7 @@ def estimate_on(
         verdict=fit.verdict,
         unsupported=fit.unsupported,
         per_gpu=_table(devices, filled),
+        fullest=devices.index(found),
         host_bytes=_host_bytes(devices),
         cache_pool=pool,
         at_least_cards=at_least_cards(terms, fit.total_bytes, usable.bytes - taken, least_shards(filled))

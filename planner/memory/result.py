@@ -107,7 +107,7 @@ class CachePool(Spec):
 
 
 class MemoryResult(Spec):
-    """The peak of one device and its parts; of several that differ, the one that has the least left.
+    """The peak of one device and its parts; of several that differ, the one that has the least left: row `fullest`.
 
     `terms` are those alive in `peak_phase`; they sum to `total_bytes` exactly. `high_bytes` is the most that any
     phase may need, so that it never falls as the workload grows. `allocated_bytes` is what
@@ -132,6 +132,7 @@ class MemoryResult(Spec):
     verdict: Verdict | None = None
     unsupported: tuple[str, ...] = ()
     per_gpu: tuple[DeviceShare, ...] = ()
+    fullest: int = 0
     host_bytes: int | None = None
     cache_pool: CachePool | None = None
     at_least_cards: int | None = None

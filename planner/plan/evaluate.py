@@ -10,10 +10,11 @@ from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
 from planner.memory.corrections import Correction
-from planner.memory.estimate import estimate_memory, fits_on
+from planner.memory.estimate import estimate_on, fits_on
 from planner.memory.fit import CardFit
 from planner.memory.result import MemoryResult
 from planner.models.architecture import Architecture
+from planner.plan.cards import cards_of
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
 from planner.trace.analysis.memory import traced_fits_on, traced_memory
@@ -28,7 +29,8 @@ class Evaluation(Spec):
     """What a plan comes to. `workload` is the plan's with every default filled in.
 
     `smallest_fits` are the ids of the cards with the least memory that still fit, for plans without a card. A traced
-    module has no architecture, and runs as its trace says: of the plan's workload only other processes count.
+    module has no architecture, and runs as its trace says: of the plan's workload only other processes count. `gpu` is
+    the card that the memory is of: of several kinds the one that has the least left.
     """
 
     plan: Plan
@@ -55,30 +57,27 @@ def evaluate(plan: Plan, catalog: Catalog) -> Evaluation:
     """Return the memory that `plan` needs and, where it names a card, whether it fits.
 
     Raises:
-        SpecError: If the plan names a model or a card that the catalog does not have, or cards of several kinds.
+        SpecError: If the plan names a model or a card that the catalog does not have.
     """
-    if plan.workload.gpus:
-        raise SpecError(
-            "workload.gpus", "cards of several kinds are not estimated yet", "Plan for one kind of card, and how many."
-        )
-    gpu = catalog.hardware.gpu(plan.gpu) if plan.gpu else None
     if plan.model.trace is None:
-        return _evaluate_estimated(plan, catalog, gpu)
+        return _evaluate_estimated(plan, catalog)
+    gpu = catalog.hardware.gpu(plan.gpu) if plan.gpu else None
     return _evaluate_traced(plan, plan.model.trace, catalog, gpu)
 
 
-def _evaluate_estimated(plan: Plan, catalog: Catalog, gpu: Gpu | None) -> Evaluation:
+def _evaluate_estimated(plan: Plan, catalog: Catalog) -> Evaluation:
     architecture = architecture_of(plan, catalog)
-    usable = catalog.hardware.usable_memory(gpu) if gpu else None
+    memory = _estimate(architecture, plan.workload, cards_of(plan, catalog), plan.corrections)
+    fullest = memory.per_gpu[memory.fullest].gpu if memory.per_gpu else None
     return Evaluation(
         plan=plan,
         workload=with_defaults(plan.workload, architecture, plan.count),
         parameters=architecture.parameters,
         active_parameters=architecture.active_parameters,
-        memory=_estimate(architecture, plan.workload, gpu, usable, plan.count, plan.corrections),
+        memory=memory,
         smallest_fits=_smallest_fits(plan, catalog),
         architecture=architecture,
-        gpu=gpu,
+        gpu=catalog.hardware.gpu(fullest) if fullest else None,
     )
 
 
@@ -108,11 +107,12 @@ def architecture_of(plan: Plan, catalog: Catalog) -> Architecture:
 
 
 def fits_by_gpu(plan: Plan, catalog: Catalog) -> Mapping[str, CardFit]:
-    """Return the verdict of `plan` on every card of `catalog`, by the card's id."""
+    """Return the verdict of `plan` on every card of `catalog`, by the card's id; on as many of it as the plan has."""
     if plan.model.trace is not None:
         return _traced_fits(plan.model.trace, plan.workload.other_processes_bytes, catalog)
     architecture = architecture_of(plan, catalog)
-    return _fits(architecture, plan.workload, catalog, plan.count, plan.corrections)
+    equal = plan.workload.evolve(gpus=()) if plan.workload.gpus else plan.workload
+    return _fits(architecture, equal, catalog, plan.count, plan.corrections)
 
 
 def find_fits(plan: Plan, catalog: Catalog) -> tuple[CardFit, ...]:
@@ -121,7 +121,7 @@ def find_fits(plan: Plan, catalog: Catalog) -> tuple[CardFit, ...]:
     return tuple(sorted(fits, key=lambda fit: (fit.capacity_bytes or 0, fit.gpu_id)))
 
 
-_estimate = lru_cache(maxsize=256)(estimate_memory)
+_estimate = lru_cache(maxsize=256)(estimate_on)
 
 
 @lru_cache(maxsize=64)
@@ -141,4 +141,4 @@ def _cards(catalog: Catalog) -> Iterator[tuple[Gpu, UsableMemory | None]]:
 
 
 def _smallest_fits(plan: Plan, catalog: Catalog) -> tuple[str, ...]:
-    return () if plan.gpu else tuple(fit.gpu_id for fit in find_fits(plan, catalog)[:_SMALLEST])
+    return () if plan.gpu or plan.workload.gpus else tuple(fit.gpu_id for fit in find_fits(plan, catalog)[:_SMALLEST])

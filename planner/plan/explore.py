@@ -1,8 +1,9 @@
 """Memory over one number of a plan."""
 
 from planner.base import Spec
-from planner.memory.estimate import estimate_memory
+from planner.memory.estimate import estimate_on
 from planner.memory.result import MemoryResult
+from planner.plan.cards import cards_of
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import architecture_of
 from planner.plan.plan import Plan
@@ -28,9 +29,7 @@ def memory_curve(plan: Plan, catalog: Catalog, field: Field, values: tuple[int, 
 
 
 def _estimate(plan: Plan, catalog: Catalog) -> MemoryResult:
-    gpu = catalog.hardware.gpu(plan.gpu) if plan.gpu else None
-    usable = catalog.hardware.usable_memory(gpu) if gpu else None
-    return estimate_memory(architecture_of(plan, catalog), plan.workload, gpu, usable, plan.count, plan.corrections)
+    return estimate_on(architecture_of(plan, catalog), plan.workload, cards_of(plan, catalog), plan.corrections)
 
 
 def _point(value: int, result: MemoryResult) -> CurvePoint:

@@ -51,8 +51,26 @@ class Plan(Spec):
     model: ModelChoice
     workload: Workload = Inference()
     gpu: str | None = Field(default=None, description="the catalog's id of the card")
-    count: int = Field(default=1, ge=1, le=100_000, description="number of cards")
+    count: int = Field(
+        default_factory=lambda known: _named_cards(known.get("workload")) or 1,
+        ge=1,
+        le=100_000,
+        validate_default=True,
+        description="number of cards; of unequal ones, all of them",
+    )
     corrections: tuple[Correction, ...] = Field(default=(), description="logs of one's own that correct the estimate")
+
+    @model_validator(mode="after")
+    def _counts_unequal_cards(self) -> Self:
+        """Refuse a number of cards beside unequal ones that are more or fewer."""
+        named = _named_cards(self.workload)
+        if named and named != self.count:
+            raise ValueError(f"count is {self.count:,}, and workload.gpus names {named:,} cards")
+        return self
+
+
+def _named_cards(workload: Workload | None) -> int:
+    return sum(kind.count for kind in workload.gpus) if workload else 0
 
 
 def _readable(text: str) -> str:

@@ -20,6 +20,7 @@ from planner.present.names import (
     TERM_TITLES,
     in_sentence,
 )
+from planner.present.parallel import DeviceRow
 from planner.present.verdict import answer, capacity_note, more_cards
 from planner.units import GIB
 
@@ -117,13 +118,15 @@ class MemoryView(NamedTuple):
     terms: tuple[TermRow, ...]
     phases: tuple[PhaseRow, ...]
     notes: tuple[str, ...]
+    devices: tuple[DeviceRow, ...] = ()
 
     def as_text(self) -> str:
         """Return the whole answer as plain text, for the clipboard."""
         terms = [f"{row.title:<22}{row.gib:>10} GiB {row.share_text:>6}  {row.how}" for row in self.terms]
         phases = [f"{row.title:<22}{fmt.gib(row.bytes):>10} GiB" for row in self.phases]
+        cards = [f"{row.card:<32}{row.layers:>7} layers {row.needs:>10} of {row.usable} GiB" for row in self.devices]
         notes = [f"- {note}" for note in self.notes]
-        blocks = ([self.answer, self.reason], terms, phases, notes)
+        blocks = ([self.answer, self.reason], terms, phases, cards, notes)
         return "\n\n".join("\n".join(block) for block in blocks if block)
 
     def csv_rows(self) -> tuple[tuple[str, ...], ...]:

@@ -21,13 +21,18 @@ def verdict_phrase(memory: MemoryResult) -> str:
 
 
 def answer(memory: MemoryResult, card: str | None, count: int = 1, smallest: tuple[str, ...] = ()) -> str:
-    """Return the one sentence that answers the question; `smallest` names cards that would do."""
+    """Return the one sentence that answers the question; `smallest` names cards that would do.
+
+    `card` is the name of one of `count` equal cards, or the phrase for cards that differ.
+    """
     if card is not None and memory.unsupported:
         return f"Not supported on {card}: {'; '.join(memory.unsupported)}."
     if card is None or memory.verdict is None or memory.capacity_bytes is None:
         return _requirement(memory, card, smallest)
-    where = f"{VERDICT_WORDS[memory.verdict]} on {fmt.count_of(count, card)}"
-    return f"{where}: {'each ' if count > 1 else ''}{_needs(memory)} of {_capacity(memory)}{_rest(memory)}."
+    kinds = {share.gpu for share in memory.per_gpu}
+    where = f"{VERDICT_WORDS[memory.verdict]} on {card if len(kinds) > 1 else fmt.count_of(count, card)}"
+    which = "the fullest " if len(memory.per_gpu) > 1 else "each " if count > 1 else ""
+    return f"{where}: {which}{_needs(memory)} of {_capacity(memory)}{_rest(memory)}."
 
 
 def more_cards(memory: MemoryResult) -> tuple[str, ...]:

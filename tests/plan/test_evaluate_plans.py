@@ -1,6 +1,7 @@
 """The answer to a plan, on the bundled catalog."""
 
 import pytest
+from pydantic import ValidationError
 from small_models import small_llama
 
 from planner.errors import SpecError
@@ -140,8 +141,20 @@ def test_the_list_follows_the_workload_and_the_number_of_cards(catalog):
     assert fits_by_gpu(training.evolve(count=2), catalog) != fits_by_gpu(training, catalog)
 
 
-def test_cards_of_several_kinds_are_refused_rather_than_ignored(catalog):
-    workload = Inference.model_validate({"gpus": [{"id": "rtx-4090", "count": 1}, {"id": "rtx-3090", "count": 1}]})
-    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=workload, gpu="rtx-4090")
-    with pytest.raises(SpecError, match="several kinds"):
-        evaluate(plan, catalog)
+def test_of_unequal_cards_the_fullest_is_answered_for(catalog):
+    workload = Inference.model_validate(
+        {"gpus": [{"id": "rtx-4090", "count": 1}, {"id": "rtx-3060-12-gb", "count": 1}], "parallel": {"pipeline": 2}}
+    )
+    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=workload)
+    evaluation = evaluate(plan, catalog)
+    assert plan.count == 2
+    assert evaluation.gpu is not None
+    assert evaluation.gpu.id == "rtx-3060-12-gb"
+    assert [share.gpu for share in evaluation.memory.per_gpu] == ["rtx-4090", "rtx-3060-12-gb"]
+
+
+def test_a_count_beside_unequal_cards_must_be_theirs():
+    cards = {"gpus": [{"id": "rtx-4090", "count": 1}, {"id": "rtx-3090", "count": 1}]}
+    model = ModelChoice(id="meta-llama/Llama-3.1-8B")
+    with pytest.raises(ValidationError, match=r"count is 3, and workload\.gpus names 2 cards"):
+        Plan(model=model, workload=Inference.model_validate(cards), count=3)

@@ -123,4 +123,4 @@ def test_there_is_no_formula_to_vary(catalog: Catalog, ask):
 )
 def test_a_phrase_says_what_was_traced(catalog: Catalog, inputs, phrase: str):
     facts = FACTS.evolve(request=FACTS.request.evolve(inputs=inputs))
-    assert plan_phrase(evaluate(PLAN.evolve(model=ModelChoice.of_trace(facts)), catalog)) == phrase
+    assert plan_phrase(evaluate(PLAN.evolve(model=ModelChoice.of_trace(facts)), catalog), catalog) == phrase

@@ -109,7 +109,7 @@ def test_a_published_size_and_variants_are_told(catalog):
 def test_a_whole_plan(catalog):
     plan = LLAMA.evolve(gpu="rtx-4090", count=2, workload=Inference(batch=2))
     evaluation = evaluate(plan, catalog)
-    assert plan_phrase(evaluation) == (
+    assert plan_phrase(evaluation, catalog) == (
         "meta-llama/Llama-3.1-8B · inference, 2 × 4,096 tokens, bf16 · 2 × GeForce RTX 4090"
     )
     assert evaluation_view(evaluation, catalog).answer.startswith("Fits on 2 × GeForce RTX 4090: each needs ")
@@ -117,6 +117,6 @@ def test_a_whole_plan(catalog):
 
 def test_a_plan_without_a_card_names_cards(catalog):
     evaluation = evaluate(LLAMA, catalog)
-    assert plan_phrase(evaluation) == "meta-llama/Llama-3.1-8B · inference, 1 × 4,096 tokens, bf16"
+    assert plan_phrase(evaluation, catalog) == "meta-llama/Llama-3.1-8B · inference, 1 × 4,096 tokens, bf16"
     smallest = catalog.hardware.gpu(evaluation.smallest_fits[0]).name
     assert smallest in evaluation_view(evaluation, catalog).answer

@@ -1,0 +1,30 @@
+"""The cards that the options name: some of one kind, or several kinds."""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from planner.errors import SpecError
+from planner.hardware.names import resolve_gpu
+from planner.plan.catalog import Catalog
+from planner.workload.parallel import CardCount
+
+_NUMBERED: Final = re.compile(r"(\d{1,6})\s*[x×]\s+(\S.*)", re.IGNORECASE)
+
+
+def named_cards(texts: Sequence[str], catalog: Catalog) -> tuple[CardCount, ...]:
+    """Return the cards that `texts` name, each such as `RTX 4090` or `2 x RTX 3090`.
+
+    Raises:
+        SpecError: If a number of cards is 0, or the catalog has no such card.
+        AmbiguousNameError: If a name means several cards.
+    """
+    return tuple(_named(text, catalog) for text in texts)
+
+
+def _named(text: str, catalog: Catalog) -> CardCount:
+    numbered = _NUMBERED.fullmatch(text.strip())
+    number, name = (int(numbered[1]), numbered[2]) if numbered else (1, text)
+    if not 1 <= number <= 100_000:
+        raise SpecError("--gpu", f"{number:,} cards", "From 1 to 100,000.")
+    return CardCount(id=resolve_gpu(catalog.hardware, name).id, count=number)
