@@ -268,8 +268,12 @@ def test_one_that_is_cancelled_at_once_ends_at_once(request_for):
 
 @POSIX
 def test_ctrl_c_ends_it(run_light):
+    def press_once(progress):
+        if progress.stage == "start":
+            os.kill(os.getpid(), signal.SIGINT)
+
     with pytest.raises(KeyboardInterrupt):
-        run_light(in_forward("while True: pass"), lambda progress: os.kill(os.getpid(), signal.SIGINT))
+        run_light(in_forward("while True: pass"), press_once)
     wait_until_no_thread_is_named("trace")
 
 
