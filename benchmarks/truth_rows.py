@@ -4,14 +4,14 @@ import re
 from typing import Final, NamedTuple, Self
 
 from engine_rows import ENGINES, activation_run, measured_bytes, not_covered, total_run
+from loop_rows import peak_without_loss
 
 from planner.dtypes import SCHEMES
 from planner.errors import PlannerError
 from planner.hardware.names import resolve_gpu
-from planner.memory.estimate import estimate_memory, moments_of
+from planner.memory.estimate import estimate_memory
 from planner.memory.gguf import tensor_bytes
 from planner.memory.kv_cache import kv_cache_term
-from planner.memory.overhead import cublas_workspace_bytes
 from planner.memory.weights import weight_bytes
 from planner.models.architecture import Architecture, Attention
 from planner.plan.catalog import Catalog
@@ -281,19 +281,11 @@ def _training(row: Row, architecture: Architecture, catalog: Catalog) -> Predict
 
 
 def _without_loss(row: Row, architecture: Architecture, workload: Training) -> Predicted:
-    """Return the peak of forward and `logits.sum().backward()`: no loss, no optimizer."""
+    """Return the peak of a loop of forward and backward passes over the sum of all logits."""
     filled = with_defaults(workload, architecture, 1)
-    size = 4 if filled.compute == "fp32" else 2
-    peak = 0
-    for moment in moments_of(architecture, filled).moments:
-        logits = next((term for term in moment.written() if term.name == "logits"), None)
-        kept = 0
-        if logits:
-            outputs, width = (int(symbol.value) for symbol in logits.symbols if symbol.name in ("T", "V"))
-            kept = outputs * width * size * (1 if moment.name == "forward" else 2)
-        peak = max(peak, moment.total - (logits.bytes if logits else 0) + kept)
-    workspaces = 2 * cublas_workspace_bytes(None)
-    return Predicted(peak + workspaces + _old_mask_bytes(row, architecture), f"{_said(filled)}, no loss, no step")
+    returns_cache = row.family == "sdpa" and architecture.model_type == "gpt2"
+    peak = peak_without_loss(architecture, workload, returns_cache=returns_cache)
+    return Predicted(peak + _old_mask_bytes(row, architecture), f"{_said(filled)}, no loss, no step")
 
 
 def _old_mask_bytes(row: Row, architecture: Architecture) -> int:
