@@ -7,7 +7,7 @@ from planner.memory.logits import logits_bytes, logits_term, loss_bytes_per_logi
 from planner.memory.phases import Deferred
 from planner.memory.precision import Precision
 from planner.memory.result import Symbol, Term
-from planner.memory.terms import checked, library, model
+from planner.memory.terms import checked, highest, library, lowest, model
 from planner.memory.terms import workload as chosen
 from planner.models.architecture import Architecture
 from planner.units import ceil_div
@@ -74,7 +74,7 @@ def _full(architecture: Architecture, head: _Head, precision: Precision) -> Loss
     def logits(per_logit: int) -> Deferred:
         count_bytes = logits_bytes(architecture, head.outputs, per_logit)
         write = partial(logits_term, architecture, head.outputs, per_logit, precision)
-        return Deferred("logits", count_bytes, count_bytes, write)
+        return Deferred("logits", count_bytes, count_bytes, count_bytes, write)
 
     return Losses(logits(per_forward), logits(per_backward), logits(2 * head.size), logits(head.size))
 
@@ -135,4 +135,4 @@ def _term(count_bytes: int, formula: str, symbols: tuple[Symbol, ...], source: s
     def write() -> Term:
         return checked("logits", count_bytes, formula, symbols, source)
 
-    return Deferred("logits", count_bytes, write().high_bytes if count_bytes else 0, write)
+    return Deferred("logits", count_bytes, lowest(count_bytes), highest(count_bytes), write)

@@ -12,20 +12,22 @@ class Deferred(NamedTuple):
 
     name: TermName
     bytes: int
+    low_bytes: int
     high_bytes: int
     write: Callable[[], Term]
 
 
 class Moment:
-    """A phase, or a point within it, and the terms alive there: `total` bytes, `high` at the most."""
+    """A phase, or a point within it, and the terms alive there: `total` bytes, from `low` to `high`."""
 
-    __slots__ = ("explanation", "high", "name", "terms", "total")
+    __slots__ = ("explanation", "high", "low", "name", "terms", "total")
 
     def __init__(self, name: PhaseName, terms: Sequence[Term | Deferred], explanation: str) -> None:
         self.name: PhaseName = name
         self.terms = terms
         self.explanation = explanation
         self.total = sum([term.bytes for term in terms])
+        self.low = sum([term.low_bytes for term in terms])
         self.high = sum([term.high_bytes for term in terms])
 
     def written(self) -> tuple[Term, ...]:
@@ -69,6 +71,10 @@ class Moments(NamedTuple):
     def peak(self) -> Moment:
         """Return the moment with the most bytes alive, the earliest of equals."""
         return max(self.moments, key=attrgetter("total"))
+
+    def low(self) -> int:
+        """Return the fewest bytes that may be alive at the peak: no phase needs less than its own fewest."""
+        return max(moment.low for moment in self.moments)
 
     def high(self) -> int:
         """Return the most bytes that may be alive, whichever moment it is at."""

@@ -13,7 +13,7 @@ from planner.memory.result import Term
 from planner.memory.saved import activations_term
 from planner.memory.setup import Setup
 from planner.memory.step import clipping_term, step_term
-from planner.memory.terms import highest
+from planner.memory.terms import highest, lowest
 from planner.memory.tuned_setup import is_tuned, tuned_setup
 from planner.models.architecture import Architecture
 from planner.workload.training import Training
@@ -41,7 +41,7 @@ class _Step(NamedTuple):
     def activations(self, alive: int) -> Deferred:
         """Return `alive` bytes of activations, whose formula is written when it is asked for."""
         write = partial(activations_term, self.setup.saved, alive, self.workload)
-        return Deferred("activations", alive, highest(alive), write)
+        return Deferred("activations", alive, lowest(alive), highest(alive), write)
 
     def grown(self, parameters: int) -> list[Term]:
         """Return the gradients of `parameters`, unless accumulated ones are there anyway."""

@@ -109,11 +109,11 @@ def _savings(bench: Bench, offered: Iterable[Change]) -> Iterator[Advice]:
 
 
 def _helps(start: Tried, tried: Tried) -> bool:
-    """Return whether the plan then fits, or is tight where it was not, or would if its card could run it."""
+    """Return whether the plan then fits, or likely fits where it did not, or would if its card could run it."""
     fit = tried.fit
     if fit.unsupported:
         return len(tried.changes) == 1 and not start.fit.unsupported and (fit.free_bytes or -1) >= 0
-    return fit.verdict == "fits" or (fit.verdict == "tight" and start.fit.verdict != "tight")
+    return fit.verdict == "fits" or (fit.likely and not start.fit.likely)
 
 
 def _nearest(start: Tried, tried: Iterable[Tried]) -> Iterator[Advice]:
@@ -121,7 +121,7 @@ def _nearest(start: Tried, tried: Iterable[Tried]) -> Iterator[Advice]:
     seen: list[frozenset[str]] = []
     for one in sorted(tried, key=lambda one: (one.held_bytes, len(one.changes))):
         levers = frozenset(change.lever for change in one.changes)
-        if one.fit.verdict != "does-not-fit" or one.held_bytes >= start.held_bytes:
+        if one.fit.likely or one.held_bytes >= start.held_bytes:
             continue
         if len(seen) < _NEAREST and not any(part <= levers for part in seen):
             seen.append(levers)

@@ -116,8 +116,8 @@ def fits_by_gpu(plan: Plan, catalog: Catalog) -> Mapping[str, CardFit]:
 
 
 def find_fits(plan: Plan, catalog: Catalog) -> tuple[CardFit, ...]:
-    """Return the cards that `plan` fits on, the one with the least memory first; tight ones count."""
-    fits = (fit for fit in fits_by_gpu(plan, catalog).values() if fit.verdict in ("fits", "tight"))
+    """Return the cards that `plan` fits on as likely as not, the one with the least memory first."""
+    fits = (fit for fit in fits_by_gpu(plan, catalog).values() if fit.likely)
     return tuple(sorted(fits, key=lambda fit: (fit.capacity_bytes or 0, fit.gpu_id)))
 
 

@@ -141,15 +141,22 @@ def test_the_verdict_agrees_with_the_numbers(model, workload, capacity, margin, 
     card = bundled().hardware.gpu(CARD)
     result = estimate_memory(model, workload, card, available)
     assert result.free_bytes == capacity + margin - taken - result.total_bytes
-    expected = "does-not-fit" if result.free_bytes < 0 else "tight"
-    if result.free_bytes >= 0 and result.high_bytes <= capacity - taken:
+    expected = "tight"
+    if result.high_bytes <= capacity - taken:
         expected = "fits"
+    elif result.low_bytes > capacity + margin - taken:
+        expected = "does-not-fit"
     assert result.verdict == expected
+    assert (result.fit_probability >= 0.95, result.fit_probability >= 0.05) == (
+        expected == "fits",
+        expected != "does-not-fit",
+    )
     assert (result.at_least_cards == 1) == (result.free_bytes >= 0)
     if result.at_least_cards not in (None, 1):
         assert result.at_least_cards > 1
     (fit,) = fits_on(model, workload, [(card, available)])
     assert (fit.verdict, fit.total_bytes, fit.free_bytes) == (result.verdict, result.total_bytes, result.free_bytes)
+    assert fit.fit_probability == result.fit_probability
 
 
 def highest(model: Architecture, workloads_: list[Training | Inference]) -> list[int]:

@@ -17,7 +17,8 @@ class Counts(NamedTuple):
     """Parameters of a network as sharding by rows sees them.
 
     `share` are those that one card holds, `layer` those of the largest layer and `edges` those outside the layers, both
-    with their rows filled up to whole shares; `layers` is the number of layers.
+    with their rows filled up to whole shares; `own_layer` and `own_edges` are the same as they are; `layers` is the
+    number of layers.
     """
 
     total: int
@@ -25,6 +26,8 @@ class Counts(NamedTuple):
     layer: int
     edges: int
     layers: int
+    own_layer: int
+    own_edges: int
 
 
 @lru_cache(maxsize=512)
@@ -37,14 +40,17 @@ def sharded_counts(architecture: Architecture, shards: int, expert_shards: int) 
     **Source**: torch/distributed/fsdp/_fully_shard/_fsdp_param.py `_init_sharded_param` (`torch.chunk` on dimension 0);
     transformers 5.23 `integrations/moe.py` (stacked experts).
     """
-    share = layer = depth = 0
+    share = layer = own_layer = depth = 0
     for stack in architecture.stacks:
         for group in stack.groups:
             own, whole = _added(group.layer.tensors, shards, expert_shards)
             share, layer, depth = share + group.count * own, max(layer, whole), depth + group.count
+            own_layer = max(own_layer, group.layer.parameters)
     outside = [tensor for stack in architecture.stacks for tensor in (*stack.before, *stack.after)]
-    own, edges = _added((*outside, *architecture.head), shards, expert_shards)
-    return Counts(architecture.parameters, share + own, layer, edges, depth)
+    edge_tensors = (*outside, *architecture.head)
+    own, edges = _added(edge_tensors, shards, expert_shards)
+    own_edges = sum([tensor.parameters for tensor in edge_tensors])
+    return Counts(architecture.parameters, share + own, layer, edges, depth, own_layer, own_edges)
 
 
 def _added(tensors: Iterable[Tensor], shards: int, expert_shards: int) -> tuple[int, int]:
@@ -70,14 +76,14 @@ def _share(shape: tuple[int, ...], cards: int) -> int:
 def shared(whole: Held, share: int, total: int, cards: int, source: str) -> Deferred:
     """Return the part of `whole` that one of `cards` holds: `share` of `total`, to the byte rounded up."""
     own = ceil_div(whole.bytes * share, total)
-    high = ceil_div(whole.high_bytes * share, total)
-    return Deferred(whole.name, own, high, partial(_write_share, whole, own, high, cards, source))
+    low, high = ceil_div(whole.low_bytes * share, total), ceil_div(whole.high_bytes * share, total)
+    return Deferred(whole.name, own, low, high, partial(_write_share, whole, own, high, cards, source))
 
 
 def portion(whole: Held, part: int, total: int, meaning: str) -> Deferred:
     """Return `part` of `total` of `whole`, to the byte rounded up; `meaning` says of what."""
     own, high = ceil_div(whole.bytes * part, total), ceil_div(whole.high_bytes * part, total)
-    return Deferred(whole.name, own, high, partial(_write_portion, whole, own, high, meaning))
+    return Deferred(whole.name, own, own, high, partial(_write_portion, whole, own, high, meaning))
 
 
 def _write_portion(whole: Held, own: int, high: int, meaning: str) -> Term:
@@ -112,7 +118,8 @@ def _write_share(whole: Held, own: int, high: int, cards: int, source: str) -> T
 def resized(item: Held, more: int, why: str) -> Deferred:
     """Return `item` with `more` bytes, or fewer where that is negative, at least none; `why` says what they are."""
     size, high = max(item.bytes + more, 0), max(item.high_bytes + more, 0)
-    return Deferred(item.name, size, high, partial(_write_resized, item, size, high, why))
+    low = max(min(item.low_bytes + more, size), 0)
+    return Deferred(item.name, size, low, high, partial(_write_resized, item, size, high, why))
 
 
 def _write_resized(item: Held, size: int, high: int, why: str) -> Term:
@@ -163,6 +170,7 @@ def buffers(found: Iterable[Buffer], source: str, beside: Beside, *, assumed: bo
     return Deferred(
         "communication",
         total,
+        size,
         size + beside.most,
         partial(_write_buffers, own, source, beside, size, total, assumed=assumed),
     )
