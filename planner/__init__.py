@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from planner.plan.evaluate import evaluate, find_fits
     from planner.plan.files import load_plan, save_plan
     from planner.plan.plan import ModelChoice, Plan
+    from planner.plan.preset import load_presets, plan_of_preset, with_preset
     from planner.plan.recipe_files import load_recipe
     from planner.plan.solve import fewest_cards, largest_that_fits, smallest_card
     from planner.plan.warn import warnings_about
@@ -52,8 +53,10 @@ __all__ = [
     "load_catalog",
     "load_model",
     "load_plan",
+    "load_presets",
     "load_recipe",
     "load_recording",
+    "plan_of_preset",
     "read_log",
     "resolve_gpu",
     "save_plan",
@@ -61,6 +64,7 @@ __all__ = [
     "smallest_card",
     "start_trace",
     "warnings_about",
+    "with_preset",
 ]
 
 _HOMES = {
@@ -83,8 +87,10 @@ _HOMES = {
     "load_catalog": "planner.plan.catalog",
     "load_model": "planner.models.load",
     "load_plan": "planner.plan.files",
+    "load_presets": "planner.plan.preset",
     "load_recipe": "planner.plan.recipe_files",
     "load_recording": "planner.trace.files",
+    "plan_of_preset": "planner.plan.preset",
     "read_log": "planner.memory.logs.read",
     "resolve_gpu": "planner.hardware.names",
     "save_plan": "planner.plan.files",
@@ -92,6 +98,7 @@ _HOMES = {
     "smallest_card": "planner.plan.solve",
     "start_trace": "planner.trace.run",
     "warnings_about": "planner.plan.warn",
+    "with_preset": "planner.plan.preset",
 }
 
 
