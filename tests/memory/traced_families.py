@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from planner.memory.estimate import moments_of
 from planner.memory.inference import inference_moments
 from planner.memory.precision import training_precision
 from planner.memory.saved import saved_activations
 from planner.memory.tensors import parameter_counts
-from planner.memory.training import training_moments
 from planner.models.architecture import Architecture
 from planner.models.readers.config_json import read_config
 from planner.trace.analysis.summary import facts_of
@@ -147,16 +147,17 @@ class Comparison(NamedTuple):
     predicted_saved: int
 
 
-def compare(family: Family, workload: Training) -> Comparison:
-    """Return what the trace and the formulas say of `workload`, which has a micro-batch and a length."""
+def compare(family: Family, workload: Training, count: int = 1) -> Comparison:
+    """Return what the trace and the formulas say of `workload`, which has a micro-batch and a length, on a card."""
     from planner.trace.worker.job import record
 
     config = family.config()
     architecture = read_config(config.to_dict(), family.model_type)
-    recording = record(_request(family.model_type, config.to_json_string(), **_step(workload)), lambda *_: None)
+    request = _request(family.model_type, config.to_json_string(), **_step(workload), **_ranks(workload, count))
+    recording = record(request, lambda *_: None)
     return Comparison(
         traced_peak=facts_of(recording).allocated_bytes,
-        predicted_peak=training_moments(architecture, with_defaults(workload, architecture, count=1)).peak().total,
+        predicted_peak=_predicted_peak(architecture, with_defaults(workload, architecture, count)),
         traced_saved=_kept_by_the_body(recording),
         predicted_saved=_predicted_saved(architecture, workload),
     )
@@ -193,6 +194,21 @@ def _step(workload: Training) -> dict[str, Any]:
         "attention": workload.attention,
         "optimizer_arguments": ({"name": "fused", "value": True},),
     }
+
+
+def _ranks(workload: Training, count: int) -> dict[str, Any]:
+    """Return the ranks that replicate or shard the network, as the trace asks for them."""
+    if count == 1:
+        return {}
+    strategy = "fsdp" if workload.parallel.zero == 3 else "ddp"
+    resharding = workload.parallel.reshard_after_forward
+    return {"parallel": {"ranks": count, "strategy": strategy, "reshard_after_forward": resharding}}
+
+
+def _predicted_peak(architecture: Architecture, workload: Training) -> int:
+    """Return the most bytes that PyTorch's allocator hands out: what NCCL holds is not traced."""
+    found = moments_of(architecture, workload)
+    return max(moment.total - (0 if moment.name == "load" else found.outside_bytes) for moment in found.moments)
 
 
 def _answers(workload: Inference) -> dict[str, Any]:

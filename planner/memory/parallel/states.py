@@ -148,8 +148,15 @@ def _units(architecture: Architecture, workload: Training, moments: tuple[Moment
     if workload.adapts:
         each = ceil_div(gradients, counts.layers)
         return Units(of(counts.layer, held), of(counts.edges, held), each, 0, each, 0)
-    layer, edges = of(counts.layer, gradients), of(counts.edges, gradients)
-    return Units(of(counts.layer, held), of(counts.edges, held), layer, edges, layer, edges)
+    # Gradients have the shapes of their parameters; only what is gathered and what is reduced is filled up.
+    return Units(
+        of(counts.layer, held),
+        of(counts.edges, held),
+        of(counts.own_layer, gradients),
+        of(counts.own_edges, gradients),
+        of(counts.layer, gradients),
+        of(counts.edges, gradients),
+    )
 
 
 def _deepspeed(
