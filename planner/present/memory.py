@@ -8,6 +8,7 @@ from typing import Final, Literal, NamedTuple
 
 from planner.memory.result import MemoryResult, Part, Phase, Symbol, Term, TermShare
 from planner.present import format as fmt
+from planner.present.certainty import certainty_sentences
 from planner.present.engines import host_note
 from planner.present.formulas import put_in, symbol_value
 from planner.present.names import (
@@ -119,6 +120,7 @@ class MemoryView(NamedTuple):
     phases: tuple[PhaseRow, ...]
     notes: tuple[str, ...]
     devices: tuple[DeviceRow, ...] = ()
+    certainty: str = ""
 
     def as_text(self) -> str:
         """Return the whole answer as plain text, for the clipboard."""
@@ -126,7 +128,8 @@ class MemoryView(NamedTuple):
         phases = [f"{row.title:<22}{fmt.gib(row.bytes):>10} GiB" for row in self.phases]
         cards = [f"{row.card:<32}{row.layers:>7} layers {row.needs:>10} of {row.usable} GiB" for row in self.devices]
         notes = [f"- {note}" for note in self.notes]
-        blocks = ([self.answer, self.reason], terms, phases, cards, notes)
+        said = [sentence for sentence in (self.answer, self.reason, self.certainty) if sentence]
+        blocks = (said, terms, phases, cards, notes)
         return "\n\n".join("\n".join(block) for block in blocks if block)
 
     def csv_rows(self) -> tuple[tuple[str, ...], ...]:
@@ -169,6 +172,7 @@ def memory_view(
             *((*capacity_note(memory), *host_note(memory)) if supported else ()),
             *memory.notes,
         ),
+        certainty=certainty_sentences(memory) if supported else "",
     )
 
 

@@ -2,6 +2,7 @@
 
 from planner.memory.result import MemoryResult
 from planner.present import format as fmt
+from planner.present.certainty import odds
 from planner.present.names import VERDICT_WORDS
 
 
@@ -11,11 +12,13 @@ def in_need(memory: MemoryResult) -> bool:
 
 
 def verdict_phrase(memory: MemoryResult) -> str:
-    """Return the verdict in a few words, for the plan bar: `Fits, 6.10 GiB free`."""
+    """Return the verdict in a few words, for the plan bar: `Fits, 6.10 GiB free`, `Tight, about 3 in 4`."""
     if memory.unsupported:
         return "Not supported"
     if memory.verdict is None or memory.free_bytes is None:
         return f"Needs {fmt.size(memory.total_bytes)}"
+    if memory.verdict == "tight" and memory.fit_probability is not None:
+        return f"{VERDICT_WORDS['tight']}, {odds(memory.fit_probability)}"
     rest = f"{fmt.size(abs(memory.free_bytes))} {'free' if memory.free_bytes >= 0 else 'too much'}"
     return f"{VERDICT_WORDS[memory.verdict]}, {rest}"
 
@@ -32,7 +35,7 @@ def answer(memory: MemoryResult, card: str | None, count: int = 1, smallest: tup
     kinds = {share.gpu for share in memory.per_gpu}
     where = f"{VERDICT_WORDS[memory.verdict]} on {card if len(kinds) > 1 else fmt.count_of(count, card)}"
     which = "the fullest " if len(memory.per_gpu) > 1 else "each " if count > 1 else ""
-    return f"{where}: {which}{_needs(memory)} of {_capacity(memory)}{_rest(memory)}."
+    return f"{where}{_odds(memory)}: {which}{_needs(memory)} of {_capacity(memory)}{_rest(memory)}."
 
 
 def more_cards(memory: MemoryResult) -> tuple[str, ...]:
@@ -78,6 +81,13 @@ def _capacity(memory: MemoryResult) -> str:
     other = memory.other_processes_bytes
     held = f", of which other processes hold {fmt.size(other)}" if other else ""
     return f"{_short(fmt.size(memory.capacity_bytes), memory)} usable{held}"
+
+
+def _odds(memory: MemoryResult) -> str:
+    """Return the chance that it fits where that is the question."""
+    if memory.verdict != "tight" or memory.fit_probability is None:
+        return ""
+    return f" with a chance of {odds(memory.fit_probability)}"
 
 
 def _rest(memory: MemoryResult) -> str:

@@ -69,6 +69,12 @@ CASES = [
         "Tight, 512 MiB free",
     ),
     (
+        _on_card(16 * GIB, "tight", fit_probability=0.26, low_bytes=15 * GIB),
+        1,
+        "Tight on 1 × RTX 4090 with a chance of about 1 in 4: needs 16.0 GiB (15.0 – 17.0) of 16.0 usable, 0 B free.",
+        "Tight, about 1 in 4",
+    ),
+    (
         _on_card(12 * GIB, "does-not-fit"),
         1,
         "Does not fit on 1 × RTX 4090: needs 16.0 GiB (15.5 – 17.0) of 12.0 usable, 4.00 GiB too much.",
