@@ -24,7 +24,7 @@ from planner.plan.plan import Plan
 from planner.plan.sharing import usual_sharing
 from planner.workload.defaults import with_defaults
 
-Field = Literal["micro_batch", "sequence_length", "batch", "context_length", "prompt_length"]
+Field = Literal["micro_batch", "sequence_length", "batch", "context_length", "prompt_length", "gpu_layers"]
 Bound = Literal["memory", "model", "workload"]
 
 LENGTHS: Final = ("sequence_length", "context_length", "prompt_length")
@@ -126,6 +126,11 @@ def largest_allowed(plan: Plan, field: Field) -> int:
     return next((limit for limit in limits if isinstance(limit, int)), _MOST)
 
 
+def all_layers(architecture: Architecture) -> int:
+    """Return how many layers llama.cpp counts: the output is one of them."""
+    return architecture.main.layer_count + 1
+
+
 def with_value(plan: Plan, field: Field, value: int) -> Plan:
     """Return `plan` with `value` in `field` of its workload; a prompt longer than the context is cut to it.
 
@@ -180,6 +185,8 @@ def _first(passes: Callable[[int], bool], counts: Sequence[int]) -> int | None:
 
 def _most(plan: Plan, field: Field, architecture: Architecture) -> tuple[int, Bound]:
     """Return the largest number worth asking about, and what sets it."""
+    if field == "gpu_layers":
+        return all_layers(architecture), "model"
     allowed = min(_MOST, largest_allowed(plan, field))
     made_for = architecture.max_context if field in LENGTHS else None
     return (made_for, "model") if made_for is not None and made_for <= allowed else (allowed, "workload")

@@ -56,7 +56,7 @@ class MemoryTab(Tab):
         self.breakdown = Breakdown(theme)
         self.phases = PhaseBars(theme)
         self.advice = AdvicePanel(workspace, theme, tasks)
-        self.exploration = Exploration(workspace, theme, _ASIDE_WIDTH)
+        self.exploration = Exploration(workspace, theme, tasks, _ASIDE_WIDTH)
         self.evidence = self._evidence()
         self.results = self._results()
         self._lay_out()

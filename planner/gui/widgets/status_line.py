@@ -1,6 +1,8 @@
 """The line at the bottom: what the figures rest on, and what was done last."""
 
-from PySide6.QtCore import Slot
+from typing import Final
+
+from PySide6.QtCore import QTimer, Slot
 from PySide6.QtWidgets import QProgressBar, QStatusBar
 
 from planner.gui.tasks import TaskRunner
@@ -8,6 +10,8 @@ from planner.gui.widgets.label import make_label
 from planner.gui.workspace import Workspace
 from planner.plan.catalog import Catalog
 from planner.present.format import date, integer
+
+_QUICK_MS: Final = 200
 
 
 class StatusLine(QStatusBar):
@@ -27,8 +31,19 @@ class StatusLine(QStatusBar):
         self.addWidget(make_label(_about(workspace.catalog)))
         self.addPermanentWidget(self._progress)
         self.addPermanentWidget(self._last_step)
-        tasks.busy_changed.connect(self._progress.setVisible)
+        self._slow = QTimer(self, singleShot=True, interval=_QUICK_MS)
+        self._slow.timeout.connect(self._progress.show)
+        tasks.busy_changed.connect(self._tell_busy)
         workspace.undo_stack.undoTextChanged.connect(self._tell_step)
+
+    @Slot(bool)
+    def _tell_busy(self, busy: bool) -> None:
+        """Show that something is going on once it takes long enough to be waited for."""
+        if not busy:
+            self._slow.stop()
+            self._progress.hide()
+        elif not self._slow.isActive() and not self._progress.isVisible():
+            self._slow.start()
 
     @Slot(str)
     def _tell_step(self, label: str) -> None:
