@@ -46,6 +46,9 @@ TRAINING_PROFILE_TITLES: Final[dict[TrainingProfile, str]] = {
     "deepspeed": "DeepSpeed",
 }
 
+QUANTISED_COMPUTE: Final[tuple[Compute, ...]] = ("amp-bf16", "amp-fp16")
+"""The ways to compute with a quantised network under adapters."""
+
 _ESTIMATED: Final[dict[str, tuple[object, ...]]] = {"activation_checkpointing": ("none", "full")}
 _QUANTISED_TARGETS: Final = "bitsandbytes cannot train quantised weights themselves"
 
@@ -127,6 +130,8 @@ class Training(Spec):
             raise ValueError("adapters belong to the methods lora and qlora, and the method is full")
         if self.trainable and self.adapts:
             raise ValueError(f"{self.method} trains its adapters only: leave out trainable, or choose the method full")
+        if self.method == "qlora" and self.compute not in QUANTISED_COMPUTE:
+            raise ValueError(f"qlora is computed under autocast, not in {self.compute}: choose amp-bf16 or amp-fp16")
         if self.weights is not None:
             _check_format(self.method, self.weights, self.compute)
         if self.lora is not None:
@@ -153,6 +158,14 @@ class Training(Spec):
         return self
 
 
+def formats_for(method: Method, compute: Compute) -> tuple[str, ...]:
+    """Return the formats that the network's own parameters can have under `method`, computed so."""
+    plain = (PARAMETER_FORMATS if method == "full" else FROZEN_FORMATS).get(compute, ())
+    quantised = compute in QUANTISED_COMPUTE
+    formats = BASE_FORMATS.get(method, ())
+    return tuple(name for name in formats if (name in plain if SCHEMES[name].family == "plain" else quantised))
+
+
 def _check_format(method: Method, weights: TrainedFormat, compute: Compute) -> None:
     formats = BASE_FORMATS[method]
     if weights not in formats:
@@ -160,7 +173,7 @@ def _check_format(method: Method, weights: TrainedFormat, compute: Compute) -> N
             raise ValueError(f"{SCHEMES[weights].title}: {_QUANTISED_TARGETS}; choose the method qlora or lora")
         raise ValueError(f"{method} keeps the network in {' or '.join(formats)}, not in {weights}")
     if SCHEMES[weights].family != "plain":
-        if not compute.startswith("amp-"):
+        if compute not in QUANTISED_COMPUTE:
             raise ValueError(f"{weights} under adapters is computed under autocast: choose amp-bf16 or amp-fp16")
         return
     allowed = (PARAMETER_FORMATS if method == "full" else FROZEN_FORMATS)[compute]
