@@ -196,7 +196,7 @@ def _swap_text(workspace: Workspace) -> str:
 def _swap_task(workspace: Workspace) -> None:
     task = "training" if workspace.plan.workload.task == "inference" else "inference"
     with workspace.reporting():
-        workspace.apply_workload("task", task=task)
+        workspace.answer("task", {"workload.task": task})
 
 
 def _open_logs() -> None:

@@ -178,7 +178,7 @@ class Documents(QObject):
         with self._workspace.reporting():
             choice = ModelChoice.of_file(model.name, model.architecture, model.path or model.name)
             self._workspace.end_gesture()
-            self._workspace.apply("model", model=choice)
+            self._workspace.answer("model", {"model": choice})
 
     def _report(self, error: BaseException) -> None:
         if not isinstance(error, PlannerError):

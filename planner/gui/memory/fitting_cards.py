@@ -83,7 +83,7 @@ class FittingCards(QWidget):
         if isinstance(row, GpuRow):
             self._workspace.end_gesture()
             with self._workspace.reporting():
-                self._workspace.apply("card", gpu=row.gpu.id)
+                self._workspace.answer("card", {"gpu": row.gpu.id})
             self.done.emit()
 
     @Slot()

@@ -115,12 +115,12 @@ class PlanBar(QWidget):
     @Slot(object)
     def _choose_card(self, key: object) -> None:
         with self._workspace.reporting():
-            self._workspace.apply("card", gpu=key)
+            self._workspace.answer("card", {"gpu": key})
 
     @Slot(object)
     def _choose_count(self, count: object) -> None:
         with self._workspace.reporting():
-            self._workspace.apply("number of cards", count=count)
+            self._workspace.answer("number of cards", {"count": count})
 
     @Slot()
     def _want_memory(self) -> None:

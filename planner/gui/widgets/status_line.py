@@ -1,4 +1,4 @@
-"""The line at the bottom: what the figures rest on, and what was done last."""
+"""The line at the bottom: what the figures rest on, what was done last, and what moved along with it."""
 
 from typing import Final
 
@@ -6,6 +6,7 @@ from PySide6.QtCore import QTimer, Slot
 from PySide6.QtWidgets import QProgressBar, QStatusBar
 
 from planner.gui.tasks import TaskRunner
+from planner.gui.widgets.elided_label import ElidedLabel
 from planner.gui.widgets.label import make_label
 from planner.gui.workspace import Workspace
 from planner.plan.catalog import Catalog
@@ -22,6 +23,7 @@ class StatusLine(QStatusBar):
         self.setSizeGripEnabled(False)
         self._workspace = workspace
         self._last_step = make_label()
+        self._adjusted = ElidedLabel("", "muted")
         self._progress = QProgressBar()
         self._progress.setRange(0, 0)
         self._progress.setMaximumWidth(120)
@@ -29,12 +31,15 @@ class StatusLine(QStatusBar):
         self._progress.setAccessibleName("Working")
         self._progress.hide()
         self.addWidget(make_label(_about(workspace.catalog)))
+        self.addWidget(self._adjusted, 1)
         self.addPermanentWidget(self._progress)
         self.addPermanentWidget(self._last_step)
         self._slow = QTimer(self, singleShot=True, interval=_QUICK_MS)
         self._slow.timeout.connect(self._progress.show)
         tasks.busy_changed.connect(self._tell_busy)
         workspace.undo_stack.undoTextChanged.connect(self._tell_step)
+        workspace.undo_stack.indexChanged.connect(self._adjusted.clear)
+        workspace.adjusted.connect(self._tell_adjusted)
 
     @Slot(bool)
     def _tell_busy(self, busy: bool) -> None:
@@ -44,6 +49,11 @@ class StatusLine(QStatusBar):
             self._progress.hide()
         elif not self._slow.isActive() and not self._progress.isVisible():
             self._slow.start()
+
+    @Slot(str)
+    def _tell_adjusted(self, sentence: str) -> None:
+        self._adjusted.setText(sentence)
+        self._adjusted.setAccessibleName(sentence)
 
     @Slot(str)
     def _tell_step(self, label: str) -> None:
