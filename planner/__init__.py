@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from planner.plan.preset import load_presets, plan_of_preset, with_preset
     from planner.plan.recipe_files import load_recipe
     from planner.plan.solve import fewest_cards, largest_that_fits, smallest_card
+    from planner.plan.versus import versus
     from planner.plan.warn import warnings_about
     from planner.trace.analysis.conclude import conclude
     from planner.trace.analysis.summary import facts_of
@@ -63,6 +64,7 @@ __all__ = [
     "save_recording",
     "smallest_card",
     "start_trace",
+    "versus",
     "warnings_about",
     "with_preset",
 ]
@@ -97,6 +99,7 @@ _HOMES = {
     "save_recording": "planner.trace.files",
     "smallest_card": "planner.plan.solve",
     "start_trace": "planner.trace.run",
+    "versus": "planner.plan.versus",
     "warnings_about": "planner.plan.warn",
     "with_preset": "planner.plan.preset",
 }

@@ -26,6 +26,7 @@ from planner.workload.workload import Workload
 if TYPE_CHECKING:
     from planner.plan.compared import Comparison
     from planner.plan.preset import Preset
+    from planner.plan.versus import Versus
 
 DOES_NOT_FIT: Final = 1
 
@@ -54,6 +55,8 @@ examples:
   gpu-planner fit plan.json --explain
   gpu-planner fit plan.json --advise --solve micro-batch --solve gpu
   gpu-planner fit plan.json --log vllm.log
+  gpu-planner fit plan.json --versus other.json
+  gpu-planner fit plan.json --versus "2 x RTX 3090"
   gpu-planner fit plan.json --check && sbatch train.sh
 
 exit codes: 0 done, 1 does not fit (only with --check; tight counts as fitting), 2 wrong input"""
@@ -72,12 +75,13 @@ def run(argv: list[str]) -> int:
         raise SpecError("--check", "there is no card to check against", "Add --gpu.")
     plan, comparison = _with_log(plan, catalog, arguments)
     evaluation = evaluate(plan, catalog)
+    beside = _beside(evaluation, catalog, arguments.versus)
     if arguments.save:
         _save(arguments.save, plan)
     if arguments.json:
-        print(_json(evaluation, catalog, arguments, comparison, recipe, preset))
+        print(_json(evaluation, catalog, arguments, comparison, recipe, preset, beside))
     else:
-        print(_text(evaluation, catalog, arguments, comparison, recipe, preset))
+        print(_text(evaluation, catalog, arguments, comparison, recipe, preset, beside))
     return DOES_NOT_FIT if arguments.check and evaluation.memory.verdict not in ("fits", "tight") else 0
 
 
@@ -106,6 +110,11 @@ def _parser() -> Parser:
         default=[],
         help="find the largest micro-batch, seq, batch, context, prompt or gpu-layers that fits, the fewest cards "
         "(count) or the smallest (gpu); repeatable",
+    )
+    answer.add_argument(
+        "--versus",
+        metavar="OTHER",
+        help="put it beside another plan (a file), or beside itself with another model or on other cards",
     )
     answer.add_argument("--check", action="store_true", help="exit with 1 when it does not fit")
     answer.add_argument("--save", metavar="PLAN.json", type=Path, help="write the plan to a file")
@@ -138,6 +147,15 @@ def _with_log(plan: Plan, catalog: Catalog, arguments: argparse.Namespace) -> tu
     from planner.cli.logs import compare_with_log  # its readers are needed by few
 
     return compare_with_log(plan, catalog, arguments)
+
+
+def _beside(evaluation: Evaluation, catalog: Catalog, word: str | None) -> "Versus | None":
+    if word is None:
+        return None
+    from planner.cli.versus import other_plan  # few ask for another plan
+    from planner.plan.versus import versus_of
+
+    return versus_of(evaluation, evaluate(other_plan(word, evaluation.plan, catalog), catalog))
 
 
 def _list_presets(catalog: Catalog, *, as_json: bool) -> int:
@@ -213,6 +231,7 @@ def _json(
     comparison: "Comparison | None",
     recipe: GivenRecipe | None,
     preset: "Preset | None",
+    beside: "Versus | None",
 ) -> str:
     """Return the evaluation, with what else was asked for under keys of its own."""
     more: dict[str, object] = {}
@@ -226,6 +245,8 @@ def _json(
         more["recipe"] = recipe.recipe.model_dump(mode="json")
     if preset is not None:
         more["preset"] = preset.model_dump(mode="json", exclude_unset=True)
+    if beside is not None:
+        more["versus"] = beside.model_dump(mode="json")
     if not more:
         return evaluation.model_dump_json(indent=2)
     return json.dumps({**evaluation.model_dump(mode="json"), **more}, indent=2, ensure_ascii=False)
@@ -238,6 +259,7 @@ def _text(
     comparison: "Comparison | None",
     recipe: GivenRecipe | None,
     preset: "Preset | None",
+    beside: "Versus | None",
 ) -> str:
     defaults = () if evaluation.traced else used_defaults(evaluation.plan.workload, evaluation.workload)
     view, width = evaluation_view(evaluation, catalog), terminal_width()
@@ -254,4 +276,8 @@ def _text(
         from planner.cli.logs import comparison_block
 
         more.append(comparison_block(comparison, width))
+    if beside is not None:
+        from planner.cli.versus import versus_block
+
+        more.append(versus_block(evaluation, beside, catalog, width))
     return report(view, plan_phrase(evaluation, catalog), defaults, width, explain=arguments.explain, more=tuple(more))
