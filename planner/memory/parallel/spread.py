@@ -18,7 +18,7 @@ from planner.memory.parallel.work import is_sharded, own_work
 from planner.memory.phases import Moment, Moments
 from planner.memory.result import Part
 from planner.models.architecture import Architecture, Attention
-from planner.units import ceil_div
+from planner.units import MIB, ceil_div
 from planner.workload.training import Training
 from planner.workload.workload import Inference
 
@@ -29,6 +29,8 @@ _VOCABULARY_OF_VLLM: Final = 64
 _DDP: Final = "torch DistributedDataParallel: gradient_as_bucket_view is off by default"
 _SEQUENCE: Final = "Korthikanti et al. 2022, arXiv 2205.05198 §4.2.2: tokens are gathered before each block"
 _RING: Final = "Liu et al. 2023, arXiv 2310.01889: keys and values of the next card arrive while those here are read"
+_WORKSPACE: Final = 32 * MIB
+_ENGINE: Final = "Transformer Engine get_cublas_workspace_size_bytes: 32 MiB on Hopper, 4 MiB on what was before it"
 _HANDED_ON: Final = "Megatron-LM p2p_communication: a received input, and its gradient"
 
 
@@ -42,9 +44,14 @@ class Rank(NamedTuple):
 
 
 def is_spread(workload: Training | Inference) -> bool:
-    """Return whether cards share something, or have to agree: replicas that train do."""
+    """Return whether cards share something, or have to agree: replicas that train do.
+
+    What a step keeps beside the network in Megatron is its own even on one card.
+    """
     parallel = workload.parallel
-    return not parallel.is_plain or (isinstance(workload, Training) and parallel.state_shards > 1)
+    if not isinstance(workload, Training):
+        return not parallel.is_plain
+    return not parallel.is_plain or parallel.state_shards > 1 or workload.profile == "megatron"
 
 
 def moments_by_rank(
@@ -154,6 +161,8 @@ def _buffers(architecture: Architecture, workload: Training, own: Training) -> l
     tokens = own.micro_batch * (own.sequence_length or 0)
     stream = tokens * architecture.hidden * size
     found = []
+    if workload.profile == "megatron":
+        found.append(_part("workspace of Transformer Engine", _WORKSPACE, f"{_WORKSPACE:,}", _ENGINE))
     if parallel.sequence and parallel.tensor > 1:
         found.append(
             _part("tokens gathered for a block", stream, f"{tokens:,} × {architecture.hidden:,} × w", _SEQUENCE)

@@ -47,7 +47,7 @@ def tensor_share(
 
     **Assumes** that routers spread the tokens evenly over the cards that share the experts.
     """
-    if cards == experts == 1:
+    if cards == experts == pad == 1:
         return architecture
     stacks = tuple(_stack(stack, architecture, cards, experts, pad, sequence) for stack in architecture.stacks)
     vocabulary = architecture.vocabulary
