@@ -1,10 +1,12 @@
 """The phases of one training step and what is alive in each."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Final, NamedTuple
 
 from planner.memory.communication import communication_term
 from planner.memory.gradients import gradients_term
+from planner.memory.litgpt.setup import litgpt_setup
 from planner.memory.losses import Losses
 from planner.memory.optimizer import optimizer_term
 from planner.memory.phases import Deferred, Moment, Moments
@@ -54,7 +56,7 @@ def training_moments(architecture: Architecture, workload: Training) -> Moments:
     **Formula**: the peak is the largest of: load; forward (everything saved, with the loss being computed); loss (its
     derivative); backward (first the head, last the first layer with all gradients); step.
     """
-    setup = (tuned_setup if is_tuned(workload) else plain_setup)(architecture, workload)
+    setup = _setup_of(workload)(architecture, workload)
     all_gradients = gradients_term(setup.gradients.all, setup.gradient_bytes)
     states = optimizer_term(setup.trained, workload.optimizer, setup.state_bytes)
     communication = communication_term(all_gradients.bytes, workload.parallel.data or 1)
@@ -77,10 +79,16 @@ def training_moments(architecture: Architecture, workload: Training) -> Moments:
     )
 
 
+def _setup_of(workload: Training) -> Callable[[Architecture, Training], Setup]:
+    if workload.profile == "litgpt":
+        return litgpt_setup
+    return tuned_setup if is_tuned(workload) else plain_setup
+
+
 def _through_the_loss(step: _Step) -> list[Moment]:
     """Return the end of the forward pass and the derivative of the loss: everything saved is alive."""
     setup, losses = step.setup, step.losses
-    kept: list[Term | Deferred] = [*step.persistent, step.activations(setup.saved.total)]
+    kept: list[Term | Deferred] = [*step.persistent, step.activations(setup.saved.total), *setup.left]
     gradients = step.grown(losses.head_gradient) if losses.head_gradient else []
     moments = [
         Moment(
@@ -90,6 +98,9 @@ def _through_the_loss(step: _Step) -> list[Moment]:
         ),
         Moment("loss", [*kept, *gradients, *setup.casts.loss, losses.loss], losses.explanation),
     ]
+    if setup.scratch_head:
+        explanation = "the output head is multiplied, with everything else of the forward pass there"
+        moments = [Moment("forward", [*kept, *setup.scratch_head, losses.head], explanation), *moments]
     if not setup.scratch_forward:
         return moments
     explanation = "the forward pass works on the last layer, with nearly everything kept"
@@ -108,6 +119,7 @@ def _through_the_layers(step: _Step) -> list[Moment]:
                 *step.grown(gradients.head),
                 step.activations(saved.total),
                 *setup.casts.loss,
+                *setup.scratch_head,
                 losses.head,
             ],
             "the backward pass starts at the head, with everything still kept",

@@ -16,7 +16,7 @@ from planner.plan.evaluate import evaluate
 from planner.plan.plan import Plan
 from planner.workload.engines import CACHE_FORMATS, SETTINGS
 from planner.workload.optimizers import OPTIMIZERS
-from planner.workload.training import QUANTISED_COMPUTE, Compute, Lora, Method, formats_for
+from planner.workload.training import Compute, Lora, Method, TrainingProfile, formats_for, quantised_compute
 from planner.workload.workload import Inference, Training, Workload
 
 WORKLOAD: Final = "workload."
@@ -174,12 +174,14 @@ def _precision(draft: _Draft) -> None:
             draft.move("compute", "amp-bf16")
         draft.move("lora.adapter_dtype", "fp32")
     method, compute = cast("Method", draft.value("method")), cast("Compute", draft.value("compute"))
-    if method == "qlora" and compute not in QUANTISED_COMPUTE:
-        draft.move("compute", "amp-fp16" if compute == "fp16" else "amp-bf16")
-    elif "weights" in draft.asked and draft.value("weights") not in (None, *formats_for(method, compute)):
-        ways = (way for way in _WAYS if draft.value("weights") in formats_for(method, way))
+    profile = cast("TrainingProfile", draft.value("profile"))
+    quantised = quantised_compute(profile)
+    if method == "qlora" and compute not in quantised:
+        draft.move("compute", quantised[1] if "fp16" in compute else quantised[0])
+    elif "weights" in draft.asked and draft.value("weights") not in (None, *formats_for(method, compute, profile)):
+        ways = (way for way in _WAYS if draft.value("weights") in formats_for(method, way, profile))
         draft.move("compute", next(ways, compute))
-    if draft.value("weights") not in (None, *formats_for(method, cast("Compute", draft.value("compute")))):
+    if draft.value("weights") not in (None, *formats_for(method, cast("Compute", draft.value("compute")), profile)):
         draft.move("weights", None)
 
 

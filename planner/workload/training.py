@@ -14,7 +14,7 @@ Compute = Literal["fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16"]
 Method = Literal["full", "lora", "qlora"]
 Checkpointing = Literal["none", "selective", "full"]
 Loss = Literal["full-logits", "chunked", "fused-linear"]
-TrainingProfile = Literal["hf", "liger", "unsloth", "torchtune", "megatron", "deepspeed"]
+TrainingProfile = Literal["hf", "liger", "unsloth", "torchtune", "megatron", "deepspeed", "litgpt"]
 TrainedFormat = Literal["fp32", "bf16", "fp16", "int8", "nf4", "nf4-dq"]
 
 PARAMETER_FORMATS: Final[dict[Compute, tuple[str, ...]]] = {
@@ -44,6 +44,7 @@ TRAINING_PROFILE_TITLES: Final[dict[TrainingProfile, str]] = {
     "torchtune": "torchtune",
     "megatron": "Megatron-LM",
     "deepspeed": "DeepSpeed",
+    "litgpt": "LitGPT",
 }
 
 QUANTISED_COMPUTE: Final[tuple[Compute, ...]] = ("amp-bf16", "amp-fp16")
@@ -130,10 +131,11 @@ class Training(Spec):
             raise ValueError("adapters belong to the methods lora and qlora, and the method is full")
         if self.trainable and self.adapts:
             raise ValueError(f"{self.method} trains its adapters only: leave out trainable, or choose the method full")
-        if self.method == "qlora" and self.compute not in QUANTISED_COMPUTE:
-            raise ValueError(f"qlora is computed under autocast, not in {self.compute}: choose amp-bf16 or amp-fp16")
+        quantised = quantised_compute(self.profile)
+        if self.method == "qlora" and self.compute not in quantised:
+            raise ValueError(f"qlora is not computed in {self.compute} here: choose {' or '.join(quantised)}")
         if self.weights is not None:
-            _check_format(self.method, self.weights, self.compute)
+            _check_format(self)
         if self.lora is not None:
             _check_adapters(self.lora, self.compute)
         return self
@@ -158,23 +160,30 @@ class Training(Spec):
         return self
 
 
-def formats_for(method: Method, compute: Compute) -> tuple[str, ...]:
+def formats_for(method: Method, compute: Compute, profile: TrainingProfile = "hf") -> tuple[str, ...]:
     """Return the formats that the network's own parameters can have under `method`, computed so."""
     plain = (PARAMETER_FORMATS if method == "full" else FROZEN_FORMATS).get(compute, ())
-    quantised = compute in QUANTISED_COMPUTE
+    quantised = compute in quantised_compute(profile)
     formats = BASE_FORMATS.get(method, ())
     return tuple(name for name in formats if (name in plain if SCHEMES[name].family == "plain" else quantised))
 
 
-def _check_format(method: Method, weights: TrainedFormat, compute: Compute) -> None:
+def quantised_compute(profile: TrainingProfile) -> tuple[Compute, ...]:
+    """Return the ways to compute with a quantised network: LitGPT keeps the rest in 16 bits, transformers in fp32."""
+    return ("bf16", "fp16") if profile == "litgpt" else QUANTISED_COMPUTE
+
+
+def _check_format(workload: Training) -> None:
+    method, weights, compute = workload.method, workload.weights or "fp32", workload.compute
     formats = BASE_FORMATS[method]
     if weights not in formats:
         if method == "full":
             raise ValueError(f"{SCHEMES[weights].title}: {_QUANTISED_TARGETS}; choose the method qlora or lora")
         raise ValueError(f"{method} keeps the network in {' or '.join(formats)}, not in {weights}")
     if SCHEMES[weights].family != "plain":
-        if compute not in QUANTISED_COMPUTE:
-            raise ValueError(f"{weights} under adapters is computed under autocast: choose amp-bf16 or amp-fp16")
+        quantised = quantised_compute(workload.profile)
+        if compute not in quantised:
+            raise ValueError(f"{weights} under adapters is not computed in {compute}: choose {' or '.join(quantised)}")
         return
     allowed = (PARAMETER_FORMATS if method == "full" else FROZEN_FORMATS)[compute]
     if weights not in allowed:

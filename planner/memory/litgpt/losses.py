@@ -1,0 +1,67 @@
+"""LitGPT's loss: the head and the cross entropy run over 128 positions at a time, and Fabric turns logits to fp32."""
+
+from typing import Final, NamedTuple
+
+from planner.memory.losses import Losses
+from planner.memory.phases import Deferred
+from planner.memory.result import Symbol, Term
+from planner.memory.terms import checked, highest, library, lowest, model, workload
+from planner.units import ceil_div
+
+CHUNK: Final = 128
+"""Positions of each sequence that the head sees at once.
+
+**Source**: litgpt/finetune/lora.py and full.py, `model(input_ids, lm_head_chunk_size=128)`.
+"""
+_FP32: Final = 4
+_SOURCE: Final = (
+    "lightning/fabric HalfPrecision.convert_output and BitsandbytesPrecision.convert_output: logits become fp32; "
+    "litgpt/utils.py chunked_cross_entropy; the training loop's `logits` still names those of the step before"
+)
+_WHOLE_BACKWARD: Final = (
+    "the derivative of the loss is there for every part of the logits before the head's backward pass starts"
+)
+
+
+class Outputs(NamedTuple):
+    """Tokens with an output, sequences that they are of, width of the vocabulary, bytes of a logit as computed."""
+
+    tokens: int
+    sequences: int
+    width: int
+    size: int
+
+    @property
+    def chunks(self) -> int:
+        """Return the number of parts in which the head is computed."""
+        return ceil_div(self.tokens // self.sequences, CHUNK)
+
+
+def litgpt_losses(outputs: Outputs) -> Losses:
+    """Return what is there of the logits.
+
+    **Formula**: when they are made T · V · (4 + w + 4), the fp32 ones of the step before among them; in the loss
+    T · V · (4 + 4) and two fp32 derivatives of one part; at the head T · V · (4 + w); then T · V · 4.
+    """
+    every = outputs.tokens * outputs.width
+    part = min(outputs.tokens, CHUNK * outputs.sequences)
+    size = outputs.size
+    # What is in fp32 already is not converted.
+    converted = size if size < _FP32 else 0
+    symbols = (
+        workload("T", outputs.tokens, "tokens"),
+        model("V", outputs.width, "width of the vocabulary"),
+        library("w", converted, "bytes of a logit before it is turned to fp32"),
+        library("C", part, f"tokens of one part: {CHUNK} positions of each sequence"),
+    )
+    made = _term(every * (2 * _FP32 + converted), "T × V × (4 + w + 4)", symbols)
+    derived = _term(every * 2 * _FP32 + part * outputs.width * 2 * _FP32, "T × V × 8 + C × V × 8", symbols)
+    head = _term(every * (_FP32 + (converted or _FP32)), "T × V × (4 + w)", symbols)
+    return Losses(made, derived, head, _term(every * _FP32, "T × V × 4", symbols), _WHOLE_BACKWARD)
+
+
+def _term(count_bytes: int, formula: str, symbols: tuple[Symbol, ...]) -> Deferred:
+    def write() -> Term:
+        return checked("logits", count_bytes, formula, symbols, _SOURCE)
+
+    return Deferred("logits", count_bytes, lowest(count_bytes), highest(count_bytes), write)
