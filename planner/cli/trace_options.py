@@ -57,7 +57,7 @@ FLAGS: Final = (
     Flag("--optimizer", "optimizer", "NAME", 'of torch.optim, such as SGD or "AdamW(fused=True)" [AdamW]', "training"),
     Flag("--accumulate", "gradient_accumulation", "N", "forward passes per optimizer step [1]", "training"),
     Flag("--zero-grad", "zero_grad", "WHEN", "after-step, before-backward, or zeros: kept [after-step]", "training"),
-    Flag("--checkpointing", "checkpointing", "KIND", "none or full, where the module offers it [none]", "training"),
+    Flag("--checkpointing", "checkpointing", "KIND", "none, selective or full, where it is offered [none]", "training"),
     Flag("--loss", "loss", "NAME", "of torch.nn.functional, or FILE.py:NAME [from the output]", "training"),
 )
 _FLAG_OF_FIELD: Final = {flag.field: flag.name for flag in FLAGS} | {

@@ -11,6 +11,7 @@ from planner.memory.kernels import MASK, AttentionKind, is_masked, mask_bytes
 from planner.memory.logits import predicts_every_token
 from planner.memory.precision import Precision
 from planner.memory.result import Part, Term
+from planner.memory.selective import CORE_ATTENTION, OPERATORS
 from planner.memory.terms import checked, model
 from planner.memory.terms import workload as chosen
 from planner.models.architecture import Architecture, Attention, Stack, Tensor
@@ -24,7 +25,8 @@ class Saved(NamedTuple):
 
     `stage` is the point of the backward pass through a layer that holds most beside it. `first` is what stands before
     the layers and their input, `behind` what stands behind them and is freed before the last of them. `layers` says
-    how many layers keep what per token, for the formulas; `depth` is their number, checkpointed or not.
+    how many layers keep what per token, for the formulas; `depth` is their number, checkpointed or not. `recomputed`
+    is what the largest layer holds more when it has been computed again.
     """
 
     norms: int
@@ -40,13 +42,12 @@ class Saved(NamedTuple):
     layers: tuple[tuple[int, Ledger], ...]
     depth: int
     adapters: int = 0
+    recomputed: int = 0
 
     @property
     def in_last_layer(self) -> int:
         """Return what is alive when the backward pass goes through the last layer, computed again if checkpointed."""
-        return max(
-            self.total, self.total - self.behind + self.stage.bytes + (self.one_layer if self.checkpoints else 0)
-        )
+        return max(self.total, self.total - self.behind + self.stage.bytes + self.recomputed)
 
     @property
     def in_first_layer(self) -> int:
@@ -121,6 +122,7 @@ def saved_activations(
         behind,
         tuple(layers),
         depth,
+        recomputed=largest if checkpointed else 0,
     )
 
 
@@ -169,9 +171,15 @@ def activations_term(saved: Saved, alive: int, workload: Training) -> Term:
             *(model(symbol, part.bytes, f"bytes of {part.name}") for symbol, part in shares),
             chosen("T", tokens, f"tokens: {workload.micro_batch:,} × {workload.sequence_length:,}"),
         ),
-        _SOURCE,
+        _source(workload),
         tuple(part for _, part in shares),
     )
+
+
+def _source(workload: Training) -> str:
+    if workload.activation_checkpointing != "selective":
+        return _SOURCE
+    return f"{_SOURCE}; {CORE_ATTENTION if workload.profile == 'megatron' else OPERATORS}"
 
 
 def _shares(saved: Saved, alive: int, tokens: int) -> list[tuple[str, Part]]:
@@ -187,13 +195,13 @@ def _shares(saved: Saved, alive: int, tokens: int) -> list[tuple[str, Part]]:
             ("S", "attention scores and masks", saved.scores, _not_per_layer),
             ("D", "dropout masks", saved.dropout, attrgetter("dropout")),
             ("A", "what adapters read", saved.adapters, attrgetter("adapters")),
-            ("C", "checkpoints, each layer's input", saved.checkpoints, _not_per_layer),
+            ("C", "checkpoints, what layers are computed again from", saved.checkpoints, _not_per_layer),
         )
         if kept
     ]
     extra = alive - saved.total
     if extra:
-        name = "one layer computed again, with its gradients" if saved.checkpoints else "gradients of the last layer"
+        name = "one layer computed again, with its gradients" if saved.recomputed else "gradients of the last layer"
         found.append(("G", _part(name, extra, _per_token(extra, tokens, []))))
     return found
 

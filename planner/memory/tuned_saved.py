@@ -7,6 +7,7 @@ from planner.memory.activations import Ledger, stack_positions
 from planner.memory.backward import Stage, highest
 from planner.memory.kernels import MASK, is_masked
 from planner.memory.saved import Saved, first_input, is_norm, shared_scores, trained_stacks
+from planner.memory.selective import saved_outputs, without_core_attention
 from planner.memory.tuned_backward import tuned_stages
 from planner.memory.tuned_layer import Formats, Recipe, norm_kept, read_bytes, tuned_ledger
 from planner.memory.tuning import TunedLayers, Tuning, Uses
@@ -18,12 +19,14 @@ from planner.workload.training import Checkpointing
 class Checkpoints(NamedTuple):
     """Which layers are computed again: none, or runs of `every` layers whose input is kept, unless it is `offloaded`.
 
-    Selective ones keep what matrix products and attention put out, too.
+    Selective ones keep what matrix products and attention put out, too. With `core_attention` only what is inside
+    attention is computed again.
     """
 
     kind: Checkpointing
     every: int = 1
     offloaded: bool = False
+    core_attention: bool = False
 
 
 @lru_cache(maxsize=1024)
@@ -37,7 +40,7 @@ def tuned_saved(
         own = recipe._replace(formats=_formats_in(stack, recipe.formats))
         found.add_edges(architecture, stack, tuning, own, sequences * tokens, checkpoints)
         found.scores += shared_scores(
-            stack, sequences, tokens, found.source, own.formats.precision, own.attention, checkpoints.kind == "full"
+            stack, sequences, tokens, found.source, own.formats.precision, own.attention, checkpoints.kind != "none"
         )
         for tuned in layers:
             found.add_layers(tuned, own, sequences, tokens, checkpoints)
@@ -64,7 +67,7 @@ class _Sum:
 
     def __init__(self) -> None:
         self.norms = self.attention = self.feed_forward = self.dropout = self.scores = self.adapters = 0
-        self.checkpoints = self.largest = self.first = self.behind = self.source = self.depth = 0
+        self.checkpoints = self.largest = self.first = self.behind = self.source = self.depth = self.recomputed = 0
         self.layers: list[tuple[int, Ledger]] = []
         self.stages: list[Stage] = []
 
@@ -100,12 +103,20 @@ class _Sum:
         masked = is_masked(layer, tokens, recipe.attention)
         ledger = tuned_ledger(layer, hidden, recipe, tuned.tuning, masked)
         self.depth += tuned.number
-        self.largest = max(self.largest, ledger.total(sequences, tokens, self.source))
+        whole = ledger.total(sequences, tokens, self.source)
+        self.largest = max(self.largest, whole)
         self.stages += tuned_stages(tuned, recipe, ledger, sequences, tokens, checkpointed=checkpoints.kind != "none")
         if checkpoints.kind != "none":
             stream = 0 if checkpoints.offloaded else recipe.formats.stream * hidden // layer.stream_shards
-            self.checkpoints += ceil_div(tuned.number, checkpoints.every) * every * stream
+            outputs = 0
+            if checkpoints.kind == "selective":
+                outputs = saved_outputs(layer, hidden, recipe, tuned.tuning, masked).total(sequences, tokens)
+            self.checkpoints += ceil_div(tuned.number, checkpoints.every) * every * stream + tuned.number * outputs
+            self.recomputed = max(self.recomputed, whole * checkpoints.every - outputs)
             return
+        if checkpoints.core_attention:
+            ledger = without_core_attention(ledger, layer, recipe, masked)
+            self.recomputed = max(self.recomputed, whole - ledger.total(sequences, tokens, self.source))
         self.layers.append((tuned.number, ledger))
         self.norms += tuned.number * every * ledger.norms
         self.attention += tuned.number * ledger.attention_bytes(sequences, tokens, self.source)
@@ -130,6 +141,7 @@ class _Sum:
             layers=tuple(self.layers),
             depth=self.depth,
             adapters=self.adapters,
+            recomputed=min(self.recomputed, self.largest * max(self.depth, 1)),
         )
 
 

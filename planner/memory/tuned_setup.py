@@ -41,11 +41,7 @@ def tuned_setup(architecture: Architecture, workload: Training) -> Setup:
     tuning = tuning_of(architecture, workload)
     recipe = recipe_of(workload)
     formats = recipe.formats
-    checkpoints = Checkpoints(
-        workload.activation_checkpointing,
-        workload.checkpoint_every,
-        offloaded=workload.profile == "unsloth" and workload.activation_checkpointing == "full",
-    )
+    checkpoints = checkpoints_of(workload)
     saved = tuned_saved(architecture, tuning, recipe, workload.micro_batch, workload.sequence_length or 0, checkpoints)
     weights = _weights(architecture, workload, formats)
     lora, adapters = workload.lora, recipe.adapters
@@ -70,6 +66,14 @@ def tuned_setup(architecture: Architecture, workload: Training) -> Setup:
         scratch_forward=_magnitudes(tuning, recipe),
         notes=_notes(architecture, workload),
     )
+
+
+def checkpoints_of(workload: Training) -> Checkpoints:
+    """Return which layers of `workload` are computed again, and how: Megatron has a way of its own to be selective."""
+    kind = workload.activation_checkpointing
+    if kind == "selective" and workload.profile == "megatron":
+        return Checkpoints("none", core_attention=True)
+    return Checkpoints(kind, workload.checkpoint_every, offloaded=workload.profile == "unsloth" and kind == "full")
 
 
 def recipe_of(workload: Training) -> Recipe:

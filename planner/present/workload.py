@@ -31,7 +31,8 @@ def _training(workload: Training) -> list[str]:
         parts.append(f"{fmt.integer(workload.gradient_accumulation)} times accumulated")
     parts.append(compute_phrase(workload.compute))
     if workload.activation_checkpointing != "none":
-        parts.append("checkpointing")
+        full = workload.activation_checkpointing == "full"
+        parts.append("checkpointing" if full else "selective checkpointing")
     return parts
 
 

@@ -50,7 +50,6 @@ TRAINING_PROFILE_TITLES: Final[dict[TrainingProfile, str]] = {
 QUANTISED_COMPUTE: Final[tuple[Compute, ...]] = ("amp-bf16", "amp-fp16")
 """The ways to compute with a quantised network under adapters."""
 
-_ESTIMATED: Final[dict[str, tuple[object, ...]]] = {"activation_checkpointing": ("none", "full")}
 _QUANTISED_TARGETS: Final = "bitsandbytes cannot train quantised weights themselves"
 
 
@@ -148,16 +147,15 @@ class Training(Spec):
             raise ValueError(f"{kind.title} has no {self.optimizer_step} step; it has {', '.join(kind.steps)}")
         if self.checkpoint_every > 1 and self.activation_checkpointing != "full":
             raise ValueError("checkpoint_every needs activation_checkpointing full")
+        if self.activation_checkpointing == "selective":
+            self._check_selective()
         return self
 
-    @model_validator(mode="after")
-    def _is_estimated(self) -> Self:
-        """Refuse what has no formula yet, by its value."""
-        for name, values in _ESTIMATED.items():
-            value = getattr(self, name)
-            if value not in values:
-                raise ValueError(f"{name} {value} is not estimated yet")
-        return self
+    def _check_selective(self) -> None:
+        if self.profile == "torchtune":
+            raise ValueError("torchtune's selective checkpoints are every k-th layer's: choose full or none")
+        if self.lora is not None and self.lora.dora:
+            raise ValueError("selective checkpoints would keep DoRA's products of weights, too: choose full or none")
 
 
 def formats_for(method: Method, compute: Compute, profile: TrainingProfile = "hf") -> tuple[str, ...]:

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 from planner.memory.estimate import moments_of
 from planner.memory.inference import inference_moments
+from planner.memory.plain_setup import head_matrix, plain_setup
 from planner.memory.precision import training_precision
-from planner.memory.saved import saved_activations
-from planner.memory.tensors import parameter_counts
+from planner.memory.tuned_setup import is_tuned, tuned_setup
 from planner.models.architecture import Architecture
 from planner.models.readers.config_json import read_config
 from planner.trace.analysis.summary import facts_of
@@ -238,15 +238,8 @@ def _kept_by_the_body(recording: Recording) -> int:
 
 
 def _predicted_saved(architecture: Architecture, workload: Training) -> int:
-    precision = training_precision(workload)
-    saved = saved_activations(
-        architecture,
-        workload.micro_batch,
-        workload.sequence_length or 0,
-        precision,
-        workload.attention,
-        workload.activation_checkpointing == "full",
-    )
-    counts = parameter_counts(architecture)
-    cast = counts.cast if workload.activation_checkpointing == "none" else counts.cast_behind
-    return saved.total + (2 * cast if precision.autocast else 0)
+    filled = with_defaults(workload, architecture, count=1)
+    setup = (tuned_setup if is_tuned(filled) else plain_setup)(architecture, filled)
+    casts = sum(term.bytes for term in setup.casts.loss)
+    head = head_matrix(architecture) * training_precision(workload).compute_bytes
+    return setup.saved.total + (casts - head if casts else 0)

@@ -20,7 +20,11 @@ TRAINING_COMPUTE: Final[Options] = (
 )
 INFERENCE_COMPUTE: Final[Options] = (("bf16", "BF16"), ("fp16", "FP16"), ("fp32", "FP32"))
 TRAINING_WEIGHTS: Final = {"fp32": "FP32", "bf16": "BF16", "fp16": "FP16"}
-CHECKPOINTING: Final[Options] = (("none", "None"), ("full", "Full, every layer"))
+CHECKPOINTING: Final[Options] = (
+    ("none", "None"),
+    ("selective", "Selective, cheap operations"),
+    ("full", "Full, every layer"),
+)
 ATTENTION: Final[Options] = (
     ("sdpa", "SDPA (PyTorch)"),
     ("flash", "FlashAttention"),
