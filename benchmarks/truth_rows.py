@@ -3,22 +3,28 @@
 import re
 from typing import Final, NamedTuple, Self
 
+from counters import counted, counter_of
 from engine_rows import ENGINES, activation_run, measured_bytes, not_covered, total_run
 from loop_rows import peak_without_loss
+from old_transformers import BEFORE_SDPA, LOGITS_OF_WHOLE_PROMPT, generating_bytes, mask_bytes, rotary_bytes
+from truth_sharded import sharded_run
 
 from planner.dtypes import SCHEMES
 from planner.errors import PlannerError
 from planner.hardware.names import resolve_gpu
+from planner.memory.chance import Interval
 from planner.memory.estimate import estimate_memory
 from planner.memory.gguf import tensor_bytes
 from planner.memory.kv_cache import kv_cache_term
+from planner.memory.result import MemoryResult
+from planner.memory.terms import highest, lowest
 from planner.memory.weights import weight_bytes
 from planner.models.architecture import Architecture, Attention
 from planner.plan.catalog import Catalog
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference, Training
 
-KINDS: Final = ("weights_only", "kv_only", "activation_only", "inference", "train_full")
+KINDS: Final = ("weights_only", "kv_only", "activation_only", "inference", "train_full", "pretrain")
 
 _SCHEMES: Final = {
     "bf16": "bf16",
@@ -55,7 +61,6 @@ _OTHER_ENGINES: Final = {
     "qwen1-vllm": "vLLM of 2023 (V0), at the least share of the card that started",
     "glm2": "remote code with its own attention",
 }
-_LOGITS_OF_WHOLE_PROMPT: Final = ("qwen15", "qwen2", "qwen2vl", "optgptq", "optllm", "dsllm", "sdpa")
 _BEYOND: Final = (
     "fluxq",
     "dtao",
@@ -92,6 +97,7 @@ class Row(NamedTuple):
     kv_format: str
     measured_gib: float
     metric: str
+    scope: str
     confidence: str
     complete: bool
 
@@ -115,6 +121,7 @@ class Row(NamedTuple):
             kv_format=record["kv_dtype"],
             measured_gib=float(record["measured_gib"]),
             metric=record["metric"],
+            scope=record["mem_scope"],
             confidence=record["confidence"],
             complete=record["config_complete"] == "yes",
         )
@@ -126,10 +133,17 @@ class Row(NamedTuple):
 
 
 class Predicted(NamedTuple):
-    """The estimator's bytes for what the row measured, and in words what was estimated."""
+    """The estimator's bytes for what the row measured, what that is in words, and the ends where it is uncertain."""
 
     bytes: int
     how: str
+    low: int | None = None
+    high: int | None = None
+
+    @property
+    def interval(self) -> Interval | None:
+        """Return the stated interval, or none where the bytes are certain."""
+        return None if self.low is None or self.high is None else Interval(self.low, self.bytes, self.high)
 
 
 class Excluded(NamedTuple):
@@ -149,6 +163,9 @@ def predict(row: Row, catalog: Catalog) -> Predicted | Excluded:
     why_not = _of_engine(row)
     if why_not:
         return Excluded(why_not)
+    if row.kind == "pretrain":
+        found = sharded_run(row, catalog)
+        return Excluded(found) if isinstance(found, str) else Predicted(*found)
     try:
         architecture = catalog.models.model(row.model)
     except PlannerError:
@@ -161,7 +178,7 @@ def predict(row: Row, catalog: Catalog) -> Predicted | Excluded:
     if row.family == "llcpp":
         total = total_run(row.technique, row.length, row.other, _SCHEMES[row.precision])
         return Predicted(measured_bytes(architecture, total), "weights, cache and buffers of llama.cpp")
-    if row.cards > 1:
+    if row.cards > 1 and row.scope != "sum_all_gpus":
         return Excluded("several cards that share one model")
     return _inference(row, architecture, catalog) if row.kind == "inference" else _training(row, architecture, catalog)
 
@@ -245,7 +262,7 @@ def _inference(row: Row, architecture: Architecture, catalog: Catalog) -> Predic
         prompt_length=prompt,
         context_length=context,
         attention=_attention(row),
-        prompt_logits="all" if row.family in _LOGITS_OF_WHOLE_PROMPT else "last",
+        prompt_logits="all" if row.family in LOGITS_OF_WHOLE_PROMPT else "last",
     )
     if row.model.startswith("distilbert"):
         architecture = architecture.evolve(head=(), tied_head=False)
@@ -285,14 +302,8 @@ def _without_loss(row: Row, architecture: Architecture, workload: Training) -> P
     filled = with_defaults(workload, architecture, 1)
     returns_cache = row.family == "sdpa" and architecture.model_type == "gpt2"
     peak = peak_without_loss(architecture, workload, returns_cache=returns_cache)
-    return Predicted(peak + _old_mask_bytes(row, architecture), f"{_said(filled)}, no loss, no step")
-
-
-def _old_mask_bytes(row: Row, architecture: Architecture) -> int:
-    """Return the causal masks that transformers kept as a buffer of every GPT-2 and GPT-NeoX layer before version 5."""
-    if row.family != "sdpa" or architecture.model_type not in ("gpt2", "gpt_neox"):
-        return 0
-    return architecture.main.layer_count * (architecture.max_context or 0) ** 2
+    peak += mask_bytes(row.family, architecture)
+    return Predicted(peak, f"{_said(filled)}, no loss, no step", lowest(peak), highest(peak))
 
 
 def _as_measured(
@@ -303,12 +314,23 @@ def _as_measured(
     except PlannerError:
         gpu = None
     result = estimate_memory(architecture, workload, gpu)
-    how = _said(workload)
-    if row.metric.startswith("nvidia-smi"):
-        return Predicted(result.total_bytes, f"{how}, with the context")
-    if row.metric.startswith("max_memory_reserved"):
-        return Predicted(result.reserved_bytes, f"{how}, reserved")
-    return Predicted(result.allocated_bytes + _old_mask_bytes(row, architecture), how)
+    counter = counter_of(row.metric)
+    low, expected, high = counted(counter, result, gpu)
+    old = _held_by_old_versions(row, architecture, workload, result)
+    return Predicted(expected + old, f"{_said(workload)}, {counter}", low + old, high + old)
+
+
+def _held_by_old_versions(
+    row: Row, architecture: Architecture, workload: Training | Inference, result: MemoryResult
+) -> int:
+    """Return how much more than `result` the version of transformers held that the row was measured with."""
+    if not isinstance(workload, Inference):
+        return 0
+    element = 4 if workload.compute == "fp32" else 2
+    tables = rotary_bytes(row.family, architecture, element)
+    generating = generating_bytes(row.family, architecture, workload, element)
+    more = max(generating - result.allocated_bytes, tables)
+    return more + mask_bytes(row.family, architecture)
 
 
 def _lengths(row: Row) -> tuple[int, int] | None:
@@ -323,7 +345,7 @@ def _lengths(row: Row) -> tuple[int, int] | None:
 
 
 def _attention(row: Row) -> str:
-    if "eager" in row.technique or row.family == "bertl":
+    if "eager" in row.technique or row.family in BEFORE_SDPA:
         return "eager"
     return "flash" if "flash_attn" in row.technique and "flash_attn=no" not in row.technique else "sdpa"
 
