@@ -14,12 +14,15 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from truth_rows import KINDS, Excluded, Row, predict
+from truth_rows import KINDS as OTHER_KINDS
+from truth_rows import Excluded, Row, predict
+from truth_tuned import TUNED, predict_tuned
 
 from planner.plan.catalog import load_catalog
 
 TRUTH = Path(__file__).resolve().parent.parent / "tests" / "truth" / "memory.csv"
 GIB = 2**30
+KINDS = (*OTHER_KINDS, *TUNED)
 
 
 class Compared(NamedTuple):
@@ -61,7 +64,7 @@ def compare(kinds: Iterable[str]) -> tuple[list[Compared], list[tuple[Row, str]]
     with TRUTH.open(encoding="utf-8", newline="") as stream:
         rows = [Row.from_csv(record) for record in csv.DictReader(stream) if record["kind"] in kinds]
     for row in rows:
-        answer = predict(row, catalog)
+        answer = (predict_tuned if row.kind in TUNED else predict)(row, catalog)
         if isinstance(answer, Excluded):
             excluded.append((row, answer.reason))
         else:

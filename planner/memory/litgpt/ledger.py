@@ -37,12 +37,13 @@ class Recipe(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def block_ledger(layer: Layer, hidden: int, recipe: Recipe) -> Ledger:
-    """Return what a block keeps per token.
+def block_ledger(layer: Layer, hidden: int, recipe: Recipe, reached: bool = True) -> Ledger:
+    """Return what a block keeps per token; the first one under adapters is not `reached` by a derivative of its input.
 
     **Formula** (bf16-true, RMSNorm, grouped heads, gated, adapters on queries and values with dropout): norms
     2 · (4h + 4); queries, keys and values as wide as all heads 3 · 2q, the output 2q + 4a; the adapters' input 2h + h,
-    result of A 2 · 2r and of B 2 · (q + kv); feed-forward 3 · 2i.
+    result of A 2 · 2r and of B 2 · (q + kv); feed-forward 3 · 2i. The first block keeps neither what its first norm
+    reads nor the mask of the dropout behind it.
 
     **Source**: litgpt/model.py and litgpt/lora.py at 00af8b0d (September 2024): `RMSNorm.forward` copies to fp32,
     `CausalSelfAttention.forward` expands keys and values to all heads, `LoRAQKVLinear.zero_pad` keeps what
@@ -51,20 +52,34 @@ def block_ledger(layer: Layer, hidden: int, recipe: Recipe) -> Ledger:
     mixer, block = layer.mixer, layer.feed_forward
     if not isinstance(mixer, Attention) or not isinstance(block, Mlp):
         return Ledger(0, 0, 0, 0, 0)
-    norms = layer.norm_count * norm_kept(layer.norm, hidden, recipe)
-    if layer.parallel and layer.norm.native:
-        norms -= (layer.norm_count - 1) * recipe.stream * hidden
-    forward, adapters = _forward(block, hidden, recipe)
-    merged, beside = _merged(layer, hidden, recipe)
-    written = _adapter(mixer.q_dim, "projection", recipe, is_kept=True)
+    mixed, between = _reached(layer, recipe, reached)
+    norms = _norms(layer, hidden, recipe, reached, between)
+    merged, beside = _merged(layer, hidden, recipe, reached)
+    written = _adapter(mixer.q_dim, "projection", recipe, copied=_is_copied(recipe), reached=mixed)
+    kept, adapters = _forward(block, hidden, recipe, between)
     return Ledger(
         norms=norms + merged,
-        attention=_attention(mixer, recipe),
-        feed_forward=forward,
+        attention=_attention(mixer, recipe) if mixed else 0,
+        feed_forward=kept,
         dropout=0,
         scores=0,
         adapters=adapters + beside + written,
     )
+
+
+def _reached(layer: Layer, recipe: Recipe, reached: bool) -> tuple[bool, bool]:
+    """Return whether a derivative goes through attention, and whether through what the feed-forward block reads."""
+    mixed = reached or recipe.parts is None or recipe.parts.merged > 0
+    return mixed, reached if layer.parallel else mixed or recipe.adapts("projection")
+
+
+def _norms(layer: Layer, hidden: int, recipe: Recipe, reached: bool, between: bool) -> int:
+    """Count the norms that a derivative goes through, or that are trained; parallel ones read one tensor."""
+    each = norm_kept(layer.norm, hidden, recipe)
+    if recipe.parts is None or reached:
+        shared = (layer.norm_count - 1) * recipe.stream * hidden if layer.parallel and layer.norm.native else 0
+        return layer.norm_count * each - shared
+    return each * (layer.norm_count - 1) if between else 0
 
 
 def norm_kept(norm: Norm, width: int, recipe: Recipe) -> int:
@@ -84,10 +99,20 @@ def _attention(mixer: Attention, recipe: Recipe) -> int:
     """
     size, grouped = recipe.computed, 1 < mixer.kv_heads < mixer.heads
     values = mixer.q_dim if grouped else mixer.q_dim + 2 * mixer.kv_dim
-    return size * (2 * mixer.q_dim + values + mixer.q_dim) + STATISTIC * mixer.heads
+    output = mixer.q_dim * (2 if recipe.parts is None and _is_copied(recipe) else 1)
+    return size * (2 * mixer.q_dim + values + output) + STATISTIC * mixer.heads
 
 
-def _merged(layer: Layer, hidden: int, recipe: Recipe) -> tuple[int, int]:
+def _is_copied(recipe: Recipe) -> bool:
+    """Return whether attention's output is copied: flash attention lays it out as its queries, head by head.
+
+    **Source**: aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp, `mha_fwd`: empty_like(q); the
+    memory-efficient kernel, which takes fp32, puts out token by token.
+    """
+    return recipe.computed < 4
+
+
+def _merged(layer: Layer, hidden: int, recipe: Recipe, reached: bool) -> tuple[int, int]:
     """Return what the projection to queries, keys and values keeps of its input, and its adapters apart."""
     size, parts = recipe.computed, recipe.parts
     if parts is None:
@@ -95,10 +120,11 @@ def _merged(layer: Layer, hidden: int, recipe: Recipe) -> tuple[int, int]:
     if not parts.merged:
         return 0, 0
     spread = merged_width(layer, parts) if parts.merged < 3 else 0
-    return 0, size * (hidden + parts.merged * parts.rank + spread) + (MASK * hidden if parts.dropout else 0)
+    mask = MASK * hidden if parts.dropout and reached else 0
+    return 0, size * (hidden + parts.merged * parts.rank + spread) + mask
 
 
-def _forward(block: Mlp, hidden: int, recipe: Recipe) -> tuple[int, int]:
+def _forward(block: Mlp, hidden: int, recipe: Recipe, reached: bool) -> tuple[int, int]:
     """Return what a feed-forward block keeps, and its adapters apart."""
     size, width = recipe.computed, block.intermediate
     readers = 2 if block.gated else 1
@@ -106,37 +132,61 @@ def _forward(block: Mlp, hidden: int, recipe: Recipe) -> tuple[int, int]:
     if recipe.parts is None:
         read = size * hidden * (readers if recipe.autocast else 1)
         return kept + read + size * width, 0
-    shared = recipe.adapts("mlp") and not recipe.parts.dropout and not recipe.autocast
-    into = size * hidden + readers * size * recipe.rank if shared else readers * _adapter(hidden, "mlp", recipe)
-    return kept, into + _adapter(width, "mlp", recipe)
+    if not recipe.adapts("mlp"):
+        return kept if reached else 0, 0
+    each = _adapter(hidden, "mlp", recipe, reached=reached)
+    shared = 0 if recipe.parts.dropout or recipe.autocast else (readers - 1) * size * hidden
+    return kept, readers * each - shared + _adapter(width, "mlp", recipe)
 
 
-def _adapter(width: int, name: str, recipe: Recipe, *, is_kept: bool = False) -> int:
-    """Return what an adapter keeps: its input, or a copy after dropout with the mask, and what A put out."""
+def _adapter(width: int, name: str, recipe: Recipe, *, copied: bool = True, reached: bool = True) -> int:
+    """Return what an adapter keeps: its input, unless that is kept anyway, or what dropout made of it and the mask.
+
+    What A put out, too.
+    """
     if not recipe.adapts(name):
         return 0
     size, dropout = recipe.computed, recipe.parts is not None and recipe.parts.dropout
-    copied = size * width if dropout or not is_kept else 0
-    return copied + (MASK * width if dropout else 0) + size * recipe.rank
+    read = size * width if dropout or copied else 0
+    return read + (MASK * width if dropout and reached else 0) + size * recipe.rank
 
 
 @lru_cache(maxsize=1024)
-def inputs_of(layer: Layer, hidden: int, recipe: Recipe) -> tuple[int, int]:
-    """Return the inputs of the quantised projections that bitsandbytes refers to: those kept by nothing else, and all.
+def inputs_of(layer: Layer, hidden: int, recipe: Recipe, reached: bool = True) -> tuple[int, int]:
+    """Return the inputs of quantised projections that bitsandbytes refers to: those kept by nothing else, and all.
 
-    **Formula**: h for each norm, i, and q for attention's output, which attention keeps itself.
+    **Formula**: h for each norm, i, and q for the copy of attention's output; nothing of what needs no derivative.
 
     **Source**: bitsandbytes 0.42 `MatMul4Bit.forward`, ctx.tensors = (A, B): no saved tensors, so that the backward
     pass does not free them; from 0.43.2 on they are dropped (bitsandbytes 9e753741).
     """
-    mixer, block = layer.mixer, layer.feed_forward
-    if not recipe.quantised or not isinstance(mixer, Attention) or not isinstance(block, Mlp):
+    mixer, block, parts = layer.mixer, layer.feed_forward, recipe.parts
+    if not recipe.quantised or parts is None or not isinstance(mixer, Attention) or not isinstance(block, Mlp):
         return 0, 0
-    read = layer.norm_count * hidden + block.intermediate
-    size = recipe.computed
-    dropped = recipe.parts is not None and recipe.parts.dropout
-    shared = 0
-    if not dropped:
-        shared += hidden if recipe.parts and recipe.parts.merged else 0
-        shared += hidden + block.intermediate if recipe.adapts("mlp") else 0
-    return size * (read - shared), size * (read + mixer.q_dim)
+    mixed, between = _reached(layer, recipe, reached)
+    into = hidden * ((1 if reached else 0) + (layer.norm_count - 1 if between else 0))
+    last = block.intermediate if between or recipe.adapts("mlp") else 0
+    written = mixer.q_dim if mixed else 0
+    shared = 0 if _is_copied(recipe) else written
+    if not parts.dropout:
+        shared += written if recipe.adapts("projection") and _is_copied(recipe) else 0
+        shared += hidden if parts.merged and reached else 0
+        shared += last + (hidden if between else 0) if recipe.adapts("mlp") else 0
+    every = into + last + written
+    return recipe.computed * (every - shared), recipe.computed * every
+
+
+@lru_cache(maxsize=1024)
+def multiplied(layer: Layer, hidden: int, recipe: Recipe, reached: bool = True) -> int:
+    """Return the elements of a block's matrices whose inputs need a derivative, for which the graph keeps them."""
+    mixer, block = layer.mixer, layer.feed_forward
+    if not isinstance(mixer, Attention) or not isinstance(block, Mlp):
+        return 0
+    mixed, between = _reached(layer, recipe, reached)
+    readers = 2 if block.gated else 1
+    return (
+        (hidden * (mixer.q_dim + 2 * mixer.kv_dim) if reached else 0)
+        + (hidden * mixer.q_dim if mixed else 0)
+        + (readers * hidden * block.intermediate if between else 0)
+        + (hidden * block.intermediate if between or recipe.adapts("mlp") else 0)
+    )

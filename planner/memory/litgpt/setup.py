@@ -1,5 +1,6 @@
 """A step of LitGPT: its own blocks, merged adapters, a head in parts, and bitsandbytes' inputs that outlive a step."""
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -7,7 +8,7 @@ from planner.dtypes import ELEMENT_BYTES, SCHEMES
 from planner.memory.activations import Ledger
 from planner.memory.adapters import adapters_term
 from planner.memory.backward import Stage
-from planner.memory.litgpt.ledger import Recipe, block_ledger, inputs_of, norm_kept
+from planner.memory.litgpt.ledger import Recipe, block_ledger, inputs_of, multiplied, norm_kept
 from planner.memory.litgpt.losses import Outputs, litgpt_losses
 from planner.memory.litgpt.parts import Parts, adapters_of, check_supported, parts_of
 from planner.memory.litgpt.weights import litgpt_weights
@@ -19,7 +20,7 @@ from planner.memory.setup import Casts, Gradients, Setup, cast_term
 from planner.memory.tensors import parameter_counts, placed_tensors
 from planner.memory.terms import checked, library, model, number_format
 from planner.memory.terms import workload as chosen
-from planner.models.architecture import Architecture, Mlp, Tensor
+from planner.models.architecture import Architecture, Layer, Mlp, Tensor
 from planner.workload.training import Training
 
 _HALF: Final = 2
@@ -121,7 +122,7 @@ def _gradients(step: _Step, trained: Trained) -> Gradients:
 def _saved(step: _Step) -> Saved:
     architecture, recipe, tokens = step.architecture, step.recipe, step.tokens
     layers = tuple(
-        (group.count, block_ledger(group.layer, architecture.hidden, recipe)) for group in architecture.main.groups
+        (count, block_ledger(layer, architecture.hidden, recipe, reached)) for layer, reached, count in _blocks(step)
     )
     behind = tokens * _behind(step)
     widest = max(architecture.main.groups, key=lambda group: _flight(group.layer.feed_forward, recipe))
@@ -141,6 +142,16 @@ def _saved(step: _Step) -> Saved:
         depth=architecture.main.layer_count,
         adapters=tokens * _sum(layers, "adapters"),
     )
+
+
+def _blocks(step: _Step) -> Iterator[tuple[Layer, bool, int]]:
+    """Yield layers with their number, and whether a derivative reaches their input: not the first's under adapters."""
+    is_first = step.recipe.parts is not None
+    for group in step.architecture.main.groups:
+        if is_first:
+            yield group.layer, False, 1
+        yield group.layer, True, group.count - (1 if is_first else 0)
+        is_first = False
 
 
 def _sum(layers: tuple[tuple[int, Ledger], ...], kind: str) -> int:
@@ -170,11 +181,8 @@ def _casts(step: _Step, parts: Parts | None) -> Casts:
     recipe, architecture = step.recipe, step.architecture
     if not recipe.autocast:
         return Casts((), (), (), ())
-    inside = sum(
-        tensor.size * count
-        for tensor, count in architecture.main.placed()
-        if tensor.role == "linear" and len(tensor.shape) == 2
-    )
+    hidden = architecture.hidden
+    inside = sum(count * multiplied(layer, hidden, recipe, reached) for layer, reached, count in _blocks(step))
     chunks = Outputs(step.tokens, step.sequences, 1, recipe.computed).chunks if parts else 1
     inside += parameters_in(adapters_of(architecture, parts)) if parts else 0
     each = inside // architecture.main.layer_count
@@ -211,7 +219,7 @@ def _inputs(step: _Step) -> tuple[tuple[Term, ...], tuple[Term, ...]]:
     if not step.recipe.quantised:
         return (), ()
     hidden = step.architecture.hidden
-    found = [(inputs_of(group.layer, hidden, step.recipe), group.count) for group in step.architecture.main.groups]
+    found = [(inputs_of(layer, hidden, step.recipe, reached), count) for layer, reached, count in _blocks(step)]
     last = step.recipe.computed * hidden
     own = last + sum(alone * count for (alone, _), count in found)
     every = last + sum(both * count for (_, both), count in found)
