@@ -101,7 +101,7 @@ def estimate_on(
         host_bytes=_host_bytes(devices),
         cache_pool=pool,
         at_least_cards=at_least_cards(terms, fit.total_bytes, usable.bytes - taken, least_shards(filled))
-        if usable
+        if usable and architecture.stacks
         else None,
         notes=(
             *_correction_notes(corrections, found.own),

@@ -23,7 +23,9 @@ TermName = Literal[
     "communication",
     "framework_overhead",
 ]
-PhaseName = Literal["load", "forward", "loss", "backward", "step", "prefill", "decode"]
+PhaseName = Literal[
+    "load", "forward", "loss", "backward", "step", "prefill", "decode", "encode-text", "denoise", "decode-image"
+]
 TermCertainty = Literal["exact", "measured", "assumed"]
 """exact: counted; measured: by a formula that was checked against networks that ran; assumed: from other cards."""
 Verdict = Literal["fits", "tight", "does-not-fit"]

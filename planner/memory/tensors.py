@@ -29,10 +29,9 @@ class ParameterCounts(Spec):
 def placed_tensors(architecture: Architecture) -> Iterator[tuple[Tensor, int]]:
     """Yield each tensor once with the number of times it occurs."""
     for stack in architecture.stacks:
-        yield from ((tensor, tensor.copies) for tensor in (*stack.before, *stack.after))
-        for group in stack.groups:
-            yield from ((tensor, tensor.copies * group.count) for tensor in group.layer.tensors)
-    yield from ((tensor, tensor.copies) for tensor in architecture.head)
+        yield from stack.placed()
+    for tensors in (architecture.head, *(component.tensors for component in architecture.components)):
+        yield from ((tensor, tensor.copies) for tensor in tensors)
 
 
 @lru_cache(maxsize=256)

@@ -112,6 +112,11 @@ class Architecture(Spec):
         return self.stacks[-1].positions if self.stacks else None
 
     @property
+    def takes_lengths(self) -> bool:
+        """Return whether people choose how long its input is, as for text."""
+        return bool(self.stacks) and self.fixed_length is None
+
+    @property
     def depth(self) -> int:
         """Return the layers of the main stack, 0 for a diffusion pipeline."""
         return self.stacks[-1].layer_count if self.stacks else 0

@@ -1,5 +1,6 @@
 """What networks are made of: tensors, norms, mixers, feed-forward blocks, layers and stacks of them."""
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Literal
 
@@ -229,6 +230,12 @@ class Stack(Spec):
         """Return the parameters of the tower, each counted once."""
         own = sum(tensor.parameters for tensor in (*self.before, *self.after))
         return own + sum(group.layer.parameters * group.count for group in self.groups)
+
+    def placed(self) -> Iterator[tuple[Tensor, int]]:
+        """Yield each tensor once with the number of times it occurs."""
+        yield from ((tensor, tensor.copies) for tensor in (*self.before, *self.after))
+        for group in self.groups:
+            yield from ((tensor, tensor.copies * group.count) for tensor in group.layer.tensors)
 
 
 class StoredTensors(Spec):

@@ -4,7 +4,7 @@ Networks are described by what decides their memory: the levels of a U-Net, the 
 feature maps of a decoder.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Annotated, Literal, NamedTuple
 
@@ -37,6 +37,7 @@ class UNet(Spec):
     layers: int = Field(ge=1, description="convolution blocks of a level on the way down; one more on the way up")
     latent_channels: int = Field(ge=1)
     text_width: int = Field(ge=1)
+    sample_size: int = Field(ge=1, description="side in latent pixels of the images that it is made for")
     linear_projection: bool = False
 
     def steps(self) -> Iterator[Step]:
@@ -81,6 +82,7 @@ class DiffusionTransformer(Spec):
     patch: int = Field(ge=1, description="side of the square of latent pixels that makes a token")
     latent_channels: int = Field(ge=1)
     text_width: int = Field(ge=1)
+    sample_size: int = Field(default=128, ge=1, description="side in latent pixels of the images that it is made for")
     guidance_embedded: bool = Field(default=False, description="distilled: no second pass without the prompt")
 
 
@@ -100,7 +102,8 @@ class ImageDecoder(Spec):
         return int(2 ** (len(self.channels) - 1))
 
 
-Network = Annotated[UNet | DiffusionTransformer | ImageDecoder, Field(discriminator="kind")]
+Denoiser = UNet | DiffusionTransformer
+Network = Annotated[Denoiser | ImageDecoder, Field(discriminator="kind")]
 
 
 class Component(Spec):
@@ -124,3 +127,17 @@ class Component(Spec):
     def largest_tensor(self) -> int:
         """Return the elements of the largest parameter."""
         return max(tensor.size for tensor in self.tensors)
+
+
+def networks_of(components: Iterable[Component]) -> tuple[Denoiser, ImageDecoder]:
+    """Return the network that denoises and the one that decodes.
+
+    Raises:
+        ValueError: If one of them is not there.
+    """
+    networks = [component.network for component in components]
+    denoiser = next((one for one in networks if isinstance(one, UNet | DiffusionTransformer)), None)
+    decoder = next((one for one in networks if isinstance(one, ImageDecoder)), None)
+    if denoiser is None or decoder is None:
+        raise ValueError("a diffusion pipeline has a denoiser and a decoder")
+    return denoiser, decoder

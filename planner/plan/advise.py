@@ -40,7 +40,7 @@ class Setting(Spec):
     """A field of the plan, by its JSON name, and the value that it gets."""
 
     field: str
-    value: bool | int | float | str | None
+    value: bool | int | float | str | tuple[int, ...] | None
 
 
 class Advice(Spec):

@@ -64,8 +64,7 @@ def axes_of(evaluation: Evaluation) -> tuple[Axis, ...]:
         found.append("lora_rank")
     if spreading_of(evaluation.plan, architecture) is not None:
         found.append("count")
-    fixed = architecture.main.positions is not None
-    return tuple(axis for axis in found if not (fixed and axis in LENGTHS))
+    return tuple(axis for axis in found if architecture.takes_lengths or axis not in LENGTHS)
 
 
 def current_value(evaluation: Evaluation, axis: Axis) -> int:

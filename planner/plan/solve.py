@@ -61,9 +61,12 @@ def largest_that_fits(plan: Plan, catalog: Catalog, field: Field, at_worst: AtWo
     """
     _spec(plan, field)
     architecture = architecture_of(plan, catalog)
-    fixed = architecture.main.positions
-    if field in LENGTHS and fixed is not None:
-        return Solved(asked=field, reason=f"each input has {fixed:,} tokens, whatever is asked")
+    if field in LENGTHS and not architecture.takes_lengths:
+        fixed = architecture.fixed_length
+        reason = "a pipeline that makes images has no such length"
+        if fixed is not None:
+            reason = f"each input has {fixed:,} tokens, whatever is asked"
+        return Solved(asked=field, reason=reason)
 
     def fit(value: int) -> CardFit:
         return judge(with_value(plan, field, value), catalog, architecture)

@@ -40,6 +40,10 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
             or asks for weights or a cache that the engine does not have.
     """
     parallel = laid_out(workload, architecture, count)
+    if architecture.kind == "diffusion":
+        from planner.workload.pipelines import pipeline_defaults  # most plans are about text
+
+        return pipeline_defaults(workload, architecture, parallel)
     if isinstance(workload, Training):
         return workload.evolve(
             sequence_length=_length(workload.sequence_length, architecture, DEFAULT_SEQUENCE),
@@ -115,7 +119,7 @@ def _checked(workload: Inference, **changes: object) -> Inference:
 
 
 def _length(asked: int | None, architecture: Architecture, default: int) -> int:
-    fixed = architecture.main.positions
+    fixed = architecture.fixed_length
     if fixed is not None:
         return fixed
     if asked is not None:

@@ -47,6 +47,8 @@ def _with_replicas(parallel: Parallel, count: int) -> Parallel:
 
 @lru_cache(maxsize=1024)
 def _check_network(parallel: Parallel, architecture: Architecture) -> None:
+    if architecture.kind == "diffusion":
+        raise SpecError("parallel", "the networks of a diffusion pipeline are not shared between cards")
     layers = [group.layer for stack in architecture.stacks for group in stack.groups]
     if parallel.tensor > 1:
         for layer in layers:
@@ -55,7 +57,7 @@ def _check_network(parallel: Parallel, architecture: Architecture) -> None:
         _check_experts(parallel, [layer.feed_forward for layer in layers])
     if parallel.pipeline > 1:
         _check_stages(parallel, architecture)
-    if parallel.context > 1 and architecture.main.positions is not None:
+    if parallel.context > 1 and architecture.fixed_length is not None:
         raise SpecError("parallel.context", "inputs of a fixed length are not shared between cards")
 
 

@@ -50,7 +50,7 @@ def place(
     if not is_spread(workload):
         for own in cards:
             moments = one_card_moments(architecture, workload, class_of(workload, own.gpu))
-            yield Loaded(own, moments, 0, architecture.main.layer_count)
+            yield Loaded(own, moments, 0, architecture.depth)
         return
     size = sum([own.number for own in cards]) // workload.parallel.pipeline
     in_order = [own._replace(number=1) for own in cards for _ in range(own.number)] if len(cards) > 1 else []

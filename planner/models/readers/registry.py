@@ -34,6 +34,7 @@ _FAMILIES: Final = (
     "mllama",
     "vision_language_text",
     "vision_language",
+    "diffusers.pipeline",
 )
 
 
