@@ -41,6 +41,14 @@ def sharing_phrase(workload: Workload) -> str:
     return ", ".join(_sharing(workload))
 
 
+def sharing_summary(workload: Workload, count: int) -> str:
+    """Return how `count` cards work together: `FSDP over 8`, `tensor 4, pipeline 2 over 16`, or each on its own."""
+    phrase = sharing_phrase(workload)
+    if phrase:
+        return f"{phrase} over {fmt.integer(count)}"
+    return f"DDP over {fmt.integer(count)}" if isinstance(workload, Training) else "each on its own"
+
+
 def cards_phrase(workload: Workload, count: int, name: str | None, hardware: HardwareCatalog) -> str:
     """Return `8 × H100 SXM`, or `1 × RTX 4090 + 2 × RTX 3090` for cards that differ; empty without a card."""
     if workload.gpus:
