@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, QTimer, Signal, Slot
 from PySide6.QtGui import QUndoCommand, QUndoStack
 
 from planner.errors import PlannerError, SpecError
+from planner.gui.pin import Pin
 from planner.gui.settings import SettingsStore
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, evaluate
@@ -73,6 +74,7 @@ class Workspace(QObject):
         self._idle = QTimer(self, singleShot=True, interval=GESTURE_IDLE_MS)
         self._idle.timeout.connect(self.end_gesture)
         self.undo_stack = QUndoStack(self)
+        self.pin = Pin(self)
         self.undo_stack.cleanChanged.connect(self._on_clean_changed)
 
     @property
@@ -117,7 +119,7 @@ class Workspace(QObject):
         task = fields.pop(f"{WORKLOAD}task", None)
         start = self._start_of(label)
         if task is not None:
-            start = start.evolve(workload=self._workload_of(task))
+            start = start.evolve(workload=self.workload_of(task))
         settled = settle(start, fields, self.catalog)
         self._push(label, settled.plan)
         self.adjusted.emit(moved_sentence(settled.moved, settled.plan.workload))
@@ -139,7 +141,7 @@ class Workspace(QObject):
 
         A change of `task` brings back the workload that the other task had last, on the cards that there are now.
         """
-        workload = self._workload_of(changes.pop("task", self.plan.workload.task))
+        workload = self.workload_of(changes.pop("task", self.plan.workload.task))
         try:
             changed = workload.evolve(**changes)
         except ValidationError as error:
@@ -200,7 +202,7 @@ class Workspace(QObject):
         self._take(state)
         self.file_changed.emit()
 
-    def _workload_of(self, task: object) -> Workload:
+    def workload_of(self, task: object) -> Workload:
         """Return the workload that `task` had last, with what the cards are and hold now."""
         workload, now = self._workloads.get(str(task)), self.plan.workload
         if workload is None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from planner.dtypes import SCHEMES
-from planner.gui.memory.engine_questions import ask_engine, belongs, changes_of_engine, imply_settings, shares
+from planner.gui.memory.engine_questions import ask_engine, belongs, cache_options, imply_settings, shares
 from planner.gui.memory.picker_field import PickerField
 from planner.gui.memory.questions import Questions, new_form, token_stops
 from planner.gui.memory.words import (
@@ -48,9 +48,8 @@ class InferenceQuestions(Questions):
         asked, used = evaluation.plan.workload, evaluation.workload
         if isinstance(asked, Inference) and isinstance(used, Inference):
             self._profile = used.profile
-            share = self.field("engine.memory_utilization")
-            if isinstance(share, ChoiceField):
-                share.set_options(shares(asked.engine.memory_utilization))
+            self.offer("engine.memory_utilization", shares(asked.engine.memory_utilization))
+            self.offer("kv_cache", cache_options(used.profile))
         super().refresh(evaluation)
         imply_settings(self, evaluation)
 
@@ -60,18 +59,12 @@ class InferenceQuestions(Questions):
         asked = super().has_meaning(name, architecture) and belongs(name, self._profile)
         return asked and not (encodes and name in _GENERATING)
 
-    def changes(self, name: str, value: object) -> dict[str, object]:
-        """Return what changes with an answer; another engine has settings of its own."""
-        if name == "profile":
-            return changes_of_engine(self.workspace.plan.workload, value)
-        return super().changes(name, value)
-
     def _ask_main(self) -> None:
         form = new_form(self.theme)
         self.ask(
             form,
             "batch",
-            "&Sequences at once",
+            "Se&quences at once",
             NumberField(1, 1_000_000, stops=_BATCHES),
             "How many requests are answered at the same time. The KV cache grows with it.",
         )
@@ -85,14 +78,14 @@ class InferenceQuestions(Questions):
         self.ask(
             form,
             "prompt_length",
-            "&Prompt length",
+            "P&rompt length",
             NumberField(1, 100_000_000, placeholder=fmt.UNKNOWN, stops=_LENGTHS),
             "Tokens that are read in one pass before the answer begins. Activations grow with it.",
         )
         self.ask(
             form,
             "weights",
-            "&Weights",
+            "Wei&ghts",
             PickerField(self.theme, self._weight_choices, self._weight_words, "Search formats"),
             "The format that the weights are kept in: as stored, or quantised.",
         )
@@ -103,7 +96,7 @@ class InferenceQuestions(Questions):
         self.ask(
             form,
             "compute",
-            "&Computed in",
+            "Computed in",
             ChoiceField(self.theme, INFERENCE_COMPUTE),
             "The format of activations and logits.",
         )
@@ -121,14 +114,14 @@ class InferenceQuestions(Questions):
         self.ask(
             form,
             "attention",
-            "&Attention",
+            "Attention",
             ChoiceField(self.theme, ATTENTION),
             "Eager attention makes a matrix of tokens × tokens for every head; the others do not.",
         )
         self.ask(
             form,
             "prompt_logits",
-            "Prompt lo&gits",
+            "Prompt logits",
             ChoiceField(self.theme, PROMPT_LOGITS),
             "Generating text needs the logits of the prompt's last token only;\nscoring a text needs those of all.",
         )

@@ -11,6 +11,7 @@ from planner.errors import PlannerError, SpecError
 from planner.gui.theme import Theme
 from planner.gui.widgets.choice_field import ChoiceField
 from planner.gui.widgets.field import Field
+from planner.gui.widgets.flow_layout import FlowLayout
 from planner.gui.widgets.labelled_form import LabelledForm
 from planner.gui.widgets.number_field import NumberField
 from planner.gui.widgets.section import Section
@@ -179,6 +180,16 @@ def remembered_section(workspace: Workspace, theme: Theme, title: str, body: QWi
 
     section.toggled.connect(remember)
     return section
+
+
+def at_the_left(*buttons: QWidget) -> QWidget:
+    """Return a line of `buttons` that breaks where there is no room."""
+    line = QWidget()
+    layout = FlowLayout(0)
+    line.setLayout(layout)
+    for button in buttons:
+        layout.addWidget(button)
+    return line
 
 
 def token_stops(first: int, last: int) -> tuple[int, ...]:

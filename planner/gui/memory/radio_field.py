@@ -19,7 +19,7 @@ class RadioField(Field):
         self._group = QButtonGroup(self)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(theme.spacing.large)
+        layout.setSpacing(theme.spacing.medium)
         for value, button in self._buttons.items():
             self._group.addButton(button)
             layout.addWidget(button)

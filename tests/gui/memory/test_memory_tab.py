@@ -92,6 +92,9 @@ def test_training_asks_other_questions(tab: MemoryTab, qtbot):
     optimizer = field(tab, "optimizer")
     before = tab.workspace.evaluation.memory.total_bytes
     qtbot.keyClick(optimizer.focusProxy(), Qt.Key.Key_Down)
+    search = optimizer.findChild(QLineEdit)
+    qtbot.keyClicks(search, "adamw 8-bit")
+    qtbot.keyClick(search, Qt.Key.Key_Return)
     assert tab.workspace.plan.workload.optimizer == "adamw-8bit"
     assert tab.workspace.evaluation.memory.total_bytes < before
 
