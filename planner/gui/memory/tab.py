@@ -29,7 +29,7 @@ from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.present.plan import evaluation_view
 
-_CONTROLS_WIDTH: Final = 376
+_CONTROLS_WIDTH: Final = 400
 _ASIDE_WIDTH: Final = 180
 
 
