@@ -9,6 +9,7 @@ from planner.gui.memory.cards_questions import CardsQuestions
 from planner.gui.memory.fitting_cards import FindCardsButton
 from planner.gui.memory.inference_questions import InferenceQuestions
 from planner.gui.memory.questions import Questions
+from planner.gui.memory.sharing_questions import SharingQuestions
 from planner.gui.memory.subject import Subject
 from planner.gui.memory.trace.what_if import WhatIf
 from planner.gui.memory.training_questions import TrainingQuestions
@@ -28,13 +29,18 @@ class Controls(QScrollArea):
         self._workspace = workspace
         self.what_if = what_if
         self.subject = Subject(workspace, theme)
+        self.training = TrainingQuestions(workspace, theme)
         self.questions: dict[str, Questions] = {
-            "training": TrainingQuestions(workspace, theme),
+            "training": self.training,
             "inference": InferenceQuestions(workspace, theme),
         }
         self.cards = CardsQuestions(workspace, theme)
+        self.sharing: dict[str, Questions] = {
+            "training": SharingQuestions(workspace, theme, Training()),
+            "inference": SharingQuestions(workspace, theme, Inference()),
+        }
         self.find_cards = FindCardsButton(workspace, theme)
-        self._reset = QPushButton(self.tr("&Reset"))
+        self._reset = QPushButton(self.tr("Re&set"))
         self._reset.setToolTip(self.tr("Set every question about the workload back to its default."))
         self._copy = QPushButton(self.tr("Cop&y"))
         self._copy.setToolTip(self.tr("Copy the answer as text."))
@@ -50,6 +56,7 @@ class Controls(QScrollArea):
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._lay_out(theme)
         self._reset.clicked.connect(self.reset)
+        self.subject.goal_chosen.connect(lambda: self.refresh(workspace.evaluation))
         self._copy.clicked.connect(self.copy_wanted)
         self._compare.clicked.connect(partial(workspace.log_requested.emit, None))
 
@@ -58,10 +65,12 @@ class Controls(QScrollArea):
         task = evaluation.plan.workload.task
         self.subject.refresh(evaluation)
         self.cards.refresh(evaluation)
-        for name, questions in self.questions.items():
-            if name == task:
-                questions.refresh(evaluation)
-            questions.setVisible(name == task and evaluation.traced is None)
+        self.training.asks_method = self.subject.goal == "fine-tune"
+        for asked in (self.questions, self.sharing):
+            for name, questions in asked.items():
+                if name == task:
+                    questions.refresh(evaluation)
+                questions.setVisible(name == task and evaluation.traced is None)
         self.what_if.refresh(evaluation)
         self.what_if.setVisible(evaluation.traced is not None)
         self._reset.setVisible(evaluation.traced is None)
@@ -86,7 +95,7 @@ class Controls(QScrollArea):
         column.setSpacing(theme.spacing.small)
         column.addWidget(self.subject)
         column.addSpacing(theme.spacing.small)
-        for widget in (*self.questions.values(), self.what_if, self.cards):
+        for widget in (*self.questions.values(), self.what_if, self.cards, *self.sharing.values()):
             column.addWidget(widget)
         column.addSpacing(theme.spacing.small)
         buttons = QHBoxLayout()
