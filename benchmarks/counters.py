@@ -2,9 +2,7 @@
 
 from typing import Final
 
-from planner.hardware.gpu import Gpu
 from planner.memory.chance import Interval
-from planner.memory.overhead import framework_overhead
 from planner.memory.result import MemoryResult
 
 ALLOCATED: Final = "allocated"
@@ -19,14 +17,12 @@ def counter_of(metric: str) -> str:
     return RESERVED if metric.startswith("max_memory_reserved") else ALLOCATED
 
 
-def counted(counter: str, result: MemoryResult, gpu: Gpu | None) -> Interval:
-    """Return what `counter` shows of `result` on `gpu`: reserved is without the context, allocated without slack."""
-    if counter == PROCESS:
-        return Interval(result.low_bytes, result.total_bytes, result.high_bytes)
-    context = framework_overhead(gpu, 0, 0, threads=0)
-    if counter == RESERVED:
-        return Interval(result.low_bytes - context.low, result.reserved_bytes, max(result.high_bytes - context.high, 0))
-    overhead = next(term for term in result.terms if term.name == "framework_overhead")
-    workspace = next(part.bytes for part in overhead.parts if part.name == "cuBLAS workspace")
-    high = result.high_bytes - overhead.high_bytes + workspace
-    return Interval(result.low_bytes - context.low, result.allocated_bytes, high)
+def counted(counter: str, result: MemoryResult) -> Interval:
+    """Return what `counter` shows of `result`, with the ends of the whole need.
+
+    What a counter leaves out, the context and the allocator's slack, is taken to be as expected: the ends are as far
+    away as those by which the verdict is found.
+    """
+    shown = {PROCESS: result.total_bytes, RESERVED: result.reserved_bytes, ALLOCATED: result.allocated_bytes}[counter]
+    left_out = result.total_bytes - shown
+    return Interval(result.low_bytes - left_out, shown, result.high_bytes - left_out)

@@ -170,9 +170,6 @@ def predict(row: Row, catalog: Catalog) -> Predicted | Excluded:
         architecture = catalog.models.model(row.model)
     except PlannerError:
         return Excluded(f"the model is not in the catalog: {row.model}")
-    if row.kind == "activation_only":
-        run = activation_run(row.id, row.technique, row.length, row.other)
-        return Predicted(measured_bytes(architecture, run), f"buffers of {row.family}")
     if row.kind in ("weights_only", "kv_only", "activation_only"):
         return _part(row, architecture)
     if row.family == "llcpp":
@@ -315,7 +312,7 @@ def _as_measured(
         gpu = None
     result = estimate_memory(architecture, workload, gpu)
     counter = counter_of(row.metric)
-    low, expected, high = counted(counter, result, gpu)
+    low, expected, high = counted(counter, result)
     old = _held_by_old_versions(row, architecture, workload, result)
     return Predicted(expected + old, f"{_said(workload)}, {counter}", low + old, high + old)
 

@@ -11,8 +11,8 @@ from planner.units import ceil_div
 
 _WITH_A_DESKTOP: Final = ("consumer", "workstation")
 _PLATFORM: Final = (
-    "Usable is what Linux gives on a card without a desktop. For what a desktop takes, or Windows (WDDM) keeps, there is "
-    "no source, and nothing is counted: name what nvidia-smi shows before the start as memory held by others."
+    "Usable is what Linux gives on a card without a desktop. For what a desktop takes, or Windows (WDDM) keeps, there "
+    "is no source, and nothing is counted: name what nvidia-smi shows before the start as memory held by others."
 )
 _SHARDABLE = ("weights", "gradients", "master_weights", "optimizer_states", "kv_cache", "state")
 
