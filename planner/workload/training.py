@@ -149,7 +149,14 @@ class Training(Spec):
             raise ValueError("checkpoint_every needs activation_checkpointing full")
         if self.activation_checkpointing == "selective":
             self._check_selective()
+        if self.optimizer == "soap" and self._trains_16_bits():
+            raise ValueError("SOAP multiplies gradients with fp32 matrices: keep what is trained in fp32")
         return self
+
+    def _trains_16_bits(self) -> bool:
+        if self.adapts:
+            return self.lora is not None and self.lora.adapter_dtype == "bf16"
+        return (self.weights or self.compute) in ("bf16", "fp16")
 
     def _check_selective(self) -> None:
         if self.profile == "torchtune":
