@@ -20,6 +20,8 @@ def laid_out(workload: Training | Inference, architecture: Architecture, count: 
         SpecError: If the cards are not as many as the ways to share them multiply to, or if the network or the
             software cannot be shared so.
     """
+    if count > 1 and isinstance(workload, Training) and workload.profile == "litgpt":
+        raise SpecError("profile", "LitGPT on several cards is not described", "Choose the profile hf.")
     parallel = _with_replicas(workload.parallel, count)
     if not parallel.is_plain:
         _check_network(parallel, architecture)

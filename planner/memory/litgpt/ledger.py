@@ -54,7 +54,7 @@ def block_ledger(layer: Layer, hidden: int, recipe: Recipe, reached: bool = True
         return Ledger(0, 0, 0, 0, 0)
     mixed, between = _reached(layer, recipe, reached)
     norms = _norms(layer, hidden, recipe, reached, between)
-    merged, beside = _merged(layer, hidden, recipe, reached)
+    merged, beside = _merged(mixer, hidden, recipe, reached)
     written = _adapter(mixer.q_dim, "projection", recipe, copied=_is_copied(recipe), reached=mixed)
     kept, adapters = _forward(block, hidden, recipe, between)
     return Ledger(
@@ -112,14 +112,14 @@ def _is_copied(recipe: Recipe) -> bool:
     return recipe.computed < 4
 
 
-def _merged(layer: Layer, hidden: int, recipe: Recipe, reached: bool) -> tuple[int, int]:
+def _merged(mixer: Attention, hidden: int, recipe: Recipe, reached: bool) -> tuple[int, int]:
     """Return what the projection to queries, keys and values keeps of its input, and its adapters apart."""
     size, parts = recipe.computed, recipe.parts
     if parts is None:
         return size * hidden, 0
     if not parts.merged:
         return 0, 0
-    spread = merged_width(layer, parts) if parts.merged < 3 else 0
+    spread = merged_width(mixer, parts) if parts.merged < 3 else 0
     mask = MASK * hidden if parts.dropout and reached else 0
     return 0, size * (hidden + parts.merged * parts.rank + spread) + mask
 

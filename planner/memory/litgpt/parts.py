@@ -4,6 +4,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.errors import SpecError
+from planner.memory.logits import output_width
 from planner.models.architecture import Architecture, Attention, Layer, Mlp, Tensor
 from planner.workload.training import Lora, Training
 
@@ -60,8 +61,8 @@ def check_supported(architecture: Architecture, workload: Training) -> None:
     """Raise an error where LitGPT, or this description of it, does not train `architecture` so.
 
     Raises:
-        SpecError: If the network is no decoder of attention and plain or gated blocks, or if checkpoints, several
-            cards, or parameters by pattern are asked for.
+        SpecError: If the network is no decoder of attention and plain or gated blocks, or if checkpoints, 8 bits, or
+            parameters by pattern are asked for.
     """
     hint = "Choose the profile hf."
     layers = [group.layer for stack in architecture.stacks for group in stack.groups]
@@ -72,12 +73,8 @@ def check_supported(architecture: Architecture, workload: Training) -> None:
         raise SpecError("trainable", "LitGPT trains all parameters, or adapters", hint)
     if workload.activation_checkpointing != "none":
         raise SpecError("activation_checkpointing", "LitGPT has no checkpoints on one card", hint)
-    if (workload.parallel.data or 1) > 1:
-        raise SpecError("parallel", "LitGPT on several cards is not described", hint)
     if workload.weights == "int8":
         raise SpecError("weights", "LitGPT in 8 bits is not described", hint)
-    if workload.method == "qlora" and workload.compute.startswith("amp-"):
-        raise SpecError("compute", "LitGPT quantises in bf16-true or 16-true only", "Choose bf16 or fp16.")
 
 
 @lru_cache(maxsize=256)
@@ -91,11 +88,9 @@ def adapters_of(architecture: Architecture, parts: Parts) -> tuple[tuple[Tensor,
     """
     found: list[tuple[Tensor, int]] = []
     for group in architecture.main.groups:
-        shapes = _shapes(group.layer, architecture.hidden, parts)
-        made = [tensor for name, shape in shapes for tensor in _pair(name, shape, parts.rank)]
-        found += [(tensor, group.count) for tensor in (*_merged(group.layer, architecture.hidden, parts), *made)]
+        found += [(tensor, group.count) for tensor in _of_block(group.layer, architecture.hidden, parts)]
     if "head" in parts.names:
-        shape = (architecture.vocabulary or 0, architecture.hidden)
+        shape = (output_width(architecture), architecture.hidden)
         found += [(tensor, 1) for tensor in _pair("head", shape, parts.rank)]
     merged: dict[Tensor, int] = {}
     for tensor, count in found:
@@ -103,33 +98,27 @@ def adapters_of(architecture: Architecture, parts: Parts) -> tuple[tuple[Tensor,
     return tuple(merged.items())
 
 
-def merged_width(layer: Layer, parts: Parts) -> int:
+def merged_width(mixer: Attention, parts: Parts) -> int:
     """Return what the adapters of queries, keys and values put out."""
-    mixer = layer.mixer
-    if not isinstance(mixer, Attention):
-        return 0
     widths = {"query": mixer.q_dim, "key": mixer.kv_dim, "value": mixer.kv_dim}
     return sum(width for name, width in widths.items() if name in parts.names)
 
 
-def _shapes(layer: Layer, hidden: int, parts: Parts) -> list[tuple[str, tuple[int, int]]]:
-    mixer, block = layer.mixer, layer.feed_forward
-    shapes: list[tuple[str, tuple[int, int]]] = []
+def _of_block(layer: Layer, hidden: int, parts: Parts) -> tuple[Tensor, ...]:
+    """Return the adapters of one block."""
+    mixer, block, rank = layer.mixer, layer.feed_forward, parts.rank
+    found: tuple[Tensor, ...] = ()
+    if isinstance(mixer, Attention) and parts.merged:
+        found += (
+            Tensor(name="qkv.lora_A", shape=(parts.merged * rank, hidden), role="linear"),
+            Tensor(name="qkv.lora_B", shape=(merged_width(mixer, parts), rank), role="linear"),
+        )
     if isinstance(mixer, Attention) and "projection" in parts.names:
-        shapes.append(("projection", (hidden, mixer.q_dim)))
+        found += _pair("projection", (hidden, mixer.q_dim), rank)
     if isinstance(block, Mlp) and "mlp" in parts.names:
-        shapes += [("fc", (block.intermediate, hidden))] * (2 if block.gated else 1)
-        shapes.append(("proj", (hidden, block.intermediate)))
-    return shapes
-
-
-def _merged(layer: Layer, hidden: int, parts: Parts) -> tuple[Tensor, ...]:
-    if not parts.merged:
-        return ()
-    return (
-        Tensor(name="qkv.lora_A", shape=(parts.merged * parts.rank, hidden), role="linear"),
-        Tensor(name="qkv.lora_B", shape=(merged_width(layer, parts), parts.rank), role="linear"),
-    )
+        found += _pair("fc", (block.intermediate, hidden), rank) * (2 if block.gated else 1)
+        found += _pair("proj", (hidden, block.intermediate), rank)
+    return found
 
 
 def _pair(name: str, shape: tuple[int, int], rank: int) -> tuple[Tensor, Tensor]:

@@ -75,7 +75,7 @@ def litgpt_setup(architecture: Architecture, workload: Training) -> Setup:
         state_bytes=parameter,
         saved=saved,
         casts=_casts(step, parts),
-        losses=litgpt_losses(Outputs(step.tokens, step.sequences, output_width(architecture), computed)),
+        losses=litgpt_losses(_outputs(step)),
         embedding=None,
         scratch=_dequantised(step, _largest_in_a_layer(architecture)),
         scratch_head=_dequantised(step, _head(architecture)),
@@ -86,6 +86,11 @@ def litgpt_setup(architecture: Architecture, workload: Training) -> Setup:
 
 def _adapter_bytes(workload: Training) -> int:
     return ELEMENT_BYTES[workload.lora.adapter_dtype] if workload.lora else 0
+
+
+def _outputs(step: _Step) -> Outputs:
+    width, whole = output_width(step.architecture), step.recipe.parts is None
+    return Outputs(step.tokens, step.sequences, width, step.recipe.computed, whole)
 
 
 def _every_parameter(architecture: Architecture) -> Trained:
@@ -125,8 +130,9 @@ def _saved(step: _Step) -> Saved:
         (count, block_ledger(layer, architecture.hidden, recipe, reached)) for layer, reached, count in _blocks(step)
     )
     behind = tokens * _behind(step)
-    widest = max(architecture.main.groups, key=lambda group: _flight(group.layer.feed_forward, recipe))
-    flight = _flight(widest.layer.feed_forward, recipe) + 2 * recipe.stream * architecture.hidden
+    blocks = [group.layer.feed_forward for group in architecture.main.groups]
+    flight = max(_flight(block, recipe) for block in blocks if isinstance(block, Mlp))
+    flight += 2 * recipe.stream * architecture.hidden
     return Saved(
         norms=tokens * _sum(layers, "norms") + behind,
         attention=tokens * _sum(layers, "attention"),
@@ -158,10 +164,8 @@ def _sum(layers: tuple[tuple[int, Ledger], ...], kind: str) -> int:
     return sum(count * getattr(ledger, kind) for count, ledger in layers)
 
 
-def _flight(block: object, recipe: Recipe) -> int:
+def _flight(block: Mlp, recipe: Recipe) -> int:
     """Return what the backward pass through a feed-forward block holds: the gradients of its branches' results."""
-    if not isinstance(block, Mlp):
-        return 0
     return recipe.computed * block.intermediate * (3 if block.gated else 2)
 
 
@@ -183,7 +187,7 @@ def _casts(step: _Step, parts: Parts | None) -> Casts:
         return Casts((), (), (), ())
     hidden = architecture.hidden
     inside = sum(count * multiplied(layer, hidden, recipe, reached) for layer, reached, count in _blocks(step))
-    chunks = Outputs(step.tokens, step.sequences, 1, recipe.computed).chunks if parts else 1
+    chunks = _outputs(step).chunks
     inside += parameters_in(adapters_of(architecture, parts)) if parts else 0
     each = inside // architecture.main.layer_count
     every = cast_term(inside + chunks * _head(architecture), recipe.computed)
