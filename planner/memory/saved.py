@@ -162,7 +162,7 @@ def activations_term(saved: Saved, alive: int, workload: Training) -> Term:
     **Formula**: Σ over what is kept, or one layer where the backward pass has freed the rest.
     """
     tokens = workload.micro_batch * (workload.sequence_length or 0)
-    shares = _shares(saved, alive, tokens)
+    shares = _shares(saved, alive, tokens, selective=workload.activation_checkpointing == "selective")
     return checked(
         "activations",
         alive,
@@ -182,10 +182,11 @@ def _source(workload: Training) -> str:
     return f"{_SOURCE}; {CORE_ATTENTION if workload.profile == 'megatron' else OPERATORS}"
 
 
-def _shares(saved: Saved, alive: int, tokens: int) -> list[tuple[str, Part]]:
+def _shares(saved: Saved, alive: int, tokens: int, *, selective: bool) -> list[tuple[str, Part]]:
     """Return what the `alive` bytes are made of, each with its symbol."""
     if alive < saved.total:
         return [("O", _part("one layer and its gradients", alive, f"{alive:,}"))]
+    checkpoints = "checkpoints, each layer's input" + (" and what its products put out" if selective else "")
     found = [
         (symbol, _part(name, kept, _per_token(kept, tokens, [(count, pick(ledger)) for count, ledger in saved.layers])))
         for symbol, name, kept, pick in (
@@ -195,7 +196,7 @@ def _shares(saved: Saved, alive: int, tokens: int) -> list[tuple[str, Part]]:
             ("S", "attention scores and masks", saved.scores, _not_per_layer),
             ("D", "dropout masks", saved.dropout, attrgetter("dropout")),
             ("A", "what adapters read", saved.adapters, attrgetter("adapters")),
-            ("C", "checkpoints, what layers are computed again from", saved.checkpoints, _not_per_layer),
+            ("C", checkpoints, saved.checkpoints, _not_per_layer),
         )
         if kept
     ]
