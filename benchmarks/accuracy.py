@@ -24,6 +24,7 @@ from leave_one_out import print_leave_one_out
 from truth_rows import KINDS as OTHER_KINDS
 from truth_rows import Excluded, Predicted, Row, predict
 from truth_tuned import TUNED, predict_tuned
+from vllm_totals import print_vllm_totals, vllm_totals
 
 from planner.plan.catalog import load_catalog
 
@@ -76,6 +77,8 @@ def main() -> None:
     if arguments.rows:
         print_rows(compared)
     print_summary(compared, kinds)
+    if "inference" in kinds:
+        print_vllm_totals(vllm_totals(truth(), load_catalog()))
     print_misses(compared)
     print_reliability(list(stated_of(compared)))
     print_excluded(excluded)
@@ -85,8 +88,7 @@ def compare(kinds: Iterable[str]) -> tuple[list[Compared], list[tuple[Row, str]]
     """Return the rows of `kinds` with their predictions, and those that are not covered with the reason."""
     catalog = load_catalog()
     compared, excluded = [], []
-    with TRUTH.open(encoding="utf-8", newline="") as stream:
-        rows = [Row.from_csv(record) for record in csv.DictReader(stream) if record["kind"] in kinds]
+    rows = [Row.from_csv(record) for record in truth() if record["kind"] in kinds]
     for row in rows:
         answer = (predict_tuned if row.kind in TUNED else predict)(row, catalog)
         if isinstance(answer, Excluded):
@@ -94,6 +96,12 @@ def compare(kinds: Iterable[str]) -> tuple[list[Compared], list[tuple[Row, str]]
         else:
             compared.append(Compared(row, answer))
     return compared, excluded
+
+
+def truth() -> list[dict[str, str]]:
+    """Return the published measurements."""
+    with TRUTH.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
 
 
 def print_rows(compared: list[Compared]) -> None:
