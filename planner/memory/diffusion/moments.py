@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from planner.dtypes import ELEMENT_BYTES
 from planner.memory.diffusion.components import Held, held_components, resident, upcast_bytes, weights_term
 from planner.memory.diffusion.feature_maps import decoder_elements, unet_elements
-from planner.memory.diffusion.transformer import transformer_elements
+from planner.memory.diffusion.transformer import rotation_bytes, transformer_elements
 from planner.memory.phases import Moment, Moments
 from planner.memory.precision import inference_precision
 from planner.memory.result import Symbol, Term
@@ -152,14 +152,15 @@ def _denoising(network: Denoiser, run: Run) -> Term:
         return _activations(Range(likely, low, high), "B × n × c × w", symbols, f"{_BLOCK_SOURCE}; {_LAYOUT_SOURCE}")
     image = ceil_div(run.height, network.patch) * ceil_div(run.width, network.patch)
     needed = transformer_elements(network, run.passes * image, run.passes * run.text, run.size) * run.size
-    angles = 2 * (image + run.text) * network.head_dim * ELEMENT_BYTES["fp32"] if network.family == "flux" else 0
+    angles = rotation_bytes(network, image + run.text)
     symbols = (
         passes,
         chosen("I", image, f"tokens of the image, each {network.patch} × {network.patch} latent pixels"),
         chosen("T", run.text, "tokens of the text"),
         model("a", round(needed / (run.passes * (image + run.text))), "bytes alive per token inside the widest block"),
     )
-    return _activations(Range(needed + angles, needed, needed + angles), "B × (I + T) × a", symbols, _BLOCK_SOURCE)
+    whole = needed + angles
+    return _activations(Range(whole, whole, whole), "B × (I + T) × a", symbols, _BLOCK_SOURCE)
 
 
 def _decoding(decoder: ImageDecoder, run: Run, size: int, workload: Inference) -> Term:

@@ -23,6 +23,11 @@ def transformer_elements(network: DiffusionTransformer, image: int, text: int, s
     return network.hidden * _WIDTHS[network.family](network, image, text, size)
 
 
+def rotation_bytes(network: DiffusionTransformer, tokens: int) -> int:
+    """Return the table of sines and cosines that all images share: in fp32 for each token, none where none rotate."""
+    return 2 * tokens * network.head_dim * _FP32 if network.family == "flux" else 0
+
+
 def _flux(network: DiffusionTransformer, image: int, text: int, size: int) -> int:
     both = image + text
     inner = network.intermediate // network.hidden
