@@ -58,7 +58,7 @@ def _added(tensors: Iterable[Tensor], shards: int, expert_shards: int) -> tuple[
     own = whole = 0
     for tensor in tensors:
         if tensor.role == "expert":
-            share = _share((tensor.copies, tensor.size) if tensor.copies > 1 else tensor.shape, expert_shards)
+            share = _share((tensor.copies, tensor.size), expert_shards)
             own, whole = own + share, whole + share * expert_shards
         else:
             share = tensor.copies * _share(tensor.shape, shards)
