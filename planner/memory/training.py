@@ -8,6 +8,7 @@ from planner.memory.communication import communication_term
 from planner.memory.gradients import gradients_term
 from planner.memory.litgpt.setup import litgpt_setup
 from planner.memory.losses import Losses
+from planner.memory.megatron.setup import is_megatron, megatron_setup
 from planner.memory.optimizer import optimizer_term
 from planner.memory.phases import Deferred, Moment, Moments
 from planner.memory.plain_setup import plain_setup
@@ -80,6 +81,8 @@ def training_moments(architecture: Architecture, workload: Training) -> Moments:
 
 
 def _setup_of(workload: Training) -> Callable[[Architecture, Training], Setup]:
+    if is_megatron(workload):
+        return megatron_setup
     if workload.profile == "litgpt":
         return litgpt_setup
     return tuned_setup if is_tuned(workload) else plain_setup
