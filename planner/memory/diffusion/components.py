@@ -8,6 +8,7 @@ from planner.memory.result import Part, Term
 from planner.memory.terms import model, number_format, term
 from planner.models.architecture import Architecture
 from planner.models.pipeline import Component
+from planner.workload.diffusion import Offload
 from planner.workload.workload import Inference
 
 _MATRICES: Final = ("linear",)
@@ -28,22 +29,23 @@ class Held(NamedTuple):
     format: str
 
 
-@lru_cache(maxsize=256)
 def held_components(architecture: Architecture, workload: Inference) -> tuple[Held, ...]:
     """Return the components of a pipeline in the formats that `workload` (defaults filled in) keeps them in."""
-    return tuple(_held(component, workload) for component in architecture.components)
+    text = workload.diffusion.text_weights or workload.compute
+    return _held(architecture, workload.compute, workload.weights or workload.compute, text)
 
 
-def _held(component: Component, workload: Inference) -> Held:
-    name: str = workload.compute
-    if component.part == "denoiser":
-        name = workload.weights or name
-    elif component.part == "text":
-        name = workload.diffusion.text_weights or name
+@lru_cache(maxsize=256)
+def _held(architecture: Architecture, compute: str, denoiser: str, text: str) -> tuple[Held, ...]:
+    formats = {"denoiser": denoiser, "text": text}
+    return tuple(_in_format(one, formats.get(one.part, compute), compute) for one in architecture.components)
+
+
+def _in_format(component: Component, name: str, compute: str) -> Held:
     if name == AS_STORED:
         stored = sum(part.bytes for part in component.stored)
-        return Held(component, stored, _largest(component, workload.compute), name)
-    return Held(component, component_bytes(component, name, workload.compute), _largest(component, name), name)
+        return Held(component, stored, _largest(component, compute), name)
+    return Held(component, component_bytes(component, name, compute), _largest(component, name), name)
 
 
 def component_bytes(component: Component, name: str, compute: str) -> int:
@@ -68,24 +70,23 @@ def upcast_bytes(held: Held, workload: Inference) -> int:
     return held.component.parameters * (ELEMENT_BYTES["fp32"] - ELEMENT_BYTES["fp16"])
 
 
-def resident(held: tuple[Held, ...], running: Held | None, workload: Inference) -> list[tuple[Held, int]]:
+def _resident(held: tuple[Held, ...], running: Held | None, offload: Offload) -> list[tuple[Held, int]]:
     """Return what is on the card while one component runs, none of them yet when they are loaded.
 
     Those that no phase runs, such as a safety checker, are not offloaded with the others.
     """
-    if workload.diffusion.offload == "none":
+    if offload == "none":
         return [(one, one.bytes) for one in held]
     stays = [(one, one.bytes) for one in held if one.component.part == "other"]
     if running is None:
         return stays
-    whole = workload.diffusion.offload == "model"
-    return [*stays, (running, running.bytes if whole else running.largest)]
+    return [*stays, (running, running.bytes if offload == "model" else running.largest)]
 
 
-def weights_term(on_card: list[tuple[Held, int]], more: int, workload: Inference) -> Term:
-    """Return the parameters on the card; `more` is what the decoder takes in fp32."""
-    total = sum(count for _, count in on_card) + more
-    source = _SOURCE if workload.diffusion.offload == "none" else f"{_SOURCE}; {_OFFLOADED}"
+@lru_cache(maxsize=256)
+def weights_term(held: tuple[Held, ...], running: Held | None, offload: Offload, more: int = 0) -> Term:
+    """Return the parameters on the card while `running` does; `more` is what the decoder takes in fp32."""
+    on_card = _resident(held, running, offload)
     parts = [
         Part(
             name=f"{one.component.name} in {_title(one.format)}" if count == one.bytes else f"of {one.component.name}",
@@ -99,13 +100,13 @@ def weights_term(on_card: list[tuple[Held, int]], more: int, workload: Inference
         parts.append(Part("decoder in FP32", more, "P × (4 − 2)", "diffusers StableDiffusionXLPipeline.upcast_vae"))
     return term(
         "weights",
-        total,
+        sum(count for _, count in on_card) + more,
         "Σ P × w",
         (
             model("P", sum(one.component.parameters for one, _ in on_card), "parameters of the components on the card"),
             number_format("w", "by component", "bytes per parameter, scales included"),
         ),
-        source,
+        _SOURCE if offload == "none" else f"{_SOURCE}; {_OFFLOADED}",
         parts=tuple(parts),
     )
 

@@ -7,6 +7,7 @@ that they agree with a trace to the byte, but for embeddings of a few hundred el
 `models/transformers/transformer_2d.py`, `models/attention.py`, `models/autoencoders/vae.py`.
 """
 
+from functools import lru_cache
 from typing import Final
 
 from planner.models.pipeline import ImageDecoder, Step, UNet
@@ -36,18 +37,19 @@ def _copied(into: int, out: int, copies: int) -> int:
     return (0, into, into + out)[copies]
 
 
-def unet_elements(unet: UNet, batch: int, height: int, width: int, copies: int) -> int:
-    """Return the most that a pass through the U-Net holds at once, for latent images of this size.
+@lru_cache(maxsize=256)
+def unet_elements(unet: UNet, height: int, width: int, copies: int) -> int:
+    """Return the most that a pass through the U-Net holds at once for each latent image of this size.
 
     **Formula**: what the way down keeps for the way up, beside the input of the current block of levels, the joined
     input of the module that runs, and what that works with.
     """
-    kept = [unet.channels[0] * _pixels(batch, height, width, 0)]
+    kept = [unet.channels[0] * _pixels(height, width, 0)]
     held = most = 0
     done = 0
     rising = False
     for step in unet.steps():
-        pixels = _pixels(batch, height, width, step.level)
+        pixels = _pixels(height, width, step.level)
         alive = sum(kept) + held
         if step.kind == "mid":
             most = max(most, alive + pixels * _middle(step, copies))
@@ -57,9 +59,9 @@ def unet_elements(unet: UNet, batch: int, height: int, width: int, copies: int) 
         if step.kind == "resnet":
             done += 1
         if not rising and _ends_pair(unet, step):
-            kept.append(step.out * (pixels if step.kind != "down" else _pixels(batch, height, width, step.level + 1)))
+            kept.append(step.out * (pixels if step.kind != "down" else _pixels(height, width, step.level + 1)))
         if rising and done and step.kind == "up":
-            held = step.out * _pixels(batch, height, width, step.level - 1)
+            held = step.out * _pixels(height, width, step.level - 1)
             del kept[-(unet.layers + 1) :]
     return most
 
@@ -68,8 +70,8 @@ def _ends_pair(unet: UNet, step: Step) -> bool:
     return step.kind in ("transformer", "down") or (step.kind == "resnet" and not unet.depths[step.level])
 
 
-def _pixels(batch: int, height: int, width: int, level: int) -> int:
-    return batch * ceil_div(height, 2**level) * ceil_div(width, 2**level)
+def _pixels(height: int, width: int, level: int) -> int:
+    return ceil_div(height, 2**level) * ceil_div(width, 2**level)
 
 
 def _at(step: Step, copies: int) -> int:
@@ -88,8 +90,9 @@ def _middle(step: Step, copies: int) -> int:
     return max(step.out * (1 + _IN_A_BLOCK), step.out + around)
 
 
-def decoder_elements(decoder: ImageDecoder, batch: int, height: int, width: int, copies: int) -> int:
-    """Return the most that decoding latent images of this size holds at once.
+@lru_cache(maxsize=256)
+def decoder_elements(decoder: ImageDecoder, height: int, width: int, copies: int) -> int:
+    """Return the most that decoding holds at once for each latent image of this size.
 
     **Formula**: the largest of all blocks, usually at the full size: the block's input, the input of the module that
     runs, and what that works with.
@@ -97,7 +100,7 @@ def decoder_elements(decoder: ImageDecoder, batch: int, height: int, width: int,
     **Assumes** that attention in the middle runs without a matrix of all pairs, as PyTorch's fused kernels do.
     """
     into = decoder.channels[-1]
-    pixels = batch * height * width
+    pixels = height * width
     most = pixels * into * (1 + _IN_ATTENTION)
     for level, out in enumerate(reversed(decoder.channels)):
         first = resnet_elements(into, out, copies)

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES
-from planner.memory.diffusion.components import Held, held_components, resident, upcast_bytes, weights_term
+from planner.memory.diffusion.components import Held, held_components, upcast_bytes, weights_term
 from planner.memory.diffusion.feature_maps import decoder_elements, unet_elements
 from planner.memory.diffusion.transformer import rotation_bytes, transformer_elements
 from planner.memory.phases import Moment, Moments
@@ -63,7 +63,7 @@ def diffusion_moments(architecture: Architecture, workload: Inference) -> Moment
     held = held_components(architecture, workload)
     run = _run(architecture, workload)
     moments = [
-        Moment("load", [weights_term(resident(held, None, workload), 0, workload)], _loaded(workload)),
+        Moment("load", [weights_term(held, None, workload.diffusion.offload)], _loaded(workload)),
         *(_phase(one, held, run, workload) for one in held if one.component.part != "other"),
     ]
     dynamic = max(term.bytes for moment in moments for term in moment.written() if term.name == "activations")
@@ -73,7 +73,7 @@ def diffusion_moments(architecture: Architecture, workload: Inference) -> Moment
 
 def _phase(one: Held, held: tuple[Held, ...], run: Run, workload: Inference) -> Moment:
     more = upcast_bytes(one, workload)
-    weights = weights_term(resident(held, one, workload), more, workload)
+    weights = weights_term(held, one, workload.diffusion.offload, more)
     network = one.component.network
     if network is None:
         terms = [weights, _encoding(one.component, run, workload)]
@@ -141,7 +141,7 @@ def _denoising(network: Denoiser, run: Run) -> Term:
     passes = chosen("B", run.passes, "images, and as many again without the prompt where guidance is on")
     if isinstance(network, UNet):
         low, likely, high = (
-            unet_elements(network, run.passes, run.height, run.width, copies) * run.size for copies in range(3)
+            run.passes * unet_elements(network, run.height, run.width, copies) * run.size for copies in range(3)
         )
         symbols = (
             passes,
@@ -169,7 +169,7 @@ def _decoding(decoder: ImageDecoder, run: Run, size: int, workload: Inference) -
     tiled = settings.vae_tiling and max(run.height, run.width) > side
     height, width = (min(run.height, side), min(run.width, side)) if tiled else (run.height, run.width)
     images = 1 if settings.vae_slicing else run.images
-    low, likely, high = (decoder_elements(decoder, images, height, width, copies) * size for copies in range(3))
+    low, likely, high = (images * decoder_elements(decoder, height, width, copies) * size for copies in range(3))
     symbols = (
         chosen("B", images, "images decoded at once"),
         chosen("n", height * width * decoder.scale**2, "pixels of an image, or of a tile"),

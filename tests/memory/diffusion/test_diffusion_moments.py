@@ -172,7 +172,7 @@ def test_a_decoder_of_one_level():
     decoder = next(one.network for one in FLUX.components if one.part == "image-decoder")
     flat = decoder.evolve(channels=(64,))
     assert (flat.scale, decoder.scale) == (1, 8)
-    assert decoder_elements(flat, 1, 4, 4, 0) == 16 * 64 * 9
+    assert decoder_elements(flat, 4, 4, 0) == 16 * 64 * 9
 
 
 def test_transformers_in_fp32_rotate_without_copies():
