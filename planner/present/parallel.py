@@ -34,6 +34,12 @@ class DeviceRow(NamedTuple):
     free: str
     verdict: str
     is_fullest: bool
+    share: DeviceShare
+
+    @property
+    def used_fraction(self) -> float | None:
+        """Return how full a card gets, where its usable memory is known."""
+        return self.share.total_bytes / self.share.capacity_bytes if self.share.capacity_bytes else None
 
 
 def sharing_phrase(workload: Workload) -> str:
@@ -73,6 +79,7 @@ def _row(share: DeviceShare, hardware: HardwareCatalog, is_fullest: bool) -> Dev
         free=fmt.UNKNOWN if share.free_bytes is None else fmt.gib(share.free_bytes),
         verdict="" if share.verdict is None else VERDICT_WORDS[share.verdict],
         is_fullest=is_fullest,
+        share=share,
     )
 
 

@@ -47,11 +47,6 @@ class VersusView(NamedTuple):
     settings: tuple[str, ...]
     rows: tuple[VersusRow, ...]
 
-    @property
-    def bar_bytes(self) -> int:
-        """Return the length of the longer of the two bars."""
-        return max(self.view.bar_bytes, self.other.bar_bytes)
-
     def as_text(self) -> str:
         """Return the comparison as plain text, for the clipboard."""
         answers = [f"Plan: {self.subject}", self.view.answer, f"Other: {self.other_subject}", self.other.answer]

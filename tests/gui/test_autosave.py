@@ -163,3 +163,14 @@ def test_a_folder_that_cannot_be_written_to_is_survived(qapp, catalog, folder, c
         workspace.apply("number of cards", count=2)
         autosave.flush()
         assert "could not be kept" in caplog.text
+
+
+def test_the_pinned_plan_is_found_again(qapp, catalog, folder):
+    other = SAMPLE_PLAN.evolve(count=8)
+    with open_window(catalog, folder) as (workspace, _):
+        workspace.pin.put(other)
+    with open_window(catalog, folder) as (workspace, _):
+        assert workspace.pin.plan == other
+        workspace.pin.put(None)
+    with open_window(catalog, folder) as (workspace, _):
+        assert workspace.pin.plan is None

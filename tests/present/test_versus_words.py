@@ -29,7 +29,6 @@ def test_both_answers_the_settings_and_the_parts_are_told(catalog):
     assert view.settings == ("Sequences at once: 4 instead of 1",)
     assert view.view.answer in view.as_text()
     assert view.other.answer in view.as_text()
-    assert view.bar_bytes == max(view.view.bar_bytes, view.other.bar_bytes)
     cache = next(line for line in text.splitlines() if line.startswith("KV cache"))
     assert cache.split()[-3:] == ["2.00", "0.50", "+1.50"]
 

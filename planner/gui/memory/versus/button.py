@@ -1,0 +1,85 @@
+"""What to put the plan beside: itself as it is now, another card, model, preset or file, or what a run printed."""
+
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import Slot
+from PySide6.QtWidgets import QFileDialog, QMenu, QPushButton
+
+from planner.gui.choices import card_choices, model_choices
+from planner.gui.theme import Theme
+from planner.gui.widgets.popover import SearchPopover
+from planner.gui.widgets.search_list import Choice
+from planner.gui.workspace import Workspace
+from planner.plan.files import load_plan
+from planner.plan.plan import ModelChoice, Plan
+from planner.plan.preset import find_preset, load_presets, with_preset
+from planner.present.preset import preset_detail
+
+_PLANS: Final = "Plans (*.json);;All files (*)"
+
+
+class CompareButton(QPushButton):
+    """Pins what is chosen, so that it is shown beside the plan."""
+
+    def __init__(self, workspace: Workspace, theme: Theme) -> None:
+        super().__init__()
+        self.setText(self.tr("Co&mpare with…"))
+        self._workspace = workspace
+        self.cards = SearchPopover(self, theme, self.tr("Search cards"))
+        self.models = SearchPopover(self, theme, self.tr("Search models"))
+        self.presets = SearchPopover(self, theme, self.tr("Search presets"))
+        menu = QMenu(self)
+        menu.addAction(self.tr("This plan as it is &now"), lambda: self.pin(workspace.plan))
+        menu.addAction(self.tr("Another &card…"), self._offer_cards)
+        menu.addAction(self.tr("Another &model…"), self._offer_models)
+        menu.addAction(self.tr("A &preset…"), self._offer_presets)
+        menu.addAction(self.tr("A saved p&lan…"), self.choose_file)
+        menu.addSeparator()
+        menu.addAction(self.tr("What a run printed (lo&g)…"), partial(workspace.log_requested.emit, None))
+        self.setMenu(menu)
+        self.cards.chosen.connect(self._pin_card)
+        self.models.chosen.connect(self._pin_model)
+        self.presets.chosen.connect(self._pin_preset)
+
+    def pin(self, plan: Plan) -> None:
+        """Show `plan` beside the present one."""
+        with self._workspace.reporting():
+            self._workspace.pin.put(plan)
+
+    @Slot()
+    def choose_file(self) -> None:
+        """Ask for a plan's file and show it beside the present one."""
+        name, _ = QFileDialog.getOpenFileName(self, self.tr("Compare with a plan"), "", _PLANS)
+        if name:
+            with self._workspace.reporting():
+                self._workspace.pin.put(load_plan(Path(name)))
+
+    @Slot()
+    def _offer_cards(self) -> None:
+        self.cards.offer(self, card_choices(self._workspace), self._workspace.plan.gpu)
+
+    @Slot()
+    def _offer_models(self) -> None:
+        self.models.offer(self, model_choices(self._workspace), self._workspace.plan.model.id)
+
+    @Slot()
+    def _offer_presets(self) -> None:
+        hardware = self._workspace.catalog.hardware
+        choices = [Choice(one.id, one.title, preset_detail(one, hardware)) for one in load_presets()]
+        self.presets.offer(self, choices)
+
+    @Slot(object)
+    def _pin_card(self, key: object) -> None:
+        plan = self._workspace.plan
+        self.pin(plan.evolve(gpu=str(key), workload=plan.workload.evolve(gpus=())))
+
+    @Slot(object)
+    def _pin_model(self, key: object) -> None:
+        self.pin(self._workspace.plan.evolve(model=ModelChoice(id=str(key))))
+
+    @Slot(object)
+    def _pin_preset(self, key: object) -> None:
+        with self._workspace.reporting():
+            self._workspace.pin.put(with_preset(self._workspace.plan, find_preset(load_presets(), str(key))))
