@@ -102,6 +102,7 @@ def _plan(window: "Window") -> list[Action]:
         Action("plan.model", "Choose &model…", bar.pick_model, "Plan/1", "Ctrl+M", "model"),
         Action("plan.workload", "Change &workload…", bar.edit_workload, "Plan/1", "Ctrl+L"),
         Action("plan.card", "Choose &card…", bar.pick_card, "Plan/1", "Ctrl+G", "card"),
+        Action("plan.preset", "Start from a rec&ipe…", window.start_from_recipe, "Plan/1", "Ctrl+Shift+R"),
         *_tracing(window),
         Action(
             "plan.find-cards", "&Find cards that fit", window.show_fitting_cards, "Plan/4", "Ctrl+Shift+F", "filter"

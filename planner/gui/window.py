@@ -108,6 +108,12 @@ class Window(QMainWindow):
         self.show_tab("catalog")
         self.tab.show_fitting_cards()
 
+    @Slot()
+    def start_from_recipe(self) -> None:
+        """Offer well-known recipes to start from."""
+        self.show_tab("memory")
+        self.workspace.preset_requested.emit()
+
     def trace_module(self, file: Path | None = None) -> None:
         """Ask what to trace, a module in `file` if one is given."""
         self.show_tab("memory")

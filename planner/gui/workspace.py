@@ -117,7 +117,7 @@ class Workspace(QObject):
         """
         fields = dict(answer)
         task = fields.pop(f"{WORKLOAD}task", None)
-        start = self._start_of(label)
+        start = self.before(label)
         if task is not None:
             start = start.evolve(workload=self.workload_of(task))
         settled = settle(start, fields, self.catalog)
@@ -213,7 +213,7 @@ class Workspace(QObject):
         changed = {name: value for name, value in held.items() if value != getattr(workload, name)}
         return workload.evolve(**changed) if changed else workload
 
-    def _start_of(self, label: str) -> Plan:
+    def before(self, label: str) -> Plan:
         """Return the plan from before the open step called `label`, or the plan where there is none."""
         last = self.undo_stack.command(self.undo_stack.index() - 1)
         if isinstance(last, _Change) and (last.text(), last.gesture) == (label, self._gesture):

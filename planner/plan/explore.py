@@ -24,7 +24,7 @@ from planner.workload.workload import Parallel, Workload
 Axis = Field | Literal["lora_rank", "count"]
 """A number of a plan that memory can be drawn over: a field of the workload, the adapters' rank, or the cards."""
 
-_PLAIN: Final = {"data": None, "zero": 0, "tensor": 1, "pipeline": 1}
+_PLAIN: Final = {"data": None, "zero": 0, "tensor": 1, "pipeline": 1, "interleave": 1, "pipeline_layers": ()}
 _MOST_DOUBLED: Final = 10
 
 

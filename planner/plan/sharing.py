@@ -69,7 +69,7 @@ def _usual(workload: Workload, architecture: Architecture) -> Sharing:
         title="that share the layers",
         sentence="Let each card hold and compute a part of the layers.",
         counts=range(2, architecture.depth + 1),
-        settings=lambda cards: {"pipeline": cards, "data": None},
+        settings=lambda cards: {"pipeline": cards, "pipeline_layers": (), "interleave": 1, "data": None},
         costs="cards work one after the other",
         source=_LAYERS,
     )

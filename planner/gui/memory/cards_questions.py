@@ -22,6 +22,7 @@ from planner.present.parallel import cards_phrase
 from planner.workload.parallel import CardCount
 
 _LIST_WIDTH = 560
+_COUNT = "number of cards"
 
 
 class CardsQuestions(QWidget):
@@ -50,7 +51,7 @@ class CardsQuestions(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self._section)
         bind(workspace, self.card, lambda value: workspace.answer("card", {"gpu": value}))
-        bind(workspace, self.count, lambda value: workspace.answer("number of cards", {"count": value}), self._explain)
+        bind(workspace, self.count, lambda value: workspace.answer(_COUNT, {"count": value}), self._explain)
         bind(
             workspace,
             self.others,
@@ -77,8 +78,8 @@ class CardsQuestions(QWidget):
         self._section.set_summary(words or card_name(self._workspace, None))
 
     def _explain(self, error: PlannerError) -> str:
-        wanted = self.count.value or 1
-        return f"{explained(error)} {would_do(possible_counts(self._workspace.plan, wanted, self._workspace.catalog))}"
+        before = self._workspace.before(_COUNT)
+        return f"{explained(error)} {would_do(possible_counts(before, self.count.value or 1, self._workspace.catalog))}"
 
     @cached_property
     def _popover(self) -> SearchPopover:

@@ -106,7 +106,7 @@ class Questions(QWidget):
             self.workspace,
             field,
             lambda value: self.workspace.answer(words, {f"{WORKLOAD}{name}": value}),
-            partial(self.explain, name),
+            partial(self.explain, name, words),
         )
 
     def offer(self, name: str, options: Sequence[tuple[object, str]]) -> None:
@@ -117,8 +117,8 @@ class Questions(QWidget):
             known = any(option == value for option, _ in options)
             field.set_options(options if known else (*options, (value, str(value))))
 
-    def explain(self, _name: str, error: PlannerError) -> str:
-        """Return what is said beside the question `name` whose answer is not allowed."""
+    def explain(self, _name: str, _step: str, error: PlannerError) -> str:
+        """Return what is said beside the question `name`, of the undo step `step`, whose answer is not allowed."""
         return explained(error)
 
 

@@ -59,11 +59,11 @@ class SharingQuestions(Questions):
             return len(_offload_options(self.used)) > 1
         return self._count > 1 and _MEANT.get(name, _always)(self.used, architecture)
 
-    def explain(self, name: str, error: PlannerError) -> str:
+    def explain(self, name: str, step: str, error: PlannerError) -> str:
         """Say with a number of cards that does not do which ones would."""
         if name not in (*DEGREES, "parallel.data"):
             return explained(error)
-        found = possible_degrees(self.workspace.plan, name, self.workspace.catalog)
+        found = possible_degrees(self.workspace.before(step), name, self.workspace.catalog)
         return f"{explained(error)} {would_do(found)}"
 
     def _ask_sharing(self) -> None:
