@@ -187,6 +187,14 @@ def test_without_a_card_there_is_no_verdict():
         ("quadro-rtx-4000", Inference(attention="flash"), "FlashAttention"),
         ("apple-m1", Inference(attention="flash"), "FlashAttention"),
         ("radeon-rx-6900-xt", Inference(attention="flash"), "FlashAttention"),
+        ("apple-m1", Training(method="qlora"), "bitsandbytes"),
+        ("apple-m1", Training(optimizer="paged-lion-8bit"), "bitsandbytes"),
+        ("gtx-1080", Training(method="lora", weights="int8"), "bitsandbytes"),
+        ("rtx-4090", Training(attention="flash", compute="fp32"), "fp16 and bf16 only"),
+        ("gtx-1080", Training(profile="liger"), "Triton"),
+        ("apple-m1", Training(profile="unsloth"), "Triton"),
+        ("rtx-3090", Inference(weights="fp8-block128"), "8.9"),
+        ("tesla-v100-sxm2-16gb", Inference(weights="mxfp4"), "7.5"),
     ],
 )
 def test_what_a_card_cannot_run_gets_a_reason_and_no_verdict(name, workload, words):
@@ -212,6 +220,10 @@ def test_gaudi_is_told_apart_from_other_cards_of_its_maker():
         ("rtx-4090", Inference(weights="int8", attention="flash")),
         ("instinct-mi325x", Training(optimizer="adamw-8bit", attention="flash")),
         ("apple-m1", Inference(weights="Q4_K_M")),
+        ("tesla-v100-sxm2-16gb", Training(profile="liger", compute="amp-bf16")),
+        ("instinct-mi325x", Training(profile="unsloth", method="qlora")),
+        ("rtx-4090", Inference(weights="fp8-block128")),
+        ("apple-m1", Training(optimizer="adafactor-transformers")),
     ],
 )
 def test_what_it_can_run_has_none(name, workload):
