@@ -131,7 +131,7 @@ def largest_allowed(plan: Plan, field: Field) -> int:
 
 def all_layers(architecture: Architecture) -> int:
     """Return how many layers llama.cpp counts: the output is one of them."""
-    return architecture.main.layer_count + 1
+    return architecture.depth + 1
 
 
 def with_value(plan: Plan, field: Field, value: int) -> Plan:

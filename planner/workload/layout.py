@@ -94,7 +94,7 @@ def _check_experts(parallel: Parallel, blocks: list[Mlp | Moe | None]) -> None:
 def _check_stages(parallel: Parallel, architecture: Architecture) -> None:
     if architecture.kind not in _ONE_STACK:
         raise SpecError("parallel.pipeline", "a network with an encoder and a decoder is not cut into stages")
-    layers = architecture.main.layer_count
+    layers = architecture.depth
     if parallel.pipeline * parallel.interleave > layers:
         stages = parallel.pipeline * parallel.interleave
         raise SpecError("parallel.pipeline", f"{layers:,} layers cannot fill {stages:,} stages")

@@ -5,6 +5,7 @@ from typing import Final
 
 from planner.dtypes import SCHEMES
 from planner.gui.memory.engine_questions import ask_engine, belongs, cache_options, imply_settings, shares
+from planner.gui.memory.image_questions import ask_images, is_about_images, offer_images
 from planner.gui.memory.picker_field import PickerField
 from planner.gui.memory.questions import Questions, new_form, token_stops
 from planner.gui.memory.words import (
@@ -28,6 +29,8 @@ from planner.workload.engines import Profile
 from planner.workload.workload import Inference, Workload
 
 _GENERATING: Final = ("prompt_length", "kv_cache", "prompt_logits")
+_OF_BOTH: Final = ("batch", "weights", "compute")
+"""Questions about pipelines that make images and about models of text alike."""
 _BATCHES: Final = token_stops(1, 1_024)
 _LENGTHS: Final = token_stops(128, 1_048_576)
 
@@ -39,6 +42,7 @@ class InferenceQuestions(Questions):
         super().__init__(workspace, theme, Inference())
         self._profile: Profile | None = None
         self._ask_main()
+        ask_images(self)
         ask_engine(self)
         self._ask_precision()
         self._ask_attention()
@@ -50,11 +54,14 @@ class InferenceQuestions(Questions):
             self._profile = used.profile
             self.offer("engine.memory_utilization", shares(asked.engine.memory_utilization))
             self.offer("kv_cache", cache_options(used.profile))
+            offer_images(self, evaluation)
         super().refresh(evaluation)
         imply_settings(self, evaluation)
 
     def has_meaning(self, name: str, architecture: Architecture) -> bool:
-        """Leave out what only models have that generate text, and what the engine has no setting for."""
+        """Leave out what only models have that generate text, or images, and what the engine has no setting for."""
+        if architecture.kind == "diffusion" or is_about_images(name):
+            return architecture.kind == "diffusion" and (is_about_images(name) or name in _OF_BOTH)
         encodes = architecture.kind in ("encoder", "vision-encoder")
         asked = super().has_meaning(name, architecture) and belongs(name, self._profile)
         return asked and not (encodes and name in _GENERATING)
