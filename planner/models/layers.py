@@ -137,6 +137,17 @@ class StateMixer(Spec):
     conv_state_elements: int = Field(ge=0, description="per layer and sequence")
     recurrent_state_elements: int = Field(ge=0, description="per layer and sequence, kept in fp32 by most engines")
     inner_dim: int = Field(ge=1, description="width of the expanded stream, which decides the activations")
+    conv_kernel: int = Field(default=0, ge=0, description="inputs that the convolution's state holds, where it has all")
+
+    @property
+    def conv_inputs_kept(self) -> int:
+        """Return the elements of the convolution's state in engines that do without the newest input, which is there.
+
+        **Source**: vLLM 0.33 model_executor/layers/mamba/mamba_utils.py (kernel − 1); llama.cpp 0.5.0 llama-hparams.cpp
+        n_embd_r (d_conv − 1, and n_shortconv_l_cache − 1). transformers keeps as many inputs as the kernel is long.
+        """
+        newest = self.conv_state_elements // self.conv_kernel if self.conv_kernel else 0
+        return self.conv_state_elements - newest
 
 
 Mixer = Attention | LatentAttention | StateMixer
