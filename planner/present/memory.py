@@ -216,6 +216,7 @@ def _segments(memory: MemoryResult, bar_bytes: int) -> tuple[Segment, ...]:
 
 def _term_row(term: Term, total: int) -> TermRow:
     share = term.bytes / total
+    listed = _is_list(term)
     return TermRow(
         name=term.name,
         title=TERM_TITLES[term.name],
@@ -223,15 +224,25 @@ def _term_row(term: Term, total: int) -> TermRow:
         gib=fmt.gib(term.bytes),
         share=share,
         share_text=fmt.percent(share),
-        how=term.formula,
+        how=_list_words(term.parts) if listed else term.formula,
         certainty=CERTAINTY_WORDS[term.certainty],
         range_text=fmt.size_range(term.low_bytes, term.high_bytes),
         exact=fmt.exact_bytes(term.bytes),
         numbers_put_in=put_in(term.formula, term.symbols),
-        symbols=tuple(_symbol_row(symbol) for symbol in term.symbols),
+        symbols=() if listed else tuple(_symbol_row(symbol) for symbol in term.symbols),
         source=term.source,
         parts=tuple(_part_row(part, term.symbols) for part in term.parts),
     )
+
+
+def _is_list(term: Term) -> bool:
+    """Return whether the symbols of `term` are just its parts, numbered: names say more than numbers."""
+    named = [(symbol.value, symbol.meaning) for symbol in term.symbols]
+    return bool(term.parts) and named == [(part.bytes, f"bytes: {part.name}") for part in term.parts]
+
+
+def _list_words(parts: tuple[Part, ...]) -> str:
+    return parts[0].name if len(parts) == 1 else f"sum of its {len(parts):,} parts"
 
 
 def _part_row(part: Part, symbols: tuple[Symbol, ...]) -> PartRow:
