@@ -11,8 +11,8 @@ from planner.errors import SpecError
 from planner.memory.activations import INDEX, Ledger
 from planner.memory.feed_forward import STATISTIC
 from planner.memory.kernels import kernel_of
-from planner.memory.tuned_layer import Recipe
-from planner.memory.tuning import LayerTuning, Status
+from planner.memory.sites import LayerTuning, Status
+from planner.memory.tuned_recipe import Recipe
 from planner.models.architecture import Attention, LatentAttention, Layer, Mixer, Moe, StateMixer, Tensor
 
 OPERATORS: Final = (

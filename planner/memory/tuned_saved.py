@@ -8,9 +8,11 @@ from planner.memory.backward import Stage, highest
 from planner.memory.kernels import MASK, is_masked
 from planner.memory.saved import Saved, first_input, is_norm, shared_scores, trained_stacks
 from planner.memory.selective import saved_outputs, without_core_attention
+from planner.memory.sites import Uses
 from planner.memory.tuned_backward import tuned_stages
-from planner.memory.tuned_layer import Formats, Recipe, norm_kept, read_bytes, tuned_ledger
-from planner.memory.tuning import TunedLayers, Tuning, Uses
+from planner.memory.tuned_layer import tuned_ledger
+from planner.memory.tuned_recipe import Formats, Recipe, norm_kept, read_bytes
+from planner.memory.tuning import TunedLayers, Tuning
 from planner.models.architecture import Architecture, Stack
 from planner.units import ceil_div
 from planner.workload.training import Checkpointing

@@ -11,10 +11,11 @@ from planner.memory.plain_setup import head_matrix, tied_gradient_term
 from planner.memory.result import Term
 from planner.memory.saved import Saved
 from planner.memory.setup import Casts, Gradients, Setup, cast_term
+from planner.memory.sites import sites_of
 from planner.memory.tensors import parameter_counts
-from planner.memory.tuned_layer import Adapters, Formats, Fused, Recipe
+from planner.memory.tuned_recipe import Adapters, Formats, Fused, Recipe
 from planner.memory.tuned_saved import Checkpoints, tuned_saved
-from planner.memory.tuning import TunedLayers, Tuning, sites_of, tuning_of
+from planner.memory.tuning import TunedLayers, Tuning, tuning_of
 from planner.memory.weights import weights_term
 from planner.models.architecture import Architecture, Moe, Tensor
 from planner.workload.training import Lora, Training, TrainingProfile
