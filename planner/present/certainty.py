@@ -4,6 +4,7 @@ from typing import Final
 
 from planner.memory.result import MemoryResult
 from planner.present import format as fmt
+from planner.present.names import CERTAINTY_WORDS
 
 _ODDS: Final = ((1, 20), (1, 10), (1, 5), (1, 4), (1, 3), (1, 2), (2, 3), (3, 4), (4, 5), (9, 10), (19, 20))
 _ALMOST_ALL: Final = 0.985
@@ -27,12 +28,8 @@ def certainty_sentences(memory: MemoryResult) -> str:
 
 def _split(memory: MemoryResult) -> str:
     counted = memory.certain_bytes
-    parts = (
-        ("counted exactly", counted.exact),
-        ("by formulas that were checked in runs", counted.measured),
-        ("assumed", counted.assumed),
-    )
-    said = "; ".join(f"{how}: {fmt.size(size)}" for how, size in parts if size)
+    parts = (("exact", counted.exact), ("measured", counted.measured), ("assumed", counted.assumed))
+    said = ", ".join(f"{CERTAINTY_WORDS[how]} {fmt.size(size)}" for how, size in parts if size)
     return f"{said[:1].upper()}{said[1:]}." if said else ""
 
 
