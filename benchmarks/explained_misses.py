@@ -33,8 +33,12 @@ _MECHANISMS: Final = (
         "from 8,192 to 32,768 tokens it grows by the cache and nothing else: the prompt was read in pieces "
         "(prefill_chunk_size of generate), which its source does not say",
     ),
-    (r"qwen(15|2)-0(52|61|62|51|53|55)", "a sum over cards, to the first of which the fp32 logits are copied back"),
-    (r"qwen2vl-0(05|06|09|13|15)", "a sum over cards, to the first of which the fp32 logits are copied back"),
+    (r"qwen15-052", "its own page doubts the figures of this model at long contexts"),
+    (
+        r"qwen15-060|qwen2-055|qwen2vl-015",
+        "a sum of each card's own peak: the fp32 logits come back to the first card, and how much stands there by then "
+        "depends on the split, which is not stated",
+    ),
     (
         r"qwen1-v1-(006|010|016|020|024)",
         "remote code, and a counter that is not named; three revisions of one README have 17.7, 18.1 and 19.0",

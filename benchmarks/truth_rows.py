@@ -7,7 +7,7 @@ from counters import counted, counter_of
 from engine_rows import ENGINES, activation_run, measured_bytes, not_covered, total_run
 from loop_rows import peak_without_loss
 from old_transformers import BEFORE_SDPA, LOGITS_OF_WHOLE_PROMPT, generating_bytes, mask_bytes, rotary_bytes
-from truth_sharded import sharded_run
+from truth_sharded import sharded_run, summed_bytes
 
 from planner.dtypes import SCHEMES
 from planner.errors import PlannerError
@@ -314,6 +314,9 @@ def _as_measured(
     counter = counter_of(row.metric)
     low, expected, high = counted(counter, result)
     old = _held_by_old_versions(row, architecture, workload, result)
+    if row.cards > 1 and isinstance(workload, Inference):
+        more = summed_bytes(architecture, workload, row.cards, gpu) - expected
+        low, expected, high = low + more, expected + more, high + more
     return Predicted(expected + old, f"{_said(workload)}, {counter}", low + old, high + old)
 
 

@@ -73,6 +73,7 @@ def _gpt(row: "Row", name: str) -> Architecture:
     hidden, heads = _number(row, "h"), _number(row, "heads")
     dropped = {} if "_cp4_" not in name else dict.fromkeys(("attn_pdrop", "embd_pdrop", "resid_pdrop"), 0.0)
     sizes = {
+        "model_type": "gpt2",
         "vocab_size": _number(row, "vocab", 50_257),
         "n_positions": int(row.length),
         "n_embd": hidden,
@@ -81,7 +82,7 @@ def _gpt(row: "Row", name: str) -> Architecture:
         "n_inner": _inner(row, hidden),
         "tie_word_embeddings": "untied" not in row.other,
     }
-    network = read_config(sizes | dropped, "gpt2")
+    network = read_config(sizes | dropped, row.id)
     groups = tuple(
         group.evolve(layer=_layer(group.layer, row, "qk_layernorm" in name)) for group in network.main.groups
     )

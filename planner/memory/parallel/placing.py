@@ -1,13 +1,13 @@
 """Which card holds what: the ranks of a workload on cards that may differ."""
 
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
 from planner.memory.engines.vllm_setup import CardClass, card_class
 from planner.memory.one_card import one_card_moments
-from planner.memory.parallel.pipeline import layers_by_memory
+from planner.memory.parallel.splitting import SPLIT_NOTES, split_layers, splitter_of
 from planner.memory.parallel.spread import Rank, is_spread
 from planner.memory.parallel.work import SHARDER_TITLES, sharder_of
 from planner.memory.phases import Moments
@@ -17,10 +17,6 @@ from planner.workload.workload import Inference
 
 ByStage = Callable[[Architecture, Training | Inference, CardClass, tuple[int, ...]], tuple[tuple[Rank, Moments], ...]]
 """From a network, a workload, a class of cards and the layers of each stage to what is alive in each stage."""
-
-_BY_SHARE: Final = (
-    "Layers are split in proportion to the free memory of the cards, as llama.cpp does; the output counts as one."
-)
 
 
 class Cards(NamedTuple):
@@ -73,13 +69,12 @@ def stage_counts(
 
     Of the cards of a stage the smallest counts.
     """
-    parallel = workload.parallel
     known = all(own.usable is not None for own in cards)
-    if parallel.pipeline == 1 or parallel.pipeline_layers or parallel.interleave > 1 or not in_order or not known:
+    if workload.parallel.pipeline == 1 or not in_order or not known:
         return ()
     free = [max(own.usable.bytes - workload.other_processes_bytes, 1) if own.usable else 1 for own in in_order]
     least = tuple(min(free[start : start + size]) for start in range(0, len(free), size))
-    return layers_by_memory(architecture.main.layer_count, least)
+    return split_layers(architecture, workload, least)
 
 
 def class_of(workload: Training | Inference, gpu: Gpu | None) -> CardClass:
@@ -101,7 +96,7 @@ def spread_notes(workload: Training | Inference, cards: tuple[Cards, ...]) -> It
         title = SHARDER_TITLES[sharder_of(workload)]
         yield f"ZeRO-{parallel.zero} as {title} does it, over {parallel.state_shards:,} cards."
     if len(cards) > 1 and parallel.pipeline > 1 and not parallel.pipeline_layers:
-        yield _BY_SHARE
+        yield SPLIT_NOTES[splitter_of(workload)]
     if len(cards) > 1 and parallel.pipeline == 1:
         yield "Every card holds the same, so that the smallest decides."
 

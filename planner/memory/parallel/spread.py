@@ -10,8 +10,9 @@ from typing import Final, NamedTuple
 from planner.dtypes import ELEMENT_BYTES
 from planner.memory.one_card import Run
 from planner.memory.parallel.nccl import communicators, most_bytes
-from planner.memory.parallel.pipeline import Stage, in_flight, layers_of, stages_of
-from planner.memory.parallel.shares import Beside, Held, buffers, resized
+from planner.memory.parallel.pipeline import Stage, in_flight, stages_of
+from planner.memory.parallel.shares import Beside, Held, buffers, portion, resized
+from planner.memory.parallel.splitting import split_layers
 from planner.memory.parallel.states import sharded_moments
 from planner.memory.parallel.tensor import tensor_share
 from planner.memory.parallel.work import is_sharded, own_work
@@ -68,7 +69,24 @@ def moments_by_rank(
         if same not in alike:
             alike[same] = rank_moments(rank, workload, run)
         found.append((rank, _on_the_way(alike[same], rank, workload)))
+    if len(found) > 1 and isinstance(workload, Inference) and workload.profile == "hf":
+        (first, held), (_, last) = found[0], found[-1]
+        found[0] = (first, _with_outputs_back(held, last, ELEMENT_BYTES[workload.compute]))
     return tuple(found)
+
+
+def _with_outputs_back(first: Moments, last: Moments, size: int) -> Moments:
+    """Return the moments of the first card with the outputs that come back to it, where the inputs were.
+
+    **Source**: accelerate big_modeling.py `dispatch_model`: the hook of the whole model has `io_same_device`.
+    """
+    made = [item for moment in last.moments if moment.name == "prefill" for item in moment.terms]
+    logits = [item for item in made if item.name == "logits"]
+    read = [place for place, moment in enumerate(first.moments) if moment.name == "prefill"][-1]
+    before = first.moments[read]
+    back = [portion(item, 4, size + 4 if size < 4 else size, "share of the fp32 logits") for item in logits]
+    held = Moment("prefill", [*before.terms, *back], "the logits come back to the first card, where the input was")
+    return first._replace(moments=(*first.moments[: read + 1], held, *first.moments[read + 1 :]))
 
 
 def ranks(architecture: Architecture, workload: Training | Inference, counts: tuple[int, ...] = ()) -> list[Rank]:
@@ -77,7 +95,10 @@ def ranks(architecture: Architecture, workload: Training | Inference, counts: tu
     share = _share(architecture, workload)
     own = own_work(workload)
     stages = stages_of(
-        share, counts or layers_of(parallel, architecture), parallel.interleave, in_file=workload.profile == "llama.cpp"
+        share,
+        counts or split_layers(architecture, workload),
+        parallel.interleave,
+        in_file=workload.profile == "llama.cpp",
     )
     cards = (parallel.data or 1) * parallel.tensor * parallel.context
     micro_batches = workload.gradient_accumulation if isinstance(workload, Training) else 1

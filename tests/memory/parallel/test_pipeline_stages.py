@@ -1,62 +1,11 @@
 """Which layers each stage of a pipeline holds, and how many micro-batches are on their way in it."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from small_models import GPT2, bundled, llama, other, small_llama
 
-from planner.memory.parallel.pipeline import in_flight, layers_by_memory, layers_of, stage_layers, stages_of
+from planner.memory.parallel.pipeline import in_flight, stages_of
 from planner.models.architecture import StoredTensors
 from planner.workload.parallel import Parallel
-
-GIB = 2**30
-
-
-@pytest.mark.parametrize(
-    ("layers", "stages", "held"),
-    [
-        (32, 4, (8, 8, 8, 8)),
-        (8, 3, (3, 3, 2)),  # with embedding and head 4, 3 and 3
-        (10, 4, (2, 3, 3, 2)),
-        (7, 2, (4, 3)),
-        (5, 4, (1, 1, 2, 1)),
-        (3, 3, (1, 1, 1)),
-    ],
-)
-def test_stages_are_as_even_as_it_goes(layers, stages, held):
-    assert stage_layers(layers, stages) == held
-
-
-@given(st.integers(1, 128).flatmap(lambda layers: st.tuples(st.just(layers), st.integers(1, layers))))
-def test_every_layer_is_on_one_stage_and_no_stage_is_empty(sizes):
-    layers, stages = sizes
-    held = stage_layers(layers, stages)
-    assert sum(held) == layers
-    assert len(held) == stages
-    assert min(held) >= 1
-    assert max(held) - min(held) <= 2
-
-
-@given(st.lists(st.integers(1, 80 * GIB), min_size=1, max_size=8), st.integers(8, 100))
-def test_layers_follow_free_memory(free, layers):
-    held = layers_by_memory(layers, tuple(free))
-    assert sum(held) == layers
-    assert min(held) >= 1
-    fullest, emptiest = free.index(max(free)), free.index(min(free))
-    assert held[fullest] >= held[emptiest] - 1
-
-
-def test_layers_are_split_as_llama_cpp_splits_them():
-    # upper_bound over 24 / 40 and 40 / 40: layer i of 33 is on the first card while i / 33 < 0.6.
-    assert layers_by_memory(32, (24 * GIB, 16 * GIB)) == (20, 12)
-    assert layers_by_memory(32, (16 * GIB, 24 * GIB)) == (14, 18)
-    assert layers_by_memory(2, (80 * GIB, GIB)) == (1, 1)
-
-
-def test_named_layers_are_taken_as_they_are():
-    spread = Parallel(pipeline=4, pipeline_layers=(1, 2, 2, 3))
-    assert layers_of(spread, small_llama(num_hidden_layers=8)) == (1, 2, 2, 3)
-    assert layers_of(Parallel(pipeline=4), small_llama(num_hidden_layers=8)) == (2, 2, 2, 2)
 
 
 def test_the_first_stage_has_the_embedding_and_the_last_the_head():

@@ -150,7 +150,7 @@ def test_equal_cards_are_one_row():
 
 
 def test_layers_follow_the_free_memory_of_unequal_cards():
-    workload = Inference(parallel=Parallel(pipeline=3))
+    workload = Inference(weights="F16", parallel=Parallel(pipeline=3))
     result = estimate_on(llama(), workload, cards(("rtx-4090", 1), ("rtx-3060-12-gb", 2)))
     assert [row.gpu for row in result.per_gpu] == ["rtx-4090", "rtx-3060-12-gb", "rtx-3060-12-gb"]
     first, *others = [row.layers for row in result.per_gpu]
@@ -172,12 +172,26 @@ def test_cards_of_unknown_memory_share_evenly():
     assert [row.layers for row in result.per_gpu] == [16, 16]
 
 
-def test_a_stage_of_several_unequal_cards_counts_its_smallest():
+def test_a_stage_of_several_unequal_cards_is_a_row_each():
     named = cards(("rtx-4090", 1), ("rtx-3060-12-gb", 1), ("rtx-4090", 2))
     result = estimate_on(llama(), Inference(profile="vllm", parallel=Parallel(pipeline=2, tensor=2)), named)
     rows = [(row.gpu, row.count, row.stage) for row in result.per_gpu]
     assert rows == [("rtx-4090", 1, 0), ("rtx-3060-12-gb", 1, 0), ("rtx-4090", 2, 1)]
-    assert result.per_gpu[0].layers < result.per_gpu[2].layers
+    assert result.fullest == 1
+
+
+@pytest.mark.parametrize(
+    ("workload", "said"),
+    [
+        (Inference(weights="F16", parallel=Parallel(pipeline=2)), "llama.cpp splits the layers in proportion"),
+        (Inference(parallel=Parallel(pipeline=2)), "device_map auto"),
+        (Inference(profile="vllm", parallel=Parallel(pipeline=2)), "vLLM splits the layers evenly"),
+        (Training(parallel=Parallel(pipeline=2)), "Stages are even"),
+    ],
+)
+def test_the_note_names_what_splits(workload, said):
+    result = estimate_on(llama(), workload, cards(("rtx-4090", 1), ("rtx-3060-12-gb", 1)))
+    assert any(said in note for note in result.notes)
 
 
 def test_unequal_cards_that_hold_the_same_are_decided_by_the_smallest():
