@@ -74,6 +74,7 @@ class CardsQuestions(QWidget):
             self._form.set_row_visible(field, not unequal)
         self.add.setVisible(evaluation.traced is None and (unequal or plan.gpu is not None))
         name = None if plan.gpu is None else card_name(self._workspace, plan.gpu)
+        self._section.set_marked(self._form.differs)
         words = cards_phrase(plan.workload, plan.count, name, self._workspace.catalog.hardware)
         self._section.set_summary(words or card_name(self._workspace, None))
 

@@ -3,7 +3,7 @@
 from typing import Final, get_args
 
 from planner.gui.memory.questions import Questions, new_form
-from planner.gui.memory.words import Options, kv_cache_options, words_of
+from planner.gui.memory.words import ATTENTION, Options, kv_cache_options, words_of
 from planner.gui.widgets.choice_field import ChoiceField
 from planner.gui.widgets.field import Field
 from planner.gui.widgets.number_field import NumberField
@@ -15,6 +15,7 @@ from planner.workload.workload import Inference, Workload
 
 PROFILES: Final[Options] = ((None, "By the weights"), *PROFILE_TITLES.items())
 _SHARES: Final = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.92, 0.95, 0.98)
+_LLAMA_ATTENTION: Final[Options] = (("sdpa", "Flash attention"), ("eager", "Without flash attention"))
 _OF_ENGINE: Final = "engine."
 _MOST: Final = 1_000_000
 
@@ -108,6 +109,11 @@ def belongs(name: str, profile: Profile | None) -> bool:
     return setting == name or (profile is not None and setting in SETTINGS[profile])
 
 
+def attention_options(profile: Profile | None) -> Options:
+    """Return the ways to attend; llama.cpp has its own flash attention, which can be switched off."""
+    return _LLAMA_ATTENTION if profile == "llama.cpp" else ATTENTION
+
+
 def cache_options(profile: Profile | None) -> Options:
     """Return the cache formats that the engine has."""
     formats = CACHE_FORMATS[profile] if profile is not None else ()
@@ -115,4 +121,10 @@ def cache_options(profile: Profile | None) -> Options:
 
 
 def _summary(workload: Workload) -> str:
-    return words_of(PROFILES, workload.profile) if isinstance(workload, Inference) else ""
+    if not isinstance(workload, Inference):
+        return ""
+    parts = [words_of(PROFILES, workload.profile)]
+    if workload.gpu_layers is not None:
+        parts.append(f"{fmt.plural(workload.gpu_layers, 'layer')} on the card")
+    given = len(workload.engine.given())
+    return ", ".join([*parts, fmt.plural(given, "setting")] if given else parts)

@@ -4,7 +4,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from planner.dtypes import SCHEMES
-from planner.gui.memory.engine_questions import ask_engine, belongs, cache_options, imply_settings, shares
+from planner.gui.memory.engine_questions import (
+    ask_engine,
+    attention_options,
+    belongs,
+    cache_options,
+    imply_settings,
+    shares,
+)
 from planner.gui.memory.image_questions import ask_images, is_about_images, offer_images
 from planner.gui.memory.picker_field import PickerField
 from planner.gui.memory.questions import Questions, new_form, token_stops
@@ -29,6 +36,12 @@ from planner.workload.engines import Profile
 from planner.workload.workload import Inference, Workload
 
 _GENERATING: Final = ("prompt_length", "kv_cache", "prompt_logits")
+# What makes no difference to what an engine reserves: it decides that by settings of its own.
+_INDIFFERENT: Final[dict[Profile, tuple[str, ...]]] = {
+    "hf": (),
+    "vllm": ("prompt_length", "prompt_logits", "attention"),
+    "llama.cpp": ("prompt_length", "prompt_logits", "compute"),
+}
 _OF_BOTH: Final = ("batch", "weights", "compute")
 """Questions about pipelines that make images and about models of text alike."""
 _BATCHES: Final = token_stops(1, 1_024)
@@ -54,6 +67,7 @@ class InferenceQuestions(Questions):
             self._profile = used.profile
             self.offer("engine.memory_utilization", shares(asked.engine.memory_utilization))
             self.offer("kv_cache", cache_options(used.profile))
+            self.offer("attention", attention_options(used.profile))
             offer_images(self, evaluation)
         super().refresh(evaluation)
         imply_settings(self, evaluation)
@@ -64,7 +78,8 @@ class InferenceQuestions(Questions):
             return architecture.kind == "diffusion" and (is_about_images(name) or name in _OF_BOTH)
         encodes = architecture.kind in ("encoder", "vision-encoder")
         asked = super().has_meaning(name, architecture) and belongs(name, self._profile)
-        return asked and not (encodes and name in _GENERATING)
+        indifferent = self._profile is not None and name in _INDIFFERENT[self._profile]
+        return asked and not indifferent and not (encodes and name in _GENERATING)
 
     def _ask_main(self) -> None:
         form = new_form(self.theme)
@@ -151,10 +166,10 @@ class InferenceQuestions(Questions):
 def _precision_summary(workload: Workload) -> str:
     if not isinstance(workload, Inference):
         return ""
-    computed = words_of(INFERENCE_COMPUTE, workload.compute)
-    cache = words_of(kv_cache_options(), workload.kv_cache)
-    return f"{computed}, KV cache in {cache}"
+    cache = f"KV cache in {words_of(kv_cache_options(), workload.kv_cache)}"
+    return cache if workload.profile == "llama.cpp" else f"{words_of(INFERENCE_COMPUTE, workload.compute)}, {cache}"
 
 
 def _attention_summary(workload: Workload) -> str:
-    return words_of(ATTENTION, workload.attention)
+    options = attention_options(workload.profile) if isinstance(workload, Inference) else ()
+    return words_of((*options, *ATTENTION), workload.attention)

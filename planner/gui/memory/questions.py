@@ -80,6 +80,7 @@ class Questions(QWidget):
                 asked.add(self._forms[name])
         for heading in self._headings:
             heading.section.setVisible(heading.form in asked)
+            heading.section.set_marked(heading.form.differs)
             heading.section.set_summary(heading.summary(evaluation.workload))
 
     def has_meaning(self, name: str, architecture: Architecture) -> bool:

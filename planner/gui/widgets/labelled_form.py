@@ -80,6 +80,11 @@ class LabelledForm(QWidget):
         row.reset.setVisible(visible and self._differs(row))
         _keep_space(row.reset, visible)
 
+    @property
+    def differs(self) -> bool:
+        """Return whether one of the rows that are shown differs from its default."""
+        return any(self._differs(row) for row in self._rows if not row.field.isHidden())
+
     @staticmethod
     def _differs(row: _Row) -> bool:
         return row.field.value != row.default()
