@@ -50,6 +50,11 @@ _MECHANISMS: Final = (
     ),
     (r"glm4-", "nvidia-smi in whole GB, with what the allocator keeps of a long prompt's freed tensors"),
     (
+        r"sdpa-0(1[3-9]|2[0-4])",
+        "the loop still holds the logits of the call before it, also where that read 256 tokens: 15.6 MB for each "
+        "sequence at either length",
+    ),
+    (
         r"sdpa-2(10|20|30)",
         "GPT-NeoX of 4.36 has a softmax of its own in fp16: transformers 5's is in fp32 and counted",
     ),
