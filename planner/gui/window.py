@@ -243,6 +243,7 @@ class Window(QMainWindow):
         workspace.failed.connect(self.show_error)
         workspace.noticed.connect(self.banner.show_notice)
         workspace.changed.connect(self.commands.refresh)
+        workspace.pin.changed.connect(self.commands.refresh)
         workspace.file_changed.connect(self._name)
         workspace.tab_requested.connect(self.show_tab)
         workspace.fitting_cards_requested.connect(self.show_fitting_cards)

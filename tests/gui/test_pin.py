@@ -57,3 +57,15 @@ def test_there_is_nothing_to_swap_with_nothing_or_the_same(workspace: Workspace)
     workspace.pin.put(workspace.plan)
     workspace.pin.swap()
     assert not workspace.undo_stack.canUndo()
+
+
+def test_the_menu_pins_swaps_and_unpins(window):
+    actions, workspace = window.commands, window.workspace
+    assert not actions["plan.swap-pinned"].isEnabled()
+    actions["plan.pin"].trigger()
+    workspace.apply_workload("batch", batch=4)
+    actions["plan.swap-pinned"].trigger()
+    assert (workspace.plan, workspace.pin.plan.workload.batch) == (SAMPLE_PLAN, 4)
+    actions["plan.unpin"].trigger()
+    assert workspace.pin.plan is None
+    assert not actions["plan.unpin"].isEnabled()
