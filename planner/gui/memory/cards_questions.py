@@ -41,7 +41,7 @@ class CardsQuestions(QWidget):
         mark(self.add, "link")
         self.add.setToolTip(self.tr("Plan for cards that differ, such as the two that are in one machine."))
         self._form = form = new_form(theme)
-        form.add("&Card", self.card, hint="The card that it runs on.")
+        form.add("Card", self.card, hint="The card that it runs on.")
         form.add("&Number of cards", self.count, lambda: 1, "Each holds the whole model, unless they share it.")
         form.add_across(self.unequal)
         form.add_below(at_the_left(self.add))

@@ -24,7 +24,7 @@ def ask_engine(questions: Questions) -> None:
     """Ask which engine runs the model; what it can be told unfolds below."""
     form = new_form(questions.theme)
     profile = ChoiceField(questions.theme, PROFILES)
-    questions.ask(form, "profile", "E&ngine", profile, "The software that runs the model. It decides what is reserved.")
+    questions.ask(form, "profile", "Engine", profile, "The software that runs the model. It decides what is reserved.")
     questions.ask(
         form,
         "gpu_layers",

@@ -108,7 +108,7 @@ class FindCardsButton(QPushButton):
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
-        self.setText(self.tr("&Find cards that fit…"))
+        self.setText(self.tr("Find &cards that fit…"))
         self.cards = FittingCards(workspace, theme)
         self.popover = Popover(self, theme, self.cards)
         self.cards.done.connect(self.popover.close)

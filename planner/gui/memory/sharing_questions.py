@@ -171,7 +171,7 @@ def _zero_options(used: Workload) -> Options:
 
 
 def _schedule_options(used: Workload, architecture: Architecture) -> Options:
-    layers, stages = architecture.main.layer_count, used.parallel.pipeline
+    layers, stages = architecture.depth, used.parallel.pipeline
     even = (groups for groups in range(2, _MOST_GROUPS + 1) if layers % (stages * groups) == 0)
     return ((1, "1F1B"), *((groups, f"Interleaved, {groups} groups") for groups in even))
 

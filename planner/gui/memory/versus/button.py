@@ -25,7 +25,7 @@ class CompareButton(QPushButton):
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
-        self.setText(self.tr("Co&mpare with…"))
+        self.setText(self.tr("Compare &with…"))
         self._workspace = workspace
         self.cards = SearchPopover(self, theme, self.tr("Search cards"))
         self.models = SearchPopover(self, theme, self.tr("Search models"))
