@@ -23,7 +23,9 @@ class Preset(Spec):
     id: str = Field(pattern=r"^[a-z0-9]+([.-][a-z0-9]+)*$")
     title: str = Field(min_length=3)
     summary: str = Field(min_length=10, description="what it is, in a sentence")
-    model: str | None = Field(default=None, description="the catalog's id of its model")
+    model: str | None = Field(
+        default=None, description="its model: the catalog's id, or the name where it has a config"
+    )
     config: dict[str, Any] | None = Field(default=None, description="the config.json of a model that is in no catalog")
     workload: Workload
     gpu: str | None = Field(default=None, description="the catalog's id of its card")
@@ -39,11 +41,11 @@ class Preset(Spec):
     @property
     def own_model(self) -> ModelChoice | None:
         """Return the model that it is about, none where it leaves that open."""
-        if self.config is not None:
-            from planner.models.readers.config_json import read_config  # most presets name a model of the catalog
+        if self.model is None or self.config is None:
+            return None if self.model is None else ModelChoice(id=self.model)
+        from planner.models.readers.config_json import read_config  # most presets name a model of the catalog
 
-            return ModelChoice(id=self.title, architecture=read_config(self.config, self.title))
-        return None if self.model is None else ModelChoice(id=self.model)
+        return ModelChoice(id=self.model, architecture=read_config(self.config, self.model))
 
 
 @cache

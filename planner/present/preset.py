@@ -9,7 +9,7 @@ ANY_MODEL = "any model"
 
 def preset_detail(preset: Preset, hardware: HardwareCatalog) -> str:
     """Return `llama-65b · 1 × RTX A6000`: what it runs, and on which cards where it names some."""
-    subject = preset.model.rpartition("/")[2] if preset.model else preset.title if preset.config else ANY_MODEL
+    subject = preset.model.rpartition("/")[2] if preset.model else ANY_MODEL
     if preset.gpu is None:
         return subject
     return f"{subject} · {fmt.count_of(preset.count, hardware.gpu(preset.gpu).name)}"

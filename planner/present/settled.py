@@ -34,10 +34,10 @@ _OPEN: Final = "as usual"
 
 
 def moved_sentence(moved: tuple[str, ...], workload: Workload) -> str:
-    """Return `Also changed: precision to bf16 autocast, ZeRO stage to 1.`, empty where nothing moved."""
+    """Return `Also changed: precision to bf16 autocast, step as usual.`, empty where nothing moved."""
     if not moved:
         return ""
-    return f"Also changed: {', '.join(f'{_title(name)} to {_words(name, workload)}' for name in moved)}."
+    return f"Also changed: {', '.join(f'{_title(name)} {_words(name, workload)}' for name in moved)}."
 
 
 def _title(name: str) -> str:
@@ -49,13 +49,11 @@ def _words(name: str, workload: Workload) -> str:
     held: object = getattr(workload, outer)
     value = getattr(held, inner, None) if inner else held
     if name == "compute":
-        return compute_phrase(str(value))
+        return f"to {compute_phrase(str(value))}"
     if value is None or value == ():
         return _OPEN
     if isinstance(value, bool):
-        return fmt.yes_no(value)
+        return f"to {fmt.yes_no(value)}"
     if isinstance(value, int):
-        return fmt.integer(value)
-    if isinstance(value, tuple):
-        return " ".join(map(str, value))
-    return str(value)
+        return f"to {fmt.integer(value)}"
+    return f"to {' '.join(map(str, value)) if isinstance(value, tuple) else value}"

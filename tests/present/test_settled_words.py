@@ -18,10 +18,10 @@ WORKLOAD = Training(
     [
         ((), ""),
         (("compute",), "Also changed: precision to bf16 autocast."),
-        (("parallel.zero", "weights"), "Also changed: ZeRO stage to 1, parameters to as usual."),
+        (("parallel.zero", "weights"), "Also changed: ZeRO stage to 1, parameters as usual."),
         (("parallel.sequence",), "Also changed: sequence parallel to yes."),
         (("gradient_accumulation",), "Also changed: gradient accumulation to 1,000."),
-        (("lora.targets", "trainable"), "Also changed: targets to q_proj v_proj, what is trained to as usual."),
+        (("lora.targets", "trainable"), "Also changed: targets to q_proj v_proj, what is trained as usual."),
         (("attention",), "Also changed: attention to sdpa."),
     ],
 )

@@ -54,4 +54,4 @@ class PresetButton(QPushButton):
             workspace.apply(preset.title, model=plan.model, workload=plan.workload, gpu=plan.gpu, count=plan.count)
             workspace.end_gesture()
             first, *others = preset_notes(preset)
-            workspace.noticed.emit(first, "\n".join((*others, *preset.sources)))
+            workspace.noticed.emit(first, " ".join((*others, ", ".join(preset.sources))))

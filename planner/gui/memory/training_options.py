@@ -105,12 +105,20 @@ def dropout_options(chosen: float) -> Options:
     return tuple((value, fmt.percent(value) if value else "None") for value in sorted({*_DROPOUTS, chosen}))
 
 
+def optimizer_words(value: object) -> str:
+    """Return the title of an optimizer as it stands alone: `Paged AdamW 8-bit`."""
+    title = next(kind.title for name, kind in OPTIMIZERS.items() if name == value)
+    return f"{title[0].upper()}{title[1:]}"
+
+
 def optimizer_choices() -> Sequence[Choice]:
     """Return every optimizer with the library that it is of, those of a library together."""
     libraries = list(dict.fromkeys(kind.library for kind in OPTIMIZERS.values()))
     grouped = sorted(OPTIMIZERS.items(), key=lambda item: libraries.index(item[1].library))
     return [
-        Choice(name, kind.title, _LIBRARY_WORDS.get(kind.library, kind.library), words=f"{name} {kind.library}")
+        Choice(
+            name, optimizer_words(name), _LIBRARY_WORDS.get(kind.library, kind.library), words=f"{name} {kind.library}"
+        )
         for name, kind in grouped
     ]
 

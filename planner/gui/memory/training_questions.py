@@ -1,7 +1,7 @@
 """What to ask of a training run."""
 
 from collections.abc import Callable
-from typing import Final, cast
+from typing import Final
 
 from planner.gui.memory import training_options as options
 from planner.gui.memory.list_field import ListField, words
@@ -17,8 +17,7 @@ from planner.gui.workspace import Workspace
 from planner.models.architecture import Architecture
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
-from planner.present.workload import OPTIMIZER_TITLES
-from planner.workload.optimizers import OPTIMIZERS, Optimizer
+from planner.workload.optimizers import OPTIMIZERS
 from planner.workload.training import TRAINING_PROFILE_TITLES
 from planner.workload.workload import Training, Workload
 
@@ -110,7 +109,7 @@ class TrainingQuestions(Questions):
             form,
             "optimizer",
             "Optimi&zer",
-            PickerField(self.theme, options.optimizer_choices, _optimizer_words, "Search optimizers"),
+            PickerField(self.theme, options.optimizer_choices, options.optimizer_words, "Search optimizers"),
             "Decides what is kept beside each parameter: AdamW two numbers, momentum one, SGD none.",
         )
         self.add_form(form)
@@ -233,11 +232,6 @@ class TrainingQuestions(Questions):
     def _ask_choice(self, form: LabelledForm, name: str, label: str, hint: str) -> None:
         """Ask for one of values that depend on other answers; `refresh` offers them."""
         self.ask(form, name, label, ChoiceField(self.theme, ((None, ""),)), hint)
-
-
-def _optimizer_words(value: object) -> str:
-    title = OPTIMIZER_TITLES[cast("Optimizer", value)]
-    return f"{title[0].upper()}{title[1:]}"
 
 
 def _precision_summary(workload: Workload) -> str:
