@@ -242,6 +242,7 @@ class Window(QMainWindow):
         workspace = self.workspace
         workspace.failed.connect(self.show_error)
         workspace.noticed.connect(self.banner.show_notice)
+        self.banner.trace_wanted.connect(self.documents.trace_network)
         workspace.changed.connect(self.commands.refresh)
         workspace.pin.changed.connect(self.commands.refresh)
         workspace.file_changed.connect(self._name)

@@ -38,6 +38,16 @@ def request_of_plan(plan: Plan, catalog: Catalog) -> TraceRequest:
     )
 
 
+def request_of_config(text: str, catalog: Catalog) -> TraceRequest:
+    """Return the request whose trace measures the network that `text` names, with a formula or without.
+
+    Raises:
+        PlannerError: If its configuration cannot be read.
+    """
+    name, config = load_config(text, catalog.models)
+    return TraceRequest(target=Target(kind="config", place=name, config=json.dumps(config)))
+
+
 def operators_of(gpu: Gpu | None) -> dict[str, object]:
     """Return the fields of a request that say whose operators are assumed on `gpu`, or on any CUDA card."""
     known = gpu is not None and gpu.vendor == "NVIDIA"

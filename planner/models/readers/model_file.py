@@ -69,7 +69,8 @@ def pickled(path: Path | str) -> ModelFileError:
     return ModelFileError(
         path,
         "is a pickle, which can run any code when it is opened, and is never opened here",
-        "Convert it with safetensors.torch.save_file, or choose the model's config.json.",
+        "Convert it with safetensors.torch.save_file, or choose the model's config.json. The trace needs no weights: "
+        "`gpu-planner trace my_net.py:NAME` measures the module that they are for.",
     )
 
 
