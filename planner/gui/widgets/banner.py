@@ -48,6 +48,7 @@ class Banner(QFrame):
 
     def show_error(self, error: PlannerError) -> None:
         """Show the message and the hint of an error."""
+        mark(self, "", "tone")
         self._show(error.message, error.hint, f"Error: {error.message}")
         if isinstance(error, NoFormulaError):
             self._traceable = error.traceable
@@ -55,6 +56,7 @@ class Banner(QFrame):
 
     def show_notice(self, message: str, details: str) -> None:
         """Show what was done, with its details."""
+        mark(self, "notice", "tone")
         self._show(message, details, message)
 
     def _show(self, message: str, below: str, name: str) -> None:
