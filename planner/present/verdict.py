@@ -58,10 +58,7 @@ def capacity_note(memory: MemoryResult) -> tuple[str, ...]:
 
 
 def _needs(memory: MemoryResult) -> str:
-    if memory.low_bytes == memory.high_bytes:
-        return f"needs {fmt.size(memory.total_bytes)}"
-    ends = fmt.size_range(memory.low_bytes, memory.high_bytes)
-    return f"needs {fmt.size(memory.total_bytes)} ({_short(ends, memory)})"
+    return f"needs {fmt.size_with_range(memory.total_bytes, memory.low_bytes, memory.high_bytes)}"
 
 
 def _short(text: str, memory: MemoryResult) -> str:

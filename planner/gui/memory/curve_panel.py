@@ -79,6 +79,6 @@ class CurvePanel(PlotPanel):
         if self._data is None:
             return
         said = point or self._data.current
-        size = f"{fmt.size(said.total_bytes)} ({fmt.size_range(said.low_bytes, said.high_bytes)})"
+        size = fmt.size_with_range(said.total_bytes, said.low_bytes, said.high_bytes)
         host = f", {fmt.size(said.host_bytes)} in RAM" if said.host_bytes else ""
         self._read_out.setText(f"{'' if point else 'now '}{fmt.integer(said.value)}: {size}{host}")
