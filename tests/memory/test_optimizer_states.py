@@ -1,15 +1,14 @@
 """What optimizers keep and work with, against the optimizers themselves, or their own sums where they are not here."""
 
 import math
-import weakref
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch")
-from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402  # only where there is a torch
-from torch.utils._pytree import tree_leaves  # noqa: E402
+from torch.utils._pytree import tree_leaves  # noqa: E402  # only where there is a torch
+from watched_storages import Peak  # noqa: E402
 
 from planner.memory.optimizer import optimizer_term  # noqa: E402
 from planner.memory.preconditioned import shampoo_factors, soap_scratch, soap_squares  # noqa: E402
@@ -24,32 +23,6 @@ TRAINED = tuple(
 )
 SMALL = 16
 """Bytes for each tensor that are not counted: numbers of steps, and roots of their counts."""
-
-
-class Peak(TorchDispatchMode):
-    """Counts the bytes of storages that are made inside, while they are alive."""
-
-    def __init__(self, known: list[Any]) -> None:
-        super().__init__()
-        self.alive = {tensor.untyped_storage()._cdata: 0 for tensor in known}
-        self.level = self.peak = 0
-
-    def __torch_dispatch__(self, operator: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        made = operator(*args, **(kwargs or {}))
-        for tensor in tree_leaves(made):
-            if isinstance(tensor, torch.Tensor):
-                self._see(tensor.untyped_storage())
-        return made
-
-    def _see(self, storage: Any) -> None:
-        if storage._cdata not in self.alive:
-            self.alive[storage._cdata] = storage.nbytes()
-            self.level += storage.nbytes()
-            self.peak = max(self.peak, self.level)
-            weakref.finalize(storage, self._free, storage._cdata)
-
-    def _free(self, place: int) -> None:
-        self.level -= self.alive.pop(place, 0)
 
 
 def run(make: Callable[[list[Any]], Any], dtype: Any) -> tuple[int, int]:
