@@ -5,6 +5,7 @@ from functools import lru_cache
 from planner.memory.logits import output_width
 from planner.memory.losses import losses_of
 from planner.memory.precision import Precision, training_precision
+from planner.memory.profiles import profile_notes
 from planner.memory.result import Term
 from planner.memory.saved import Saved, saved_activations
 from planner.memory.setup import Casts, Gradients, Setup, cast_term
@@ -46,6 +47,7 @@ def plain_setup(architecture: Architecture, workload: Training) -> Setup:
         casts=_casts(counts, head, saved, precision, workload.activation_checkpointing == "full"),
         losses=losses_of(architecture, workload, precision),
         embedding=tied_gradient_term(architecture, precision),
+        notes=profile_notes(architecture, workload),
     )
 
 

@@ -8,6 +8,7 @@ from planner.memory.adapters import adapters_term, dequantised_scratch, magnitud
 from planner.memory.losses import losses_of
 from planner.memory.optimizer import parameters_in
 from planner.memory.plain_setup import head_matrix, tied_gradient_term
+from planner.memory.profiles import profile_notes
 from planner.memory.result import Term
 from planner.memory.saved import Saved
 from planner.memory.setup import Casts, Gradients, Setup, cast_term
@@ -234,7 +235,8 @@ def _adapted(tuning: Tuning) -> tuple[Tensor, ...]:
 
 
 def _notes(architecture: Architecture, workload: Training) -> tuple[str, ...]:
+    notes = profile_notes(architecture, workload)
     experts = any(tensor.role == "expert" for group in architecture.main.groups for tensor in group.layer.tensors)
     if not (experts and workload.adapts):
-        return ()
-    return ("Routed experts are parameters of their block, not linear layers: adapters leave them alone.",)
+        return notes
+    return (*notes, "Routed experts are parameters of their block, not linear layers: adapters leave them alone.")
