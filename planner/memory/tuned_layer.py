@@ -79,6 +79,9 @@ def _norms(layer: Layer, hidden: int, recipe: Recipe, tuning: LayerTuning, sites
 
 def _stream_norms(layer: Layer, hidden: int, recipe: Recipe, tuning: LayerTuning, blocks: int, between: bool) -> int:
     trained = _norms_are_trained(layer, hidden, tuning)
+    if layer.post_norms:
+        each = norm_kept(layer.norm, hidden, recipe.formats.stream, recipe, trained=trained)
+        return each * (layer.norm_count if between or trained else 1)
     behind = 0 if layer.parallel else max(layer.norm_count - blocks, 0)
     before = layer.norm_count - behind
     own = before * norm_kept(layer.norm, hidden, recipe.formats.stream, recipe, trained=trained)

@@ -198,6 +198,9 @@ class Layer(Spec):
     norm: Norm
     norm_count: int = Field(ge=0, description="norms over the hidden width, queries and keys not counted")
     parallel: bool = Field(default=False, description="attention and feed-forward read the same normed input")
+    post_norms: bool = Field(
+        default=False, description="norms stand behind the blocks, which read the stream as it is (BERT, OLMo 2)"
+    )
     hidden_dropout: float = Field(default=0.0, ge=0, lt=1, description="of what each block adds, in training")
     stream_shards: int = Field(
         default=1, ge=1, description="cards that share the tokens of norms, dropout and the stream between the blocks"

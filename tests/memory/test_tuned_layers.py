@@ -232,3 +232,17 @@ def test_formats_go_with_the_method_the_arithmetic_and_the_trainer():
     assert formats_for("qlora", "amp-bf16") == ("nf4", "nf4-dq")
     assert formats_for("qlora", "bf16") == ()
     assert formats_for("qlora", "bf16", "litgpt") == ("nf4", "nf4-dq")
+
+
+@pytest.mark.parametrize("name", ["olmo2", "bert", "bart"])
+def test_norms_behind_blocks_are_reached_from_the_first_layer_on(name):
+    layer, hidden = layers(name)[0]
+    assert layer.post_norms
+    adapters = Adapters(8, 4, 4, dropout=False, dora=False, converts=True)
+    recipe = Recipe(FORMATS["bf16"], "sdpa", adapters)
+    adapted = tuple("adapted" if tensor.role == "linear" else "frozen" for tensor in layer.tensors)
+    first, next_ = (tuned_ledger(layer, hidden, recipe, LayerTuning(adapted, reached)) for reached in (False, True))
+    assert first.norms == next_.norms > 0
+    out = sites_of(layer, hidden).forward_out
+    last = tuple("adapted" if place in out else "frozen" for place in range(len(adapted)))
+    assert tuned_ledger(layer, hidden, recipe, LayerTuning(last, False)).norms < first.norms
