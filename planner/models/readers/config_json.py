@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -16,6 +17,8 @@ from planner.models.readers.sources import read_whole, unreadable
 MAX_FILE_BYTES: Final = 8 * 2**20
 MAX_PARAMETERS: Final = 10**15
 
+_BARE: Final = re.compile(r"(?<!LMHead)Model$")
+"""How the classes of transformers are called that end with the last layer."""
 _NO_TYPE: Final = (
     "A config.json of a Hugging Face model names its model_type. A network of another library goes to the trace: write "
     "a function that returns it with its inputs, then run `gpu-planner trace my_net.py:NAME`."
@@ -59,6 +62,9 @@ def read_config(config: Mapping[str, object], source: str) -> Architecture:
             "Check its sizes; no network of this size exists.",
         )
     scheme = quantization_scheme(fields)
+    if found.kind == "decoder" and _BARE.search((fields.texts("architectures") or ("",))[0]):
+        # Embedding models are loaded without the head, and pool the last layer's states.
+        found = found.evolve(head=(), tied_head=False)
     return found.evolve(
         stored_dtype=stored_dtype(fields) or found.stored_dtype,
         quantization=scheme,
