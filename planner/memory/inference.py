@@ -14,6 +14,11 @@ from planner.models.architecture import Architecture
 from planner.workload.workload import Inference
 
 _SCRATCH_SOURCE = "transformers 5.23 modules: the tensors alive at once inside one layer, the widest block deciding"
+_MANY_TOKENS = 256
+_GROWING = (
+    "Each new token makes every layer's cache anew, a little larger: PyTorch's allocator keeps the freed ones until "
+    "the card is full, so that nvidia-smi may show far more than is needed."
+)
 _LOGITS_SOURCE = "transformers generation: the logits are copied to fp32 for sampling"
 
 
@@ -51,7 +56,8 @@ def inference_moments(architecture: Architecture, workload: Inference) -> Moment
             Moment("decode", _alive(fixed, prefilled), "the first token finds the prompt in every layer's cache"),
             Moment("decode", grown, "the cache has grown to the whole context"),
         ]
-    return Moments(tuple(moments), dynamic=scratch.bytes)
+    grows = cached is not None and context - prompt >= _MANY_TOKENS
+    return Moments(tuple(moments), dynamic=scratch.bytes, notes=(_GROWING,) if grows else ())
 
 
 def _alive(fixed: list[Term], *more: Term | Deferred | None) -> list[Term | Deferred]:
