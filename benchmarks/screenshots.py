@@ -66,9 +66,11 @@ def draw_plans(window: "Window", folder: Path) -> None:
     plans = sample_plans()
     for name, plan in plans.items():
         window.workspace.replace(plan, None)
+        settle(window)
         draw_in_all_looks(window, folder, f"plan-{name}")
     window.workspace.replace(plans["lora"], None)
     window.workspace.pin.put(plans["lora"].evolve(workload=plans["lora"].workload.evolve(method="qlora")))
+    settle(window)
     draw_in_all_looks(window, folder, "plans-compared")
     window.workspace.pin.put(None)
 
@@ -126,6 +128,14 @@ def draw_in_all_looks(window: "Window", folder: Path, name: str) -> None:
         for scheme in ("light", "dark"):
             window.choose_scheme(scheme)
             save(window, folder / f"{name}-{scheme}-{width}x{height}.png")
+
+
+def settle(window: "Window") -> None:
+    """Wait for what follows from a plan that is at rest."""
+    from PySide6.QtTest import QTest
+
+    QTest.qWait(SETTLE_MS)
+    wait_until(lambda: not window.tab.tasks.busy)
 
 
 def wait_until(done: Callable[[], bool]) -> None:

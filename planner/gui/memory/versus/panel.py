@@ -122,7 +122,6 @@ class VersusPanel(QWidget):
     def _lay_out(self, theme: Theme) -> None:
         for label in (self.sentence, self.answer, self.settings):
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.table.horizontalHeader().setStretchLastSection(True)
         head = QHBoxLayout()
         head.setSpacing(theme.spacing.small)
         head.addWidget(self.sentence, 1)
