@@ -65,9 +65,7 @@ def estimate_on(
     The stages of a pipeline take the cards in their order, and have layers in proportion to what is free on each.
     """
     filled = with_defaults(workload, architecture, sum([one.number for one in cards]))
-    devices = [
-        _device(architecture, filled, one, corrections) for one in place(architecture, filled, cards, moments_by_stage)
-    ]
+    devices = _devices(architecture, filled, place(architecture, filled, cards, moments_by_stage), corrections)
     found = min(devices, key=_left) if len(devices) > 1 else devices[0]
     least_likely = min([device.fit for device in devices], key=_chance)
     moments, overhead, fit, usable = found.moments, found.overhead, found.fit, found.loaded.cards.usable
@@ -124,6 +122,23 @@ class _Device(NamedTuple):
     own: tuple[Correction, ...]
     fit: CardFit
     need: Interval
+
+
+def _devices(
+    architecture: Architecture,
+    filled: Training | Inference,
+    placed: Iterable[Loaded],
+    corrections: tuple[Correction, ...],
+) -> list[_Device]:
+    """Return what stands on each of the cards that are `placed`: stages that hold the same are looked at once."""
+    known: dict[tuple[int, Cards], _Device] = {}
+    found = []
+    for one in placed:
+        same = (id(one.moments), one.cards)
+        if same not in known:
+            known[same] = _device(architecture, filled, one, corrections)
+        found.append(known[same]._replace(loaded=one))
+    return found
 
 
 def _device(
@@ -247,8 +262,12 @@ def _largest_tensor(moments: Moments) -> int:
     """
     if not moments.dynamic:
         return 0
-    terms = (term for moment in moments.moments for term in moment.terms)
-    return max((term.bytes for term in terms if term.name in _LARGE_TERMS), default=0)
+    largest = 0
+    for moment in moments.moments:
+        for term in moment.terms:
+            if term.bytes > largest and term.name in _LARGE_TERMS:
+                largest = term.bytes
+    return largest
 
 
 def _correction_notes(corrections: tuple[Correction, ...], own: tuple[Correction, ...]) -> Iterator[str]:

@@ -18,17 +18,25 @@ class Deferred(NamedTuple):
 
 
 class Moment:
-    """A phase, or a point within it, and the terms alive there: `total` bytes, from `low` to `high`."""
+    """A phase, or a point within it, and the terms alive there: `total` bytes."""
 
-    __slots__ = ("explanation", "high", "low", "name", "terms", "total")
+    __slots__ = ("explanation", "name", "terms", "total")
 
     def __init__(self, name: PhaseName, terms: Sequence[Term | Deferred], explanation: str) -> None:
         self.name: PhaseName = name
         self.terms = terms
         self.explanation = explanation
         self.total = sum([term.bytes for term in terms])
-        self.low = sum([term.low_bytes for term in terms])
-        self.high = sum([term.high_bytes for term in terms])
+
+    @property
+    def low(self) -> int:
+        """Return the fewest bytes that may be alive."""
+        return sum([term.low_bytes for term in self.terms])
+
+    @property
+    def high(self) -> int:
+        """Return the most bytes that may be alive."""
+        return sum([term.high_bytes for term in self.terms])
 
     def written(self) -> tuple[Term, ...]:
         """Return the terms with their formulas."""

@@ -9,7 +9,7 @@ from planner.memory.result import TermName
 
 SOURCE: Final = "PyTorch 2.13 torch/distributed/fsdp/_fully_shard"
 KEPT: Final[tuple[TermName, ...]] = ("weights", "master_weights", "optimizer_states", "adapters")
-
+_STANDING: Final[frozenset[TermName]] = frozenset((*KEPT, "gradients", "communication"))
 
 _BEFORE_THE_LAST: Final = (
     "the backward pass works on the layer before the last, while the gradients of the last are reduced"
@@ -211,7 +211,7 @@ def _kept_units(sharding: Sharding, layers: int) -> tuple[Buffer, ...]:
 
 def _flowing(moment: Moment) -> list[Held]:
     """Return what comes and goes: activations, logits, temporaries."""
-    return [item for item in moment.terms if item.name not in (*KEPT, "gradients", "communication")]
+    return [item for item in moment.terms if item.name not in _STANDING]
 
 
 def _activations(moment: Moment) -> int:

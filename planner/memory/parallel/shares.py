@@ -73,6 +73,7 @@ def _share(shape: tuple[int, ...], cards: int) -> int:
     return size
 
 
+@lru_cache(maxsize=1024)
 def shared(whole: Held, share: int, total: int, cards: int, source: str) -> Deferred:
     """Return the part of `whole` that one of `cards` holds: `share` of `total`, to the byte rounded up."""
     own = ceil_div(whole.bytes * share, total)
@@ -80,12 +81,14 @@ def shared(whole: Held, share: int, total: int, cards: int, source: str) -> Defe
     return Deferred(whole.name, own, low, high, partial(_write_share, whole, own, high, cards, source))
 
 
+@lru_cache(maxsize=1024)
 def portion(whole: Held, part: int, total: int, meaning: str) -> Deferred:
     """Return `part` of `total` of `whole`, to the byte rounded up; `meaning` says of what."""
     own, high = ceil_div(whole.bytes * part, total), ceil_div(whole.high_bytes * part, total)
     return Deferred(whole.name, own, own, high, partial(_write_portion, whole, own, high, meaning))
 
 
+@lru_cache(maxsize=512)
 def _write_portion(whole: Held, own: int, high: int, meaning: str) -> Term:
     written = whole.write() if isinstance(whole, Deferred) else whole
     return written.evolve(
@@ -98,6 +101,7 @@ def _write_portion(whole: Held, own: int, high: int, meaning: str) -> Term:
     )
 
 
+@lru_cache(maxsize=512)
 def _write_share(whole: Held, own: int, high: int, cards: int, source: str) -> Term:
     written = whole.write() if isinstance(whole, Deferred) else whole
     ends = _split(own, [part.bytes for part in written.parts])
@@ -148,11 +152,21 @@ def _split(total: int, weights: list[int]) -> list[int]:
 
 
 class Beside(NamedTuple):
-    """What is there besides throughout: `held` by the framework, `outside` by libraries, `most` at the most there."""
+    """What is there besides throughout: `held` by the framework, `outside` by libraries, `most` at the most there.
+
+    `inside` and `apart` are the bytes of both.
+    """
 
     held: tuple[Part, ...] = ()
     outside: tuple[Part, ...] = ()
     most: int = 0
+    inside: int = 0
+    apart: int = 0
+
+
+def beside_of(held: tuple[Part, ...], outside: tuple[Part, ...], most: int) -> Beside:
+    """Return what is there besides, summed up once for all moments."""
+    return Beside(held, outside, most, sum([part.bytes for part in held]), sum([part.bytes for part in outside]))
 
 
 Buffer = tuple[str, int]
@@ -165,8 +179,10 @@ def buffers(found: Iterable[Buffer], source: str, beside: Beside, *, assumed: bo
     What libraries hold is assumed, and bounded by nothing and `beside.most`; the rest is as sure as its source.
     """
     own = tuple([buffer for buffer in found if buffer[1]])
-    size = sum([held for _, held in own]) + sum([part.bytes for part in beside.held])
-    total = size + sum([part.bytes for part in beside.outside])
+    size = beside.inside
+    for _, held in own:
+        size += held
+    total = size + beside.apart
     return Deferred(
         "communication",
         total,
@@ -176,6 +192,7 @@ def buffers(found: Iterable[Buffer], source: str, beside: Beside, *, assumed: bo
     )
 
 
+@lru_cache(maxsize=512)
 def _write_buffers(
     own: tuple[Buffer, ...], source: str, beside: Beside, size: int, total: int, *, assumed: bool
 ) -> Term:

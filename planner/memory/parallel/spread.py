@@ -11,7 +11,7 @@ from planner.dtypes import ELEMENT_BYTES
 from planner.memory.one_card import Run
 from planner.memory.parallel.nccl import communicators, most_bytes
 from planner.memory.parallel.pipeline import Stage, in_flight, stages_of
-from planner.memory.parallel.shares import Beside, Held, buffers, portion, resized
+from planner.memory.parallel.shares import Beside, Held, beside_of, buffers, portion, resized
 from planner.memory.parallel.splitting import split_layers
 from planner.memory.parallel.states import sharded_moments
 from planner.memory.parallel.tensor import tensor_share
@@ -108,11 +108,12 @@ def ranks(architecture: Architecture, workload: Training | Inference, counts: tu
 def rank_moments(rank: Rank, workload: Training | Inference, run: Run) -> Moments:
     """Return what is alive in each phase on a card of `rank`, which does its share of `workload`."""
     outside = communicators(workload)
-    beside = Beside((), outside, most_bytes(outside))
     if isinstance(workload, Training) and isinstance(rank.workload, Training):
-        found = _training(rank, workload, rank.workload, run, beside)
+        found = _training(rank, workload, rank.workload, run, outside)
     else:
-        found = _with_communication(run(rank.stage.architecture, rank.workload), beside)
+        found = _with_communication(
+            run(rank.stage.architecture, rank.workload), beside_of((), outside, most_bytes(outside))
+        )
     return found._replace(outside_bytes=sum([part.bytes for part in outside]))
 
 
@@ -126,14 +127,15 @@ def _share(architecture: Architecture, workload: Training | Inference) -> Archit
     return tensor_share(architecture, parallel.tensor, parallel.expert, pad, parallel.sequence)
 
 
-def _training(rank: Rank, workload: Training, own: Training, run: Run, beside: Beside) -> Moments:
-    architecture = rank.stage.architecture
+def _training(rank: Rank, workload: Training, own: Training, run: Run, outside: tuple[Part, ...]) -> Moments:
+    architecture, most = rank.stage.architecture, most_bytes(outside)
     buffered = tuple(_buffers(architecture, workload, own))
     if is_sharded(workload):
-        found = sharded_moments(architecture, workload, own, run, beside._replace(held=buffered))
+        found = sharded_moments(architecture, workload, own, run, beside_of(buffered, outside, most))
     else:
         plain = run(architecture, own)
-        found = _with_communication(plain, beside._replace(held=(*buffered, *_buckets(plain, workload))))
+        buckets = tuple(_buckets(plain, workload))
+        found = _with_communication(plain, beside_of((*buffered, *buckets), outside, most))
         if workload.parallel.gradient_as_bucket_view and workload.parallel.state_shards > 1:
             found = _gradients_throughout(found)
     is_last = rank.stage.place == workload.parallel.pipeline - 1

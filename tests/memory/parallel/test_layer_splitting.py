@@ -64,8 +64,8 @@ def test_layers_follow_free_memory_in_llama_cpp(free, layers):
     held = layers_by_memory(layers, tuple(free))
     assert sum(held) == layers
     assert min(held) >= 1
-    fullest, emptiest = free.index(max(free)), free.index(min(free))
-    assert held[fullest] >= held[emptiest] - 1
+    # The last card has the output, too, and a layer is not divided.
+    assert held[free.index(max(free))] >= held[free.index(min(free))] - 2
 
 
 def test_layers_are_split_as_llama_cpp_splits_them():
