@@ -5,8 +5,9 @@ from typing import Final
 
 from planner.errors import PlannerError
 from planner.plan.catalog import Catalog
+from planner.plan.draft import WORKLOAD
 from planner.plan.plan import Plan
-from planner.plan.settle import WORKLOAD, settle
+from planner.plan.settle import settle
 
 _MOST: Final = 8
 _TRIED: Final = 64

@@ -9,22 +9,17 @@ from typing import Final, NamedTuple, cast
 
 from pydantic import ValidationError
 
-from planner.base import Spec
 from planner.errors import SpecError
 from planner.plan.catalog import Catalog
+from planner.plan.draft import DEGREES, OF_ENGINES, OF_STAGES, WORKLOAD, Draft
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import Plan
 from planner.workload.engines import CACHE_FORMATS, SETTINGS
 from planner.workload.optimizers import OPTIMIZERS
-from planner.workload.training import Compute, Lora, Method, TrainingProfile, formats_for, quantised_compute
-from planner.workload.workload import Inference, Training, Workload
+from planner.workload.training import Compute, Method, TrainingProfile, formats_for, quantised_compute
+from planner.workload.workload import Inference, Training
 
-WORKLOAD: Final = "workload."
-DEGREES: Final = ("parallel.tensor", "parallel.pipeline", "parallel.context", "parallel.expert")
-_OF_STAGES: Final = ("parallel.interleave", "parallel.pipeline_layers")
 _WAYS: Final[tuple[Compute, ...]] = ("amp-bf16", "bf16", "amp-fp16", "fp16", "fp32")
-_USUAL_GGUF: Final = "Q4_K_M"
-_ENGINE: Final = tuple(f"engine.{name}" for names in SETTINGS.values() for name in names)
 
 
 class Settled(NamedTuple):
@@ -37,15 +32,27 @@ class Settled(NamedTuple):
 def settle(plan: Plan, answer: Mapping[str, object], catalog: Catalog) -> Settled:
     """Return `plan` with the fields in `answer` changed, and with what that makes impossible set to what is allowed.
 
-    Fields of the workload are named as `workload.lora.rank`, those of the plan by their names.
+    Fields of the workload are named as `workload.lora.rank`, those of the plan by their names. A model that cannot be
+    trained is run.
 
     Raises:
         SpecError: If the answer itself is not allowed; what was asked for is never moved.
         PlannerError: If the plan cannot be evaluated.
     """
+    try:
+        return _settle(plan, answer, catalog)
+    except SpecError as error:
+        if error.field != "task" or "model" not in answer or not isinstance(plan.workload, Training):
+            raise
+        held = {name: getattr(plan.workload, name) for name in ("gpus", "other_processes_bytes")}
+        settled = _settle(plan.evolve(workload=Inference().evolve(**held), count=plan.count), answer, catalog)
+        return settled._replace(moved=("task", *settled.moved))
+
+
+def _settle(plan: Plan, answer: Mapping[str, object], catalog: Catalog) -> Settled:
     own = {name: value for name, value in answer.items() if not name.startswith(WORKLOAD)}
     asked = {name.removeprefix(WORKLOAD): value for name, value in answer.items() if name.startswith(WORKLOAD)}
-    draft = _Draft(plan.workload, asked, number_of_cards=own.get("count", plan.count))
+    draft = Draft(plan.workload, asked, number_of_cards=own.get("count", plan.count))
     if plan.workload.gpus and own.keys() & {"gpu", "count"} and "gpus" not in asked:
         draft.move("gpus", ())
         own = {"gpu": plan.workload.gpus[0].id, "count": plan.count} | own
@@ -62,95 +69,7 @@ def settle(plan: Plan, answer: Mapping[str, object], catalog: Catalog) -> Settle
             return Settled(changed, draft.moved)
 
 
-class _Draft:
-    """The workload's fields by their dotted names, of which some were asked for and the others may move."""
-
-    def __init__(self, workload: Workload, asked: Mapping[str, object], number_of_cards: object) -> None:
-        self.kind = type(workload)
-        self.number_of_cards = number_of_cards
-        self.asked = asked
-        self._before = _flat(workload)
-        self._fields = {**self._before, **asked}
-        self._moves: dict[str, None] = {}
-
-    @property
-    def moved(self) -> tuple[str, ...]:
-        """Return the fields that have another value than before, and were not asked for."""
-        return tuple(name for name in self._moves if self.value(name) != self._before.get(name, _default(self, name)))
-
-    def value(self, name: str) -> object:
-        """Return the value of the field `name`."""
-        return self._fields.get(name, _default(self, name))
-
-    def move(self, name: str, value: object) -> None:
-        """Set a field that was not asked for."""
-        if name not in self.asked and self.value(name) != value:
-            self._fields[name] = value
-            self._moves.setdefault(name)
-
-    def open(self, *names: str) -> None:
-        """Set fields that were not asked for back to their defaults."""
-        for name in names:
-            self.move(name, _default(self, name))
-
-    def drop(self, part: str) -> None:
-        """Leave out a part that the workload does not have any more."""
-        self._fields = {name: value for name, value in self._fields.items() if not name.startswith(f"{part}.")}
-
-    def give_way(self, error: SpecError, *, counted: bool) -> None:
-        """Set what `error` is about back to its default.
-
-        Raises:
-            SpecError: The same, if that was asked for.
-        """
-        name = error.field.removeprefix(WORKLOAD)
-        shared = [field for field in self.asked if field.startswith("parallel.")]
-        if name == "parallel" and not counted and not shared:
-            self.open(*DEGREES, *_OF_STAGES, "parallel.data")
-        elif name == "weights" and name in self.asked and "profile" not in self.asked and self._names_engine():
-            self.open("profile", "gpu_layers", *_ENGINE)
-        elif name == "weights" and self.asked.get("profile") == "llama.cpp" and self.value(name) is None:
-            self.move(name, _USUAL_GGUF)
-        elif name not in self.asked and self.value(name) != _default(self, name):
-            self.open(name)
-        else:
-            raise error
-
-    def _names_engine(self) -> bool:
-        return any(self.value(name) is not None for name in ("profile", "gpu_layers", *_ENGINE))
-
-    def built(self) -> Workload:
-        """Return the workload.
-
-        Raises:
-            pydantic.ValidationError: If a value is not allowed.
-        """
-        plain = {name: value for name, value in self._fields.items() if "." not in name}
-        parts: dict[str, dict[str, object]] = {}
-        for name in self._fields.keys() - plain.keys():
-            outer, _, inner = name.partition(".")
-            parts.setdefault(outer, {})[inner] = self._fields[name]
-        return self.kind.model_validate(plain | parts)
-
-
-def _flat(workload: Workload) -> dict[str, object]:
-    fields: dict[str, object] = {}
-    for name in workload.model_fields_set:
-        value = getattr(workload, name)
-        if isinstance(value, Spec):
-            fields |= {f"{name}.{inner}": getattr(value, inner) for inner in value.model_fields_set}
-        else:
-            fields[name] = value
-    return fields
-
-
-def _default(draft: _Draft, name: str) -> object:
-    outer, _, inner = name.partition(".")
-    held = Lora() if outer == "lora" else getattr(_FRESH[draft.kind], outer, None)
-    return getattr(held, inner, None) if inner else held
-
-
-def _changed(plan: Plan, own: Mapping[str, object], draft: _Draft) -> Plan:
+def _changed(plan: Plan, own: Mapping[str, object], draft: Draft) -> Plan:
     try:
         return plan.evolve(**own, workload=draft.built())
     except ValidationError as error:
@@ -159,7 +78,7 @@ def _changed(plan: Plan, own: Mapping[str, object], draft: _Draft) -> Plan:
         raise SpecError(place, problem.reason, problem.hint) from None
 
 
-def _method(draft: _Draft) -> None:
+def _method(draft: Draft) -> None:
     """Leave out adapters where there are none, and patterns where adapters are what is trained."""
     if draft.value("method") == "full":
         draft.drop("lora")
@@ -167,7 +86,7 @@ def _method(draft: _Draft) -> None:
         draft.move("trainable", ())
 
 
-def _precision(draft: _Draft) -> None:
+def _precision(draft: Draft) -> None:
     """Compute quantised weights under autocast, and keep parameters in a format that the arithmetic takes."""
     if draft.value("lora.adapter_dtype") == "bf16" and draft.value("compute") in ("fp16", "amp-fp16"):
         if "lora.adapter_dtype" in draft.asked:
@@ -185,7 +104,7 @@ def _precision(draft: _Draft) -> None:
         draft.move("weights", None)
 
 
-def _step(draft: _Draft) -> None:
+def _step(draft: Draft) -> None:
     """Step as the optimizer can, and keep every k-th input only where inputs are kept."""
     if draft.value("optimizer_step") not in (None, *_steps(draft.value("optimizer"))):
         draft.open("optimizer_step")
@@ -195,7 +114,7 @@ def _step(draft: _Draft) -> None:
         draft.open("checkpoint_every")
 
 
-def _selective(draft: _Draft) -> None:
+def _selective(draft: Draft) -> None:
     """Keep what selective checkpoints can: torchtune's are every k-th layer's, and DoRA's products are too much."""
     if draft.value("activation_checkpointing") != "selective":
         return
@@ -210,7 +129,7 @@ def _steps(optimizer: object) -> tuple[str, ...]:
     return next((kind.steps for name, kind in OPTIMIZERS.items() if name == optimizer), ())
 
 
-def _cards(draft: _Draft) -> None:
+def _cards(draft: Draft) -> None:
     """Share nothing on one card, leave the replicas to what divides them, and stages to a pipeline."""
     if draft.number_of_cards == 1:
         draft.open(*DEGREES, "parallel.data")
@@ -226,10 +145,10 @@ def _cards(draft: _Draft) -> None:
     elif stages and ("parallel.pipeline" in draft.asked or "parallel.interleave" in draft.asked):
         draft.open("parallel.pipeline_layers")
     if draft.value("parallel.pipeline") == 1:
-        draft.open(*_OF_STAGES)
+        draft.open(*OF_STAGES)
 
 
-def _sharing(draft: _Draft) -> None:
+def _sharing(draft: Draft) -> None:
     """Share and offload what the trainer of the profile can."""
     offload = draft.value("parallel.offload")
     if "parallel.offload" in draft.asked and offload != "none":
@@ -246,19 +165,19 @@ def _sharing(draft: _Draft) -> None:
         draft.move("parallel.offload", "none")
 
 
-def _number(draft: _Draft, name: str) -> int:
+def _number(draft: Draft, name: str) -> int:
     value = draft.value(name)
     return value if isinstance(value, int) else 0
 
 
-def _most_shared(draft: _Draft) -> int:
+def _most_shared(draft: Draft) -> int:
     staged = _number(draft, "parallel.pipeline") > 1
     if draft.value("profile") == "megatron" or (draft.value("profile") == "deepspeed" and staged):
         return 1
     return 3
 
 
-def _attention(draft: _Draft) -> None:
+def _attention(draft: Draft) -> None:
     """Attend in a ring, not eagerly, where cards share a sequence; quantise cached values with flash attention only."""
     if draft.value("attention") != "eager":
         return
@@ -272,13 +191,13 @@ def _attention(draft: _Draft) -> None:
         draft.open("kv_cache")
 
 
-def _engine(draft: _Draft) -> None:
+def _engine(draft: Draft) -> None:
     """Leave open what belongs to another engine than the one that was chosen."""
     profile = draft.value("profile")
     if "profile" not in draft.asked:
         return
     kept = next((names for name, names in SETTINGS.items() if name == profile), ())
-    draft.open(*(name for name in _ENGINE if name.removeprefix("engine.") not in kept))
+    draft.open(*(name for name in OF_ENGINES if name.removeprefix("engine.") not in kept))
     if profile != "llama.cpp":
         draft.open("gpu_layers")
     caches = next((formats for name, formats in CACHE_FORMATS.items() if name == profile), None)
@@ -286,8 +205,7 @@ def _engine(draft: _Draft) -> None:
         draft.open("kv_cache")
 
 
-_FRESH: Final[dict[type[Training] | type[Inference], Workload]] = {Training: Training(), Inference: Inference()}
-_TRAINING: Final[tuple[Callable[[_Draft], None], ...]] = (
+_TRAINING: Final[tuple[Callable[[Draft], None], ...]] = (
     _method,
     _precision,
     _step,
@@ -296,4 +214,4 @@ _TRAINING: Final[tuple[Callable[[_Draft], None], ...]] = (
     _sharing,
     _attention,
 )
-_INFERENCE: Final[tuple[Callable[[_Draft], None], ...]] = (_engine, _cards, _attention)
+_INFERENCE: Final[tuple[Callable[[Draft], None], ...]] = (_engine, _cards, _attention)

@@ -8,6 +8,7 @@ from planner.errors import SpecError
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.settle import settle
+from planner.present.settled import moved_sentence
 from planner.workload.engines import EngineSettings
 from planner.workload.parallel import CardCount, Parallel
 from planner.workload.training import Lora
@@ -228,3 +229,14 @@ def test_one_kind_of_card_ends_unequal_ones(catalog, answer, cards):
     settled = settle(Plan(model=MODEL, workload=Inference(gpus=gpus)), answer, catalog)
     assert (settled.plan.gpu, settled.plan.count) == cards
     assert settled.plan.workload.gpus == ()
+
+
+def test_a_model_that_cannot_be_trained_is_run(catalog):
+    pipeline = ModelChoice(id="stable-diffusion-v1-5/stable-diffusion-v1-5")
+    before = plan_of(Training(other_processes_bytes=5))
+    settled = settle(before, {"model": pipeline}, catalog)
+    assert settled.plan.workload == Inference(other_processes_bytes=5)
+    assert settled.moved == ("task",)
+    assert moved_sentence(settled.moved, settled.plan.workload) == "Also changed: task to inference."
+    with pytest.raises(SpecError, match="no formula"):
+        settle(plan_of(Training(), model=pipeline), {"workload.micro_batch": 2}, catalog)

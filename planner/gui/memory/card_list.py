@@ -9,8 +9,8 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 from planner.gui.choices import card_choices, card_name
 from planner.gui.memory.picker_field import PickerField
 from planner.gui.theme import Theme
+from planner.gui.widgets.field import message_line, tell
 from planner.gui.widgets.icon_button import IconButton
-from planner.gui.widgets.label import make_label
 from planner.gui.widgets.number_field import NumberField
 from planner.gui.workspace import Workspace
 from planner.workload.parallel import CardCount
@@ -29,8 +29,7 @@ class CardList(QWidget):
         self._workspace, self._theme = workspace, theme
         self._cards: tuple[CardCount, ...] = ()
         self.rows: list[CardRow] = []
-        self._message = make_label(role="bad", wrap=True)
-        self._message.hide()
+        self._message = message_line()
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(theme.spacing.tiny)
@@ -57,8 +56,7 @@ class CardList(QWidget):
 
     def show_problem(self, message: str) -> None:
         """Say under the list why the cards are not allowed."""
-        self._message.setText(message)
-        self._message.setVisible(bool(message))
+        tell(self._message, message)
 
     def add(self, gpu_id: str) -> None:
         """Put another card of the kind `gpu_id` beside those that are there."""

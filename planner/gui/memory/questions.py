@@ -17,8 +17,8 @@ from planner.gui.widgets.number_field import NumberField
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 from planner.models.architecture import Architecture
+from planner.plan.draft import WORKLOAD
 from planner.plan.evaluate import Evaluation
-from planner.plan.settle import WORKLOAD
 from planner.workload.training import Lora
 from planner.workload.workload import Workload
 

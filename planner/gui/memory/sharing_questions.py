@@ -17,8 +17,8 @@ from planner.gui.workspace import Workspace
 from planner.memory.parallel.work import sharder_of
 from planner.models.architecture import Architecture, Moe
 from planner.plan.degrees import possible_degrees
+from planner.plan.draft import DEGREES
 from planner.plan.evaluate import Evaluation
-from planner.plan.settle import DEGREES
 from planner.present import format as fmt
 from planner.present.parallel import sharing_summary
 from planner.workload.parallel import Offload
