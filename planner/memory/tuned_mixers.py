@@ -118,4 +118,8 @@ def crossed_kept(layer: Layer, hidden: int, recipe: Recipe, tuning: LayerTuning,
     encoded = uses(tuning, sites.cross[1:3])
     copies = read_bytes(recipe, encoded, formats.stream)
     usual = 2 * formats.computed * hidden if formats.autocast else 0
-    return full._replace(source=full.source - usual + hidden * (copies.copies + copies.adapters))
+    written = read_bytes(recipe, uses(tuning, sites.cross[3:]), formats.computed, is_kept=True)
+    return full._replace(
+        attention=full.attention + mixer.q_dim * written.adapters,
+        source=full.source - usual + hidden * (copies.copies + copies.adapters),
+    )
