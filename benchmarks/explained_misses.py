@@ -7,10 +7,6 @@ table. Nothing here changes a prediction.
 import re
 from typing import Final
 
-AIMS: Final = {"weights_only": 0.003, "kv_only": 0.001, "activation_only": 0.03, "inference": 0.03}
-"""How far a row may be off by kind; other kinds, which train, may be off by 6 %."""
-TRAINING_AIM: Final = 0.06
-
 _EAGER_CONTEXT: Final = (
     "nvidia-smi of a driver that loads every kernel at the start: its context is about 1.2 GiB (the source's note on "
     "bertl), not that of lazy loading"
@@ -59,11 +55,6 @@ _MECHANISMS: Final = (
         "GPT-NeoX of 4.36 has a softmax of its own in fp16: transformers 5's is in fp32 and counted",
     ),
 )
-
-
-def aim_of(kind: str) -> float:
-    """Return how far a row of `kind` may be off."""
-    return AIMS.get(kind, TRAINING_AIM)
 
 
 def reason_for(row_id: str) -> str | None:
