@@ -163,6 +163,23 @@ def compare(family: Family, workload: Training, count: int = 1) -> Comparison:
     )
 
 
+def traced(family: Family, workload: Training) -> Recording:
+    """Return the recording of a step of `workload`, all of whose defaults are filled in."""
+    from planner.trace.worker.job import record
+
+    amp = workload.compute.startswith("amp-")
+    how = _step(workload) | {"dtype": None if amp and workload.weights == "fp32" else workload.weights}
+    if workload.lora is not None:
+        targets = workload.lora.targets
+        how["lora"] = {
+            "rank": workload.lora.rank,
+            "targets": (targets,) if isinstance(targets, str) else targets,
+            "dtype": workload.lora.adapter_dtype,
+            "dropout": workload.lora.dropout,
+        }
+    return record(_request(family.model_type, family.config().to_json_string(), **how), lambda *_: None)
+
+
 def compare_answers(family: Family, workload: Inference) -> dict[str, tuple[int, int]]:
     """Return the peaks of prefill and of decoding, by the trace and by the formulas, with all sizes in `workload`."""
     from planner.trace.worker.job import record
