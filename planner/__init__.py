@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from planner.models.load import load_model
     from planner.plan.advise import advise
     from planner.plan.catalog import load_catalog
-    from planner.plan.compare import compare_plan
     from planner.plan.evaluate import evaluate, find_fits
     from planner.plan.files import load_plan, save_plan
+    from planner.plan.log_comparison import compare_plan
     from planner.plan.plan import ModelChoice, Plan
     from planner.plan.preset import load_presets, plan_of_preset, with_preset
     from planner.plan.recipe_files import load_recipe
@@ -78,7 +78,7 @@ _HOMES = {
     "TraceRequest": "planner.trace.request",
     "Training": "planner.workload.workload",
     "advise": "planner.plan.advise",
-    "compare_plan": "planner.plan.compare",
+    "compare_plan": "planner.plan.log_comparison",
     "conclude": "planner.trace.analysis.conclude",
     "estimate_memory": "planner.memory.estimate",
     "evaluate": "planner.plan.evaluate",

@@ -24,7 +24,7 @@ from planner.present.verdict import in_need
 from planner.workload.workload import Workload
 
 if TYPE_CHECKING:
-    from planner.plan.compared import Comparison
+    from planner.plan.log_compared import Comparison
     from planner.plan.preset import Preset
     from planner.plan.versus import Versus
 
