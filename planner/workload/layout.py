@@ -66,7 +66,9 @@ def _check_network(parallel: Parallel, architecture: Architecture) -> None:
 def _check_tensor(layer: Layer, cards: int) -> None:
     for mixer in (layer.mixer, layer.second_mixer, layer.cross_attention):
         if isinstance(mixer, Attention | LatentAttention) and mixer.heads % cards:
-            raise SpecError("parallel.tensor", f"{mixer.heads:,} heads cannot be divided by {cards:,}")
+            raise SpecError(
+                "parallel.tensor", f"{mixer.heads:,} heads cannot be divided by {cards:,}", _goes(mixer.heads)
+            )
         if isinstance(mixer, Attention) and mixer.kv_heads % cards and cards % mixer.kv_heads:
             reason = f"{mixer.kv_heads:,} heads of keys and values can be neither divided by {cards:,} nor repeated"
             raise SpecError("parallel.tensor", reason)
@@ -79,13 +81,18 @@ def _check_tensor(layer: Layer, cards: int) -> None:
             raise SpecError("parallel.tensor", f"a feed-forward width of {width:,} cannot be divided by {cards:,}")
 
 
+def _goes(size: int) -> str:
+    return f"It goes with {', '.join(str(cards) for cards in range(2, size + 1) if size % cards == 0)}."
+
+
 def _check_experts(parallel: Parallel, blocks: list[Mlp | Moe | None]) -> None:
     routed = {block.experts for block in blocks if isinstance(block, Moe)}
     if not routed:
         raise SpecError("parallel.expert", "this network has no experts to share")
     for experts in routed:
         if experts % parallel.expert:
-            raise SpecError("parallel.expert", f"{experts:,} experts cannot be divided by {parallel.expert:,}")
+            reason = f"{experts:,} experts cannot be divided by {parallel.expert:,}"
+            raise SpecError("parallel.expert", reason, _goes(experts))
     if (parallel.data or 1) % parallel.expert:
         reason = f"experts are spread over replicas, and {parallel.data:,} cannot be divided by {parallel.expert:,}"
         raise SpecError("parallel.expert", reason, hint=_COUNT_HINT)

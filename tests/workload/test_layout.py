@@ -107,6 +107,7 @@ def test_a_pipeline_of_networks_is_not_shared():
     [
         (Training(attention="eager", parallel=Parallel(context=2)), "ring with flash attention"),
         (training(offload="optimizer"), "offloaded by ZeRO"),
+        (Training(profile="litgpt"), "LitGPT on several cards"),
         (training(zero=2, offload="parameters"), "offloaded by ZeRO-3 and FSDP"),
         (Training(profile="torchtune", parallel=Parallel(zero=3, offload="nvme")), "RAM only"),
         (Training(profile="deepspeed", parallel=Parallel(zero=2, pipeline=2)), "ZeRO 1 at most"),
