@@ -2,7 +2,7 @@
 
 import pytest
 from pydantic import ValidationError
-from small_models import llama, small_llama
+from small_models import bundled, llama, small_llama
 from traced_families import COMMON, FAMILIES
 
 from planner.dtypes import AS_STORED
@@ -42,6 +42,17 @@ NAMES = (
     "bart",
 )
 """Families whose networks a configuration describes without the defaults of transformers."""
+MAMBA = {
+    "model_type": "mamba",
+    "vocab_size": 1000,
+    "hidden_size": 128,
+    "intermediate_size": 256,
+    "num_hidden_layers": 2,
+    "state_size": 16,
+    "conv_kernel": 4,
+    "time_step_rank": 8,
+}
+VISION_LANGUAGE = "Qwen/Qwen2-VL-2B-Instruct"
 LINEARS = ("q_proj", "v_proj", "query_key_value", "c_attn", "query", "value", "q", "v", "q_a_proj")
 FORWARD = ("down_proj", "fc2", "dense_4h_to_h", "mlp.c_proj", "wo", "shared_expert.down_proj", "output.dense")
 
@@ -246,3 +257,55 @@ def test_norms_behind_blocks_are_reached_from_the_first_layer_on(name):
     out = sites_of(layer, hidden).forward_out
     last = tuple("adapted" if place in out else "frozen" for place in range(len(adapted)))
     assert tuned_ledger(layer, hidden, recipe, LayerTuning(last, False)).norms < first.norms
+
+
+def test_networks_without_feed_forward_blocks_or_attention_are_adapted_too():
+    mamba = read_config(MAMBA, "mamba")
+    lora, full = (needed(mamba, method=method, compute="bf16") for method in ("lora", "full"))
+    assert lora.total_bytes < full.total_bytes
+    some = needed(mamba, method="lora", compute="bf16", lora={"targets": ("out_proj",)})
+    assert kept(some) < kept(lora)
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt_neox", "deepseek_v3"])
+def test_eager_attention_under_adapters_holds_the_scores_of_its_backward_pass(name):
+    eager, fused = (
+        needed(network(name), method="lora", attention=kind, sequence_length=1024) for kind in ("eager", "sdpa")
+    )
+    assert eager.total_bytes > fused.total_bytes
+
+
+def test_what_stands_behind_the_layers_keeps_its_input_and_result():
+    family = FAMILIES["bert"]
+    common = COMMON | family.sizes | {"model_type": "bert"}
+    masked, bare = (
+        read_config(common | {"architectures": [kind]}, "bert") for kind in ("BertForMaskedLM", "BertModel")
+    )
+    assert kept(needed(masked, method="lora")) > kept(needed(bare, method="lora"))
+
+
+def test_towers_of_vision_language_models_are_adapted_but_not_run():
+    model = bundled().models.model(VISION_LANGUAGE)
+    text = needed(model, method="lora", compute="bf16")
+    assert kept(text) > 0
+    assert text.term("adapters").bytes > 0
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"optimizer": "soap", "compute": "bf16"}, "SOAP"),
+        ({"optimizer": "soap", "method": "lora", "compute": "bf16", "lora": {"adapter_dtype": "bf16"}}, "SOAP"),
+        ({"method": "lora", "lora": {"targets": 5}}, "targets"),
+    ],
+    ids=str,
+)
+def test_formats_and_targets_that_do_not_go_are_refused(how, said):
+    with pytest.raises(ValidationError, match=said):
+        Training.model_validate(how)
+
+
+def test_selective_checkpoints_go_with_adapters_and_megatron_has_its_own():
+    whole, selective = (needed(llama(), method="lora", activation_checkpointing=kind) for kind in ("none", "selective"))
+    assert kept(selective) < kept(whole)
+    Training(optimizer="soap", compute="amp-bf16", method="lora")
