@@ -114,7 +114,10 @@ def _adapter_activations(evaluation: Evaluation, architecture: Architecture) -> 
     if not isinstance(workload, Training) or not workload.adapts:
         return
     plain = workload.weights if workload.weights in ("fp32", "fp16") else "bf16"
-    whole = estimated_with(evaluation, architecture, method="full", lora=None, weights=plain, compute=plain)
+    # Activations are the same under any optimizer, and not every one takes 16-bit parameters.
+    same: dict[str, object] = {"optimizer": "adamw", "optimizer_step": None}
+    changes = {"method": "full", "lora": None, "weights": plain, "compute": plain}
+    whole = estimated_with(evaluation, architecture, **changes, **same)
     kept, full = _kept_activations(evaluation.memory), _kept_activations(whole)
     if kept > full:
         sentence = (
