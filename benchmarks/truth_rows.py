@@ -7,7 +7,7 @@ from counters import counted, counter_of
 from engine_rows import ENGINES, activation_run, measured_bytes, not_covered, total_run
 from loop_rows import peak_without_loss
 from old_transformers import BEFORE_SDPA, LOGITS_OF_WHOLE_PROMPT, generating_bytes, mask_bytes, rotary_bytes
-from truth_sharded import sharded_run, summed_bytes
+from truth_sharded import is_sharded, sharded_run, summed_bytes
 
 from planner.dtypes import SCHEMES
 from planner.errors import PlannerError
@@ -163,7 +163,7 @@ def predict(row: Row, catalog: Catalog) -> Predicted | Excluded:
     why_not = _of_engine(row)
     if why_not:
         return Excluded(why_not)
-    if row.kind == "pretrain":
+    if is_sharded(row):
         found = sharded_run(row, catalog)
         return Excluded(found) if isinstance(found, str) else Predicted(*found)
     try:

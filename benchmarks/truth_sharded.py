@@ -9,7 +9,9 @@ from planner.hardware.names import resolve_gpu
 from planner.memory.engines.vllm_setup import CardClass
 from planner.memory.estimate import moments_by_stage
 from planner.memory.overhead import cublas_workspace_bytes
+from planner.memory.parallel.tensor import tensor_share
 from planner.memory.phases import Moments
+from planner.memory.weights import weight_bytes
 from planner.models.architecture import Architecture, Attention, Layer, Mlp
 from planner.models.readers.config_json import read_config
 from planner.plan.catalog import Catalog
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 _DETERMINISTIC: Final = 8 * 4 * MIB
 """Megatron's functional tests set CUBLAS_WORKSPACE_CONFIG to :4096:8, eight buffers of 4 MiB."""
+_PADDED_BY_VLLM: Final = 64
 _OTHER_NETWORKS: Final = {
     "bert": "Megatron's BERT has heads and a pooler of its own",
     "t5": "Megatron's T5 reads inputs of two lengths",
@@ -34,8 +37,16 @@ _OTHER_NETWORKS: Final = {
 _COMPILED: Final = ("titan", "ao-float8")
 
 
+def is_sharded(row: "Row") -> bool:
+    """Return whether a row is for `sharded_run`: training from scratch, and weights of which each card holds a part."""
+    return row.kind == "pretrain" or (row.kind == "weights_only" and row.cards > 1 and row.scope == "per_gpu")
+
+
 def sharded_run(row: "Row", catalog: Catalog) -> tuple[int, str] | str:
     """Return the estimator's bytes for a row of several cards and what was estimated, or why it is not covered."""
+    if row.kind == "weights_only":
+        share = _weights_share(row, catalog.models.model(row.model))
+        return share, f"weights of one of {row.cards} cards that share the matrices"
     if row.family == "mcore":
         return _megatron(row, catalog)
     if row.family in _COMPILED:
@@ -43,6 +54,12 @@ def sharded_run(row: "Row", catalog: Catalog) -> tuple[int, str] | str:
     if row.family == "mbridge":
         return "Megatron-Bridge: settings are not stated, or experts"
     return "several cards that share one model"
+
+
+def _weights_share(row: "Row", architecture: Architecture) -> int:
+    """Return what a card of vLLM or DeepSpeed's AutoTP holds of the weights, in 16 bits."""
+    pad = _PADDED_BY_VLLM // row.cards if "vLLM" in row.technique else 1
+    return weight_bytes(tensor_share(architecture, row.cards, pad=pad), "bf16")
 
 
 def summed_bytes(architecture: Architecture, workload: Inference, cards: int, gpu: Gpu | None) -> int:
