@@ -48,7 +48,7 @@ FLAGS: Final = (
     Flag("--context", "context_length", "TOKENS", "prompt and answer [4,096, or the model's maximum]", "inference"),
     Flag("--prompt", "prompt_length", "TOKENS", "tokens read in one pass [as the context]", "inference"),
     Flag("--kv-cache", "kv_cache", "FORMAT", f"of cached keys and values: {', '.join(KV_FORMATS)} [bf16]", "inference"),
-    Flag("--image-size", "image_size", "WxH", "of what a diffusion pipeline makes, pixels [its own]", "inference"),
+    Flag("--image-size", "image_size", "WxH", "pixels of images that are read or made [the model's own]"),
     Flag("--gpu-layers", "gpu_layers", "N", "llama.cpp: layers on the card, the rest in RAM [all]", "inference"),
     Flag("--method", "method", "NAME", "full, lora or qlora: what is trained [full]", "training"),
     Flag("--lora-rank", "lora.rank", "N", "rank of the adapters [16]", "training"),

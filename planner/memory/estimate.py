@@ -29,6 +29,7 @@ from planner.memory.phases import Moments
 from planner.memory.result import DeviceShare, MemoryResult
 from planner.memory.support import unsupported_reasons
 from planner.models.architecture import Architecture
+from planner.models.images import at_image_size
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference, Training
 
@@ -64,6 +65,7 @@ def estimate_on(
 
     The stages of a pipeline take the cards in their order, and have layers in proportion to what is free on each.
     """
+    architecture = at_image_size(architecture, workload.image_size)
     filled = with_defaults(workload, architecture, sum([one.number for one in cards]))
     devices = _devices(architecture, filled, place(architecture, filled, cards, moments_by_stage), corrections)
     found = min(devices, key=_left) if len(devices) > 1 else devices[0]
@@ -197,6 +199,7 @@ def fits_on(
     corrections: tuple[Correction, ...] = (),
 ) -> Iterator[CardFit]:
     """Yield the verdict of `estimate_memory` on each of `cards`, in numbers only, so that a whole catalog is quick."""
+    architecture = at_image_size(architecture, workload.image_size)
     filled = with_defaults(workload, architecture, count)
     by_class: dict[CardClass, tuple[Moments, _Need]] = {}
     for gpu, usable in cards:
@@ -277,7 +280,7 @@ def _correction_notes(corrections: tuple[Correction, ...], own: tuple[Correction
 
 def _notes(architecture: Architecture, workload: Training | Inference) -> tuple[str, ...]:
     notes = list(architecture.reader_notes)
-    if architecture.kind == "vision-language":
+    if architecture.kind == "vision-language" and not (isinstance(workload, Inference) and workload.images):
         notes.append("The vision tower's parameters are counted; images and their activations are not.")
     length = workload.sequence_length if isinstance(workload, Training) else workload.context_length
     if architecture.max_context and length and length > architecture.max_context:

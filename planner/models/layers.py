@@ -230,6 +230,9 @@ class Stack(Spec):
     before: tuple[Tensor, ...] = Field(default=(), description="embeddings, patch convolution, their norms")
     after: tuple[Tensor, ...] = Field(default=(), description="final norm, pooler, projector")
     positions: int | None = Field(default=None, ge=1, description="fixed length of its input, where it has one")
+    merge: int | None = Field(
+        default=None, ge=1, description="patches that make one token of the language model behind a vision tower"
+    )
     embedding_dropout: float = Field(default=0.0, ge=0, lt=1)
     first_place: int = Field(default=0, ge=0, description="layers before it, where it is a part of a whole tower")
     whole_depth: int | None = Field(default=None, ge=1, description="layers of the tower that it is a part of")
@@ -244,6 +247,12 @@ class Stack(Spec):
         """Return the parameters of the tower, each counted once."""
         own = sum(tensor.parameters for tensor in (*self.before, *self.after))
         return own + sum(group.layer.parameters * group.count for group in self.groups)
+
+    @cached_property
+    def patch_side(self) -> int | None:
+        """Return the side in pixels of the patches that a vision tower cuts images into, where a convolution does."""
+        cuts = (tensor.shape[-1] for tensor in self.before if tensor.role == "conv" and len(tensor.shape) > 3)
+        return next(cuts, None)
 
     def placed(self) -> Iterator[tuple[Tensor, int]]:
         """Yield each tensor once with the number of times it occurs."""

@@ -7,6 +7,7 @@ from pydantic import ValidationError
 from planner.dtypes import AS_STORED, GGUF_FILE_TYPES, SCHEMES
 from planner.errors import SpecError
 from planner.models.architecture import Architecture
+from planner.models.images import reads_images, tokens_of_image
 from planner.workload.engines import PROFILE_TITLES, SETTINGS, Profile
 from planner.workload.layout import laid_out
 from planner.workload.optimizers import OPTIMIZERS
@@ -53,6 +54,8 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
             loss=workload.loss or _LOSS_OF_PROFILE.get(workload.profile, "full-logits"),
             parallel=parallel,
         )
+    if workload.image_size is not None and not architecture.kind.startswith("vision"):
+        raise SpecError("image_size", f"{architecture.model_type} reads no images", "Leave it out.")
     context = _length(workload.context_length, architecture, DEFAULT_CONTEXT)
     prompt = _length(workload.prompt_length, architecture, min(context, DEFAULT_CONTEXT))
     weights = architecture.stored_as if workload.weights in (None, AS_STORED) else workload.weights
@@ -60,6 +63,9 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
     if architecture.kind == "vision-encoder" and profile != "hf":
         hint = "Choose the profile hf, and weights that are no GGUF file."
         raise SpecError("profile", f"{PROFILE_TITLES[profile]} runs no image encoder by itself", hint)
+    images = _images(workload, architecture, profile)
+    if images:
+        prompt = max(prompt, images * tokens_of_image(architecture.stacks[0], workload.image_size) + 1)
     in_f16 = profile == "llama.cpp" and workload.kv_cache == "bf16"
     return _checked(
         workload,
@@ -68,8 +74,26 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
         kv_cache="fp16" if in_f16 else workload.kv_cache,
         context_length=context if architecture.kind == "encoder-decoder" else max(context, prompt),
         prompt_length=prompt,
+        images=images,
         parallel=parallel,
     )
+
+
+def _images(workload: Inference, architecture: Architecture, profile: Profile) -> int | None:
+    """Return the images of each prompt: one unless it is said, none where the engine reads them in its own way.
+
+    Raises:
+        SpecError: If images are asked of a network that reads none, or of another engine than transformers.
+    """
+    if not reads_images(architecture):
+        if workload.images:
+            raise SpecError("images", f"{architecture.model_type} takes none into its prompt", "Leave it out.")
+        return None
+    if profile != "hf":
+        if workload.images:
+            raise SpecError("images", f"{PROFILE_TITLES[profile]} reads images in its own way", "Choose hf.")
+        return 0
+    return 1 if workload.images is None else workload.images
 
 
 def default_profile(workload: Inference, architecture: Architecture, weights: str) -> Profile:

@@ -6,6 +6,7 @@ from pydantic import Field, field_validator, model_validator
 
 from planner.base import Spec
 from planner.dtypes import SCHEMES
+from planner.workload.diffusion import ImageSize
 from planner.workload.optimizers import OPTIMIZERS, Optimizer, OptimizerStep
 from planner.workload.parallel import CardCount, Parallel
 
@@ -105,6 +106,9 @@ class Training(Spec):
     gradient_clipping: bool = Field(default=False, description="whether gradients are clipped by their norm")
     micro_batch: int = Field(default=1, ge=1, le=1_000_000, description="sequences per card and forward pass")
     gradient_accumulation: int = Field(default=1, ge=1, le=1_000_000)
+    image_size: ImageSize | None = Field(
+        default=None, description="width and height that an image encoder reads; by default the model's own"
+    )
     sequence_length: int | None = Field(default=None, ge=1, le=100_000_000, description="tokens per sequence")
     activation_checkpointing: Checkpointing = "none"
     checkpoint_every: int = Field(default=1, ge=1, le=10_000, description="layers between two kept inputs")

@@ -41,6 +41,9 @@ class Inference(Spec):
         default=None,
         description="width and height in pixels: 1024, 1024x768 or [1024, 768]; by default the model's own",
     )
+    images: int | None = Field(
+        default=None, ge=0, le=100_000, description="in each prompt, of a model that reads them; by default one"
+    )
     diffusion: Diffusion = Field(default=Diffusion(), description="settings of a diffusion pipeline")
     engine: EngineSettings = Field(default=EngineSettings(), description="settings of the engine by its own names")
     parallel: Parallel = Parallel()
