@@ -160,12 +160,12 @@ def predict(row: Row, catalog: Catalog) -> Predicted | Excluded:
         engine = next((why for prefix, why in _OTHER_ENGINES.items() if row.id.startswith(prefix)), None)
         if engine:
             return Excluded(f"another engine or recipe: {engine}")
-    why_not = _of_engine(row)
-    if why_not:
-        return Excluded(why_not)
     if is_sharded(row):
         found = sharded_run(row, catalog)
         return Excluded(found) if isinstance(found, str) else Predicted(*found)
+    why_not = _of_engine(row)
+    if why_not:
+        return Excluded(why_not)
     try:
         architecture = catalog.models.model(row.model)
     except PlannerError:
@@ -330,7 +330,7 @@ def _held_by_old_versions(
     tables = rotary_bytes(row.family, architecture, element)
     generating = generating_bytes(row.family, architecture, workload, element)
     more = max(generating - result.allocated_bytes, tables)
-    return more + mask_bytes(row.family, architecture)
+    return more + mask_bytes(row.family, architecture) + exllama_bytes(workload.weights, architecture)
 
 
 def _lengths(row: Row) -> tuple[int, int] | None:

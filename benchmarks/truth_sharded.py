@@ -8,6 +8,7 @@ from planner.hardware.gpu import Gpu
 from planner.hardware.names import resolve_gpu
 from planner.memory.engines.vllm_setup import CardClass
 from planner.memory.estimate import moments_by_stage
+from planner.memory.kv_cache import kv_cache_term
 from planner.memory.overhead import cublas_workspace_bytes
 from planner.memory.parallel.tensor import tensor_share
 from planner.memory.phases import Moments
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _DETERMINISTIC: Final = 8 * 4 * MIB
 """Megatron's functional tests set CUBLAS_WORKSPACE_CONFIG to :4096:8, eight buffers of 4 MiB."""
+_SHARES: Final = ("weights_only", "kv_only")
 _PADDED_BY_VLLM: Final = 64
 _OTHER_NETWORKS: Final = {
     "bert": "Megatron's BERT has heads and a pooler of its own",
@@ -38,15 +40,14 @@ _COMPILED: Final = ("titan", "ao-float8")
 
 
 def is_sharded(row: "Row") -> bool:
-    """Return whether a row is for `sharded_run`: training from scratch, and weights of which each card holds a part."""
-    return row.kind == "pretrain" or (row.kind == "weights_only" and row.cards > 1 and row.scope == "per_gpu")
+    """Return whether a row is for `sharded_run`: training from scratch, and weights and caches in shares."""
+    return row.kind == "pretrain" or (row.kind in _SHARES and row.cards > 1 and row.scope == "per_gpu")
 
 
 def sharded_run(row: "Row", catalog: Catalog) -> tuple[int, str] | str:
     """Return the estimator's bytes for a row of several cards and what was estimated, or why it is not covered."""
-    if row.kind == "weights_only":
-        share = _weights_share(row, catalog.models.model(row.model))
-        return share, f"weights of one of {row.cards} cards that share the matrices"
+    if row.kind in _SHARES:
+        return _share(row, catalog.models.model(row.model)), f"a share of {row.cards} cards"
     if row.family == "mcore":
         return _megatron(row, catalog)
     if row.family in _COMPILED:
@@ -56,10 +57,14 @@ def sharded_run(row: "Row", catalog: Catalog) -> tuple[int, str] | str:
     return "several cards that share one model"
 
 
-def _weights_share(row: "Row", architecture: Architecture) -> int:
-    """Return what a card of vLLM or DeepSpeed's AutoTP holds of the weights, in 16 bits."""
+def _share(row: "Row", architecture: Architecture) -> int:
+    """Return what a card of vLLM, SGLang or DeepSpeed's AutoTP holds of the weights or the cache, in 16 bits."""
     pad = _PADDED_BY_VLLM // row.cards if "vLLM" in row.technique else 1
-    return weight_bytes(tensor_share(architecture, row.cards, pad=pad), "bf16")
+    own = tensor_share(architecture, row.cards, pad=pad)
+    if row.kind == "weights_only":
+        return weight_bytes(own, "bf16")
+    cache = kv_cache_term(own, int(row.batch), int(row.length), 0, "bf16")
+    return cache.bytes if cache else 0
 
 
 def summed_bytes(architecture: Architecture, workload: Inference, cards: int, gpu: Gpu | None) -> int:
