@@ -7,6 +7,7 @@ from typing import Final
 
 from planner.memory.kv_cache import kv_cache_term
 from planner.memory.logits import output_width
+from planner.memory.tensors import MATRIX_ROLES
 from planner.memory.weights import weight_bytes
 from planner.models.architecture import Architecture, Attention
 from planner.workload.workload import Inference
@@ -40,6 +41,19 @@ def rotary_bytes(family: str, architecture: Architecture, element: int) -> int:
     if family not in _ROTARY_TABLES or not isinstance(mixer, Attention):
         return 0
     return architecture.main.layer_count * (architecture.max_context or 0) * mixer.head_dim * 2 * element
+
+
+def exllama_bytes(weights: str | None, architecture: Architecture) -> int:
+    """Return the buffer in which ExLlama's kernels for 4-bit GPTQ unpack a matrix, as long as the largest one.
+
+    **Formula**: 2 bytes · inputs · outputs.
+
+    **Source**: AutoGPTQ modeling/_utils.py autogptq_post_init (`temp_dq`). Its successor takes Marlin's kernels first,
+    which unpack in place.
+    """
+    if weights is None or not weights.startswith("gptq4"):
+        return 0
+    return 2 * max(tensor.size for tensor, _ in architecture.main.placed() if tensor.role in MATRIX_ROLES)
 
 
 def generating_bytes(family: str, architecture: Architecture, workload: Inference, element: int) -> int:

@@ -6,7 +6,14 @@ from typing import Final, NamedTuple, Self
 from counters import counted, counter_of
 from engine_rows import ENGINES, activation_run, measured_bytes, not_covered, total_run
 from loop_rows import peak_without_loss
-from old_transformers import BEFORE_SDPA, LOGITS_OF_WHOLE_PROMPT, generating_bytes, mask_bytes, rotary_bytes
+from old_transformers import (
+    BEFORE_SDPA,
+    LOGITS_OF_WHOLE_PROMPT,
+    exllama_bytes,
+    generating_bytes,
+    mask_bytes,
+    rotary_bytes,
+)
 from truth_sharded import is_sharded, sharded_run, summed_bytes
 
 from planner.dtypes import SCHEMES
