@@ -2,8 +2,8 @@
 
 from typing import ClassVar, Final
 
-from PySide6.QtCore import QPoint, Qt, Slot
-from PySide6.QtGui import QPixmap, QRegion
+from PySide6.QtCore import Qt, Slot
+from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from planner.gui.memory.advice_panel import AdvicePanel
@@ -28,7 +28,7 @@ from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.label import make_label
 from planner.gui.widgets.record_export import rows_to_csv
-from planner.gui.widgets.result_menu import Result, ResultMenu
+from planner.gui.widgets.result_menu import Result, ResultMenu, picture_of
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.present.engines import host_note
@@ -36,7 +36,6 @@ from planner.present.plan import evaluation_view
 
 _CONTROLS_WIDTH: Final = 400
 _ASIDE_WIDTH: Final = 180
-_PICTURE_SCALE: Final = 2
 
 
 class MemoryTab(Tab):
@@ -131,15 +130,9 @@ class MemoryTab(Tab):
         return self.workspace.evaluation.model_dump_json(indent=2)
 
     def _picture(self) -> QPixmap:
-        """Return the answer with its bar and breakdown as they are shown, at twice their size."""
-        space = self.theme.spacing.medium
+        """Return the answer with its bar and breakdown as they are shown."""
         last = self.evidence if self.evidence.isVisible() else self.answer
-        area = self.answer.geometry().united(last.geometry()).adjusted(-space, -space, space, space)
-        pixmap = QPixmap(area.size() * _PICTURE_SCALE)
-        pixmap.setDevicePixelRatio(_PICTURE_SCALE)
-        pixmap.fill(self.theme.color("surface"))
-        self._body.render(pixmap, QPoint(), QRegion(area))
-        return pixmap
+        return picture_of(self._body, self.answer.geometry().united(last.geometry()), self.theme.spacing.medium)
 
     def _lay_out(self) -> None:
         line = QWidget()

@@ -4,14 +4,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from PySide6.QtCore import Signal, Slot
-from PySide6.QtGui import QGuiApplication, QPixmap
+from PySide6.QtCore import QMargins, QPoint, QRect, Signal, Slot
+from PySide6.QtGui import QGuiApplication, QPixmap, QRegion
 from PySide6.QtWidgets import QFileDialog, QMenu, QWidget
 
 from planner.errors import PlannerError
 from planner.storage import write_atomically
 
 _FORMATS: Final = "Text (*.txt);;Table (*.csv);;Record (*.json);;Picture (*.png)"
+_PICTURE_SCALE: Final = 2
 _NAMES: Final = "Choose another folder, or a name that ends in .txt, .csv, .json or .png."
 
 
@@ -57,6 +58,15 @@ class ResultMenu(QMenu):
                 raise OSError("the result could not be written")
         except OSError as error:
             self.failed.emit(PlannerError(f"{path}: {error.strerror or error}", _NAMES))
+
+
+def picture_of(widget: QWidget, area: QRect, margin: int) -> QPixmap:
+    """Return `area` of a widget as it is shown, at twice its size, on the ground that the widget has."""
+    pixmap = QPixmap(area.marginsAdded(QMargins(margin, margin, margin, margin)).size() * _PICTURE_SCALE)
+    pixmap.setDevicePixelRatio(_PICTURE_SCALE)
+    pixmap.fill(widget.palette().color(widget.backgroundRole()))
+    widget.render(pixmap, QPoint(margin, margin), QRegion(area))
+    return pixmap
 
 
 def _copy(text: str) -> None:

@@ -72,6 +72,7 @@ def test_the_comparison_is_copied_and_saved(tab: MemoryTab, panel, catalog, tmp_
     found = json.loads((tmp_path / "comparison.json").read_text())
     assert found == versus(tab.workspace.plan, OTHER, catalog).model_dump(mode="json")
     assert (tmp_path / "comparison.png").stat().st_size > 1000
+    assert panel.swap.isVisible()
 
 
 def test_the_rows_of_the_table_are_copied_with_the_keyboard(panel, qtbot):
@@ -96,9 +97,9 @@ def test_another_card_or_model_is_pinned(tab: MemoryTab, picked, key, changes):
     assert tab.versus.isVisible()
 
 
-def test_a_preset_is_pinned_for_the_plans_model(tab: MemoryTab):
+def test_a_recipe_is_pinned_for_the_plans_model(tab: MemoryTab):
     preset = next(one for one in load_presets() if one.model is None and one.config is None)
-    tab.controls.compare.presets.chosen.emit(preset.id)
+    tab.controls.compare.recipes.chosen.emit(preset.id)
     assert tab.workspace.pin.plan.workload == preset.workload
     assert tab.workspace.pin.plan.model == SAMPLE_PLAN.model
 
@@ -108,7 +109,7 @@ def test_the_lists_are_offered_from_the_menu(tab: MemoryTab):
     for words, popover in (
         ("Another card…", button.cards),
         ("Another model…", button.models),
-        ("A preset…", button.presets),
+        ("A recipe…", button.recipes),
     ):
         entry(button, words).trigger()
         assert popover.isVisible()

@@ -1,4 +1,4 @@
-"""What to put the plan beside: itself as it is now, another card, model, preset or file, or what a run printed."""
+"""What to put the plan beside: itself as it is now, another card, model, recipe or file, or what a run printed."""
 
 from functools import partial
 from pathlib import Path
@@ -29,19 +29,19 @@ class CompareButton(QPushButton):
         self._workspace = workspace
         self.cards = SearchPopover(self, theme, self.tr("Search cards"))
         self.models = SearchPopover(self, theme, self.tr("Search models"))
-        self.presets = SearchPopover(self, theme, self.tr("Search presets"))
+        self.recipes = SearchPopover(self, theme, self.tr("Search recipes"))
         menu = QMenu(self)
         menu.addAction(self.tr("This plan as it is &now"), lambda: self.pin(workspace.plan))
         menu.addAction(self.tr("Another &card…"), self._offer_cards)
         menu.addAction(self.tr("Another &model…"), self._offer_models)
-        menu.addAction(self.tr("A &preset…"), self._offer_presets)
+        menu.addAction(self.tr("A &recipe…"), self._offer_recipes)
         menu.addAction(self.tr("A saved p&lan…"), self.choose_file)
         menu.addSeparator()
         menu.addAction(self.tr("What a run printed (lo&g)…"), partial(workspace.log_requested.emit, None))
         self.setMenu(menu)
         self.cards.chosen.connect(self._pin_card)
         self.models.chosen.connect(self._pin_model)
-        self.presets.chosen.connect(self._pin_preset)
+        self.recipes.chosen.connect(self._pin_recipe)
 
     def pin(self, plan: Plan) -> None:
         """Show `plan` beside the present one."""
@@ -65,10 +65,10 @@ class CompareButton(QPushButton):
         self.models.offer(self, model_choices(self._workspace), self._workspace.plan.model.id)
 
     @Slot()
-    def _offer_presets(self) -> None:
+    def _offer_recipes(self) -> None:
         hardware = self._workspace.catalog.hardware
         choices = [Choice(one.id, one.title, preset_detail(one, hardware)) for one in load_presets()]
-        self.presets.offer(self, choices)
+        self.recipes.offer(self, choices)
 
     @Slot(object)
     def _pin_card(self, key: object) -> None:
@@ -80,6 +80,6 @@ class CompareButton(QPushButton):
         self.pin(self._workspace.plan.evolve(model=ModelChoice(id=str(key))))
 
     @Slot(object)
-    def _pin_preset(self, key: object) -> None:
+    def _pin_recipe(self, key: object) -> None:
         with self._workspace.reporting():
             self._workspace.pin.put(with_preset(self._workspace.plan, find_preset(load_presets(), str(key))))

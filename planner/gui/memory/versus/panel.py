@@ -16,14 +16,13 @@ from planner.gui.widgets.label import make_label
 from planner.gui.widgets.record_export import rows_to_csv
 from planner.gui.widgets.record_model import RecordTableModel
 from planner.gui.widgets.record_table import RecordTable
-from planner.gui.widgets.result_menu import Result, ResultMenu
+from planner.gui.widgets.result_menu import Result, ResultMenu, picture_of
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.plan.versus import Versus, versus_of
 from planner.present.versus import VersusView, versus_view
 
 _MARGIN: Final = 4
-_PICTURE_SCALE: Final = 2
 
 
 class VersusPanel(QWidget):
@@ -47,6 +46,8 @@ class VersusPanel(QWidget):
         self._model = RecordTableModel(VERSUS_COLUMNS, lambda row: f"{row.kind} {row.name}", self)
         self.table = RecordTable(self._model, theme)
         self.table.setAccessibleName(self.tr("The parts of both plans"))
+        self._buttons = (self.swap, self.unpin, self.export)
+        self._margin = theme.spacing.medium
         self._set_up_menu(workspace)
         self._lay_out(theme)
         self.hide()
@@ -66,11 +67,13 @@ class VersusPanel(QWidget):
         self._show(self.view)
 
     def picture(self) -> QPixmap:
-        """Return the comparison as it is shown, at twice its size."""
-        pixmap = QPixmap(self.size() * _PICTURE_SCALE)
-        pixmap.setDevicePixelRatio(_PICTURE_SCALE)
-        self.render(pixmap)
-        return pixmap
+        """Return the comparison as it is shown, without its buttons."""
+        for button in self._buttons:
+            button.hide()
+        picture = picture_of(self, self.rect(), self._margin)
+        for button in self._buttons:
+            button.show()
+        return picture
 
     def _show(self, view: VersusView) -> None:
         self.sentence.setText(view.sentence or self.tr("The two cannot be compared in numbers."))
@@ -125,7 +128,7 @@ class VersusPanel(QWidget):
         head = QHBoxLayout()
         head.setSpacing(theme.spacing.small)
         head.addWidget(self.sentence, 1)
-        for button in (self.swap, self.unpin, self.export):
+        for button in self._buttons:
             head.addWidget(button, 0, Qt.AlignmentFlag.AlignTop)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
