@@ -119,12 +119,23 @@ def _norms(layer: Layer, hidden: int, precision: Precision) -> int:
     inputs = sum(readers) if precision.autocast else sum(1 for count in readers if count)
     if layer.parallel and not precision.autocast:
         inputs = max(layer.norm_count, 1) if inputs else 0
-    behind = 0 if layer.parallel else max(layer.norm_count - sum(1 for count in readers if count), 0)
+    behind = _behind(layer)
     own = (layer.norm_count - behind) * norm_bytes(layer.norm, hidden, precision)
-    own += behind * _norm_bytes(layer.norm, hidden, precision.compute_bytes)
+    own += norms_behind(layer, hidden, precision)
     if layer.parallel and layer.norm.native:
         own -= (layer.norm_count - 1) * precision.residual_bytes * hidden
     return own + inputs * precision.compute_bytes * hidden
+
+
+def _behind(layer: Layer) -> int:
+    """Return how many norms stand behind blocks, which no projection reads."""
+    readers = (_mixer_readers(layer), _forward_readers(layer.feed_forward), 1 if layer.cross_attention else 0)
+    return 0 if layer.parallel else max(layer.norm_count - sum(1 for count in readers if count), 0)
+
+
+def norms_behind(layer: Layer, hidden: int, precision: Precision) -> int:
+    """Return what norms of what blocks put out keep per token."""
+    return _behind(layer) * _norm_bytes(layer.norm, hidden, precision.compute_bytes)
 
 
 def forward_norms(layer: Layer, hidden: int, precision: Precision) -> int:

@@ -91,7 +91,11 @@ def saved_activations(
         before, behind = (every * kept // shards for kept in _edges(stack, architecture, precision))
         norms += before + behind
         dropout += every * MASK * stack.hidden // shards if stack.embedding_dropout else 0
-        first = first or before + (every * first_input(stack, precision) // shards if checkpointed else 0)
+        if not first:
+            first = before
+            if checkpointed:
+                first += every * first_input(stack, precision) // shards
+                first += mask_bytes(stack, sequences, tokens, precision, attention, groups=1)
         scores += shared_scores(stack, sequences, tokens, source, precision, attention, checkpointed)
         for group in stack.groups:
             masked = is_masked(group.layer, tokens, attention)

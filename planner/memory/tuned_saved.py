@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from planner.memory.activations import Ledger, stack_positions
 from planner.memory.backward import Stage, highest
-from planner.memory.kernels import MASK, is_masked
+from planner.memory.kernels import MASK, is_masked, mask_bytes
 from planner.memory.saved import Saved, first_input, is_norm, shared_scores, trained_stacks
 from planner.memory.selective import saved_outputs, without_core_attention
 from planner.memory.sites import Uses
@@ -40,7 +40,7 @@ def tuned_saved(
     for stack, layers in _by_stack(architecture, tuning):
         tokens = stack_positions(stack, length)
         own = recipe._replace(formats=_formats_in(stack, recipe.formats))
-        found.add_edges(architecture, stack, tuning, own, sequences * tokens, checkpoints)
+        found.add_edges(architecture, stack, tuning, own, sequences, sequences * tokens, checkpoints)
         found.scores += shared_scores(
             stack, sequences, tokens, found.source, own.formats.precision, own.attention, checkpoints.kind != "none"
         )
@@ -79,6 +79,7 @@ class _Sum:
         stack: Stack,
         tuning: Tuning,
         recipe: Recipe,
+        sequences: int,
         every: int,
         checkpoints: Checkpoints,
     ) -> None:
@@ -96,6 +97,9 @@ class _Sum:
                 kept += first_input(stack, recipe.formats.precision)
                 self.checkpoints += 0 if starts else every * _kept_input(stack) * stack.hidden * recipe.formats.stream
             self.first = every * kept // shards
+            if checkpoints.kind != "none":
+                formats, tokens = recipe.formats.precision, every // sequences
+                self.first += mask_bytes(stack, sequences, tokens, formats, recipe.attention, groups=1)
 
     def add_layers(
         self, tuned: TunedLayers, recipe: Recipe, sequences: int, tokens: int, checkpoints: Checkpoints

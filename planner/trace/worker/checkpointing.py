@@ -55,7 +55,8 @@ class _Policy:
     """
 
     def __init__(self) -> None:
-        self._kept = {operator.default for operator in get_default_op_list().compute_intensive_ops} | {
+        operators: Any = get_default_op_list().compute_intensive_ops
+        self._kept = {operator.default for operator in operators} | {
             _aten._scaled_dot_product_cudnn_attention.default,
             _aten._scaled_dot_product_attention_math.default,
             _aten._scaled_dot_product_fused_attention_overrideable.default,
