@@ -11,7 +11,7 @@ from planner.plan.settle import settle
 from planner.present.settled import moved_sentence
 from planner.workload.engines import EngineSettings
 from planner.workload.parallel import CardCount, Parallel
-from planner.workload.training import Lora
+from planner.workload.training import TRAINING_PROFILE_TITLES, Lora
 from planner.workload.workload import Inference, Training
 
 MODEL = ModelChoice(id="meta-llama/Llama-3.2-1B")
@@ -191,7 +191,7 @@ ANSWERS = st.one_of(
             "method": ["full", "lora", "qlora"],
             "compute": ["fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16"],
             "weights": [None, "fp32", "bf16", "nf4", "int8", "Q4_K_M"],
-            "profile": ["hf", "megatron", "deepspeed", "torchtune", "vllm", "llama.cpp"],
+            "profile": [*TRAINING_PROFILE_TITLES, "vllm", "llama.cpp"],
             "optimizer": ["adamw", "adamw-8bit", "muon", "adafactor"],
             "parallel.zero": [0, 1, 2, 3],
             "parallel.offload": ["none", "optimizer", "parameters", "nvme"],

@@ -55,6 +55,8 @@ class SharingQuestions(Questions):
 
     def has_meaning(self, name: str, architecture: Architecture) -> bool:
         """Leave out what one card, the task, the software or the network has no use for."""
+        if architecture.kind == "diffusion":
+            return False
         if name == "parallel.offload":
             return len(_offload_options(self.used)) > 1
         return self._count > 1 and _MEANT.get(name, _always)(self.used, architecture)

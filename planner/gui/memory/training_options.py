@@ -12,7 +12,7 @@ from planner.models.architecture import Architecture
 from planner.present import format as fmt
 from planner.present.workload import METHOD_TITLES
 from planner.workload.optimizers import OPTIMIZERS, Library, OptimizerStep
-from planner.workload.training import QUANTISED_COMPUTE, Training, formats_for
+from planner.workload.training import Training, formats_for, quantised_compute
 
 METHODS: Final[Options] = (
     ("full", "Every parameter"),
@@ -56,13 +56,15 @@ def compute_options(workload: Training) -> Options:
     """Return the ways to compute with the parameters that the method has."""
     if workload.method != "qlora":
         return TRAINING_COMPUTE
-    return tuple(option for option in TRAINING_COMPUTE if option[0] in QUANTISED_COMPUTE)
+    quantised = quantised_compute(workload.profile)
+    return tuple(option for option in TRAINING_COMPUTE if option[0] in quantised)
 
 
 def weight_options(asked: Training, used: Training) -> Options:
     """Return the formats of parameters that go with method and arithmetic, the usual one first."""
     usual = f"As usual ({format_words(used.weights)})" if asked.weights is None else "As usual"
-    return ((None, usual), *((name, format_words(name)) for name in formats_for(asked.method, asked.compute)))
+    formats = formats_for(asked.method, asked.compute, asked.profile)
+    return ((None, usual), *((name, format_words(name)) for name in formats))
 
 
 def step_options(asked: Training, used: Training) -> Options:

@@ -204,3 +204,9 @@ def test_another_model_shares_as_it_can(sharing: MemoryTab):
     sharing.controls.subject.model.edited.emit("openai-community/gpt2")
     assert sharing.workspace.plan.model == ModelChoice(id="openai-community/gpt2")
     assert sharing.workspace.plan.workload.parallel.tensor == 1
+
+
+def test_the_networks_of_a_pipeline_are_not_shared(tab: MemoryTab):
+    tab.workspace.apply("two", count=2, model=ModelChoice(id="stable-diffusion-v1-5/stable-diffusion-v1-5"))
+    assert asked(tab) == set()
+    assert headings(tab) == {}
