@@ -5,10 +5,10 @@ from typing import NamedTuple
 from planner.memory.precision import Precision
 from planner.memory.result import Term
 from planner.memory.scratch import tower_scratch_bytes
-from planner.memory.terms import checked, library, model
+from planner.memory.terms import checked, library, model, term
 from planner.memory.terms import workload as chosen
 from planner.models.architecture import Architecture
-from planner.models.images import patches_of_image, tokens_of_image
+from planner.models.images import elements_of_image, patches_of_image, reads_images, tokens_of_image
 from planner.workload.workload import Inference
 
 _TOWER_SOURCE = "transformers 5.23 modules: the tensors alive at once inside one layer, the widest block deciding"
@@ -23,8 +23,29 @@ class Pictures(NamedTuple):
     encoded: Term
 
 
+def pixels_term(architecture: Architecture, workload: Inference, precision: Precision) -> Term | None:
+    """Return the images that an image encoder reads, which its caller holds; nothing for other networks."""
+    tower = architecture.main
+    if architecture.kind != "vision-encoder" or tower.positions is None:
+        return None
+    elements = elements_of_image(tower, tower.positions)
+    return term(
+        "buffers",
+        workload.batch * elements * precision.compute_bytes,
+        "B × p × w",
+        (
+            chosen("B", workload.batch, "images"),
+            model("p", elements, "elements of an image: colours and pixels"),
+            library("w", precision.compute_bytes, "bytes per element"),
+        ),
+        "pixel_values, the argument of transformers' image encoders",
+    )
+
+
 def pictures(architecture: Architecture, workload: Inference, precision: Precision) -> Pictures | None:
-    """Return what the images of `workload` (defaults filled in) take; nothing where there are none.
+    """Return what the images of `workload` (defaults filled in) take; nothing where there are none, or no tower.
+
+    The later stages of a pipeline have none.
 
     **Formula**: tower: images · patches · bytes of its widest layer, beside the embedded prompt; then the encoded
     images, images · tokens · h.
@@ -32,7 +53,7 @@ def pictures(architecture: Architecture, workload: Inference, precision: Precisi
     **Assumes** that all images go through the tower together, as in one call of the processor.
     """
     images = workload.batch * (workload.images or 0)
-    if not images:
+    if not images or not reads_images(architecture):
         return None
     tower, size = architecture.stacks[0], precision.compute_bytes
     patches, tokens = patches_of_image(tower, workload.image_size), tokens_of_image(tower, workload.image_size)

@@ -1,6 +1,6 @@
 """The phases of inference: load, prefill of the prompt, decode up to the full context."""
 
-from planner.memory.images import pictures
+from planner.memory.images import pictures, pixels_term
 from planner.memory.kernels import AttentionKind
 from planner.memory.kv_cache import kv_cache, state_term
 from planner.memory.logits import output_width, predicts_every_token
@@ -40,6 +40,7 @@ def inference_moments(architecture: Architecture, workload: Inference) -> Moment
     scratch = _scratch_term(architecture, batch, prompt, precision, workload.attention)
     whole = batch * own_prompt if predicts_every_token(architecture) else batch
     every = architecture.kind in ("encoder", "vision-encoder") or workload.prompt_logits == "all"
+    pixels = pixels_term(architecture, workload, precision)
     seen = pictures(architecture, workload, precision)
     encoded = seen.encoded if seen else None
     moments = [
@@ -49,10 +50,16 @@ def inference_moments(architecture: Architecture, workload: Inference) -> Moment
             if seen
             else ()
         ),
-        Moment("prefill", _alive(fixed, prefilled, encoded, scratch), "one layer works on the whole prompt"),
+        Moment("prefill", _alive(fixed, prefilled, pixels, encoded, scratch), "one layer works on the whole prompt"),
         Moment(
             "prefill",
-            _alive(fixed, prefilled, encoded, _logits_term(architecture, whole if every else batch, precision, every)),
+            _alive(
+                fixed,
+                prefilled,
+                pixels,
+                encoded,
+                _logits_term(architecture, whole if every else batch, precision, every),
+            ),
             "the logits of the whole prompt" if every else "the prompt is read and the first token's logits are there",
         ),
     ]

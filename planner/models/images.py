@@ -58,6 +58,18 @@ def patches_of_image(tower: Stack, size: tuple[int, int] | None) -> int:
     return ceil_div(width, unit) * ceil_div(height, unit) * squares**2
 
 
+def elements_of_image(tower: Stack, patches: int) -> int:
+    """Return the elements of an image that is cut into `patches`; 0 where no convolution cuts it.
+
+    What the sequence has beside a square of patches, such as a class token, is no part of the image.
+    """
+    cut = next((tensor for tensor in tower.before if tensor.role == "conv" and len(tensor.shape) > 3), None)
+    if cut is None:
+        return 0
+    seen = isqrt(patches) ** 2 if tower.positions is not None else patches
+    return seen * (cut.size // cut.shape[0])
+
+
 def tokens_of_image(tower: Stack, size: tuple[int, int] | None) -> int:
     """Return the tokens of the language model that an image becomes."""
     return max(1, patches_of_image(tower, size) // (tower.merge or 1))

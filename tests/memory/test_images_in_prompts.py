@@ -111,6 +111,21 @@ def test_images_are_refused_where_nothing_reads_them():
     assert not reads_images(text)
 
 
+FAMILIES = ("vit", "deit", "dinov2", "beit", "clip_vision_model", "siglip_vision_model")
+QUICK = "vit"
+
+
+@pytest.mark.parametrize(
+    "model_type", [pytest.param(name, marks=() if name == QUICK else pytest.mark.oracle) for name in FAMILIES]
+)
+def test_an_encoder_peaks_as_traced(model_type):
+    from traced_families import Family, compare_reading
+
+    sizes = {"num_key_value_heads": 8, "image_size": 64, "patch_size": 8}
+    traced, predicted = compare_reading(Family(model_type, sizes), Inference(weights="bf16", compute="bf16", batch=8))
+    assert predicted == pytest.approx(traced, rel=0.0002)
+
+
 @pytest.mark.parametrize(("size", "positions"), [((224, 224), 197), ((384, 384), 577), ((448, 224), 393)])
 def test_an_encoder_reads_other_sizes(size, positions):
     assert at_image_size(VIT, size).fixed_length == positions

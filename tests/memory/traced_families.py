@@ -194,6 +194,18 @@ def compare_answers(family: Family, workload: Inference) -> dict[str, tuple[int,
     return {name: (traced[name], predicted[name]) for name in ("prefill", "decode")}
 
 
+def compare_reading(family: Family, workload: Inference) -> tuple[int, int]:
+    """Return the peak of an image encoder's forward pass, by the trace and by the formulas."""
+    from planner.trace.worker.job import record
+
+    config = family.config()
+    architecture = read_config(config.to_dict(), family.model_type)
+    asked = {"batch": workload.batch, "dtype": workload.compute, "attention": workload.attention}
+    recording = record(_request(family.model_type, config.to_json_string(), **asked), lambda *_: None)
+    found = inference_moments(architecture, with_defaults(workload, architecture, count=1)).moments
+    return facts_of(recording).allocated_bytes, max(moment.total for moment in found)
+
+
 def _request(model_type: str, config: str, **changes: Any) -> TraceRequest:
     target = {"kind": "config", "place": model_type, "config": config}
     return TraceRequest.model_validate({"target": target, **changes})
