@@ -9,7 +9,7 @@ from planner.memory.engines.vllm_setup import CardClass, card_class
 from planner.memory.one_card import one_card_moments
 from planner.memory.parallel.splitting import SPLIT_NOTES, split_layers, splitter_of
 from planner.memory.parallel.spread import Rank, is_spread
-from planner.memory.parallel.work import SHARDER_TITLES, sharder_of
+from planner.memory.parallel.work import KEEPS, SHARDER_VERSIONS, sharder_of
 from planner.memory.phases import Moments
 from planner.models.architecture import Architecture
 from planner.workload.training import Training
@@ -92,13 +92,24 @@ def least_shards(workload: Training | Inference) -> int:
 def spread_notes(workload: Training | Inference, cards: tuple[Cards, ...]) -> Iterator[str]:
     """Say what was assumed of how several cards share the work."""
     parallel = workload.parallel
-    if isinstance(workload, Training) and parallel.zero:
-        title = SHARDER_TITLES[sharder_of(workload)]
-        yield f"ZeRO-{parallel.zero} as {title} does it, over {parallel.state_shards:,} cards."
+    if isinstance(workload, Training) and is_spread(workload):
+        yield from _sharder_notes(workload)
     if len(cards) > 1 and parallel.pipeline > 1 and not parallel.pipeline_layers:
         yield SPLIT_NOTES[splitter_of(workload)]
     if len(cards) > 1 and parallel.pipeline == 1:
         yield "Every card holds the same, so that the smallest decides."
+
+
+def _sharder_notes(workload: Training) -> Iterator[str]:
+    """Say what spreads the training, in which version, and what it keeps."""
+    sharder, parallel = sharder_of(workload), workload.parallel
+    if sharder == "ddp" and parallel.state_shards == 1:
+        return
+    what, does = (f"ZeRO-{parallel.zero}", "does it") if parallel.zero else ("Replicas", "has them")
+    keeps = KEEPS[sharder]
+    if sharder == "ddp" and parallel.gradient_as_bucket_view:
+        keeps = "gradients once, in buckets"
+    yield f"{what} as {SHARDER_VERSIONS[sharder]} {does}, over {parallel.state_shards:,} cards: {keeps}."
 
 
 def _together(cards: list[Cards]) -> list[Cards]:

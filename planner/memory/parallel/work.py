@@ -15,6 +15,20 @@ SHARDER_TITLES: Final[dict[Sharder, str]] = {
     "deepspeed": "DeepSpeed",
     "megatron": "Megatron-LM",
 }
+SHARDER_VERSIONS: Final[dict[Sharder, str]] = {
+    "ddp": "DistributedDataParallel of PyTorch 2.13",
+    "fsdp": "FSDP2 of PyTorch 2.13",
+    "deepspeed": "DeepSpeed 0.19",
+    "megatron": "Megatron-LM 0.20",
+}
+"""The versions whose sources were read."""
+KEEPS: Final[dict[Sharder, str]] = {
+    "ddp": "gradients twice, once in buckets",
+    "fsdp": "shares of parameters, gradients and states in the parameters' own format, layers gathered in turn",
+    "deepspeed": "16-bit parameters and gradients, fp32 parameters and states, and buckets of 5 · 10⁸ elements",
+    "megatron": "16-bit parameters, fp32 gradients from the first pass on, fp32 parameters and states",
+}
+"""What each keeps of a network, in words."""
 ALONE: Final = Parallel(data=1)
 
 

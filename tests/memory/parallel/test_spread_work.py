@@ -287,3 +287,21 @@ def test_parts_of_a_term_are_shared_to_the_byte():
     assert sum(part.bytes for part in written.parts) == 34
     empty = whole.evolve(bytes=0, low_bytes=0, high_bytes=0, parts=(whole.parts[0],))
     assert shared(empty, 1, 3, 3, "of three").write().bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("workload", "said"),
+    [
+        (training(), "Replicas as DistributedDataParallel of PyTorch 2.13 has them, over 4 cards: gradients twice"),
+        (training(gradient_as_bucket_view=True), "over 4 cards: gradients once, in buckets."),
+        (training(zero=3), "ZeRO-3 as FSDP2 of PyTorch 2.13 does it, over 4 cards: shares of parameters"),
+        (training(zero=1, tensor=2), "ZeRO-1 as DeepSpeed 0.19 does it, over 2 cards: 16-bit parameters"),
+        (training().evolve(profile="megatron"), "Replicas as Megatron-LM 0.20 has them, over 4 cards: 16-bit"),
+    ],
+)
+def test_the_note_names_what_shares_and_what_it_keeps(workload, said):
+    assert any(said in note for note in estimate_memory(DEEP, workload, count=4).notes)
+
+
+def test_cards_that_share_matrices_alone_have_no_replicas():
+    assert not any("Replicas" in note for note in estimate_memory(DEEP, training(tensor=4), count=4).notes)
