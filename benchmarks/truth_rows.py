@@ -265,6 +265,7 @@ def _inference(row: Row, architecture: Architecture, catalog: Catalog) -> Predic
         batch=int(row.batch or 1),
         prompt_length=prompt,
         context_length=context,
+        images=0 if architecture.kind == "vision-language" else None,
         attention=_attention(row),
         prompt_logits="all" if row.family in LOGITS_OF_WHOLE_PROMPT else "last",
     )

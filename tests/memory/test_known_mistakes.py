@@ -14,11 +14,13 @@ from planner.memory.chance import Interval
 from planner.memory.engines.vllm_cache import pages_of
 from planner.memory.engines.vllm_profile import buffers_term, sampler_term
 from planner.memory.engines.vllm_setup import CardClass, setup_of
-from planner.memory.estimate import estimate_memory
+from planner.memory.estimate import estimate_memory, moments_by_stage
 from planner.memory.fit import judge_bytes
 from planner.memory.kv_cache import kv_cache_term
 from planner.memory.overhead import cublas_workspace_bytes, framework_overhead
 from planner.units import GIB, KIB, MIB
+from planner.workload.defaults import with_defaults
+from planner.workload.parallel import Parallel
 from planner.workload.workload import Inference
 
 HERE = Path(__file__).parent
@@ -203,3 +205,14 @@ def test_what_stays_in_ram_is_a_result_of_its_own():
 def test_a_cache_in_8_bits_is_half_of_one_in_16():
     plain, fp8 = (kv_cache_term(small_llama(), 1, 1024, 0, name).bytes for name in ("bf16", "fp8"))
     assert plain == 2 * fp8
+
+
+def test_only_the_stage_with_the_tower_reads_images():
+    model = bundled().models.model("Qwen/Qwen2-VL-7B-Instruct")
+    workload = Inference(parallel=Parallel(pipeline=2), images=1)
+    first, last = (
+        {term.name for moment in moments.moments for term in moment.terms}
+        for _, moments in moments_by_stage(model, with_defaults(workload, model, 2), CardClass.OTHER)
+    )
+    assert "buffers" in first
+    assert "kv_cache" in last
