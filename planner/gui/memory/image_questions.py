@@ -1,15 +1,19 @@
-"""What to ask about a diffusion pipeline: the image, the passes of a step, and what waits in RAM."""
+"""What to ask about images: those that are read, and those that a diffusion pipeline makes."""
 
 from typing import Final
 
 from planner.gui.memory.questions import Questions, new_form
 from planner.gui.memory.words import Options
 from planner.gui.widgets.choice_field import ChoiceField
+from planner.gui.widgets.number_field import NumberField
+from planner.models.architecture import Architecture
+from planner.models.images import reads_images
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
 from planner.workload.workload import Inference, Workload
 
 _SIZE: Final = "image_size"
+_NUMBER: Final = "images"
 _OF_PIPELINES: Final = "diffusion."
 _SIZES: Final = (
     (512, 512),
@@ -32,11 +36,15 @@ _NO_YES: Final[Options] = ((False, "No"), (True, "Yes"))
 
 
 def ask_images(questions: Questions) -> None:
-    """Ask for the image's size and what is offloaded; the rest unfolds below."""
+    """Ask for the images' number and size and what is offloaded; the rest unfolds below."""
     theme = questions.theme
     form = new_form(theme)
+    number = NumberField(0, 100_000, placeholder=fmt.UNKNOWN)
+    questions.ask(
+        form, _NUMBER, "Ima&ges in a prompt", number, "The vision tower reads them before the prompt is read."
+    )
     size = ChoiceField(theme, sizes(None, None))
-    questions.ask(form, _SIZE, "&Image size", size, "Pixels, width by height. The decoder's memory grows with them.")
+    questions.ask(form, _SIZE, "&Image size", size, "Pixels, width by height. Activations grow with them.")
     offload = ChoiceField(theme, _OFFLOAD)
     questions.ask(form, f"{_OF_PIPELINES}offload", "Waits in R&AM", offload, "What is copied to the card only to run.")
     questions.add_form(form)
@@ -61,9 +69,16 @@ def offer_images(questions: Questions, evaluation: Evaluation) -> None:
         questions.offer(f"{_OF_PIPELINES}text_weights", _TEXT if known else (*_TEXT, (text, str(text))))
 
 
-def is_about_images(name: str) -> bool:
-    """Return whether the field `name` of the workload is a question about pipelines only."""
-    return name == _SIZE or name.startswith(_OF_PIPELINES)
+def image_question_has_meaning(name: str, architecture: Architecture) -> bool | None:
+    """Return whether the question about images makes a difference for a model; nothing for other questions."""
+    if name.startswith(_OF_PIPELINES):
+        return architecture.kind == "diffusion"
+    if name == _NUMBER:
+        return reads_images(architecture)
+    if name == _SIZE:
+        free = reads_images(architecture) and architecture.stacks[0].positions is None
+        return free or architecture.kind in ("diffusion", "vision-encoder")
+    return None
 
 
 def sizes(chosen: tuple[int, int] | None, used: tuple[int, int] | None) -> Options:

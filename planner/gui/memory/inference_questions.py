@@ -12,7 +12,7 @@ from planner.gui.memory.engine_questions import (
     imply_settings,
     shares,
 )
-from planner.gui.memory.image_questions import ask_images, is_about_images, offer_images
+from planner.gui.memory.image_questions import ask_images, image_question_has_meaning, offer_images
 from planner.gui.memory.picker_field import PickerField
 from planner.gui.memory.questions import Questions, new_form, token_stops
 from planner.gui.memory.words import (
@@ -74,8 +74,11 @@ class InferenceQuestions(Questions):
 
     def has_meaning(self, name: str, architecture: Architecture) -> bool:
         """Leave out what only models have that generate text, or images, and what the engine has no setting for."""
-        if architecture.kind == "diffusion" or is_about_images(name):
-            return architecture.kind == "diffusion" and (is_about_images(name) or name in _OF_BOTH)
+        about_images = image_question_has_meaning(name, architecture)
+        if about_images is not None:
+            return about_images
+        if architecture.kind == "diffusion":
+            return name in _OF_BOTH
         encodes = architecture.kind in ("encoder", "vision-encoder")
         asked = super().has_meaning(name, architecture) and belongs(name, self._profile)
         indifferent = self._profile is not None and name in _INDIFFERENT[self._profile]
@@ -129,7 +132,7 @@ class InferenceQuestions(Questions):
             ChoiceField(self.theme, kv_cache_options()),
             "The format of the cached keys and values. Fewer bits leave room for longer contexts.",
         )
-        self.add_section("Precision", form, _precision_summary)
+        self.add_section("Precision", form, self._precision_summary)
 
     def _ask_attention(self) -> None:
         form = new_form(self.theme)
@@ -149,6 +152,14 @@ class InferenceQuestions(Questions):
         )
         self.add_section("Attention", form, _attention_summary)
 
+    def _precision_summary(self, workload: Workload) -> str:
+        if not isinstance(workload, Inference):
+            return ""
+        computed, cached = (not self.field(name).isHidden() for name in ("compute", "kv_cache"))
+        parts = [words_of(INFERENCE_COMPUTE, workload.compute)] if computed else []
+        parts += [f"KV cache in {words_of(kv_cache_options(), workload.kv_cache)}"] if cached else []
+        return ", ".join(parts)
+
     def _weight_choices(self) -> Sequence[Choice]:
         stored = Choice(None, self._weight_words(None), "what the checkpoint has")
         return (
@@ -161,13 +172,6 @@ class InferenceQuestions(Questions):
             return scheme_title(str(value))
         architecture = self.workspace.evaluation.architecture
         return f"As stored ({scheme_title(architecture.stored_as if architecture else 'bf16')})"
-
-
-def _precision_summary(workload: Workload) -> str:
-    if not isinstance(workload, Inference):
-        return ""
-    cache = f"KV cache in {words_of(kv_cache_options(), workload.kv_cache)}"
-    return cache if workload.profile == "llama.cpp" else f"{words_of(INFERENCE_COMPUTE, workload.compute)}, {cache}"
 
 
 def _attention_summary(workload: Workload) -> str:

@@ -47,6 +47,19 @@ def test_a_pipeline_is_asked_about_images_and_not_about_text(pipeline: MemoryTab
     assert words(pipeline, "image_size") == "Its own (1,024 × 1,024)"
 
 
+@pytest.mark.parametrize(
+    ("model", "asked"),
+    [
+        ("Qwen/Qwen2-VL-7B-Instruct", {"images", "image_size"}),
+        ("google/vit-base-patch16-224", {"image_size"}),
+        ("meta-llama/Llama-3.2-11B-Vision", set()),
+    ],
+)
+def test_what_reads_images_is_asked_about_those(tab: MemoryTab, model: str, asked: set[str]):
+    tab.workspace.apply("model", model=ModelChoice(id=model), workload=Inference())
+    assert {name for name in (*ALL, "images") if not field(tab, name).isHidden()} == asked
+
+
 def test_answers_change_the_plan_and_the_answer(pipeline: MemoryTab):
     before = pipeline.workspace.evaluation.memory.total_bytes
     field(pipeline, "diffusion.offload").edited.emit("model")
