@@ -1,5 +1,6 @@
 """The cards of a plan where they differ or hold different parts of the model: a row for those that hold the same."""
 
+from functools import cached_property
 from typing import Final
 
 from PySide6.QtWidgets import QVBoxLayout, QWidget
@@ -78,16 +79,22 @@ class Devices(QWidget):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
+        self._theme = theme
         self._model = RecordTableModel(_COLUMNS, lambda row: f"{row.share.stage} {row.share.gpu} {row.card}", self)
-        self.table = RecordTable(self._model, theme, markers={"verdict": _mark})
-        self.table.setAccessibleName(self.tr("What each of the cards holds"))
-        self.table.horizontalHeader().setStretchLastSection(True)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.spacing.tiny)
-        column.addWidget(make_label(self.tr("Card by card"), font=theme.font(bold=True)))
-        column.addWidget(self.table)
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(theme.spacing.tiny)
+        self._column.addWidget(make_label(self.tr("Card by card"), font=theme.font(bold=True)))
         self.hide()
+
+    @cached_property
+    def table(self) -> RecordTable:
+        """Return the table, made when there is first something to show: few plans need it."""
+        made = RecordTable(self._model, self._theme, markers={"verdict": _mark})
+        made.setAccessibleName(self.tr("What each of the cards holds"))
+        made.horizontalHeader().setStretchLastSection(True)
+        self._column.addWidget(made)
+        return made
 
     @property
     def rows(self) -> tuple[DeviceRow, ...]:
@@ -99,6 +106,8 @@ class Devices(QWidget):
         rows = view.devices if view.supported else ()
         self.setVisible(bool(rows))
         self._model.set_records(rows)
+        if not rows:
+            return
         self.table.show_column("layers", any(row.share.layers is not None for row in rows))
         header, row = self.table.horizontalHeader().sizeHint(), self.table.verticalHeader().defaultSectionSize()
         self.table.setFixedHeight(header.height() + min(len(rows), _MOST_ROWS) * row + _MARGIN)

@@ -1,6 +1,7 @@
 """What to put the plan beside: itself as it is now, another card, model, recipe or file, or what a run printed."""
 
-from functools import partial
+from collections.abc import Callable
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Final
 
@@ -26,10 +27,7 @@ class CompareButton(QPushButton):
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
         self.setText(self.tr("Compare &with…"))
-        self._workspace = workspace
-        self.cards = SearchPopover(self, theme, self.tr("Search cards"))
-        self.models = SearchPopover(self, theme, self.tr("Search models"))
-        self.recipes = SearchPopover(self, theme, self.tr("Search recipes"))
+        self._workspace, self._theme = workspace, theme
         menu = QMenu(self)
         menu.addAction(self.tr("This plan as it is &now"), lambda: self.pin(workspace.plan))
         menu.addAction(self.tr("Another &card…"), self._offer_cards)
@@ -39,9 +37,23 @@ class CompareButton(QPushButton):
         menu.addSeparator()
         menu.addAction(self.tr("What a run printed (lo&g)…"), partial(workspace.log_requested.emit, None))
         self.setMenu(menu)
-        self.cards.chosen.connect(self._pin_card)
-        self.models.chosen.connect(self._pin_model)
-        self.recipes.chosen.connect(self._pin_recipe)
+
+    # Made when they are first opened: the start of the window does not wait for them.
+
+    @cached_property
+    def cards(self) -> SearchPopover:
+        """Return the list of cards."""
+        return self._made(self.tr("Search cards"), self._pin_card)
+
+    @cached_property
+    def models(self) -> SearchPopover:
+        """Return the list of models."""
+        return self._made(self.tr("Search models"), self._pin_model)
+
+    @cached_property
+    def recipes(self) -> SearchPopover:
+        """Return the list of recipes."""
+        return self._made(self.tr("Search recipes"), self._pin_recipe)
 
     def pin(self, plan: Plan) -> None:
         """Show `plan` beside the present one."""
@@ -55,6 +67,11 @@ class CompareButton(QPushButton):
         if name:
             with self._workspace.reporting():
                 self._workspace.pin.put(load_plan(Path(name)))
+
+    def _made(self, placeholder: str, take: Callable[[object], None]) -> SearchPopover:
+        popover = SearchPopover(self, self._theme, placeholder)
+        popover.chosen.connect(take)
+        return popover
 
     @Slot()
     def _offer_cards(self) -> None:

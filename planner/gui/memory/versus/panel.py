@@ -1,5 +1,6 @@
 """The plan beside the pinned one: both bars on one scale, what is asked differently, and a row a part."""
 
+from functools import cached_property
 from typing import Final
 
 from PySide6.QtCore import Qt, Signal, Slot
@@ -42,10 +43,10 @@ class VersusPanel(QWidget):
         self._here, self._there = ElidedLabel(role="muted"), ElidedLabel(role="muted")
         self.answer = make_label(wrap=True)
         self.bars = (StackedBar(theme), StackedBar(theme))
+        self.bars[1].setAccessibleName(self.tr("Memory of one card of the pinned plan, part by part"))
         self.settings = make_label(wrap=True)
         self._model = RecordTableModel(VERSUS_COLUMNS, lambda row: f"{row.kind} {row.name}", self)
-        self.table = RecordTable(self._model, theme)
-        self.table.setAccessibleName(self.tr("The parts of both plans"))
+        self._theme = theme
         self._buttons = (self.swap, self.unpin, self.export)
         self._margin = theme.spacing.medium
         self._set_up_menu(workspace)
@@ -54,6 +55,14 @@ class VersusPanel(QWidget):
         self.bars[0].activated.connect(self.activated)
         self.swap.clicked.connect(self._swap)
         self.unpin.clicked.connect(self._unpin)
+
+    @cached_property
+    def table(self) -> RecordTable:
+        """Return the table, made when a plan is first pinned."""
+        made = RecordTable(self._model, self._theme)
+        made.setAccessibleName(self.tr("The parts of both plans"))
+        self._column.addWidget(made)
+        return made
 
     def set_evaluation(self, evaluation: Evaluation) -> None:
         """Show the present plan beside the pinned one, if there is one."""
@@ -130,12 +139,13 @@ class VersusPanel(QWidget):
         head.addWidget(self.sentence, 1)
         for button in self._buttons:
             head.addWidget(button, 0, Qt.AlignmentFlag.AlignTop)
-        column = QVBoxLayout(self)
+        column = self._column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.spacing.tiny)
         column.addLayout(head)
         column.addWidget(self.settings)
-        for widgets in ((self._here, self.bars[0]), (self._there, self.answer, self.bars[1]), (self.table,)):
+        for widgets in ((self._here, self.bars[0]), (self._there, self.answer, self.bars[1])):
             column.addSpacing(theme.spacing.small)
             for widget in widgets:
                 column.addWidget(widget)
+        column.addSpacing(theme.spacing.small)
