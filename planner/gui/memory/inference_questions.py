@@ -14,7 +14,7 @@ from planner.gui.memory.engine_questions import (
 )
 from planner.gui.memory.image_questions import ask_images, image_question_has_meaning, offer_images
 from planner.gui.memory.picker_field import PickerField
-from planner.gui.memory.questions import Questions, new_form, token_stops
+from planner.gui.memory.questions import Questions, new_form, token_stops, value_of
 from planner.gui.memory.words import (
     ATTENTION,
     INFERENCE_COMPUTE,
@@ -171,6 +171,8 @@ class InferenceQuestions(Questions):
         if value is not None:
             return scheme_title(str(value))
         architecture = self.workspace.evaluation.architecture
+        if architecture is not None and architecture.kind == "diffusion":
+            return f"As computed ({scheme_title(str(value_of(self.used, 'compute')))})"
         return f"As stored ({scheme_title(architecture.stored_as if architecture else 'bf16')})"
 
 
