@@ -4,9 +4,13 @@ import re
 
 import pytest
 from PySide6.QtWidgets import QAbstractButton, QLabel
+from recordings import training, two_steps
 
 from planner.gui.memory.tab import MemoryTab
 from planner.gui.widgets.section import Section
+from planner.plan.plan import ModelChoice
+from planner.trace.analysis.summary import facts_of
+from planner.units import GIB
 from planner.workload.parallel import CardCount, Parallel
 from planner.workload.workload import Inference, Training
 
@@ -36,6 +40,15 @@ def mnemonics(tab: MemoryTab) -> dict[str, list[str]]:
 def test_each_key_leads_to_one_place(tab: MemoryTab, name):
     workload, count = PLANS[name]
     tab.workspace.apply(name, workload=workload, gpu=None if workload.gpus else "h100-sxm5-80gb", count=count)
+    for section in tab.controls.findChildren(Section):
+        section.set_open(True)
+    found = mnemonics(tab)
+    assert {letter: texts for letter, texts in found.items() if len(texts) > 1} == {}
+    assert {letter: found[letter] for letter in MENUS if letter in found} == {}
+
+
+def test_each_key_leads_to_one_place_about_a_traced_module(tab: MemoryTab):
+    tab.workspace.apply("traced", model=ModelChoice.of_trace(facts_of(two_steps(GIB, training()))))
     for section in tab.controls.findChildren(Section):
         section.set_open(True)
     found = mnemonics(tab)
