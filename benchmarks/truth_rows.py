@@ -14,6 +14,7 @@ from old_transformers import (
     mask_bytes,
     rotary_bytes,
 )
+from pipeline_rows import pipeline_run
 from truth_sharded import is_sharded, sharded_run, summed_bytes
 
 from planner.dtypes import SCHEMES
@@ -162,7 +163,7 @@ class Excluded(NamedTuple):
 def predict(row: Row, catalog: Catalog) -> Predicted | Excluded:
     """Return the estimator's answer for `row`, or why it has none."""
     if row.id.startswith(_BEYOND):
-        return Excluded("diffusion, detection, audio or another network without a formula")
+        return _pipeline(row, catalog)
     if row.kind in ("inference", "train_full"):
         engine = next((why for prefix, why in _OTHER_ENGINES.items() if row.id.startswith(prefix)), None)
         if engine:
@@ -185,6 +186,20 @@ def predict(row: Row, catalog: Catalog) -> Predicted | Excluded:
     if row.cards > 1 and row.scope != "sum_all_gpus":
         return Excluded("several cards that share one model")
     return _inference(row, architecture, catalog) if row.kind == "inference" else _training(row, architecture, catalog)
+
+
+def _pipeline(row: Row, catalog: Catalog) -> Predicted | Excluded:
+    """Return the estimate of a diffusion pipeline; other networks beside those of text have no formula."""
+    run = pipeline_run(row.id, row.model, row.precision, row.technique, row.batch, catalog)
+    if run is None:
+        return Excluded("video, detection, audio or another network without a formula")
+    if run.result is None:
+        return Excluded(f"a diffusion pipeline: {run.words}")
+    if row.kind == "weights_only":
+        return Predicted(next(term.bytes for term in run.result.terms if term.name == "weights"), run.words)
+    counter = counter_of(row.metric)
+    low, expected, high = counted(counter, run.result)
+    return Predicted(expected, f"{run.words}, {counter}", low, high)
 
 
 def _part(row: Row, architecture: Architecture) -> Predicted | Excluded:
