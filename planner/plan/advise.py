@@ -59,6 +59,7 @@ class Advice(Spec):
     saved_bytes: int
     total_bytes: int
     free_bytes: int | None
+    fit_probability: float | None
     cost: Cost
     slower_by_about: float | None
     costs: tuple[str, ...]
@@ -148,6 +149,7 @@ def _advice(start: Tried, tried: Tried) -> Advice:
         saved_bytes=start.held_bytes - tried.held_bytes,
         total_bytes=tried.fit.total_bytes,
         free_bytes=tried.fit.free_bytes,
+        fit_probability=tried.fit.fit_probability,
         cost=max((change.cost for change in changes), key=COSTS.index),
         slower_by_about=_slower([change.slower_by_about for change in changes]),
         costs=_said(change.costs for change in changes),

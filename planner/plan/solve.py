@@ -45,6 +45,7 @@ class Solved(Spec):
     verdict: Verdict | None = None
     total_bytes: int | None = None
     free_bytes: int | None = None
+    fit_probability: float | None = None
     bounded_by: Bound | None = None
     how: str = ""
     reason: str = ""
@@ -205,6 +206,7 @@ def _solved(asked: str, value: int | str, plan: Plan, fit: CardFit, bound: Bound
             "verdict": fit.verdict,
             "total_bytes": fit.total_bytes,
             "free_bytes": fit.free_bytes,
+            "fit_probability": fit.fit_probability,
             "bounded_by": bound,
             "plan": plan,
         }

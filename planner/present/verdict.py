@@ -1,6 +1,6 @@
 """Whether it fits, as a sentence."""
 
-from planner.memory.result import MemoryResult
+from planner.memory.result import MemoryResult, Verdict
 from planner.present import format as fmt
 from planner.present.certainty import odds
 from planner.present.names import VERDICT_WORDS
@@ -17,10 +17,15 @@ def verdict_phrase(memory: MemoryResult) -> str:
         return "Not supported"
     if memory.verdict is None or memory.free_bytes is None:
         return f"Needs {fmt.size(memory.total_bytes)}"
-    if memory.verdict == "tight" and memory.fit_probability is not None:
-        return f"{VERDICT_WORDS['tight']}, {odds(memory.fit_probability)}"
-    rest = f"{fmt.size(abs(memory.free_bytes))} {'free' if memory.free_bytes >= 0 else 'too much'}"
-    return f"{VERDICT_WORDS[memory.verdict]}, {rest}"
+    return verdict_words(memory.verdict, memory.free_bytes, memory.fit_probability)
+
+
+def verdict_words(verdict: Verdict, free_bytes: int, probability: float | None) -> str:
+    """Return a verdict with what decides it: the chance where it is tight, else the bytes that are free or missing."""
+    if verdict == "tight" and probability is not None:
+        return f"{VERDICT_WORDS[verdict]}, {odds(probability)}"
+    rest = f"{fmt.size(abs(free_bytes))} {'free' if free_bytes >= 0 else 'too much'}"
+    return f"{VERDICT_WORDS[verdict]}, {rest}"
 
 
 def answer(memory: MemoryResult, card: str | None, count: int = 1, smallest: tuple[str, ...] = ()) -> str:

@@ -8,7 +8,6 @@ from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.solve import Solved
 from planner.present.advice import TRACED, advice_row, advice_title, no_advice
-from planner.present.format import THIN
 from planner.present.solved import solved_sentence, solved_words
 from planner.present.verdict import in_need
 from planner.workload.workload import Inference, Training
@@ -29,8 +28,7 @@ def rows(plan, catalog, changes=FEW):
 def test_a_row_says_what_it_saves_and_costs(catalog):
     found = rows(Plan(model=LLAMA, workload=Training(), gpu="h100-sxm5-80gb"), catalog)
     both = found["8-bit AdamW + full checkpointing"]
-    assert both.then.startswith("Tight, ")
-    assert both.then.endswith(f"{THIN}MiB free") or both.then.endswith(f"{THIN}GiB free")
+    assert both.then.startswith("Tight, about ")
     assert float(both.saves) > 40
     assert both.price == "about 1.33 × slower · small risk to quality · needs bitsandbytes"
     assert both.details[0].startswith(
