@@ -39,12 +39,19 @@ _MECHANISMS: Final = (
         r"qwen1-v1-(006|010|016|020|024)",
         "remote code, and a counter that is not named; three revisions of one README have 17.7, 18.1 and 19.0",
     ),
-    (r"qwen1-", "remote code, and a counter that is not named: 1.1 GiB more at any length is a device context"),
+    (
+        r"qwen1-(inf-002|kvq-01[23]|v1-0(09|25|27))",
+        "remote code, and a counter that is not named: 1.1 GiB more at any length is a device context",
+    ),
     (
         r"dsllm-",
         "whether the prompt alone or a generation is not stated; most grow by a cache more, as when generate held two",
     ),
-    (r"glm4-", "nvidia-smi in whole GB, with what the allocator keeps of a long prompt's freed tensors"),
+    (
+        r"glm4-",
+        "nvidia-smi in whole GB, of runs that go on to generate an unstated number of tokens: PyTorch's allocator keeps "
+        "the blocks that a growing cache leaves behind",
+    ),
     (
         r"sdpa-0(1[3-9]|2[0-4])",
         "the loop still holds the logits of the call before it, also where that read 256 tokens: 15.6 MB for each "
