@@ -49,7 +49,7 @@ _MECHANISMS: Final = (
     ),
     (
         r"glm4-",
-        "nvidia-smi in whole GB, of runs that go on to generate an unstated number of tokens: PyTorch's allocator keeps "
+        "nvidia-smi in whole GB, of runs that generate an unstated number of tokens: PyTorch's allocator keeps "
         "the blocks that a growing cache leaves behind",
     ),
     (
