@@ -68,7 +68,7 @@ def layer_ledger(
         norms=_norms(layer, hidden, precision) // layer.stream_shards,
         attention=sum(bytes_ for bytes_, _ in kept) + crossed.attention,
         feed_forward=feed_forward_bytes(layer.feed_forward, hidden, precision),
-        dropout=dropout_bytes(layer, hidden, precision),
+        dropout=dropout_bytes(layer, hidden),
         scores=sum(scores for _, scores in kept),
         source=crossed.source,
         source_scores=crossed.source_scores,
@@ -271,15 +271,11 @@ def _state_mixer(mixer: StateMixer, precision: Precision) -> int:
     return 4 * precision.compute_bytes * mixer.inner_dim
 
 
-def dropout_bytes(layer: Layer, hidden: int, precision: Precision) -> int:
-    """Count the masks of what each block adds, and of the activated width where it is dropped.
-
-    Only ReLU keeps its own result, so that the dropped one is kept beside it.
-    """
+def dropout_bytes(layer: Layer, hidden: int) -> int:
+    """Count the masks of what each block adds, and of the activated width where it is dropped."""
     blocks = sum(1 for part in (layer.mixer, layer.cross_attention, layer.feed_forward) if part is not None)
     inner = 0
     block = layer.feed_forward
     if isinstance(block, Mlp) and block.dropout:
-        beside = precision.compute_bytes if block.activation == "relu" and not block.gated else 0
-        inner = (MASK + beside) * block.intermediate
+        inner = MASK * block.intermediate
     return inner + (MASK * hidden * blocks // layer.stream_shards if layer.hidden_dropout else 0)

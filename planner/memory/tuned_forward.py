@@ -1,15 +1,10 @@
 """What the feed-forward block of one layer keeps where its projections are frozen, adapted, quantised or fused."""
 
-from typing import Final
-
-from planner.memory.feed_forward import KEPT_BY_ACTIVATION, STATISTIC
+from planner.memory.feed_forward import KEPT_BY_ACTIVATION, STATISTIC, keeps_result
 from planner.memory.sites import LayerTuning, Sites, Uses, sites_of, uses
 from planner.memory.tuned_mixers import Kept, mixer_is_tuned
 from planner.memory.tuned_recipe import Read, Recipe, read_bytes
 from planner.models.architecture import Activation, Layer, Mlp, Moe
-
-_READS_ITS_RESULT: Final[tuple[Activation, ...]] = ("relu",)
-"""Activations that keep what they put out, which the next projection reads, too."""
 
 
 def forward_kept(layer: Layer, hidden: int, recipe: Recipe, tuning: LayerTuning, sites: Sites) -> Kept:
@@ -21,7 +16,8 @@ def forward_kept(layer: Layer, hidden: int, recipe: Recipe, tuning: LayerTuning,
         into, out = uses(tuning, sites.forward_in), uses(tuning, sites.forward_out)
         reached = tuning.reached or into.trained + into.adapted > 0
         reached = reached or (not layer.parallel and mixer_is_tuned(tuning, sites)) or "trained" in tuning.statuses
-        return _dense(block.intermediate, block.gated, block.activation, recipe, out, reached=reached)
+        dropped = block.dropout > 0
+        return _dense(block.intermediate, block.gated, block.activation, recipe, out, reached=reached, dropped=dropped)
     shared = Kept(0)
     if block.shared_intermediate:
         used = uses(tuning, sites.forward_out)
@@ -33,18 +29,25 @@ def forward_kept(layer: Layer, hidden: int, recipe: Recipe, tuning: LayerTuning,
 
 
 def _dense(
-    width: int, gated: bool, activation: Activation, recipe: Recipe, used: Uses, *, reached: bool = True
+    width: int,
+    gated: bool,
+    activation: Activation,
+    recipe: Recipe,
+    used: Uses,
+    *,
+    reached: bool = True,
+    dropped: bool = False,
 ) -> Kept:
     """Count the tensors of the intermediate width: what the activation and the gate keep, and what is read at last."""
     formats = recipe.formats
     kept = KEPT_BY_ACTIVATION[activation]
-    reads_result = activation in _READS_ITS_RESULT and not gated
-    tensors = kept.tensors + 1 if gated else kept.tensors - (0 if reads_result else 1)
+    own_result = keeps_result(activation, gated=gated)
+    tensors = kept.tensors + 1 if gated else kept.tensors - (0 if own_result else 1)
     if gated and recipe.fused.gates:
         tensors = 2
     in_fp32 = kept.fp32 + (1 if gated and kept.fp32 else 0)
     wider = in_fp32 * (4 - formats.computed) if formats.autocast and formats.projected < 4 else 0
-    read = read_bytes(recipe, used, formats.projected, is_kept=reads_result and reached, reached=reached)
+    read = read_bytes(recipe, used, formats.projected, is_kept=own_result and reached and not dropped, reached=reached)
     if recipe.fused.adapters and used.adapted:
         read = Read(0, read.copies, read.adapters)
     if not reached:

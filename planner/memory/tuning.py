@@ -70,7 +70,10 @@ def _tuning(
     # Checkpoints need an input with a derivative: transformers asks for one of the embedding.
     reached = starts_before or checkpointed
     for stack in architecture.stacks:
-        tuned, reached, own = _stack(stack, chosen, reached)
+        # A decoder has an input of its own; the encoder's derivative comes in by cross-attention.
+        decodes = architecture.kind == "encoder-decoder" and stack is architecture.main
+        entered = starts_before or checkpointed if decodes else reached
+        tuned, reached, own = _stack(stack, chosen, entered, crossed=decodes and reached)
         if not (architecture.kind == "vision-language" and stack.name in _TOWERS):
             layers += tuned
         trained += own
@@ -155,14 +158,19 @@ def _outside(stack: Stack, chosen: _Chosen, *, behind: bool) -> list[tuple[Tenso
     return [item for tensor in tensors for item in _trained_of(tensor, chosen.status(tensor.name, tensor), chosen)]
 
 
-def _stack(stack: Stack, chosen: _Chosen, reached: bool) -> tuple[list[TunedLayers], bool, list[tuple[Tensor, int]]]:
-    """Return the layers that a derivative goes through, whether it goes beyond them, and what is trained of them."""
+def _stack(
+    stack: Stack, chosen: _Chosen, reached: bool, *, crossed: bool
+) -> tuple[list[TunedLayers], bool, list[tuple[Tensor, int]]]:
+    """Return the layers that a derivative goes through, whether it goes beyond them, and what is trained of them.
+
+    `crossed` says that one comes in by cross-attention.
+    """
     runs: dict[tuple[Layer, LayerTuning], int] = {}
     trained: dict[Tensor, int] = {}
     for group, place, count in _in_order(stack, chosen.by_place or not reached):
         layer = group.layer
         statuses = tuple(chosen.status(f"layers.{place}.{tensor.name}", tensor) for tensor in layer.tensors)
-        touched = any(status != "frozen" for status in statuses)
+        touched = any(status != "frozen" for status in statuses) or (crossed and layer.cross_attention is not None)
         if touched or reached:
             key = (layer, LayerTuning(statuses, reached))
             runs[key] = runs.get(key, 0) + count

@@ -127,7 +127,7 @@ def megatron_ledger(layer: Layer, hidden: int, precision: Precision, attention: 
         norms=norms // layer.stream_shards,
         attention=kept + crossed.attention,
         feed_forward=_feed_forward(layer.feed_forward, hidden, precision),
-        dropout=dropout_bytes(layer, hidden, precision),
+        dropout=dropout_bytes(layer, hidden),
         scores=scores,
         source=crossed.source,
         source_scores=crossed.source_scores,
