@@ -40,5 +40,6 @@ def solved_words(surely: Solved, barely: Solved) -> str:
         return f"{fmt.integer(surely.value)}, {bound}"
     if barely.value == surely.value:
         return fmt.integer(surely.value)
-    tight = "up to" if barely.value > surely.value else "with"
-    return f"{fmt.integer(surely.value)}, {tight} {fmt.integer(barely.value)} tight"
+    if barely.value < surely.value:
+        return f"{fmt.integer(surely.value)}, or {fmt.integer(barely.value)} tight"
+    return f"{fmt.integer(surely.value)}, up to {fmt.integer(barely.value)} tight"

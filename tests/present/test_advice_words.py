@@ -76,7 +76,7 @@ def found(value=None, bounded_by="memory", reason=""):
         (found(), found(8), "8, tight"),
         (found(), found(reason="not even 1 fits"), "none, not even 1 fits"),
         (found(1024, "model"), found(1024, "model"), "1,024, all the model is made for"),
-        (found(8), found(4), "8, with 4 tight"),
+        (found(8), found(4), "8, or 4 tight"),
     ],
 )
 def test_numbers_that_fit_stand_before_those_that_are_tight(surely, barely, words):

@@ -134,7 +134,7 @@ def _largest(evaluation: Evaluation, catalog: Catalog, field: Field) -> Found:
 def _fewest(plan: Plan, catalog: Catalog) -> Found:
     surely, barely = fewest_cards(plan, catalog), fewest_cards(plan, catalog, "tight")
     best = surely if surely.value is not None else barely
-    words = " ".join(part for part in (solved_words(surely, barely), best.how) if part)
+    words = ", ".join(part for part in (solved_words(surely, barely), best.how) if part)
     return Found("count", _LARGEST["count"], words, best.value, best.plan, best.plan == plan)
 
 

@@ -48,7 +48,7 @@ def test_the_model_bounds_the_longest_context(catalog):
 def test_cards_are_counted_and_the_smallest_is_named(catalog):
     several = found(Plan(model=LLAMA, workload=Training(), gpu="h100-sxm5-80gb"), catalog)
     fewest, smallest = several["count"], several["gpu"]
-    assert fewest.words.endswith("with ZeRO-3")
+    assert fewest.words.endswith(", with ZeRO-3")
     assert (fewest.plan.count, fewest.plan.workload.parallel.zero) == (fewest.value, 3)
     assert evaluate(fewest.plan, catalog).memory.verdict == "fits"
     assert catalog.hardware.gpu(smallest.value).name == smallest.words
@@ -105,6 +105,7 @@ def test_unequal_cards_are_not_counted(catalog):
     ("plan", "axis", "title"),
     [
         (Plan(model=LLAMA, gpu="rtx-4090", workload=Inference(batch=3)), "batch", "Sequences at once"),
+        (PLANS["inference"], "context_length", "Context length, tokens"),
         (PARTLY, "gpu_layers", "Layers on the card"),
         (PARTLY, "count", "Cards that share the layers"),
         (Plan(model=LLAMA, gpu="rtx-4090", workload=Training(method="lora")), "lora_rank", "Rank of the adapters"),
