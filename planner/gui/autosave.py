@@ -109,10 +109,13 @@ class Autosave(QObject):
         path = None if session.path is None else Path(session.path)
         try:
             self._workspace.replace(session.plan, path, session.modified)
-            self._workspace.pin.put(session.pinned)
         except PlannerError as error:
             _log.warning("A saved plan could not be restored: %s", error)
             return False
+        try:
+            self._workspace.pin.put(session.pinned)
+        except PlannerError as error:
+            _log.warning("The plan beside it could not be restored: %s", error)
         return True
 
     def _start_fresh(self) -> tuple[Path, QLockFile]:
