@@ -45,7 +45,8 @@ def answer(memory: MemoryResult, card: str | None, count: int = 1, smallest: tup
 
 def more_cards(memory: MemoryResult) -> tuple[str, ...]:
     """Return a sentence on how many cards of this kind it would take, where one is not enough."""
-    if memory.verdict != "does-not-fit":
+    # The networks of a pipeline that makes images take turns, and are not split.
+    if memory.verdict != "does-not-fit" or any(phase.name == "denoise" for phase in memory.phases):
         return ()
     if memory.at_least_cards is None:
         return ("What cannot be split between cards is already more than one card of this kind holds.",)

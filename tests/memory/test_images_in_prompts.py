@@ -4,7 +4,14 @@ import pytest
 
 from planner.errors import SpecError
 from planner.memory.estimate import estimate_memory, moments_of
-from planner.models.images import DEFAULT_SIDE, at_image_size, patches_of_image, reads_images, tokens_of_image
+from planner.models.images import (
+    DEFAULT_SIDE,
+    at_image_size,
+    elements_of_image,
+    patches_of_image,
+    reads_images,
+    tokens_of_image,
+)
 from planner.models.readers.config_json import read_config
 from planner.workload.defaults import with_defaults
 from planner.workload.training import Training
@@ -145,3 +152,5 @@ def test_sizes_that_cannot_be():
         with pytest.raises(SpecError, match=reason):
             at_image_size(architecture, size)
     assert at_image_size(LLAVA, (64, 64)) is LLAVA
+    assert elements_of_image(VIT.main, 197) == 224 * 224 * 3
+    assert elements_of_image(resnet.main, 197) == 0

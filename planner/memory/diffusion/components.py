@@ -98,13 +98,15 @@ def weights_term(held: tuple[Held, ...], running: Held | None, offload: Offload,
     ]
     if more:
         parts.append(Part("decoder in FP32", more, "P × (4 − 2)", "diffusers StableDiffusionXLPipeline.upcast_vae"))
+    total = sum(count for _, count in on_card) + more
+    parameters = sum(one.component.parameters for one, _ in on_card)
     return term(
         "weights",
-        sum(count for _, count in on_card) + more,
+        total,
         "Σ P × w",
         (
-            model("P", sum(one.component.parameters for one, _ in on_card), "parameters of the components on the card"),
-            number_format("w", "by component", "bytes per parameter, scales included"),
+            model("P", parameters, "parameters of the components on the card"),
+            number_format("w", round(total / max(parameters, 1), 4), "bytes on the card for each of them, on average"),
         ),
         _SOURCE if offload == "none" else f"{_SOURCE}; {_OFFLOADED}",
         parts=tuple(parts),

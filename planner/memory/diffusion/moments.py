@@ -153,14 +153,18 @@ def _denoising(network: Denoiser, run: Run) -> Term:
     image = ceil_div(run.height, network.patch) * ceil_div(run.width, network.patch)
     needed = transformer_elements(network, run.passes * image, run.passes * run.text, run.size) * run.size
     angles = rotation_bytes(network, image + run.text)
-    symbols = (
+    symbols: tuple[Symbol, ...] = (
         passes,
         chosen("I", image, f"tokens of the image, each {network.patch} × {network.patch} latent pixels"),
         chosen("T", run.text, "tokens of the text"),
         model("a", round(needed / (run.passes * (image + run.text))), "bytes alive per token inside the widest block"),
     )
     whole = needed + angles
-    return _activations(Range(whole, whole, whole), "B × (I + T) × a", symbols, _BLOCK_SOURCE)
+    formula = "B × (I + T) × a"
+    if angles:
+        formula += " + R"
+        symbols = (*symbols, model("R", angles, "bytes of the sines and cosines that all images share"))
+    return _activations(Range(whole, whole, whole), formula, symbols, _BLOCK_SOURCE)
 
 
 def _decoding(decoder: ImageDecoder, run: Run, size: int, workload: Inference) -> Term:

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.errors import SpecError
+from planner.hardware.catalog import load_hardware
 from planner.memory.diffusion.components import held_components
 from planner.memory.diffusion.feature_maps import decoder_elements, resnet_elements
 from planner.memory.diffusion.moments import diffusion_moments
@@ -14,11 +15,19 @@ from planner.models.catalog import load_models
 from planner.models.pipeline import DiffusionTransformer
 from planner.models.readers.config_json import read_config
 from planner.paths import catalog_dir
+from planner.present.verdict import more_cards
 from planner.units import GIB
 from planner.workload.defaults import with_defaults
 from planner.workload.diffusion import Diffusion
 from planner.workload.training import Training
 from planner.workload.workload import Inference
+
+
+@pytest.fixture(scope="module")
+def catalog_of_cards():
+    """The bundled hardware."""
+    return load_hardware(catalog_dir())
+
 
 CATALOG = load_models(catalog_dir() / "models")
 SD15 = CATALOG.model("stable-diffusion-v1-5/stable-diffusion-v1-5")
@@ -215,3 +224,25 @@ def test_a_small_decoder_is_asked_for_by_the_reader():
     }
     found = phases(read_config(config, "test"), compute="fp16")
     assert found["decode-image"] > found["load"]
+
+
+@pytest.mark.parametrize("offload", ["none", "model", "sequential"])
+def test_the_numbers_put_in_come_to_the_bytes(offload):
+    found = estimate_memory(FLUX, Inference(diffusion=Diffusion(offload=offload), batch=2))
+    values = {term.name: {symbol.name: symbol.value for symbol in term.symbols} for term in found.terms}
+    held = {term.name: term.bytes for term in found.terms}
+    weights = values["weights"]
+    assert weights["P"] * weights["w"] == pytest.approx(held["weights"], rel=1e-3)
+    if found.peak_phase == "denoise":
+        a = values["activations"]
+        assert a["B"] * (a["I"] + a["T"]) * a["a"] + a["R"] == held["activations"]
+    else:
+        a = values["activations"]
+        assert a["B"] * a["n"] * a["c"] * a["w"] == pytest.approx(held["activations"], rel=1e-2)
+
+
+def test_nothing_is_said_of_splitting_a_pipeline(catalog_of_cards):
+    card = catalog_of_cards.gpu("rtx-3060-12-gb")
+    memory = estimate_memory(FLUX, Inference(), card, catalog_of_cards.usable_memory(card))
+    assert memory.verdict == "does-not-fit"
+    assert more_cards(memory) == ()
