@@ -72,6 +72,19 @@ class SharingQuestions(Questions):
         form = new_form(self.theme)
         ask = self._asking(form)
         ask("zero", "Replicas share", self._choice(), "ZeRO and FSDP divide what replicas would each hold in full.")
+        self._ask_model_parallel(form)
+        ask("data", "Replicas", NumberField(1, 100_000, placeholder=fmt.UNKNOWN), "What the other ways leave.")
+        ask(
+            "gradient_as_bucket_view",
+            "Gradients in buckets",
+            self._yes_or_no(),
+            "DistributedDataParallel keeps gradients in its buckets, not beside them: gradient_as_bucket_view.",
+        )
+        ask("reshard_after_forward", "Free after forward", self._yes_or_no(), "FSDP frees each layer's parameters.")
+        self.add_section("Several GPUs", form, self._summary)
+
+    def _ask_model_parallel(self, form: LabelledForm) -> None:
+        ask = self._asking(form)
         ask("tensor", "Tensor parallel", NumberField(1, 1024), "Cards that share each matrix.")
         ask("sequence", "Norms share tokens", self._yes_or_no(), "Sequence parallelism, beside tensor parallelism.")
         ask("pipeline", "Pipeline stages", NumberField(1, 4096), "Cards that each hold some of the layers.")
@@ -93,21 +106,12 @@ class SharingQuestions(Questions):
             )
         ask("context", "Context parallel", NumberField(1, 4096), "Cards that share each sequence.")
         ask("expert", "Expert parallel", NumberField(1, 4096), "Replicas that share the routed experts.")
-        ask("data", "Replicas", NumberField(1, 100_000, placeholder=fmt.UNKNOWN), "What the other ways leave.")
-        ask(
-            "gradient_as_bucket_view",
-            "Gradients in buckets",
-            self._yes_or_no(),
-            "DistributedDataParallel keeps gradients in its buckets, not beside them: gradient_as_bucket_view.",
-        )
-        ask("reshard_after_forward", "Free after forward", self._yes_or_no(), "FSDP frees each layer's parameters.")
-        self.add_section("Several GPUs", form, self._summary)
 
     def _ask_offload(self) -> None:
         form = new_form(self.theme)
         ask = self._asking(form)
         ask("offload", "Kept in RAM", self._choice(), "What waits in RAM, or on disk, between its uses.")
-        self.add_section("Offload", form, lambda workload: _OFFLOADS[workload.parallel.offload].lower())
+        self.add_section("Offload", form, _offload_summary)
 
     def _asking(self, form: LabelledForm) -> Callable[[str, str, Field, str], None]:
         def ask(name: str, label: str, field: Field, hint: str) -> None:
@@ -123,6 +127,11 @@ class SharingQuestions(Questions):
 
     def _yes_or_no(self) -> ChoiceField:
         return ChoiceField(self.theme, YES_OR_NO)
+
+
+def _offload_summary(workload: Workload) -> str:
+    words = _OFFLOADS[workload.parallel.offload]
+    return f"{words[0].lower()}{words[1:]}"
 
 
 def would_do(found: tuple[int, ...]) -> str:

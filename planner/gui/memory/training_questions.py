@@ -76,6 +76,11 @@ class TrainingQuestions(Questions):
 
     def _ask_main(self) -> None:
         form = new_form(self.theme)
+        self._ask_method(form)
+        self._ask_batch(form)
+        self.add_form(form)
+
+    def _ask_method(self, form: LabelledForm) -> None:
         self.ask(
             form,
             "method",
@@ -91,6 +96,8 @@ class TrainingQuestions(Questions):
             "The width of the adapters. Their weights, gradients and states grow with it.",
         )
         self.ask(form, "lora.targets", "Tar&gets", self._targets(), "The layers that adapters are put beside.")
+
+    def _ask_batch(self, form: LabelledForm) -> None:
         self.ask(
             form,
             "micro_batch",
@@ -112,7 +119,6 @@ class TrainingQuestions(Questions):
             PickerField(self.theme, options.optimizer_choices, options.optimizer_words, "Search optimizers"),
             "Decides what is kept beside each parameter: AdamW two numbers, momentum one, SGD none.",
         )
-        self.add_form(form)
 
     def _targets(self) -> PickerField:
         def choices() -> list[Choice]:
