@@ -20,6 +20,7 @@ _LOSS_OF_PROFILE: Final[dict[TrainingProfile, Loss]] = {
     "liger": "fused-linear",
     "unsloth": "fused-linear",
     "torchtune": "chunked",
+    "litgpt": "chunked",
 }
 _GGUF_NAMES: Final = {"fp32": "F32", "fp16": "F16", "bf16": "BF16"}
 _PLAIN_NAMES: Final = {gguf: plain for plain, gguf in _GGUF_NAMES.items()}

@@ -61,8 +61,8 @@ def check_supported(architecture: Architecture, workload: Training) -> None:
     """Raise an error where LitGPT, or this description of it, does not train `architecture` so.
 
     Raises:
-        SpecError: If the network is no decoder of attention and plain or gated blocks, or if checkpoints, 8 bits, or
-            parameters by pattern are asked for.
+        SpecError: If the network is no decoder of attention and plain or gated blocks, or if checkpoints, 8 bits, eager
+            attention, another loss or parameters by pattern are asked for.
     """
     hint = "Choose the profile hf."
     layers = [group.layer for stack in architecture.stacks for group in stack.groups]
@@ -73,6 +73,10 @@ def check_supported(architecture: Architecture, workload: Training) -> None:
         raise SpecError("trainable", "LitGPT trains all parameters, or adapters", hint)
     if workload.activation_checkpointing != "none":
         raise SpecError("activation_checkpointing", "LitGPT has no checkpoints on one card", hint)
+    if workload.attention == "eager":
+        raise SpecError("attention", "LitGPT calls scaled_dot_product_attention", "Choose sdpa.")
+    if workload.loss != "chunked":
+        raise SpecError("loss", "LitGPT computes its loss in parts", "Leave it out, or choose chunked.")
     if workload.weights == "int8":
         raise SpecError("weights", "LitGPT in 8 bits is not described", hint)
 

@@ -175,10 +175,12 @@ def test_autocast_makes_a_copy_of_a_frozen_head_for_each_part_and_one_of_a_train
         (small_llama(), {"trainable": ("*norm*",)}, "trainable"),
         (small_llama(), {"activation_checkpointing": "full"}, "activation_checkpointing"),
         (small_llama(), {"method": "lora", "weights": "int8", "compute": "bf16"}, "weights"),
+        (small_llama(), {"attention": "eager"}, "attention"),
+        (small_llama(), {"loss": "fused-linear"}, "loss"),
         (small_llama(), {"method": "lora", "lora": {"dora": True}}, "lora.dora"),
         (other("gpt2", GPT2), {"method": "lora", "lora": {"targets": ("c_attn",)}}, "lora.targets"),
     ],
-    ids=["network", "pattern", "checkpoints", "int8", "dora", "target"],
+    ids=["network", "pattern", "checkpoints", "int8", "eager", "loss", "dora", "target"],
 )
 def test_what_litgpt_does_not_do_is_refused(architecture, how, field):
     with pytest.raises(SpecError) as raised:
