@@ -87,7 +87,9 @@ def _full(architecture: Architecture, head: _Head, precision: Precision) -> Loss
         write = partial(logits_term, architecture, head.outputs, per_logit, precision)
         return Deferred("logits", count_bytes, count_bytes, count_bytes, write)
 
-    return Losses(logits(per_forward), logits(per_backward), logits(2 * head.size), logits(head.size))
+    # A bias in fp32 makes fp32 logits, which are the model's output.
+    output = _FP32 if precision.autocast and architecture.loss_reads == "biased-logits" else head.size
+    return Losses(logits(per_forward), logits(per_backward), logits(output + head.size), logits(output))
 
 
 def _chunked(head: _Head, chunks: int, gradient_bytes: int) -> Losses:

@@ -40,6 +40,7 @@ def plain_setup(architecture: Architecture, workload: Training) -> Setup:
             last_layer=head + saved.stage.gradients,
             first_layer=_grown_before_first_layer(architecture) + saved.stage.gradients,
             all=counts.total,
+            decoder=head + _in_the_decoder(architecture) + saved.stage.gradients if saved.between else 0,
         ),
         gradient_bytes=precision.parameter_bytes,
         state_bytes=precision.parameter_bytes,
@@ -61,6 +62,14 @@ def _grown_before_first_layer(architecture: Architecture) -> int:
     counts = parameter_counts(architecture)
     tied = counts.token_embedding if architecture.tied_head else 0
     return counts.total - counts.smallest_layer - counts.before_layers + tied
+
+
+def _in_the_decoder(architecture: Architecture) -> int:
+    """Return the parameters of the main stack's layers but one, and of what stands behind them."""
+    main = architecture.main
+    layers = [group.layer.parameters * group.count for group in main.groups]
+    smallest = min(group.layer.parameters for group in main.groups)
+    return sum(layers) - smallest + sum(tensor.parameters for tensor in main.after)
 
 
 def _casts(counts: ParameterCounts, head: int, saved: Saved, precision: Precision, checkpointed: bool) -> Casts:

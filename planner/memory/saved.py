@@ -26,7 +26,8 @@ class Saved(NamedTuple):
     `stage` is the point of the backward pass through a layer that holds most beside it. `first` is what stands before
     the layers and their input, `behind` what stands behind them and is freed before the last of them. `layers` says
     how many layers keep what per token, for the formulas; `depth` is their number, checkpointed or not. `recomputed`
-    is what the largest layer holds more when it has been computed again.
+    is what the largest layer holds more when it has been computed again. With an encoder before the decoder, `entry` is
+    what the encoder's largest layer holds, and `between` all that is alive at the decoder's first layer.
     """
 
     norms: int
@@ -43,6 +44,8 @@ class Saved(NamedTuple):
     depth: int
     adapters: int = 0
     recomputed: int = 0
+    entry: int = 0
+    between: int = 0
 
     @property
     def in_last_layer(self) -> int:
@@ -52,7 +55,7 @@ class Saved(NamedTuple):
     @property
     def in_first_layer(self) -> int:
         """Return what is alive when the backward pass goes through the first layer, the largest deciding."""
-        return self.first + self.one_layer + self.stage.bytes
+        return self.first + (self.entry or self.one_layer + self.stage.bytes)
 
     @property
     def freed_with_a_layer(self) -> int:
@@ -83,8 +86,14 @@ def saved_activations(
     layers: list[tuple[int, Ledger]] = []
     depth = sum([stack.layer_count for stack in trained_stacks(architecture)])
     stages: list[Stage] = []
-    source = 0
+    source = entry = between = shared = 0
     for stack in trained_stacks(architecture):
+        if layers or checkpoints:
+            # The encoder before it: its layers, what is kept of them, and the gradient of what it put out.
+            entry = largest + highest(stages, precision.parameter_bytes).bytes
+            between = norms + kept_attention + feed_forward + dropout + scores + checkpoints
+            between += sequences * source * stack.hidden * precision.residual_bytes
+            largest, stages = 0, []
         tokens = stack_positions(stack, length)
         every = sequences * tokens
         shards = stack.groups[0].layer.stream_shards
@@ -96,7 +105,8 @@ def saved_activations(
             if checkpointed:
                 first += every * first_input(stack, precision) // shards
                 first += mask_bytes(stack, sequences, tokens, precision, attention, groups=1)
-        scores += shared_scores(stack, sequences, tokens, source, precision, attention, checkpointed)
+        shared = shared_scores(stack, sequences, tokens, source, precision, attention, checkpointed)
+        scores += shared
         for group in stack.groups:
             masked = is_masked(group.layer, tokens, attention)
             ledger = layer_ledger(group.layer, stack.hidden, precision, attention, masked)
@@ -127,6 +137,8 @@ def saved_activations(
         tuple(layers),
         depth,
         recomputed=largest if checkpointed else 0,
+        entry=entry,
+        between=between + shared + largest + stage.bytes if between else 0,
     )
 
 
@@ -166,7 +178,8 @@ def activations_term(saved: Saved, alive: int, workload: Training) -> Term:
     **Formula**: Σ over what is kept, or one layer where the backward pass has freed the rest.
     """
     tokens = workload.micro_batch * (workload.sequence_length or 0)
-    shares = _shares(saved, alive, tokens, selective=workload.activation_checkpointing == "selective")
+    selective = workload.activation_checkpointing == "selective"
+    shares = _shares(saved, alive, tokens, selective=selective)
     return checked(
         "activations",
         alive,
@@ -175,15 +188,9 @@ def activations_term(saved: Saved, alive: int, workload: Training) -> Term:
             *(model(symbol, part.bytes, f"bytes of {part.name}") for symbol, part in shares),
             chosen("T", tokens, f"tokens: {workload.micro_batch:,} × {workload.sequence_length:,}"),
         ),
-        _source(workload),
+        f"{_SOURCE}; {CORE_ATTENTION if workload.profile == 'megatron' else OPERATORS}" if selective else _SOURCE,
         tuple(part for _, part in shares),
     )
-
-
-def _source(workload: Training) -> str:
-    if workload.activation_checkpointing != "selective":
-        return _SOURCE
-    return f"{_SOURCE}; {CORE_ATTENTION if workload.profile == 'megatron' else OPERATORS}"
 
 
 def _shares(saved: Saved, alive: int, tokens: int, *, selective: bool) -> list[tuple[str, Part]]:

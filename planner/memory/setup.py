@@ -20,12 +20,16 @@ class Casts(NamedTuple):
 
 
 class Gradients(NamedTuple):
-    """Trained parameters whose gradients are there: behind the head, in the last layer, in the first, and all."""
+    """Trained parameters whose gradients are there: behind the head, in the last layer, in the first, and all.
+
+    `decoder` are those in the first layer of a decoder that has an encoder before it.
+    """
 
     head: int
     last_layer: int
     first_layer: int
     all: int
+    decoder: int = 0
 
 
 class Setup(NamedTuple):

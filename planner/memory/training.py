@@ -152,6 +152,11 @@ def _through_the_layers(step: _Step) -> list[Moment]:
             "the backward pass works on the first layer: the gradients of all others are there",
         ),
     ]
+    if saved.between:
+        there: list[Term | Deferred] = [*step.persistent, *step.grown(gradients.decoder), *setup.casts.first]
+        there += [step.activations(saved.between), *setup.scratch, losses.layers]
+        explanation = "the backward pass works on the decoder's first layer: what the encoder kept is still there"
+        moments.insert(2, Moment("backward", there, explanation))
     if setup.embedding is None:
         return moments
     reached: list[Term | Deferred] = [*step.persistent, *step.grown(gradients.all), *setup.embedding, losses.layers]
