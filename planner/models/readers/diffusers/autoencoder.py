@@ -5,8 +5,8 @@ from typing import Final
 
 from planner.models.layers import Tensor
 from planner.models.pipeline import Component, ImageDecoder
-from planner.models.readers.diffusers.unet import resnet
-from planner.models.readers.fields import MAX_LAYERS, Fields
+from planner.models.readers.diffusers.unet import MOST_BLOCKS, resnet, widths
+from planner.models.readers.fields import Fields
 from planner.models.readers.parts import LAYER, Tensors, linear, norm_tensors
 from planner.models.readers.towers import conv
 
@@ -17,8 +17,8 @@ _SAMPLE: Final = 32
 def read_autoencoder(fields: Fields, name: str) -> Component:
     """Return the autoencoder that a configuration of `AutoencoderKL` describes."""
     decoder = ImageDecoder(
-        channels=fields.integers("block_out_channels", low=1) or (64,),
-        layers=fields.integer("layers_per_block", default=1, high=MAX_LAYERS),
+        channels=widths(fields, (64,)),
+        layers=fields.integer("layers_per_block", default=1, high=MOST_BLOCKS),
         latent_channels=fields.integer("latent_channels", default=4),
         sample_size=fields.integer("sample_size", default=_SAMPLE),
         upcast=fields.flag("force_upcast", default=True),

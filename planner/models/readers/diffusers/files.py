@@ -11,7 +11,7 @@ from planner.models.architecture import Architecture
 from planner.models.pipeline import Component
 from planner.models.readers.checkpoint import read_checkpoint
 from planner.models.readers.config_json import MAX_FILE_BYTES, parse_config, read_config
-from planner.models.readers.diffusers.pipeline import PIPELINE
+from planner.models.readers.diffusers.pipeline import MOST_COMPONENTS, PIPELINE
 from planner.models.readers.fields import Fields
 from planner.models.readers.safetensors import FileTensor
 from planner.models.readers.sources import read_whole
@@ -27,7 +27,6 @@ WEIGHT_NAMES: Final = tuple(
 """What the weights of a component are called, those of full precision first; an index before a single file."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9]\w{0,63}", re.ASCII)
-_MAX_COMPONENTS: Final = 32
 _CONFIG: Final = "config.json"
 
 ConfigOf = Callable[[str], Mapping[str, object] | None]
@@ -82,7 +81,7 @@ def _names(index: Mapping[str, object], source: str) -> list[str]:
         for name, value in index.items()
         if not name.startswith("_") and isinstance(value, list | tuple) and any(part is not None for part in value)
     ]
-    if len(found) > _MAX_COMPONENTS or not all(_NAME.fullmatch(name) for name in found):
+    if len(found) > MOST_COMPONENTS or not all(_NAME.fullmatch(name) for name in found):
         raise ModelFileError(source, "names components that cannot be", "Choose the folder of a diffusers pipeline.")
     return found
 

@@ -33,6 +33,8 @@ _TRACE: Final = (
 _LENGTHS: Final = {"FluxPipeline": 512, "StableDiffusion3Pipeline": 256, "PixArtSigmaPipeline": 300}
 """The defaults of `max_sequence_length` that the pipelines of diffusers pad their prompts to."""
 _LONGEST: Final = 512
+MOST_COMPONENTS: Final = 32
+"""A bound for files of strangers, well above every pipeline that was published."""
 _SAFETY: Final = "StableDiffusionSafetyChecker"
 _PROJECTION: Final = 768
 _CONCEPTS: Final = 17 + 3
@@ -49,6 +51,8 @@ def read_pipeline(fields: Fields) -> Architecture:
     """
     kind = fields.text("_class_name")
     inner = fields.required("components")
+    if len(inner.names) > MOST_COMPONENTS:
+        fields.fail("components", f"must be at most {MOST_COMPONENTS}, got {len(inner.names):,}")
     components = tuple(_component(inner.required(name), name, kind) for name in inner.names)
     try:
         denoiser, _ = networks_of(components)

@@ -13,6 +13,9 @@ _DOWN: Final = {"CrossAttnDownBlock2D": True, "DownBlock2D": False}
 _LATENT: Final = 4
 _TEXT: Final = 1280
 _FACTORS: Final = 4
+MOST_BLOCKS: Final = 64
+_MOST_LEVELS: Final = 16
+"""Bounds for files of strangers, well above every network that was published."""
 
 
 def read_unet(fields: Fields, name: str) -> Component:
@@ -26,13 +29,13 @@ def read_unet(fields: Fields, name: str) -> Component:
 
 
 def _network(fields: Fields) -> UNet:
-    channels = fields.integers("block_out_channels", low=1) or (320, 640, 1280, 1280)
+    channels = widths(fields, (320, 640, 1280, 1280))
     kinds = fields.texts("down_block_types") or ("CrossAttnDownBlock2D",) * (len(channels) - 1) + ("DownBlock2D",)
     unknown = next((kind for kind in kinds if kind not in _DOWN), None)
     if unknown is not None or len(kinds) != len(channels):
         fields.fail("down_block_types", f"must be {len(channels)} of {', '.join(_DOWN)}")
     each = _per_level(fields, "transformer_layers_per_block", len(channels), 1)
-    layers = _per_level(fields, "layers_per_block", len(channels), 2)
+    layers = _per_level(fields, "layers_per_block", len(channels), 2, high=MOST_BLOCKS)
     if len(set(layers)) > 1:
         fields.fail("layers_per_block", "differs between the levels, which is not estimated")
     for name in ("class_embed_type", "encoder_hid_dim_type"):
@@ -50,10 +53,18 @@ def _network(fields: Fields) -> UNet:
     )
 
 
-def _per_level(fields: Fields, name: str, levels: int, default: int) -> tuple[int, ...]:
+def widths(fields: Fields, default: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the channels of each level."""
+    found = fields.integers("block_out_channels", low=1) or default
+    if len(found) > _MOST_LEVELS:
+        fields.fail("block_out_channels", f"must hold at most {_MOST_LEVELS} numbers, got {len(found):,}")
+    return found
+
+
+def _per_level(fields: Fields, name: str, levels: int, default: int, high: int = MAX_LAYERS) -> tuple[int, ...]:
     if not fields.lists(name):
-        return (fields.integer(name, default=default, high=MAX_LAYERS),) * levels
-    found = fields.integers(name, low=1, high=MAX_LAYERS) or ()
+        return (fields.integer(name, default=default, high=high),) * levels
+    found = fields.integers(name, low=1, high=high) or ()
     if len(found) != levels:
         fields.fail(name, f"must be a number or a list of {levels}, got a list of {len(found)}")
     return found
