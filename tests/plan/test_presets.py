@@ -32,7 +32,7 @@ def test_every_preset_is_estimated_on_its_model(preset, catalog):
     assert evaluation.memory.total_bytes > 0
     assert sum(term.bytes for term in evaluation.memory.terms) == evaluation.memory.total_bytes
     if plan.gpu is not None and preset.id != "trl-sft":
-        assert evaluation.memory.verdict in ("fits", "tight"), "its source says that it runs there"
+        assert (evaluation.memory.fit_probability or 0) >= 0.05, "its source says that it runs there"
 
 
 @pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.id)
