@@ -106,3 +106,37 @@ def test_the_source_says_which_of_both_it_is(profile: str, word: str) -> None:
     workload = with_defaults(asked, llama(), 1)
     written = next(moment for moment in moments_of(llama(), workload).moments if moment.name == "forward").written()
     assert word in next(term.source for term in written if term.name == "activations")
+
+
+SIZES = {"vocab_size": 100, "hidden_size": 64, "num_hidden_layers": 1, "num_attention_heads": 4}
+ROUTED = SIZES | {"intermediate_size": 160, "num_key_value_heads": 4, "num_experts_per_tok": 2}
+
+
+def test_of_a_shared_key_in_bf16_the_scores_are_kept_in_fp32() -> None:
+    network = other("falcon", SIZES, multi_query=True, new_decoder_architecture=False, parallel_attn=True, bias=False)
+    # Queries, keys and values in one product, then what widens; attention's output and scores by matrix products.
+    assert saved(network, sequence_length=32).checkpoints == 32 * (2 * 64 + 2 * (96 + 256) + 4 * 64 + 4 * 4 * 32)
+
+
+def test_bloom_keeps_no_scores() -> None:
+    network = other("bloom", SIZES | {"n_layer": 1, "n_head": 4})
+    assert saved(network, sequence_length=32).checkpoints == 32 * 2 * (64 + 192 + 64 + 256 + 64 + 64)
+
+
+def test_a_weighted_shared_expert_is_multiplied_before_the_router() -> None:
+    sizes = ROUTED | {"num_experts": 4, "moe_intermediate_size": 32, "shared_expert_intermediate_size": 48}
+    network = other("qwen2_moe", sizes)
+    # Biased queries, keys and values; of output, gate, up, down, router and its weight the first, third and fifth.
+    products = 3 * 64 + 64 + 48 + 4
+    assert saved(network, sequence_length=32).checkpoints == 32 * (2 * (64 + products + 64) + 4 * 4 + 2 * (4 + 8))
+
+
+def test_experts_that_compute_every_token_keep_both_products() -> None:
+    network = other("llama4_text", ROUTED | {"num_local_experts": 4, "head_dim": 16, "intermediate_size_mlp": 160})
+    kept = saved(network, sequence_length=8).checkpoints
+    assert kept > 8 * 2 * 4 * (2 * 160 + 64)
+
+
+def test_eight_bit_products_are_in_no_list() -> None:
+    how = {"method": "lora", "compute": "amp-bf16", "sequence_length": 32}
+    assert saved(small_llama(), weights="int8", **how).checkpoints < saved(small_llama(), **how).checkpoints
