@@ -65,7 +65,7 @@ def layer_ledger(
     kept = [mixer_bytes(mixer, precision, attention, layer, masked) for mixer in mixers]
     crossed = crossed_ledger(layer.cross_attention, hidden, precision, attention)
     return Ledger(
-        norms=_norms(layer, hidden, precision) // layer.stream_shards,
+        norms=(_norms(layer, hidden, precision) + scaled_bytes(layer, hidden, precision)) // layer.stream_shards,
         attention=sum(bytes_ for bytes_, _ in kept) + crossed.attention,
         feed_forward=feed_forward_bytes(layer.feed_forward, hidden, precision),
         dropout=dropout_bytes(layer, hidden),
@@ -269,6 +269,12 @@ def _latent(mixer: LatentAttention, precision: Precision, kind: AttentionKind, l
 def _state_mixer(mixer: StateMixer, precision: Precision) -> int:
     """Count a scan's inputs: the expanded stream before and after the convolution, its gate, and the result."""
     return 4 * precision.compute_bytes * mixer.inner_dim
+
+
+def scaled_bytes(layer: Layer, hidden: int, precision: Precision) -> int:
+    """Count what each block adds where a learned vector multiplies it: the vector's gradient reads it."""
+    blocks = sum(1 for part in (layer.mixer, layer.cross_attention, layer.feed_forward) if part is not None)
+    return blocks * precision.compute_bytes * hidden if layer.scaled else 0
 
 
 def dropout_bytes(layer: Layer, hidden: int) -> int:

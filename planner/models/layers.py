@@ -202,6 +202,9 @@ class Layer(Spec):
         default=False, description="norms stand behind the blocks, which read the stream as it is (BERT, OLMo 2)"
     )
     hidden_dropout: float = Field(default=0.0, ge=0, lt=1, description="of what each block adds, in training")
+    scaled: bool = Field(
+        default=False, description="what each block adds is multiplied by a learned vector first (DINOv2, BEiT)"
+    )
     stream_shards: int = Field(
         default=1, ge=1, description="cards that share the tokens of norms, dropout and the stream between the blocks"
     )

@@ -133,6 +133,31 @@ def test_an_encoder_peaks_as_traced(model_type):
     assert predicted == pytest.approx(traced, rel=0.0002)
 
 
+@pytest.mark.parametrize("compute", ["bf16", "amp-bf16"])
+@pytest.mark.parametrize("model_type", ["dinov2", "beit", "deit"])
+@pytest.mark.oracle
+def test_an_encoder_trains_as_traced(model_type, compute):
+    from traced_families import Family, compare
+
+    found = compare(Family(model_type, {"num_key_value_heads": 8}), Training(compute=compute, micro_batch=4))
+    assert found.predicted_peak == pytest.approx(found.traced_peak, rel=0.01)
+    assert found.predicted_saved == pytest.approx(found.traced_saved, rel=0.035)
+
+
+def test_what_a_learned_vector_scales_is_kept():
+    vit = VIT.evolve(stacks=(_scaled(VIT.main),))
+    plain, scaled = (
+        next(share.bytes for share in one.peak.shares if share.name == "activations")
+        for one in (estimate_memory(net, Training(micro_batch=8, compute="bf16")) for net in (VIT, vit))
+    )
+    assert scaled - plain == 8 * 197 * 6 * 2 * 2 * 512
+
+
+def _scaled(stack):
+    groups = tuple(group.evolve(layer=group.layer.evolve(scaled=True)) for group in stack.groups)
+    return stack.evolve(groups=groups)
+
+
 @pytest.mark.parametrize(("size", "positions"), [((224, 224), 197), ((384, 384), 577), ((448, 224), 393)])
 def test_an_encoder_reads_other_sizes(size, positions):
     assert at_image_size(VIT, size).fixed_length == positions
