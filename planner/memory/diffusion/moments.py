@@ -15,7 +15,7 @@ from planner.memory.scratch import scratch_bytes
 from planner.memory.terms import library, model, term
 from planner.memory.terms import workload as chosen
 from planner.models.architecture import Architecture
-from planner.models.pipeline import Component, Denoiser, ImageDecoder, Network, UNet, networks_of
+from planner.models.pipeline import Component, Denoiser, DiffusionTransformer, ImageDecoder, Network, UNet, networks_of
 from planner.units import ceil_div
 from planner.workload.workload import Inference
 
@@ -139,32 +139,38 @@ def _encoder(component: Component) -> Architecture:
 
 def _denoising(network: Denoiser, run: Run) -> Term:
     passes = chosen("B", run.passes, "images, and as many again without the prompt where guidance is on")
-    if isinstance(network, UNet):
-        low, likely, high = (
-            run.passes * unet_elements(network, run.height, run.width, copies) * run.size for copies in range(3)
-        )
-        symbols = (
-            passes,
-            chosen("n", run.pixels, "latent pixels"),
-            model("c", round(likely / (run.passes * run.pixels * run.size)), "channels alive for each of them"),
-            library("w", run.size, "bytes per element"),
-        )
-        return _activations(Range(likely, low, high), "B × n × c × w", symbols, f"{_BLOCK_SOURCE}; {_LAYOUT_SOURCE}")
+    return _convolving(network, run, passes) if isinstance(network, UNet) else _attending(network, run, passes)
+
+
+def _convolving(network: UNet, run: Run, passes: Symbol) -> Term:
+    low, likely, high = (
+        run.passes * unet_elements(network, run.height, run.width, copies) * run.size for copies in range(3)
+    )
+    symbols = (
+        passes,
+        chosen("n", run.pixels, "latent pixels"),
+        model("c", round(likely / (run.passes * run.pixels * run.size)), "channels alive for each of them"),
+        library("w", run.size, "bytes per element"),
+    )
+    return _activations(Range(likely, low, high), "B × n × c × w", symbols, f"{_BLOCK_SOURCE}; {_LAYOUT_SOURCE}")
+
+
+def _attending(network: DiffusionTransformer, run: Run, passes: Symbol) -> Term:
     image = ceil_div(run.height, network.patch) * ceil_div(run.width, network.patch)
     needed = transformer_elements(network, run.passes * image, run.passes * run.text, run.size) * run.size
     angles = rotation_bytes(network, image + run.text)
-    symbols: tuple[Symbol, ...] = (
+    symbols = [
         passes,
         chosen("I", image, f"tokens of the image, each {network.patch} × {network.patch} latent pixels"),
         chosen("T", run.text, "tokens of the text"),
         model("a", round(needed / (run.passes * (image + run.text))), "bytes alive per token inside the widest block"),
-    )
-    whole = needed + angles
+    ]
     formula = "B × (I + T) × a"
     if angles:
         formula += " + R"
-        symbols = (*symbols, model("R", angles, "bytes of the sines and cosines that all images share"))
-    return _activations(Range(whole, whole, whole), formula, symbols, _BLOCK_SOURCE)
+        symbols.append(model("R", angles, "bytes of the sines and cosines that all images share"))
+    whole = needed + angles
+    return _activations(Range(whole, whole, whole), formula, tuple(symbols), _BLOCK_SOURCE)
 
 
 def _decoding(decoder: ImageDecoder, run: Run, size: int, workload: Inference) -> Term:
