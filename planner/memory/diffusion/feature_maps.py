@@ -46,7 +46,6 @@ def unet_elements(unet: UNet, height: int, width: int, copies: int) -> int:
     """
     kept = [unet.channels[0] * _pixels(height, width, 0)]
     held = most = 0
-    done = 0
     rising = False
     for step in unet.steps():
         pixels = _pixels(height, width, step.level)
@@ -56,13 +55,11 @@ def unet_elements(unet: UNet, height: int, width: int, copies: int) -> int:
             held, rising = step.out * pixels, True
             continue
         most = max(most, alive + pixels * _at(step, copies))
-        if step.kind == "resnet":
-            done += 1
-        if not rising and _ends_pair(unet, step):
-            kept.append(step.out * (pixels if step.kind != "down" else _pixels(height, width, step.level + 1)))
-        if rising and done and step.kind == "up":
+        if rising and step.kind == "up":
             held = step.out * _pixels(height, width, step.level - 1)
             del kept[-(unet.layers + 1) :]
+        elif not rising and _ends_pair(unet, step):
+            kept.append(step.out * _pixels(height, width, step.level + (step.kind == "down")))
     return most
 
 
@@ -79,7 +76,7 @@ def _at(step: Step, copies: int) -> int:
     if step.kind == "resnet":
         return (step.into if step.skip else 0) + resnet_elements(step.into, step.out, copies)
     if step.kind == "transformer":
-        return step.out * (1 + max(_IN_A_BLOCK, _IN_ATTENTION))
+        return step.out * (1 + _IN_A_BLOCK)
     if step.kind == "down":
         return ceil_div(step.out, 4) + _copied(step.into, ceil_div(step.out, 4), copies)
     return step.out * 9 + _copied(4 * step.into, 4 * step.out, copies)
@@ -104,7 +101,7 @@ def decoder_elements(decoder: ImageDecoder, height: int, width: int, copies: int
     most = pixels * into * (1 + _IN_ATTENTION)
     for level, out in enumerate(reversed(decoder.channels)):
         first = resnet_elements(into, out, copies)
-        further = out + resnet_elements(out, out, copies) if decoder.layers else 0
+        further = out + resnet_elements(out, out, copies)
         most = max(most, pixels * (into + max(first, further)))
         if level < len(decoder.channels) - 1:
             most = max(most, pixels * (into + out * 9 + _copied(4 * out, 4 * out, copies)))
