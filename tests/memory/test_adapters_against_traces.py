@@ -55,9 +55,8 @@ EVERY_WAY = (
     "stablelm",
     "granite",
     "bart",
-    "whisper",
 )
-UNCOUNTED = ("bert", "bart", "whisper", "t5")
+UNCOUNTED = ("bert", "bart", "t5")
 """Not compared with checkpoints, where the estimate is up to 9 % low.
 
 What transformers asks a gradient for then is not all counted: the norm of the embedding keeps its input (BERT), two
