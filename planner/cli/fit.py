@@ -59,7 +59,7 @@ examples:
   gpu-planner fit plan.json --versus "2 x RTX 3090"
   gpu-planner fit plan.json --check && sbatch train.sh
 
-tight: it fits in 5 to 95 of 100 cases, and the answer says in how many; --check lets it pass.
+tight: it fits in 50 to 95 of 100 cases, and the answer says in how many; --check lets it pass.
 
 exit codes: 0 done, 1 does not fit (only with --check; tight counts as fitting), 2 wrong input"""
 

@@ -27,7 +27,7 @@ from typing import Final, NamedTuple
 from planner.memory.result import Verdict
 
 LIKELY_TO_FIT: Final = 0.95
-"""From this chance on a need *fits*; below one less this it does *not fit*; between the two it is *tight*."""
+"""From this chance on a need *fits*; from an even chance on it is *tight*; below that it does *not fit*."""
 _BEYOND: Final = 1 - LIKELY_TO_FIT
 _NORMAL_QUANTILE: Final = 1.6448536269514722
 """Where the standard normal distribution reaches 95 %."""
@@ -59,7 +59,7 @@ def verdict_of(margin: Margin) -> Verdict:
     """Return the verdict that the chance of `margin` stands for, without computing it."""
     if margin.worst >= 0:
         return "fits"
-    return "tight" if margin.best >= 0 else "does-not-fit"
+    return "tight" if margin.expected >= 0 else "does-not-fit"
 
 
 def chance_of(margin: Margin, capacity_bytes: int) -> float:

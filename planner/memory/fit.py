@@ -30,8 +30,8 @@ class CardFit(NamedTuple):
 
     @property
     def likely(self) -> bool:
-        """Return whether it fits at least as likely as not."""
-        return self.verdict is not None and self.free_bytes is not None and self.free_bytes >= 0
+        """Return whether it fits at least as likely as not: tight counts."""
+        return self.verdict in ("fits", "tight")
 
 
 def judge_bytes(
@@ -39,8 +39,8 @@ def judge_bytes(
 ) -> CardFit:
     """Return the verdict on `need` where others hold `taken`, and the probability that it fits.
 
-    *fits*: in 19 of 20 cases or more. *does-not-fit*: in less than one of 20. *tight*: between the two. A workload that
-    the card cannot run, or a card whose memory is not known, gets no verdict.
+    *fits*: in 19 of 20 cases or more. *does-not-fit*: in less than half of them. *tight*: between the two. A workload
+    that the card cannot run, or a card whose memory is not known, gets no verdict.
     """
     if usable is None:
         return CardFit(gpu_id, None, need.bytes, None, None, unsupported)

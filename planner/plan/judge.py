@@ -44,5 +44,5 @@ def _fullest(plan: Plan, catalog: Catalog, architecture: Architecture) -> CardFi
 
 
 def is_good(fit: CardFit, at_worst: AtWorst) -> bool:
-    """Return whether `fit` is at least as good as `at_worst`; tight ones count where they fit as likely as not."""
+    """Return whether `fit` is at least as good as `at_worst`."""
     return fit.verdict == "fits" or (at_worst == "tight" and fit.likely)

@@ -55,7 +55,7 @@ class Solved(Spec):
 def largest_that_fits(plan: Plan, catalog: Catalog, field: Field, at_worst: AtWorst = "fits") -> Solved:
     """Return the largest `field` with which `plan` fits on its card.
 
-    With `at_worst` "tight" what is tight counts as well, if it fits as likely as not.
+    With `at_worst` "tight" what is tight counts as well.
 
     Lengths end at what the model is made for.
 

@@ -29,7 +29,7 @@ def solved_sentence(surely: Solved, barely: Solved, card: str | None = None) -> 
 def solved_words(surely: Solved, barely: Solved) -> str:
     """Return `6`, `6, up to 8 tight`, `8, tight`, `131,072, all the model is made for`, or why there is none.
 
-    `surely` is what fits, `barely` what fits or is tight, as likely to fit as not.
+    `surely` is what fits, `barely` what fits or is tight.
     """
     if not isinstance(barely.value, int):
         return f"none, {barely.reason}"

@@ -48,7 +48,7 @@ def test_the_verdict_is_what_the_chance_says(need, room):
     margin = margin_of(need, room)
     chance = chance_of(margin, CARD)
     assert 0 <= chance <= 1
-    by_chance = "fits" if chance >= 0.95 else "tight" if chance >= 0.05 else "does-not-fit"
+    by_chance = "fits" if chance >= 0.95 else "tight" if chance >= 0.5 else "does-not-fit"
     assert verdict_of(margin) == by_chance
     assert (chance >= 0.5) == (margin.expected >= 0)
 

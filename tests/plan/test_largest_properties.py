@@ -36,7 +36,7 @@ def memory_at(plan: Plan, field: str, value: int) -> MemoryResult:
 
 
 def passes(memory: MemoryResult, at_worst: str) -> bool:
-    """Return whether it fits, or, where tight counts, fits as likely as not."""
+    """Return whether it fits, or, where tight counts, at least that."""
     return memory.verdict == "fits" or (at_worst == memory.verdict == "tight" and memory.free_bytes >= 0)
 
 
