@@ -25,6 +25,11 @@ _TRITON: Final = (
 _TRITON_PROFILES: Final = ("liger", "unsloth")
 _TRITON_CAPABILITY: Final = 7.0
 _IN_16_BITS: Final = "FlashAttention computes in fp16 and bf16 only; choose sdpa, or another format to compute in"
+_FP8: Final = (
+    "torchao's fp8 products need compute capability 8.9 or an AMD card of CDNA 3 or newer; choose bf16 or amp-bf16"
+)
+_FP8_CAPABILITY: Final = 8.9
+_FP8_OF_AMD: Final = ("CDNA3", "CDNA4", "CDNA5")
 _STORED_CAPABILITY: Final = {"fp8": 8.9, "fp8-block128": 8.9, "mxfp4": 7.5}
 """The compute capability from which transformers computes with such weights as they are stored.
 
@@ -53,6 +58,8 @@ def unsupported_reasons(workload: Training | Inference, gpu: Gpu) -> tuple[str, 
         reasons.append(_IN_16_BITS)
     if isinstance(workload, Training) and workload.profile in _TRITON_PROFILES and not _runs_triton(gpu):
         reasons.append(_TRITON)
+    if isinstance(workload, Training) and workload.compute == "fp8" and not _multiplies_fp8(gpu):
+        reasons.append(_FP8)
     least = _STORED_CAPABILITY.get(workload.weights or "bf16")
     if least is not None and gpu.vendor == "NVIDIA" and float(gpu.compute_capability or least) < least:
         stored = SCHEMES[workload.weights or "bf16"].title
@@ -81,6 +88,13 @@ def _runs_bitsandbytes(workload: Training | Inference, gpu: Gpu) -> bool:
     if gpu.vendor != "NVIDIA" or not gpu.compute_capability:
         return gpu.vendor in ("AMD", "Intel")
     return float(gpu.compute_capability) >= (7.5 if workload.weights == "int8" else 6.0)
+
+
+def _multiplies_fp8(gpu: Gpu) -> bool:
+    """Return whether `torch._scaled_mm` runs on `gpu`: ATen/native/cuda/Blas.cpp, `_scaled_mm_allowed_device`."""
+    if gpu.vendor == "AMD":
+        return gpu.architecture in _FP8_OF_AMD
+    return gpu.vendor == "NVIDIA" and float(gpu.compute_capability or 0) >= _FP8_CAPABILITY
 
 
 def _runs_triton(gpu: Gpu) -> bool:

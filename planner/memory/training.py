@@ -5,6 +5,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from planner.memory.communication import communication_term
+from planner.memory.fp8 import fp8_setup
 from planner.memory.gradients import gradients_term
 from planner.memory.litgpt.setup import litgpt_setup
 from planner.memory.losses import Losses
@@ -85,6 +86,8 @@ def _setup_of(workload: Training) -> Callable[[Architecture, Training], Setup]:
         return megatron_setup
     if workload.profile == "litgpt":
         return litgpt_setup
+    if workload.compute == "fp8":
+        return fp8_setup
     return tuned_setup if is_tuned(workload) else plain_setup
 
 

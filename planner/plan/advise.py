@@ -113,7 +113,8 @@ def _helps(start: Tried, tried: Tried) -> bool:
     """Return whether the plan then fits, or likely fits where it did not, or would if its card could run it."""
     fit = tried.fit
     if fit.unsupported:
-        return len(tried.changes) == 1 and not start.fit.unsupported and fit.free_bytes is not None and fit.free_bytes >= 0
+        has_room = fit.free_bytes is not None and fit.free_bytes >= 0
+        return len(tried.changes) == 1 and not start.fit.unsupported and has_room
     return fit.verdict == "fits" or (fit.likely and not start.fit.likely)
 
 

@@ -16,7 +16,14 @@ from planner.plan.evaluate import evaluate
 from planner.plan.plan import Plan
 from planner.workload.engines import CACHE_FORMATS, SETTINGS
 from planner.workload.optimizers import OPTIMIZERS
-from planner.workload.training import Compute, Method, TrainingProfile, formats_for, quantised_compute
+from planner.workload.training import (
+    FP8_PROFILES,
+    Compute,
+    Method,
+    TrainingProfile,
+    formats_for,
+    quantised_compute,
+)
 from planner.workload.workload import Inference, Training
 
 _WAYS: Final[tuple[Compute, ...]] = ("amp-bf16", "bf16", "amp-fp16", "fp16", "fp32")
@@ -92,6 +99,7 @@ def _precision(draft: Draft) -> None:
         if "lora.adapter_dtype" in draft.asked:
             draft.move("compute", "amp-bf16")
         draft.move("lora.adapter_dtype", "fp32")
+    _fp8(draft)
     method, compute = cast("Method", draft.value("method")), cast("Compute", draft.value("compute"))
     profile = cast("TrainingProfile", draft.value("profile"))
     quantised = quantised_compute(profile)
@@ -102,6 +110,21 @@ def _precision(draft: Draft) -> None:
         draft.move("compute", next(ways, compute))
     if draft.value("weights") not in (None, *formats_for(method, cast("Compute", draft.value("compute")), profile)):
         draft.move("weights", None)
+
+
+def _fp8(draft: Draft) -> None:
+    """Train whole layers of PyTorch's own in fp8, and in another format what has layers of its own."""
+    if draft.value("compute") != "fp8":
+        return
+    adapts, own_layers = draft.value("method") != "full", draft.value("profile") not in FP8_PROFILES
+    if "compute" not in draft.asked and (adapts or own_layers):
+        draft.move("compute", "amp-bf16")
+        return
+    if adapts:
+        draft.move("method", "full")
+        draft.drop("lora")
+    if own_layers:
+        draft.move("profile", "hf")
 
 
 def _step(draft: Draft) -> None:

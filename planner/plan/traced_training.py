@@ -56,6 +56,8 @@ def _check(workload: Training) -> None:
         raise SpecError("weights", reason, f"Choose the method lora on plain weights {_TO_CHECK}")
     if workload.lora is not None and workload.lora.dora:
         raise SpecError("lora.dora", "adapters are traced without their magnitudes", f"Leave DoRA out {_TO_CHECK}")
+    if workload.compute == "fp8":
+        raise SpecError("compute", "torchao's layers are not traced", f"Choose amp-bf16 {_TO_CHECK}")
     if workload.gradient_clipping:
         raise SpecError("gradient_clipping", "gradients are not clipped in a trace", f"Leave it out {_TO_CHECK}")
     if workload.checkpoint_every > 1:

@@ -11,7 +11,7 @@ from planner.models.images import reads_images, tokens_of_image
 from planner.workload.engines import PROFILE_TITLES, SETTINGS, Profile
 from planner.workload.layout import laid_out
 from planner.workload.optimizers import OPTIMIZERS
-from planner.workload.training import Lora, Loss, TrainingProfile
+from planner.workload.training import Lora, Loss, TrainingProfile, arithmetic, autocasts
 from planner.workload.workload import Inference, Training
 
 DEFAULT_SEQUENCE: Final = 2_048
@@ -162,5 +162,4 @@ def default_weights(workload: Training) -> str:
         return "nf4"
     if workload.compute == "tf32":
         return "fp32"
-    computed = workload.compute.removeprefix("amp-")
-    return "fp32" if computed != workload.compute and not workload.adapts else computed
+    return "fp32" if autocasts(workload.compute) and not workload.adapts else arithmetic(workload.compute)

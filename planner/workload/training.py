@@ -11,7 +11,7 @@ from planner.workload.optimizers import OPTIMIZERS, Optimizer, OptimizerStep
 from planner.workload.parallel import CardCount, Parallel
 
 Attention = Literal["flash", "sdpa", "eager"]
-Compute = Literal["fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16"]
+Compute = Literal["fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16", "fp8"]
 Method = Literal["full", "lora", "qlora"]
 Checkpointing = Literal["none", "selective", "full"]
 Loss = Literal["full-logits", "chunked", "fused-linear"]
@@ -25,6 +25,7 @@ PARAMETER_FORMATS: Final[dict[Compute, tuple[str, ...]]] = {
     "fp16": ("fp16",),
     "amp-bf16": ("fp32", "bf16"),
     "amp-fp16": ("fp32",),
+    "fp8": ("fp32", "bf16"),
 }
 """The formats that trained parameters can be kept in for each way to compute."""
 
@@ -50,6 +51,9 @@ TRAINING_PROFILE_TITLES: Final[dict[TrainingProfile, str]] = {
 
 QUANTISED_COMPUTE: Final[tuple[Compute, ...]] = ("amp-bf16", "amp-fp16")
 """The ways to compute with a quantised network under adapters."""
+
+FP8_PROFILES: Final[tuple[TrainingProfile, ...]] = ("hf", "liger", "torchtune", "deepspeed")
+"""The profiles whose linear layers torchao's float8 can take the place of."""
 
 _QUANTISED_TARGETS: Final = "bitsandbytes cannot train quantised weights themselves"
 
@@ -94,7 +98,10 @@ class Training(Spec):
         description="format the parameters are kept in; by default fp32 under autocast, else as computed; under "
         "adapters 16 bits, or NF4",
     )
-    compute: Compute = Field(default="amp-bf16", description="amp-…: autocast; it keeps trained parameters in fp32")
+    compute: Compute = Field(
+        default="amp-bf16",
+        description="amp-…: autocast; it keeps trained parameters in fp32; fp8: torchao's linear layers",
+    )
     lora: Lora | None = Field(default=None, description="of the methods lora and qlora")
     trainable: tuple[str, ...] = Field(
         default=(), description="patterns of parameter names that are trained, such as layers.31 or *norm*; else all"
@@ -157,6 +164,16 @@ class Training(Spec):
             raise ValueError("SOAP multiplies gradients with fp32 matrices: keep what is trained in fp32")
         return self
 
+    @model_validator(mode="after")
+    def _computes_in_fp8(self) -> Self:
+        """Refuse fp8 where other linear layers than PyTorch's stand."""
+        if self.compute == "fp8" and self.adapts:
+            raise ValueError("fp8 takes the place of linear layers, and so do adapters: choose amp-bf16")
+        if self.compute == "fp8" and self.profile not in FP8_PROFILES:
+            title = TRAINING_PROFILE_TITLES[self.profile]
+            raise ValueError(f"fp8 is torchao's, and {title} has linear layers of its own: choose bf16 or amp-bf16")
+        return self
+
     def _trains_16_bits(self) -> bool:
         if self.adapts:
             return self.lora is not None and self.lora.adapter_dtype == "bf16"
@@ -167,6 +184,16 @@ class Training(Spec):
             raise ValueError("torchtune's selective checkpoints are every k-th layer's: choose full or none")
         if self.lora is not None and self.lora.dora:
             raise ValueError("selective checkpoints would keep DoRA's products of weights, too: choose full or none")
+
+
+def arithmetic(compute: Compute) -> str:
+    """Return the format that matrix products put out; under fp8, which they read in 8 bits, that is bf16."""
+    return "bf16" if compute == "fp8" else compute.removeprefix("amp-")
+
+
+def autocasts(compute: Compute) -> bool:
+    """Return whether parameters in fp32 are computed in 16 bits, or fewer."""
+    return compute == "fp8" or compute.startswith("amp-")
 
 
 def formats_for(method: Method, compute: Compute, profile: TrainingProfile = "hf") -> tuple[str, ...]:

@@ -30,6 +30,10 @@ CASES = [
     (Training(method="lora", weights="int8"), {"compute": "bf16"}, {"weights": None}),
     (Training(method="lora", compute="fp32"), {"weights": "int8"}, {"compute": "amp-bf16"}),
     (Training(compute="amp-fp16"), {"weights": "bf16"}, {"compute": "amp-bf16"}),
+    (Training(compute="fp8"), {"method": "lora"}, {"compute": "amp-bf16"}),
+    (Training(compute="fp8"), {"profile": "unsloth"}, {"compute": "amp-bf16"}),
+    (Training(method="lora", lora=Lora(rank=8)), {"compute": "fp8"}, {"method": "full"}),
+    (Training(profile="megatron"), {"compute": "fp8"}, {"profile": "hf"}),
     (Training(trainable=("lm_head", "*norm*")), {"method": "lora"}, {"trainable": ()}),
     (
         Training(method="lora", lora=Lora(adapter_dtype="bf16")),

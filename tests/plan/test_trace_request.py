@@ -126,6 +126,7 @@ def test_answering_is_traced_with_its_cache(catalog):
         (Training(method="lora", weights="int8"), "weights"),
         (Training(method="lora", lora=Lora(dora=True)), "lora.dora"),
         (Training(gradient_clipping=True), "gradient_clipping"),
+        (Training(compute="fp8"), "compute"),
         (Training(activation_checkpointing="full", checkpoint_every=2), "checkpoint_every"),
         (Inference(weights="nf4"), "weights"),
         (Inference(weights="fp32"), "weights"),

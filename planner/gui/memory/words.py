@@ -15,6 +15,7 @@ TRAINING_COMPUTE: Final[Options] = (
     ("amp-fp16", "FP16 autocast"),
     ("bf16", "BF16 throughout"),
     ("fp16", "FP16 throughout"),
+    ("fp8", "FP8, linear layers"),
     ("tf32", "TF32"),
     ("fp32", "FP32"),
 )

@@ -20,7 +20,7 @@ from planner.memory.phases import Moment, Moments
 from planner.memory.result import Part
 from planner.models.architecture import Architecture, Attention
 from planner.units import MIB, ceil_div
-from planner.workload.training import Training
+from planner.workload.training import Training, arithmetic
 from planner.workload.workload import Inference
 
 _VOCABULARY_OF_MEGATRON: Final = 128
@@ -180,7 +180,7 @@ def _gradients_throughout(found: Moments) -> Moments:
 
 def _buffers(architecture: Architecture, workload: Training, own: Training) -> list[Part]:
     """Return the tensors on their way between cards: gathered tokens, keys and values, inputs of the next stage."""
-    parallel, size = workload.parallel, ELEMENT_BYTES[own.compute.removeprefix("amp-")]
+    parallel, size = workload.parallel, ELEMENT_BYTES[arithmetic(own.compute)]
     tokens = own.micro_batch * (own.sequence_length or 0)
     stream = tokens * architecture.hidden * size
     found = []

@@ -17,7 +17,7 @@ from planner.memory.result import TermName
 from planner.memory.tensors import placed_tensors
 from planner.models.architecture import Architecture, Stack
 from planner.units import ceil_div
-from planner.workload.training import Training
+from planner.workload.training import Training, arithmetic
 
 _DECIDING: Final = (
     "method",
@@ -173,7 +173,7 @@ def _deepspeed(
     cards = parallel.state_shards
     counts = sharded_counts(architecture, cards, cards // parallel.expert)
     step = {item.name: item for item in found.moments[-1].terms}
-    size = ELEMENT_BYTES[workload.compute.removeprefix("amp-")]
+    size = ELEMENT_BYTES[arithmetic(workload.compute)]
     zero = Zero(
         stage=parallel.zero,
         cards=cards,

@@ -4,7 +4,7 @@ from typing import Final, Literal
 
 from planner.units import ceil_div
 from planner.workload.parallel import Parallel
-from planner.workload.training import Training
+from planner.workload.training import Training, arithmetic, autocasts
 from planner.workload.workload import Inference
 
 Sharder = Literal["ddp", "fsdp", "deepspeed", "megatron"]
@@ -73,7 +73,7 @@ def own_work(workload: Training | Inference) -> Training | Inference:
 
 
 def _in_sixteen_bits(workload: Training) -> dict[str, object]:
-    if workload.adapts or not workload.compute.startswith("amp-") or workload.weights != "fp32":
+    if workload.adapts or not autocasts(workload.compute) or workload.weights != "fp32":
         return {"gradient_accumulation": 1}
-    sixteen = workload.compute.removeprefix("amp-")
-    return {"compute": sixteen, "weights": sixteen, "gradient_accumulation": 1}
+    sixteen = arithmetic(workload.compute)
+    return {"compute": "fp8" if workload.compute == "fp8" else sixteen, "weights": sixteen, "gradient_accumulation": 1}
