@@ -211,6 +211,7 @@ def _write_buffers(
     )
 
 
+@lru_cache(maxsize=512)
 def renamed(item: Held, source: str, name: TermName | None = None) -> Term:
     """Return `item` as it is kept by something else, which `source` describes."""
     written = item.write() if isinstance(item, Deferred) else item

@@ -9,9 +9,10 @@ from typing import Final, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES
 from planner.memory.one_card import Run
+from planner.memory.parallel.micro_batches import Others, others_of
 from planner.memory.parallel.nccl import communicators, most_bytes
 from planner.memory.parallel.pipeline import Stage, in_flight, stages_of
-from planner.memory.parallel.shares import Beside, Held, beside_of, buffers, portion, resized
+from planner.memory.parallel.shares import Beside, beside_of, buffers, portion
 from planner.memory.parallel.splitting import split_layers
 from planner.memory.parallel.states import sharded_moments
 from planner.memory.parallel.tensor import tensor_share
@@ -44,6 +45,14 @@ class Rank(NamedTuple):
     cards: int
 
 
+class HeldByRank(NamedTuple):
+    """What is alive on each card of `rank` with one micro-batch, and the `others` that are on their way there."""
+
+    rank: Rank
+    alone: Moments
+    others: Others
+
+
 def is_spread(workload: Training | Inference) -> bool:
     """Return whether cards share something, or have to agree: replicas that train do.
 
@@ -55,9 +64,9 @@ def is_spread(workload: Training | Inference) -> bool:
     return not parallel.is_plain or parallel.state_shards > 1 or workload.profile == "megatron"
 
 
-def moments_by_rank(
+def held_by_rank(
     architecture: Architecture, workload: Training | Inference, run: Run, counts: tuple[int, ...] = ()
-) -> tuple[tuple[Rank, Moments], ...]:
+) -> tuple[HeldByRank, ...]:
     """Return the ranks of each stage with what is alive there in each phase; `workload` has its defaults filled in.
 
     `run` gives the moments of a network on one card; `counts` are the layers of the stages where they are given.
@@ -68,10 +77,11 @@ def moments_by_rank(
         same = id(rank.stage.architecture)
         if same not in alike:
             alike[same] = rank_moments(rank, workload, run)
-        found.append((rank, _on_the_way(alike[same], rank, workload)))
+        others = others_of(alike[same], rank.in_flight, workload.parallel.interleave)
+        found.append(HeldByRank(rank, alike[same], others))
     if len(found) > 1 and isinstance(workload, Inference) and workload.profile == "hf":
-        (first, held), (_, last) = found[0], found[-1]
-        found[0] = (first, _with_outputs_back(held, last, ELEMENT_BYTES[workload.compute]))
+        back = _with_outputs_back(found[0].alone, found[-1].alone, ELEMENT_BYTES[workload.compute])
+        found[0] = found[0]._replace(alone=back)
     return tuple(found)
 
 
@@ -209,23 +219,6 @@ def _key_width(architecture: Architecture) -> int:
 
 def _part(name: str, size: int, formula: str, source: str) -> Part:
     return Part(name=name, bytes=size, formula=formula, source=source)
-
-
-def _on_the_way(found: Moments, rank: Rank, workload: Training | Inference) -> Moments:
-    """Return `found` with the activations of the micro-batches that are between the stages."""
-    groups = workload.parallel.interleave
-    others = max(found.dynamic * (rank.in_flight - groups) // groups, 0)
-    if not others or not isinstance(workload, Training):
-        return found
-    why = f"activations of {rank.in_flight / groups - 1:g} more micro-batches on their way"
-    return found._replace(moments=tuple([_with_activations(moment, others, why) for moment in found.moments]))
-
-
-def _with_activations(moment: Moment, more: int, why: str) -> Moment:
-    if moment.name not in ("forward", "loss", "backward"):
-        return moment
-    held: list[Held] = [resized(item, more, why) if item.name == "activations" else item for item in moment.terms]
-    return Moment(moment.name, held, moment.explanation)
 
 
 def _without_loss(found: Moments) -> Moments:
