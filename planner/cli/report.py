@@ -70,10 +70,7 @@ def _phases(view: MemoryView, width: int | None) -> str:
 
 
 def _cards(view: MemoryView, width: int | None) -> str:
-    rows = [
-        [row.card, row.layers, row.needs, row.usable, row.free, row.verdict, "shown above" if row.is_fullest else ""]
-        for row in view.devices
-    ]
+    rows = [[row.card, row.layers, row.needs, row.usable, row.free, row.verdict, row.scarcity] for row in view.devices]
     return table(_CARD_HEADS, rows, width)
 
 

@@ -28,7 +28,8 @@ class Change:
     of the workload that change, a mapping within one those of the part of that name; `hardware` are fields of the plan.
     `slower_by_about` is a factor on the time, none where it is longer by an amount that is not known; `kept` is the
     part of what was asked for that is still done. `needs` is what else must be there, `keeps` what stays as it was.
-    `native_bf16` limits a change to cards that compute bf16 themselves, or to those that do not.
+    `native_bf16` limits a change to cards that compute bf16 themselves, or to those that do not; `shares_states` one to
+    plans with several cards that can share what they would each keep.
     """
 
     name: str
@@ -46,10 +47,13 @@ class Change:
     needs: str = ""
     keeps: str = ""
     native_bf16: bool | None = None
+    shares_states: bool = False
 
     def applies_to(self, workload: Workload, gpu: Gpu | None) -> bool:
         """Return whether it changes something about `workload`, whose defaults are filled in, on `gpu`."""
         if self.native_bf16 is not None and gpu is not None and computes_bf16(gpu) != self.native_bf16:
+            return False
+        if self.shares_states and workload.parallel.state_shards == 1:
             return False
         return all(_value(workload, name) in values for name, values in self.applies.items())
 

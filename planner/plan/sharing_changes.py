@@ -18,6 +18,7 @@ SHARING_CHANGES: Final[tuple[Change, ...]] = (
         applies={"task": ("training",), "parallel.zero": (0,)},
         needs="DeepSpeed, or PyTorch's ZeroRedundancyOptimizer",
         keeps="the mathematics",
+        shares_states=True,
     ),
     Change(
         name="ZeRO-2",
@@ -28,6 +29,7 @@ SHARING_CHANGES: Final[tuple[Change, ...]] = (
         applies={"task": ("training",), "parallel.zero": (0, 1)},
         needs="DeepSpeed, or FSDP",
         keeps="the mathematics",
+        shares_states=True,
     ),
     Change(
         name="ZeRO-3",
@@ -41,6 +43,7 @@ SHARING_CHANGES: Final[tuple[Change, ...]] = (
         costs="half as much communication again",
         needs="DeepSpeed, or FSDP",
         keeps="the mathematics",
+        shares_states=True,
     ),
     Change(
         name="optimizer states in RAM",

@@ -39,8 +39,13 @@ def answer(memory: MemoryResult, card: str | None, count: int = 1, smallest: tup
         return _requirement(memory, card, smallest)
     kinds = {share.gpu for share in memory.per_gpu}
     where = f"{VERDICT_WORDS[memory.verdict]} on {card if len(kinds) > 1 else fmt.count_of(count, card)}"
-    which = "the fullest " if len(memory.per_gpu) > 1 else "each " if count > 1 else ""
+    which = f"the card with the {scarcest(memory)} " if len(memory.per_gpu) > 1 else "each " if count > 1 else ""
     return f"{where}{_odds(memory)}: {which}{_needs(memory)} of {_capacity(memory)}{_rest(memory)}."
+
+
+def scarcest(memory: MemoryResult) -> str:
+    """Return what marks the card that is answered for among cards that differ: `least free`, `most missing`."""
+    return "most missing" if (memory.free_bytes or 0) < 0 else "least free"
 
 
 def more_cards(memory: MemoryResult) -> tuple[str, ...]:

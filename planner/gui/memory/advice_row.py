@@ -38,7 +38,7 @@ class AdviceLine(QWidget):
         """Show another advice, which may be taken."""
         self._advice = advice
         row = advice_row(advice)
-        saves = f"\N{MINUS SIGN}{row.saves}{fmt.THIN}GiB" if row.saves else ""
+        saves = fmt.size_difference(-advice.saved_bytes) if row.saves else ""
         self._title.setText(row.title)
         self._then.setText(" · ".join(word for word in (saves, row.then) if word))
         self._price.setText(row.price)

@@ -34,10 +34,11 @@ class Canvas:
 
     def labelled(self, layout: BarLayout) -> frozenset[str]:
         """Return the names of the pieces that are wide enough to be named inside the bar; the legend has the others."""
-        return frozenset(piece.segment.name for piece in layout.pieces if self._has_room(layout, piece))
+        return frozenset(piece.segment.name for piece in layout.pieces if self._has_room(piece))
 
-    def _has_room(self, layout: BarLayout, piece: Piece) -> bool:
+    def _has_room(self, piece: Piece) -> bool:
+        if piece.segment.kind == "overflow":
+            return False
         title = self.metrics.horizontalAdvance(piece.segment.title)
         size = self.bold_metrics.horizontalAdvance(fmt.size(piece.segment.bytes))
-        left, right = layout.visible(piece)
-        return right - left >= max(title, size) + 2 * self.theme.spacing.small
+        return piece.right - piece.left >= max(title, size) + 2 * self.theme.spacing.small

@@ -46,15 +46,9 @@ class BarLayout:
         """Return where the card ends; without a known capacity, where the bar ends."""
         return self.width if self.edge is None else self.edge
 
-    def visible(self, piece: Piece) -> tuple[float, float]:
-        """Return the two ends of what is seen of `piece`: the overflow covers what lies past the card's edge."""
-        if piece.segment.kind == "overflow":
-            return piece.left, piece.right
-        return min(piece.left, self.card_right), min(piece.right, self.card_right)
-
     def at(self, x: float) -> Piece | None:
-        """Return the piece under `x`, the topmost one where the overflow lies over others."""
-        return next((piece for piece in reversed(self.pieces) if piece.left <= x < piece.right), None)
+        """Return the piece under `x`: past the card's edge, what would lie there."""
+        return next((piece for piece in self.pieces if piece.left <= x < piece.right), None)
 
 
 def longest(view: MemoryView) -> int:

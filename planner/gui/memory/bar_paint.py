@@ -14,6 +14,8 @@ from planner.present.memory import Segment
 
 # A gradient brush would cost more than the rest of the bar.
 _FADE_STEPS: Final = 24
+_OVERFLOW_BAND: Final = 6
+_OVERFLOW_LINE: Final = 2
 
 
 def fill(painter: QPainter, rect: QRectF, segment: Segment, theme: Theme) -> None:
@@ -34,7 +36,7 @@ def paint_bar(painter: QPainter, canvas: Canvas, layout: BarLayout, labelled: fr
     painter.restore()
     for piece in layout.pieces:
         if piece.segment.name in labelled:
-            _paint_label(painter, canvas, layout, piece)
+            _paint_label(painter, canvas, piece)
 
 
 def paint_outlines(painter: QPainter, canvas: Canvas, layout: BarLayout, marked: str | None, focused: bool) -> None:
@@ -56,7 +58,7 @@ def _rounded(canvas: Canvas, right: float) -> QPainterPath:
 
 def _paint_pieces(painter: QPainter, canvas: Canvas, layout: BarLayout) -> None:
     for piece in layout.pieces:
-        if piece.segment.kind in ("term", "overflow"):
+        if piece.segment.kind == "term":
             # What lies at the end of the total is drawn up to the upper bound, and fades out there.
             right = layout.high if layout.low < piece.right <= layout.total else piece.right
             fill(painter, canvas.rect(piece.left, max(right, piece.right)), piece.segment, canvas.theme)
@@ -64,10 +66,20 @@ def _paint_pieces(painter: QPainter, canvas: Canvas, layout: BarLayout) -> None:
     painter.setPen(QPen(canvas.theme.color("surface"), 1))
     for piece in layout.pieces:
         if piece.segment.kind == "other":
-            fill(painter, canvas.rect(*layout.visible(piece)), piece.segment, canvas.theme)
+            fill(painter, canvas.rect(piece.left, piece.right), piece.segment, canvas.theme)
         x = round(canvas.x(piece.left)) + 0.5
-        if 0 < piece.left <= layout.card_right:
+        if piece.left > 0:
             painter.drawLine(QPointF(x, canvas.bar.top()), QPointF(x, canvas.bar.bottom()))
+        if piece.segment.kind == "overflow":
+            _paint_overflow(painter, canvas, piece)
+
+
+def _paint_overflow(painter: QPainter, canvas: Canvas, piece: Piece) -> None:
+    """Line above and below what lies past the card's edge in the bad colour: what it consists of can still be seen."""
+    rect = canvas.rect(piece.left, piece.right)
+    bad = canvas.theme.color("bad")
+    painter.fillRect(rect.adjusted(0, rect.height() - _OVERFLOW_BAND, 0, 0), bad)
+    painter.fillRect(rect.adjusted(0, 0, 0, _OVERFLOW_LINE - rect.height()), bad)
 
 
 def _fade(painter: QPainter, canvas: Canvas, layout: BarLayout) -> None:
@@ -80,10 +92,10 @@ def _fade(painter: QPainter, canvas: Canvas, layout: BarLayout) -> None:
         painter.fillRect(canvas.rect(left, right), color)
 
 
-def _paint_label(painter: QPainter, canvas: Canvas, layout: BarLayout, piece: Piece) -> None:
-    rect = canvas.rect(*layout.visible(piece))
+def _paint_label(painter: QPainter, canvas: Canvas, piece: Piece) -> None:
+    rect = canvas.rect(piece.left, piece.right)
     size = fmt.size(piece.segment.bytes)
-    role = {"term": piece.segment.name, "free": "free", "other": "sunken", "overflow": "bad"}[piece.segment.kind]
+    role = "sunken" if piece.segment.kind == "other" else piece.segment.name
     if piece.segment.kind == "other":
         width = max(map(canvas.bold_metrics.horizontalAdvance, (piece.segment.title, size)))
         inset = max(0, (rect.width() - width) / 2 - canvas.theme.spacing.tiny)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from math import ceil, floor, inf, log2, nan
-from typing import Final
+from typing import Final, Literal
 
 from planner.gui.widgets.ticks import nice_step, round_ticks
 from planner.plan.explore import Axis, CurvePoint
@@ -20,6 +20,8 @@ _WIDE_POINTS: Final = 40
 Place = tuple[float, float]
 """A point of the plot: the axis' x and GiB."""
 _GAP: Final[Place] = (nan, nan)
+Corner = Literal["above left", "below left", "below right"]
+"""Where words stand at a line over the whole plot: above or below it, at one of its ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,14 @@ class CurveData:
         top = min(max(highest, seen) * _ROOM, seen * _FARTHEST)
         lowest = min(min(point.low_bytes for point in self.points), self.capacity_bytes or top)
         return (lowest - (top - lowest) * (_ROOM - 1) if lowest > top / 2 else 0), top
+
+    @property
+    def words_corner(self) -> Corner:
+        """Return where words about the card's line stand clear of the curve: below it at an end that lies above it."""
+        limit = inf if self.capacity_bytes is None else self.capacity_bytes
+        if self.points[-1].total_bytes > limit:
+            return "below right"
+        return "below left" if self.points[0].total_bytes > limit else "above left"
 
     def x(self, value: float) -> float:
         """Return where `value` stands on the axis."""

@@ -8,7 +8,7 @@ from PySide6.QtCore import QEvent, QPointF, Qt, Signal, Slot
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QWidget
 
-from planner.gui.memory.curve_data import CurveData, memory_ticks, value_ticks
+from planner.gui.memory.curve_data import Corner, CurveData, memory_ticks, value_ticks
 from planner.gui.theme import Theme
 from planner.gui.widgets.plot import Plot, cosmetic_pen
 from planner.plan.explore import CurvePoint
@@ -18,6 +18,8 @@ from planner.units import GIB
 _BAND_ALPHA: Final = 56
 _PIXELS_A_VALUE: Final = 64
 _PIXELS_A_SIZE: Final = 36
+_CORNERS: Final[dict[Corner, tuple[int, int]]] = {"above left": (0, 1), "below left": (0, 0), "below right": (1, 0)}
+"""Which corner of the words about the card stands on the end of its line."""
 
 
 class CurvePlot(Plot):
@@ -39,7 +41,7 @@ class CurvePlot(Plot):
         self._fitting: Any = self._item.plot(antialias=True)
         self._exceeding: Any = self._item.plot(antialias=True)
         self._card: Any = pg.InfiniteLine(angle=0)
-        self._card_words: Any = pg.TextItem(anchor=(0, 1))
+        self._card_words: Any = pg.TextItem()
         self._pointer: Any = pg.InfiniteLine(angle=90)
         self._now: Any = pg.ScatterPlotItem(size=10)
         self._under: Any = pg.ScatterPlotItem(size=8)
@@ -79,7 +81,9 @@ class CurvePlot(Plot):
         self._card_words.setVisible(known)
         if data.capacity_bytes is not None:
             self._card.setPos(data.capacity_bytes / GIB)
-            self._card_words.setPos(data.x(data.points[0].value), data.capacity_bytes / GIB)
+            self._card_words.setAnchor(_CORNERS[data.words_corner])
+            end = data.points[0 if data.words_corner.endswith("left") else -1]
+            self._card_words.setPos(data.x(end.value), data.capacity_bytes / GIB)
             self._card_words.setText(f"{data.card or 'Card'}: {fmt.size(data.capacity_bytes)} usable")
 
     def _place_ticks(self) -> None:

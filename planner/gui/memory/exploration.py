@@ -139,7 +139,7 @@ class Exploration(QWidget):
         self._column.addStretch(1)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(self._theme.spacing.huge)
+        layout.setSpacing(self._theme.spacing.large)
         layout.addWidget(self.curve, 1)
         layout.addWidget(aside)
 

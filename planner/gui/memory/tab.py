@@ -34,7 +34,7 @@ from planner.plan.evaluate import Evaluation
 from planner.present.engines import host_note
 from planner.present.plan import evaluation_view
 
-_CONTROLS_WIDTH: Final = 400
+_CONTROLS_WIDTH: Final = 384
 _ASIDE_WIDTH: Final = 180
 
 
@@ -190,7 +190,7 @@ class MemoryTab(Tab):
         evidence = QWidget()
         row = QHBoxLayout(evidence)
         row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(self.theme.spacing.huge)
+        row.setSpacing(self.theme.spacing.large)
         row.addWidget(self.breakdown, 1, Qt.AlignmentFlag.AlignTop)
         row.addLayout(aside)
         return evidence

@@ -12,7 +12,7 @@ SHARE: Final = "Share"
 HOW: Final = "How"
 CERTAINTY: Final = "How sure"
 _WIDEST_TITLE: Final = "Framework overhead"
-_WIDEST_GIB: Final = "1,234.56"
+_WIDEST_GIB: Final = "123.45"
 _WIDEST_SHARE: Final = "100 %"
 _WIDEST_CERTAINTY: Final = "counted exactly"
 
@@ -34,12 +34,12 @@ class Columns:
 
 def place_columns(theme: Theme, width: int) -> Columns:
     """Return the columns for a table of `width` pixels; *How* takes what the others leave."""
-    metrics = QFontMetricsF(theme.font(bold=True))
+    metrics, plain = QFontMetricsF(theme.font(bold=True)), QFontMetricsF(theme.font())
     gap = theme.spacing.medium
     swatch = theme.icon_side + theme.spacing.tiny
     title = swatch + metrics.ascent() + theme.spacing.small
     gib_right = title + metrics.horizontalAdvance(_WIDEST_TITLE) + metrics.horizontalAdvance(_WIDEST_GIB)
     share_right = gib_right + gap + metrics.horizontalAdvance(_WIDEST_SHARE)
-    certainty = max(share_right, width - metrics.horizontalAdvance(_WIDEST_CERTAINTY))
-    how = share_right + 2 * gap
+    certainty = max(share_right, width - plain.horizontalAdvance(_WIDEST_CERTAINTY))
+    how = share_right + theme.spacing.large
     return Columns(0, swatch, title, gib_right, share_right, how, certainty - gap, certainty, width)
