@@ -79,6 +79,9 @@ def solve(plan: Plan, catalog: Catalog, what: str, at_worst: AtWorst = "fits") -
         return smallest_card(plan, catalog, at_worst)
     if what not in _FIELDS:
         raise SpecError("--solve", f"cannot solve for {what!r}", f"Choose one of {', '.join(SOLVABLE)}.")
+    if _FIELDS[what] not in type(plan.workload).model_fields:
+        others = ", ".join(name for name in SOLVABLE if _FIELDS.get(name, "task") in type(plan.workload).model_fields)
+        raise SpecError("--solve", f"{plan.workload.task} has no {what}", f"Choose one of {others}.")
     return largest_that_fits(plan, catalog, _FIELDS[what], at_worst)
 
 

@@ -81,7 +81,7 @@ def _changed(plan: Plan, own: Mapping[str, object], draft: Draft) -> Plan:
         return plan.evolve(**own, workload=draft.built())
     except ValidationError as error:
         problem = SpecError.from_validation(error)
-        place = problem.field if problem.field in Plan.model_fields else f"{WORKLOAD}{problem.field}"
+        place = problem.field if problem.field in Plan.model_fields else f"{WORKLOAD}{problem.field}".removesuffix(".")
         raise SpecError(place, problem.reason, problem.hint) from None
 
 
