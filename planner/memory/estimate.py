@@ -144,9 +144,11 @@ def _devices(
         if gpu not in kinds:
             kinds[gpu] = _kind(architecture, filled, gpu, corrections)
         same = (id(one.moments), one.others, one.cards)
-        if same not in known:
+        if same in known:
+            found.append(known[same]._replace(loaded=one))
+        else:
             known[same] = _device(filled, one, kinds[gpu])
-        found.append(known[same]._replace(loaded=one))
+            found.append(known[same])
     return found
 
 

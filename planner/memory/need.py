@@ -16,21 +16,17 @@ class Need(NamedTuple):
 
 
 def need_of(moments: Moments) -> Need:
-    """Return what `moments` hold at the most."""
-    held = Interval(moments.low(), moments.peak().total, moments.high())
-    return Need(held, _largest_tensor(moments))
+    """Return what `moments` hold at the most.
 
-
-def _largest_tensor(moments: Moments) -> int:
-    """Return the largest short-lived tensor of all moments: what the prefill left behind is there in decoding too.
-
-    An engine that reserves everything at the start has none.
+    What a prefill left behind is the largest tensor in decoding too; an engine that reserves everything has none.
     """
-    if not moments.dynamic:
-        return 0
-    largest = 0
+    low = most = high = largest = 0
     for moment in moments.moments:
+        least = at_most = 0
         for term in moment.terms:
+            least += term.low_bytes
+            at_most += term.high_bytes
             if term.bytes > largest and term.name in _LARGE_TERMS:
                 largest = term.bytes
-    return largest
+        low, most, high = max(low, least), max(most, moment.total), max(high, at_most)
+    return Need(Interval(low, most, high), largest if moments.dynamic else 0)

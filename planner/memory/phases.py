@@ -28,16 +28,6 @@ class Moment:
         self.explanation = explanation
         self.total = sum([term.bytes for term in terms])
 
-    @property
-    def low(self) -> int:
-        """Return the fewest bytes that may be alive."""
-        return sum([term.low_bytes for term in self.terms])
-
-    @property
-    def high(self) -> int:
-        """Return the most bytes that may be alive."""
-        return sum([term.high_bytes for term in self.terms])
-
     def written(self) -> tuple[Term, ...]:
         """Return the terms with their formulas."""
         return tuple(term.write() if isinstance(term, Deferred) else term for term in self.terms)
@@ -80,14 +70,6 @@ class Moments(NamedTuple):
         """Return the moment with the most bytes alive, the earliest of equals."""
         return max(self.moments, key=attrgetter("total"))
 
-    def low(self) -> int:
-        """Return the fewest bytes that may be alive at the peak: no phase needs less than its own fewest."""
-        return max(moment.low for moment in self.moments)
-
-    def high(self) -> int:
-        """Return the most bytes that may be alive, whichever moment it is at."""
-        return max(moment.high for moment in self.moments)
-
     def phases(self, fixed_bytes: int, slack_bytes: int) -> tuple[Phase, ...]:
         """Return each phase at its own highest moment, with the overhead alive in it.
 
@@ -106,8 +88,8 @@ class Moments(NamedTuple):
 
 
 def _phase(moment: Moment, overhead_bytes: int) -> Phase:
-    shares = [TermShare(name=term.name, bytes=term.bytes) for term in moment.terms if term.bytes]
-    shares.append(TermShare(name="framework_overhead", bytes=overhead_bytes))
+    shares = [TermShare(term.name, term.bytes) for term in moment.terms if term.bytes]
+    shares.append(TermShare("framework_overhead", overhead_bytes))
     return Phase(
         name=moment.name,
         bytes=moment.total + overhead_bytes,

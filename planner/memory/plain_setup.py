@@ -3,7 +3,7 @@
 from functools import lru_cache
 
 from planner.memory.logits import output_width
-from planner.memory.losses import losses_of
+from planner.memory.losses import Losses, losses_of
 from planner.memory.precision import Precision, training_precision
 from planner.memory.profiles import profile_notes
 from planner.memory.result import Term
@@ -20,14 +20,30 @@ from planner.workload.training import Training
 def plain_setup(architecture: Architecture, workload: Training) -> Setup:
     """Return the setup of full training as transformers does it."""
     precision = training_precision(workload)
+    checkpointed = workload.activation_checkpointing == "full"
     saved = saved_activations(
         architecture,
         workload.micro_batch,
         workload.sequence_length or 0,
         precision,
         workload.attention,
-        workload.activation_checkpointing == "full",
+        checkpointed,
     )
+    losses = losses_of(architecture, workload, precision)
+    casts = _casts(parameter_counts(architecture), head_matrix(architecture), saved, precision, checkpointed)
+    return whole_setup(architecture, workload, saved, losses, casts, profile_notes(architecture, workload))
+
+
+def whole_setup(
+    architecture: Architecture,
+    workload: Training,
+    saved: Saved,
+    losses: Losses,
+    casts: Casts,
+    notes: tuple[str, ...],
+) -> Setup:
+    """Return the setup of a step that trains every parameter and holds `saved`, `losses` and `casts` beside them."""
+    precision = training_precision(workload)
     weights = weights_term(architecture, workload.weights or "fp32")
     counts = parameter_counts(architecture)
     head = head_matrix(architecture)
@@ -45,10 +61,10 @@ def plain_setup(architecture: Architecture, workload: Training) -> Setup:
         gradient_bytes=precision.parameter_bytes,
         state_bytes=precision.parameter_bytes,
         saved=saved,
-        casts=_casts(counts, head, saved, precision, workload.activation_checkpointing == "full"),
-        losses=losses_of(architecture, workload, precision),
+        casts=casts,
+        losses=losses,
         embedding=tied_gradient_term(architecture, precision),
-        notes=profile_notes(architecture, workload),
+        notes=notes,
     )
 
 

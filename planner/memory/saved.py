@@ -2,7 +2,6 @@
 
 from functools import lru_cache
 from math import prod
-from operator import attrgetter
 from typing import NamedTuple
 
 from planner.memory.activations import INDEX, Ledger, layer_ledger, norm_bytes, stack_positions
@@ -10,14 +9,7 @@ from planner.memory.backward import Stage, backward_stages, highest
 from planner.memory.kernels import MASK, AttentionKind, is_masked, mask_bytes
 from planner.memory.logits import predicts_every_token
 from planner.memory.precision import Precision
-from planner.memory.result import Part, Term
-from planner.memory.selective import CORE_ATTENTION, OPERATORS
-from planner.memory.terms import checked, model
-from planner.memory.terms import workload as chosen
-from planner.models.architecture import Architecture, Attention, Stack, Tensor
-from planner.workload.workload import Training
-
-_SOURCE = "saved tensors of PyTorch 2.13 operators and transformers 5.23 modules, operation by operation"
+from planner.models.architecture import Architecture, Attention, LayerGroup, Stack, Tensor
 
 
 class Saved(NamedTuple):
@@ -84,16 +76,17 @@ def saved_activations(
     """
     norms = kept_attention = feed_forward = dropout = scores = checkpoints = largest = first = behind = 0
     layers: list[tuple[int, Ledger]] = []
-    depth = sum([stack.layer_count for stack in trained_stacks(architecture)])
+    depth = 0
     stages: list[Stage] = []
     source = entry = between = shared = 0
     for stack in trained_stacks(architecture):
-        if layers or checkpoints:
+        if depth:
             # The encoder before it: its layers, what is kept of them, and the gradient of what it put out.
             entry = largest + highest(stages, precision.parameter_bytes).bytes
             between = norms + kept_attention + feed_forward + dropout + scores + checkpoints
             between += sequences * source * stack.hidden * precision.residual_bytes
             largest, stages = 0, []
+        depth += stack.layer_count
         tokens = stack_positions(stack, length)
         every = sequences * tokens
         shards = stack.groups[0].layer.stream_shards
@@ -106,21 +99,16 @@ def saved_activations(
                 first += every * first_input(stack, precision) // shards
                 first += mask_bytes(stack, sequences, tokens, precision, attention, groups=1)
         shared = shared_scores(stack, sequences, tokens, source, precision, attention, checkpointed)
-        scores += shared
-        for group in stack.groups:
-            masked = is_masked(group.layer, tokens, attention)
-            ledger = layer_ledger(group.layer, stack.hidden, precision, attention, masked)
-            largest = max(largest, ledger.total(sequences, tokens, source))
-            stages += backward_stages(group.layer, stack.hidden, sequences, tokens, precision, attention, checkpointed)
-            if checkpointed:
-                checkpoints += group.count * every * stack.hidden * precision.residual_bytes // shards
-                continue
-            layers.append((group.count, ledger))
-            norms += group.count * every * ledger.norms
-            kept_attention += group.count * ledger.attention_bytes(sequences, tokens, source)
-            feed_forward += group.count * every * ledger.feed_forward
-            dropout += group.count * every * ledger.dropout
-            scores += group.count * ledger.score_bytes(sequences, tokens, source)
+        inside = _inside(stack.groups, stack.hidden, sequences, tokens, source, precision, attention, checkpointed)
+        norms += inside.norms
+        kept_attention += inside.attention
+        feed_forward += inside.feed_forward
+        dropout += inside.dropout
+        scores += shared + inside.scores
+        checkpoints += inside.checkpoints
+        largest = max(largest, inside.largest)
+        stages += inside.stages
+        layers += inside.layers
         source = tokens
     stage = highest(stages, precision.parameter_bytes)
     return Saved(
@@ -140,6 +128,52 @@ def saved_activations(
         entry=entry,
         between=between + shared + largest + stage.bytes if between else 0,
     )
+
+
+class _Inside(NamedTuple):
+    """Bytes that the layers of a stack keep, by kind; `largest` of one layer, `stages` of the backward pass in each."""
+
+    norms: int
+    attention: int
+    feed_forward: int
+    dropout: int
+    scores: int
+    checkpoints: int
+    largest: int
+    stages: list[Stage]
+    layers: list[tuple[int, Ledger]]
+
+
+@lru_cache(maxsize=1024)
+def _inside(
+    groups: tuple[LayerGroup, ...],
+    hidden: int,
+    sequences: int,
+    tokens: int,
+    source: int,
+    precision: Precision,
+    attention: AttentionKind,
+    checkpointed: bool,
+) -> _Inside:
+    """Return what layers keep, the same for all stages of a pipeline that have as many of them."""
+    norms = kept_attention = feed_forward = dropout = scores = checkpoints = largest = 0
+    layers: list[tuple[int, Ledger]] = []
+    stages: list[Stage] = []
+    every = sequences * tokens
+    for count, layer in [(group.count, group.layer) for group in groups]:
+        ledger = layer_ledger(layer, hidden, precision, attention, is_masked(layer, tokens, attention))
+        largest = max(largest, ledger.total(sequences, tokens, source))
+        stages += backward_stages(layer, hidden, sequences, tokens, precision, attention, checkpointed)
+        if checkpointed:
+            checkpoints += count * every * hidden * precision.residual_bytes // groups[0].layer.stream_shards
+            continue
+        layers.append((count, ledger))
+        norms += count * every * ledger.norms
+        kept_attention += count * ledger.attention_bytes(sequences, tokens, source)
+        feed_forward += count * every * ledger.feed_forward
+        dropout += count * every * ledger.dropout
+        scores += count * ledger.score_bytes(sequences, tokens, source)
+    return _Inside(norms, kept_attention, feed_forward, dropout, scores, checkpoints, largest, stages, layers)
 
 
 def trained_stacks(architecture: Architecture) -> tuple[Stack, ...]:
@@ -172,75 +206,7 @@ def shared_scores(
     return masks + (INDEX + biases) * tokens * tokens + zeros
 
 
-def activations_term(saved: Saved, alive: int, workload: Training) -> Term:
-    """Return the activations of `workload` at a moment when `alive` bytes of them are there.
-
-    **Formula**: Σ over what is kept, or one layer where the backward pass has freed the rest.
-    """
-    tokens = workload.micro_batch * (workload.sequence_length or 0)
-    selective = workload.activation_checkpointing == "selective"
-    shares = _shares(saved, alive, tokens, selective=selective)
-    return checked(
-        "activations",
-        alive,
-        " + ".join(symbol for symbol, _ in shares),
-        (
-            *(model(symbol, part.bytes, f"bytes of {part.name}") for symbol, part in shares),
-            chosen("T", tokens, f"tokens: {workload.micro_batch:,} × {workload.sequence_length:,}"),
-        ),
-        f"{_SOURCE}; {CORE_ATTENTION if workload.profile == 'megatron' else OPERATORS}" if selective else _SOURCE,
-        tuple(part for _, part in shares),
-    )
-
-
-def _shares(saved: Saved, alive: int, tokens: int, *, selective: bool) -> list[tuple[str, Part]]:
-    """Return what the `alive` bytes are made of, each with its symbol."""
-    if alive < saved.total:
-        return [("O", _part("one layer and its gradients", alive, f"{alive:,}"))]
-    checkpoints = "checkpoints, each layer's input" + (" and what its products put out" if selective else "")
-    found = [
-        (symbol, _part(name, kept, _per_token(kept, tokens, [(count, pick(ledger)) for count, ledger in saved.layers])))
-        for symbol, name, kept, pick in (
-            ("N", "norms and their inputs", saved.norms, attrgetter("norms")),
-            ("Q", "queries, keys, values and attention output", saved.attention, attrgetter("attention")),
-            ("F", "feed-forward blocks", saved.feed_forward, attrgetter("feed_forward")),
-            ("S", "attention scores and masks", saved.scores, _not_per_layer),
-            ("D", "dropout masks", saved.dropout, attrgetter("dropout")),
-            ("A", "what adapters read", saved.adapters, attrgetter("adapters")),
-            ("C", checkpoints, saved.checkpoints, _not_per_layer),
-        )
-        if kept
-    ]
-    extra = alive - saved.total
-    if extra:
-        name = "one layer computed again, with its gradients" if saved.recomputed else "gradients of the last layer"
-        found.append(("G", _part(name, extra, _per_token(extra, tokens, []))))
-    return found
-
-
-def _part(name: str, count_bytes: int, formula: str) -> Part:
-    return Part(name=name, bytes=count_bytes, formula=formula, source=_SOURCE)
-
-
-def _per_token(kept: int, tokens: int, layers: list[tuple[int, int]]) -> str:
-    """Return `kept` as bytes per token: layers × what each keeps, and what stands outside the layers."""
-    if tokens == 0 or kept % tokens:
-        return f"{kept:,}"
-    numbers: dict[int, int] = {}
-    for count, each in layers:
-        numbers[each] = numbers.get(each, 0) + count
-    rest = kept // tokens - sum(count * each for each, count in numbers.items())
-    if rest < 0:
-        return f"{kept:,}"
-    shown = [f"{count} × {each:,}" for each, count in numbers.items() if each]
-    shown += [f"{rest:,}"] if rest else []
-    return f"T × {shown[0]}" if len(shown) == 1 else f"T × ({' + '.join(shown)})"
-
-
-def _not_per_layer(_ledger: Ledger) -> int:
-    return 0
-
-
+@lru_cache(maxsize=512)
 def _edges(stack: Stack, architecture: Architecture, precision: Precision) -> tuple[int, int]:
     """Return what stands before and behind the layers and is kept per token.
 

@@ -14,7 +14,7 @@ from planner.memory.optimizer import optimizer_term
 from planner.memory.phases import Deferred, Moment, Moments
 from planner.memory.plain_setup import plain_setup
 from planner.memory.result import Term
-from planner.memory.saved import activations_term
+from planner.memory.saved_term import activations_term
 from planner.memory.setup import Setup
 from planner.memory.step import clipping_term, step_term
 from planner.memory.terms import highest, lowest

@@ -39,10 +39,19 @@ def with_others(found: Moments, others: Others) -> Moments:
 
 
 def _with_activations(moment: Moment, more: int, why: str) -> Moment:
-    if moment.name not in _PASSES:
+    place = _place_of_activations(moment)
+    if place is None:
         return moment
-    held: list[Held] = [resized(item, more, why) if item.name == "activations" else item for item in moment.terms]
+    held: list[Held] = [*moment.terms]
+    held[place] = resized(held[place], more, why)
     return Moment(moment.name, held, moment.explanation)
+
+
+def _place_of_activations(moment: Moment) -> int | None:
+    """Return where the term of activations stands in a pass, or none in other moments."""
+    if moment.name not in _PASSES:
+        return None
+    return next((place for place, item in enumerate(moment.terms) if item.name == "activations"), None)
 
 
 def need_with_others(found: Moments, others: Others) -> Need:
@@ -52,23 +61,25 @@ def need_with_others(found: Moments, others: Others) -> Need:
     """
     if not others.bytes:
         return need_of(found)
-    passes, rest, activations = _apart(found)
-    more = [most + others.bytes for most in passes.held]
-    held = Interval(*map(max, more, rest.held))
-    return Need(held, max(activations + others.bytes, passes.largest, rest.largest))
+    apart, more = _apart(found), others.bytes
+    passes, rest = apart.passes.held, apart.rest.held
+    low, most, high = max(passes.low + more, rest.low), max(passes.bytes + more, rest.bytes), passes.high + more
+    largest = max(apart.activations + more, apart.passes.largest, apart.rest.largest)
+    return Need(Interval(low, most, max(high, rest.high)), largest)
+
+
+class _Apart(NamedTuple):
+    """What is needed where activations are, and elsewhere, and the most that activations are."""
+
+    passes: Need
+    rest: Need
+    activations: int
 
 
 @lru_cache(maxsize=256)
-def _apart(found: Moments) -> tuple[Need, Need, int]:
-    """Return what is needed where activations are and elsewhere, and the most that activations are."""
-    kept = {moment: _activations(moment) for moment in found.moments}
-    passes = tuple(moment for moment in found.moments if kept[moment])
-    rest = tuple(moment for moment in found.moments if not kept[moment])
-    return need_of(found._replace(moments=passes)), need_of(found._replace(moments=rest)), max(kept.values())
-
-
-def _activations(moment: Moment) -> int:
-    """Return the bytes of activations in a pass, nothing in other moments."""
-    if moment.name not in _PASSES:
-        return 0
-    return sum([item.bytes for item in moment.terms if item.name == "activations"])
+def _apart(found: Moments) -> _Apart:
+    placed = [(moment, _place_of_activations(moment)) for moment in found.moments]
+    passes = tuple([moment for moment, place in placed if place is not None])
+    rest = tuple([moment for moment, place in placed if place is None])
+    activations = max([moment.terms[place].bytes for moment, place in placed if place is not None])
+    return _Apart(need_of(found._replace(moments=passes)), need_of(found._replace(moments=rest)), activations)

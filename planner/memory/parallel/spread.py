@@ -21,6 +21,7 @@ from planner.memory.phases import Moment, Moments
 from planner.memory.result import Part
 from planner.models.architecture import Architecture, Attention
 from planner.units import MIB, ceil_div
+from planner.workload.parallel import Parallel
 from planner.workload.training import Training, arithmetic
 from planner.workload.workload import Inference
 
@@ -139,7 +140,7 @@ def _share(architecture: Architecture, workload: Training | Inference) -> Archit
 
 def _training(rank: Rank, workload: Training, own: Training, run: Run, outside: tuple[Part, ...]) -> Moments:
     architecture, most = rank.stage.architecture, most_bytes(outside)
-    buffered = tuple(_buffers(architecture, workload, own))
+    buffered = _buffers(architecture, workload, own)
     if is_sharded(workload):
         found = sharded_moments(architecture, workload, own, run, beside_of(buffered, outside, most))
     else:
@@ -188,27 +189,35 @@ def _gradients_throughout(found: Moments) -> Moments:
     return found._replace(moments=moments)
 
 
-def _buffers(architecture: Architecture, workload: Training, own: Training) -> list[Part]:
+def _buffers(architecture: Architecture, workload: Training, own: Training) -> tuple[Part, ...]:
     """Return the tensors on their way between cards: gathered tokens, keys and values, inputs of the next stage."""
-    parallel, size = workload.parallel, ELEMENT_BYTES[arithmetic(own.compute)]
-    tokens = own.micro_batch * (own.sequence_length or 0)
-    stream = tokens * architecture.hidden * size
+    parallel = workload.parallel
+    return _sent(
+        parallel,
+        workload.profile,
+        own.micro_batch * (own.sequence_length or 0),
+        architecture.hidden,
+        _key_width(architecture) if parallel.context > 1 else 0,
+        ELEMENT_BYTES[arithmetic(own.compute)],
+    )
+
+
+@lru_cache(maxsize=256)
+def _sent(parallel: Parallel, profile: str, tokens: int, hidden: int, width: int, size: int) -> tuple[Part, ...]:
+    stream = tokens * hidden * size
     found = []
-    if workload.profile == "megatron":
+    if profile == "megatron":
         found.append(_part("workspace of Transformer Engine", _WORKSPACE, f"{_WORKSPACE:,}", _ENGINE))
     if parallel.sequence and parallel.tensor > 1:
-        found.append(
-            _part("tokens gathered for a block", stream, f"{tokens:,} × {architecture.hidden:,} × w", _SEQUENCE)
-        )
+        found.append(_part("tokens gathered for a block", stream, f"{tokens:,} × {hidden:,} × w", _SEQUENCE))
     if parallel.context > 1:
-        width = _key_width(architecture)
         found.append(
             _part("keys and values on their way", 4 * tokens * width * size, f"4 × {tokens:,} × {width:,} × w", _RING)
         )
     if parallel.pipeline > 1:
         sent = ceil_div(stream, parallel.tensor if parallel.sequence else 1)
         found.append(_part("input of a stage and its gradient", 2 * sent, f"2 × {sent:,}", _HANDED_ON))
-    return found
+    return tuple(found)
 
 
 @lru_cache(maxsize=256)
