@@ -15,6 +15,7 @@ from planner.workload.training import Training
 
 _FP32: Final = 4
 _FULL: Final = "the derivative of the loss needs several fp32 copies of the logits"
+_NO_HEAD: Final = "the network ends without a head: what is put on top of it has the loss, and is not counted"
 _CHUNKED: Final = "the derivative of the loss needs fp32 copies of one part of the logits after the other"
 _FUSED: Final = "the derivatives that the fused loss has made are kept until the backward pass"
 _CHUNKED_SOURCE: Final = (
@@ -89,7 +90,8 @@ def _full(architecture: Architecture, head: _Head, precision: Precision) -> Loss
 
     # A bias in fp32 makes fp32 logits, which are the model's output.
     output = _FP32 if precision.autocast and architecture.loss_reads == "biased-logits" else head.size
-    return Losses(logits(per_forward), logits(per_backward), logits(output + head.size), logits(output))
+    explanation = _FULL if head.width else _NO_HEAD
+    return Losses(logits(per_forward), logits(per_backward), logits(output + head.size), logits(output), explanation)
 
 
 def _chunked(head: _Head, chunks: int, gradient_bytes: int) -> Losses:

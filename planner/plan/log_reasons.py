@@ -94,10 +94,13 @@ def _agreement(case: _Case) -> str | None:
 
 def _from_below(case: _Case) -> str:
     more = case.actual.low - (case.predicted or 0)
-    when = "when it failed" if case.actual.sense == "at-least" else "at that moment"
+    held = "The run held at least this at that moment"
+    if case.actual.sense == "at-least":
+        asked = case.name == "allocated"
+        held = f"The run {'held or asked for' if asked else 'held'} at least this when it failed"
     if more <= 0:
-        return f"The run held at least this {when}, and the estimate is not below it."
-    return f"The run held at least this {when}: {_gib(more)} more than estimated."
+        return f"{held}, and the estimate is not below it."
+    return f"{held}: {_gib(more)} more than estimated."
 
 
 def _number_format(case: _Case) -> str | None:
@@ -166,6 +169,8 @@ def _libraries(case: _Case) -> str | None:
 
 
 def _slack(case: _Case) -> str | None:
+    if case.actual.sense == "at-least":
+        return None  # what was asked for in vain is counted to what is allocated, and was never reserved
     allocated = case.actuals.counters.get("allocated")
     if allocated is None:
         return "The log has what the allocator reserved, which is more than what is allocated."

@@ -118,4 +118,5 @@ def _reason(error: Exception) -> str:
 
 
 def _called(found: object) -> str:
-    return "nothing" if found is None else f"a {type(found).__name__}"
+    """Return what a file holds instead of keys, in words that do not need Python."""
+    return "nothing" if found is None else "a list" if isinstance(found, list) else "one value"

@@ -188,6 +188,8 @@ def test_an_out_of_memory_message_is_known_from_below(compared, held, words):
     found = compared(text, TRAIN)
     assert found.row("allocated").at_least
     assert words in found.row("allocated").explanation
+    assert "held or asked for at least this" in found.row("allocated").explanation
+    assert "beyond its tensors" not in found.row("reserved").explanation
     assert "not the plan's card" in found.row("capacity").explanation
 
 

@@ -183,7 +183,7 @@ def test_hostile_yaml_is_refused_at_once(tmp_path, content, said):
         (b"[" * 100_000, "nested too deep"),
         (b'{"a": ' + b"9" * 5_000 + b"}", "is not JSON"),
         (b"{", "is not JSON"),
-        (b"3", "holds no keys, but a int"),
+        (b"3", "holds no keys, but one value"),
     ],
 )
 def test_hostile_json_is_refused(content, said):

@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from planner.memory.parallel.shares import Beside, Buffer, Counts, Held, buffers, shared
+from planner.memory.parallel.shares import WAITING, Beside, Buffer, Counts, Held, buffers, shared
 from planner.memory.phases import Moment
 from planner.memory.result import TermName
 
@@ -89,7 +89,7 @@ def zero_moments(moments: tuple[Moment, ...], zero: Zero, accumulates: bool) -> 
         kept += [*zero.part(zero.master), *zero.part(zero.states)]
     load, *later = moments
     after = tuple(_moment(moment, zero, kept, accumulates, is_last=moment is moments[-2]) for moment in later)
-    return (Moment("load", weights, load.explanation), *after)
+    return (Moment("load", weights, load.explanation if weights else WAITING), *after)
 
 
 def _moment(moment: Moment, zero: Zero, kept: list[Held], accumulates: bool, *, is_last: bool) -> Moment:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from planner.memory.parallel.shares import Beside, Buffer, Counts, Held, buffers, portion, resized
+from planner.memory.parallel.shares import WAITING, Beside, Buffer, Counts, Held, buffers, portion, resized
 from planner.memory.phases import Moment
 from planner.memory.result import TermName
 
@@ -106,7 +106,7 @@ def fsdp_moments(moments: tuple[Moment, ...], sharding: Sharding, frees: Backwar
     forward = [moment for moment in moments if moment.name in ("forward", "loss")]
     backward = [moment for moment in moments if moment.name == "backward"]
     return (
-        Moment("load", sharding.persistent()[:1], moments[0].explanation),
+        Moment("load", sharding.persistent()[:1], WAITING if sharding.offloads else moments[0].explanation),
         _in_the_last_layer(forward[-1], sharding),
         *(_forward(moment, sharding) for moment in forward),
         *_through_the_layers(backward[0], backward[1], backward[2], sharding, frees),

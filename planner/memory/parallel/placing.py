@@ -114,7 +114,8 @@ def _sharder_notes(workload: Training) -> Iterator[str]:
     keeps = KEEPS[sharder]
     if sharder == "ddp" and parallel.gradient_as_bucket_view:
         keeps = "gradients once, in buckets"
-    yield f"{what} as {SHARDER_VERSIONS[sharder]} {does}, over {parallel.state_shards:,} cards: {keeps}."
+    cards = "1 card" if parallel.state_shards == 1 else f"{parallel.state_shards:,} cards"
+    yield f"{what} as {SHARDER_VERSIONS[sharder]} {does}, over {cards}: {keeps}."
 
 
 def _together(cards: list[Cards]) -> list[Cards]:

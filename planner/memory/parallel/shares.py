@@ -2,13 +2,16 @@
 
 from collections.abc import Iterable
 from functools import lru_cache, partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from planner.memory.phases import Deferred
 from planner.memory.result import Part, Term, TermName
 from planner.memory.terms import library, term
 from planner.models.architecture import Architecture, Tensor
 from planner.units import ceil_div
+
+WAITING: Final = "the parameters wait beside the card, in RAM or on disk"
+"""Why so little is on the card once the network is loaded."""
 
 Held = Term | Deferred
 

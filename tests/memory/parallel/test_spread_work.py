@@ -296,6 +296,7 @@ def test_parts_of_a_term_are_shared_to_the_byte():
         (training(gradient_as_bucket_view=True), "over 4 cards: gradients once, in buckets."),
         (training(zero=3), "ZeRO-3 as FSDP2 of PyTorch 2.13 does it, over 4 cards: shares of parameters"),
         (training(zero=1, tensor=2), "ZeRO-1 as DeepSpeed 0.19 does it, over 2 cards: 16-bit parameters"),
+        (training(tensor=4).evolve(profile="megatron"), "Replicas as Megatron-LM 0.20 has them, over 1 card: 16-bit"),
         (training().evolve(profile="megatron"), "Replicas as Megatron-LM 0.20 has them, over 4 cards: 16-bit"),
     ],
 )
