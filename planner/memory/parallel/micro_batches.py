@@ -34,7 +34,8 @@ def with_others(found: Moments, others: Others) -> Moments:
     """Return `found` with the activations of `others`."""
     if not others.bytes:
         return found
-    why = f"activations of {others.micro_batches:g} more micro-batches on their way"
+    batches = "micro-batch" if others.micro_batches == 1 else "micro-batches"
+    why = f"activations of {others.micro_batches:g} more {batches} on their way"
     return found._replace(moments=tuple([_with_activations(moment, others.bytes, why) for moment in found.moments]))
 
 

@@ -133,13 +133,14 @@ def _write_resized(item: Held, size: int, high: int, why: str) -> Term:
     written = item.write() if isinstance(item, Deferred) else item
     more = size - written.bytes
     extra = Part(name=why, bytes=more, formula=f"{more:,}", source=written.source)
+    parted = more > 0 and (written.parts or not written.bytes)  # else the parts would not be all of it
     return written.evolve(
         bytes=size,
         low_bytes=max(min(written.low_bytes + more, size), 0),
         high_bytes=high,
         formula=f"{written.formula} {'+' if more > 0 else '−'} M",
         symbols=(*written.symbols, library("M", abs(more), f"bytes: {why}")),
-        parts=(*written.parts, extra) if more > 0 else (),
+        parts=(*written.parts, extra) if parted else (),
     )
 
 
