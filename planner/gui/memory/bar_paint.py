@@ -58,26 +58,29 @@ def _rounded(canvas: Canvas, right: float) -> QPainterPath:
 
 def _paint_pieces(painter: QPainter, canvas: Canvas, layout: BarLayout) -> None:
     for piece in layout.pieces:
+        # What lies at the end of the total is drawn up to the upper bound, and fades out there.
+        right = layout.high if layout.low < piece.right <= layout.total else piece.right
+        rect = canvas.rect(piece.left, max(right, piece.right))
         if piece.segment.kind == "term":
-            # What lies at the end of the total is drawn up to the upper bound, and fades out there.
-            right = layout.high if layout.low < piece.right <= layout.total else piece.right
-            fill(painter, canvas.rect(piece.left, max(right, piece.right)), piece.segment, canvas.theme)
+            fill(painter, rect, piece.segment, canvas.theme)
+        elif piece.segment.kind == "overflow":
+            _paint_overflow(painter, rect, canvas.theme)
     _fade(painter, canvas, layout)
     painter.setPen(QPen(canvas.theme.color("surface"), 1))
     for piece in layout.pieces:
         if piece.segment.kind == "other":
             fill(painter, canvas.rect(piece.left, piece.right), piece.segment, canvas.theme)
-        x = round(canvas.x(piece.left)) + 0.5
-        if piece.left > 0:
-            painter.drawLine(QPointF(x, canvas.bar.top()), QPointF(x, canvas.bar.bottom()))
         if piece.segment.kind == "overflow":
-            _paint_overflow(painter, canvas, piece)
+            # Up to what is expected it is sure, and lies over what other processes hold.
+            _paint_overflow(painter, canvas.rect(piece.left, piece.right), canvas.theme)
+        elif piece.left > 0:
+            x = round(canvas.x(piece.left)) + 0.5
+            painter.drawLine(QPointF(x, canvas.bar.top()), QPointF(x, canvas.bar.bottom()))
 
 
-def _paint_overflow(painter: QPainter, canvas: Canvas, piece: Piece) -> None:
+def _paint_overflow(painter: QPainter, rect: QRectF, theme: Theme) -> None:
     """Line above and below what lies past the card's edge in the bad colour: what it consists of can still be seen."""
-    rect = canvas.rect(piece.left, piece.right)
-    bad = canvas.theme.color("bad")
+    bad = theme.color("bad")
     painter.fillRect(rect.adjusted(0, rect.height() - _OVERFLOW_BAND, 0, 0), bad)
     painter.fillRect(rect.adjusted(0, 0, 0, _OVERFLOW_LINE - rect.height()), bad)
 

@@ -20,7 +20,7 @@ _WIDE_POINTS: Final = 40
 Place = tuple[float, float]
 """A point of the plot: the axis' x and GiB."""
 _GAP: Final[Place] = (nan, nan)
-Corner = Literal["above left", "below left", "below right"]
+Corner = Literal["above left", "above right", "below left", "below right"]
 """Where words stand at a line over the whole plot: above or below it, at one of its ends."""
 
 
@@ -54,11 +54,14 @@ class CurveData:
 
     @property
     def words_corner(self) -> Corner:
-        """Return where words about the card's line stand clear of the curve: below it at an end that lies above it."""
+        """Return where words about the card's line stand clear of the curve: at the end where it is farther away."""
         limit = inf if self.capacity_bytes is None else self.capacity_bytes
-        if self.points[-1].total_bytes > limit:
-            return "below right"
-        return "below left" if self.points[0].total_bytes > limit else "above left"
+        first, last = self.points[0], self.points[-1]
+        middle = self.nearest((self.x(first.value) + self.x(last.value)) / 2)
+        rises = last.total_bytes >= first.total_bytes
+        if middle.total_bytes > limit:
+            return "below right" if rises else "below left"
+        return "above left" if rises else "above right"
 
     def x(self, value: float) -> float:
         """Return where `value` stands on the axis."""

@@ -18,7 +18,12 @@ from planner.units import GIB
 _BAND_ALPHA: Final = 56
 _PIXELS_A_VALUE: Final = 64
 _PIXELS_A_SIZE: Final = 36
-_CORNERS: Final[dict[Corner, tuple[int, int]]] = {"above left": (0, 1), "below left": (0, 0), "below right": (1, 0)}
+_CORNERS: Final[dict[Corner, tuple[int, int]]] = {
+    "above left": (0, 1),
+    "above right": (1, 1),
+    "below left": (0, 0),
+    "below right": (1, 0),
+}
 """Which corner of the words about the card stands on the end of its line."""
 
 

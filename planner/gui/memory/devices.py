@@ -35,8 +35,8 @@ def _verdict(row: DeviceRow) -> str:
 
 _COLUMNS: Final[tuple[Column[DeviceRow], ...]] = (
     words("card", "Cards", lambda row: row.card, width=18),
-    Column("stage", "Stage", lambda row: row.share.stage, _stage, align="right", width=6),
-    Column("layers", "Layers", lambda row: row.share.layers, lambda row: row.layers, align="right", width=7),
+    Column("stage", "Stage", lambda row: row.share.stage, _stage, align="right", width=5),
+    Column("layers", "Layers", lambda row: row.share.layers, lambda row: row.layers, align="right", width=6),
     Column(
         "needs",
         "Needs",
@@ -44,7 +44,7 @@ _COLUMNS: Final[tuple[Column[DeviceRow], ...]] = (
         lambda row: row.needs,
         unit="GiB",
         align="right",
-        width=8,
+        width=7,
         tooltip=lambda row: fmt.exact_bytes(row.share.total_bytes),
     ),
     Column("used", "Used", lambda row: row.used_fraction, _used, align="right", width=8, meter=True, full=1.0),
@@ -55,7 +55,7 @@ _COLUMNS: Final[tuple[Column[DeviceRow], ...]] = (
         lambda row: row.usable,
         unit="GiB",
         align="right",
-        width=8,
+        width=7,
         tooltip=lambda row: fmt.exact_bytes(row.share.capacity_bytes),
     ),
     Column(
@@ -65,7 +65,7 @@ _COLUMNS: Final[tuple[Column[DeviceRow], ...]] = (
         lambda row: row.free,
         unit="GiB",
         align="right",
-        width=8,
+        width=7,
         tooltip=lambda row: fmt.exact_bytes(row.share.free_bytes),
     ),
     words(

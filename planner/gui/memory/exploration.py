@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 from planner.errors import PlannerError
 from planner.gui.memory.curve_data import CurveData
 from planner.gui.memory.curve_panel import CurvePanel
-from planner.gui.memory.explored import TITLES, Found, compute_curve, find_all
+from planner.gui.memory.explored import TITLES, Found, compute_curve, find_all, title_of
 from planner.gui.memory.largest import LargestRow
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
@@ -63,7 +63,7 @@ class Exploration(QWidget):
             return
         if self._axis not in axes:
             self._axis = axes[0]
-        self.curve.offer(tuple((axis, TITLES[axis].switch) for axis in axes), self._axis)
+        self.curve.offer(tuple((axis, title_of(axis, evaluation).switch) for axis in axes), self._axis)
         if self.isVisible():
             self._rest.start()
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from planner.gui.memory.curve_data import CurveData, curve_values
+from planner.gui.memory.image_questions import makes_images
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, architecture_of
 from planner.plan.explore import Axis, axes_of, current_value, memory_curve, spreading_of
@@ -44,6 +45,7 @@ TITLES: Final[dict[Axis, Title]] = {
     "gpu_layers": Title("Layers on the card", "GPU layers", "layers on the card"),
     "count": Title("Cards", "Cards", "number of cards"),
 }
+_IMAGES: Final = Title("Images at once", "Images at once", "images at once")
 _SOLVED: Final[tuple[Field, ...]] = ("micro_batch", "sequence_length", "batch", "context_length", "gpu_layers")
 _LARGEST: Final[dict[str, str]] = {
     "micro_batch": "Largest batch that fits",
@@ -54,6 +56,7 @@ _LARGEST: Final[dict[str, str]] = {
     "count": "Fewest cards of this kind",
     "gpu": "Smallest card that fits",
 }
+_MOST_IMAGES: Final = "Most images at once that fit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,11 @@ class Found:
     value: int | str | None = None
     plan: Plan | None = None
     is_taken: bool = False
+
+
+def title_of(axis: Axis, evaluation: Evaluation) -> Title:
+    """Return what a number is called for the model of this plan."""
+    return _IMAGES if axis == "batch" and makes_images(evaluation) else TITLES[axis]
 
 
 def find_all(evaluation: Evaluation, catalog: Catalog) -> tuple[Found, ...]:
@@ -94,7 +102,7 @@ def compute_curve(evaluation: Evaluation, catalog: Catalog, axis: Axis, largest:
     points = memory_curve(evaluation.plan, catalog, axis, values)
     return CurveData(
         axis=axis,
-        title=f"Cards {spreading.how}".strip() if spreading else TITLES[axis].axis,
+        title=f"Cards {spreading.how}".strip() if spreading else title_of(axis, evaluation).axis,
         points=points,
         current=next(point for point in points if point.value == current),
         capacity_bytes=evaluation.memory.capacity_bytes,
@@ -128,7 +136,8 @@ def _largest(evaluation: Evaluation, catalog: Catalog, field: Field) -> Found:
     barely = largest_that_fits(plan, catalog, field, "tight")
     best = surely if surely.value is not None else barely
     is_taken = best.value == current_value(evaluation, field)
-    return Found(field, _LARGEST[field], solved_words(surely, barely), best.value, best.plan, is_taken)
+    title = _MOST_IMAGES if field == "batch" and makes_images(evaluation) else _LARGEST[field]
+    return Found(field, title, solved_words(surely, barely), best.value, best.plan, is_taken)
 
 
 def _fewest(plan: Plan, catalog: Catalog) -> Found:

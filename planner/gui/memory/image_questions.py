@@ -40,13 +40,11 @@ def ask_images(questions: Questions) -> None:
     theme = questions.theme
     form = new_form(theme)
     number = NumberField(0, 100_000, placeholder=fmt.UNKNOWN)
-    questions.ask(
-        form, _NUMBER, "Ima&ges in a prompt", number, "The vision tower reads them before the prompt is read."
-    )
+    questions.ask(form, _NUMBER, "Images in a prompt", number, "The vision tower reads them before the prompt is read.")
     size = ChoiceField(theme, sizes(None, None))
-    questions.ask(form, _SIZE, "&Image size", size, "Pixels, width by height. Activations grow with them.")
+    questions.ask(form, _SIZE, "Image si&ze", size, "Pixels, width by height. Activations grow with them.")
     offload = ChoiceField(theme, _OFFLOAD)
-    questions.ask(form, f"{_OF_PIPELINES}offload", "Waits in R&AM", offload, "What is copied to the card only to run.")
+    questions.ask(form, f"{_OF_PIPELINES}offload", "Waits in &RAM", offload, "What is copied to the card only to run.")
     questions.add_form(form)
     more = new_form(theme)
     for name, label, options, hint in (
@@ -57,6 +55,11 @@ def ask_images(questions: Questions) -> None:
     ):
         questions.ask(more, f"{_OF_PIPELINES}{name}", label, ChoiceField(theme, options), hint)
     questions.add_section("Passes and decoding", more, _summary)
+
+
+def makes_images(evaluation: Evaluation) -> bool:
+    """Return whether the model of a plan makes images: a pipeline with a denoiser."""
+    return evaluation.architecture is not None and evaluation.architecture.kind == "diffusion"
 
 
 def offer_images(questions: Questions, evaluation: Evaluation) -> None:
@@ -83,7 +86,7 @@ def image_question_has_meaning(name: str, architecture: Architecture) -> bool | 
 
 def sizes(chosen: tuple[int, int] | None, used: tuple[int, int] | None) -> Options:
     """Return the sizes to choose from, with the one that was chosen elsewhere; `used` applies where none is."""
-    own = f"Its own ({_phrase(used)})" if used else "Its own"
+    own = f"Own ({_phrase(used)})" if used else "Its own"
     values = sorted({*_SIZES, *((chosen,) if chosen else ())})
     return ((None, own), *((size, _phrase(size)) for size in values))
 

@@ -12,7 +12,7 @@ from planner.gui.memory.engine_questions import (
     imply_settings,
     shares,
 )
-from planner.gui.memory.image_questions import ask_images, image_question_has_meaning, offer_images
+from planner.gui.memory.image_questions import ask_images, image_question_has_meaning, makes_images, offer_images
 from planner.gui.memory.picker_field import PickerField
 from planner.gui.memory.questions import Questions, new_form, token_stops, value_of
 from planner.gui.memory.words import (
@@ -35,6 +35,8 @@ from planner.present import format as fmt
 from planner.workload.engines import Profile
 from planner.workload.workload import Inference, Workload
 
+_SEQUENCES: Final = "Se&quences at once"
+_IMAGES: Final = "Images ma&de at once"
 _GENERATING: Final = ("prompt_length", "kv_cache", "prompt_logits")
 # What makes no difference to what an engine reserves: it decides that by settings of its own.
 _INDIFFERENT: Final[dict[Profile, tuple[str, ...]]] = {
@@ -69,6 +71,7 @@ class InferenceQuestions(Questions):
             self.offer("kv_cache", cache_options(used.profile))
             self.offer("attention", attention_options(used.profile))
             offer_images(self, evaluation)
+            self.rename("batch", _IMAGES if makes_images(evaluation) else _SEQUENCES)
         super().refresh(evaluation)
         imply_settings(self, evaluation)
 
@@ -89,9 +92,9 @@ class InferenceQuestions(Questions):
         self.ask(
             form,
             "batch",
-            "Se&quences at once",
+            _SEQUENCES,
             NumberField(1, 1_000_000, stops=_BATCHES),
-            "How many requests are answered at the same time. The KV cache grows with it.",
+            "How much is made in one go. Activations and the KV cache grow with it.",
         )
         self.ask(
             form,

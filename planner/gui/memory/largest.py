@@ -24,7 +24,7 @@ class LargestRow(QWidget):
         line.addWidget(self.use)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
+        layout.setSpacing(theme.spacing.tiny)
         layout.addWidget(self._title)
         layout.addLayout(line)
         self.use.clicked.connect(self._on_clicked)

@@ -110,6 +110,10 @@ class Questions(QWidget):
             partial(self.explain, name, words),
         )
 
+    def rename(self, name: str, label: str) -> None:
+        """Ask the question `name` in other words."""
+        self._forms[name].set_label(self._fields[name], label)
+
     def offer(self, name: str, options: Sequence[tuple[object, str]]) -> None:
         """Let the question `name` have these answers, and the one that it has now."""
         field = self._fields[name]

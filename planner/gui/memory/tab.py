@@ -29,6 +29,7 @@ from planner.gui.theme import Theme, mark
 from planner.gui.widgets.label import make_label
 from planner.gui.widgets.record_export import rows_to_csv
 from planner.gui.widgets.result_menu import Result, ResultMenu, picture_of
+from planner.gui.widgets.tab_order import set_tab_order, tab_stops
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.present.engines import host_note
@@ -65,6 +66,7 @@ class MemoryTab(Tab):
         self.phases = PhaseBars(theme)
         self.advice = AdvicePanel(workspace, theme, tasks)
         self.exploration = Exploration(workspace, theme, tasks, _ASIDE_WIDTH)
+        self._stops: tuple[QWidget, ...] = ()
         self.evidence = self._evidence()
         self.results = self._results()
         self._lay_out()
@@ -73,6 +75,8 @@ class MemoryTab(Tab):
         self.controls.copy.setMenu(self.copy_menu)
         for part in (self.bar, self.versus):
             part.activated.connect(self.breakdown.open_term)
+        for panel in (self.advice, self.exploration):
+            panel.updated.connect(self._order)
         workspace.pin.changed.connect(self._on_pinned)
         self.tracer.changed.connect(self._on_tracer_changed)
         self.trace_status.edit_wanted.connect(self.desk.open_dialog)
@@ -99,6 +103,7 @@ class MemoryTab(Tab):
         self.trace.setVisible(view.supported and evaluation.traced is not None)
         self.trace.set_evaluation(evaluation)
         self.comparison.refresh()
+        self._order()
 
     def copy_result(self) -> str:
         """Return the answer with its breakdown, phases and notes as text."""
@@ -113,6 +118,14 @@ class MemoryTab(Tab):
     def run_primary_action(self) -> None:
         """List the cards that fit."""
         self.controls.find_cards.open()
+
+    @Slot()
+    def _order(self) -> None:
+        """Lead the tab key through rows that were added since."""
+        stops = tuple(tab_stops(self._column))
+        if stops != self._stops:
+            self._stops = stops
+            set_tab_order(stops)
 
     @Slot()
     def _on_tracer_changed(self) -> None:
@@ -157,7 +170,7 @@ class MemoryTab(Tab):
     def _results(self) -> QScrollArea:
         space = self.theme.spacing
         self._body = QWidget()
-        column = QVBoxLayout(self._body)
+        column = self._column = QVBoxLayout(self._body)
         column.setContentsMargins(space.large, space.medium, space.large, space.small)
         column.setSpacing(space.medium)
         column.addWidget(self.answer)

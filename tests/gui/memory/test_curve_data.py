@@ -60,7 +60,7 @@ def test_the_curve_is_cut_where_it_crosses_the_cards_line():
 
 
 @pytest.mark.parametrize(
-    ("capacity", "corner"), [(24, "below right"), (4, "below right"), (100, "above left"), (None, "above left")]
+    ("capacity", "corner"), [(24, "below right"), (40, "above left"), (100, "above left"), (None, "above left")]
 )
 def test_words_about_the_card_stand_clear_of_the_curve(capacity, corner):
     assert line(capacity_gib=capacity).words_corner == corner
@@ -70,6 +70,7 @@ def test_words_about_the_card_stand_at_the_end_that_is_above_it():
     rising = line()
     falling = replace(rising, points=tuple(point(value, 50 - 4 * value) for value in range(1, 9)))
     assert falling.words_corner == "below left"
+    assert replace(falling, capacity_bytes=40 * GIB).words_corner == "above right"
 
 
 @pytest.mark.parametrize(("capacity", "fitting"), [(None, 8), (100, 8), (4, 0)])

@@ -176,5 +176,5 @@ class LogDialog(QDialog):
         layout.addWidget(self.table)
         for widget in below:
             layout.addWidget(widget)
-        layout.addStretch()
+        layout.addStretch(1)
         layout.addWidget(buttons)

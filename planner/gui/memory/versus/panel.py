@@ -37,8 +37,8 @@ class VersusPanel(QWidget):
         self._found: Versus | None = None
         self.view: VersusView | None = None
         self.sentence = make_label(font=theme.font(bold=True), wrap=True)
-        self.swap = self._link(self.tr("S&wap"), self.tr("Plan with the pinned one, and pin this one."))
-        self.unpin = self._link(self.tr("&Unpin"), self.tr("Show the plan alone again."))
+        self.swap = self._link(self.tr("Swap"), self.tr("Plan with the pinned one, and pin this one."))
+        self.unpin = self._link(self.tr("Unpin"), self.tr("Show the plan alone again."))
         self.export = IconButton(theme, "save", self.tr("Copy or save the comparison"))
         self._here, self._there = ElidedLabel(role="muted"), ElidedLabel(role="muted")
         self.answer = make_label(wrap=True)
