@@ -22,11 +22,17 @@ class Moment:
 
     __slots__ = ("explanation", "name", "terms", "total")
 
-    def __init__(self, name: PhaseName, terms: Sequence[Term | Deferred], explanation: str) -> None:
+    def __init__(
+        self, name: PhaseName, terms: Sequence[Term | Deferred], explanation: str, total: int | None = None
+    ) -> None:
         self.name: PhaseName = name
         self.terms = terms
         self.explanation = explanation
-        self.total = sum([term.bytes for term in terms])
+        self.total = sum([term.bytes for term in terms]) if total is None else total
+
+    def beside(self, item: Term | Deferred) -> "Moment":
+        """Return the moment with `item` alive, too."""
+        return Moment(self.name, [*self.terms, item], self.explanation, self.total + item.bytes)
 
     def written(self) -> tuple[Term, ...]:
         """Return the terms with their formulas."""

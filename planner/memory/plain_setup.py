@@ -1,6 +1,7 @@
 """A step that trains every parameter with the operators of PyTorch."""
 
 from functools import lru_cache
+from typing import NamedTuple
 
 from planner.memory.logits import output_width
 from planner.memory.losses import Losses, losses_of
@@ -31,40 +32,62 @@ def plain_setup(architecture: Architecture, workload: Training) -> Setup:
     )
     losses = losses_of(architecture, workload, precision)
     casts = _casts(parameter_counts(architecture), head_matrix(architecture), saved, precision, checkpointed)
-    return whole_setup(architecture, workload, saved, losses, casts, profile_notes(architecture, workload))
+    return whole_setup(architecture, workload, precision, saved, losses, casts, profile_notes(architecture, workload))
 
 
 def whole_setup(
     architecture: Architecture,
     workload: Training,
+    precision: Precision,
     saved: Saved,
     losses: Losses,
     casts: Casts,
     notes: tuple[str, ...],
 ) -> Setup:
     """Return the setup of a step that trains every parameter and holds `saved`, `losses` and `casts` beside them."""
-    precision = training_precision(workload)
-    weights = weights_term(architecture, workload.weights or "fp32")
-    counts = parameter_counts(architecture)
-    head = head_matrix(architecture)
+    network = _network(architecture, workload.weights or "fp32", precision)
+    head, in_a_layer = network.head, saved.stage.gradients
     return Setup(
-        loaded=(weights,),
-        kept=(weights,),
+        loaded=network.weights,
+        kept=network.weights,
         trained=tuning_of(architecture, workload).trained,
         gradients=Gradients(
             head=head,
-            last_layer=head + saved.stage.gradients,
-            first_layer=_grown_before_first_layer(architecture) + saved.stage.gradients,
-            all=counts.total,
-            decoder=head + _in_the_decoder(architecture) + saved.stage.gradients if saved.between else 0,
+            last_layer=head + in_a_layer,
+            first_layer=network.before_first_layer + in_a_layer,
+            all=network.parameters,
+            decoder=head + network.decoder + in_a_layer if saved.between else 0,
         ),
         gradient_bytes=precision.parameter_bytes,
         state_bytes=precision.parameter_bytes,
         saved=saved,
         casts=casts,
         losses=losses,
-        embedding=tied_gradient_term(architecture, precision),
+        embedding=network.embedding,
         notes=notes,
+    )
+
+
+class _Network(NamedTuple):
+    """What a network is made of, whatever it reads: its parameters, and those of its parts that have gradients."""
+
+    weights: tuple[Term, ...]
+    parameters: int
+    head: int
+    before_first_layer: int
+    decoder: int
+    embedding: tuple[Term, ...]
+
+
+@lru_cache(maxsize=256)
+def _network(architecture: Architecture, weights: str, precision: Precision) -> _Network:
+    return _Network(
+        weights=(weights_term(architecture, weights),),
+        parameters=parameter_counts(architecture).total,
+        head=head_matrix(architecture),
+        before_first_layer=_grown_before_first_layer(architecture),
+        decoder=_in_the_decoder(architecture),
+        embedding=tied_gradient_term(architecture, precision),
     )
 
 

@@ -76,7 +76,8 @@ class TermShare:
     bytes: int
 
 
-class Phase(Spec):
+@dataclass(frozen=True, slots=True)
+class Phase:
     """A moment of the run and what is alive in it."""
 
     name: PhaseName
@@ -85,7 +86,8 @@ class Phase(Spec):
     explanation: str
 
 
-class DeviceShare(Spec):
+@dataclass(frozen=True, slots=True)
+class DeviceShare:
     """What one of the cards holds; `count` cards hold the same.
 
     `stage` is where they stand in a pipeline, from 0, and `layers` are those that they hold.

@@ -49,7 +49,7 @@ def megatron_setup(architecture: Architecture, workload: Training) -> Setup:
         losses = _losses(architecture, workload, precision.compute_bytes)
     else:
         losses = losses_of(architecture, workload, precision)
-    return whole_setup(architecture, workload, saved, losses, Casts((), (), (), ()), (_NOTE,))
+    return whole_setup(architecture, workload, precision, saved, losses, Casts((), (), (), ()), (_NOTE,))
 
 
 def _losses(architecture: Architecture, workload: Training, size: int) -> Losses:

@@ -56,10 +56,13 @@ def place(
     size = sum([own.number for own in cards]) // workload.parallel.pipeline
     in_order = [own._replace(number=1) for own in cards for _ in range(own.number)] if len(cards) > 1 else []
     counts = stage_counts(architecture, workload, cards, in_order, size)
+    stages = {
+        gpu: by_stage(architecture, workload, class_of(workload, gpu), counts) for gpu in {own.gpu for own in cards}
+    }
+    together = [cards[0]._replace(number=size)]
     for stage in range(workload.parallel.pipeline):
-        held = _together(in_order[stage * size : (stage + 1) * size]) if in_order else [cards[0]._replace(number=size)]
-        for own in held:
-            rank, moments, others = by_stage(architecture, workload, class_of(workload, own.gpu), counts)[stage]
+        for own in _together(in_order[stage * size : (stage + 1) * size]) if in_order else together:
+            rank, moments, others = stages[own.gpu][stage]
             yield Loaded(own, moments, stage, rank.stage.layers, others)
 
 

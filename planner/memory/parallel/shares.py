@@ -38,7 +38,7 @@ def sharded_counts(architecture: Architecture, shards: int, expert_shards: int) 
     """Return the parameters of `architecture` shared by rows over `shards` cards, routed experts over `expert_shards`.
 
     **Formula**: each tensor's first dimension is rounded up to a multiple of the cards. The experts of a layer are one
-    tensor, whose first dimension is their number.
+    tensor, whose first dimension is their number; a scalar is one row.
 
     **Source**: torch/distributed/fsdp/_fully_shard/_fsdp_param.py `_init_sharded_param` (`torch.chunk` on dimension 0);
     transformers 5.23 `integrations/moe.py` (stacked experts).
@@ -70,6 +70,8 @@ def _added(tensors: Iterable[Tensor], shards: int, expert_shards: int) -> tuple[
 
 
 def _share(shape: tuple[int, ...], cards: int) -> int:
+    if not shape:
+        return 1
     size = ceil_div(shape[0], cards)
     for extent in shape[1:]:
         size *= extent
@@ -125,7 +127,7 @@ def _write_share(whole: Held, own: int, high: int, cards: int, source: str) -> T
 def resized(item: Held, more: int, why: str) -> Deferred:
     """Return `item` with `more` bytes, or fewer where that is negative, at least none; `why` says what they are."""
     size, high = max(item.bytes + more, 0), max(item.high_bytes + more, 0)
-    low = max(min(item.low_bytes + more, size), 0)
+    low = max(item.low_bytes + more, 0)
     return Deferred(item.name, size, low, high, partial(_write_resized, item, size, high, why))
 
 
@@ -167,10 +169,12 @@ class Beside(NamedTuple):
     inside: int = 0
     apart: int = 0
 
-
-def beside_of(held: tuple[Part, ...], outside: tuple[Part, ...], most: int) -> Beside:
-    """Return what is there besides, summed up once for all moments."""
-    return Beside(held, outside, most, sum([part.bytes for part in held]), sum([part.bytes for part in outside]))
+    def holding(self, more: tuple[Part, ...]) -> "Beside":
+        """Return it with what the framework holds `more`, summed up once for all moments."""
+        if not more:
+            return self
+        inside = self.inside + sum([part.bytes for part in more])
+        return Beside((*self.held, *more), self.outside, self.most, inside, self.apart)
 
 
 Buffer = tuple[str, int]
@@ -183,9 +187,7 @@ def buffers(found: Iterable[Buffer], source: str, beside: Beside, *, assumed: bo
     What libraries hold is assumed, and bounded by nothing and `beside.most`; the rest is as sure as its source.
     """
     own = tuple([buffer for buffer in found if buffer[1]])
-    size = beside.inside
-    for _, held in own:
-        size += held
+    size = beside.inside + sum([held for _, held in own])
     total = size + beside.apart
     return Deferred(
         "communication",

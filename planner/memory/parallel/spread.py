@@ -12,7 +12,7 @@ from planner.memory.one_card import Run
 from planner.memory.parallel.micro_batches import Others, others_of
 from planner.memory.parallel.nccl import communicators, most_bytes
 from planner.memory.parallel.pipeline import Stage, in_flight, stages_of
-from planner.memory.parallel.shares import Beside, beside_of, buffers, portion
+from planner.memory.parallel.shares import Beside, buffers, portion
 from planner.memory.parallel.splitting import split_layers
 from planner.memory.parallel.states import sharded_moments
 from planner.memory.parallel.tensor import tensor_share
@@ -74,10 +74,12 @@ def held_by_rank(
     """
     alike: dict[int, Moments] = {}
     found = []
+    outside = communicators(workload)
+    apart = Beside(outside=outside, most=most_bytes(outside), apart=sum([part.bytes for part in outside]))
     for rank in ranks(architecture, workload, counts):
         same = id(rank.stage.architecture)
         if same not in alike:
-            alike[same] = rank_moments(rank, workload, run)
+            alike[same] = _rank_moments(rank, workload, run, apart)
         others = others_of(alike[same], rank.in_flight, workload.parallel.interleave)
         found.append(HeldByRank(rank, alike[same], others))
     if len(found) > 1 and isinstance(workload, Inference) and workload.profile == "hf":
@@ -116,16 +118,13 @@ def ranks(architecture: Architecture, workload: Training | Inference, counts: tu
     return [Rank(stage, own, in_flight(parallel, stage.place, micro_batches), cards) for stage in stages]
 
 
-def rank_moments(rank: Rank, workload: Training | Inference, run: Run) -> Moments:
+def _rank_moments(rank: Rank, workload: Training | Inference, run: Run, apart: Beside) -> Moments:
     """Return what is alive in each phase on a card of `rank`, which does its share of `workload`."""
-    outside = communicators(workload)
     if isinstance(workload, Training) and isinstance(rank.workload, Training):
-        found = _training(rank, workload, rank.workload, run, outside)
+        found = _training(rank, workload, rank.workload, run, apart)
     else:
-        found = _with_communication(
-            run(rank.stage.architecture, rank.workload), beside_of((), outside, most_bytes(outside))
-        )
-    return found._replace(outside_bytes=sum([part.bytes for part in outside]))
+        found = _with_communication(run(rank.stage.architecture, rank.workload), apart)
+    return found._replace(outside_bytes=apart.apart)
 
 
 def _share(architecture: Architecture, workload: Training | Inference) -> Architecture:
@@ -138,19 +137,19 @@ def _share(architecture: Architecture, workload: Training | Inference) -> Archit
     return tensor_share(architecture, parallel.tensor, parallel.expert, pad, parallel.sequence)
 
 
-def _training(rank: Rank, workload: Training, own: Training, run: Run, outside: tuple[Part, ...]) -> Moments:
-    architecture, most = rank.stage.architecture, most_bytes(outside)
-    buffered = _buffers(architecture, workload, own)
-    if is_sharded(workload):
-        found = sharded_moments(architecture, workload, own, run, beside_of(buffered, outside, most))
-    else:
-        plain = run(architecture, own)
-        buckets = tuple(_buckets(plain, workload))
-        found = _with_communication(plain, beside_of((*buffered, *buckets), outside, most))
-        if workload.parallel.gradient_as_bucket_view and workload.parallel.state_shards > 1:
-            found = _gradients_throughout(found)
+def _training(rank: Rank, workload: Training, own: Training, run: Run, apart: Beside) -> Moments:
+    architecture = rank.stage.architecture
     is_last = rank.stage.place == workload.parallel.pipeline - 1
-    return found if is_last else _without_loss(found)
+    beside = apart.holding(_buffers(architecture, workload, own))
+    if is_sharded(workload):
+        found = sharded_moments(architecture, workload, own, run, beside)
+        return found if is_last else _without_loss(found)
+    plain = run(architecture, own)
+    if not is_last:
+        plain = _without_loss(plain)
+    found = _with_communication(plain, beside.holding(_buckets(plain, workload)))
+    in_view = workload.parallel.gradient_as_bucket_view and workload.parallel.state_shards > 1
+    return _gradients_throughout(found) if in_view else found
 
 
 def _with_communication(found: Moments, beside: Beside) -> Moments:
@@ -158,19 +157,16 @@ def _with_communication(found: Moments, beside: Beside) -> Moments:
     if not beside.held and not beside.outside:
         return found
     held = buffers((), "", beside)
-    moments = tuple(
-        moment if moment.name == "load" else Moment(moment.name, [*moment.terms, held], moment.explanation)
-        for moment in found.moments
-    )
-    return found._replace(moments=moments)
+    moments = [moment if moment.name == "load" else moment.beside(held) for moment in found.moments]
+    return found._replace(moments=tuple(moments))
 
 
-def _buckets(plain: Moments, workload: Training) -> list[Part]:
+def _buckets(plain: Moments, workload: Training) -> tuple[Part, ...]:
     """Return the second copy of the gradients that DistributedDataParallel adds up, unless the first lie in it."""
     if workload.parallel.state_shards < 2 or workload.parallel.gradient_as_bucket_view:
-        return []
+        return ()
     size = sum([item.bytes for item in plain.moments[-1].terms if item.name == "gradients"])
-    return [_part("gradient buckets, a second copy of the gradients", size, f"{size:,}", _DDP)]
+    return (_part("gradient buckets, a second copy of the gradients", size, f"{size:,}", _DDP),)
 
 
 def _gradients_throughout(found: Moments) -> Moments:
@@ -232,5 +228,4 @@ def _part(name: str, size: int, formula: str, source: str) -> Part:
 
 def _without_loss(found: Moments) -> Moments:
     """Return the moments of a stage without a head: there is no loss to compute."""
-    kept = tuple(moment for moment in found.moments if moment.name != "loss")
-    return found._replace(moments=kept)
+    return found._replace(moments=tuple([moment for moment in found.moments if moment.name != "loss"]))

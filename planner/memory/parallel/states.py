@@ -101,15 +101,19 @@ def _fsdp(
     cards = parallel.state_shards
     counts = sharded_counts(architecture, cards, cards // parallel.expert)
     shares = _shares(architecture, kept, cards, cards // parallel.expert)
+    lasting = tuple([item for item in shares if item.name != "gradients"])
+    reduced = [item for item in shares if item.name == "gradients"]
+    accumulates, offloads = workload.gradient_accumulation > 1, parallel.offload == "parameters"
     sharding = Sharding(
         counts=counts,
         cards=cards,
         units=_units(counts, workload.adapts, *_gathered_bytes(found.moments[-1])),
-        kept=tuple([item for item in shares if item.name != "gradients"]),
-        gradients=next((item for item in shares if item.name == "gradients"), None),
-        accumulates=workload.gradient_accumulation > 1,
+        kept=lasting,
+        gradients=reduced[0] if reduced else None,
+        persistent=() if offloads else (*lasting, *reduced) if accumulates else lasting,
+        accumulates=accumulates,
         keeps_units=not parallel.reshard_after_forward,
-        offloads=parallel.offload == "parameters",
+        offloads=offloads,
         beside=beside,
     )
     frees = Backward(found.layer_bytes, found.behind_bytes, _norm_flight(architecture, own))

@@ -7,6 +7,7 @@ from planner.memory.estimate import estimate_memory, moments_of
 from planner.memory.parallel.shares import sharded_counts
 from planner.memory.parallel.work import sharder_of
 from planner.memory.result import MemoryResult
+from planner.models.architecture import Tensor
 from planner.workload.defaults import with_defaults
 from planner.workload.parallel import Parallel
 from planner.workload.workload import Training
@@ -240,3 +241,10 @@ def test_one_layer_has_no_other_to_gather_ahead():
     deep = estimate_memory(small_llama(num_hidden_layers=2), Training(parallel=Parallel(zero=3)), count=2)
     assert result.total_bytes < deep.total_bytes
     assert sum(term.bytes for term in result.terms) == result.total_bytes
+
+
+def test_a_scalar_is_a_row_that_every_card_holds():
+    plain = llama()
+    scaled = plain.evolve(head=(*plain.head, Tensor(name="logit_scale", shape=(), role="other")))
+    counts, without = sharded_counts(scaled, CARDS, CARDS), sharded_counts(plain, CARDS, CARDS)
+    assert (counts.share - without.share, counts.own_edges - without.own_edges) == (1, 1)
