@@ -127,9 +127,12 @@ def galore_rank(tensor: Tensor) -> int:
     return min(GALORE_RANK, *tensor.shape)
 
 
+def _projected_elements(tensor: Tensor, _size: int) -> int:
+    return max(tensor.shape) * galore_rank(tensor)
+
+
 def _galore_bytes(tensor: Tensor, size: int) -> int:
-    moments = 2 * max(tensor.shape) * galore_rank(tensor)
-    return size * (galore_projection_elements(tensor, size) + moments)
+    return size * (galore_projection_elements(tensor, size) + 2 * _projected_elements(tensor, size))
 
 
 def is_matrix(tensor: Tensor) -> bool:
@@ -151,27 +154,30 @@ _LION_8_BIT: Final = _Rule("8-bit momentum", "Q × (1 + 4 / B)", _BNB_SOURCE, la
 _LION_KEPT: Final = _Rule(
     "32-bit momentum of embeddings and small tensors", "(P − Q) × 4", _TRAINER_SOURCE, lambda tensor, _: 4 * tensor.size
 )
-_FACTORED: Final = _Rule("rows and columns", "(m + n) × w", _ADAFACTOR_SOURCE, _factored_bytes)
+_FACTORED: Final = _Rule("rows and columns", "S × w", _ADAFACTOR_SOURCE, _factored_bytes)
 _VARIANCE: Final = _Rule("variances of vectors", "v × w", _ADAFACTOR_SOURCE, lambda tensor, size: size * tensor.size)
 _FACTORED_32_BIT: Final = _Rule(
     "rows and columns in fp32",
-    "(m + n) × 4 + 4",
+    "S × 4 + 4 × G_m",
     _TRANSFORMERS_SOURCE,
     lambda tensor, _: _factored_bytes(tensor, 4) + 4,
 )
 _VARIANCE_32_BIT: Final = _Rule(
-    "variances of vectors in fp32", "v × 4 + 4", _TRANSFORMERS_SOURCE, lambda tensor, _: 4 * tensor.size + 4
+    "variances of vectors in fp32",
+    "v × 4 + 4 × G_v",
+    _TRANSFORMERS_SOURCE,
+    lambda tensor, _: 4 * tensor.size + 4,
 )
 _SQUARES: Final = _Rule("mean of squares", "P × w", _TORCH_SOURCE, lambda tensor, size: size * tensor.size)
 _PRECONDITIONED: Final = _Rule(
     "moments, preconditioners and their bases",
-    "2 × P × w + 8 × Σ d²",
+    "2 × P × w + 8 × D",
     SOAP_SOURCE,
     lambda tensor, size: 2 * size * tensor.size + 8 * soap_squares(tensor),
 )
 _IN_BLOCKS: Final = _Rule(
     "filtered gradients, factors and their roots",
-    "P × w + 4 × Σ d × (d + 1)",
+    "P × w + 4 × D",
     SHAMPOO_SOURCE,
     lambda tensor, size: size * tensor.size + 4 * shampoo_factors(tensor),
 )
@@ -179,7 +185,7 @@ _MUON: Final = _Rule("momentum of matrices", "M × w", _MUON_SOURCE, lambda tens
 _BESIDE_MUON: Final = _Rule(
     "AdamW of the rest", "2 × (P − M) × w", _MUON_SOURCE, lambda tensor, size: 2 * size * tensor.size
 )
-_GALORE: Final = _Rule("projections and projected moments", "(p + 2 × r × m) × w", _GALORE_SOURCE, _galore_bytes)
+_GALORE: Final = _Rule("projections and projected moments", "(p + 2 × m) × w", _GALORE_SOURCE, _galore_bytes)
 _BESIDE_GALORE: Final = _Rule(
     "moments of the rest", "2 × (P − M) × w", _GALORE_SOURCE, lambda tensor, size: 2 * size * tensor.size
 )
@@ -213,23 +219,39 @@ def _matrix_symbols(trained: Trained, size: int) -> tuple[Symbol, ...]:
 def _galore_symbols(trained: Trained, size: int) -> tuple[Symbol, ...]:
     return (
         *_matrix_symbols(trained, size),
-        library("r", GALORE_RANK, "rank of the projected gradients"),
-        library("m", "larger side", "of each matrix; p is its projection, r × its smaller side, squared in fp32"),
+        model("p", _sum(trained, galore_projection_elements, size), "elements of projectors, squares where w is 4"),
+        model(
+            "m", _sum(trained, _projected_elements), f"elements of gradients projected to rank {GALORE_RANK} at most"
+        ),
     )
+
+
+def _sum(trained: Trained, elements_of: Callable[[Tensor, int], int], size: int = 1) -> int:
+    """Return what `elements_of` finds in the matrices that GaLore takes, together."""
+    return sum(number * elements_of(tensor, size) for tensor, number in trained if is_matrix(tensor))
 
 
 def _factored_symbols(trained: Trained, size: int) -> tuple[Symbol, ...]:
     return (
         *_as_parameters("the sums")(trained, size),
-        library("m + n", "rows + columns", "of each matrix; v are elements of vectors"),
+        *_rows_and_columns(trained),
     )
 
 
-def _sides(trained: Trained, size: int) -> tuple[Symbol, ...]:
-    return (
-        *_as_parameters("the moments")(trained, size),
-        library("d", "sides", "of the preconditioned matrices, or of the blocks that they are cut into"),
-    )
+def _rows_and_columns(trained: Trained) -> tuple[Symbol, Symbol]:
+    sums = sum(number * _factored_bytes(tensor, 1) for tensor, number in trained if len(tensor.shape) > 1)
+    vectors = sum(number * tensor.size for tensor, number in trained if len(tensor.shape) < 2)
+    return model("S", sums, "rows and columns of all matrices"), model("v", vectors, "elements of vectors")
+
+
+def _preconditioners(
+    elements_of: Callable[[Tensor], int], meaning: str
+) -> Callable[[Trained, int], tuple[Symbol, ...]]:
+    def symbols(trained: Trained, size: int) -> tuple[Symbol, ...]:
+        elements = sum(number * elements_of(tensor) for tensor, number in trained)
+        return (*_as_parameters("the moments")(trained, size), model("D", elements, meaning))
+
+    return symbols
 
 
 def _only_trained(trained: Trained, _size: int) -> tuple[Symbol, ...]:
@@ -262,7 +284,7 @@ _RECIPES: Final[dict[Optimizer, _Recipe]] = {
     "adamw-32bit-bnb": _Recipe("P × 8", _only_trained, lambda _: _MOMENTS_32_BIT),
     "paged-adamw-32bit": _Recipe("P × 8", _only_trained, lambda _: _MOMENTS_32_BIT, paged=True),
     "adafactor": _Recipe(
-        "Σ (m + n) × w + v × w",
+        "S × w + v × w",
         _factored_symbols,
         lambda tensor: _FACTORED if len(tensor.shape) > 1 else _VARIANCE,
     ),
@@ -271,10 +293,11 @@ _RECIPES: Final[dict[Optimizer, _Recipe]] = {
     "rmsprop": _Recipe("P × w", _as_parameters("the mean of squares"), lambda _: _SQUARES),
     "adagrad": _Recipe("P × w", _as_parameters("the sum of squares"), lambda _: _SQUARES),
     "adafactor-transformers": _Recipe(
-        "Σ (m + n) × 4 + v × 4 + 4 × G",
+        "S × 4 + v × 4 + 4 × (G_m + G_v)",
         lambda trained, _: (
-            library("m + n", "rows + columns", "of each matrix; v are elements of vectors"),
-            model("G", sum(number for _, number in trained), "trained tensors"),
+            *_rows_and_columns(trained),
+            model("G_m", sum(number for tensor, number in trained if len(tensor.shape) > 1), "trained matrices"),
+            model("G_v", sum(number for tensor, number in trained if len(tensor.shape) < 2), "trained vectors"),
         ),
         lambda tensor: _FACTORED_32_BIT if len(tensor.shape) > 1 else _VARIANCE_32_BIT,
     ),
@@ -282,13 +305,21 @@ _RECIPES: Final[dict[Optimizer, _Recipe]] = {
     "lion-8bit": _lion_8bit(paged=False),
     "paged-lion": _Recipe("P × 4", _only_trained, lambda _: _LION, paged=True),
     "paged-lion-8bit": _lion_8bit(paged=True),
-    "soap": _Recipe("2 × P × w + 8 × Σ d²", _sides, lambda _: _PRECONDITIONED),
-    "shampoo": _Recipe("P × w + 4 × Σ d × (d + 1)", _sides, lambda _: _IN_BLOCKS),
+    "soap": _Recipe(
+        "2 × P × w + 8 × D",
+        _preconditioners(soap_squares, "Σ d² of the sides that have a preconditioner"),
+        lambda _: _PRECONDITIONED,
+    ),
+    "shampoo": _Recipe(
+        "P × w + 4 × D",
+        _preconditioners(shampoo_factors, "Σ d × (d + 1) of the sides of all blocks"),
+        lambda _: _IN_BLOCKS,
+    ),
     "muon": _Recipe(
         "M × w + 2 × (P − M) × w", _matrix_symbols, lambda tensor: _MUON if is_matrix(tensor) else _BESIDE_MUON
     ),
     "galore-adamw": _Recipe(
-        "Σ (p + 2 × r × m) × w + 2 × (P − M) × w",
+        "(p + 2 × m) × w + 2 × (P − M) × w",
         _galore_symbols,
         lambda tensor: _GALORE if is_matrix(tensor) else _BESIDE_GALORE,
     ),

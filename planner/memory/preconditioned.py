@@ -59,8 +59,13 @@ def shampoo_scratch(tensors: list[Tensor], parameters: int, size: int) -> int:
 
     **Source**: `DistributedShampoo.step`, counted allocation by allocation on the CPU.
     """
-    widest = max(min(max(_merged(tensor.shape)), _SHAMPOO_BLOCK) for tensor in tensors)
+    widest = widest_block(tensors)
     return 2 * parameters * size + 7 * widest * widest * _FP32
+
+
+def widest_block(tensors: list[Tensor]) -> int:
+    """Return the longest side of the blocks that Shampoo cuts `tensors` into."""
+    return max(min(max(_merged(tensor.shape)), _SHAMPOO_BLOCK) for tensor in tensors)
 
 
 def _pieces(side: int) -> list[tuple[int, int]]:

@@ -10,7 +10,7 @@ from planner.memory.optimizer import (
     is_matrix,
     parameters_in,
 )
-from planner.memory.preconditioned import SHAMPOO_SOURCE, SOAP_SOURCE, shampoo_scratch, soap_scratch
+from planner.memory.preconditioned import SHAMPOO_SOURCE, SOAP_SOURCE, shampoo_scratch, soap_scratch, widest_block
 from planner.memory.result import Term
 from planner.memory.terms import checked, library, model, number_format, term
 from planner.models.architecture import Tensor
@@ -58,10 +58,12 @@ def step_term(trained: Trained, optimizer: Optimizer, step: OptimizerStep, param
     if step == "foreach":
         name = "adafactor" if optimizer == "adafactor" else "foreach"
         return checked("temporaries", total, "P_t × w", symbols, _SOURCES[name])
-    largest = max(_of_one(tensor, optimizer, parameter_bytes) for tensor, _ in trained)
+    most = max((tensor for tensor, _ in trained), key=lambda tensor: _of_one(tensor, optimizer, parameter_bytes))
     formula, source = _FORMULAS[optimizer]
-    shown = (*symbols[1:], library("n", "elements", "of the tensor that needs most"))
-    return checked("temporaries", largest, formula, shown, source)
+    shown = (*symbols[1:], model("n", most.size, "elements of the tensor that needs most"))
+    if optimizer == "adafactor-transformers":
+        shown = (shown[1], library("c", 2 if parameter_bytes == _FP32 else 4, "fp32 copies of it"))
+    return checked("temporaries", _of_one(most, optimizer, parameter_bytes), formula, shown, source)
 
 
 _FORMULAS: Final[dict[Optimizer, tuple[str, str]]] = {
@@ -70,7 +72,7 @@ _FORMULAS: Final[dict[Optimizer, tuple[str, str]]] = {
     "nadam": ("2 × n × w", _SOURCES["adamw"]),
     "rmsprop": ("n × w", _SOURCES["root"]),
     "adagrad": ("n × w", _SOURCES["root"]),
-    "adafactor-transformers": ("n × 4 × (2 or 4)", _SOURCES["adafactor-transformers"]),
+    "adafactor-transformers": ("n × 4 × c", _SOURCES["adafactor-transformers"]),
     "adafactor": ("n × w", _SOURCES["adafactor"]),
     "muon": ("n × w + 2 × (2 × n + 2 × k × k)", _SOURCES["muon"]),
     "galore-adamw": ("4 × (2 × n + U + V) + n × w", _SOURCES["galore"]),
@@ -111,7 +113,7 @@ def _shampoo(trained: Trained, size: int) -> Term:
         (
             model("P_t", parameters, "trained parameters"),
             number_format("w", size, "bytes per element, as the parameters"),
-            library("d", "side", "of the widest block"),
+            model("d", widest_block([tensor for tensor, _ in trained]), "side of the widest block"),
         ),
         SHAMPOO_SOURCE,
         certainty="assumed",

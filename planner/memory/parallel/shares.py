@@ -10,6 +10,8 @@ from planner.memory.terms import library, term
 from planner.models.architecture import Architecture, Tensor
 from planner.units import ceil_div
 
+_ROUNDED: Final = 1.2
+"""How much more than an even share rows that are rounded up may be; small networks round more, experts far more."""
 WAITING: Final = "the parameters wait beside the card, in RAM or on disk"
 """Why so little is on the card once the network is loaded."""
 
@@ -110,12 +112,18 @@ def _write_portion(whole: Held, own: int, high: int, meaning: str) -> Term:
 def _write_share(whole: Held, own: int, high: int, cards: int, source: str) -> Term:
     written = whole.write() if isinstance(whole, Deferred) else whole
     ends = _split(own, [part.bytes for part in written.parts])
+    number, meaning = float(cards), "cards that share it, rows rounded up"
+    if own > _ROUNDED * written.bytes / cards:
+        number, meaning = (
+            round(written.bytes / own, 4),
+            f"what {cards:,} cards come to, of which fewer share the experts",
+        )
     return written.evolve(
         bytes=own,
         low_bytes=min(own, ceil_div(written.low_bytes * own, max(written.bytes, 1))),
         high_bytes=high,
         formula=f"({written.formula}) / N",
-        symbols=(*written.symbols, library("N", cards, "cards that share it, rows rounded up")),
+        symbols=(*written.symbols, library("N", int(number) if number == cards else number, meaning)),
         source=f"{written.source}; {source}",
         parts=tuple(
             Part(name=part.name, bytes=count, formula=f"({part.formula}) / N", source=part.source)
