@@ -187,6 +187,7 @@ def draw_readme(window: "Window", folder: Path) -> None:
 def draw_readme_plans(window: "Window", folder: Path) -> None:
     """Draw unequal cards one by one in dark, and LoRA beside QLoRA in light."""
     plans = sample_plans()
+    window.tab.setFocus()
     window.workspace.replace(plans["unequal"], None)
     save(window, folder / "cards-dark.png")
     window.choose_scheme("light")
