@@ -9,9 +9,8 @@ from PySide6.QtWidgets import QLayout, QWidget
 
 def tab_stops(layout: QLayout) -> Iterator[QWidget]:
     """Yield what the tab key can reach in `layout`, in reading order, hidden widgets too."""
-    for number in range(layout.count()):
-        item = layout.itemAt(number)
-        inner, widget = item.layout(), item.widget()
+    items = filter(None, map(layout.itemAt, range(layout.count())))
+    for inner, widget in ((item.layout(), item.widget()) for item in items):
         if inner is not None:
             yield from tab_stops(inner)
         elif widget is not None and widget.focusPolicy() & Qt.FocusPolicy.TabFocus:
