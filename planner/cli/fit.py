@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from pydantic import ValidationError
 
 from planner.cli.cards import named_cards
-from planner.cli.options import add_workload_options, in_options, used_defaults, workload_from
+from planner.cli.options import add_workload_options, check_lengths, in_options, used_defaults, workload_from
 from planner.cli.parser import Parser
 from planner.cli.recipes import GivenRecipe, plan_with_recipe, recipe_block, take_recipe
 from planner.cli.report import report
@@ -84,6 +84,7 @@ def _answer(arguments: argparse.Namespace) -> int:
         raise SpecError("--check", "there is no card to check against", "Add --gpu.")
     plan, comparison = _with_log(plan, catalog, arguments)
     evaluation = evaluate(plan, catalog)
+    check_lengths(arguments, plan.workload, evaluation.architecture)
     beside = _beside(evaluation, catalog, arguments.versus)
     if arguments.save:
         _save(arguments.save, plan)

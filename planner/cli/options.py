@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from planner.base import Spec
 from planner.dtypes import KV_FORMATS, SCHEMES
 from planner.errors import PlannerError, SpecError
+from planner.models.architecture import Architecture
 from planner.units import parse_bytes
 from planner.workload.workload import Inference, Training, Workload
 
@@ -247,6 +248,25 @@ def _validated(task: Task, fields: dict[str, object], place: str = "") -> Worklo
         if place:
             raise SpecError(f"{place}{problem.field}".removesuffix(": "), problem.reason, hint) from error
         raise in_options(SpecError(problem.field, problem.reason, hint)) from error
+
+
+def check_lengths(arguments: argparse.Namespace, asked: Workload, architecture: Architecture | None) -> None:
+    """Refuse lengths that would mean nothing.
+
+    Raises:
+        SpecError: If the network has no length to choose, or the prompt is longer than the context that holds it.
+    """
+    given = next((name for name in ("context", "prompt", "seq") if getattr(arguments, name) is not None), None)
+    if given is None or architecture is None:
+        return
+    if not architecture.takes_lengths:
+        raise SpecError(f"--{given}", "the inputs of this network have no length to choose", "Leave it out.")
+    if not isinstance(asked, Inference) or architecture.kind == "encoder-decoder":
+        return
+    prompt, context = asked.prompt_length, asked.context_length
+    if prompt is not None and context is not None and prompt > context:
+        reason = f"{prompt:,} tokens are more than the context of {context:,}, which holds prompt and answer"
+        raise SpecError("--prompt", reason, "Change one of them.")
 
 
 def in_options(error: SpecError) -> SpecError:
