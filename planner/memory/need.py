@@ -1,9 +1,10 @@
 """What a run holds at the most, the framework's overhead aside, in numbers only."""
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from planner.memory.chance import Interval
-from planner.memory.phases import Moments
+from planner.memory.phases import Moment, Moments
 
 _LARGE_TERMS: Final = ("logits", "activations")
 
@@ -16,12 +17,15 @@ class Need(NamedTuple):
 
 
 def need_of(moments: Moments) -> Need:
-    """Return what `moments` hold at the most.
+    """Return what `moments` hold at the most; an engine that reserves everything has no short-lived tensors."""
+    need = most_of(moments.moments)
+    return need if moments.dynamic else need._replace(largest=0)
 
-    What a prefill left behind is the largest tensor in decoding too; an engine that reserves everything has none.
-    """
+
+def most_of(moments: Iterable[Moment]) -> Need:
+    """Return the most that any of `moments` holds: what a prefill left behind is the largest in decoding, too."""
     low = most = high = largest = 0
-    for moment in moments.moments:
+    for moment in moments:
         least = at_most = 0
         for term in moment.terms:
             least += term.low_bytes
@@ -29,4 +33,4 @@ def need_of(moments: Moments) -> Need:
             if term.bytes > largest and term.name in _LARGE_TERMS:
                 largest = term.bytes
         low, most, high = max(low, least), max(most, moment.total), max(high, at_most)
-    return Need(Interval(low, most, high), largest if moments.dynamic else 0)
+    return Need(Interval(low, most, high), largest)

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.memory.chance import Interval
-from planner.memory.need import Need, need_of
+from planner.memory.need import Need, most_of, need_of
 from planner.memory.parallel.shares import Held, resized
 from planner.memory.phases import Moment, Moments
 
@@ -79,8 +79,10 @@ class _Apart(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _apart(found: Moments) -> _Apart:
-    placed = [(moment, _place_of_activations(moment)) for moment in found.moments]
-    passes = tuple([moment for moment, place in placed if place is not None])
-    rest = tuple([moment for moment, place in placed if place is None])
-    activations = max([moment.terms[place].bytes for moment, place in placed if place is not None])
-    return _Apart(need_of(found._replace(moments=passes)), need_of(found._replace(moments=rest)), activations)
+    places = [_place_of_activations(moment) for moment in found.moments]
+    placed = list(zip(found.moments, places, strict=True))
+    return _Apart(
+        most_of([moment for moment, place in placed if place is not None]),
+        most_of([moment for moment, place in placed if place is None]),
+        max([moment.terms[place].bytes for moment, place in placed if place is not None]),
+    )
