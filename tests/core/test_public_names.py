@@ -6,7 +6,6 @@ import inspect
 import pytest
 
 import planner
-from planner.trace.request import Target
 
 NAMES = [name for name in planner.__all__ if name != "__version__"]
 
@@ -22,7 +21,3 @@ def test_every_name_is_described_and_used(name):
     assert inspect.getdoc(getattr(planner, name))
     assert planner.__doc__ is not None
     assert f"planner.{name}" in planner.__doc__
-
-
-def test_the_traced_target_of_the_example_is_one():
-    assert Target(kind="file", place="net.py", name="Net").short_title == "net.py:Net"
