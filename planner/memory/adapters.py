@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import Final
 
-from planner.memory.optimizer import Trained, parameters_in
+from planner.memory.optimizer_bytes import Trained, parameters_in
 from planner.memory.result import Term
 from planner.memory.terms import checked, model, number_format, term
 from planner.models.architecture import Architecture, Tensor

@@ -2,21 +2,27 @@
 
 from collections.abc import Callable
 from functools import lru_cache
-from math import prod
 from typing import Final, NamedTuple
 
+from planner.memory.optimizer_bytes import (
+    BLOCK,
+    GALORE_RANK,
+    Trained,
+    eight_bit_bytes,
+    factored_bytes,
+    galore_bytes,
+    galore_projection_elements,
+    in_8_bits,
+    is_matrix,
+    parameters_in,
+    projected_elements,
+)
 from planner.memory.preconditioned import SHAMPOO_SOURCE, SOAP_SOURCE, shampoo_factors, soap_squares
 from planner.memory.result import Part, Symbol, Term
 from planner.memory.terms import library, model, number_format, term
-from planner.models.architecture import Role, Tensor
-from planner.units import ceil_div
+from planner.models.architecture import Tensor
 from planner.workload.optimizers import Optimizer
 
-Trained = tuple[tuple[Tensor, int], ...]
-"""Trained tensors, each with its number."""
-
-GALORE_RANK: Final = 128
-"""The rank that transformers' Trainer gives GaLore unless told otherwise."""
 PAGED_FROM: Final = 100_000
 """Elements from which bitsandbytes' paged optimizers keep states in memory that the driver moves to RAM."""
 
@@ -31,9 +37,6 @@ _BNB_32_SOURCE: Final = "bitsandbytes optim/optimizer.py: states of 32-bit optim
 _TRAINER_SOURCE: Final = "transformers Trainer registers every nn.Embedding for 32-bit states under 8-bit optimizers"
 _PAGED_SOURCE: Final = "bitsandbytes optim/optimizer.py, get_state_buffer: cudaMallocManaged from 1e5 elements on"
 _GALORE_SOURCE: Final = "galore_torch: GaLoreProjector.get_orthogonal_matrix, AdamW.step"
-_SMALL_TENSOR: Final = 4096
-_BLOCK: Final = 256
-_MATRIX_ROLES: Final[tuple[Role, ...]] = ("linear", "router")
 
 
 class _Rule(NamedTuple):
@@ -94,73 +97,27 @@ def optimizer_term(trained: Trained, optimizer: Optimizer, parameter_bytes: int)
     )
 
 
-def parameters_in(trained: Trained) -> int:
-    """Return the number of elements of `trained` tensors."""
-    return sum(tensor.size * number for tensor, number in trained)
-
-
-def _in_8_bits(tensor: Tensor) -> bool:
-    return tensor.size >= _SMALL_TENSOR and tensor.role != "embedding"
-
-
-def _eight_bit_bytes(tensor: Tensor) -> int:
-    return tensor.size + 4 * ceil_div(tensor.size, _BLOCK)
-
-
-def _factored_bytes(tensor: Tensor, size: int) -> int:
-    """Return Adafactor's sums over rows and over columns, one pair for each matrix."""
-    rows, columns = tensor.shape[-2], tensor.shape[-1]
-    return prod(tensor.shape[:-2]) * (rows + columns) * size
-
-
-def galore_projection_elements(tensor: Tensor, size: int) -> int:
-    """Return the elements of GaLore's projection that stay alive.
-
-    In fp32 the projection is a view into the singular vectors, which keeps all of them.
-    """
-    smaller = min(tensor.shape)
-    return smaller * smaller if size == 4 else smaller * galore_rank(tensor)
-
-
-def galore_rank(tensor: Tensor) -> int:
-    """Return the rank that GaLore projects the gradient of `tensor` to."""
-    return min(GALORE_RANK, *tensor.shape)
-
-
-def _projected_elements(tensor: Tensor, _size: int) -> int:
-    return max(tensor.shape) * galore_rank(tensor)
-
-
-def _galore_bytes(tensor: Tensor, size: int) -> int:
-    return size * (galore_projection_elements(tensor, size) + 2 * _projected_elements(tensor, size))
-
-
-def is_matrix(tensor: Tensor) -> bool:
-    """Return whether Muon and GaLore take `tensor`: a matrix inside the network, no embedding and no head."""
-    return tensor.role in _MATRIX_ROLES and len(tensor.shape) == 2
-
-
 _MOMENTUM: Final = _Rule("momentum", "P × w", _TORCH_SOURCE, lambda tensor, size: size * tensor.size)
 _MOMENTS: Final = _Rule("moments", "2 × P × w", _TORCH_SOURCE, lambda tensor, size: 2 * size * tensor.size)
 _MOMENTS_8_BIT: Final = _Rule(
-    "8-bit moments", "Q × 2 × (1 + 4 / B)", _BNB_SOURCE, lambda tensor, _: 2 * _eight_bit_bytes(tensor)
+    "8-bit moments", "Q × 2 × (1 + 4 / B)", _BNB_SOURCE, lambda tensor, _: 2 * eight_bit_bytes(tensor)
 )
 _MOMENTS_KEPT: Final = _Rule(
     "32-bit moments of embeddings and small tensors", "(P − Q) × 8", _TRAINER_SOURCE, lambda tensor, _: 8 * tensor.size
 )
 _MOMENTS_32_BIT: Final = _Rule("32-bit moments", "P × 8", _BNB_32_SOURCE, lambda tensor, _: 8 * tensor.size)
 _LION: Final = _Rule("32-bit momentum", "P × 4", _BNB_32_SOURCE, lambda tensor, _: 4 * tensor.size)
-_LION_8_BIT: Final = _Rule("8-bit momentum", "Q × (1 + 4 / B)", _BNB_SOURCE, lambda tensor, _: _eight_bit_bytes(tensor))
+_LION_8_BIT: Final = _Rule("8-bit momentum", "Q × (1 + 4 / B)", _BNB_SOURCE, lambda tensor, _: eight_bit_bytes(tensor))
 _LION_KEPT: Final = _Rule(
     "32-bit momentum of embeddings and small tensors", "(P − Q) × 4", _TRAINER_SOURCE, lambda tensor, _: 4 * tensor.size
 )
-_FACTORED: Final = _Rule("rows and columns", "S × w", _ADAFACTOR_SOURCE, _factored_bytes)
+_FACTORED: Final = _Rule("rows and columns", "S × w", _ADAFACTOR_SOURCE, factored_bytes)
 _VARIANCE: Final = _Rule("variances of vectors", "v × w", _ADAFACTOR_SOURCE, lambda tensor, size: size * tensor.size)
 _FACTORED_32_BIT: Final = _Rule(
     "rows and columns in fp32",
     "S × 4 + 4 × G_m",
     _TRANSFORMERS_SOURCE,
-    lambda tensor, _: _factored_bytes(tensor, 4) + 4,
+    lambda tensor, _: factored_bytes(tensor, 4) + 4,
 )
 _VARIANCE_32_BIT: Final = _Rule(
     "variances of vectors in fp32",
@@ -185,7 +142,7 @@ _MUON: Final = _Rule("momentum of matrices", "M × w", _MUON_SOURCE, lambda tens
 _BESIDE_MUON: Final = _Rule(
     "AdamW of the rest", "2 × (P − M) × w", _MUON_SOURCE, lambda tensor, size: 2 * size * tensor.size
 )
-_GALORE: Final = _Rule("projections and projected moments", "(p + 2 × m) × w", _GALORE_SOURCE, _galore_bytes)
+_GALORE: Final = _Rule("projections and projected moments", "(p + 2 × m) × w", _GALORE_SOURCE, galore_bytes)
 _BESIDE_GALORE: Final = _Rule(
     "moments of the rest", "2 × (P − M) × w", _GALORE_SOURCE, lambda tensor, size: 2 * size * tensor.size
 )
@@ -203,11 +160,11 @@ def _as_parameters(kept: str) -> Callable[[Trained, int], tuple[Symbol, ...]]:
 
 
 def _eight_bit_symbols(trained: Trained, _size: int) -> tuple[Symbol, ...]:
-    quantised = sum(tensor.size * number for tensor, number in trained if _in_8_bits(tensor))
+    quantised = sum(tensor.size * number for tensor, number in trained if in_8_bits(tensor))
     return (
         _trained_symbol(trained),
         model("Q", quantised, "parameters in tensors of at least 4,096 elements, embeddings excepted"),
-        library("B", _BLOCK, "elements that share one fp32 scale"),
+        library("B", BLOCK, "elements that share one fp32 scale"),
     )
 
 
@@ -220,9 +177,7 @@ def _galore_symbols(trained: Trained, size: int) -> tuple[Symbol, ...]:
     return (
         *_matrix_symbols(trained, size),
         model("p", _sum(trained, galore_projection_elements, size), "elements of projectors, squares where w is 4"),
-        model(
-            "m", _sum(trained, _projected_elements), f"elements of gradients projected to rank {GALORE_RANK} at most"
-        ),
+        model("m", _sum(trained, projected_elements), f"elements of gradients projected to rank {GALORE_RANK} at most"),
     )
 
 
@@ -239,7 +194,7 @@ def _factored_symbols(trained: Trained, size: int) -> tuple[Symbol, ...]:
 
 
 def _rows_and_columns(trained: Trained) -> tuple[Symbol, Symbol]:
-    sums = sum(number * _factored_bytes(tensor, 1) for tensor, number in trained if len(tensor.shape) > 1)
+    sums = sum(number * factored_bytes(tensor, 1) for tensor, number in trained if len(tensor.shape) > 1)
     vectors = sum(number * tensor.size for tensor, number in trained if len(tensor.shape) < 2)
     return model("S", sums, "rows and columns of all matrices"), model("v", vectors, "elements of vectors")
 
@@ -262,7 +217,7 @@ def _adamw_8bit(*, paged: bool) -> _Recipe:
     return _Recipe(
         "Q × 2 × (1 + 4 / B) + (P − Q) × 8",
         _eight_bit_symbols,
-        lambda tensor: _MOMENTS_8_BIT if _in_8_bits(tensor) else _MOMENTS_KEPT,
+        lambda tensor: _MOMENTS_8_BIT if in_8_bits(tensor) else _MOMENTS_KEPT,
         paged,
     )
 
@@ -271,7 +226,7 @@ def _lion_8bit(*, paged: bool) -> _Recipe:
     return _Recipe(
         "Q × (1 + 4 / B) + (P − Q) × 4",
         _eight_bit_symbols,
-        lambda tensor: _LION_8_BIT if _in_8_bits(tensor) else _LION_KEPT,
+        lambda tensor: _LION_8_BIT if in_8_bits(tensor) else _LION_KEPT,
         paged,
     )
 

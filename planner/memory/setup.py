@@ -4,7 +4,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from planner.memory.losses import Losses
-from planner.memory.optimizer import Trained
+from planner.memory.optimizer_bytes import Trained
 from planner.memory.result import Term
 from planner.memory.saved import Saved
 from planner.memory.terms import checked, model, number_format

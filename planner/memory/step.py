@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import Final
 
-from planner.memory.optimizer import (
+from planner.memory.optimizer_bytes import (
     Trained,
     galore_projection_elements,
     galore_rank,

@@ -6,7 +6,7 @@ from typing import Final, Literal, NamedTuple
 from planner.dtypes import ELEMENT_BYTES, SCHEMES
 from planner.memory.adapters import adapters_term, dequantised_scratch, magnitude_scratch
 from planner.memory.losses import losses_of
-from planner.memory.optimizer import parameters_in
+from planner.memory.optimizer_bytes import parameters_in
 from planner.memory.plain_setup import head_matrix, tied_gradient_term
 from planner.memory.profiles import profile_notes
 from planner.memory.result import Term

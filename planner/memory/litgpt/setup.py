@@ -13,7 +13,7 @@ from planner.memory.litgpt.losses import Outputs, litgpt_losses
 from planner.memory.litgpt.parts import Parts, adapters_of, check_supported, parts_of
 from planner.memory.litgpt.weights import litgpt_weights
 from planner.memory.logits import output_width
-from planner.memory.optimizer import Trained, parameters_in
+from planner.memory.optimizer_bytes import Trained, parameters_in
 from planner.memory.result import Term
 from planner.memory.saved import Saved
 from planner.memory.setup import Casts, Gradients, Setup, cast_term
