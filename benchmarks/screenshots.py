@@ -166,7 +166,7 @@ def wait_until(done: Callable[[], bool]) -> None:
 def draw_readme(window: "Window", folder: Path) -> None:
     """Draw what fits in light, training that does not fit in dark, and one term of it opened."""
     from planner import ModelChoice, Training
-    from planner.gui.memory.breakdown import Breakdown
+    from planner.gui.memory.terms.breakdown import Breakdown
 
     window.resize(*SIZES[0])
     for scheme in ("light", "dark"):

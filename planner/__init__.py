@@ -86,17 +86,17 @@ if TYPE_CHECKING:
     from planner.memory.estimate import estimate_memory
     from planner.memory.logs.read import read_log
     from planner.models.load import load_model
-    from planner.plan.advise import advise
+    from planner.plan.advice.advise import advise
     from planner.plan.catalog import load_catalog
     from planner.plan.evaluate import evaluate, find_fits
     from planner.plan.files import load_plan, save_plan
-    from planner.plan.log_comparison import compare_plan
+    from planner.plan.logs.comparison import compare_plan
     from planner.plan.plan import ModelChoice, Plan
-    from planner.plan.preset import load_presets, plan_of_preset, with_preset
-    from planner.plan.recipe_files import load_recipe
+    from planner.plan.recipes.files import load_recipe
+    from planner.plan.recipes.preset import load_presets, plan_of_preset, with_preset
     from planner.plan.solve import fewest_cards, largest_that_fits, smallest_card
     from planner.plan.versus import versus
-    from planner.plan.warn import warnings_about
+    from planner.plan.warnings.warn import warnings_about
     from planner.trace.analysis.conclude import conclude
     from planner.trace.analysis.summary import facts_of
     from planner.trace.files import load_recording, save_recording
@@ -150,8 +150,8 @@ _HOMES = {
     "Target": "planner.trace.request",
     "TraceRequest": "planner.trace.request",
     "Training": "planner.workload.workload",
-    "advise": "planner.plan.advise",
-    "compare_plan": "planner.plan.log_comparison",
+    "advise": "planner.plan.advice.advise",
+    "compare_plan": "planner.plan.logs.comparison",
     "conclude": "planner.trace.analysis.conclude",
     "estimate_memory": "planner.memory.estimate",
     "evaluate": "planner.plan.evaluate",
@@ -162,10 +162,10 @@ _HOMES = {
     "load_catalog": "planner.plan.catalog",
     "load_model": "planner.models.load",
     "load_plan": "planner.plan.files",
-    "load_presets": "planner.plan.preset",
-    "load_recipe": "planner.plan.recipe_files",
+    "load_presets": "planner.plan.recipes.preset",
+    "load_recipe": "planner.plan.recipes.files",
     "load_recording": "planner.trace.files",
-    "plan_of_preset": "planner.plan.preset",
+    "plan_of_preset": "planner.plan.recipes.preset",
     "read_log": "planner.memory.logs.read",
     "resolve_gpu": "planner.hardware.names",
     "save_plan": "planner.plan.files",
@@ -173,8 +173,8 @@ _HOMES = {
     "smallest_card": "planner.plan.solve",
     "start_trace": "planner.trace.run",
     "versus": "planner.plan.versus",
-    "warnings_about": "planner.plan.warn",
-    "with_preset": "planner.plan.preset",
+    "warnings_about": "planner.plan.warnings.warn",
+    "with_preset": "planner.plan.recipes.preset",
 }
 
 

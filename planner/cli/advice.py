@@ -5,13 +5,13 @@ from typing import Final
 
 from planner.cli.table import Head, table
 from planner.errors import SpecError
-from planner.plan.advise import Advice, advise
+from planner.plan.advice.advise import Advice, advise
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.plan.judge import AtWorst
 from planner.plan.plan import Plan
 from planner.plan.solve import Field, Solved, fewest_cards, largest_that_fits, smallest_card
-from planner.plan.warn import warnings_about
+from planner.plan.warnings.warn import warnings_about
 from planner.present.advice import advice_row, advice_title, no_advice
 from planner.present.solved import solved_sentence
 from planner.present.verdict import in_need

@@ -24,8 +24,8 @@ from planner.present.verdict import in_need
 from planner.workload.workload import Workload
 
 if TYPE_CHECKING:
-    from planner.plan.log_compared import Comparison
-    from planner.plan.preset import Preset
+    from planner.plan.logs.compared import Comparison
+    from planner.plan.recipes.preset import Preset
     from planner.plan.versus import Versus
 
 DOES_NOT_FIT: Final = 1

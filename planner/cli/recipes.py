@@ -38,7 +38,7 @@ def take_recipe(arguments: argparse.Namespace) -> GivenRecipe | None:
     path = model or workload
     if path is None:
         return None
-    from planner.plan.recipe_files import load_recipe
+    from planner.plan.recipes.files import load_recipe
 
     return GivenRecipe(load_recipe(path), path)
 
@@ -49,7 +49,7 @@ def plan_with_recipe(given: GivenRecipe, word: str | None, catalog: Catalog) -> 
     Raises:
         PlannerError: If there is no such model, or the file names none.
     """
-    from planner.plan.recipe_files import plan_of_recipe, with_recipe
+    from planner.plan.recipes.files import plan_of_recipe, with_recipe
 
     if word is None or Path(word) == given.path:
         return plan_of_recipe(given.recipe, given.path, catalog.models)
@@ -68,6 +68,6 @@ def _recipe_path(word: str | Path | None) -> Path | None:
     # Most words are names: they need no reader of YAML.
     if word is None or not str(word).lower().endswith(_ENDINGS):
         return None
-    from planner.plan.recipe_files import is_recipe_file
+    from planner.plan.recipes.files import is_recipe_file
 
     return Path(word) if is_recipe_file(Path(word)) else None

@@ -8,8 +8,8 @@ torch = pytest.importorskip("torch")
 from small_models import small_llama  # noqa: E402  # only where there is a torch
 from watched_storages import Peak  # noqa: E402
 
-from planner.memory.losses import Losses, fused_chunk, losses_of, unsloth_parts  # noqa: E402
 from planner.memory.precision import training_precision  # noqa: E402
+from planner.memory.training.losses import Losses, fused_chunk, losses_of, unsloth_parts  # noqa: E402
 from planner.workload.defaults import with_defaults  # noqa: E402
 from planner.workload.training import Training  # noqa: E402
 

@@ -3,13 +3,13 @@
 import pytest
 from pydantic import ValidationError
 
-from planner.plan.change import COSTS, RISKS, Change
-from planner.plan.changes import CHANGES
-from planner.plan.inference_changes import INFERENCE_CHANGES
-from planner.plan.ladders import ladders
-from planner.plan.pipeline_changes import PIPELINE_CHANGES
+from planner.plan.advice.change import COSTS, RISKS, Change
+from planner.plan.advice.changes import CHANGES
+from planner.plan.advice.inference_changes import INFERENCE_CHANGES
+from planner.plan.advice.ladders import ladders
+from planner.plan.advice.pipeline_changes import PIPELINE_CHANGES
+from planner.plan.advice.search import changed
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.search import changed
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference, Training
 

@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.errors import SpecError
+from planner.plan.answers.settle import settle
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.settle import settle
 from planner.present.settled import moved_sentence
 from planner.workload.engines import EngineSettings
 from planner.workload.parallel import CardCount, Parallel

@@ -3,7 +3,7 @@
 from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
-from planner.gui.memory.explored import Found
+from planner.gui.memory.curves.explored import Found
 from planner.gui.theme import Theme
 from planner.gui.widgets.label import make_label
 

@@ -6,16 +6,16 @@ from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
-from planner.gui.memory.advice_panel import AdvicePanel
+from planner.gui.memory.advice.panel import AdvicePanel
 from planner.gui.memory.answer import Answer
-from planner.gui.memory.bar import StackedBar
-from planner.gui.memory.breakdown import Breakdown
+from planner.gui.memory.bar.bar import StackedBar
 from planner.gui.memory.controls import Controls
+from planner.gui.memory.curves.exploration import Exploration
 from planner.gui.memory.devices import Devices
-from planner.gui.memory.exploration import Exploration
 from planner.gui.memory.log.desk import LogDesk
 from planner.gui.memory.log.strip import CorrectionStrip
 from planner.gui.memory.phases import PhaseBars
+from planner.gui.memory.terms.breakdown import Breakdown
 from planner.gui.memory.trace.comparison import Comparison
 from planner.gui.memory.trace.desk import TraceDesk
 from planner.gui.memory.trace.evidence import TraceEvidence

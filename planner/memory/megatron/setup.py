@@ -4,15 +4,15 @@ from functools import partial
 from typing import Final
 
 from planner.memory.logits import output_width, predicts_every_token
-from planner.memory.losses import Losses, losses_of
 from planner.memory.megatron.saved import megatron_saved
 from planner.memory.phases import Deferred
-from planner.memory.plain_setup import whole_setup
 from planner.memory.precision import training_precision
 from planner.memory.result import Term
-from planner.memory.setup import Casts, Setup
 from planner.memory.terms import checked, highest, library, lowest, model
 from planner.memory.terms import workload as chosen
+from planner.memory.training.losses import Losses, losses_of
+from planner.memory.training.plain import whole_setup
+from planner.memory.training.setup import Casts, Setup
 from planner.models.architecture import Architecture
 from planner.workload.training import Training
 

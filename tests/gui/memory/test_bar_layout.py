@@ -1,7 +1,7 @@
 import pytest
 from memory_results import view
 
-from planner.gui.memory.bar_layout import lay_out
+from planner.gui.memory.bar.layout import lay_out
 
 
 def ends(layout):

@@ -3,7 +3,7 @@ from math import isnan
 
 import pytest
 
-from planner.gui.memory.curve_data import CurveData, curve_values, memory_ticks, value_ticks
+from planner.gui.memory.curves.data import CurveData, curve_values, memory_ticks, value_ticks
 from planner.plan.explore import CurvePoint
 from planner.units import GIB
 

@@ -3,7 +3,7 @@
 import pytest
 from PySide6.QtWidgets import QComboBox
 
-from planner.gui.memory.image_questions import sizes
+from planner.gui.memory.questions.images import sizes
 from planner.gui.memory.tab import MemoryTab
 from planner.gui.widgets.field import Field
 from planner.plan.plan import ModelChoice

@@ -15,7 +15,7 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.label import make_label
 from planner.memory.logs.read import read_log
 from planner.memory.logs.reading import LogReading
-from planner.plan.log_files import Log, log_of_text, open_log
+from planner.plan.logs.files import Log, log_of_text, open_log
 
 _FILES: Final = "Logs (*.log *.txt *.json *.csv *.out);;All files (*)"
 _TASK: Final = "read-log"

@@ -7,8 +7,8 @@ from PySide6.QtCore import QSize, Qt, Signal, Slot
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QFrame, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from planner.errors import PlannerError, SpecError
-from planner.gui.memory.questions import new_form, remembered_section
-from planner.gui.memory.radio_field import RadioField
+from planner.gui.memory.questions.questions import new_form, remembered_section
+from planner.gui.memory.questions.radio_field import RadioField
 from planner.gui.memory.trace.inputs_editor import InputsEditor
 from planner.gui.memory.trace.more_form import MoreForm
 from planner.gui.memory.trace.request_form import RequestForm

@@ -7,8 +7,8 @@ from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QToolButton, QVBoxLayout, QWidget
 
-from planner.gui.memory.bar import StackedBar
-from planner.gui.memory.bar_layout import longest
+from planner.gui.memory.bar.bar import StackedBar
+from planner.gui.memory.bar.layout import longest
 from planner.gui.memory.versus.columns import VERSUS_COLUMNS
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.elided_label import ElidedLabel
