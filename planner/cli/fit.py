@@ -38,7 +38,7 @@ _EPILOG: Final = """\
 MODEL is a name of the catalog (`gpu-planner models` lists them), a plan, or a model's file: its config.json, its
 safetensors or GGUF weights (of which only the head is read), or the folder that holds them. hf:owner/name reads the
 same from the Hugging Face Hub. A training file of axolotl, TRL, transformers, DeepSpeed, accelerate or LLaMA-Factory
-is one too if it names its model, else --workload takes it.
+is one too if it names its model, else --workload takes it; so is the folder of a LoRA adapter of PEFT.
 
 examples:
   gpu-planner fit meta-llama/Llama-3.1-8B --gpu "RTX 4090"

@@ -1,6 +1,7 @@
 """Training files of other programs on the command line, as MODEL or as `--workload`."""
 
 import argparse
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -66,7 +67,7 @@ def recipe_block(given: GivenRecipe, width: int | None, *, explain: bool) -> str
 
 def _recipe_path(word: str | Path | None) -> Path | None:
     # Most words are names: they need no reader of YAML.
-    if word is None or not str(word).lower().endswith(_ENDINGS):
+    if word is None or not (str(word).lower().endswith(_ENDINGS) or os.path.isdir(word)):
         return None
     from planner.plan.recipes.files import is_recipe_file
 

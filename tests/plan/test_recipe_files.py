@@ -250,3 +250,13 @@ def test_no_key_is_both_neutral_and_not():
     assert not AXOLOTL_NEUTRAL & set(AXOLOTL_OTHERS)
     assert not (TRAINER_NEUTRAL | TRL_NEUTRAL) & set(TRAINER_OTHERS | TRL_OTHERS)
     assert not (TRAINER_NEUTRAL | LLAMA_FACTORY_NEUTRAL) & set(TRAINER_OTHERS | LLAMA_FACTORY_OTHERS)
+
+
+def test_the_folder_of_an_adapter_is_the_training_of_such_adapters(tmp_path, catalog):
+    config = {"peft_type": "LORA", "base_model_name_or_path": "meta-llama/Llama-3.2-1B", "r": 4}
+    (tmp_path / "adapter_config.json").write_text(json.dumps(config))
+    assert is_recipe_file(tmp_path)
+    plan = plan_of_recipe(load_recipe(tmp_path), tmp_path, catalog.models)
+    assert (plan.model.id, plan.workload.method, plan.workload.lora.rank) == ("meta-llama/Llama-3.2-1B", "lora", 4)
+    (tmp_path / "config.json").write_text("{}")
+    assert not is_recipe_file(tmp_path)

@@ -8,6 +8,7 @@ from typing import Final
 from planner.errors import RecipeError, SpecError
 from planner.models.catalog import ModelCatalog
 from planner.models.load import load_model
+from planner.models.readers.adapter import ADAPTER_FILE
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.recipes.text import parse_recipe
 from planner.storage import UnreadableFileError, read_regular
@@ -17,7 +18,8 @@ from planner.workload.recipes.recipe import Recipe
 
 YAML_ENDINGS: Final = (".yml", ".yaml")
 _JSON: Final = ".json"
-_MODEL_KEYS: Final = ("architectures", "peft_type", "schema_version", "task", "model_type")
+_CONFIG: Final = "config.json"
+_MODEL_KEYS: Final = ("architectures", "schema_version", "task", "model_type")
 # Where the formats name a file of DeepSpeed's: at the top, or in a section.
 _LINKS: Final = (("deepspeed",), ("deepspeed_config", "deepspeed_config_file"))
 
@@ -25,22 +27,25 @@ _LINKS: Final = (("deepspeed",), ("deepspeed_config", "deepspeed_config_file"))
 def load_recipe(path: Path | str) -> Recipe:
     """Return the workload in a training file of axolotl, TRL, transformers, DeepSpeed, accelerate or LLaMA-Factory.
 
+    PEFT's `adapter_config.json` is one too, or the folder that holds it: the training of such adapters.
+
     A file of DeepSpeed's that it names is read with it if it lies in the same folder, or below.
 
     Raises:
         RecipeError: If it cannot be read, is no such file, holds a value that is not allowed, or trains what cannot be
             estimated; the file and the key are named.
     """
-    file = Path(path)
+    file = _file_of(Path(path))
     return read_recipe(_with_linked(_parsed(file), file), str(file))
 
 
 def is_recipe_file(path: Path) -> bool:
-    """Return whether the file is one that a training program takes.
+    """Return whether the file is one that a training program takes, or a folder with an adapter of PEFT's.
 
     YAML always is: nothing else here is in YAML. JSON is if it has keys of such a program and none of a model, a plan
     or a workload of ours.
     """
+    path = _file_of(path)
     ending = path.suffix.lower()
     if ending != _JSON:
         return ending in YAML_ENDINGS
@@ -74,6 +79,12 @@ def with_recipe(plan: Plan, recipe: Recipe) -> Plan:
     """Return `plan` with the workload of `recipe`, on as many cards as it says or needs, else as many as before."""
     cards = recipe.cards or max(plan.count, recipe.workload.parallel.model_shards)
     return plan.evolve(workload=recipe.workload, count=cards)
+
+
+def _file_of(path: Path) -> Path:
+    """Return the adapter's configuration where `path` is the folder of an adapter and of no whole model."""
+    adapter = path / ADAPTER_FILE
+    return adapter if os.path.isfile(adapter) and not os.path.lexists(path / _CONFIG) else path
 
 
 def _parsed(file: Path) -> Mapping[str, object]:
