@@ -78,6 +78,7 @@ def estimate_on(
     allocated = peak.total - (0 if peak.name == "load" else moments.outside_bytes) + overhead.workspace
     taken = filled.other_processes_bytes
     pool = cache_pool(moments.pool, usable) if moments.pool and usable else None
+    beside, on_disk = _bytes_beside(devices), filled.parallel.offload == "nvme"
     return MemoryResult(
         total_bytes=fit.total_bytes,
         low_bytes=found.held.low,
@@ -98,7 +99,8 @@ def estimate_on(
         unsupported=fit.unsupported,
         per_gpu=_table(devices, filled),
         fullest=devices.index(found),
-        host_bytes=_host_bytes(devices),
+        host_bytes=None if on_disk else beside,
+        disk_bytes=beside if on_disk else None,
         cache_pool=pool,
         at_least_cards=at_least_cards(terms, fit.total_bytes, usable.bytes - taken, least_shards(filled))
         if usable and architecture.stacks
@@ -204,8 +206,8 @@ def _table(devices: list[_Device], filled: Training | Inference) -> tuple[Device
     )
 
 
-def _host_bytes(devices: list[_Device]) -> int | None:
-    """Return what all cards together keep in RAM, or none where nothing stays there."""
+def _bytes_beside(devices: list[_Device]) -> int | None:
+    """Return what all cards together keep in RAM or on disk, or none where nothing stays there."""
     held = [
         one.loaded.moments.host_bytes * one.loaded.cards.number
         for one in devices

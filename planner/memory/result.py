@@ -160,6 +160,7 @@ class MemoryResult(Spec):
     per_gpu: tuple[DeviceShare, ...] = ()
     fullest: int = 0
     host_bytes: int | None = None
+    disk_bytes: int | None = None
     cache_pool: CachePool | None = None
     at_least_cards: int | None = None
     notes: tuple[str, ...] = ()
