@@ -6,14 +6,13 @@ import pytest
 
 pytest.importorskip("transformers")
 
-from traced_families import COMMON, FAMILIES, traced
+from traced_families import FAMILIES, kept_by_the_body, traced
 
 from planner.memory.training.moments import training_moments
 from planner.memory.training.setup import Setup
 from planner.memory.tuned.setup import tuned_setup
 from planner.models.readers.config_json import read_config
 from planner.trace.analysis.summary import facts_of
-from planner.trace.recording import CATEGORIES, Recording
 from planner.workload.defaults import with_defaults
 from planner.workload.training import Lora, Training
 
@@ -21,6 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 PEAK = 0.01
 SAVED = 0.01
+KEPT = ("activations", "inputs", "gradients", "temporaries")
 SHARED = 0.002
 """Share of the peak that may be saved beside the formulas: tables of the rotary embedding, one for all sequences."""
 COPIED = 0.01
@@ -99,7 +99,9 @@ def _check(family: str, way: Training) -> None:
     assert training_moments(architecture, workload).peak().total == pytest.approx(peak, rel=PEAK)
     beside = COPIED if workload.activation_checkpointing == "full" else SHARED
     head = config.vocab_size * config.hidden_size
-    assert _predicted(setup, workload, head) == pytest.approx(_kept(recording), rel=SAVED, abs=beside * peak)
+    assert _predicted(setup, workload, head) == pytest.approx(
+        kept_by_the_body(recording, *KEPT), rel=SAVED, abs=beside * peak
+    )
 
 
 def _predicted(setup: Setup, workload: Training, head: int) -> int:
@@ -108,18 +110,3 @@ def _predicted(setup: Setup, workload: Training, head: int) -> int:
         return setup.saved.total
     copies = sum(term.bytes for term in setup.casts.forward)
     return setup.saved.total + copies - (2 * head if copies and workload.weights == "fp32" else 0)
-
-
-def _kept(recording: Recording) -> int:
-    """Return the bytes that are alive when the last forward pass ends, parameters, states and logits aside."""
-    end = max(span.end for span in recording.spans if span.name in ("forward", "loss"))
-    columns = recording.allocations
-    rows = zip(columns.bytes, columns.made, columns.freed, columns.category, columns.shape, strict=True)
-    return sum(
-        count_bytes
-        for count_bytes, made, freed, category, shape in rows
-        if made < end
-        and (freed < 0 or freed >= end)
-        and CATEGORIES[category] in ("activations", "inputs", "gradients", "temporaries")
-        and str(COMMON["vocab_size"]) not in recording.shapes[shape]
-    )

@@ -158,7 +158,7 @@ def compare(family: Family, workload: Training, count: int = 1) -> Comparison:
     return Comparison(
         traced_peak=facts_of(recording).allocated_bytes,
         predicted_peak=_predicted_peak(architecture, with_defaults(workload, architecture, count)),
-        traced_saved=_kept_by_the_body(recording),
+        traced_saved=kept_by_the_body(recording, "activations", "inputs"),
         predicted_saved=_predicted_saved(architecture, workload),
     )
 
@@ -251,8 +251,8 @@ def _answers(workload: Inference) -> dict[str, Any]:
     }
 
 
-def _kept_by_the_body(recording: Recording) -> int:
-    """Return the bytes of activations that are alive when the last forward pass ends, logits and their kin aside."""
+def kept_by_the_body(recording: Recording, *categories: str) -> int:
+    """Return the bytes of `categories` that are alive when the last forward pass ends, logits and their kin aside."""
     end = max(span.end for span in recording.spans if span.name in ("forward", "loss"))
     columns = recording.allocations
     rows = zip(columns.bytes, columns.made, columns.freed, columns.category, columns.shape, strict=True)
@@ -261,7 +261,7 @@ def _kept_by_the_body(recording: Recording) -> int:
         for count_bytes, made, freed, category, shape in rows
         if made < end
         and (freed < 0 or freed >= end)
-        and CATEGORIES[category] in ("activations", "inputs")
+        and CATEGORIES[category] in categories
         and str(COMMON["vocab_size"]) not in recording.shapes[shape]
     )
 

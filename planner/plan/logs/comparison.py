@@ -1,7 +1,7 @@
 """What was estimated beside what a run printed: term by term where the log separates them, else counter by counter."""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, get_args
 
 from planner.errors import SpecError
 from planner.memory.corrections import TermCorrection
@@ -24,17 +24,7 @@ GROUPS: Final[dict[RowName, tuple[TermName, ...]]] = {
     "overhead": ("framework_overhead", "communication"),
 }
 """The estimate's terms that each amount of a log stands for."""
-_COUNTERS: Final[tuple[RowName, ...]] = (
-    "pool",
-    "allocated",
-    "reserved",
-    "process",
-    "card",
-    "capacity",
-    "card-total",
-    "host",
-)
-_SUMMED: Final[tuple[RowName, ...]] = ("weights", "kv_cache", "state", "working", "overhead")
+_COUNTERS: Final[tuple[RowName, ...]] = tuple(name for name in get_args(RowName) if name not in (*GROUPS, "sum"))
 _FEWEST_SUMMED: Final = 2
 
 
@@ -111,7 +101,7 @@ def _row(
 
 def _sum(rows: tuple[ComparedRow, ...]) -> Iterator[ComparedRow]:
     """Yield the sum of the terms that both sides have, where there are several."""
-    summed = [row for row in rows if row.name in _SUMMED and row.predicted_bytes is not None]
+    summed = [row for row in rows if row.name in GROUPS and row.predicted_bytes is not None]
     if len(summed) >= _FEWEST_SUMMED:
         yield ComparedRow(
             name="sum",
