@@ -10,7 +10,8 @@ PlannerError(message, hint)
  ├ PlanFileError(path, reason)         a plan that cannot be read or written
  ├ RecipeError(path, reason)           another program's training file that cannot be read
  ├ LogError(reason)                    a text of a run that cannot be read
- └ TraceError(stage, reason)           a module that could not be traced, with the user's own traceback
+ ├ TraceError(stage, reason)           a module that could not be traced, with the user's own traceback
+ └ MonitorUnavailableError(reason)     no card can be read, with the named state that explains it
 ```
 """
 
@@ -158,6 +159,16 @@ class TraceError(PlannerError):
         """Return the traceback and the last of what was printed, as one text."""
         printed = f"the module printed:\n{self.printed[-_PRINTED_CHARACTERS:]}" if self.printed else ""
         return "\n\n".join(part.rstrip() for part in (self.traceback, printed) if part)
+
+
+class MonitorUnavailableError(PlannerError):
+    """No card can be read here; `kind` names the state."""
+
+    environment = True
+
+    def __init__(self, reason: str, hint: str, kind: str) -> None:
+        super().__init__(reason, hint)
+        self.reason, self.kind = reason, kind
 
 
 def _uncapitalised(text: str) -> str:

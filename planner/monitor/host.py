@@ -76,7 +76,9 @@ def cpu_shares(before: Sequence[Any], after: Sequence[Any]) -> tuple[dict[str, R
     waiting = sum(waited for _, _, waited in spent) / everything
     return {
         "cpu_fraction": judged(HOST_BY_NAME["cpu_fraction"], sum(busy for _, busy, _ in spent) / everything),
-        "io_wait_fraction": judged(HOST_BY_NAME["io_wait_fraction"], waiting) if waits else missing(Cause.NOT_SUPPORTED),
+        "io_wait_fraction": judged(HOST_BY_NAME["io_wait_fraction"], waiting)
+        if waits
+        else missing(Cause.NOT_SUPPORTED),
     }, tuple(busy / all_of if all_of > 0 else 0.0 for all_of, busy, _ in spent)
 
 

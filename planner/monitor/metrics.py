@@ -56,7 +56,9 @@ DEVICE_METRICS: Final = (
     Metric("jpeg_fraction", "JPEG decoder", "fraction", cadence="slow", most=1.0),
     Metric("ofa_fraction", "Optical flow", "fraction", cadence="slow", most=1.0),
     Metric("power_limit_watts", "Power limit", "W", cadence="slow", most=_MOST_WATTS),
-    Metric("temperature_margin_celsius", "Margin to the slow-down", "°C", cadence="slow", least=-_HOTTEST, most=_HOTTEST),
+    Metric(
+        "temperature_margin_celsius", "Margin to the slow-down", "°C", cadence="slow", least=-_HOTTEST, most=_HOTTEST
+    ),
     Metric("pcie_transmit_bytes_per_s", "PCIe out", "bytes/s", cadence="slow", most=_MOST_TRAFFIC),
     Metric("pcie_receive_bytes_per_s", "PCIe in", "bytes/s", cadence="slow", most=_MOST_TRAFFIC),
     Metric("pcie_generation", "PCIe generation", "count", cadence="slow", most=20.0),

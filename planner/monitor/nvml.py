@@ -258,5 +258,7 @@ def _load_binding() -> Any:
     binding: Any = pynvml
     # nvidia-ml-py is one module; the old distribution `pynvml` is a package with calls of its own.
     if hasattr(binding, "__path__") or not hasattr(binding, "_nvmlGetFunctionPointer"):
-        raise NoBindingError(FaultKind.WRONG_BINDING, str(getattr(binding, "__file__", None) or "a folder named pynvml"))
+        raise NoBindingError(
+            FaultKind.WRONG_BINDING, str(getattr(binding, "__file__", None) or "a folder named pynvml")
+        )
     return binding

@@ -39,7 +39,7 @@ def merge(before: Inventory, now: Inventory, wall: float) -> Inventory:
         )
         for device in (kept if is_listed else ())
     ]
-    versions = (before if not now.driver_version else now)
+    versions = before if not now.driver_version else now
     return Inventory(
         versions.driver_version,
         versions.nvml_version,

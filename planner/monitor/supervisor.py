@@ -142,7 +142,9 @@ class Supervisor:
         now = monotonic()
         dues = [now + _LOOK_SECONDS]
         if self._child is not None:
-            dues.append(self._heard_at + self._allowance(self._patience.quiet if not self._was_asked else self._patience.kill))
+            dues.append(
+                self._heard_at + self._allowance(self._patience.quiet if not self._was_asked else self._patience.kill)
+            )
         if self._restart_at is not None:
             dues.append(self._restart_at)
         return max(0.0, min(dues) - now)
@@ -282,4 +284,3 @@ class Supervisor:
             child.stop(self._patience.end)
         if self._stuck is not None:
             self._stuck.kill(0.0)
-

@@ -41,7 +41,7 @@ typedef int Return;
 typedef void *Device;
 
 static Line lines[LINES];
-static int line_count;
+static int line_count, slots[2 * LINES];
 static struct timespec read_at;
 static off_t read_size = -1;
 static ino_t read_inode;
@@ -62,6 +62,18 @@ static void unescape(char *text) {
     *to = 0;
 }
 
+/* Where a key is, or where it would be: the number of its line, from 1 on. */
+static int *slot_of(const char *key) {
+    unsigned hash = 5381;
+    for (const char *at = key; *at; at++)
+        hash = hash * 33 + (unsigned char)*at;
+    for (;; hash++) {
+        int *slot = &slots[hash % (2 * LINES)];
+        if (!*slot || !strcmp(lines[*slot - 1].key, key))
+            return slot;
+    }
+}
+
 static void read_script(void) {
     const char *path = getenv("FAKE_NVML_SCRIPT");
     struct stat about;
@@ -74,6 +86,7 @@ static void read_script(void) {
     FILE *file = fopen(path, "r");
     char line[TEXT + 96];
     line_count = 0, events_told = 0;
+    memset(slots, 0, sizeof slots);
     while (file && fgets(line, sizeof line, file) && line_count < LINES) {
         line[strcspn(line, "\r\n")] = 0;
         char *space = strchr(line, ' ');
@@ -81,10 +94,14 @@ static void read_script(void) {
             continue;
         *space = 0;
         Line *made = &lines[line_count++];
-        snprintf(made->key, sizeof made->key, "%s", line);
+        snprintf(made->key, sizeof made->key, "%.95s", line);
         snprintf(made->text, sizeof made->text, "%.511s", space + 1);
         unescape(made->text);
         made->asked = 0;
+        int *slot = slot_of(made->key);
+        // The first line of a key counts, as with events.
+        if (!*slot)
+            *slot = line_count;
     }
     if (file)
         fclose(file);
@@ -96,10 +113,8 @@ static Line *find(const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(key, sizeof key, format, arguments);
     va_end(arguments);
-    for (int at = 0; at < line_count; at++)
-        if (!strcmp(lines[at].key, key))
-            return &lines[at];
-    return NULL;
+    int *slot = slot_of(key);
+    return *slot ? &lines[*slot - 1] : NULL;
 }
 
 /* The value whose turn it is, and 0 where the line has none. */
@@ -444,7 +459,9 @@ Return nvmlDeviceGetFieldValues(Device device, int count, Field *fields) {
     for (int at = 0; at < count; at++) {
         char key[64];
         double value;
-        snprintf(key, sizeof key, "field.%u", fields[at].id);
+        // Counters of NVLink are told for all links together only where that is asked for.
+        int is_link = fields[at].id == 138 || fields[at].id == 139;
+        snprintf(key, sizeof key, is_link && fields[at].scope != 0xFFFFFFFF ? "one_link" : "field.%u", fields[at].id);
         fields[at].code = number(&found, key, &value);
         fields[at].type = 3, fields[at].latency = 5, fields[at].timestamp = (int64_t)time(NULL) * 1000000;
         fields[at].value.whole = fields[at].code ? 0 : (u64)value;

@@ -20,8 +20,8 @@ from planner.monitor.surroundings import look_around
 PCI_VARIABLE: Final = "GPU_PLANNER_PCI_DEVICES"
 """Names a folder to be read in place of the system's PCI devices."""
 
-_RETRY_SECONDS: Final = (1.0, 60.0)
-_LOOK_AGAIN_SECONDS: Final = (10.0, 300.0)
+_LONGEST_RETRY_SECONDS: Final = 60.0
+_LONGEST_LOOK_SECONDS: Final = 300.0
 
 
 def main(arguments: list[str]) -> NoReturn:
@@ -32,8 +32,8 @@ def main(arguments: list[str]) -> NoReturn:
         look_around(),
         SleepWatch(Path(os.environ.get(PCI_VARIABLE, PCI_DEVICES))),
         first_try=monotonic() + settings.driver_after_seconds,
-        retry=BackOff(*_RETRY_SECONDS),
-        look_again=BackOff(*_LOOK_AGAIN_SECONDS),
+        retry=BackOff(settings.retry_seconds, _LONGEST_RETRY_SECONDS),
+        look_again=BackOff(settings.look_again_seconds, _LONGEST_LOOK_SECONDS),
     )
     sampler = Sampler(cards, settings)
     channel = Channel(sampler.where)

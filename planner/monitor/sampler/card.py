@@ -124,11 +124,12 @@ class Card:
 
     def _power(self, readings: _Readings, now: float) -> Reading | None:
         """Return the mean power of the last second by the energy counter, or else what the driver reports."""
-        energy = readings.get("energy_joules")
+        energy, reported = readings.get("energy_joules"), readings.get("power_reported_watts")
         watts = None if energy is None or energy.value is None else self._energy.watts(now, energy.value)
-        if watts is not None:
-            return judged(BY_NAME["power_watts"], watts)
-        return readings.get("power_reported_watts")
+        # A counter that stands still while the card draws power is none.
+        if watts is None or (watts == 0 and reported is not None and reported.value):
+            return reported
+        return judged(BY_NAME["power_watts"], watts)
 
     def _read_gpm(self) -> _Readings:
         try:

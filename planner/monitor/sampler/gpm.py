@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from planner.monitor.device import Device
 from planner.monitor.metrics import BY_NAME, judged
-from planner.monitor.nvml import FUNCTION_NOT_FOUND, NOT_SUPPORTED, Handle, Nvml, NvmlFailure
+from planner.monitor.nvml import FUNCTION_NOT_FOUND, NOT_SUPPORTED, Handle, Nvml, NvmlFailure, cause_of
 from planner.monitor.reading import Cause, Reading, missing
 from planner.monitor.sampler.questions import GPM
 
@@ -30,11 +30,10 @@ class GpmMeter:
         Raises:
             NvmlFailure: If the card or the session is gone.
         """
-        if self._never is not None:
-            return _all(self._never)
-        if self._samples is None and not self._start():
-            return _all(Cause.NOT_SUPPORTED)
-        assert self._samples is not None  # noqa: S101  # it was started
+        if self._samples is None and self._never is None:
+            self._start()
+        if self._samples is None:
+            return _all(self._never or Cause.NOT_SUPPORTED)
         first, second = self._samples
         self._take(second)
         self._samples = (second, first)
@@ -51,19 +50,19 @@ class GpmMeter:
                 self._nvml.call("nvmlGpmSampleFree", self._device.uuid, sample)
         self._samples = None
 
-    def _start(self) -> bool:
+    def _start(self) -> None:
         uuid = self._device.uuid
         try:
             if not self._nvml.call("nvmlGpmQueryDeviceSupport", uuid, self._handle).isSupportedDevice:
-                raise NvmlFailure("nvmlGpmQueryDeviceSupport", NOT_SUPPORTED)
+                self._never = Cause.NOT_SUPPORTED
+                return
             self._samples = (self._nvml.call("nvmlGpmSampleAlloc", uuid), self._nvml.call("nvmlGpmSampleAlloc", uuid))
         except NvmlFailure as failure:
             if failure.code not in (NOT_SUPPORTED, FUNCTION_NOT_FOUND):
                 raise
-            self._never = Cause.NOT_SUPPORTED if failure.code == NOT_SUPPORTED else Cause.MISSING_SYMBOL
-            return False
+            self._never = cause_of(failure.code)
+            return
         self._request = self._nvml.gpm_request(_NUMBERS)
-        return True
 
     def _take(self, sample: Any) -> None:
         uuid, instance = self._device.uuid, self._device.mig_instance

@@ -82,7 +82,8 @@ class Session:
         when this is called again.
         """
         if slow:
-            self._pending = dict.fromkeys(self._cards)
+            # Those that still wait come first.
+            self._pending |= dict.fromkeys(self._cards)
         deadline = monotonic() + budget_seconds
         readings = {}
         for uuid, card in list(self._cards.items()):
@@ -164,4 +165,3 @@ class Session:
         uuid = f"index-{found.index}"
         self.lost[uuid] = Device(uuid, f"card {found.index}", found.index, state="lost")
         self.faults.append(Fault(kind, wall, uuid, str(failure)))
-

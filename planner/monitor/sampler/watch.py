@@ -27,7 +27,8 @@ _OPENING_FAULTS: Final = (
     FaultKind.DRIVER_ERROR,
     FaultKind.NO_CARDS,
 )
-_RESET_SHOWN_SECONDS: Final = 60.0
+# How long all must go well to be called so.
+_STEADY_SECONDS: Final = 60.0
 
 
 class Swept(NamedTuple):
@@ -65,6 +66,7 @@ class CardWatch:
         self._host_processes = HostProcesses()
         self._is_released = False
         self._was_open = False
+        self._opened_at = 0.0
         self._reset_at: float | None = None
 
     def inventory(self) -> Inventory:
@@ -123,7 +125,7 @@ class CardWatch:
         swept = Swept(devices, listed, session.read_xids() if slow else ())
         self._take_over(session, now)
         self._judge(swept, wall, slow=slow)
-        if self._reset_at is not None and now - self._reset_at > _RESET_SHOWN_SECONDS:
+        if self._reset_at is not None and now - self._reset_at > _STEADY_SECONDS:
             self._reset_at = None
             self.book.clear(FaultKind.DRIVER_RESET)
         if processes and self._sleep.should_let_go(now, is_idle=_is_idle(swept)):
@@ -138,9 +140,7 @@ class CardWatch:
         session = None
         try:
             self.nvml = self.nvml or Nvml()
-            listing = CardProcesses(
-                self.nvml, self._host_processes, sees_same_pids=not self._surroundings.has_own_pids
-            )
+            listing = CardProcesses(self.nvml, self._host_processes, sees_same_pids=not self._surroundings.has_own_pids)
             session = Session(self.nvml, listing)
             session.open(wall)
         except NoBindingError as error:
@@ -170,7 +170,7 @@ class CardWatch:
         self._session, self._versions = session, session.versions
         self._retry.reset()
         self.book.clear(*_OPENING_FAULTS, FaultKind.ASLEEP)
-        self._was_open = True
+        self._was_open, self._opened_at = True, now
         self._next_look = None
         found = {device.uuid: device for device in session.devices}
         # What was known and is not found any more is lost, unless it only was a place.
@@ -217,7 +217,7 @@ class CardWatch:
         self.book.keep_devices(frozenset(self._known))
         if session.lost and self._next_look is None:
             self._next_look = now + self._look_again.next_seconds()
-        elif not session.lost:
+        elif not session.lost and now - self._opened_at > _STEADY_SECONDS:
             self._look_again.reset()
 
     def _should_look_again(self, session: Session, now: float) -> bool:

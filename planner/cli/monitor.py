@@ -1,0 +1,162 @@
+"""`gpu-planner monitor`: what the cards do right now, as a table that is redrawn, as JSON, or as a check-up."""
+
+import argparse
+import sys
+from collections.abc import Callable
+from datetime import datetime
+from queue import Empty, Queue
+from typing import Final
+
+from pydantic_core import to_json
+
+from planner.cli.monitor_screen import Screen
+from planner.cli.parser import Parser
+from planner.cli.table import Head, table, terminal_width
+from planner.errors import MonitorUnavailableError
+from planner.monitor.doctor import Check, binding_version, check_up, what_blocked, what_blocks
+from planner.monitor.faults import Fault
+from planner.monitor.gathering import look_once, note
+from planner.monitor.inventory import Inventory
+from planner.monitor.latest import Latest
+from planner.monitor.pci import find_cards
+from planner.monitor.report import report
+from planner.monitor.settings import FASTEST_SECONDS, SLOWEST_SECONDS, Settings
+from planner.monitor.supervisor import Supervisor, Update
+from planner.monitor.surroundings import look_around
+from planner.present.columns import Column, Row
+from planner.present.monitor import (
+    CARD_COLUMNS,
+    PROCESS_COLUMNS,
+    card_rows,
+    driver_line,
+    fault_line,
+    host_line,
+    process_rows,
+)
+
+_DESCRIPTION: Final = """\
+Show what the NVIDIA cards of this machine do right now: use, memory, power, temperature, clocks, processes, and
+what is wrong. Ctrl+C ends it."""
+_EXAMPLES: Final = """\
+examples:
+  gpu-planner monitor
+  gpu-planner monitor --interval 0.5
+  gpu-planner monitor --once --json
+  gpu-planner monitor --json > cards.jsonl
+  gpu-planner monitor --doctor"""
+
+_SIGNS: Final = {"error": "✗", "warning": "!", "note": "·"}
+_MARKS: Final = {"works": "✓", "partly": "!", "fails": "✗", "note": "·"}
+# How often waiting stops to hear Ctrl+C.
+_PATIENCE_SECONDS: Final = 0.5
+
+
+def run(argv: list[str]) -> int:
+    """Print what was asked and return the exit code."""
+    arguments = _parser().parse_args(argv)
+    if arguments.doctor:
+        return _doctor(as_json=arguments.json)
+    if arguments.once:
+        return _once(as_json=arguments.json)
+    return _live(Settings(fast_seconds=arguments.interval), as_json=arguments.json)
+
+
+def _parser() -> Parser:
+    parser = Parser("gpu-planner monitor", _DESCRIPTION, _EXAMPLES)
+    group = parser.add_argument_group("how")
+    group.add_argument("--interval", metavar="SECONDS", type=_interval, default=1.0, help="0.1 to 10, by default 1")
+    group.add_argument("--once", action="store_true", help="look once, for a second, and stop")
+    group.add_argument("--doctor", action="store_true", help="say what works, what does not, why, and what to do")
+    parser.add_general()
+    return parser
+
+
+def _interval(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not FASTEST_SECONDS <= seconds <= SLOWEST_SECONDS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0.1 to 10")
+    return seconds
+
+
+def _once(*, as_json: bool) -> int:
+    latest = look_once()
+    if as_json:
+        print(to_json(report(latest), indent=2).decode())
+    _refuse(what_blocked(latest))
+    if not as_json:
+        print(_page(latest))
+    return 0
+
+
+def _refuse(fault: Fault | None) -> None:
+    if fault is not None:
+        detail = f" ({fault.detail})" if fault.detail else ""
+        hint = f"{fault.about.advice} See also: gpu-planner monitor --doctor"
+        raise MonitorUnavailableError(f"{fault.about.title}{detail}", hint, fault.kind.value)
+
+
+def _live(settings: Settings, *, as_json: bool) -> int:
+    """Show every sample until Ctrl+C, which is no failure here."""
+    try:
+        if as_json:
+            _follow(settings, lambda latest: print(to_json(report(latest)).decode(), flush=True))
+        else:
+            with Screen(sys.stdout) as screen:
+                _follow(settings, lambda latest: screen.show(_page(latest)))
+    except KeyboardInterrupt:
+        return 0
+    return 0
+
+
+def _follow(settings: Settings, show: Callable[[Latest], None]) -> None:
+    updates: Queue[Update] = Queue()
+    latest, has_begun = Latest(), False
+    with Supervisor(updates.put, settings):
+        while True:
+            try:
+                note(latest, update := updates.get(timeout=_PATIENCE_SECONDS))
+            except Empty:
+                continue
+            if isinstance(update, Inventory):
+                # Without a card there is nothing to begin with; what goes wrong later is shown, and may pass.
+                if not has_begun:
+                    _refuse(what_blocks(latest))
+                continue
+            has_begun = True
+            show(latest)
+
+
+def _page(latest: Latest) -> str:
+    """Return everything that is shown at once."""
+    at = datetime.fromtimestamp(latest.wall_seconds or 0).astimezone()
+    parts = [f"{at:%H:%M:%S} · {driver_line(latest)} · {host_line(latest)}"]
+    parts.append(_table(CARD_COLUMNS, card_rows(latest), "name"))
+    processes = process_rows(latest)
+    if processes:
+        parts.append(_table(PROCESS_COLUMNS, processes, "command"))
+    faults = latest.inventory.faults
+    if faults:
+        parts.append("\n".join(f"{_SIGNS[fault.about.severity]} {fault_line(fault, latest)}" for fault in faults))
+    return "\n\n".join(parts)
+
+
+def _table(columns: tuple[Column[Row], ...], rows: tuple[Row, ...], flexible: str) -> str:
+    heads = [Head(column.title, column.align, column.key == flexible, column.unit) for column in columns]
+    return table(heads, [[column.text(row) for column in columns] for row in rows], terminal_width())
+
+
+def _doctor(*, as_json: bool) -> int:
+    checks = check_up(look_once(), look_around(), find_cards(), binding_version())
+    if as_json:
+        print(to_json([check._asdict() for check in checks], indent=2).decode())
+    else:
+        print("\n".join(map(_check_text, checks)))
+    return 0
+
+
+def _check_text(check: Check) -> str:
+    advice = f"\n    {check.advice}" if check.advice else ""
+    return f"{_MARKS[check.outcome]} {check.subject}: {check.found}{advice}"
