@@ -24,7 +24,7 @@ class Screen:
         if self._stream.isatty():
             if sys.platform == "win32":
                 # Consoles of Windows know the sequences once a command was run in them.
-                os.system("")  # noqa: S605, S607  # nothing is run
+                os.system("")  # nothing is run
             self._stream.write(_HIDE_CURSOR)
         return self
 

@@ -15,6 +15,7 @@ from planner.monitor.surroundings import Surroundings
 
 Outcome = Literal["works", "partly", "fails", "note"]
 
+_DISTRIBUTION: Final = "nvidia-ml-py"
 _OUTCOMES: Final[Mapping[Severity, Outcome]] = {"error": "fails", "warning": "partly", "note": "note"}
 
 
@@ -46,7 +47,7 @@ def check_up(
 def binding_version() -> str | None:
     """Return the version of nvidia-ml-py, none if it is not installed."""
     try:
-        return metadata.version("nvidia-ml-py")
+        return metadata.version(_DISTRIBUTION)
     except metadata.PackageNotFoundError:
         return None
 

@@ -68,7 +68,10 @@ _LATE: Final = 2.5
 
 
 class EventDetector:
-    """Finds events by comparing each sample and inventory with the one before; `interval_seconds` is how often they come."""
+    """Finds events by comparing each sample and inventory with the one before.
+
+    Samples come every `interval_seconds`; what comes much later leaves a gap.
+    """
 
     def __init__(self, interval_seconds: float) -> None:
         self.interval_seconds = interval_seconds

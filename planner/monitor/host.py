@@ -1,14 +1,17 @@
 """The machine itself: processors, memory, disks and network."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import psutil
 
 from planner.monitor.metrics import HOST_BY_NAME, judged
 from planner.monitor.rates import Rates
 from planner.monitor.reading import Cause, Reading, missing
+
+Times = Mapping[str, float]
+"""The seconds that one CPU spent on each thing."""
 
 _COUNTERS: Final = (
     ("disk_read_bytes_per_s", "disk", "read_bytes"),
@@ -32,11 +35,11 @@ class Host:
 
     def __init__(self) -> None:
         self._rates = Rates()
-        self._times: Sequence[Any] = psutil.cpu_times(percpu=True)
+        self._times = _cpu_times()
 
     def read(self, now: float, *, slow: bool = True) -> HostReadings:
         """Return what the machine does; `now` is monotonic, in seconds."""
-        times = psutil.cpu_times(percpu=True)
+        times = _cpu_times()
         readings, cores = cpu_shares(self._times, times)
         self._times = times
         memory = psutil.virtual_memory()
@@ -59,7 +62,7 @@ class Host:
         return readings
 
 
-def cpu_shares(before: Sequence[Any], after: Sequence[Any]) -> tuple[dict[str, Reading], tuple[float, ...]]:
+def cpu_shares(before: Sequence[Times], after: Sequence[Times]) -> tuple[dict[str, Reading], tuple[float, ...]]:
     """Return the shares of all CPUs together and of each, between two readings of the system's counters.
 
     **Formula** busy = 1 − (idle + waiting for disks) ÷ all, guests' time counted once.
@@ -72,7 +75,7 @@ def cpu_shares(before: Sequence[Any], after: Sequence[Any]) -> tuple[dict[str, R
     if everything <= 0:
         nothing = missing(Cause.NOT_YET)
         return {"cpu_fraction": nothing, "io_wait_fraction": nothing}, tuple(0.0 for _ in after)
-    waits = hasattr(after[0], "iowait")
+    waits = "iowait" in after[0]
     waiting = sum(waited for _, _, waited in spent) / everything
     return {
         "cpu_fraction": judged(HOST_BY_NAME["cpu_fraction"], sum(busy for _, busy, _ in spent) / everything),
@@ -82,13 +85,17 @@ def cpu_shares(before: Sequence[Any], after: Sequence[Any]) -> tuple[dict[str, R
     }, tuple(busy / all_of if all_of > 0 else 0.0 for all_of, busy, _ in spent)
 
 
-def _differences(before: Any, after: Any) -> tuple[float, float, float]:
+def _differences(before: Times, after: Times) -> tuple[float, float, float]:
     """Return all time, the busy time and the time that waited for disks."""
-    grown = {name: max(0.0, getattr(after, name) - getattr(before, name)) for name in after._fields}
+    grown = {name: max(0.0, after[name] - before[name]) for name in after}
     # The kernel counts a guest's time as user's time too.
     everything = sum(grown.values()) - grown.get("guest", 0.0) - grown.get("guest_nice", 0.0)
     waiting = grown.get("iowait", 0.0)
     return everything, max(0.0, everything - grown["idle"] - waiting), waiting
+
+
+def _cpu_times() -> tuple[Times, ...]:
+    return tuple(times._asdict() for times in psutil.cpu_times(percpu=True))
 
 
 def _disk() -> dict[str, int]:

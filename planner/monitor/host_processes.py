@@ -46,9 +46,9 @@ def _describe(process: psutil.Process, cpu_fraction: float | None, own_user: str
         with suppress(psutil.AccessDenied):
             user = process.username()
         with suppress(psutil.AccessDenied):
-            command = " ".join(process.cmdline())[:_LONGEST_COMMAND]
+            command = _printable(" ".join(process.cmdline())[:_LONGEST_COMMAND])
         return HostProcess(
-            name=process.name(),
+            name=_printable(process.name()),
             user=user,
             command=command,
             started_seconds=process.create_time(),
@@ -56,6 +56,11 @@ def _describe(process: psutil.Process, cpu_fraction: float | None, own_user: str
             memory_bytes=process.memory_info().rss,
             is_own=bool(user) and user == own_user,
         )
+
+
+def _printable(text: str) -> str:
+    """Return `text` without the stand-ins that Python puts for bytes that are no UTF-8."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _own_user() -> str:

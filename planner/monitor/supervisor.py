@@ -14,7 +14,7 @@ from planner.monitor.faults import Fault, FaultBook, FaultKind
 from planner.monitor.inventory import Inventory
 from planner.monitor.roster import is_first_word, merge
 from planner.monitor.sample import Sample
-from planner.monitor.sampler.backoff import BackOff
+from planner.monitor.backoff import BackOff
 from planner.monitor.settings import Settings, bounded
 from planner.monitor.wire import Message
 
@@ -262,7 +262,7 @@ class Supervisor:
     def _take_child(self) -> Child:
         with self._lock:
             child, self._child = self._child, None
-        assert child is not None  # noqa: S101  # only called while there is one
+        assert child is not None  # only called while there is one
         return child
 
     def _pass_on(self, child: Child, message: Message) -> None:

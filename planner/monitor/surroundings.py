@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Final, NamedTuple
 
-# The inode of the first process-id space is a constant of the Linux kernel (PROC_PID_INIT_INO, include/linux/proc_ns.h).
+# The inode of the first process-id space, a constant of Linux (PROC_PID_INIT_INO, include/linux/proc_ns.h).
 _FIRST_PID_SPACE: Final = "pid:[4026531836]"
 _CONTAINER_MARKS: Final = (".dockerenv", "run/.containerenv")
 

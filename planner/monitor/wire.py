@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
+from planner.monitor.busy import Busy
 from planner.monitor.device import Device
 from planner.monitor.faults import Fault, FaultKind
 from planner.monitor.inventory import Inventory
-from planner.monitor.busy import Busy
 from planner.monitor.process import CardProcess, HostProcess
 from planner.monitor.reading import Plain, Reading, from_plain, to_plain
 from planner.monitor.sample import Cost, Readings, Sample, Xid

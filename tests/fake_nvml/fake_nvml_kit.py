@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from queue import Empty, Queue
 from time import monotonic
@@ -146,7 +146,8 @@ def build(folder: Path, without: tuple[str, ...] = ()) -> Path:
         pytest.skip("the stand-in for NVIDIA's library needs Linux and a C compiler")
     folder.mkdir(parents=True, exist_ok=True)
     hidden = folder / "hidden.map"
-    hidden.write_text("{ global: *; local: no_such_name; %s };" % "".join(f"{name}; " for name in without))
+    names = "".join(f"{name}; " for name in ("no_such_name", *without))
+    hidden.write_text(f"{{ global: *; local: {names}}};")
     flags = ["-O1", "-shared", "-fPIC", f"-Wl,-soname,{LIBRARY}", f"-Wl,--version-script={hidden}"]
     subprocess.run([compiler, *flags, "-o", folder / LIBRARY, SOURCE], check=True)
     return folder / LIBRARY
@@ -165,9 +166,9 @@ def fake_nvml(tmp_path: Path, nvml_library: Path) -> FakeNvml:
 
 
 @pytest.fixture
-def near_nvml(fake_nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeNvml]:
+def near_nvml(fake_nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
     """Return a driver for this very process: the binding finds the library that is already loaded by its name."""
     ctypes.CDLL(str(fake_nvml.library))
     for name, value in fake_nvml.environment.items():
         monkeypatch.setenv(name, value)
-    yield fake_nvml
+    return fake_nvml

@@ -168,7 +168,7 @@ def test_a_driver_that_is_reset_is_opened_anew_and_the_cards_keep_their_names(fa
     fake_nvml.say(card(0, A), card(1, B))
     with fake_nvml.supervisor():
         fake_nvml.wait_for(lambda latest: latest.readings(B))
-        # The first call after it returns UNINITIALIZED; afterwards the cards have changed places, the driver its version.
+        # The next call returns UNINITIALIZED; then the cards have changed places, and the driver its version.
         changed = {"0.error.nvmlDeviceGetMemoryInfo_v2": "1 0", "driver": "590.48.01"}
         fake_nvml.say(card(0, B) | changed, card(1, A))
         fake_nvml.wait_for_fault(FaultKind.DRIVER_RESET)
@@ -354,7 +354,7 @@ def test_the_parent_may_die_and_nothing_is_left(fake_nvml):
         assert sampler.is_running()
     parent.kill()
     parent.communicate()
-    gone, alive = psutil.wait_procs([sampler], timeout=10)
+    _gone, alive = psutil.wait_procs([sampler], timeout=10)
     assert not alive
 
 

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import Final, NoReturn
 
 from planner.monitor.pci import PCI_DEVICES
-from planner.monitor.sampler.backoff import BackOff
+from planner.monitor.backoff import BackOff
 from planner.monitor.sampler.channel import Channel, silence
 from planner.monitor.sampler.loop import Sampler
 from planner.monitor.sampler.sleeping import SleepWatch

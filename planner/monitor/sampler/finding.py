@@ -24,7 +24,7 @@ class Found(NamedTuple):
 class Unreachable(NamedTuple):
     """A card that the driver counts and will not open."""
 
-    index: int
+    number: int
     failure: NvmlFailure
 
 

@@ -162,6 +162,6 @@ class Session:
         """Keep a card that is counted but cannot be opened, by its place: its UUID cannot be asked."""
         failure = found.failure
         kind = FaultKind.NO_PERMISSION if cause_of(failure.code) is Cause.NO_PERMISSION else FaultKind.LOST
-        uuid = f"index-{found.index}"
-        self.lost[uuid] = Device(uuid, f"card {found.index}", found.index, state="lost")
+        uuid = f"index-{found.number}"
+        self.lost[uuid] = Device(uuid, f"card {found.number}", found.number, state="lost")
         self.faults.append(Fault(kind, wall, uuid, str(failure)))

@@ -12,7 +12,7 @@ from planner.monitor.process import CardProcess
 from planner.monitor.reading import Reading
 from planner.monitor.sample import Xid
 from planner.monitor.sampler.answers import SessionOverError
-from planner.monitor.sampler.backoff import BackOff
+from planner.monitor.backoff import BackOff
 from planner.monitor.sampler.card_processes import CardProcesses
 from planner.monitor.sampler.session import Session
 from planner.monitor.sampler.sleeping import SleepWatch
