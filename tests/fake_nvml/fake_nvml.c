@@ -11,6 +11,7 @@
  *   0.uuid GPU-…, 0.name A name\xf8      texts, with bytes in hexadecimal
  *   0.process.compute pid:bytes:instance …
  *   0.field.82 45, 0.gpm.2 81.5          field values and GPM metrics by their numbers
+ *   0.field_error.82 15                  what one field value returns
  *   event 0 8 79                         one event: card, type, data; each line is told once
  *
  * FAKE_NVML_LOG, when set, names a file that gets a line for each call: the function and the card.
@@ -463,6 +464,8 @@ Return nvmlDeviceGetFieldValues(Device device, int count, Field *fields) {
         int is_link = fields[at].id == 138 || fields[at].id == 139;
         snprintf(key, sizeof key, is_link && fields[at].scope != 0xFFFFFFFF ? "one_link" : "field.%u", fields[at].id);
         fields[at].code = number(&found, key, &value);
+        if (turn(find("%s.field_error.%u", found.name, fields[at].id), &value))
+            fields[at].code = (Return)value;
         fields[at].type = 3, fields[at].latency = 5, fields[at].timestamp = (int64_t)time(NULL) * 1000000;
         fields[at].value.whole = fields[at].code ? 0 : (u64)value;
     }
