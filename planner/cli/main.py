@@ -52,7 +52,9 @@ examples:
 `gpu-planner COMMAND --help` explains a command with its options, units, defaults and examples."""
 
 _DISPLAYS: Final = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
-_WITHOUT_WINDOW: Final = "The commands work without a window; see gpu-planner --help."
+_WITHOUT_WINDOW: Final = (
+    "The commands fit, gpus, models, monitor and trace work without a window; see gpu-planner --help."
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

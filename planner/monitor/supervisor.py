@@ -7,6 +7,7 @@ from threading import Lock, Thread
 from time import monotonic, time
 from typing import Final, NamedTuple
 
+from planner.monitor.backoff import BackOff
 from planner.monitor.busy import Busy
 from planner.monitor.child import Child
 from planner.monitor.endings import explain_ending
@@ -14,7 +15,6 @@ from planner.monitor.faults import Fault, FaultBook, FaultKind
 from planner.monitor.inventory import Inventory
 from planner.monitor.roster import is_first_word, merge
 from planner.monitor.sample import Sample
-from planner.monitor.backoff import BackOff
 from planner.monitor.settings import Settings, bounded
 from planner.monitor.wire import Message
 

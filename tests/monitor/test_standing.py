@@ -27,7 +27,10 @@ def latest_of(*devices, faults=(), **readings):
     latest = Latest()
     latest.note_inventory(Inventory("580", "13", "13.0", devices, faults))
     values = {name: value if isinstance(value, tuple) else Reading(value) for name, value in readings.items()}
-    processes = (CardProcess(7, A, "compute", Reading(10), host=HOST), CardProcess(8, A, "compute", missing(Cause.HIDDEN)))
+    processes = (
+        CardProcess(7, A, "compute", Reading(10), host=HOST),
+        CardProcess(8, A, "compute", missing(Cause.HIDDEN)),
+    )
     latest.note_sample(
         Sample(
             1.0,

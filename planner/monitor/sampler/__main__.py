@@ -8,8 +8,8 @@ from pathlib import Path
 from time import monotonic
 from typing import Final, NoReturn
 
-from planner.monitor.pci import PCI_DEVICES
 from planner.monitor.backoff import BackOff
+from planner.monitor.pci import PCI_DEVICES
 from planner.monitor.sampler.channel import Channel, silence
 from planner.monitor.sampler.loop import Sampler
 from planner.monitor.sampler.sleeping import SleepWatch

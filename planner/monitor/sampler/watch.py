@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from planner.monitor.backoff import BackOff
 from planner.monitor.device import Device
 from planner.monitor.faults import Fault, FaultBook, FaultKind
 from planner.monitor.host_processes import HostProcesses
@@ -12,7 +13,6 @@ from planner.monitor.process import CardProcess
 from planner.monitor.reading import Reading
 from planner.monitor.sample import Xid
 from planner.monitor.sampler.answers import SessionOverError
-from planner.monitor.backoff import BackOff
 from planner.monitor.sampler.card_processes import CardProcesses
 from planner.monitor.sampler.session import Session
 from planner.monitor.sampler.sleeping import SleepWatch

@@ -119,7 +119,9 @@ def test_what_is_never_told_is_not_asked_again(session, near_nvml):
 
 
 def test_what_fails_once_is_asked_again(session, near_nvml):
-    near = session(card(0, A) | {"0.error.nvmlDeviceGetFanSpeed": "999 0", "0.error.nvmlDeviceGetUtilizationRates": "17 0"})
+    near = session(
+        card(0, A) | {"0.error.nvmlDeviceGetFanSpeed": "999 0", "0.error.nvmlDeviceGetUtilizationRates": "17 0"}
+    )
     first = read(near)[A]
     assert first["fan_fraction"].cause is Cause.FAILED
     assert first["utilization_fraction"].cause is Cause.HIDDEN

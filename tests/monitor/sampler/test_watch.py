@@ -1,5 +1,6 @@
 """Keeping a session for as long as there can be one, and letting cards sleep."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -195,7 +196,7 @@ def test_a_card_that_stays_awake_is_let_go_ever_more_rarely(tmp_path):
             is_open = False
         elif not is_open:
             is_open = sleep.may_open(float(now))
-    gaps = [later - earlier for earlier, later in zip(let_go, let_go[1:], strict=False)]
+    gaps = [later - earlier for earlier, later in pairwise(let_go)]
     assert let_go[0] == 10
     assert gaps == sorted(gaps)
     assert gaps[-1] > 4 * gaps[0]
