@@ -45,8 +45,8 @@ DEVICE_METRICS: Final = (
     Metric("memory_temperature_celsius", "Memory temperature", "°C", least=-50.0, most=_HOTTEST),
     Metric("sm_clock_mhz", "SM clock", "MHz", most=_FASTEST),
     Metric("memory_clock_mhz", "Memory clock", "MHz", most=_FASTEST),
-    Metric("fan_fraction", "Fan", "fraction", most=_FASTEST_FAN),
-    Metric("performance_state", "Performance state", "state", most=15.0),
+    Metric("fan_fraction", "Fan", "fraction", cadence="slow", most=_FASTEST_FAN),
+    Metric("performance_state", "Performance state", "state", cadence="slow", most=15.0),
     Metric("clock_reasons", "Reasons for the clock", "bits"),
     Metric("encoder_fraction", "Encoder", "fraction", most=1.0),
     Metric("decoder_fraction", "Decoder", "fraction", most=1.0),
@@ -125,6 +125,6 @@ HOST_BY_NAME: Final = {metric.name: metric for metric in HOST_METRICS}
 def judged(metric: Metric, value: float, most: float | None = None) -> Reading:
     """Return a reading of `metric`, flagged where it cannot be true; `most` is a bound of this one card."""
     bound = metric.most if most is None else most
-    too_low = metric.least is not None and value < metric.least
-    too_high = bound is not None and value > bound
-    return Reading(value, is_implausible=too_low or too_high)
+    if (metric.least is not None and value < metric.least) or (bound is not None and value > bound):
+        return Reading(value, None, True)
+    return Reading(value)

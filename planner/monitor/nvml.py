@@ -100,9 +100,15 @@ class Nvml:
 
     def __init__(self) -> None:
         self._binding = _load_binding()
-        self.busy: Busy | None = None
+        self._busy: tuple[str, str, float] | None = None
         self.calls = 0
         self.driver_seconds = 0.0
+
+    @property
+    def busy(self) -> Busy | None:
+        """Return the call that runs now; from any thread."""
+        busy = self._busy
+        return None if busy is None else Busy(*busy)
 
     def call(self, name: str, subject: str, *arguments: Any) -> Any:
         """Return what the binding's function of that name returns.
@@ -210,7 +216,7 @@ class Nvml:
 
     def _run(self, name: str, subject: str, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
         began = monotonic()
-        self.busy = Busy(name, subject, began)
+        self._busy = (name, subject, began)
         self.calls += 1
         try:
             return function(*arguments)
@@ -219,7 +225,7 @@ class Nvml:
         except UnicodeDecodeError as error:
             raise NvmlFailure(name, BAD_TEXT, bytes(error.object)) from None
         finally:
-            self.busy = None
+            self._busy = None
             self.driver_seconds += monotonic() - began
 
     def _first_processes(self, name: str, subject: str, handle: Handle) -> list[Listed]:

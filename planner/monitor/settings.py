@@ -14,8 +14,8 @@ class Settings(NamedTuple):
     """
 
     fast_seconds: float = 1.0
-    slow_seconds: float = 3.0
-    process_seconds: float = 2.0
+    slow_seconds: float = 4.0
+    process_seconds: float = 3.0
     driver_after_seconds: float = 0.0
     retry_seconds: float = 1.0
     look_again_seconds: float = 10.0

@@ -280,7 +280,10 @@ class Supervisor:
     def _finish(self) -> None:
         with self._lock:
             child, self._child = self._child, None
-        if child is not None:
+        if child is not None and self._was_asked:
+            # It is silent already: asking it to end would only take time.
+            child.kill(self._patience.end)
+        elif child is not None:
             child.stop(self._patience.end)
         if self._stuck is not None:
             self._stuck.kill(0.0)

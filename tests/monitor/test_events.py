@@ -91,6 +91,7 @@ def test_cards_come_go_and_return():
         EventKind.LOST,
         EventKind.ADDED,
     ]
+    assert detector.note_inventory(inventory(a="lost", b="running")) == ()
     assert [event.kind for event in detector.note_inventory(inventory(a="running", b="asleep"))] == [
         EventKind.RETURNED,
         EventKind.ASLEEP,

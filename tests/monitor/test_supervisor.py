@@ -6,11 +6,13 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from time import monotonic
 
 import psutil
 import pytest
 from fake_nvml_kit import FAST, LIBRARY, SHORT, A, B, C, FakeNvml, build, card
 
+from planner.monitor.child import Child
 from planner.monitor.faults import FaultKind
 from planner.monitor.inventory import Inventory
 from planner.monitor.reading import Cause
@@ -374,3 +376,81 @@ def test_it_can_be_stopped_at_once_and_twice(fake_nvml: FakeNvml):
     supervisor.stop()
     supervisor.stop()
     assert supervisor.pid is None
+
+
+def test_a_driver_that_was_replaced_is_read_by_a_new_process(fake_nvml):
+    fake_nvml.say(card(0, A))
+    with fake_nvml.supervisor() as supervisor:
+        fake_nvml.wait_for(lambda latest: latest.readings(A))
+        first = supervisor.pid
+        fake_nvml.say(card(0, A) | {"0.error.*": 1}, error__nvmlInitWithFlags=18)
+        fake_nvml.wait_for_fault(FaultKind.MISMATCH)
+        fake_nvml.wait_for_sample(lambda sample: supervisor.pid not in (None, first))
+        assert FaultKind.SAMPLER_FAILED not in {fault.kind for fault in fake_nvml.latest.inventory.faults}
+        fake_nvml.say(card(0, A))
+        fake_nvml.wait_for_sample(lambda sample: A in sample.devices)
+
+
+def test_a_sampler_that_cannot_even_begin_is_tried_again_after_a_pause(fake_nvml, monkeypatch):
+    shadow = fake_nvml.folder / "shadow"
+    shadow.mkdir()
+    (shadow / "psutil.py").write_text("raise RuntimeError('no psutil here')\n")
+    monkeypatch.setenv("PYTHONPATH", f"{shadow}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    fake_nvml.say(card(0, A))
+    with fake_nvml.supervisor():
+        fault = fake_nvml.wait_for_fault(FaultKind.SAMPLER_FAILED).faults[0]
+        assert fault.detail == "RuntimeError: no psutil here"
+        (shadow / "psutil.py").unlink()
+        fake_nvml.wait_for_sample(lambda sample: A in sample.devices)
+        fake_nvml.wait_until_over(FaultKind.SAMPLER_FAILED)
+
+
+def test_a_sampler_that_cannot_be_ended_is_left_and_the_driver_too(fake_nvml, monkeypatch):
+    """A process that hangs in the kernel outlives SIGKILL; here it only seems so, for as long as the test wants."""
+    hangs = threading.Event()
+    hangs.set()
+    kill, reap = Child.kill, Child.reap
+    monkeypatch.setattr(Child, "kill", lambda self, seconds: False if hangs.is_set() else kill(self, seconds))
+    monkeypatch.setattr(Child, "reap", lambda self: False if hangs.is_set() else reap(self))
+    fake_nvml.say(card(0, A) | {"0.hang.nvmlDeviceGetPowerUsage": "1x0 1"})
+    with fake_nvml.supervisor() as supervisor:
+        first = supervisor.pid
+        fake_nvml.wait_for_fault(FaultKind.STUCK)
+        fake_nvml.say(card(0, A))
+        opened = sum(call.startswith("nvmlInit") for call in fake_nvml.calls())
+        fake_nvml.wait_for_sample(lambda sample: not sample.devices)
+        fake_nvml.wait_for_sample(lambda sample: not sample.devices)
+        assert sum(call.startswith("nvmlInit") for call in fake_nvml.calls()) == opened
+        hangs.clear()
+        os.kill(first, signal.SIGKILL)
+        fake_nvml.wait_until_over(FaultKind.STUCK)
+        fake_nvml.wait_for_sample(lambda sample: A in sample.devices)
+
+
+def test_a_supervisor_that_is_stopped_while_the_driver_hangs_does_not_wait(fake_nvml):
+    fake_nvml.say(card(0, A) | {"0.hang.nvmlDeviceGetPowerUsage": "1x0 1"})
+    with fake_nvml.supervisor(patience=SHORT._replace(kill=60.0, end=60.0)):
+        fake_nvml.wait_for_fault(FaultKind.NOT_ANSWERING)
+        began = monotonic()
+    assert monotonic() - began < 30
+
+
+def test_commands_without_a_sampler_do_nothing(fake_nvml):
+    supervisor = fake_nvml.supervisor()
+    supervisor.set_interval(1.0)
+    supervisor.release()
+    supervisor.resume()
+    assert supervisor.pid is None
+
+
+def test_good_health_makes_the_next_pause_short_again(fake_nvml):
+    fake_nvml.say(card(0, A))
+    with fake_nvml.supervisor(patience=SHORT._replace(healthy=0.0)) as supervisor:
+        for _ in range(3):
+            fake_nvml.wait_for_sample(lambda sample: A in sample.devices)
+            os.kill(supervisor.pid, signal.SIGKILL)
+            fake_nvml.wait_for_fault(FaultKind.SAMPLER_FAILED)
+            fake_nvml.wait_until_over(FaultKind.SAMPLER_FAILED)
+        fake_nvml.wait_for_sample(lambda sample: A in sample.devices)
+        retry = supervisor._retry.next_seconds()
+    assert retry == SHORT.first_retry

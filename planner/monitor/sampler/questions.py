@@ -46,8 +46,6 @@ FAST: Final = (
     Question("power_reported_watts", (("nvmlDeviceGetPowerUsage",),), _MILLI),
     Question("sm_clock_mhz", (("nvmlDeviceGetClockInfo", 1),)),
     Question("memory_clock_mhz", (("nvmlDeviceGetClockInfo", 2),)),
-    Question("fan_fraction", (("nvmlDeviceGetFanSpeed",),), _PER_CENT),
-    Question("performance_state", (("nvmlDeviceGetPerformanceState",),)),
     Question(
         "clock_reasons",
         (("nvmlDeviceGetCurrentClocksEventReasons",), ("nvmlDeviceGetCurrentClocksThrottleReasons",)),
@@ -57,6 +55,8 @@ FAST: Final = (
 )
 
 SLOW: Final = (
+    Question("fan_fraction", (("nvmlDeviceGetFanSpeed",),), _PER_CENT),
+    Question("performance_state", (("nvmlDeviceGetPerformanceState",),)),
     Question("power_limit_watts", (("nvmlDeviceGetEnforcedPowerLimit",),), _MILLI),
     Question("temperature_margin_celsius", (("nvmlDeviceGetMarginTemperature",),)),
     # 20 ms each, which the driver counts in KB/s.
