@@ -122,8 +122,8 @@ def _follow(settings: Settings, show: Callable[[Latest], None]) -> None:
                 continue
             if isinstance(update, Inventory):
                 # Without a card there is nothing to begin with; what goes wrong later is shown, and may pass.
-                if not has_begun:
-                    _refuse(what_blocks(latest))
+                fault = None if has_begun else what_blocks(latest)
+                _refuse(fault if fault is not None and fault.about.severity == "error" else None)
                 continue
             has_begun = True
             show(latest)

@@ -14,9 +14,11 @@ from planner.monitor.supervisor import Patience, Supervisor, Update
 # The energy counter needs a second; within it everything else is read twice.
 _SETTINGS: Final = Settings(fast_seconds=0.5, slow_seconds=0.5, process_seconds=0.5)
 _LOOKS: Final = 3
+# After the driver was opened or given up; many cards are read slowly one after the other.
+_LONGEST_SECONDS: Final = 15.0
 # Told with every slow reading, whether it is known or not.
 _SLOW: Final = "power_limit_watts"
-_SILENT: Final = (FaultKind.NOT_ANSWERING, FaultKind.SAMPLER_CRASHED, FaultKind.SAMPLER_FAILED, FaultKind.STUCK)
+_OVER: Final = frozenset({FaultKind.SAMPLER_CRASHED, FaultKind.SAMPLER_FAILED, FaultKind.STUCK})
 
 
 def look_once(patience: Patience | None = None) -> Latest:
@@ -25,11 +27,11 @@ def look_once(patience: Patience | None = None) -> Latest:
     patience = patience or Patience()
     latest, looks = Latest(), _Looks()
     with Supervisor(updates.put, _SETTINGS, patience):
-        deadline = monotonic() + patience.start + patience.kill
+        deadline = monotonic() + patience.start + _LONGEST_SECONDS
         while not looks.enough(latest) and monotonic() < deadline:
             try:
-                note(latest, update := updates.get(timeout=deadline - monotonic()))
-            except (Empty, ValueError):
+                note(latest, update := updates.get(timeout=max(0.0, deadline - monotonic())))
+            except Empty:
                 break
             looks.note(update)
     return latest
@@ -61,6 +63,8 @@ class _Looks:
 
     def enough(self, latest: Latest) -> bool:
         running = [device.uuid for device in latest.inventory.devices if device.state == "running"]
-        is_silent = any(fault.kind in _SILENT for fault in latest.inventory.faults)
+        kinds = {fault.kind for fault in latest.inventory.faults}
+        # Opening a driver may take long: only one that fell silent later, or was given up, will not answer.
+        is_silent = bool(kinds & _OVER) or (FaultKind.NOT_ANSWERING in kinds and self._samples > 0)
         is_read = all(self._slow.get(uuid, 0) > 1 for uuid in running)
         return self._has_inventory and (is_silent or (self._samples >= _LOOKS and is_read))

@@ -29,9 +29,9 @@ _LOOK_SECONDS: Final = 1.0
 class Patience(NamedTuple):
     """How long the supervisor waits, in seconds.
 
-    `start` is for the first sample, since opening the driver of many cards without persistence takes long. After
-    `quiet` beyond the interval the sampler is asked where it is, after `kill` it is ended. The driver is tried again
-    after `first_retry`, then ever later up to `last_retry`; `healthy` is how long it must go well to forget that.
+    After `quiet` beyond the interval the sampler is asked where it is, after `kill` it is ended; before its first
+    sample after `start`, since opening the driver of many cards without persistence takes long. The driver is tried
+    again after `first_retry`, then ever later up to `last_retry`; `healthy` is how long it must go well to forget that.
     """
 
     start: float = 60.0
@@ -142,16 +142,17 @@ class Supervisor:
         now = monotonic()
         dues = [now + _LOOK_SECONDS]
         if self._child is not None:
-            dues.append(
-                self._heard_at + self._allowance(self._patience.quiet if not self._was_asked else self._patience.kill)
-            )
+            dues.append(self._heard_at + self._allowance())
         if self._restart_at is not None:
             dues.append(self._restart_at)
         return max(0.0, min(dues) - now)
 
-    def _allowance(self, seconds: float) -> float:
-        first = 0.0 if self._has_sample else max(0.0, self._patience.start - self._patience.kill)
-        return self._settings.fast_seconds + seconds + first
+    def _allowance(self) -> float:
+        """Return how long the sampler may be silent before the next step is taken."""
+        patience = self._patience
+        if not self._was_asked:
+            return self._settings.fast_seconds + patience.quiet
+        return self._settings.fast_seconds + (patience.kill if self._has_sample else patience.start)
 
     def _hear(self, message: Message | _Ended) -> None:
         if isinstance(message, _Ended):
@@ -209,12 +210,13 @@ class Supervisor:
             self._start_child(self._retry.next_seconds())
         if self._child is None:
             return
-        silent = now - self._heard_at
-        if not self._was_asked and silent >= self._allowance(self._patience.quiet):
+        if now - self._heard_at < self._allowance():
+            return
+        if self._was_asked:
+            self._kill()
+        else:
             self._was_asked = True
             self._child.command(where=True)
-        elif self._was_asked and silent >= self._allowance(self._patience.kill):
-            self._kill()
 
     def _kill(self) -> None:
         """End a sampler that does not answer, and go on without the driver for a while."""

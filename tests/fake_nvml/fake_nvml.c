@@ -7,7 +7,7 @@
  *   count 2                              cards
  *   error.FUNCTION 9                     what a function of the library returns
  *   0.error.FUNCTION 0 0 15              what it returns for card 0; FUNCTION may be *
- *   0.hang.FUNCTION 1, 0.crash.FUNCTION 1
+ *   0.hang.FUNCTION 1, 0.crash.FUNCTION 1, 0.slow.FUNCTION 20 (milliseconds)
  *   0.uuid GPU-…, 0.name A name\xf8      texts, with bytes in hexadecimal
  *   0.process.compute pid:bytes:instance …
  *   0.field.82 45, 0.gpm.2 81.5          field values and GPM metrics by their numbers
@@ -188,6 +188,7 @@ static Return enter(const char *function, const char *name) {
     while (scripted(name, "hang", function))
         for (;;)
             usleep(1000);
+    usleep((useconds_t)(scripted(name, "slow", function) * 1000));
     if (scripted(name, "crash", function))
         raise(SIGSEGV);
     Return code = (Return)scripted(name, "error", function);
