@@ -188,7 +188,9 @@ static Return enter(const char *function, const char *name) {
     while (scripted(name, "hang", function))
         for (;;)
             usleep(1000);
-    usleep((useconds_t)(scripted(name, "slow", function) * 1000));
+    double milliseconds = scripted(name, "slow", function);
+    if (milliseconds)
+        usleep((useconds_t)(milliseconds * 1000));
     if (scripted(name, "crash", function))
         raise(SIGSEGV);
     Return code = (Return)scripted(name, "error", function);
