@@ -48,7 +48,7 @@ class _Ended(NamedTuple):
 
 
 class Supervisor:
-    """Runs the sampler; `listener` is called from the supervisor's thread, and must return soon.
+    """Runs the sampler; `listener` is called from the supervisor's thread, must return soon and raise nothing.
 
     Use it as a context manager, or call `start` and `stop`: after `stop` no process, thread or file of it is left, but
     for a sampler that hangs in the kernel, which nothing can end.
@@ -71,9 +71,10 @@ class Supervisor:
         self._thread: Thread | None = None
         self._book = FaultBook()
         self._from_child = Inventory()
-        self._told: Inventory | None = None
+        self._told = Inventory()
         self._heard_at = self._cards_since = 0.0
-        self._has_sample = self._was_asked = self._is_released = self._waits_for_driver = False
+        self._has_sample = self._is_released = self._waits_for_driver = False
+        self._asked_at: float | None = None
         self._restart_at: float | None = None
 
     def __enter__(self) -> "Supervisor":
@@ -92,6 +93,7 @@ class Supervisor:
     def start(self) -> None:
         """Start the sampler; once only."""
         self._start_child(self._settings.driver_after_seconds)
+        self._tell_inventory()
         self._thread = Thread(target=self._run, name="supervisor", daemon=True)
         self._thread.start()
 
@@ -142,17 +144,18 @@ class Supervisor:
         now = monotonic()
         dues = [now + _LOOK_SECONDS]
         if self._child is not None:
-            dues.append(self._heard_at + self._allowance())
+            dues.append(self._due())
         if self._restart_at is not None:
             dues.append(self._restart_at)
         return max(0.0, min(dues) - now)
 
-    def _allowance(self) -> float:
-        """Return how long the sampler may be silent before the next step is taken."""
+    def _due(self) -> float:
+        """Return when the sampler has been silent for so long that the next step is to be taken."""
         patience = self._patience
-        if not self._was_asked:
-            return self._settings.fast_seconds + patience.quiet
-        return self._settings.fast_seconds + (patience.kill if self._has_sample else patience.start)
+        if self._asked_at is None:
+            return self._heard_at + self._settings.fast_seconds + patience.quiet
+        # Not from when it was last heard: a machine that slept would find it silent for hours.
+        return self._asked_at + (patience.kill if self._has_sample else patience.start) - patience.quiet
 
     def _hear(self, message: Message | _Ended) -> None:
         if isinstance(message, _Ended):
@@ -160,7 +163,7 @@ class Supervisor:
         elif isinstance(message, Busy) or message is None:
             self._note_busy(message)
         else:
-            self._heard_at, self._was_asked = monotonic(), False
+            self._heard_at, self._asked_at = monotonic(), None
             if not self._waits_for_driver:
                 self._book.clear(FaultKind.NOT_ANSWERING)
             if isinstance(message, Inventory):
@@ -192,7 +195,7 @@ class Supervisor:
         self._listener(sample)
 
     def _note_busy(self, busy: Busy | None) -> None:
-        if not self._was_asked:
+        if self._asked_at is None:
             return
         detail = "the sampler does not say why" if busy is None else busy.call
         uuid = None if busy is None or not busy.subject.startswith(("GPU-", "MIG-")) else busy.subject
@@ -208,15 +211,14 @@ class Supervisor:
         if self._restart_at is not None and now >= self._restart_at:
             self._restart_at = None
             self._start_child(self._retry.next_seconds())
-        if self._child is None:
+            self._tell_inventory()
+        if self._child is None or now < self._due():
             return
-        if now - self._heard_at < self._allowance():
-            return
-        if self._was_asked:
-            self._kill()
-        else:
-            self._was_asked = True
+        if self._asked_at is None:
+            self._asked_at = now
             self._child.command(where=True)
+        else:
+            self._kill()
 
     def _kill(self) -> None:
         """End a sampler that does not answer, and go on without the driver for a while."""
@@ -252,11 +254,16 @@ class Supervisor:
 
     def _start_child(self, driver_after_seconds: float) -> None:
         settings = self._settings._replace(driver_after_seconds=driver_after_seconds)
-        child = Child(settings, self._pass_on, self._pass_on_end, self._environment)
+        try:
+            child = Child(settings, self._pass_on, self._pass_on_end, self._environment)
+        except OSError as error:
+            self._book.note(Fault(FaultKind.SAMPLER_FAILED, time(), detail=str(error)))
+            self._restart_at = monotonic() + self._retry.next_seconds()
+            return
         with self._lock:
             self._child = child
         self._heard_at = self._cards_since = monotonic()
-        self._has_sample = self._was_asked = False
+        self._has_sample, self._asked_at = False, None
         self._waits_for_driver = driver_after_seconds > 0
         if self._is_released:
             child.command(release=True)
@@ -282,7 +289,7 @@ class Supervisor:
     def _finish(self) -> None:
         with self._lock:
             child, self._child = self._child, None
-        if child is not None and self._was_asked:
+        if child is not None and self._asked_at is not None:
             # It is silent already: asking it to end would only take time.
             child.kill(self._patience.end)
         elif child is not None:

@@ -454,3 +454,14 @@ def test_good_health_makes_the_next_pause_short_again(fake_nvml):
         fake_nvml.wait_for_sample(lambda sample: A in sample.devices)
         retry = supervisor._retry.next_seconds()
     assert retry == SHORT.first_retry
+
+
+def test_a_process_that_cannot_be_started_is_told_and_tried_again(fake_nvml, monkeypatch):
+    fake_nvml.say(card(0, A))
+    monkeypatch.setattr(sys, "executable", str(fake_nvml.folder / "no-python"))
+    with fake_nvml.supervisor():
+        fault = fake_nvml.wait_for_fault(FaultKind.SAMPLER_FAILED).faults[0]
+        assert "No such file" in fault.detail
+        monkeypatch.undo()
+        fake_nvml.wait_for_sample(lambda sample: A in sample.devices)
+        fake_nvml.wait_until_over(FaultKind.SAMPLER_FAILED)

@@ -7,6 +7,7 @@ from planner.monitor.nvml import (
     FUNCTION_NOT_FOUND,
     GONE,
     INVALID_ARGUMENT,
+    NOT_SUPPORTED,
     RESET_REQUIRED,
     SESSION_OVER,
     Handle,
@@ -56,18 +57,20 @@ class Answers:
         known = self._never.get(question.name)
         if known is not None:
             return known
+        last = NvmlFailure("no call", NOT_SUPPORTED)
         for at in range(self._chosen.get(question.name, 0), len(question.calls)):
             name, *numbers = question.calls[at]
             try:
                 value = self.nvml.call(name, self.uuid, self.handle, *numbers)
             except NvmlFailure as failure:
-                if failure.code in _TRY_ANOTHER and at + 1 < len(question.calls):
-                    continue
-                return self.failed(question.name, failure)
-            self._chosen[question.name] = at
-            self._has_answered.add(question.name)
-            return _scaled(BY_NAME[question.name], value, question)
-        raise AssertionError("a question has at least one call")  # pragma: no cover
+                last = failure
+                if failure.code not in _TRY_ANOTHER:
+                    break
+            else:
+                self._chosen[question.name] = at
+                self._has_answered.add(question.name)
+                return _scaled(BY_NAME[question.name], value, question)
+        return self.failed(question.name, last)
 
     def failed(self, name: str, failure: NvmlFailure) -> Reading:
         """Return why a quantity is missing after a call failed.

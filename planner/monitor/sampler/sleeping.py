@@ -53,7 +53,10 @@ class SleepWatch:
             return False
         if self._idle_since is None:
             self._idle_since = now
-        if now - self._idle_since < _IDLE_SECONDS or now < self._not_before or not self._can_sleep():
+        if now - self._idle_since < _IDLE_SECONDS or now < self._not_before:
+            return False
+        if not self._can_sleep():
+            self._not_before = now + _FIRST_PAUSE_SECONDS
             return False
         self._idle_since, self._let_go_at = None, now
         return True

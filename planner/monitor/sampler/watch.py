@@ -27,6 +27,8 @@ _OPENING_FAULTS: Final = (
     FaultKind.DRIVER_ERROR,
     FaultKind.NO_CARDS,
 )
+# How often a card that sleeps is looked at.
+_SLEEP_LOOK_SECONDS: Final = 1.0
 # How long all must go well to be called so.
 _STEADY_SECONDS: Final = 60.0
 
@@ -68,6 +70,7 @@ class CardWatch:
         self._was_open = False
         self._opened_at = 0.0
         self._reset_at: float | None = None
+        self._reset_by = ""
 
     def inventory(self) -> Inventory:
         """Return what there is now."""
@@ -76,7 +79,7 @@ class CardWatch:
     def release(self, wall: float) -> None:
         """Let the driver go until `resume`."""
         self._is_released = True
-        self._close()
+        self.close()
         self.book.note(Fault(FaultKind.RELEASED, wall))
 
     def resume(self) -> None:
@@ -86,8 +89,10 @@ class CardWatch:
         self.book.clear(FaultKind.RELEASED)
 
     def close(self) -> None:
-        """Let the driver go for good."""
-        self._close()
+        """Let the driver go; the next sweep takes it up again."""
+        if self._session is not None:
+            self._session.close()
+            self._session = None
 
     def sweep(self, now: float, wall: float, *, slow: bool, processes: bool, budget_seconds: float) -> Swept:
         """Look at every card, after opening the driver if that is due and wakes nobody.
@@ -102,7 +107,7 @@ class CardWatch:
         if session is None:
             return Swept({})
         if slow and self._should_look_again(session, now):
-            self._close()
+            self.close()
             self._open(now, wall)
             session = self._session
             if session is None:
@@ -110,9 +115,8 @@ class CardWatch:
         try:
             return self._read(session, now, wall, slow=slow, processes=processes, budget_seconds=budget_seconds)
         except SessionOverError as error:
-            self._reset_at = now
-            self._close()
-            self.book.note(Fault(FaultKind.DRIVER_RESET, wall, detail=str(error)))
+            self._reset_at, self._reset_by = now, str(error)
+            self.close()
             return Swept({})
 
     def _read(
@@ -129,7 +133,7 @@ class CardWatch:
             self._reset_at = None
             self.book.clear(FaultKind.DRIVER_RESET)
         if processes and self._sleep.should_let_go(now, is_idle=_is_idle(swept)):
-            self._close()
+            self.close()
             self._mark_asleep()
             self.book.note(Fault(FaultKind.ASLEEP, wall, detail="let go, so that it can sleep"))
         return swept
@@ -137,7 +141,6 @@ class CardWatch:
     def _open(self, now: float, wall: float) -> None:
         if now < self._next_try or not self._may_open(now, wall):
             return
-        session = None
         try:
             self.nvml = self.nvml or Nvml()
             listing = CardProcesses(self.nvml, self._host_processes, sees_same_pids=not self._surroundings.has_own_pids)
@@ -164,7 +167,10 @@ class CardWatch:
         if asleep:
             self._mark_asleep()
             self.book.note(Fault(FaultKind.ASLEEP, wall))
-        return self._sleep.may_open(now)
+        may_open = self._sleep.may_open(now)
+        if not may_open:
+            self._next_try = now + _SLEEP_LOOK_SECONDS
+        return may_open
 
     def _note_open(self, session: Session, now: float, wall: float) -> None:
         self._session, self._versions = session, session.versions
@@ -172,6 +178,8 @@ class CardWatch:
         self.book.clear(*_OPENING_FAULTS, FaultKind.ASLEEP)
         self._was_open, self._opened_at = True, now
         self._next_look = None
+        if self._reset_at is not None:
+            self.book.note(Fault(FaultKind.DRIVER_RESET, wall, detail=self._reset_by))
         found = {device.uuid: device for device in session.devices}
         # What was known and is not found any more is lost, unless it only was a place.
         gone = {
@@ -237,11 +245,6 @@ class CardWatch:
                     self.book.note(Fault(FaultKind.UNRELIABLE_PROCESSES, wall, uuid))
                 else:
                     self.book.clear(FaultKind.UNRELIABLE_PROCESSES, uuid=uuid)
-
-    def _close(self) -> None:
-        if self._session is not None:
-            self._session.close()
-            self._session = None
 
     def _mark_asleep(self) -> None:
         self._known = {uuid: replace(device, state="asleep") for uuid, device in self._known.items()}

@@ -75,10 +75,10 @@ def test_only_a_process_that_was_open_restarts_for_a_new_library(watch, near_nvm
     sweep(cards, 1.0)
     near_nvml.say(card(0, A) | {"0.error.*": 1}, error__nvmlInitWithFlags=18)
     sweep(cards, 2.0)
-    assert kinds(cards) == {FaultKind.DRIVER_RESET}
+    assert kinds(cards) == set()
     sweep(cards, 2.1)
     assert cards.must_restart
-    assert kinds(cards) == {FaultKind.DRIVER_RESET, FaultKind.MISMATCH}
+    assert kinds(cards) == {FaultKind.MISMATCH}
 
 
 def test_a_reset_is_told_for_a_while(watch, near_nvml):
