@@ -103,6 +103,7 @@ class Nvml:
         self._busy: tuple[str, str, float] | None = None
         self.calls = 0
         self.driver_seconds = 0.0
+        self.field_microseconds = 0
 
     @property
     def busy(self) -> Busy | None:
@@ -156,6 +157,7 @@ class Nvml:
             NvmlFailure: If the whole batch fails.
         """
         values = self.call("nvmlDeviceGetFieldValues", subject, handle, ids)
+        self.field_microseconds += sum(value.latencyUsec for value in values)
         return [
             cause_of(value.nvmlReturn) if value.nvmlReturn else float(getattr(value.value, _MEMBERS[value.valueType]))
             for value in values

@@ -12,11 +12,15 @@ Readings = Mapping[str, Reading]
 
 
 class Cost(NamedTuple):
-    """What a sweep cost: its time, the calls and the driver's own time for them, and this process's share of a core."""
+    """What one look cost: its time, the calls into the driver and the time they took, and the sampler's own shares.
+
+    `field_microseconds` is the time that the driver itself says it took to update field values, all together.
+    """
 
     sweep_seconds: float
     calls: int
     driver_seconds: float
+    field_microseconds: int
     cpu_fraction: float
     memory_bytes: int
 

@@ -12,7 +12,7 @@ from time import monotonic
 
 import pytest
 
-from planner.monitor.faults import FaultKind
+from planner.monitor.faults import Fault, FaultKind
 from planner.monitor.gathering import note
 from planner.monitor.inventory import Inventory
 from planner.monitor.latest import Latest
@@ -26,7 +26,9 @@ A = "GPU-aaaaaaaa-0000-0000-0000-000000000000"
 B = "GPU-bbbbbbbb-0000-0000-0000-000000000000"
 C = "GPU-cccccccc-0000-0000-0000-000000000000"
 FAST = Settings(fast_seconds=0.1, slow_seconds=0.1, process_seconds=0.1, retry_seconds=0.1, look_again_seconds=0.1)
-SHORT = Patience(start=5.0, quiet=0.15, kill=0.3, end=5.0, first_retry=0.1, last_retry=0.2, healthy=0.3)
+# A busy machine may make a sampler wait: only tests of one that hangs are in a hurry.
+CALM = Patience(start=20.0, quiet=10.0, kill=20.0, end=5.0, first_retry=0.1, last_retry=0.2, healthy=0.3)
+HURRIED = CALM._replace(start=5.0, quiet=0.15, kill=0.3)
 # Generous: only a test that fails waits so long.
 LONGEST_SECONDS = 30.0
 
@@ -96,7 +98,7 @@ class FakeNvml:
         """Return what was called so far, each with its card."""
         return self.log.read_text(encoding="utf-8").splitlines() if self.log.exists() else []
 
-    def supervisor(self, settings: Settings = FAST, patience: Patience = SHORT) -> Supervisor:
+    def supervisor(self, settings: Settings = FAST, patience: Patience = CALM) -> Supervisor:
         """Return a supervisor whose updates `wait_for` hears."""
         return Supervisor(self._queue.put, settings, patience, self.environment)
 
@@ -125,9 +127,17 @@ class FakeNvml:
         self.wait_for(arrived)
         return found[-1]
 
-    def wait_for_fault(self, kind: FaultKind, uuid: str | None = None) -> Inventory:
-        """Hear updates until that is wrong."""
-        return self.wait_for(lambda latest: (kind, uuid) in keys_of(latest)).inventory
+    def wait_for_fault(self, kind: FaultKind, uuid: str | None = None, detail: str | None = None) -> Fault:
+        """Hear updates until that is wrong, and says so."""
+        found: list[Fault] = []
+
+        def holds(latest: Latest) -> bool:
+            faults = (fault for fault in latest.inventory.faults if fault.key == (kind, uuid))
+            found.extend(fault for fault in faults if detail in (None, fault.detail))
+            return bool(found)
+
+        self.wait_for(holds)
+        return found[-1]
 
     def wait_until_over(self, kind: FaultKind, uuid: str | None = None) -> Inventory:
         """Hear updates until that is not wrong any more."""

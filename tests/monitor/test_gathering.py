@@ -1,6 +1,6 @@
 """One good look, also where the driver hangs or crashes."""
 
-from fake_nvml_kit import SHORT, A, B, card
+from fake_nvml_kit import HURRIED, A, B, card
 
 from planner.monitor.doctor import what_blocked
 from planner.monitor.faults import FaultKind
@@ -22,7 +22,7 @@ def test_what_needs_two_readings_has_them(near_nvml):
 
 def test_a_driver_that_hangs_while_it_is_opened_is_given_up(near_nvml):
     near_nvml.say(card(0, A), hang__nvmlInitWithFlags=1)
-    latest = look_once(SHORT._replace(start=0.5, first_retry=60.0))
+    latest = look_once(HURRIED._replace(start=0.5, first_retry=60.0))
     fault = what_blocked(latest)
     assert (fault.kind, fault.detail) == (FaultKind.NOT_ANSWERING, "nvmlInit")
     assert latest.host["memory_used_bytes"].value > 0
@@ -30,12 +30,12 @@ def test_a_driver_that_hangs_while_it_is_opened_is_given_up(near_nvml):
 
 def test_a_driver_that_is_opened_slowly_is_waited_for(near_nvml):
     near_nvml.say(card(0, A), slow__nvmlInitWithFlags=400)
-    latest = look_once(SHORT._replace(quiet=0.0, kill=0.3, start=20.0))
+    latest = look_once(HURRIED._replace(quiet=0.0, kill=0.3, start=20.0))
     assert latest.readings(A)
 
 
 def test_a_driver_that_crashes_is_told(near_nvml):
     near_nvml.say(card(0, A), crash__nvmlInitWithFlags=1)
-    latest = look_once(SHORT._replace(first_retry=60.0, last_retry=60.0))
+    latest = look_once(HURRIED._replace(first_retry=60.0, last_retry=60.0))
     fault = what_blocked(latest)
     assert (fault.kind, fault.detail) == (FaultKind.SAMPLER_CRASHED, "SIGSEGV in nvmlInitWithFlags")

@@ -39,7 +39,7 @@ def latest_of(*devices, faults=(), **readings):
             {"cpu_fraction": Reading(0.5), "io_wait_fraction": missing(Cause.NOT_SUPPORTED)},
             (0.5, 0.5),
             processes,
-            cost=Cost(0.002, 90, 0.001, 0.003, 2**24),
+            cost=Cost(0.002, 90, 0.001, 40, 0.003, 2**24),
         )
     )
     return latest

@@ -10,7 +10,7 @@ from time import monotonic
 
 import psutil
 import pytest
-from fake_nvml_kit import FAST, LIBRARY, SHORT, A, B, C, FakeNvml, build, card
+from fake_nvml_kit import CALM, FAST, HURRIED, LIBRARY, A, B, C, FakeNvml, build, card
 
 from planner.monitor.child import Child
 from planner.monitor.faults import FaultKind
@@ -67,7 +67,7 @@ def test_a_library_that_is_missing_is_named_and_the_machine_is_still_read(fake_n
 def test_a_driver_that_cannot_be_opened_is_tried_again(fake_nvml, code, kind):
     fake_nvml.say(card(0, A), error__nvmlInitWithFlags=code)
     with fake_nvml.supervisor():
-        fault = fake_nvml.wait_for_fault(kind).faults[0]
+        fault = fake_nvml.wait_for_fault(kind)
         assert fault.since_seconds > 0
         fake_nvml.say(card(0, A))
         inventory = fake_nvml.wait_until_over(kind)
@@ -113,11 +113,10 @@ def test_a_card_that_was_lost_is_looked_for_and_found(fake_nvml):
 
 def test_a_call_that_hangs_is_named_then_ended_and_the_machine_is_read_meanwhile(fake_nvml):
     fake_nvml.say(card(0, A) | {"0.hang.nvmlDeviceGetPowerUsage": "2x0 1"}, card(1, B))
-    with fake_nvml.supervisor() as supervisor:
+    with fake_nvml.supervisor(patience=HURRIED) as supervisor:
         fake_nvml.wait_for(lambda latest: latest.readings(B))
         first = supervisor.pid
-        fault = next(f for f in fake_nvml.wait_for_fault(FaultKind.NOT_ANSWERING).faults)
-        assert fault.detail == f"nvmlDeviceGetPowerUsage of {A}"
+        fake_nvml.wait_for_fault(FaultKind.NOT_ANSWERING, detail=f"nvmlDeviceGetPowerUsage of {A}")
         sample = fake_nvml.wait_for_sample(lambda sample: not sample.devices)
         assert sample.host["memory_used_bytes"].value
         assert not psutil.pid_exists(first)
@@ -129,9 +128,8 @@ def test_a_call_that_hangs_is_named_then_ended_and_the_machine_is_read_meanwhile
 
 def test_a_library_that_hangs_while_it_is_opened_is_ended_too(fake_nvml):
     fake_nvml.say(card(0, A), hang__nvmlInitWithFlags=1)
-    with fake_nvml.supervisor(patience=SHORT._replace(start=0.5)):
-        fault = fake_nvml.wait_for_fault(FaultKind.NOT_ANSWERING).faults[0]
-        assert fault.detail == "nvmlInit"
+    with fake_nvml.supervisor(patience=HURRIED._replace(start=0.5)):
+        fake_nvml.wait_for_fault(FaultKind.NOT_ANSWERING, detail="nvmlInit")
         fake_nvml.say(card(0, A))
         fake_nvml.wait_for_sample(lambda sample: A in sample.devices)
 
@@ -139,7 +137,7 @@ def test_a_library_that_hangs_while_it_is_opened_is_ended_too(fake_nvml):
 def test_a_crash_in_the_library_is_named_and_survived(fake_nvml):
     fake_nvml.say(card(0, A) | {"0.crash.nvmlDeviceGetClockInfo": "4x0 1"})
     with fake_nvml.supervisor():
-        fault = fake_nvml.wait_for_fault(FaultKind.SAMPLER_CRASHED).faults[0]
+        fault = fake_nvml.wait_for_fault(FaultKind.SAMPLER_CRASHED)
         assert fault.detail == "SIGSEGV in nvmlDeviceGetClockInfo"
         fake_nvml.say(card(0, A))
         fake_nvml.wait_for_sample(lambda sample: A in sample.devices)
@@ -151,18 +149,17 @@ def test_a_sampler_that_is_killed_is_started_again(fake_nvml):
     with fake_nvml.supervisor() as supervisor:
         fake_nvml.wait_for(lambda latest: latest.readings(A))
         os.kill(supervisor.pid, signal.SIGKILL)
-        fault = fake_nvml.wait_for_fault(FaultKind.SAMPLER_FAILED).faults[0]
+        fault = fake_nvml.wait_for_fault(FaultKind.SAMPLER_FAILED)
         assert fault.detail == "SIGKILL"
         fake_nvml.wait_for_sample(lambda sample: A in sample.devices)
 
 
 def test_a_sampler_that_is_stopped_is_ended(fake_nvml):
     fake_nvml.say(card(0, A))
-    with fake_nvml.supervisor() as supervisor:
+    with fake_nvml.supervisor(patience=HURRIED) as supervisor:
         fake_nvml.wait_for(lambda latest: latest.readings(A))
         os.kill(supervisor.pid, signal.SIGSTOP)
-        fault = fake_nvml.wait_for_fault(FaultKind.NOT_ANSWERING).faults[0]
-        assert fault.detail == "the sampler does not say why"
+        fake_nvml.wait_for_fault(FaultKind.NOT_ANSWERING, detail="the sampler does not say why")
         fake_nvml.wait_for_sample(lambda sample: A in sample.devices)
 
 
@@ -249,16 +246,16 @@ def test_calls_never_overlap(fake_nvml):
 def test_a_name_that_is_no_text_is_replaced_by_the_place(fake_nvml):
     fake_nvml.say(card(0, A, name="NVIDIA \\xf8\\x9d"))
     with fake_nvml.supervisor():
-        inventory = fake_nvml.wait_for_fault(FaultKind.BAD_NAME, A)
-    assert inventory.devices[0].name == "00000000:00:00.0"
-    assert inventory.devices[0].raw_name == "NVIDIA \\xf8\\x9d"
+        fake_nvml.wait_for_fault(FaultKind.BAD_NAME, A)
+    (device,) = fake_nvml.latest.inventory.devices
+    assert device.name == "00000000:00:00.0"
+    assert device.raw_name == "NVIDIA \\xf8\\x9d"
 
 
 def test_what_cannot_be_true_is_kept_and_marked(fake_nvml):
     fake_nvml.say(card(0, A, utilization=4000, temperature__0=900))
     with fake_nvml.supervisor():
-        inventory = fake_nvml.wait_for_fault(FaultKind.IMPLAUSIBLE, A)
-        assert inventory.faults[0].detail == "temperature_celsius, utilization_fraction"
+        fake_nvml.wait_for_fault(FaultKind.IMPLAUSIBLE, A, "temperature_celsius, utilization_fraction")
         latest = fake_nvml.wait_for(lambda latest: latest.reading(A, "utilization_fraction").is_implausible)
         assert latest.reading(A, "utilization_fraction").value == 40
         fake_nvml.say(card(0, A))
@@ -298,7 +295,7 @@ def test_the_wrong_binding_is_recognised(fake_nvml, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", f"{package.parent}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
     fake_nvml.say(card(0, A))
     with fake_nvml.supervisor():
-        fault = fake_nvml.wait_for_fault(FaultKind.WRONG_BINDING).faults[0]
+        fault = fake_nvml.wait_for_fault(FaultKind.WRONG_BINDING)
         fake_nvml.wait_for_sample()
     assert fault.detail == str(package / "__init__.py")
 
@@ -326,11 +323,11 @@ def test_a_card_that_sleeps_is_not_woken(fake_nvml):
     place = _pci_card(fake_nvml.folder, "0000:01:00.0", "suspended")
     fake_nvml.say(card(0, A))
     with fake_nvml.supervisor():
-        inventory = fake_nvml.wait_for_fault(FaultKind.ASLEEP)
+        fake_nvml.wait_for_fault(FaultKind.ASLEEP)
         fake_nvml.wait_for_sample()
         fake_nvml.wait_for_sample()
         assert fake_nvml.calls() == []
-        assert [(device.uuid, device.state) for device in inventory.devices] == [("pci-0000:01:00.0", "asleep")]
+        assert states(fake_nvml.latest) == {"pci-0000:01:00.0": "asleep"}
         (place / "power" / "runtime_status").write_text("active\n")
         fake_nvml.wait_for_sample(lambda sample: A in sample.devices)
     assert states(fake_nvml.latest) == {A: "running"}
@@ -398,7 +395,7 @@ def test_a_sampler_that_cannot_even_begin_is_tried_again_after_a_pause(fake_nvml
     monkeypatch.setenv("PYTHONPATH", f"{shadow}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
     fake_nvml.say(card(0, A))
     with fake_nvml.supervisor():
-        fault = fake_nvml.wait_for_fault(FaultKind.SAMPLER_FAILED).faults[0]
+        fault = fake_nvml.wait_for_fault(FaultKind.SAMPLER_FAILED)
         assert fault.detail == "RuntimeError: no psutil here"
         (shadow / "psutil.py").unlink()
         fake_nvml.wait_for_sample(lambda sample: A in sample.devices)
@@ -413,7 +410,7 @@ def test_a_sampler_that_cannot_be_ended_is_left_and_the_driver_too(fake_nvml, mo
     monkeypatch.setattr(Child, "kill", lambda self, seconds: False if hangs.is_set() else kill(self, seconds))
     monkeypatch.setattr(Child, "reap", lambda self: False if hangs.is_set() else reap(self))
     fake_nvml.say(card(0, A) | {"0.hang.nvmlDeviceGetPowerUsage": "1x0 1"})
-    with fake_nvml.supervisor() as supervisor:
+    with fake_nvml.supervisor(patience=HURRIED) as supervisor:
         first = supervisor.pid
         fake_nvml.wait_for_fault(FaultKind.STUCK)
         fake_nvml.say(card(0, A))
@@ -429,7 +426,7 @@ def test_a_sampler_that_cannot_be_ended_is_left_and_the_driver_too(fake_nvml, mo
 
 def test_a_supervisor_that_is_stopped_while_the_driver_hangs_does_not_wait(fake_nvml):
     fake_nvml.say(card(0, A) | {"0.hang.nvmlDeviceGetPowerUsage": "1x0 1"})
-    with fake_nvml.supervisor(patience=SHORT._replace(kill=60.0, start=60.0, end=60.0)):
+    with fake_nvml.supervisor(patience=HURRIED._replace(kill=60.0, start=60.0, end=60.0)):
         fake_nvml.wait_for_fault(FaultKind.NOT_ANSWERING)
         began = monotonic()
     assert monotonic() - began < 30
@@ -445,7 +442,7 @@ def test_commands_without_a_sampler_do_nothing(fake_nvml):
 
 def test_good_health_makes_the_next_pause_short_again(fake_nvml):
     fake_nvml.say(card(0, A))
-    with fake_nvml.supervisor(patience=SHORT._replace(healthy=0.0)) as supervisor:
+    with fake_nvml.supervisor(patience=CALM._replace(healthy=0.0)) as supervisor:
         for _ in range(3):
             fake_nvml.wait_for_sample(lambda sample: A in sample.devices)
             os.kill(supervisor.pid, signal.SIGKILL)
@@ -453,14 +450,14 @@ def test_good_health_makes_the_next_pause_short_again(fake_nvml):
             fake_nvml.wait_until_over(FaultKind.SAMPLER_FAILED)
         fake_nvml.wait_for_sample(lambda sample: A in sample.devices)
         retry = supervisor._retry.next_seconds()
-    assert retry == SHORT.first_retry
+    assert retry == CALM.first_retry
 
 
 def test_a_process_that_cannot_be_started_is_told_and_tried_again(fake_nvml, monkeypatch):
     fake_nvml.say(card(0, A))
     monkeypatch.setattr(sys, "executable", str(fake_nvml.folder / "no-python"))
     with fake_nvml.supervisor():
-        fault = fake_nvml.wait_for_fault(FaultKind.SAMPLER_FAILED).faults[0]
+        fault = fake_nvml.wait_for_fault(FaultKind.SAMPLER_FAILED)
         assert "No such file" in fault.detail
         monkeypatch.undo()
         fake_nvml.wait_for_sample(lambda sample: A in sample.devices)

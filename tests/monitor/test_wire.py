@@ -1,7 +1,7 @@
 """Lines survive being written and read, and what is no line of ours is refused."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_monitor_basics import READINGS
 
@@ -39,7 +39,7 @@ SAMPLES = st.builds(
     st.tuples(TIMES, TIMES),
     st.none() | st.tuples(PROCESSES),
     st.just(()) | st.tuples(st.builds(Xid, TEXTS, st.integers(0, 200))),
-    st.none() | st.builds(Cost, TIMES, st.integers(0, 9), TIMES, TIMES, st.integers(0, 2**40)),
+    st.none() | st.builds(Cost, TIMES, st.integers(0, 9), TIMES, st.integers(0, 99), TIMES, st.integers(0, 2**40)),
 )
 DEVICES = st.builds(
     Device,
@@ -63,6 +63,7 @@ INVENTORIES = st.builds(
 )
 
 
+@settings(deadline=None, max_examples=50)
 @given(SAMPLES)
 def test_samples_survive(sample):
     line = sample_line(sample)
@@ -70,6 +71,7 @@ def test_samples_survive(sample):
     assert read_line(line) == sample
 
 
+@settings(deadline=None, max_examples=50)
 @given(INVENTORIES)
 def test_inventories_survive(inventory):
     assert read_line(inventory_line(inventory)) == inventory

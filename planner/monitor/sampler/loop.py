@@ -71,25 +71,22 @@ class Sampler:
             self._next_slow = began + settings.slow_seconds
         if processes:
             self._next_processes = began + settings.process_seconds
-        nvml = self._cards.nvml
-        calls, driver = (nvml.calls, nvml.driver_seconds) if nvml else (0, 0.0)
+        before = self._spent()
         host = self._host.read(began, slow=slow)
         budget = settings.fast_seconds * _SLOW_SHARE
         swept = self._cards.sweep(began, wall, slow=slow, processes=processes, budget_seconds=budget)
-        nvml = self._cards.nvml
-        cost = Cost(
-            sweep_seconds=monotonic() - began,
-            calls=nvml.calls - calls if nvml else 0,
-            driver_seconds=nvml.driver_seconds - driver if nvml else 0.0,
-            cpu_fraction=self._cpu.fraction(),
-            memory_bytes=self._cpu.memory_bytes,
-        )
+        calls, driver, fields = (now - then for now, then in zip(self._spent(), before, strict=True))
+        cost = Cost(monotonic() - began, int(calls), driver, int(fields), self._cpu.fraction(), self._cpu.memory_bytes)
         self._tell_inventory(channel)
         channel.send(
             sample_line(
                 Sample(began, wall, swept.devices, host.readings, host.cores, swept.processes, swept.xids, cost)
             )
         )
+
+    def _spent(self) -> tuple[float, float, float]:
+        nvml = self._cards.nvml
+        return (0, 0.0, 0) if nvml is None else (nvml.calls, nvml.driver_seconds, nvml.field_microseconds)
 
     def _tell_inventory(self, channel: Channel) -> None:
         inventory = self._cards.inventory()

@@ -69,6 +69,8 @@ def test_fast_slow_and_processes_have_cadences_of_their_own(near_nvml, sampler):
     assert 1 <= len(listed) <= len(slow)
     assert slow[1] - slow[0] >= 0.06
     assert channel.samples[0].cost.calls > 0
+    # Five microseconds for each field value, as the library says.
+    assert channel.samples[0].cost.field_microseconds == 5 * 14
     assert channel.samples[0].cost.memory_bytes > 0
     assert near_nvml.calls()[-1] == "nvmlShutdown "
 
