@@ -2,9 +2,11 @@
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Generator, Iterable
+from contextlib import closing
 from datetime import datetime
 from queue import Empty, Queue
+from time import time
 from typing import Final
 
 from pydantic_core import to_json
@@ -16,10 +18,10 @@ from planner.errors import MonitorUnavailableError
 from planner.monitor.doctor import Check, binding_version, check_up, what_blocked, what_blocks
 from planner.monitor.faults import Fault
 from planner.monitor.gathering import look_once, note
-from planner.monitor.inventory import Inventory
 from planner.monitor.latest import Latest
 from planner.monitor.pci import find_cards
 from planner.monitor.report import report
+from planner.monitor.sample import Sample
 from planner.monitor.settings import FASTEST_SECONDS, SLOWEST_SECONDS, Settings
 from planner.monitor.supervisor import Supervisor, Update
 from planner.monitor.surroundings import look_around
@@ -101,17 +103,36 @@ def _refuse(fault: Fault | None) -> None:
 def _live(settings: Settings, *, as_json: bool) -> int:
     """Show every sample until Ctrl+C, which is no failure here."""
     try:
-        if as_json:
-            _follow(settings, lambda latest: print(to_json(report(latest)).decode(), flush=True))
-        else:
-            with Screen(sys.stdout) as screen:
-                _follow(settings, lambda latest: screen.show(_page(latest)))
+        with closing(_follow(settings)) as standings:
+            if as_json:
+                _print_lines(standings)
+            else:
+                _redraw(standings)
     except KeyboardInterrupt:
         return 0
     return 0
 
 
-def _follow(settings: Settings, show: Callable[[Latest], None]) -> None:
+def _print_lines(standings: Iterable[tuple[Latest, bool]]) -> None:
+    for latest, is_sample in standings:
+        if is_sample:
+            print(to_json(report(latest)).decode(), flush=True)
+
+
+def _redraw(standings: Iterable[tuple[Latest, bool]]) -> None:
+    with Screen(sys.stdout) as screen:
+        for latest, is_sample in standings:
+            # While nothing can be read, what is wrong is shown alone.
+            if is_sample or latest.inventory.faults:
+                screen.show(_page(latest))
+
+
+def _follow(settings: Settings) -> Generator[tuple[Latest, bool], None, None]:
+    """Give what stands after each update, and whether that was a sample.
+
+    Raises:
+        MonitorUnavailableError: If there is no card to begin with; what goes wrong later may pass.
+    """
     updates: Queue[Update] = Queue()
     latest, has_begun = Latest(), False
     with Supervisor(updates.put, settings):
@@ -120,20 +141,19 @@ def _follow(settings: Settings, show: Callable[[Latest], None]) -> None:
                 note(latest, update := updates.get(timeout=_PATIENCE_SECONDS))
             except Empty:
                 continue
-            if isinstance(update, Inventory):
-                # Without a card there is nothing to begin with; what goes wrong later is shown, and may pass.
-                fault = None if has_begun else what_blocks(latest)
-                _refuse(fault if fault is not None and fault.about.severity == "error" else None)
-                continue
-            has_begun = True
-            show(latest)
+            has_begun = has_begun or isinstance(update, Sample)
+            fault = None if has_begun else what_blocks(latest)
+            _refuse(fault if fault is not None and fault.about.severity == "error" else None)
+            yield latest, isinstance(update, Sample)
 
 
 def _page(latest: Latest) -> str:
     """Return everything that is shown at once."""
-    at = datetime.fromtimestamp(latest.wall_seconds or 0).astimezone()
-    parts = [f"{at:%H:%M:%S} · {driver_line(latest)} · {host_line(latest)}"]
-    parts.append(_table(CARD_COLUMNS, card_rows(latest), "name"))
+    when = time() if latest.wall_seconds is None else latest.wall_seconds
+    heading = (f"{datetime.fromtimestamp(when).astimezone():%H:%M:%S}", driver_line(latest), host_line(latest))
+    parts = [" · ".join(part for part in heading if part)]
+    if latest.inventory.devices:
+        parts.append(_table(CARD_COLUMNS, card_rows(latest), "name"))
     processes = process_rows(latest)
     if processes:
         parts.append(_table(PROCESS_COLUMNS, processes, "command"))
