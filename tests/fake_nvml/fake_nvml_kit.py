@@ -5,11 +5,13 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from queue import Empty, Queue
 from time import monotonic
 
+import psutil
 import pytest
 
 from planner.monitor.faults import Fault, FaultKind
@@ -144,6 +146,11 @@ class FakeNvml:
         return self.wait_for(lambda latest: (kind, uuid) not in keys_of(latest)).inventory
 
 
+def states_of(latest: Latest) -> dict[str, str]:
+    """Return how each card is."""
+    return {device.uuid: device.state for device in latest.inventory.devices}
+
+
 def keys_of(latest: Latest) -> set[tuple[FaultKind, str | None]]:
     """Return what is wrong with what."""
     return {fault.key for fault in latest.inventory.faults}
@@ -170,9 +177,17 @@ def nvml_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def fake_nvml(tmp_path: Path, nvml_library: Path) -> FakeNvml:
-    """Return a driver for samplers in processes of their own."""
-    return FakeNvml(tmp_path, nvml_library)
+def fake_nvml(tmp_path: Path, nvml_library: Path) -> Iterator[FakeNvml]:
+    """Give a driver for samplers in processes of their own, and see that they leave nothing behind."""
+    before = _belongings()
+    yield FakeNvml(tmp_path, nvml_library)
+    assert _belongings() == before
+
+
+def _belongings() -> tuple[int, int, int]:
+    """Return how many threads, open files and processes this process has."""
+    process = psutil.Process()
+    return threading.active_count(), process.num_fds(), len(process.children(recursive=True))
 
 
 @pytest.fixture

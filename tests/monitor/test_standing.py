@@ -123,6 +123,18 @@ def test_instances_and_places_are_not_kept():
     assert merge(before, Inventory("580", devices=(DEVICE,)), 0.0).devices == (DEVICE,)
 
 
+def test_a_place_is_the_card_that_was_known_there():
+    before = Inventory("580", devices=(DEVICE, Device(B, "b", 1, "00000000:02:00.0")))
+    asleep = Device("pci-0000:01:00.0", "NVIDIA card at 0000:01:00.0", 0, "0000:01:00.0", state="asleep")
+    merged = merge(before, Inventory(devices=(asleep,)), 0.0)
+    assert [(device.uuid, device.state) for device in merged.devices] == [(A, "asleep"), (B, "running")]
+    closed = Device("index-1", "card 1", 1, state="lost")
+    fault = Fault(FaultKind.LOST, 5.0, "index-1", "returned 15")
+    merged = merge(before, Inventory("580", devices=(DEVICE, closed), faults=(fault,)), 9.0)
+    assert [(device.uuid, device.state) for device in merged.devices] == [(A, "running"), (B, "lost")]
+    assert merged.faults == (Fault(FaultKind.LOST, 5.0, B, "returned 15"),)
+
+
 def test_the_first_word_of_a_sampler_says_nothing():
     assert is_first_word(Inventory())
     assert not is_first_word(Inventory(faults=(Fault(FaultKind.NO_DRIVER, 0.0),)))
