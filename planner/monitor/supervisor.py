@@ -93,7 +93,6 @@ class Supervisor:
     def start(self) -> None:
         """Start the sampler; once only."""
         self._start_child(self._settings.driver_after_seconds)
-        self._tell_inventory()
         self._thread = Thread(target=self._run, name="supervisor", daemon=True)
         self._thread.start()
 
@@ -126,6 +125,7 @@ class Supervisor:
                 self._child.command(**command)
 
     def _run(self) -> None:
+        self._tell_inventory()
         while True:
             try:
                 child, message = self._queue.get(timeout=self._wait_seconds())
