@@ -11,16 +11,29 @@ _LONGEST_COMMAND = 400
 
 
 class HostProcesses:
-    """Looks processes up by their numbers; the share of the CPU is since the last look at the same process."""
+    """Looks processes up by their numbers, in rounds.
+
+    Within a round a process that is asked for again (it uses several cards) is the same; its share of the CPU is since
+    the round before.
+    """
 
     def __init__(self) -> None:
         self._known: dict[int, psutil.Process] = {}
-        self._looked_up: set[int] = set()
+        self._found: dict[int, HostProcess | None] = {}
         self._user = _own_user()
 
     def look_up(self, pid: int) -> HostProcess | None:
         """Return what is known of a process; None if there is none of that number, or it may not be looked at."""
-        self._looked_up.add(pid)
+        if pid not in self._found:
+            self._found[pid] = self._look_up(pid)
+        return self._found[pid]
+
+    def end_round(self) -> None:
+        """Begin a new round, and forget the processes that were not looked up in this one."""
+        self._known = {pid: process for pid, process in self._known.items() if pid in self._found}
+        self._found.clear()
+
+    def _look_up(self, pid: int) -> HostProcess | None:
         known = self._known.get(pid)
         try:
             # A number that was given to another process since is a new process.
@@ -32,11 +45,6 @@ class HostProcesses:
         except (psutil.Error, OSError):
             self._known.pop(pid, None)
             return None
-
-    def forget_unseen(self) -> None:
-        """Forget the processes that were not looked up since this was last called."""
-        self._known = {pid: process for pid, process in self._known.items() if pid in self._looked_up}
-        self._looked_up.clear()
 
 
 def _describe(process: psutil.Process, cpu_fraction: float | None, own_user: str) -> HostProcess:

@@ -1,6 +1,7 @@
 """The machine, its PCI devices and its processes, as the system tells of them."""
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -116,7 +117,7 @@ def test_a_machine_that_hides_its_disks_and_network_says_so(monkeypatch):
     assert readings["network_transmit_bytes_per_s"].cause is Cause.HIDDEN
 
 
-def test_a_process_is_described_and_its_share_needs_two_looks():
+def test_a_process_is_described_and_its_share_needs_two_rounds():
     processes = HostProcesses()
     first = processes.look_up(os.getpid())
     assert first.is_own
@@ -124,18 +125,31 @@ def test_a_process_is_described_and_its_share_needs_two_looks():
     assert first.memory_bytes > 0
     assert first.started_seconds == psutil.Process().create_time()
     assert "python" in first.command
+    # On a second card it is the same process, not one that did nothing since the first.
+    assert processes.look_up(os.getpid()) is first
+    processes.end_round()
     assert processes.look_up(os.getpid()).cpu_fraction is not None
 
 
 def test_a_process_that_is_not_there_is_none():
+    assert HostProcesses().look_up(2**22 + 1) is None
+
+
+def test_a_process_that_was_not_asked_for_is_forgotten():
     processes = HostProcesses()
-    assert processes.look_up(2**22 + 1) is None
     processes.look_up(os.getpid())
-    processes.forget_unseen()
-    assert processes.look_up(os.getpid()).cpu_fraction is not None
-    processes.forget_unseen()
-    processes.forget_unseen()
+    processes.end_round()
+    processes.end_round()
     assert processes.look_up(os.getpid()).cpu_fraction is None
+
+
+def test_a_number_that_was_given_away_is_a_new_process():
+    processes = HostProcesses()
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    assert processes.look_up(child.pid).name
+    child.communicate(b"\n")
+    processes.end_round()
+    assert processes.look_up(child.pid) is None
 
 
 def test_what_another_user_hides_stays_empty(monkeypatch):

@@ -125,7 +125,7 @@ class CardWatch:
         devices = session.read(now, wall, slow=slow, budget_seconds=budget_seconds)
         listed = session.read_processes(wall) if processes else None
         if processes:
-            self._host_processes.forget_unseen()
+            self._host_processes.end_round()
         swept = Swept(devices, listed, session.read_xids() if slow else ())
         self._take_over(session, now)
         self._judge(swept, wall, slow=slow)
