@@ -20,7 +20,6 @@ _NOT_OURS: Final = {
     "llmd-016": "a vision tower is profiled, too, whose activations are not estimated",
     "ikllama-079": "imatrix, which keeps more outputs than a server",
     "ikllama-082": "a build from before fused_moe, whose twin (084) is covered",
-    "vllm-007": "SGLang, tensor parallelism",
 }
 
 

@@ -13,6 +13,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from planner import Plan
     from planner.gui.window import Window
 
 SIZES = ((1280, 800), (1920, 1080))
@@ -55,7 +56,44 @@ def draw_everything(window: "Window", folder: Path) -> None:
             for place in window.places:
                 window.show_tab(place.key)
                 save(window, folder / f"{place.key}-{scheme}-{width}x{height}.png")
+    draw_plans(window, folder)
     draw_traced(window, folder)
+
+
+def draw_plans(window: "Window", folder: Path) -> None:
+    """Draw the memory tab with plans of each kind, and two of them side by side."""
+    window.show_tab("memory")
+    plans = sample_plans()
+    for name, plan in plans.items():
+        window.workspace.replace(plan, None)
+        settle(window)
+        draw_in_all_looks(window, folder, f"plan-{name}")
+    window.workspace.replace(plans["lora"], None)
+    window.workspace.pin.put(plans["lora"].evolve(workload=plans["lora"].workload.evolve(method="qlora")))
+    settle(window)
+    draw_in_all_looks(window, folder, "plans-compared")
+    window.workspace.pin.put(None)
+
+
+def sample_plans() -> "dict[str, Plan]":
+    """Return a plan for each kind of view that the memory tab has."""
+    from planner import Inference, ModelChoice, Plan, Training
+
+    llama, large = ModelChoice(id="meta-llama/Llama-3.1-8B"), ModelChoice(id="meta-llama/Llama-3.1-70B")
+    adapting = Training(method="lora", micro_batch=2, activation_checkpointing="full")
+    sharded = Training(activation_checkpointing="full", parallel={"zero": 3})
+    staged = Inference(parallel={"pipeline": 2}, gpus=({"id": "rtx-4090"}, {"id": "tesla-t4"}))
+    serving = Inference(profile="vllm", batch=16, context_length=8192)
+    partly = Inference(weights="Q4_K_M", gpu_layers=40)
+    return {
+        "training": Plan(model=ModelChoice(id="meta-llama/Llama-3.2-1B"), workload=Training(), gpu="rtx-4090"),
+        "lora": Plan(model=llama, workload=adapting, gpu="rtx-4090"),
+        "sharded": Plan(model=llama, workload=sharded, gpu="h100-sxm5-80gb", count=8),
+        "unequal": Plan(model=llama, workload=staged),
+        "vllm": Plan(model=llama, workload=serving, gpu="h100-sxm5-80gb"),
+        "llama.cpp": Plan(model=large, workload=partly, gpu="rtx-4090"),
+        "does-not-fit": Plan(model=llama, workload=Training(micro_batch=4), gpu="rtx-4090"),
+    }
 
 
 def draw_traced(window: "Window", folder: Path) -> None:
@@ -90,6 +128,14 @@ def draw_in_all_looks(window: "Window", folder: Path, name: str) -> None:
         for scheme in ("light", "dark"):
             window.choose_scheme(scheme)
             save(window, folder / f"{name}-{scheme}-{width}x{height}.png")
+
+
+def settle(window: "Window") -> None:
+    """Wait for what follows from a plan that is at rest."""
+    from PySide6.QtTest import QTest
+
+    QTest.qWait(SETTLE_MS)
+    wait_until(lambda: not window.tab.tasks.busy)
 
 
 def wait_until(done: Callable[[], bool]) -> None:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from planner.plan.catalog import Catalog
+    from planner.plan.plan import ModelChoice
 
 Input = TypeVar("Input")
 
@@ -118,11 +119,21 @@ def print_solved() -> None:
 
     catalog = load_catalog()
     large, small = ModelChoice(id="meta-llama/Llama-3.1-8B"), ModelChoice(id="meta-llama/Llama-3.2-1B")
+    huge = ModelChoice(id="meta-llama/Llama-3.1-405B")
+    deepest = ModelChoice(id="deepseek-ai/DeepSeek-V3")
     reading = [
         Plan(model=large, workload=Inference(batch=n, context_length=999 + n), gpu="rtx-4090") for n in (1, 2, 3)
     ]
     learning = [
         Plan(model=small, workload=Training(micro_batch=n, sequence_length=999 + n), gpu="h100-sxm5-80gb")
+        for n in (1, 2, 3)
+    ]
+    offloading = [
+        Plan(model=huge, workload=Inference(weights="Q4_K_M", context_length=999 + n, gpu_layers=n), gpu="rtx-4090")
+        for n in (1, 2, 3)
+    ]
+    serving = [
+        Plan(model=deepest, workload=Inference(profile="vllm", batch=n, context_length=999 + n), gpu="h100-sxm5-80gb")
         for n in (1, 2, 3)
     ]
     for name, plans, solve in (
@@ -132,9 +143,19 @@ def print_solved() -> None:
         ("longest context", reading, lambda plan: largest_that_fits(plan, catalog, "context_length")),
         ("fewest cards", learning, lambda plan: fewest_cards(plan, catalog)),
         ("smallest card", learning, lambda plan: smallest_card(plan, catalog)),
+        ("most layers on the card", offloading, lambda plan: largest_that_fits(plan, catalog, "gpu_layers")),
+        ("fewest cards, layers shared", offloading, lambda plan: fewest_cards(plan, catalog)),
+        (f"fewest cards, {short(deepest)} in vLLM", serving, lambda plan: fewest_cards(plan, catalog)),
+        (f"smallest card, {short(deepest)} in vLLM", serving, lambda plan: smallest_card(plan, catalog)),
+        (f"longest context, {short(deepest)}", serving, lambda p: largest_that_fits(p, catalog, "context_length")),
     ):
         taken, loop = beside_loop(solve, plans)
         print_beside(f"{name} / a loop, ms", taken * 1e3, loop * 1e3, "≤ 20 ms")
+
+
+def short(model: "ModelChoice") -> str:
+    """Return the model's name without its owner."""
+    return model.id.rpartition("/")[2]
 
 
 def print_advised() -> None:

@@ -3,22 +3,36 @@
 import re
 from typing import Final, NamedTuple, Self
 
+from counters import counted, counter_of
 from engine_rows import ENGINES, activation_run, measured_bytes, not_covered, total_run
+from loop_rows import peak_without_loss
+from old_transformers import (
+    BEFORE_SDPA,
+    LOGITS_OF_WHOLE_PROMPT,
+    exllama_bytes,
+    generating_bytes,
+    mask_bytes,
+    rotary_bytes,
+)
+from pipeline_rows import pipeline_run
+from truth_sharded import is_sharded, sharded_run, summed_bytes
 
 from planner.dtypes import SCHEMES
 from planner.errors import PlannerError
 from planner.hardware.names import resolve_gpu
-from planner.memory.estimate import estimate_memory, moments_of
+from planner.memory.chance import Interval
+from planner.memory.estimate import estimate_memory
 from planner.memory.gguf import tensor_bytes
 from planner.memory.kv_cache import kv_cache_term
-from planner.memory.overhead import cublas_workspace_bytes
+from planner.memory.result import MemoryResult
+from planner.memory.terms import highest, lowest
 from planner.memory.weights import weight_bytes
 from planner.models.architecture import Architecture, Attention
 from planner.plan.catalog import Catalog
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference, Training
 
-KINDS: Final = ("weights_only", "kv_only", "activation_only", "inference", "train_full")
+KINDS: Final = ("weights_only", "kv_only", "activation_only", "inference", "train_full", "pretrain")
 
 _SCHEMES: Final = {
     "bf16": "bf16",
@@ -55,7 +69,6 @@ _OTHER_ENGINES: Final = {
     "qwen1-vllm": "vLLM of 2023 (V0), at the least share of the card that started",
     "glm2": "remote code with its own attention",
 }
-_LOGITS_OF_WHOLE_PROMPT: Final = ("qwen15", "qwen2", "qwen2vl", "optgptq", "optllm", "dsllm", "sdpa")
 _BEYOND: Final = (
     "fluxq",
     "dtao",
@@ -92,6 +105,7 @@ class Row(NamedTuple):
     kv_format: str
     measured_gib: float
     metric: str
+    scope: str
     confidence: str
     complete: bool
 
@@ -115,6 +129,7 @@ class Row(NamedTuple):
             kv_format=record["kv_dtype"],
             measured_gib=float(record["measured_gib"]),
             metric=record["metric"],
+            scope=record["mem_scope"],
             confidence=record["confidence"],
             complete=record["config_complete"] == "yes",
         )
@@ -126,10 +141,17 @@ class Row(NamedTuple):
 
 
 class Predicted(NamedTuple):
-    """The estimator's bytes for what the row measured, and in words what was estimated."""
+    """The estimator's bytes for what the row measured, what that is in words, and the ends where it is uncertain."""
 
     bytes: int
     how: str
+    low: int | None = None
+    high: int | None = None
+
+    @property
+    def interval(self) -> Interval | None:
+        """Return the stated interval, or none where the bytes are certain."""
+        return None if self.low is None or self.high is None else Interval(self.low, self.bytes, self.high)
 
 
 class Excluded(NamedTuple):
@@ -141,11 +163,14 @@ class Excluded(NamedTuple):
 def predict(row: Row, catalog: Catalog) -> Predicted | Excluded:
     """Return the estimator's answer for `row`, or why it has none."""
     if row.id.startswith(_BEYOND):
-        return Excluded("diffusion, detection, audio or another network without a formula")
+        return _pipeline(row, catalog)
     if row.kind in ("inference", "train_full"):
         engine = next((why for prefix, why in _OTHER_ENGINES.items() if row.id.startswith(prefix)), None)
         if engine:
             return Excluded(f"another engine or recipe: {engine}")
+    if is_sharded(row):
+        found = sharded_run(row, catalog)
+        return Excluded(found) if isinstance(found, str) else Predicted(*found)
     why_not = _of_engine(row)
     if why_not:
         return Excluded(why_not)
@@ -153,17 +178,28 @@ def predict(row: Row, catalog: Catalog) -> Predicted | Excluded:
         architecture = catalog.models.model(row.model)
     except PlannerError:
         return Excluded(f"the model is not in the catalog: {row.model}")
-    if row.kind == "activation_only":
-        run = activation_run(row.id, row.technique, row.length, row.other)
-        return Predicted(measured_bytes(architecture, run), f"buffers of {row.family}")
     if row.kind in ("weights_only", "kv_only", "activation_only"):
         return _part(row, architecture)
     if row.family == "llcpp":
         total = total_run(row.technique, row.length, row.other, _SCHEMES[row.precision])
         return Predicted(measured_bytes(architecture, total), "weights, cache and buffers of llama.cpp")
-    if row.cards > 1:
+    if row.cards > 1 and row.scope != "sum_all_gpus":
         return Excluded("several cards that share one model")
     return _inference(row, architecture, catalog) if row.kind == "inference" else _training(row, architecture, catalog)
+
+
+def _pipeline(row: Row, catalog: Catalog) -> Predicted | Excluded:
+    """Return the estimate of a diffusion pipeline; other networks beside those of text have no formula."""
+    run = pipeline_run(row.id, row.model, row.precision, row.technique, row.batch, catalog)
+    if run is None:
+        return Excluded("video, detection, audio or another network without a formula")
+    if run.result is None:
+        return Excluded(f"a diffusion pipeline: {run.words}")
+    if row.kind == "weights_only":
+        return Predicted(next(term.bytes for term in run.result.terms if term.name == "weights"), run.words)
+    counter = counter_of(row.metric)
+    low, expected, high = counted(counter, run.result)
+    return Predicted(expected, f"{run.words}, {counter}", low, high)
 
 
 def _part(row: Row, architecture: Architecture) -> Predicted | Excluded:
@@ -244,8 +280,9 @@ def _inference(row: Row, architecture: Architecture, catalog: Catalog) -> Predic
         batch=int(row.batch or 1),
         prompt_length=prompt,
         context_length=context,
+        images=0 if architecture.kind == "vision-language" else None,
         attention=_attention(row),
-        prompt_logits="all" if row.family in _LOGITS_OF_WHOLE_PROMPT else "last",
+        prompt_logits="all" if row.family in LOGITS_OF_WHOLE_PROMPT else "last",
     )
     if row.model.startswith("distilbert"):
         architecture = architecture.evolve(head=(), tied_head=False)
@@ -281,26 +318,12 @@ def _training(row: Row, architecture: Architecture, catalog: Catalog) -> Predict
 
 
 def _without_loss(row: Row, architecture: Architecture, workload: Training) -> Predicted:
-    """Return the peak of forward and `logits.sum().backward()`: no loss, no optimizer."""
+    """Return the peak of a loop of forward and backward passes over the sum of all logits."""
     filled = with_defaults(workload, architecture, 1)
-    size = 4 if filled.compute == "fp32" else 2
-    peak = 0
-    for moment in moments_of(architecture, filled).moments:
-        logits = next((term for term in moment.written() if term.name == "logits"), None)
-        kept = 0
-        if logits:
-            outputs, width = (int(symbol.value) for symbol in logits.symbols if symbol.name in ("T", "V"))
-            kept = outputs * width * size * (1 if moment.name == "forward" else 2)
-        peak = max(peak, moment.total - (logits.bytes if logits else 0) + kept)
-    workspaces = 2 * cublas_workspace_bytes(None)
-    return Predicted(peak + workspaces + _old_mask_bytes(row, architecture), f"{_said(filled)}, no loss, no step")
-
-
-def _old_mask_bytes(row: Row, architecture: Architecture) -> int:
-    """Return the causal masks that transformers kept as a buffer of every GPT-2 and GPT-NeoX layer before version 5."""
-    if row.family != "sdpa" or architecture.model_type not in ("gpt2", "gpt_neox"):
-        return 0
-    return architecture.main.layer_count * (architecture.max_context or 0) ** 2
+    returns_cache = row.family == "sdpa" and architecture.model_type == "gpt2"
+    peak = peak_without_loss(architecture, workload, returns_cache=returns_cache)
+    peak += mask_bytes(row.family, architecture)
+    return Predicted(peak, f"{_said(filled)}, no loss, no step", lowest(peak), highest(peak))
 
 
 def _as_measured(
@@ -311,12 +334,26 @@ def _as_measured(
     except PlannerError:
         gpu = None
     result = estimate_memory(architecture, workload, gpu)
-    how = _said(workload)
-    if row.metric.startswith("nvidia-smi"):
-        return Predicted(result.total_bytes, f"{how}, with the context")
-    if row.metric.startswith("max_memory_reserved"):
-        return Predicted(result.reserved_bytes, f"{how}, reserved")
-    return Predicted(result.allocated_bytes + _old_mask_bytes(row, architecture), how)
+    counter = counter_of(row.metric)
+    low, expected, high = counted(counter, result)
+    old = _held_by_old_versions(row, architecture, workload, result)
+    if row.cards > 1 and isinstance(workload, Inference):
+        more = summed_bytes(architecture, workload, row.cards, gpu) - expected
+        low, expected, high = low + more, expected + more, high + more
+    return Predicted(expected + old, f"{_said(workload)}, {counter}", low + old, high + old)
+
+
+def _held_by_old_versions(
+    row: Row, architecture: Architecture, workload: Training | Inference, result: MemoryResult
+) -> int:
+    """Return how much more than `result` the version of transformers held that the row was measured with."""
+    if not isinstance(workload, Inference):
+        return 0
+    element = 4 if workload.compute == "fp32" else 2
+    tables = rotary_bytes(row.family, architecture, element)
+    generating = generating_bytes(row.family, architecture, workload, element)
+    more = max(generating - result.allocated_bytes, tables)
+    return more + mask_bytes(row.family, architecture) + exllama_bytes(workload.weights, architecture)
 
 
 def _lengths(row: Row) -> tuple[int, int] | None:
@@ -331,7 +368,7 @@ def _lengths(row: Row) -> tuple[int, int] | None:
 
 
 def _attention(row: Row) -> str:
-    if "eager" in row.technique or row.family == "bertl":
+    if "eager" in row.technique or row.family in BEFORE_SDPA:
         return "eager"
     return "flash" if "flash_attn" in row.technique and "flash_attn=no" not in row.technique else "sdpa"
 

@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from planner.models.load import load_model
     from planner.plan.advise import advise
     from planner.plan.catalog import load_catalog
-    from planner.plan.compare import compare_plan
     from planner.plan.evaluate import evaluate, find_fits
     from planner.plan.files import load_plan, save_plan
+    from planner.plan.log_comparison import compare_plan
     from planner.plan.plan import ModelChoice, Plan
+    from planner.plan.preset import load_presets, plan_of_preset, with_preset
     from planner.plan.recipe_files import load_recipe
     from planner.plan.solve import fewest_cards, largest_that_fits, smallest_card
+    from planner.plan.versus import versus
     from planner.plan.warn import warnings_about
     from planner.trace.analysis.conclude import conclude
     from planner.trace.analysis.summary import facts_of
@@ -52,15 +54,19 @@ __all__ = [
     "load_catalog",
     "load_model",
     "load_plan",
+    "load_presets",
     "load_recipe",
     "load_recording",
+    "plan_of_preset",
     "read_log",
     "resolve_gpu",
     "save_plan",
     "save_recording",
     "smallest_card",
     "start_trace",
+    "versus",
     "warnings_about",
+    "with_preset",
 ]
 
 _HOMES = {
@@ -72,7 +78,7 @@ _HOMES = {
     "TraceRequest": "planner.trace.request",
     "Training": "planner.workload.workload",
     "advise": "planner.plan.advise",
-    "compare_plan": "planner.plan.compare",
+    "compare_plan": "planner.plan.log_comparison",
     "conclude": "planner.trace.analysis.conclude",
     "estimate_memory": "planner.memory.estimate",
     "evaluate": "planner.plan.evaluate",
@@ -83,15 +89,19 @@ _HOMES = {
     "load_catalog": "planner.plan.catalog",
     "load_model": "planner.models.load",
     "load_plan": "planner.plan.files",
+    "load_presets": "planner.plan.preset",
     "load_recipe": "planner.plan.recipe_files",
     "load_recording": "planner.trace.files",
+    "plan_of_preset": "planner.plan.preset",
     "read_log": "planner.memory.logs.read",
     "resolve_gpu": "planner.hardware.names",
     "save_plan": "planner.plan.files",
     "save_recording": "planner.trace.files",
     "smallest_card": "planner.plan.solve",
     "start_trace": "planner.trace.run",
+    "versus": "planner.plan.versus",
     "warnings_about": "planner.plan.warn",
+    "with_preset": "planner.plan.preset",
 }
 
 

@@ -105,6 +105,17 @@ class ModelFileError(PlannerError):
         self.path, self.reason = path, reason
 
 
+class NoFormulaError(ModelFileError):
+    """A network that no formula is known for: `traceable` is what to trace instead, as `gpu-planner trace` takes it."""
+
+    def __init__(self, path: Path | str, reason: str, traceable: str, hint: str = "") -> None:
+        target = f'"{traceable}"' if " " in traceable else traceable
+        super().__init__(
+            path, reason, f"The trace measures it all the same: `gpu-planner trace {target}`. {hint}".strip()
+        )
+        self.traceable = traceable
+
+
 class NetworkError(PlannerError):
     """What was asked for lies on another machine that cannot be reached, or does not answer in time."""
 

@@ -31,6 +31,7 @@ _FIELDS: Final[dict[str, Field]] = {
     "batch": "batch",
     "context": "context_length",
     "prompt": "prompt_length",
+    "gpu-layers": "gpu_layers",
 }
 SOLVABLE: Final = (*_FIELDS, "count", "gpu")
 """What can be solved for, by the names of the options that set it."""

@@ -24,7 +24,9 @@ from planner.present.verdict import in_need
 from planner.workload.workload import Workload
 
 if TYPE_CHECKING:
-    from planner.plan.compared import Comparison
+    from planner.plan.log_compared import Comparison
+    from planner.plan.preset import Preset
+    from planner.plan.versus import Versus
 
 DOES_NOT_FIT: Final = 1
 
@@ -47,10 +49,17 @@ examples:
   gpu-planner fit meta-llama/Llama-3.1-8B --gpu "RTX 4090" --gpu "Tesla T4" --pp 2
   gpu-planner fit ./qwen3-8b-Q4_K_M.gguf --gpu "RTX 4070" --context 16384
   gpu-planner fit qlora.yml --gpu "RTX 4090"
+  gpu-planner fit --list-presets
+  gpu-planner fit --preset unsloth-llama-3.1-8b --seq 8192
+  gpu-planner fit Qwen/Qwen3-8B --preset axolotl-llama-3-qlora --gpu "RTX 4090"
   gpu-planner fit plan.json --explain
   gpu-planner fit plan.json --advise --solve micro-batch --solve gpu
   gpu-planner fit plan.json --log vllm.log
+  gpu-planner fit plan.json --versus other.json
+  gpu-planner fit plan.json --versus "2 x RTX 3090"
   gpu-planner fit plan.json --check && sbatch train.sh
+
+tight: it fits in 50 to 95 of 100 cases, and the answer says in how many; --check lets it pass.
 
 exit codes: 0 done, 1 does not fit (only with --check; tight counts as fitting), 2 wrong input"""
 
@@ -59,18 +68,22 @@ def run(argv: list[str]) -> int:
     """Answer and return the exit code."""
     arguments = _parser().parse_args(argv)
     catalog = load_catalog()
+    if arguments.list_presets:
+        return _list_presets(catalog, as_json=arguments.json)
     recipe = take_recipe(arguments)
-    plan = _plan(arguments, catalog, recipe)
+    base, preset = _base(arguments, catalog, recipe)
+    plan = _plan(arguments, catalog, base)
     if arguments.check and plan.gpu is None and not plan.workload.gpus:
         raise SpecError("--check", "there is no card to check against", "Add --gpu.")
     plan, comparison = _with_log(plan, catalog, arguments)
     evaluation = evaluate(plan, catalog)
+    beside = _beside(evaluation, catalog, arguments.versus)
     if arguments.save:
         _save(arguments.save, plan)
     if arguments.json:
-        print(_json(evaluation, catalog, arguments, comparison, recipe))
+        print(_json(evaluation, catalog, arguments, comparison, recipe, preset, beside))
     else:
-        print(_text(evaluation, catalog, arguments, comparison, recipe))
+        print(_text(evaluation, catalog, arguments, comparison, recipe, preset, beside))
     return DOES_NOT_FIT if arguments.check and evaluation.memory.verdict not in ("fits", "tight") else 0
 
 
@@ -78,6 +91,8 @@ def _parser() -> Parser:
     parser = Parser("gpu-planner fit", _DESCRIPTION, _EPILOG)
     what = parser.add_argument_group("what")
     what.add_argument("model", metavar="MODEL", nargs="?", help="what to run, by name or file")
+    what.add_argument("--preset", metavar="NAME", help="start from a well-known recipe; options change it")
+    what.add_argument("--list-presets", action="store_true", help="list the recipes, and stop")
     hardware = parser.add_argument_group("on what")
     hardware.add_argument(
         "--gpu",
@@ -95,8 +110,13 @@ def _parser() -> Parser:
         metavar="OPTION",
         action="append",
         default=[],
-        help="find the largest micro-batch, seq, batch, context or prompt that fits, the fewest cards (count) or the "
-        "smallest (gpu); repeatable",
+        help="find the largest micro-batch, seq, batch, context, prompt or gpu-layers that fits, the fewest cards "
+        "(count) or the smallest (gpu); repeatable",
+    )
+    answer.add_argument(
+        "--versus",
+        metavar="OTHER",
+        help="put it beside another plan (a file), or beside itself with another model or on other cards",
     )
     answer.add_argument("--check", action="store_true", help="exit with 1 when it does not fit")
     answer.add_argument("--save", metavar="PLAN.json", type=Path, help="write the plan to a file")
@@ -131,15 +151,40 @@ def _with_log(plan: Plan, catalog: Catalog, arguments: argparse.Namespace) -> tu
     return compare_with_log(plan, catalog, arguments)
 
 
-def _plan(arguments: argparse.Namespace, catalog: Catalog, recipe: GivenRecipe | None) -> Plan:
+def _beside(evaluation: Evaluation, catalog: Catalog, word: str | None) -> "Versus | None":
+    if word is None:
+        return None
+    from planner.cli.versus import other_plan  # few ask for another plan
+    from planner.plan.versus import versus_of
+
+    return versus_of(evaluation, evaluate(other_plan(word, evaluation.plan, catalog), catalog))
+
+
+def _list_presets(catalog: Catalog, *, as_json: bool) -> int:
+    from planner.cli.presets import preset_list  # its records are needed by few
+
+    print(preset_list(catalog, terminal_width(), as_json=as_json))
+    return 0
+
+
+def _base(arguments: argparse.Namespace, catalog: Catalog, recipe: GivenRecipe | None) -> tuple[Plan, "Preset | None"]:
+    """Return the plan that the options change, with the preset that it starts from."""
+    if recipe is not None and arguments.preset is not None:
+        raise SpecError("--preset", "a training file says how to train", "Leave out one of them.")
+    if arguments.preset is not None:
+        from planner.cli.presets import plan_with_preset
+
+        return plan_with_preset(arguments.preset, arguments.model, arguments.workload, catalog)
     if recipe is not None:
-        base = plan_with_recipe(recipe, arguments.model, catalog)
         arguments.workload = None
-    elif arguments.model is None:
+        return plan_with_recipe(recipe, arguments.model, catalog), None
+    if arguments.model is None:
         hint = "Name one: gpu-planner fit meta-llama/Llama-3.1-8B. `gpu-planner models` lists what there is."
         raise PlannerError("no model is named", hint)
-    else:
-        base = plan_about(arguments.model, catalog)
+    return plan_about(arguments.model, catalog), None
+
+
+def _plan(arguments: argparse.Namespace, catalog: Catalog, base: Plan) -> Plan:
     workload = _workload(arguments, base)
     changes: dict[str, object] = {"workload": workload}
     changes |= _cards(arguments, catalog, workload)
@@ -187,6 +232,8 @@ def _json(
     arguments: argparse.Namespace,
     comparison: "Comparison | None",
     recipe: GivenRecipe | None,
+    preset: "Preset | None",
+    beside: "Versus | None",
 ) -> str:
     """Return the evaluation, with what else was asked for under keys of its own."""
     more: dict[str, object] = {}
@@ -198,6 +245,10 @@ def _json(
         more["comparison"] = comparison.model_dump(mode="json")
     if recipe is not None:
         more["recipe"] = recipe.recipe.model_dump(mode="json")
+    if preset is not None:
+        more["preset"] = preset.model_dump(mode="json", exclude_unset=True)
+    if beside is not None:
+        more["versus"] = beside.model_dump(mode="json")
     if not more:
         return evaluation.model_dump_json(indent=2)
     return json.dumps({**evaluation.model_dump(mode="json"), **more}, indent=2, ensure_ascii=False)
@@ -209,10 +260,16 @@ def _text(
     arguments: argparse.Namespace,
     comparison: "Comparison | None",
     recipe: GivenRecipe | None,
+    preset: "Preset | None",
+    beside: "Versus | None",
 ) -> str:
     defaults = () if evaluation.traced else used_defaults(evaluation.plan.workload, evaluation.workload)
     view, width = evaluation_view(evaluation, catalog), terminal_width()
     more = [recipe_block(recipe, width, explain=arguments.explain)] if recipe else []
+    if preset is not None:
+        from planner.cli.presets import preset_block
+
+        more.append(preset_block(preset, width))
     if arguments.solve or arguments.advise or in_need(evaluation.memory):
         from planner.cli.advice import advice_blocks
 
@@ -221,4 +278,8 @@ def _text(
         from planner.cli.logs import comparison_block
 
         more.append(comparison_block(comparison, width))
+    if beside is not None:
+        from planner.cli.versus import versus_block
+
+        more.append(versus_block(evaluation, beside, catalog, width))
     return report(view, plan_phrase(evaluation, catalog), defaults, width, explain=arguments.explain, more=tuple(more))

@@ -48,6 +48,7 @@ FLAGS: Final = (
     Flag("--context", "context_length", "TOKENS", "prompt and answer [4,096, or the model's maximum]", "inference"),
     Flag("--prompt", "prompt_length", "TOKENS", "tokens read in one pass [as the context]", "inference"),
     Flag("--kv-cache", "kv_cache", "FORMAT", f"of cached keys and values: {', '.join(KV_FORMATS)} [bf16]", "inference"),
+    Flag("--image-size", "image_size", "WxH", "pixels of images that are read or made [the model's own]"),
     Flag("--gpu-layers", "gpu_layers", "N", "llama.cpp: layers on the card, the rest in RAM [all]", "inference"),
     Flag("--method", "method", "NAME", "full, lora or qlora: what is trained [full]", "training"),
     Flag("--lora-rank", "lora.rank", "N", "rank of the adapters [16]", "training"),
@@ -150,11 +151,16 @@ def read_workload(path: Path) -> Workload:
 def used_defaults(asked: Workload, used: Workload) -> tuple[str, ...]:
     """Return the options that were not given, with the values that were used for them."""
     return tuple(
-        f"{flag.name} {value}"
+        f"{flag.name} {'x'.join(map(str, value)) if isinstance(value, tuple) else value}"
         for flag in FLAGS
-        if flag.task in (None, asked.task) and not _given(asked, flag.field)
+        if flag.task in (None, asked.task) and not _given(asked, flag.field) and not _idle(used, flag.field)
         if (value := _value(used, flag.field)) is not None
     )
+
+
+def _idle(used: Workload, field: str) -> bool:
+    """Return whether `field` means nothing to the network that `used` was filled in for: images have no cache."""
+    return field == "kv_cache" and isinstance(used, Inference) and used.context_length is None
 
 
 def _given(asked: Workload, field: str) -> bool:

@@ -45,7 +45,7 @@ def report(
     """
     prose = prose_width(width)
     blocks = [
-        "\n".join(wrapped(sentence, prose) for sentence in (view.answer, view.reason) if sentence),
+        "\n".join(wrapped(sentence, prose) for sentence in (view.answer, view.reason, view.certainty) if sentence),
         subject,
         _terms(view, width) if view.terms else "",
         *(_explained(row, prose) for row in view.terms if explain),

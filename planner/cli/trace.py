@@ -213,6 +213,6 @@ def _text(
 def _smallest_fits(recording: Recording, catalog: Catalog) -> tuple[str, ...]:
     """Return the names of the cards with the least memory that it fits on."""
     known = [(gpu, catalog.hardware.usable_memory(gpu)) for gpu in catalog.hardware.gpus]
-    fits = [fit for fit in traced_fits_on(facts_of(recording), known) if fit.verdict in ("fits", "tight")]
+    fits = [fit for fit in traced_fits_on(facts_of(recording), known) if fit.likely]
     fits.sort(key=lambda fit: (fit.capacity_bytes or 0, fit.gpu_id))
     return tuple(catalog.hardware.gpu(fit.gpu_id).name for fit in fits[:_SMALLEST])

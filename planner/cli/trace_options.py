@@ -14,15 +14,13 @@ from pydantic import ValidationError
 
 from planner.errors import SpecError
 from planner.trace.arguments import parse_arguments
+from planner.trace.optimizers import TORCH_NAMES
 from planner.trace.request import Target, TraceRequest
 from planner.trace.shapes import parse_input
 
 _Parsed = TypeVar("_Parsed")
 
 _HELP_COMMAND: Final = "Try: gpu-planner trace --help"
-# Whatever its momentum is, as long as it is not zero: SGD then keeps one buffer for each parameter.
-_MOMENTUM: Final = 0.9
-_OPTIMIZERS: Final = {"adamw": "AdamW", "sgd": "SGD", "sgd-momentum": f"SGD(momentum={_MOMENTUM})"}
 _CALL: Final = re.compile(r"(?P<name>[^\W\d]\w*)\s*(?:\((?P<arguments>.*)\))?", re.DOTALL)
 
 
@@ -57,7 +55,7 @@ FLAGS: Final = (
     Flag("--optimizer", "optimizer", "NAME", 'of torch.optim, such as SGD or "AdamW(fused=True)" [AdamW]', "training"),
     Flag("--accumulate", "gradient_accumulation", "N", "forward passes per optimizer step [1]", "training"),
     Flag("--zero-grad", "zero_grad", "WHEN", "after-step, before-backward, or zeros: kept [after-step]", "training"),
-    Flag("--checkpointing", "checkpointing", "KIND", "none or full, where the module offers it [none]", "training"),
+    Flag("--checkpointing", "checkpointing", "KIND", "none, selective or full, where it is offered [none]", "training"),
     Flag("--loss", "loss", "NAME", "of torch.nn.functional, or FILE.py:NAME [from the output]", "training"),
 )
 _FLAG_OF_FIELD: Final = {flag.field: flag.name for flag in FLAGS} | {
@@ -194,7 +192,7 @@ def _check_task(arguments: argparse.Namespace) -> None:
 
 def _optimizer(text: str) -> dict[str, object]:
     """Return the class and its arguments that `AdamW(fused=True, lr=1e-4)` or a workload's name means."""
-    written = _OPTIMIZERS.get(text.strip().casefold(), text)
+    written = TORCH_NAMES.get(text.strip().casefold(), text)
     call = _CALL.fullmatch(written.strip())
     try:
         if call is None:

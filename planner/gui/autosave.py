@@ -32,6 +32,7 @@ class Session(Spec):
     path: str | None = None
     modified: bool = False
     closed: bool = False
+    pinned: Plan | None = None
 
 
 class Autosave(QObject):
@@ -47,6 +48,7 @@ class Autosave(QObject):
         self._timer.timeout.connect(self.flush)
         workspace.changed.connect(self._on_changed)
         workspace.file_changed.connect(self._on_changed)
+        workspace.pin.changed.connect(self._on_changed)
         self.flush()
 
     @Slot()
@@ -59,6 +61,7 @@ class Autosave(QObject):
         self._write(closed=True)
         self._workspace.changed.disconnect(self._on_changed)
         self._workspace.file_changed.disconnect(self._on_changed)
+        self._workspace.pin.changed.disconnect(self._on_changed)
         self._lock.unlock()
 
     @Slot()
@@ -71,7 +74,9 @@ class Autosave(QObject):
         self._timer.stop()
         workspace = self._workspace
         path = None if workspace.path is None else str(workspace.path)
-        session = Session(plan=workspace.plan, path=path, modified=workspace.modified, closed=closed)
+        session = Session(
+            plan=workspace.plan, path=path, modified=workspace.modified, closed=closed, pinned=workspace.pin.plan
+        )
         try:
             write_atomically(self._file, session.model_dump_json())
         except OSError as error:
@@ -107,6 +112,10 @@ class Autosave(QObject):
         except PlannerError as error:
             _log.warning("A saved plan could not be restored: %s", error)
             return False
+        try:
+            self._workspace.pin.put(session.pinned)
+        except PlannerError as error:
+            _log.warning("The plan beside it could not be restored: %s", error)
         return True
 
     def _start_fresh(self) -> tuple[Path, QLockFile]:

@@ -35,7 +35,7 @@ def choose_model(workspace: Workspace, key: object) -> None:
     if name.startswith(HUB_PREFIX):
         workspace.hub_model_requested.emit(name)
     else:
-        workspace.apply("model", model=ModelChoice(id=name))
+        workspace.answer("model", {"model": ModelChoice(id=name)})
 
 
 def card_choices(workspace: Workspace) -> list[Choice]:

@@ -102,15 +102,17 @@ def _plan(window: "Window") -> list[Action]:
         Action("plan.model", "Choose &model…", bar.pick_model, "Plan/1", "Ctrl+M", "model"),
         Action("plan.workload", "Change &workload…", bar.edit_workload, "Plan/1", "Ctrl+L"),
         Action("plan.card", "Choose &card…", bar.pick_card, "Plan/1", "Ctrl+G", "card"),
+        Action("plan.preset", "Start from a rec&ipe…", window.start_from_recipe, "Plan/1", "Ctrl+Shift+R"),
         *_tracing(window),
+        *_comparing(window),
         Action(
-            "plan.find-cards", "&Find cards that fit", window.show_fitting_cards, "Plan/4", "Ctrl+Shift+F", "filter"
+            "plan.find-cards", "&Find cards that fit", window.show_fitting_cards, "Plan/5", "Ctrl+Shift+F", "filter"
         ),
         Action(
             "plan.primary",
             lambda: window.tab.primary_action or "No main action here",
             lambda: window.tab.run_primary_action(),
-            "Plan/4",
+            "Plan/5",
             "Ctrl+Return",
             enabled_when=lambda: bool(window.tab.primary_action),
         ),
@@ -161,6 +163,27 @@ def _tracing(window: "Window") -> list[Action]:
     ]
 
 
+def _comparing(window: "Window") -> list[Action]:
+    pin = window.workspace.pin
+
+    def pinned() -> bool:
+        return pin.plan is not None
+
+    return [
+        Action("plan.pin", "Pin t&his plan to compare", partial(_pin_plan, window), "Plan/4", "Ctrl+D"),
+        Action(
+            "plan.swap-pinned",
+            "Swap with the pi&nned plan",
+            partial(_swap_pinned, window),
+            "Plan/4",
+            "Ctrl+Shift+D",
+            "swap",
+            enabled_when=pinned,
+        ),
+        Action("plan.unpin", "&Unpin the plan", partial(pin.put, None), "Plan/4", enabled_when=pinned),
+    ]
+
+
 def _help(window: "Window") -> list[Action]:
     return [
         Action("help.shortcuts", "&Keyboard shortcuts", window.show_shortcuts, "Help/1", "F1", "keyboard"),
@@ -196,7 +219,19 @@ def _swap_text(workspace: Workspace) -> str:
 def _swap_task(workspace: Workspace) -> None:
     task = "training" if workspace.plan.workload.task == "inference" else "inference"
     with workspace.reporting():
-        workspace.apply_workload("task", task=task)
+        workspace.answer("task", {"workload.task": task})
+
+
+def _pin_plan(window: "Window") -> None:
+    window.show_tab("memory")
+    with window.workspace.reporting():
+        window.workspace.pin.put(window.workspace.plan)
+
+
+def _swap_pinned(window: "Window") -> None:
+    window.show_tab("memory")
+    with window.workspace.reporting():
+        window.workspace.pin.swap()
 
 
 def _open_logs() -> None:

@@ -155,6 +155,15 @@ class Documents(QObject):
                 self._workspace.replace(content, path)
                 self._workspace.settings.add_recent(path)
 
+    @Slot(str)
+    def trace_network(self, text: str) -> None:
+        """Ask how to trace the network that `text` names, whose configuration is read first."""
+        from planner.plan.trace_request import request_of_config
+
+        read = partial(request_of_config, text, self._workspace.catalog)
+        self._workspace.tab_requested.emit("memory")
+        self._tasks.run("open", read, self._workspace.trace_requested.emit, self._report)
+
     def _take_recipe(self, recipe: "Recipe", path: Path) -> None:
         """Plan as a training file says, in one step, for its network or the plan's own; say what was read."""
         from planner.plan.recipe_files import plan_of_recipe, with_recipe
@@ -178,7 +187,7 @@ class Documents(QObject):
         with self._workspace.reporting():
             choice = ModelChoice.of_file(model.name, model.architecture, model.path or model.name)
             self._workspace.end_gesture()
-            self._workspace.apply("model", model=choice)
+            self._workspace.answer("model", {"model": choice})
 
     def _report(self, error: BaseException) -> None:
         if not isinstance(error, PlannerError):

@@ -56,7 +56,9 @@ class CommandPalette(SearchPopover):
 
     def _cards(self) -> list[Choice]:
         return [
-            replace(choice, key=partial(self._workspace.apply, "card", gpu=choice.key), title=f"Use {choice.title}")
+            replace(
+                choice, key=partial(self._workspace.answer, "card", {"gpu": choice.key}), title=f"Use {choice.title}"
+            )
             for choice in card_choices(self._workspace)
         ]
 

@@ -108,6 +108,12 @@ class Window(QMainWindow):
         self.show_tab("catalog")
         self.tab.show_fitting_cards()
 
+    @Slot()
+    def start_from_recipe(self) -> None:
+        """Offer well-known recipes to start from."""
+        self.show_tab("memory")
+        self.workspace.preset_requested.emit()
+
     def trace_module(self, file: Path | None = None) -> None:
         """Ask what to trace, a module in `file` if one is given."""
         self.show_tab("memory")
@@ -236,7 +242,9 @@ class Window(QMainWindow):
         workspace = self.workspace
         workspace.failed.connect(self.show_error)
         workspace.noticed.connect(self.banner.show_notice)
+        self.banner.trace_wanted.connect(self.documents.trace_network)
         workspace.changed.connect(self.commands.refresh)
+        workspace.pin.changed.connect(self.commands.refresh)
         workspace.file_changed.connect(self._name)
         workspace.tab_requested.connect(self.show_tab)
         workspace.fitting_cards_requested.connect(self.show_fitting_cards)

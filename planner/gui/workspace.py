@@ -1,6 +1,6 @@
 """The plan that the window works on: the one place where it is changed, undone, evaluated, opened and saved."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -10,11 +10,15 @@ from PySide6.QtCore import QObject, QTimer, Signal, Slot
 from PySide6.QtGui import QUndoCommand, QUndoStack
 
 from planner.errors import PlannerError, SpecError
+from planner.gui.pin import Pin
 from planner.gui.settings import SettingsStore
 from planner.plan.catalog import Catalog
+from planner.plan.draft import WORKLOAD
 from planner.plan.evaluate import Evaluation, evaluate
 from planner.plan.files import load_plan, save_plan
 from planner.plan.plan import ModelChoice, Plan
+from planner.plan.settle import settle
+from planner.present.settled import moved_sentence
 from planner.trace.facts import TracedFacts
 from planner.workload.workload import Inference, Training, Workload
 
@@ -31,7 +35,8 @@ class Workspace(QObject):
     """One window's plan with its evaluation and history.
 
     `changed` carries the old and the new plan. `file_changed` says that the file or the modified state is another.
-    `failed` carries a `PlannerError` for the banner, `noticed` a message and its details. The requests are how tabs,
+    `failed` carries a `PlannerError` for the banner, `noticed` a message and its details, `adjusted` a sentence on what
+    moved along with an answer, empty where nothing did. The requests are how tabs,
     which do not know each other, ask the window to lead the person to another tab, or to ask for a model's file; and
     how the window asks for a trace: of a new module, or of one in the file that the request carries. A request about a
     log carries its file, or none.
@@ -41,6 +46,7 @@ class Workspace(QObject):
     file_changed = Signal()
     failed = Signal(object)
     noticed = Signal(str, str)
+    adjusted = Signal(str)
     tab_requested = Signal(str)
     fitting_cards_requested = Signal()
     model_file_requested = Signal()
@@ -50,6 +56,7 @@ class Workspace(QObject):
     trace_cancel_requested = Signal()
     estimate_check_requested = Signal()
     log_requested = Signal(object)
+    preset_requested = Signal()
 
     def __init__(
         self, catalog: Catalog, settings: SettingsStore, plan: Plan = SAMPLE_PLAN, parent: QObject | None = None
@@ -68,6 +75,7 @@ class Workspace(QObject):
         self._idle = QTimer(self, singleShot=True, interval=GESTURE_IDLE_MS)
         self._idle.timeout.connect(self.end_gesture)
         self.undo_stack = QUndoStack(self)
+        self.pin = Pin(self)
         self.undo_stack.cleanChanged.connect(self._on_clean_changed)
 
     @property
@@ -98,6 +106,25 @@ class Workspace(QObject):
             raise SpecError.from_validation(error) from None
         self._push(label, plan)
 
+    def answer(self, label: str, answer: Mapping[str, object]) -> None:
+        """Change what a question is about, as `apply` does; what that makes impossible moves along in the same step.
+
+        Fields of the workload are named as `workload.lora.rank`. What is still being typed counts from where the
+        gesture began: nothing is lost to a number that was never meant.
+
+        Raises:
+            SpecError: If the answer itself is not allowed; the plan stays as it was.
+            PlannerError: If the changed plan cannot be evaluated; the plan stays as it was.
+        """
+        fields = dict(answer)
+        task = fields.pop(f"{WORKLOAD}task", None)
+        start = self.before(label)
+        if task is not None:
+            start = start.evolve(workload=self.workload_of(task))
+        settled = settle(start, fields, self.catalog)
+        self._push(label, settled.plan)
+        self.adjusted.emit(moved_sentence(settled.moved, settled.plan.workload))
+
     def take_trace(self, facts: TracedFacts, label: str) -> None:
         """Make a traced module the plan's model as one undo step; with several ranks, on as many cards.
 
@@ -113,12 +140,9 @@ class Workspace(QObject):
     def apply_workload(self, label: str, **changes: object) -> None:
         """Change fields of the workload, as `apply` does.
 
-        A change of `task` brings back the workload that the other task had last.
+        A change of `task` brings back the workload that the other task had last, on the cards that there are now.
         """
-        task = changes.pop("task", self.plan.workload.task)
-        workload = self._workloads.get(str(task))
-        if workload is None:
-            raise SpecError("workload.task", f"{task!r} is not a task", hint="Choose training or inference.")
+        workload = self.workload_of(changes.pop("task", self.plan.workload.task))
         try:
             changed = workload.evolve(**changes)
         except ValidationError as error:
@@ -178,6 +202,24 @@ class Workspace(QObject):
         self.path = path
         self._take(state)
         self.file_changed.emit()
+
+    def workload_of(self, task: object) -> Workload:
+        """Return the workload that `task` had last, with what the cards are and hold now."""
+        workload, now = self._workloads.get(str(task)), self.plan.workload
+        if workload is None:
+            raise SpecError("workload.task", f"{task!r} is not a task", hint="Choose training or inference.")
+        if workload is now:
+            return now
+        held = {name: getattr(now, name) for name in ("gpus", "other_processes_bytes")}
+        changed = {name: value for name, value in held.items() if value != getattr(workload, name)}
+        return workload.evolve(**changed) if changed else workload
+
+    def before(self, label: str) -> Plan:
+        """Return the plan from before the open step called `label`, or the plan where there is none."""
+        last = self.undo_stack.command(self.undo_stack.index() - 1)
+        if isinstance(last, _Change) and (last.text(), last.gesture) == (label, self._gesture):
+            return last.old.plan
+        return self.plan
 
     def _push(self, label: str, plan: Plan) -> None:
         if plan == self.plan:

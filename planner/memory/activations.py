@@ -65,10 +65,10 @@ def layer_ledger(
     kept = [mixer_bytes(mixer, precision, attention, layer, masked) for mixer in mixers]
     crossed = crossed_ledger(layer.cross_attention, hidden, precision, attention)
     return Ledger(
-        norms=_norms(layer, hidden, precision) // layer.stream_shards,
+        norms=(_norms(layer, hidden, precision) + scaled_bytes(layer, hidden, precision)) // layer.stream_shards,
         attention=sum(bytes_ for bytes_, _ in kept) + crossed.attention,
         feed_forward=feed_forward_bytes(layer.feed_forward, hidden, precision),
-        dropout=dropout_bytes(layer, hidden, precision),
+        dropout=dropout_bytes(layer, hidden),
         scores=sum(scores for _, scores in kept),
         source=crossed.source,
         source_scores=crossed.source_scores,
@@ -119,12 +119,23 @@ def _norms(layer: Layer, hidden: int, precision: Precision) -> int:
     inputs = sum(readers) if precision.autocast else sum(1 for count in readers if count)
     if layer.parallel and not precision.autocast:
         inputs = max(layer.norm_count, 1) if inputs else 0
-    behind = 0 if layer.parallel else max(layer.norm_count - sum(1 for count in readers if count), 0)
+    behind = _behind(layer)
     own = (layer.norm_count - behind) * norm_bytes(layer.norm, hidden, precision)
-    own += behind * _norm_bytes(layer.norm, hidden, precision.compute_bytes)
+    own += norms_behind(layer, hidden, precision)
     if layer.parallel and layer.norm.native:
         own -= (layer.norm_count - 1) * precision.residual_bytes * hidden
     return own + inputs * precision.compute_bytes * hidden
+
+
+def _behind(layer: Layer) -> int:
+    """Return how many norms stand behind blocks, which no projection reads."""
+    readers = (_mixer_readers(layer), _forward_readers(layer.feed_forward), 1 if layer.cross_attention else 0)
+    return 0 if layer.parallel else max(layer.norm_count - sum(1 for count in readers if count), 0)
+
+
+def norms_behind(layer: Layer, hidden: int, precision: Precision) -> int:
+    """Return what norms of what blocks put out keep per token."""
+    return _behind(layer) * _norm_bytes(layer.norm, hidden, precision.compute_bytes)
 
 
 def forward_norms(layer: Layer, hidden: int, precision: Precision) -> int:
@@ -260,15 +271,17 @@ def _state_mixer(mixer: StateMixer, precision: Precision) -> int:
     return 4 * precision.compute_bytes * mixer.inner_dim
 
 
-def dropout_bytes(layer: Layer, hidden: int, precision: Precision) -> int:
-    """Count the masks of what each block adds, and of the activated width where it is dropped.
+def scaled_bytes(layer: Layer, hidden: int, precision: Precision) -> int:
+    """Count what each block adds where a learned vector multiplies it: the vector's gradient reads it."""
+    blocks = sum(1 for part in (layer.mixer, layer.cross_attention, layer.feed_forward) if part is not None)
+    return blocks * precision.compute_bytes * hidden if layer.scaled else 0
 
-    Only ReLU keeps its own result, so that the dropped one is kept beside it.
-    """
+
+def dropout_bytes(layer: Layer, hidden: int) -> int:
+    """Count the masks of what each block adds, and of the activated width where it is dropped."""
     blocks = sum(1 for part in (layer.mixer, layer.cross_attention, layer.feed_forward) if part is not None)
     inner = 0
     block = layer.feed_forward
     if isinstance(block, Mlp) and block.dropout:
-        beside = precision.compute_bytes if block.activation == "relu" and not block.gated else 0
-        inner = (MASK + beside) * block.intermediate
+        inner = MASK * block.intermediate
     return inner + (MASK * hidden * blocks // layer.stream_shards if layer.hidden_dropout else 0)

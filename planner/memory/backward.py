@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from planner.memory.activations import Ledger, forward_norms, layer_ledger
+from planner.memory.activations import Ledger, forward_norms, layer_ledger, norms_behind
 from planner.memory.feed_forward import freed_before_experts
 from planner.memory.kernels import AttentionKind, is_masked, kernel_of, softmax_bytes
 from planner.memory.precision import Precision
@@ -90,8 +90,9 @@ def _score_flight(layer: Layer, hidden: int, tokens: int, precision: Precision, 
 
 
 def _freed_before_attention(layer: Layer, hidden: int, ledger: Ledger, precision: Precision) -> int:
-    """Return the bytes per token of the feed-forward block and of its norm, and attention's output."""
-    return ledger.feed_forward + forward_norms(layer, hidden, precision) + precision.compute_bytes * _output(layer)
+    """Return the bytes per token of the feed-forward block, of its norm and those behind, and attention's output."""
+    norms = forward_norms(layer, hidden, precision) + norms_behind(layer, hidden, precision)
+    return ledger.feed_forward + norms + precision.compute_bytes * _output(layer)
 
 
 def _output(layer: Layer) -> int:
@@ -118,10 +119,11 @@ def block_flight(block: Mlp | Moe | None, hidden: int, precision: Precision, che
 
 
 def experts_flight(block: Moe, hidden: int, precision: Precision) -> int:
-    """Return the gradients of gate and up, while the experts' outputs are freed."""
+    """Return the gradients of gate and up, while the experts' outputs and what ran behind them are freed."""
+    freed = freed_before_experts(block, hidden, precision)
     if block.every_expert:
-        return precision.compute_bytes * block.visits * block.intermediate * 2
-    return precision.residual_bytes * block.visits * (2 * block.intermediate - hidden)
+        return precision.compute_bytes * block.visits * block.intermediate * 2 - freed
+    return precision.residual_bytes * block.visits * (2 * block.intermediate - hidden) - freed
 
 
 def weighting_flight(block: Moe, hidden: int, precision: Precision) -> int:
@@ -138,12 +140,18 @@ def last_projection(block: Mlp | Moe | None, hidden: int) -> int:
     """Return the parameters of the projection that the backward pass goes through first."""
     if block is None:
         return 0
-    return hidden * block.intermediate * (block.experts if isinstance(block, Moe) else 1)
+    if not isinstance(block, Moe):
+        return hidden * block.intermediate
+    behind = 0 if block.shared_gate else 3 * block.shared_intermediate
+    return hidden * (block.intermediate * block.experts + behind)
 
 
 def projections(block: Mlp | Moe | None, hidden: int) -> int:
     """Return the parameters of all projections of the block."""
-    return 0 if block is None else last_projection(block, hidden) * (3 if block.gated else 2)
+    if block is None:
+        return 0
+    every = block.intermediate * (block.experts if isinstance(block, Moe) else 1) * (3 if block.gated else 2)
+    return hidden * (every + (3 * block.shared_intermediate if isinstance(block, Moe) else 0))
 
 
 def highest(stages: Iterable[Stage], gradient_bytes: int) -> Stage:

@@ -161,7 +161,8 @@ def _changed(terms: Iterable[Term | Deferred], correction: Correction) -> Iterab
             yield item
         elif isinstance(item, Deferred):
             write = partial(_written, item, added, correction.source)
-            yield Deferred(item.name, item.bytes + added, item.high_bytes + added, write)
+            low = max(item.low_bytes + added, 0)
+            yield Deferred(item.name, item.bytes + added, low, item.high_bytes + added, write)
         else:
             yield corrected_term(item, added, correction.source)
 

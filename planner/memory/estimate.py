@@ -7,6 +7,7 @@ from typing import NamedTuple
 from planner.dtypes import ELEMENT_BYTES
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
+from planner.memory.chance import Interval
 from planner.memory.corrections import (
     Correction,
     corrected_moments,
@@ -19,7 +20,7 @@ from planner.memory.corrections import (
 )
 from planner.memory.engines.pool import cache_pool, pool_notes
 from planner.memory.engines.vllm_setup import CardClass
-from planner.memory.fit import CardFit, at_least_cards, device_share, judge_bytes
+from planner.memory.fit import CardFit, at_least_cards, device_share, judge_bytes, platform_notes
 from planner.memory.one_card import one_card, one_card_moments
 from planner.memory.overhead import Overhead, framework_overhead, overhead_term
 from planner.memory.parallel.placing import Cards, Loaded, class_of, least_shards, place, spread_notes
@@ -28,6 +29,7 @@ from planner.memory.phases import Moments
 from planner.memory.result import DeviceShare, MemoryResult
 from planner.memory.support import unsupported_reasons
 from planner.models.architecture import Architecture
+from planner.models.images import at_image_size
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference, Training
 
@@ -63,11 +65,11 @@ def estimate_on(
 
     The stages of a pipeline take the cards in their order, and have layers in proportion to what is free on each.
     """
+    architecture = at_image_size(architecture, workload.image_size)
     filled = with_defaults(workload, architecture, sum([one.number for one in cards]))
-    devices = [
-        _device(architecture, filled, one, corrections) for one in place(architecture, filled, cards, moments_by_stage)
-    ]
+    devices = _devices(architecture, filled, place(architecture, filled, cards, moments_by_stage), corrections)
     found = min(devices, key=_left) if len(devices) > 1 else devices[0]
+    least_likely = min([device.fit for device in devices], key=_chance)
     moments, overhead, fit, usable = found.moments, found.overhead, found.fit, found.loaded.cards.usable
     peak = moments.peak()
     added = overhead.total - found.estimated.total
@@ -78,8 +80,8 @@ def estimate_on(
     pool = cache_pool(moments.pool, usable) if moments.pool and usable else None
     return MemoryResult(
         total_bytes=fit.total_bytes,
-        low_bytes=sum(term.low_bytes for term in terms),
-        high_bytes=found.high,
+        low_bytes=found.need.low,
+        high_bytes=found.need.high,
         allocated_bytes=allocated,
         reserved_bytes=allocated + overhead.slack,
         peak_phase=peak.name,
@@ -91,19 +93,21 @@ def estimate_on(
         capacity_source=usable.source if usable else None,
         other_processes_bytes=taken,
         free_bytes=fit.free_bytes,
-        verdict=fit.verdict,
+        verdict=least_likely.verdict,
+        fit_probability=least_likely.fit_probability,
         unsupported=fit.unsupported,
         per_gpu=_table(devices, filled),
         fullest=devices.index(found),
         host_bytes=_host_bytes(devices),
         cache_pool=pool,
         at_least_cards=at_least_cards(terms, fit.total_bytes, usable.bytes - taken, least_shards(filled))
-        if usable
+        if usable and architecture.stacks
         else None,
         notes=(
             *_correction_notes(corrections, found.own),
             *pool_notes(pool, filled),
             *moments.notes,
+            *platform_notes(found.loaded.cards.gpu, least_likely, taken),
             *spread_notes(filled, cards),
             *_notes(architecture, filled),
         ),
@@ -119,7 +123,24 @@ class _Device(NamedTuple):
     overhead: Overhead
     own: tuple[Correction, ...]
     fit: CardFit
-    high: int
+    need: Interval
+
+
+def _devices(
+    architecture: Architecture,
+    filled: Training | Inference,
+    placed: Iterable[Loaded],
+    corrections: tuple[Correction, ...],
+) -> list[_Device]:
+    """Return what stands on each of the cards that are `placed`: stages that hold the same are looked at once."""
+    known: dict[tuple[int, Cards], _Device] = {}
+    found = []
+    for one in placed:
+        same = (id(one.moments), one.cards)
+        if same not in known:
+            known[same] = _device(architecture, filled, one, corrections)
+        found.append(known[same]._replace(loaded=one))
+    return found
 
 
 def _device(
@@ -128,18 +149,24 @@ def _device(
     gpu, usable = loaded.cards.gpu, loaded.cards.usable
     own = that_count(corrections, filled, architecture.model_type, gpu.id if gpu else None)
     moments = corrected_moments(loaded.moments, own)
-    estimated = framework_overhead(gpu, moments.dynamic, _largest_tensor(moments), moments.threads)
+    held, largest = _need(moments)
+    estimated = framework_overhead(gpu, moments.dynamic, largest, moments.threads)
     overhead = corrected_overhead(estimated, own)
-    total, high = moments.peak().total + overhead.total, moments.high() + overhead.high
+    need = _with_overhead(held, overhead)
     unsupported = unsupported_reasons(filled, gpu) if gpu else ()
-    fit = judge_bytes(total, high, usable, filled.other_processes_bytes, unsupported, gpu_id=gpu.id if gpu else "")
-    return _Device(loaded, moments, estimated, overhead, own, fit, high)
+    fit = judge_bytes(need, usable, filled.other_processes_bytes, unsupported, gpu_id=gpu.id if gpu else "")
+    return _Device(loaded, moments, estimated, overhead, own, fit, need)
 
 
 def _left(device: _Device) -> tuple[bool, int]:
     """Return what orders devices: what cannot run it first, then what is left, or the less the more is needed."""
     free = device.fit.free_bytes
     return (not device.fit.unsupported, -device.fit.total_bytes if free is None else free)
+
+
+def _chance(fit: CardFit) -> float:
+    """Return what orders verdicts: where quantities vary together, all cards have room if the least likely one has."""
+    return -1.0 if fit.fit_probability is None else fit.fit_probability
 
 
 def _table(devices: list[_Device], filled: Training | Inference) -> tuple[DeviceShare, ...]:
@@ -172,6 +199,7 @@ def fits_on(
     corrections: tuple[Correction, ...] = (),
 ) -> Iterator[CardFit]:
     """Yield the verdict of `estimate_memory` on each of `cards`, in numbers only, so that a whole catalog is quick."""
+    architecture = at_image_size(architecture, workload.image_size)
     filled = with_defaults(workload, architecture, count)
     by_class: dict[CardClass, tuple[Moments, _Need]] = {}
     for gpu, usable in cards:
@@ -184,22 +212,25 @@ def fits_on(
         need = _need(corrected_moments(moments, own)) if own else plain
         overhead = framework_overhead(gpu, moments.dynamic, need.largest, moments.threads)
         overhead = corrected_overhead(overhead, own)
-        total, high = need.bytes + overhead.total, need.high + overhead.high
-        yield judge_bytes(
-            total, high, usable, filled.other_processes_bytes, unsupported_reasons(filled, gpu), gpu_id=gpu.id
-        )
+        held = _with_overhead(need.held, overhead)
+        unsupported = unsupported_reasons(filled, gpu)
+        yield judge_bytes(held, usable, filled.other_processes_bytes, unsupported, gpu_id=gpu.id)
 
 
 class _Need(NamedTuple):
     """What `moments` hold at the most, the framework's overhead aside, and their largest short-lived tensor."""
 
-    bytes: int
-    high: int
+    held: Interval
     largest: int
 
 
 def _need(moments: Moments) -> _Need:
-    return _Need(moments.peak().total, moments.high(), _largest_tensor(moments))
+    held = Interval(moments.low(), moments.peak().total, moments.high())
+    return _Need(held, _largest_tensor(moments))
+
+
+def _with_overhead(held: Interval, overhead: Overhead) -> Interval:
+    return Interval(held.low + overhead.low, held.bytes + overhead.total, held.high + overhead.high)
 
 
 @lru_cache(maxsize=512)
@@ -234,8 +265,12 @@ def _largest_tensor(moments: Moments) -> int:
     """
     if not moments.dynamic:
         return 0
-    terms = (term for moment in moments.moments for term in moment.terms)
-    return max((term.bytes for term in terms if term.name in _LARGE_TERMS), default=0)
+    largest = 0
+    for moment in moments.moments:
+        for term in moment.terms:
+            if term.bytes > largest and term.name in _LARGE_TERMS:
+                largest = term.bytes
+    return largest
 
 
 def _correction_notes(corrections: tuple[Correction, ...], own: tuple[Correction, ...]) -> Iterator[str]:
@@ -245,7 +280,7 @@ def _correction_notes(corrections: tuple[Correction, ...], own: tuple[Correction
 
 def _notes(architecture: Architecture, workload: Training | Inference) -> tuple[str, ...]:
     notes = list(architecture.reader_notes)
-    if architecture.kind == "vision-language":
+    if architecture.kind == "vision-language" and not (isinstance(workload, Inference) and workload.images):
         notes.append("The vision tower's parameters are counted; images and their activations are not.")
     length = workload.sequence_length if isinstance(workload, Training) else workload.context_length
     if architecture.max_context and length and length > architecture.max_context:

@@ -32,13 +32,19 @@ KEPT_BY_ACTIVATION: Final[dict[Activation, _Kept]] = {
 }
 
 
+def keeps_result(activation: Activation, *, gated: bool) -> bool:
+    """Return whether an activation keeps what it puts out; where that is dropped, what is left is kept beside it."""
+    return activation == "relu" and not gated
+
+
 def feed_forward_bytes(block: Mlp | Moe | None, hidden: int, precision: Precision) -> int:
     """Count a feed-forward block. Routed experts run in the stream's format: grouped_mm knows no autocast."""
     if block is None:
         return 0
     size = precision.compute_bytes
     if isinstance(block, Mlp):
-        return block.intermediate * _kept(block.gated, block.activation, precision)
+        dropped = size if keeps_result(block.activation, gated=block.gated) and block.dropout else 0
+        return block.intermediate * (_kept(block.gated, block.activation, precision) + dropped)
     gate = size * hidden if block.shared_gate else 0
     shared = block.shared_intermediate * _kept(True, block.activation, precision) + gate
     return _experts(block, hidden, precision) + shared + _router(block, hidden, precision)

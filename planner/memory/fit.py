@@ -1,11 +1,19 @@
 """The verdict: an interval of need against what the card can really give."""
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
+from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
+from planner.memory.chance import Interval, chance_of, margin_of, verdict_of
 from planner.memory.result import DeviceShare, Term, Verdict
 from planner.units import ceil_div
 
+_WITH_A_DESKTOP: Final = ("consumer", "workstation")
+_PLATFORM: Final = (
+    "Usable is what Linux gives on a card without a desktop. For what a desktop takes, or Windows (WDDM) keeps, there "
+    "is no source, and nothing is counted: name what nvidia-smi shows before the start as memory held by others."
+)
 _SHARDABLE = ("weights", "gradients", "master_weights", "optimizer_states", "kv_cache", "state")
 
 
@@ -18,24 +26,36 @@ class CardFit(NamedTuple):
     capacity_bytes: int | None
     free_bytes: int | None
     unsupported: tuple[str, ...]
+    fit_probability: float | None = None
+
+    @property
+    def likely(self) -> bool:
+        """Return whether it fits at least as likely as not: tight counts."""
+        return self.verdict in ("fits", "tight")
 
 
 def judge_bytes(
-    total: int, high: int, usable: UsableMemory | None, taken: int, unsupported: tuple[str, ...], gpu_id: str = ""
+    need: Interval, usable: UsableMemory | None, taken: int, unsupported: tuple[str, ...], gpu_id: str = ""
 ) -> CardFit:
-    """Return the verdict on a need of `total` (at most `high`) bytes where others hold `taken`.
+    """Return the verdict on `need` where others hold `taken`, and the probability that it fits.
 
-    *fits*: even the high estimate is below the least the card may give. *does-not-fit*: the expected amount is above
-    what it gives. *tight*: between the two. A workload that the card cannot run, or a card whose memory is not known,
-    gets no verdict.
+    *fits*: in 19 of 20 cases or more. *does-not-fit*: in less than half of them. *tight*: between the two. A workload
+    that the card cannot run, or a card whose memory is not known, gets no verdict.
     """
     if usable is None:
-        return CardFit(gpu_id, None, total, None, None, unsupported)
-    free = usable.bytes - taken - total
-    verdict: Verdict = "does-not-fit"
-    if free >= 0:
-        verdict = "fits" if high <= usable.low_bytes - taken else "tight"
-    return CardFit(gpu_id, None if unsupported else verdict, total, usable.bytes, free, unsupported)
+        return CardFit(gpu_id, None, need.bytes, None, None, unsupported)
+    room = Interval(usable.low_bytes - taken, usable.bytes - taken, usable.high_bytes - taken)
+    margin = margin_of(need, room)
+    if unsupported:
+        return CardFit(gpu_id, None, need.bytes, usable.bytes, margin.expected, unsupported)
+    chance = chance_of(margin, usable.bytes)
+    return CardFit(gpu_id, verdict_of(margin), need.bytes, usable.bytes, margin.expected, unsupported, chance)
+
+
+def platform_notes(gpu: Gpu | None, fit: CardFit, taken: int) -> Iterator[str]:
+    """Say of a card that may drive a desktop what is not known, unless it does not matter or others were counted."""
+    if gpu and gpu.segment in _WITH_A_DESKTOP and fit.verdict in ("fits", "tight") and not taken:
+        yield _PLATFORM
 
 
 def device_share(fit: CardFit, count: int, stage: int | None = None, layers: int | None = None) -> DeviceShare:
@@ -47,6 +67,7 @@ def device_share(fit: CardFit, count: int, stage: int | None = None, layers: int
         capacity_bytes=fit.capacity_bytes,
         free_bytes=fit.free_bytes,
         verdict=fit.verdict,
+        fit_probability=fit.fit_probability,
         stage=stage,
         layers=layers,
     )

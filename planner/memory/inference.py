@@ -1,5 +1,6 @@
 """The phases of inference: load, prefill of the prompt, decode up to the full context."""
 
+from planner.memory.images import pictures, pixels_term
 from planner.memory.kernels import AttentionKind
 from planner.memory.kv_cache import kv_cache, state_term
 from planner.memory.logits import output_width, predicts_every_token
@@ -14,6 +15,11 @@ from planner.models.architecture import Architecture
 from planner.workload.workload import Inference
 
 _SCRATCH_SOURCE = "transformers 5.23 modules: the tensors alive at once inside one layer, the widest block deciding"
+_MANY_TOKENS = 256
+_GROWING = (
+    "Each new token makes every layer's cache anew, a little larger: PyTorch's allocator keeps the freed ones until "
+    "the card is full, so that nvidia-smi may show far more than is needed."
+)
 _LOGITS_SOURCE = "transformers generation: the logits are copied to fp32 for sampling"
 
 
@@ -34,12 +40,26 @@ def inference_moments(architecture: Architecture, workload: Inference) -> Moment
     scratch = _scratch_term(architecture, batch, prompt, precision, workload.attention)
     whole = batch * own_prompt if predicts_every_token(architecture) else batch
     every = architecture.kind in ("encoder", "vision-encoder") or workload.prompt_logits == "all"
+    pixels = pixels_term(architecture, workload, precision)
+    seen = pictures(architecture, workload, precision)
+    encoded = seen.encoded if seen else None
     moments = [
         Moment("load", [weights], "the parameters are on the card"),
-        Moment("prefill", _alive(fixed, prefilled, scratch), "one layer works on the whole prompt"),
+        *(
+            [Moment("prefill", _alive(fixed, seen.embedded, seen.tower), "the vision tower reads the images")]
+            if seen
+            else ()
+        ),
+        Moment("prefill", _alive(fixed, prefilled, pixels, encoded, scratch), "one layer works on the whole prompt"),
         Moment(
             "prefill",
-            _alive(fixed, prefilled, _logits_term(architecture, whole if every else batch, precision, every)),
+            _alive(
+                fixed,
+                prefilled,
+                pixels,
+                encoded,
+                _logits_term(architecture, whole if every else batch, precision, every),
+            ),
             "the logits of the whole prompt" if every else "the prompt is read and the first token's logits are there",
         ),
     ]
@@ -51,7 +71,9 @@ def inference_moments(architecture: Architecture, workload: Inference) -> Moment
             Moment("decode", _alive(fixed, prefilled), "the first token finds the prompt in every layer's cache"),
             Moment("decode", grown, "the cache has grown to the whole context"),
         ]
-    return Moments(tuple(moments), dynamic=scratch.bytes)
+    grows = cached is not None and context - prompt >= _MANY_TOKENS
+    dynamic = max(scratch.bytes, seen.tower.bytes if seen else 0)
+    return Moments(tuple(moments), dynamic=dynamic, notes=(_GROWING,) if grows else ())
 
 
 def _alive(fixed: list[Term], *more: Term | Deferred | None) -> list[Term | Deferred]:

@@ -65,15 +65,17 @@ def is_masked(layer: Layer, tokens: int, attention: AttentionKind) -> bool:
     return attention == "sdpa" and window is not None and window < tokens
 
 
-def mask_bytes(stack: Stack, sequences: int, tokens: int, precision: Precision, attention: AttentionKind) -> int:
-    """Return the masks that the layers of `stack` share, one for each window.
+def mask_bytes(
+    stack: Stack, sequences: int, tokens: int, precision: Precision, attention: AttentionKind, groups: int | None = None
+) -> int:
+    """Return the masks that the layers of `stack` share, one for each window, or those of its first `groups` kinds.
 
     **Formula**: eager attention b · s² numbers in the stream's format; the fused kernel s² of true or false, where a
     window is shorter than the sequence.
 
     **Source**: transformers `masking_utils.sdpa_mask` and `eager_mask`.
     """
-    mixers = [group.layer.mixer for group in stack.groups if isinstance(group.layer.mixer, Attention)]
+    mixers = [group.layer.mixer for group in stack.groups[:groups] if isinstance(group.layer.mixer, Attention)]
     windows = {mixer.window for mixer in mixers} or {None}
     if stack.name != "decoder":
         # An encoder without a window sees everything, and is given no mask.

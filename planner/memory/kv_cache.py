@@ -66,7 +66,7 @@ def kv_cache(
     if not kinds:
         return None
     size = sum([kind.bytes(batch, KV_FORMATS[kv_format]) for kind in kinds])
-    return Deferred("kv_cache", size, size, partial(_written, kinds, size, batch, kv_format))
+    return Deferred("kv_cache", size, size, size, partial(_written, kinds, size, batch, kv_format))
 
 
 def _written(kinds: tuple[_Kind, ...], size: int, batch: int, kv_format: str) -> Term:

@@ -45,7 +45,8 @@ def loss_bytes_per_logit(architecture: Architecture, precision: Precision) -> tu
         return size + upcast + 4 + capped, size + 12 + capped
     if not precision.autocast:
         return 2 * size, 4 * size
-    return (8, 16) if architecture.loss_reads == "biased-logits" else (2 * size + 4, 2 * size + 8)
+    in_fp32 = architecture.loss_reads == "biased-logits" and precision.parameter_bytes == 4
+    return (8, 16) if in_fp32 else (2 * size + 4, 2 * size + 8)
 
 
 def logits_bytes(architecture: Architecture, outputs: int, per_logit: int) -> int:

@@ -19,6 +19,10 @@ Run = Callable[[Architecture, Training | Inference], Moments]
 
 def one_card_moments(architecture: Architecture, workload: Training | Inference, of_card: CardClass) -> Moments:
     """Return what is alive in each phase of `workload`, whose defaults are filled in, on a card of this class."""
+    if architecture.kind == "diffusion" and isinstance(workload, Inference):
+        from planner.memory.diffusion.moments import diffusion_moments  # most plans are about text
+
+        return diffusion_moments(architecture, workload)
     if isinstance(workload, Training):
         return training_moments(architecture, workload)
     if workload.profile == "llama.cpp":

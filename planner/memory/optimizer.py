@@ -5,6 +5,7 @@ from functools import lru_cache
 from math import prod
 from typing import Final, NamedTuple
 
+from planner.memory.preconditioned import SHAMPOO_SOURCE, SOAP_SOURCE, shampoo_factors, soap_squares
 from planner.memory.result import Part, Symbol, Term
 from planner.memory.terms import library, model, number_format, term
 from planner.models.architecture import Role, Tensor
@@ -21,6 +22,9 @@ PAGED_FROM: Final = 100_000
 
 _TORCH_SOURCE: Final = "torch.optim: state tensors are made with zeros_like(parameter)"
 _ADAFACTOR_SOURCE: Final = "torch.optim.Adafactor: row_var and col_var of matrices, variance of vectors"
+_TRANSFORMERS_SOURCE: Final = (
+    "transformers 5.23 optimization.Adafactor: exp_avg_sq_row, exp_avg_sq_col and the root mean square of each tensor"
+)
 _MUON_SOURCE: Final = "torch.optim.Muon: momentum_buffer, for matrices only; AdamW has the rest"
 _BNB_SOURCE: Final = "bitsandbytes optim/optimizer.py: block-wise 8-bit states, min_8bit_size 4096, blocks of 256"
 _BNB_32_SOURCE: Final = "bitsandbytes optim/optimizer.py: states of 32-bit optimizers are torch.float32"
@@ -59,7 +63,7 @@ def optimizer_term(trained: Trained, optimizer: Optimizer, parameter_bytes: int)
     **Formula**: momentum P · w; AdamW 2 · P · w; 8-bit AdamW 2 · (1 + 4/256) for tensors of at least 4,096 elements,
     8 bytes for smaller ones and for embeddings, and half of it for Lion; bitsandbytes' 32-bit states 4 bytes each;
     Adafactor (rows + columns) · w; Muon one momentum for matrices, AdamW for the rest; GaLore two moments of the
-    gradient's projection to rank r, and the projection.
+    gradient's projection to rank r, and the projection; SOAP and Shampoo squares of the sides that they precondition.
 
     **Assumes** for paged optimizers that their states are on the card, which holds while nothing else needs the room.
     """
@@ -149,6 +153,28 @@ _LION_KEPT: Final = _Rule(
 )
 _FACTORED: Final = _Rule("rows and columns", "(m + n) × w", _ADAFACTOR_SOURCE, _factored_bytes)
 _VARIANCE: Final = _Rule("variances of vectors", "v × w", _ADAFACTOR_SOURCE, lambda tensor, size: size * tensor.size)
+_FACTORED_32_BIT: Final = _Rule(
+    "rows and columns in fp32",
+    "(m + n) × 4 + 4",
+    _TRANSFORMERS_SOURCE,
+    lambda tensor, _: _factored_bytes(tensor, 4) + 4,
+)
+_VARIANCE_32_BIT: Final = _Rule(
+    "variances of vectors in fp32", "v × 4 + 4", _TRANSFORMERS_SOURCE, lambda tensor, _: 4 * tensor.size + 4
+)
+_SQUARES: Final = _Rule("mean of squares", "P × w", _TORCH_SOURCE, lambda tensor, size: size * tensor.size)
+_PRECONDITIONED: Final = _Rule(
+    "moments, preconditioners and their bases",
+    "2 × P × w + 8 × Σ d²",
+    SOAP_SOURCE,
+    lambda tensor, size: 2 * size * tensor.size + 8 * soap_squares(tensor),
+)
+_IN_BLOCKS: Final = _Rule(
+    "filtered gradients, factors and their roots",
+    "P × w + 4 × Σ d × (d + 1)",
+    SHAMPOO_SOURCE,
+    lambda tensor, size: size * tensor.size + 4 * shampoo_factors(tensor),
+)
 _MUON: Final = _Rule("momentum of matrices", "M × w", _MUON_SOURCE, lambda tensor, size: size * tensor.size)
 _BESIDE_MUON: Final = _Rule(
     "AdamW of the rest", "2 × (P − M) × w", _MUON_SOURCE, lambda tensor, size: 2 * size * tensor.size
@@ -199,6 +225,13 @@ def _factored_symbols(trained: Trained, size: int) -> tuple[Symbol, ...]:
     )
 
 
+def _sides(trained: Trained, size: int) -> tuple[Symbol, ...]:
+    return (
+        *_as_parameters("the moments")(trained, size),
+        library("d", "sides", "of the preconditioned matrices, or of the blocks that they are cut into"),
+    )
+
+
 def _only_trained(trained: Trained, _size: int) -> tuple[Symbol, ...]:
     return (_trained_symbol(trained),)
 
@@ -208,6 +241,15 @@ def _adamw_8bit(*, paged: bool) -> _Recipe:
         "Q × 2 × (1 + 4 / B) + (P − Q) × 8",
         _eight_bit_symbols,
         lambda tensor: _MOMENTS_8_BIT if _in_8_bits(tensor) else _MOMENTS_KEPT,
+        paged,
+    )
+
+
+def _lion_8bit(*, paged: bool) -> _Recipe:
+    return _Recipe(
+        "Q × (1 + 4 / B) + (P − Q) × 4",
+        _eight_bit_symbols,
+        lambda tensor: _LION_8_BIT if _in_8_bits(tensor) else _LION_KEPT,
         paged,
     )
 
@@ -224,12 +266,24 @@ _RECIPES: Final[dict[Optimizer, _Recipe]] = {
         _factored_symbols,
         lambda tensor: _FACTORED if len(tensor.shape) > 1 else _VARIANCE,
     ),
-    "lion": _Recipe("P × 4", _only_trained, lambda _: _LION),
-    "lion-8bit": _Recipe(
-        "Q × (1 + 4 / B) + (P − Q) × 4",
-        _eight_bit_symbols,
-        lambda tensor: _LION_8_BIT if _in_8_bits(tensor) else _LION_KEPT,
+    "adam": _Recipe("2 × P × w", _as_parameters("first and second moment"), lambda _: _MOMENTS),
+    "nadam": _Recipe("2 × P × w", _as_parameters("first and second moment"), lambda _: _MOMENTS),
+    "rmsprop": _Recipe("P × w", _as_parameters("the mean of squares"), lambda _: _SQUARES),
+    "adagrad": _Recipe("P × w", _as_parameters("the sum of squares"), lambda _: _SQUARES),
+    "adafactor-transformers": _Recipe(
+        "Σ (m + n) × 4 + v × 4 + 4 × G",
+        lambda trained, _: (
+            library("m + n", "rows + columns", "of each matrix; v are elements of vectors"),
+            model("G", sum(number for _, number in trained), "trained tensors"),
+        ),
+        lambda tensor: _FACTORED_32_BIT if len(tensor.shape) > 1 else _VARIANCE_32_BIT,
     ),
+    "lion": _Recipe("P × 4", _only_trained, lambda _: _LION),
+    "lion-8bit": _lion_8bit(paged=False),
+    "paged-lion": _Recipe("P × 4", _only_trained, lambda _: _LION, paged=True),
+    "paged-lion-8bit": _lion_8bit(paged=True),
+    "soap": _Recipe("2 × P × w + 8 × Σ d²", _sides, lambda _: _PRECONDITIONED),
+    "shampoo": _Recipe("P × w + 4 × Σ d × (d + 1)", _sides, lambda _: _IN_BLOCKS),
     "muon": _Recipe(
         "M × w + 2 × (P − M) × w", _matrix_symbols, lambda tensor: _MUON if is_matrix(tensor) else _BESIDE_MUON
     ),

@@ -28,7 +28,7 @@ class Context(NamedTuple):
     high: int
 
 
-_MEASURED_CONTEXTS: Final = {
+MEASURED_CONTEXTS: Final = {
     "Turing": Context(141 * MIB, 141 * MIB, 667 * MIB),
     "Ada Lovelace": Context(426 * MIB, 287 * MIB, 667 * MIB),
     "Hopper": Context(522 * MIB, 426 * MIB, 749 * MIB),
@@ -70,7 +70,7 @@ def overhead_with_slack(gpu: Gpu | None, slack: int, largest_tensor_bytes: int, 
 
     At worst it holds one hole as large as the largest tensor, at best nothing.
     """
-    context = _MEASURED_CONTEXTS.get(gpu.architecture, _UNKNOWN_CONTEXT) if gpu else _UNKNOWN_CONTEXT
+    context = MEASURED_CONTEXTS.get(gpu.architecture, _UNKNOWN_CONTEXT) if gpu else _UNKNOWN_CONTEXT
     workspace = threads * cublas_workspace_bytes(gpu)
     hole = max(slack, min(largest_tensor_bytes, GIB))
     return Overhead(context.bytes, workspace, slack, context.low + workspace, context.high + workspace + hole)

@@ -12,21 +12,31 @@ class Deferred(NamedTuple):
 
     name: TermName
     bytes: int
+    low_bytes: int
     high_bytes: int
     write: Callable[[], Term]
 
 
 class Moment:
-    """A phase, or a point within it, and the terms alive there: `total` bytes, `high` at the most."""
+    """A phase, or a point within it, and the terms alive there: `total` bytes."""
 
-    __slots__ = ("explanation", "high", "name", "terms", "total")
+    __slots__ = ("explanation", "name", "terms", "total")
 
     def __init__(self, name: PhaseName, terms: Sequence[Term | Deferred], explanation: str) -> None:
         self.name: PhaseName = name
         self.terms = terms
         self.explanation = explanation
         self.total = sum([term.bytes for term in terms])
-        self.high = sum([term.high_bytes for term in terms])
+
+    @property
+    def low(self) -> int:
+        """Return the fewest bytes that may be alive."""
+        return sum([term.low_bytes for term in self.terms])
+
+    @property
+    def high(self) -> int:
+        """Return the most bytes that may be alive."""
+        return sum([term.high_bytes for term in self.terms])
 
     def written(self) -> tuple[Term, ...]:
         """Return the terms with their formulas."""
@@ -69,6 +79,10 @@ class Moments(NamedTuple):
     def peak(self) -> Moment:
         """Return the moment with the most bytes alive, the earliest of equals."""
         return max(self.moments, key=attrgetter("total"))
+
+    def low(self) -> int:
+        """Return the fewest bytes that may be alive at the peak: no phase needs less than its own fewest."""
+        return max(moment.low for moment in self.moments)
 
     def high(self) -> int:
         """Return the most bytes that may be alive, whichever moment it is at."""

@@ -5,6 +5,7 @@ from functools import lru_cache
 from planner.memory.logits import output_width
 from planner.memory.losses import losses_of
 from planner.memory.precision import Precision, training_precision
+from planner.memory.profiles import profile_notes
 from planner.memory.result import Term
 from planner.memory.saved import Saved, saved_activations
 from planner.memory.setup import Casts, Gradients, Setup, cast_term
@@ -39,6 +40,7 @@ def plain_setup(architecture: Architecture, workload: Training) -> Setup:
             last_layer=head + saved.stage.gradients,
             first_layer=_grown_before_first_layer(architecture) + saved.stage.gradients,
             all=counts.total,
+            decoder=head + _in_the_decoder(architecture) + saved.stage.gradients if saved.between else 0,
         ),
         gradient_bytes=precision.parameter_bytes,
         state_bytes=precision.parameter_bytes,
@@ -46,6 +48,7 @@ def plain_setup(architecture: Architecture, workload: Training) -> Setup:
         casts=_casts(counts, head, saved, precision, workload.activation_checkpointing == "full"),
         losses=losses_of(architecture, workload, precision),
         embedding=tied_gradient_term(architecture, precision),
+        notes=profile_notes(architecture, workload),
     )
 
 
@@ -59,6 +62,14 @@ def _grown_before_first_layer(architecture: Architecture) -> int:
     counts = parameter_counts(architecture)
     tied = counts.token_embedding if architecture.tied_head else 0
     return counts.total - counts.smallest_layer - counts.before_layers + tied
+
+
+def _in_the_decoder(architecture: Architecture) -> int:
+    """Return the parameters of the main stack's layers but one, and of what stands behind them."""
+    main = architecture.main
+    layers = [group.layer.parameters * group.count for group in main.groups]
+    smallest = min(group.layer.parameters for group in main.groups)
+    return sum(layers) - smallest + sum(tensor.parameters for tensor in main.after)
 
 
 def _casts(counts: ParameterCounts, head: int, saved: Saved, precision: Precision, checkpointed: bool) -> Casts:

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES
 from planner.workload.defaults import default_weights
+from planner.workload.training import arithmetic, autocasts
 from planner.workload.workload import Inference, Training
 
 
@@ -24,8 +25,8 @@ def training_precision(workload: Training) -> Precision:
     quantised ones are in fp32 (peft `prepare_model_for_kbit_training`).
     """
     parameter = ELEMENT_BYTES.get(workload.weights or default_weights(workload), ELEMENT_BYTES["fp32"])
-    autocast = workload.compute.startswith("amp-") and parameter == 4
-    compute = ELEMENT_BYTES[workload.compute.removeprefix("amp-")]
+    autocast = autocasts(workload.compute) and parameter == 4
+    compute = ELEMENT_BYTES[arithmetic(workload.compute)]
     return Precision(parameter, compute, 4 if autocast else compute, autocast)
 
 

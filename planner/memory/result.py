@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
+
+from pydantic import Field
 
 from planner.base import Spec
 
@@ -21,7 +23,9 @@ TermName = Literal[
     "communication",
     "framework_overhead",
 ]
-PhaseName = Literal["load", "forward", "loss", "backward", "step", "prefill", "decode"]
+PhaseName = Literal[
+    "load", "forward", "loss", "backward", "step", "prefill", "decode", "encode-text", "denoise", "decode-image"
+]
 TermCertainty = Literal["exact", "measured", "assumed"]
 """exact: counted; measured: by a formula that was checked against networks that ran; assumed: from other cards."""
 Verdict = Literal["fits", "tight", "does-not-fit"]
@@ -93,6 +97,7 @@ class DeviceShare(Spec):
     capacity_bytes: int | None
     free_bytes: int | None
     verdict: Verdict | None
+    fit_probability: float | None = None
     stage: int | None = None
     layers: int | None = None
 
@@ -106,13 +111,30 @@ class CachePool(Spec):
     utilization: float
 
 
+@dataclass(frozen=True, slots=True)
+class CertainBytes:
+    """Bytes of the peak by how sure they are; together they are all of them."""
+
+    exact: int
+    measured: int
+    assumed: int
+
+
+def _by_certainty(fields: dict[str, Any]) -> CertainBytes:
+    counted = {"exact": 0, "measured": 0, "assumed": 0}
+    for term in fields["terms"]:
+        counted[term.certainty] += term.bytes
+    return CertainBytes(**counted)
+
+
 class MemoryResult(Spec):
     """The peak of one device and its parts; of several that differ, the one that has the least left: row `fullest`.
 
-    `terms` are those alive in `peak_phase`; they sum to `total_bytes` exactly. `high_bytes` is the most that any
-    phase may need, so that it never falls as the workload grows. `allocated_bytes` is what
-    PyTorch's allocator hands out at the peak (`torch.cuda.max_memory_allocated`), `reserved_bytes` adds what it
-    holds back, and `total_bytes` adds the device context: what nvidia-smi shows for the process.
+    `terms` are those alive in `peak_phase`; they sum to `total_bytes` exactly, as `certain_bytes` do. One case in
+    twenty lies below `low_bytes` and one above `high_bytes`; each is the largest of any phase, so that it never falls
+    as the workload grows. `fit_probability` (0 to 1) is what `verdict` stands for. `allocated_bytes` is what PyTorch's
+    allocator hands out at the peak (`torch.cuda.max_memory_allocated`), `reserved_bytes` adds what it holds back, and
+    `total_bytes` adds the device context: what nvidia-smi shows for the process.
     """
 
     total_bytes: int
@@ -123,6 +145,7 @@ class MemoryResult(Spec):
     peak_phase: PhaseName
     terms: tuple[Term, ...]
     phases: tuple[Phase, ...]
+    certain_bytes: CertainBytes = Field(default_factory=_by_certainty)
     capacity_bytes: int | None = None
     capacity_low_bytes: int | None = None
     capacity_high_bytes: int | None = None
@@ -130,6 +153,7 @@ class MemoryResult(Spec):
     other_processes_bytes: int = 0
     free_bytes: int | None = None
     verdict: Verdict | None = None
+    fit_probability: float | None = None
     unsupported: tuple[str, ...] = ()
     per_gpu: tuple[DeviceShare, ...] = ()
     fullest: int = 0

@@ -11,6 +11,7 @@ from planner.memory.kernels import MASK, AttentionKind, is_masked, mask_bytes
 from planner.memory.logits import predicts_every_token
 from planner.memory.precision import Precision
 from planner.memory.result import Part, Term
+from planner.memory.selective import CORE_ATTENTION, OPERATORS
 from planner.memory.terms import checked, model
 from planner.memory.terms import workload as chosen
 from planner.models.architecture import Architecture, Attention, Stack, Tensor
@@ -24,7 +25,9 @@ class Saved(NamedTuple):
 
     `stage` is the point of the backward pass through a layer that holds most beside it. `first` is what stands before
     the layers and their input, `behind` what stands behind them and is freed before the last of them. `layers` says
-    how many layers keep what per token, for the formulas; `depth` is their number, checkpointed or not.
+    how many layers keep what per token, for the formulas; `depth` is their number, checkpointed or not. `recomputed`
+    is what the largest layer holds more when it has been computed again. With an encoder before the decoder, `entry` is
+    what the encoder's largest layer holds, and `between` all that is alive at the decoder's first layer.
     """
 
     norms: int
@@ -40,18 +43,19 @@ class Saved(NamedTuple):
     layers: tuple[tuple[int, Ledger], ...]
     depth: int
     adapters: int = 0
+    recomputed: int = 0
+    entry: int = 0
+    between: int = 0
 
     @property
     def in_last_layer(self) -> int:
         """Return what is alive when the backward pass goes through the last layer, computed again if checkpointed."""
-        return max(
-            self.total, self.total - self.behind + self.stage.bytes + (self.one_layer if self.checkpoints else 0)
-        )
+        return max(self.total, self.total - self.behind + self.stage.bytes + self.recomputed)
 
     @property
     def in_first_layer(self) -> int:
         """Return what is alive when the backward pass goes through the first layer, the largest deciding."""
-        return self.first + self.one_layer + self.stage.bytes
+        return self.first + (self.entry or self.one_layer + self.stage.bytes)
 
     @property
     def freed_with_a_layer(self) -> int:
@@ -82,16 +86,27 @@ def saved_activations(
     layers: list[tuple[int, Ledger]] = []
     depth = sum([stack.layer_count for stack in trained_stacks(architecture)])
     stages: list[Stage] = []
-    source = 0
+    source = entry = between = shared = 0
     for stack in trained_stacks(architecture):
+        if layers or checkpoints:
+            # The encoder before it: its layers, what is kept of them, and the gradient of what it put out.
+            entry = largest + highest(stages, precision.parameter_bytes).bytes
+            between = norms + kept_attention + feed_forward + dropout + scores + checkpoints
+            between += sequences * source * stack.hidden * precision.residual_bytes
+            largest, stages = 0, []
         tokens = stack_positions(stack, length)
         every = sequences * tokens
         shards = stack.groups[0].layer.stream_shards
         before, behind = (every * kept // shards for kept in _edges(stack, architecture, precision))
         norms += before + behind
         dropout += every * MASK * stack.hidden // shards if stack.embedding_dropout else 0
-        first = first or before + (every * first_input(stack, precision) // shards if checkpointed else 0)
-        scores += shared_scores(stack, sequences, tokens, source, precision, attention, checkpointed)
+        if not first:
+            first = before
+            if checkpointed:
+                first += every * first_input(stack, precision) // shards
+                first += mask_bytes(stack, sequences, tokens, precision, attention, groups=1)
+        shared = shared_scores(stack, sequences, tokens, source, precision, attention, checkpointed)
+        scores += shared
         for group in stack.groups:
             masked = is_masked(group.layer, tokens, attention)
             ledger = layer_ledger(group.layer, stack.hidden, precision, attention, masked)
@@ -121,6 +136,9 @@ def saved_activations(
         behind,
         tuple(layers),
         depth,
+        recomputed=largest if checkpointed else 0,
+        entry=entry,
+        between=between + shared + largest + stage.bytes if between else 0,
     )
 
 
@@ -160,7 +178,8 @@ def activations_term(saved: Saved, alive: int, workload: Training) -> Term:
     **Formula**: Σ over what is kept, or one layer where the backward pass has freed the rest.
     """
     tokens = workload.micro_batch * (workload.sequence_length or 0)
-    shares = _shares(saved, alive, tokens)
+    selective = workload.activation_checkpointing == "selective"
+    shares = _shares(saved, alive, tokens, selective=selective)
     return checked(
         "activations",
         alive,
@@ -169,15 +188,16 @@ def activations_term(saved: Saved, alive: int, workload: Training) -> Term:
             *(model(symbol, part.bytes, f"bytes of {part.name}") for symbol, part in shares),
             chosen("T", tokens, f"tokens: {workload.micro_batch:,} × {workload.sequence_length:,}"),
         ),
-        _SOURCE,
+        f"{_SOURCE}; {CORE_ATTENTION if workload.profile == 'megatron' else OPERATORS}" if selective else _SOURCE,
         tuple(part for _, part in shares),
     )
 
 
-def _shares(saved: Saved, alive: int, tokens: int) -> list[tuple[str, Part]]:
+def _shares(saved: Saved, alive: int, tokens: int, *, selective: bool) -> list[tuple[str, Part]]:
     """Return what the `alive` bytes are made of, each with its symbol."""
     if alive < saved.total:
         return [("O", _part("one layer and its gradients", alive, f"{alive:,}"))]
+    checkpoints = "checkpoints, each layer's input" + (" and what its products put out" if selective else "")
     found = [
         (symbol, _part(name, kept, _per_token(kept, tokens, [(count, pick(ledger)) for count, ledger in saved.layers])))
         for symbol, name, kept, pick in (
@@ -187,13 +207,13 @@ def _shares(saved: Saved, alive: int, tokens: int) -> list[tuple[str, Part]]:
             ("S", "attention scores and masks", saved.scores, _not_per_layer),
             ("D", "dropout masks", saved.dropout, attrgetter("dropout")),
             ("A", "what adapters read", saved.adapters, attrgetter("adapters")),
-            ("C", "checkpoints, each layer's input", saved.checkpoints, _not_per_layer),
+            ("C", checkpoints, saved.checkpoints, _not_per_layer),
         )
         if kept
     ]
     extra = alive - saved.total
     if extra:
-        name = "one layer computed again, with its gradients" if saved.checkpoints else "gradients of the last layer"
+        name = "one layer computed again, with its gradients" if saved.recomputed else "gradients of the last layer"
         found.append(("G", _part(name, extra, _per_token(extra, tokens, []))))
     return found
 

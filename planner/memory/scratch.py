@@ -68,6 +68,16 @@ def scratch_bytes(
     return most
 
 
+@lru_cache(maxsize=256)
+def tower_scratch_bytes(tower: Stack, images: int, patches: int, precision: Precision, attention: AttentionKind) -> int:
+    """Return the largest scratch that one layer of a vision tower needs for `images`, each of so many patches.
+
+    **Formula**: as in `scratch_bytes`, without a cache: each image attends to itself only.
+    """
+    widest = max(_layer_scratch(group.layer, tower, patches, precision, attention) for group in tower.groups)
+    return images * patches * widest + mask_bytes(tower, images, patches, precision, attention)
+
+
 def _causal_bytes(stack: Stack, tokens: int, precision: Precision, attention: AttentionKind) -> int:
     """Return the causal mask that matrix products make for themselves: whether a pair is seen, and what is added."""
     for group in stack.groups:

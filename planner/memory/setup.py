@@ -20,12 +20,16 @@ class Casts(NamedTuple):
 
 
 class Gradients(NamedTuple):
-    """Trained parameters whose gradients are there: behind the head, in the last layer, in the first, and all."""
+    """Trained parameters whose gradients are there: behind the head, in the last layer, in the first, and all.
+
+    `decoder` are those in the first layer of a decoder that has an encoder before it.
+    """
 
     head: int
     last_layer: int
     first_layer: int
     all: int
+    decoder: int = 0
 
 
 class Setup(NamedTuple):
@@ -34,6 +38,7 @@ class Setup(NamedTuple):
     `kept` are the terms that live throughout beside gradients and states, `loaded` those that are there first.
     `gradient_bytes` are those of one gradient, `state_bytes` of an element that the optimizer updates. `scratch` is
     what the backward pass through a layer works with beside activations, `scratch_forward` what the forward pass does;
+    `scratch_head` what the output head works with in both; `left` is what the step before left until there is a loss;
     `embedding` what is there when the backward pass reaches the embedding, none if it does not.
     """
 
@@ -49,6 +54,8 @@ class Setup(NamedTuple):
     embedding: tuple[Term, ...] | None
     scratch: tuple[Term, ...] = ()
     scratch_forward: tuple[Term, ...] = ()
+    scratch_head: tuple[Term, ...] = ()
+    left: tuple[Term, ...] = ()
     notes: tuple[str, ...] = ()
 
 

@@ -10,8 +10,9 @@ from planner.memory.optimizer import (
     is_matrix,
     parameters_in,
 )
+from planner.memory.preconditioned import SHAMPOO_SOURCE, SOAP_SOURCE, shampoo_scratch, soap_scratch
 from planner.memory.result import Term
-from planner.memory.terms import checked, library, model, number_format
+from planner.memory.terms import checked, library, model, number_format, term
 from planner.models.architecture import Tensor
 from planner.workload.optimizers import Optimizer, OptimizerStep
 
@@ -22,6 +23,10 @@ _NORM_BLOCK: Final = 512
 _SOURCES: Final[dict[str, str]] = {
     "foreach": "torch.optim _multi_tensor_adamw: torch._foreach_sqrt of all second moments at once",
     "adamw": "torch.optim _single_tensor_adamw: the root of one second moment, and its quotient",
+    "adagrad-foreach": "torch.optim _multi_tensor_adagrad: the roots of all sums, and all quotients",
+    "root": "torch.optim _single_tensor_rmsprop and _single_tensor_adagrad: the root of one tensor's squares",
+    "adafactor-transformers": "transformers 5.23 optimization.Adafactor.step: squared gradient and update in fp32; of "
+    "16 bits fp32 copies of gradient and parameter, too",
     "adafactor": "torch.optim Adafactor: the variance is multiplied out from its rows and columns",
     "muon": "torch.optim._muon: the update, its bf16 copy, and the products of Newton and Schulz",
     "galore": "galore_torch: the singular value decomposition of one gradient, in fp32",
@@ -32,17 +37,24 @@ _SOURCES: Final[dict[str, str]] = {
 def step_term(trained: Trained, optimizer: Optimizer, step: OptimizerStep, parameter_bytes: int) -> Term | None:
     """Return what the step holds at the most beside parameters, gradients and states, none where it is nothing.
 
-    **Formula**: one copy of all trained parameters where one call updates all of them (`foreach`); where a loop updates
-    one after the other, what the largest needs: 2 · n · w with AdamW, n · w with Adafactor; with Muon n · w for the
-    update, and in bf16 the matrix, its next iterate and two squares of its smaller side. Fused kernels need nothing.
+    **Formula**: one copy of all trained parameters where one call updates all of them (`foreach`), two with Adagrad;
+    where a loop updates one after the other, what the largest needs: 2 · n · w with Adam, n · w with Adafactor, RMSprop
+    and Adagrad; with Muon n · w for the update, and in bf16 the matrix, its next iterate and two squares of its smaller
+    side. Fused kernels need nothing.
     """
     if step == "fused" or optimizer in ("sgd", "sgd-momentum") or not trained:
         return None
+    if optimizer == "soap":
+        return _soap(trained)
+    if optimizer == "shampoo":
+        return _shampoo(trained, parameter_bytes)
     total = parameters_in(trained) * parameter_bytes
     symbols = (
         model("P_t", parameters_in(trained), "trained parameters"),
         number_format("w", parameter_bytes, "bytes per element, as the parameters"),
     )
+    if step == "foreach" and optimizer == "adagrad":
+        return checked("temporaries", 2 * total, "2 × P_t × w", symbols, _SOURCES["adagrad-foreach"])
     if step == "foreach":
         name = "adafactor" if optimizer == "adafactor" else "foreach"
         return checked("temporaries", total, "P_t × w", symbols, _SOURCES[name])
@@ -54,6 +66,11 @@ def step_term(trained: Trained, optimizer: Optimizer, step: OptimizerStep, param
 
 _FORMULAS: Final[dict[Optimizer, tuple[str, str]]] = {
     "adamw": ("2 × n × w", _SOURCES["adamw"]),
+    "adam": ("2 × n × w", _SOURCES["adamw"]),
+    "nadam": ("2 × n × w", _SOURCES["adamw"]),
+    "rmsprop": ("n × w", _SOURCES["root"]),
+    "adagrad": ("n × w", _SOURCES["root"]),
+    "adafactor-transformers": ("n × 4 × (2 or 4)", _SOURCES["adafactor-transformers"]),
     "adafactor": ("n × w", _SOURCES["adafactor"]),
     "muon": ("n × w + 2 × (2 × n + 2 × k × k)", _SOURCES["muon"]),
     "galore-adamw": ("4 × (2 × n + U + V) + n × w", _SOURCES["galore"]),
@@ -61,13 +78,45 @@ _FORMULAS: Final[dict[Optimizer, tuple[str, str]]] = {
 
 
 def _of_one(tensor: Tensor, optimizer: Optimizer, size: int) -> int:
-    if optimizer == "adamw":
+    if optimizer in ("adamw", "adam", "nadam"):
         return 2 * tensor.size * size
-    if optimizer == "adafactor":
+    if optimizer in ("adafactor", "rmsprop", "adagrad"):
         return tensor.size * size
+    if optimizer == "adafactor-transformers":
+        return tensor.size * _FP32 * (2 if size == _FP32 else 4)
     if not is_matrix(tensor):
         return 0
     return _newton_schulz(tensor, size) if optimizer == "muon" else _galore(tensor, size)
+
+
+def _soap(trained: Trained) -> Term:
+    usual, anew = (max(held) for held in zip(*(soap_scratch(tensor) for tensor, _ in trained), strict=True))
+    return term(
+        "temporaries",
+        anew,
+        "4 × (4 × m × n + m² + 7 × n²)",
+        (library("m, n", "sides", "of the tensor that needs most, n the wider one up to 10,000"),),
+        f"{SOAP_SOURCE}; every tenth step decomposes anew",
+        certainty="assumed",
+        low_bytes=usual,
+    )
+
+
+def _shampoo(trained: Trained, size: int) -> Term:
+    parameters = parameters_in(trained)
+    return term(
+        "temporaries",
+        shampoo_scratch([tensor for tensor, _ in trained], parameters, size),
+        "2 × P_t × w + 7 × d² × 4",
+        (
+            model("P_t", parameters, "trained parameters"),
+            number_format("w", size, "bytes per element, as the parameters"),
+            library("d", "side", "of the widest block"),
+        ),
+        SHAMPOO_SOURCE,
+        certainty="assumed",
+        low_bytes=parameters * size,
+    )
 
 
 def _newton_schulz(tensor: Tensor, size: int) -> int:

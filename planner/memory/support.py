@@ -5,6 +5,7 @@ from typing import Final
 from planner.dtypes import SCHEMES
 from planner.hardware.gpu import Gpu
 from planner.memory.engines.support import llama_cpp_reasons, vllm_reasons
+from planner.workload.optimizers import OPTIMIZERS
 from planner.workload.workload import Inference, Training
 
 _NO_PYTORCH_DEVICE: Final = {
@@ -17,13 +18,32 @@ _GAUDI: Final = (
 _BITSANDBYTES: Final = (
     "bitsandbytes has no kernels for this card: it needs compute capability 6.0 (7.5 for LLM.int8), ROCm or XPU"
 )
+_TRITON: Final = (
+    "The kernels of this profile are written in Triton, which PyTorch does not run on this card: it needs compute "
+    "capability 7.0, ROCm or XPU; choose the profile hf"
+)
+_TRITON_PROFILES: Final = ("liger", "unsloth")
+_TRITON_CAPABILITY: Final = 7.0
+_IN_16_BITS: Final = "FlashAttention computes in fp16 and bf16 only; choose sdpa, or another format to compute in"
+_FP8: Final = (
+    "torchao's fp8 products need compute capability 8.9 or an AMD card of CDNA 3 or newer; choose bf16 or amp-bf16"
+)
+_FP8_CAPABILITY: Final = 8.9
+_FP8_OF_AMD: Final = ("CDNA3", "CDNA4", "CDNA5")
+_STORED_CAPABILITY: Final = {"fp8": 8.9, "fp8-block128": 8.9, "mxfp4": 7.5}
+"""The compute capability from which transformers computes with such weights as they are stored.
+
+**Source**: transformers 5.23 `quantizer_finegrained_fp8.py` and `quantizer_mxfp4.py`, `validate_environment`.
+"""
 
 
 def unsupported_reasons(workload: Training | Inference, gpu: Gpu) -> tuple[str, ...]:
     """Return why `gpu` cannot run `workload`, empty if it can.
 
-    **Source**: PyTorch device backends; bitsandbytes installation guide; FlashAttention-2 README (Ampere or newer);
-    engines with kernels of their own say what they run on.
+    **Source**: PyTorch device backends; bitsandbytes installation guide; FlashAttention-2 README (Ampere or newer, fp16
+    and bf16); torch/_inductor/scheduler.py (`GPUTooOldForTriton`) and Liger-Kernel's README, whose kernels "inherit the
+    full spectrum of hardware compatibility offered by Triton"; engines with kernels of their own say what they run on.
+    bf16 is no reason: older cards emulate it (`torch.cuda.is_bf16_supported`, `including_emulation`).
     """
     if isinstance(workload, Inference) and workload.profile == "llama.cpp":
         return llama_cpp_reasons(gpu)
@@ -34,6 +54,16 @@ def unsupported_reasons(workload: Training | Inference, gpu: Gpu) -> tuple[str, 
         reasons.append(_BITSANDBYTES)
     if workload.attention == "flash" and not _runs_flash_attention(gpu):
         reasons.append("FlashAttention needs compute capability 8.0 or an AMD Instinct or RDNA 3 card; choose sdpa")
+    if workload.attention == "flash" and workload.compute in ("fp32", "tf32"):
+        reasons.append(_IN_16_BITS)
+    if isinstance(workload, Training) and workload.profile in _TRITON_PROFILES and not _runs_triton(gpu):
+        reasons.append(_TRITON)
+    if isinstance(workload, Training) and workload.compute == "fp8" and not _multiplies_fp8(gpu):
+        reasons.append(_FP8)
+    least = _STORED_CAPABILITY.get(workload.weights or "bf16")
+    if least is not None and gpu.vendor == "NVIDIA" and float(gpu.compute_capability or least) < least:
+        stored = SCHEMES[workload.weights or "bf16"].title
+        reasons.append(f"transformers turns {stored} into bf16 below compute capability {least}; choose bf16")
     return tuple(reasons)
 
 
@@ -46,8 +76,10 @@ def unsupported_backend(gpu: Gpu) -> tuple[str, ...]:
 
 
 def _needs_bitsandbytes(workload: Training | Inference) -> bool:
-    if isinstance(workload, Training):
-        return workload.optimizer == "adamw-8bit"
+    if isinstance(workload, Training) and OPTIMIZERS[workload.optimizer].library == "bitsandbytes":
+        return True
+    if workload.weights is None and isinstance(workload, Training) and workload.method == "qlora":
+        return True
     scheme = SCHEMES.get(workload.weights or "bf16")
     return scheme is not None and scheme.family == "bitsandbytes"
 
@@ -56,6 +88,19 @@ def _runs_bitsandbytes(workload: Training | Inference, gpu: Gpu) -> bool:
     if gpu.vendor != "NVIDIA" or not gpu.compute_capability:
         return gpu.vendor in ("AMD", "Intel")
     return float(gpu.compute_capability) >= (7.5 if workload.weights == "int8" else 6.0)
+
+
+def _multiplies_fp8(gpu: Gpu) -> bool:
+    """Return whether `torch._scaled_mm` runs on `gpu`: ATen/native/cuda/Blas.cpp, `_scaled_mm_allowed_device`."""
+    if gpu.vendor == "AMD":
+        return gpu.architecture in _FP8_OF_AMD
+    return gpu.vendor == "NVIDIA" and float(gpu.compute_capability or 0) >= _FP8_CAPABILITY
+
+
+def _runs_triton(gpu: Gpu) -> bool:
+    if gpu.vendor == "NVIDIA":
+        return float(gpu.compute_capability or _TRITON_CAPABILITY) >= _TRITON_CAPABILITY
+    return gpu.vendor in ("AMD", "Intel")
 
 
 def _runs_flash_attention(gpu: Gpu) -> bool:

@@ -8,6 +8,7 @@ from planner.base import Spec
 from planner.models.architecture import Architecture, Layer, Moe, Role, Tensor
 
 _CAST_ROLES: Final[tuple[Role, ...]] = ("linear", "router", "conv")
+_CAST_BESIDE_FP8: Final[tuple[Role, ...]] = ("router", "conv")
 MATRIX_ROLES: tuple[Role, ...] = ("linear", "expert")
 """Roles whose tensors quantisation schemes replace."""
 
@@ -29,15 +30,14 @@ class ParameterCounts(Spec):
 def placed_tensors(architecture: Architecture) -> Iterator[tuple[Tensor, int]]:
     """Yield each tensor once with the number of times it occurs."""
     for stack in architecture.stacks:
-        yield from ((tensor, tensor.copies) for tensor in (*stack.before, *stack.after))
-        for group in stack.groups:
-            yield from ((tensor, tensor.copies * group.count) for tensor in group.layer.tensors)
-    yield from ((tensor, tensor.copies) for tensor in architecture.head)
+        yield from stack.placed()
+    for tensors in (architecture.head, *(component.tensors for component in architecture.components)):
+        yield from ((tensor, tensor.copies) for tensor in tensors)
 
 
 @lru_cache(maxsize=256)
-def parameter_counts(architecture: Architecture) -> ParameterCounts:
-    """Return the parameters of `architecture` by role.
+def parameter_counts(architecture: Architecture, in_fp8: bool = False) -> ParameterCounts:
+    """Return the parameters of `architecture` by role; `in_fp8`, linear layers are none of those that are cast.
 
     `token_embedding` is the largest table, `before_layers` are all tables and norms before the main stack;
     `smallest_layer` is the layer with the fewest parameters. `cast` are those inside the network that autocast casts,
@@ -47,7 +47,8 @@ def parameter_counts(architecture: Architecture) -> ParameterCounts:
     for tensor, count in placed_tensors(architecture):
         by_role[tensor.role] = by_role.get(tensor.role, 0) + tensor.size * count
     groups = [group for stack in architecture.stacks for group in stack.groups]
-    each = [_cast_in(group.layer) for group in groups]
+    roles = _CAST_BESIDE_FP8 if in_fp8 else _CAST_ROLES
+    each = [_cast_in(group.layer, roles) for group in groups]
     layers = [cast * group.count for cast, group in zip(each, groups, strict=True)]
     return ParameterCounts(
         total=sum(by_role.values()),
@@ -56,22 +57,22 @@ def parameter_counts(architecture: Architecture) -> ParameterCounts:
         token_embedding=_token_embedding(architecture),
         before_layers=sum(tensor.parameters for tensor in architecture.stacks[-1].before),
         smallest_layer=min(group.layer.parameters for group in groups),
-        cast=sum(_cast(stack.before) + _cast(stack.after) for stack in architecture.stacks) + sum(layers),
+        cast=sum(_cast(stack.before, roles) + _cast(stack.after, roles) for stack in architecture.stacks) + sum(layers),
         cast_in_a_layer=max(each),
-        cast_behind=_cast(architecture.main.after),
+        cast_behind=_cast(architecture.main.after, roles),
     )
 
 
-def _cast_in(layer: Layer) -> int:
+def _cast_in(layer: Layer, roles: tuple[Role, ...]) -> int:
     """Return the parameters of `layer` that autocast casts: grouped_mm knows none, bmm over all experts does."""
     block = layer.feed_forward
     every_expert = isinstance(block, Moe) and block.every_expert
     experts = sum(tensor.parameters for tensor in layer.tensors if tensor.role == "expert") if every_expert else 0
-    return _cast(layer.tensors) + experts
+    return _cast(layer.tensors, roles) + experts
 
 
-def _cast(tensors: tuple[Tensor, ...]) -> int:
-    return sum(tensor.parameters for tensor in tensors if tensor.role in _CAST_ROLES)
+def _cast(tensors: tuple[Tensor, ...], roles: tuple[Role, ...]) -> int:
+    return sum(tensor.parameters for tensor in tensors if tensor.role in roles)
 
 
 def _token_embedding(architecture: Architecture) -> int:

@@ -82,10 +82,15 @@ def checked(
         symbols,
         source,
         certainty="measured",
-        low_bytes=int(count_bytes * (1 - _CHECKED_BELOW)),
+        low_bytes=lowest(count_bytes),
         high_bytes=highest(count_bytes),
         parts=parts,
     )
+
+
+def lowest(count_bytes: int) -> int:
+    """Return the least that a checked term of `count_bytes` may be."""
+    return int(count_bytes * (1 - _CHECKED_BELOW))
 
 
 def highest(count_bytes: int) -> int:

@@ -1,11 +1,15 @@
 """The phases of one training step and what is alive in each."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Final, NamedTuple
 
 from planner.memory.communication import communication_term
+from planner.memory.fp8 import fp8_setup
 from planner.memory.gradients import gradients_term
+from planner.memory.litgpt.setup import litgpt_setup
 from planner.memory.losses import Losses
+from planner.memory.megatron.setup import is_megatron, megatron_setup
 from planner.memory.optimizer import optimizer_term
 from planner.memory.phases import Deferred, Moment, Moments
 from planner.memory.plain_setup import plain_setup
@@ -13,7 +17,7 @@ from planner.memory.result import Term
 from planner.memory.saved import activations_term
 from planner.memory.setup import Setup
 from planner.memory.step import clipping_term, step_term
-from planner.memory.terms import highest
+from planner.memory.terms import highest, lowest
 from planner.memory.tuned_setup import is_tuned, tuned_setup
 from planner.models.architecture import Architecture
 from planner.workload.training import Training
@@ -41,7 +45,7 @@ class _Step(NamedTuple):
     def activations(self, alive: int) -> Deferred:
         """Return `alive` bytes of activations, whose formula is written when it is asked for."""
         write = partial(activations_term, self.setup.saved, alive, self.workload)
-        return Deferred("activations", alive, highest(alive), write)
+        return Deferred("activations", alive, lowest(alive), highest(alive), write)
 
     def grown(self, parameters: int) -> list[Term]:
         """Return the gradients of `parameters`, unless accumulated ones are there anyway."""
@@ -54,7 +58,7 @@ def training_moments(architecture: Architecture, workload: Training) -> Moments:
     **Formula**: the peak is the largest of: load; forward (everything saved, with the loss being computed); loss (its
     derivative); backward (first the head, last the first layer with all gradients); step.
     """
-    setup = (tuned_setup if is_tuned(workload) else plain_setup)(architecture, workload)
+    setup = _setup_of(workload)(architecture, workload)
     all_gradients = gradients_term(setup.gradients.all, setup.gradient_bytes)
     states = optimizer_term(setup.trained, workload.optimizer, setup.state_bytes)
     communication = communication_term(all_gradients.bytes, workload.parallel.data or 1)
@@ -77,10 +81,20 @@ def training_moments(architecture: Architecture, workload: Training) -> Moments:
     )
 
 
+def _setup_of(workload: Training) -> Callable[[Architecture, Training], Setup]:
+    if is_megatron(workload):
+        return megatron_setup
+    if workload.profile == "litgpt":
+        return litgpt_setup
+    if workload.compute == "fp8":
+        return fp8_setup
+    return tuned_setup if is_tuned(workload) else plain_setup
+
+
 def _through_the_loss(step: _Step) -> list[Moment]:
     """Return the end of the forward pass and the derivative of the loss: everything saved is alive."""
     setup, losses = step.setup, step.losses
-    kept: list[Term | Deferred] = [*step.persistent, step.activations(setup.saved.total)]
+    kept: list[Term | Deferred] = [*step.persistent, step.activations(setup.saved.total), *setup.left]
     gradients = step.grown(losses.head_gradient) if losses.head_gradient else []
     moments = [
         Moment(
@@ -90,6 +104,9 @@ def _through_the_loss(step: _Step) -> list[Moment]:
         ),
         Moment("loss", [*kept, *gradients, *setup.casts.loss, losses.loss], losses.explanation),
     ]
+    if setup.scratch_head:
+        explanation = "the output head is multiplied, with everything else of the forward pass there"
+        moments = [Moment("forward", [*kept, *setup.scratch_head, losses.head], explanation), *moments]
     if not setup.scratch_forward:
         return moments
     explanation = "the forward pass works on the last layer, with nearly everything kept"
@@ -108,6 +125,7 @@ def _through_the_layers(step: _Step) -> list[Moment]:
                 *step.grown(gradients.head),
                 step.activations(saved.total),
                 *setup.casts.loss,
+                *setup.scratch_head,
                 losses.head,
             ],
             "the backward pass starts at the head, with everything still kept",
@@ -137,6 +155,11 @@ def _through_the_layers(step: _Step) -> list[Moment]:
             "the backward pass works on the first layer: the gradients of all others are there",
         ),
     ]
+    if saved.between:
+        there: list[Term | Deferred] = [*step.persistent, *step.grown(gradients.decoder), *setup.casts.first]
+        there += [step.activations(saved.between), *setup.scratch, losses.layers]
+        explanation = "the backward pass works on the decoder's first layer: what the encoder kept is still there"
+        moments.insert(2, Moment("backward", there, explanation))
     if setup.embedding is None:
         return moments
     reached: list[Term | Deferred] = [*step.persistent, *step.grown(gradients.all), *setup.embedding, losses.layers]

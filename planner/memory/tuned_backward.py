@@ -3,8 +3,11 @@
 from planner.memory.activations import Ledger
 from planner.memory.backward import Stage, block_flight, experts_flight, last_projection, projections, weighting_flight
 from planner.memory.kernels import is_masked, kernel_of, softmax_bytes
-from planner.memory.tuned_layer import Recipe, forward_norm_kept, last_read
-from planner.memory.tuning import TunedLayers, sites_of, uses
+from planner.memory.sites import sites_of, uses
+from planner.memory.tuned_forward import last_read
+from planner.memory.tuned_layer import forward_norm_kept
+from planner.memory.tuned_recipe import Recipe
+from planner.memory.tuning import TunedLayers
 from planner.models.architecture import Attention, LatentAttention, Mlp, Moe
 
 _SCORE_GRADIENTS = 3

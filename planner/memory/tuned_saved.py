@@ -5,11 +5,14 @@ from typing import NamedTuple
 
 from planner.memory.activations import Ledger, stack_positions
 from planner.memory.backward import Stage, highest
-from planner.memory.kernels import MASK, is_masked
+from planner.memory.kernels import MASK, is_masked, mask_bytes
 from planner.memory.saved import Saved, first_input, is_norm, shared_scores, trained_stacks
+from planner.memory.selective import saved_outputs, without_core_attention
+from planner.memory.sites import Uses
 from planner.memory.tuned_backward import tuned_stages
-from planner.memory.tuned_layer import Formats, Recipe, norm_kept, read_bytes, tuned_ledger
-from planner.memory.tuning import TunedLayers, Tuning, Uses
+from planner.memory.tuned_layer import tuned_ledger
+from planner.memory.tuned_recipe import Formats, Recipe, norm_kept, read_bytes
+from planner.memory.tuning import TunedLayers, Tuning
 from planner.models.architecture import Architecture, Stack
 from planner.units import ceil_div
 from planner.workload.training import Checkpointing
@@ -18,12 +21,14 @@ from planner.workload.training import Checkpointing
 class Checkpoints(NamedTuple):
     """Which layers are computed again: none, or runs of `every` layers whose input is kept, unless it is `offloaded`.
 
-    Selective ones keep what matrix products and attention put out, too.
+    Selective ones keep what matrix products and attention put out, too. With `core_attention` only what is inside
+    attention is computed again.
     """
 
     kind: Checkpointing
     every: int = 1
     offloaded: bool = False
+    core_attention: bool = False
 
 
 @lru_cache(maxsize=1024)
@@ -35,9 +40,9 @@ def tuned_saved(
     for stack, layers in _by_stack(architecture, tuning):
         tokens = stack_positions(stack, length)
         own = recipe._replace(formats=_formats_in(stack, recipe.formats))
-        found.add_edges(architecture, stack, tuning, own, sequences * tokens, checkpoints)
+        found.add_edges(architecture, stack, tuning, own, sequences, sequences * tokens, checkpoints)
         found.scores += shared_scores(
-            stack, sequences, tokens, found.source, own.formats.precision, own.attention, checkpoints.kind == "full"
+            stack, sequences, tokens, found.source, own.formats.precision, own.attention, checkpoints.kind != "none"
         )
         for tuned in layers:
             found.add_layers(tuned, own, sequences, tokens, checkpoints)
@@ -64,7 +69,7 @@ class _Sum:
 
     def __init__(self) -> None:
         self.norms = self.attention = self.feed_forward = self.dropout = self.scores = self.adapters = 0
-        self.checkpoints = self.largest = self.first = self.behind = self.source = self.depth = 0
+        self.checkpoints = self.largest = self.first = self.behind = self.source = self.depth = self.recomputed = 0
         self.layers: list[tuple[int, Ledger]] = []
         self.stages: list[Stage] = []
 
@@ -74,6 +79,7 @@ class _Sum:
         stack: Stack,
         tuning: Tuning,
         recipe: Recipe,
+        sequences: int,
         every: int,
         checkpoints: Checkpoints,
     ) -> None:
@@ -91,6 +97,9 @@ class _Sum:
                 kept += first_input(stack, recipe.formats.precision)
                 self.checkpoints += 0 if starts else every * _kept_input(stack) * stack.hidden * recipe.formats.stream
             self.first = every * kept // shards
+            if checkpoints.kind != "none":
+                formats, tokens = recipe.formats.precision, every // sequences
+                self.first += mask_bytes(stack, sequences, tokens, formats, recipe.attention, groups=1)
 
     def add_layers(
         self, tuned: TunedLayers, recipe: Recipe, sequences: int, tokens: int, checkpoints: Checkpoints
@@ -100,12 +109,20 @@ class _Sum:
         masked = is_masked(layer, tokens, recipe.attention)
         ledger = tuned_ledger(layer, hidden, recipe, tuned.tuning, masked)
         self.depth += tuned.number
-        self.largest = max(self.largest, ledger.total(sequences, tokens, self.source))
+        whole = ledger.total(sequences, tokens, self.source)
+        self.largest = max(self.largest, whole)
         self.stages += tuned_stages(tuned, recipe, ledger, sequences, tokens, checkpointed=checkpoints.kind != "none")
         if checkpoints.kind != "none":
             stream = 0 if checkpoints.offloaded else recipe.formats.stream * hidden // layer.stream_shards
-            self.checkpoints += ceil_div(tuned.number, checkpoints.every) * every * stream
+            outputs = 0
+            if checkpoints.kind == "selective":
+                outputs = saved_outputs(layer, hidden, recipe, tuned.tuning, masked).total(sequences, tokens)
+            self.checkpoints += ceil_div(tuned.number, checkpoints.every) * every * stream + tuned.number * outputs
+            self.recomputed = max(self.recomputed, whole * checkpoints.every - outputs)
             return
+        if checkpoints.core_attention:
+            ledger = without_core_attention(ledger, layer, recipe, masked)
+            self.recomputed = max(self.recomputed, whole - ledger.total(sequences, tokens, self.source))
         self.layers.append((tuned.number, ledger))
         self.norms += tuned.number * every * ledger.norms
         self.attention += tuned.number * ledger.attention_bytes(sequences, tokens, self.source)
@@ -130,6 +147,7 @@ class _Sum:
             layers=tuple(self.layers),
             depth=self.depth,
             adapters=self.adapters,
+            recomputed=min(self.recomputed, self.largest * max(self.depth, 1)),
         )
 
 

@@ -8,13 +8,15 @@ from planner.memory.adapters import adapters_term, dequantised_scratch, magnitud
 from planner.memory.losses import losses_of
 from planner.memory.optimizer import parameters_in
 from planner.memory.plain_setup import head_matrix, tied_gradient_term
+from planner.memory.profiles import profile_notes
 from planner.memory.result import Term
 from planner.memory.saved import Saved
 from planner.memory.setup import Casts, Gradients, Setup, cast_term
+from planner.memory.sites import sites_of
 from planner.memory.tensors import parameter_counts
-from planner.memory.tuned_layer import Adapters, Formats, Fused, Recipe
+from planner.memory.tuned_recipe import Adapters, Formats, Fused, Recipe
 from planner.memory.tuned_saved import Checkpoints, tuned_saved
-from planner.memory.tuning import TunedLayers, Tuning, sites_of, tuning_of
+from planner.memory.tuning import TunedLayers, Tuning, tuning_of
 from planner.memory.weights import weights_term
 from planner.models.architecture import Architecture, Moe, Tensor
 from planner.workload.training import Lora, Training, TrainingProfile
@@ -41,11 +43,7 @@ def tuned_setup(architecture: Architecture, workload: Training) -> Setup:
     tuning = tuning_of(architecture, workload)
     recipe = recipe_of(workload)
     formats = recipe.formats
-    checkpoints = Checkpoints(
-        workload.activation_checkpointing,
-        workload.checkpoint_every,
-        offloaded=workload.profile == "unsloth" and workload.activation_checkpointing == "full",
-    )
+    checkpoints = checkpoints_of(workload)
     saved = tuned_saved(architecture, tuning, recipe, workload.micro_batch, workload.sequence_length or 0, checkpoints)
     weights = _weights(architecture, workload, formats)
     lora, adapters = workload.lora, recipe.adapters
@@ -70,6 +68,14 @@ def tuned_setup(architecture: Architecture, workload: Training) -> Setup:
         scratch_forward=_magnitudes(tuning, recipe),
         notes=_notes(architecture, workload),
     )
+
+
+def checkpoints_of(workload: Training) -> Checkpoints:
+    """Return which layers of `workload` are computed again, and how: Megatron has a way of its own to be selective."""
+    kind = workload.activation_checkpointing
+    if kind == "selective" and workload.profile == "megatron":
+        return Checkpoints("none", core_attention=True)
+    return Checkpoints(kind, workload.checkpoint_every, offloaded=workload.profile == "unsloth" and kind == "full")
 
 
 def recipe_of(workload: Training) -> Recipe:
@@ -229,7 +235,8 @@ def _adapted(tuning: Tuning) -> tuple[Tensor, ...]:
 
 
 def _notes(architecture: Architecture, workload: Training) -> tuple[str, ...]:
+    notes = profile_notes(architecture, workload)
     experts = any(tensor.role == "expert" for group in architecture.main.groups for tensor in group.layer.tensors)
     if not (experts and workload.adapts):
-        return ()
-    return ("Routed experts are parameters of their block, not linear layers: adapters leave them alone.",)
+        return notes
+    return (*notes, "Routed experts are parameters of their block, not linear layers: adapters leave them alone.")

@@ -3,40 +3,14 @@
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from planner.errors import SpecError
-from planner.models.architecture import Architecture, LatentAttention, Layer, LayerGroup, Mlp, Moe, Stack, Tensor
+from planner.memory.sites import LayerTuning, Status, is_linear
+from planner.models.architecture import Architecture, Layer, LayerGroup, Stack, Tensor
 from planner.workload.training import Lora, Method, Training
 
-Status = Literal["frozen", "trained", "adapted"]
 _TOWERS: Final = ("vision", "audio")
-
-
-class Uses(NamedTuple):
-    """How many projections read one tensor, by what becomes of them."""
-
-    trained: int = 0
-    adapted: int = 0
-    frozen: int = 0
-
-    @property
-    def total(self) -> int:
-        """Return all of them."""
-        return self.trained + self.adapted + self.frozen
-
-
-class LayerTuning(NamedTuple):
-    """What is trained in a layer: the status of each of its tensors, in their order.
-
-    `reached` says whether the derivative goes on to what is before the layer, so that its first operations keep
-    something even where they are frozen.
-
-    **Source** for checkpoints: transformers `PreTrainedModel.enable_input_require_grads`.
-    """
-
-    statuses: tuple[Status, ...]
-    reached: bool = True
 
 
 class TunedLayers(NamedTuple):
@@ -96,7 +70,10 @@ def _tuning(
     # Checkpoints need an input with a derivative: transformers asks for one of the embedding.
     reached = starts_before or checkpointed
     for stack in architecture.stacks:
-        tuned, reached, own = _stack(stack, chosen, reached)
+        # A decoder has an input of its own; the encoder's derivative comes in by cross-attention.
+        decodes = architecture.kind == "encoder-decoder" and stack is architecture.main
+        entered = starts_before or checkpointed if decodes else reached
+        tuned, reached, own = _stack(stack, chosen, entered, crossed=decodes and reached)
         if not (architecture.kind == "vision-language" and stack.name in _TOWERS):
             layers += tuned
         trained += own
@@ -181,14 +158,19 @@ def _outside(stack: Stack, chosen: _Chosen, *, behind: bool) -> list[tuple[Tenso
     return [item for tensor in tensors for item in _trained_of(tensor, chosen.status(tensor.name, tensor), chosen)]
 
 
-def _stack(stack: Stack, chosen: _Chosen, reached: bool) -> tuple[list[TunedLayers], bool, list[tuple[Tensor, int]]]:
-    """Return the layers that a derivative goes through, whether it goes beyond them, and what is trained of them."""
+def _stack(
+    stack: Stack, chosen: _Chosen, reached: bool, *, crossed: bool
+) -> tuple[list[TunedLayers], bool, list[tuple[Tensor, int]]]:
+    """Return the layers that a derivative goes through, whether it goes beyond them, and what is trained of them.
+
+    `crossed` says that one comes in by cross-attention.
+    """
     runs: dict[tuple[Layer, LayerTuning], int] = {}
     trained: dict[Tensor, int] = {}
     for group, place, count in _in_order(stack, chosen.by_place or not reached):
         layer = group.layer
         statuses = tuple(chosen.status(f"layers.{place}.{tensor.name}", tensor) for tensor in layer.tensors)
-        touched = any(status != "frozen" for status in statuses)
+        touched = any(status != "frozen" for status in statuses) or (crossed and layer.cross_attention is not None)
         if touched or reached:
             key = (layer, LayerTuning(statuses, reached))
             runs[key] = runs.get(key, 0) + count
@@ -227,78 +209,3 @@ def adapter_tensors(tensor: Tensor, lora: Lora) -> tuple[Tensor, ...]:
     up = Tensor(name=f"{tensor.name}.lora_B", shape=(outside, lora.rank), role="linear")
     magnitude = Tensor(name=f"{tensor.name}.magnitude", shape=(outside,), role="other")
     return (down, up, magnitude) if lora.dora else (down, up)
-
-
-class Sites(NamedTuple):
-    """The projections of a layer by where they stand: what reads the normed stream, and what writes back to it.
-
-    `inner` are those in between, which read what another one put out: of latents, of the indexer.
-    """
-
-    mixer_in: tuple[int, ...]
-    mixer_out: tuple[int, ...]
-    inner: tuple[int, ...]
-    cross: tuple[int, ...]
-    forward_in: tuple[int, ...]
-    forward_out: tuple[int, ...]
-    shared_gate: tuple[int, ...]
-    router: tuple[int, ...]
-    experts: tuple[int, ...]
-
-
-@lru_cache(maxsize=1024)
-def sites_of(layer: Layer, hidden: int) -> Sites:
-    """Return the places of `layer.tensors` at which each kind of projection stands.
-
-    **Assumes** what readers do: the mixer's projections come before the feed-forward block's, and each block's last
-    is the one that writes to the stream.
-    """
-    every = [i for i, tensor in enumerate(layer.tensors) if tensor.role == "linear" and len(tensor.shape) == 2]
-    indexing = [i for i in every if "indexer" in layer.tensors[i].name]
-    linear = [i for i in every if i not in indexing]
-    block = layer.feed_forward
-    gate = [i for i, tensor in enumerate(layer.tensors) if _weighs_shared_expert(tensor)]
-    linear = [i for i in linear if i not in gate]
-    split = len(linear) - _forward_count(block)
-    mixer, forward = linear[:split], linear[split:]
-    cross = mixer[-4:] if layer.cross_attention is not None else []
-    mixer = mixer[: len(mixer) - len(cross)]
-    latent = isinstance(layer.mixer, LatentAttention)
-    inside = [i for i in mixer[:-1] if not latent or layer.tensors[i].shape[1] == hidden]
-    return Sites(
-        mixer_in=tuple(inside),
-        mixer_out=tuple(mixer[-1:]),
-        inner=(*(i for i in mixer[:-1] if i not in inside), *indexing),
-        cross=tuple(cross),
-        forward_in=tuple(forward[:-1]),
-        forward_out=tuple(forward[-1:]),
-        shared_gate=tuple(gate),
-        router=tuple(i for i, tensor in enumerate(layer.tensors) if tensor.role == "router" and i not in gate),
-        experts=tuple(i for i, tensor in enumerate(layer.tensors) if tensor.role == "expert"),
-    )
-
-
-def is_linear(tensor: Tensor) -> bool:
-    """Return whether `tensor` is the matrix of a linear layer inside the network, to which adapters can be added.
-
-    Routers hold a plain parameter, but what weighs a shared expert is a linear layer with one output.
-
-    **Source**: transformers 5.23, `TopKRouter` classes and `Qwen2MoeSparseMoeBlock.shared_expert_gate`.
-    """
-    return len(tensor.shape) == 2 and (tensor.role == "linear" or _weighs_shared_expert(tensor))
-
-
-def _weighs_shared_expert(tensor: Tensor) -> bool:
-    return len(tensor.shape) == 2 and tensor.shape[0] == 1 and tensor.role in ("linear", "router")
-
-
-def _forward_count(block: Mlp | Moe | None) -> int:
-    if isinstance(block, Mlp):
-        return 3 if block.gated and not block.fused_gate_up else 2
-    return 3 if isinstance(block, Moe) and block.shared_intermediate else 0
-
-
-def uses(tuning: LayerTuning, places: tuple[int, ...]) -> Uses:
-    """Return how many of the projections at `places` are trained, adapted and frozen."""
-    found = [tuning.statuses[place] for place in places]
-    return Uses(found.count("trained"), found.count("adapted"), found.count("frozen"))

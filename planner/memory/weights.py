@@ -27,7 +27,8 @@ def weights_term(architecture: Architecture, scheme_name: str, kept_bytes: int =
     **Source**: see `planner.dtypes`.
 
     **Assumes** for schemes that every projection inside the layers is quantised and nothing else is, which is the
-    default of bitsandbytes, GPTQ and AWQ; a checkpoint in its own scheme knows which of its tensors are.
+    default of bitsandbytes, GPTQ and AWQ; a checkpoint in its own scheme knows which of its tensors are. GPTQ and AWQ
+    take the language model's layers and leave a vision tower alone (AutoGPTQ and AutoAWQ: `layers_block_name`).
     """
     name = architecture.stored_as if scheme_name == AS_STORED else scheme_name
     if architecture.stored and name == architecture.stored_as:
@@ -90,7 +91,9 @@ def _plain(architecture: Architecture, scheme: Scheme) -> Term:
 def _projection_bytes(architecture: Architecture, scheme_name: str) -> tuple[int, int]:
     scheme = SCHEMES[scheme_name]
     roles = architecture.quantized_roles if scheme_name == architecture.quantization else MATRIX_ROLES
-    chosen = [(tensor, count) for tensor, count in placed_tensors(architecture) if tensor.role in roles]
+    language_only = scheme.family == "integer" and architecture.kind == "vision-language"
+    placed = architecture.main.placed() if language_only else placed_tensors(architecture)
+    chosen = [(tensor, count) for tensor, count in placed if tensor.role in roles]
     stored = sum(scheme.tensor_bytes(tensor.shape) * count for tensor, count in chosen)
     return sum(tensor.size * count for tensor, count in chosen), stored
 

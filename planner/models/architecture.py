@@ -1,251 +1,61 @@
 """A neural network as the estimator sees it: which tensors it holds and what each kind of layer does.
 
 An `Architecture` is a few `Stack`s (a decoder, an encoder, a vision tower) of `LayerGroup`s: runs of identical layers
-with their number. Nothing in here is per layer, so estimates cost the same for 2 layers as for 200.
+with their number. Nothing in here is per layer, so estimates cost the same for 2 layers as for 200. A diffusion
+pipeline has components instead, each with a network of its own.
 """
 
 from functools import cached_property
-from typing import Final, Literal
+from typing import Final, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from planner.base import Spec
 from planner.dtypes import AS_STORED
+from planner.models.layers import (
+    Activation,
+    Attention,
+    Grouping,
+    LatentAttention,
+    Layer,
+    LayerGroup,
+    LossReads,
+    Mixer,
+    Mlp,
+    Moe,
+    Norm,
+    Role,
+    Stack,
+    StateMixer,
+    StoredTensors,
+    Tensor,
+)
+from planner.models.pipeline import Component
 
-Role = Literal["linear", "expert", "embedding", "head", "norm", "bias", "router", "conv", "other"]
-Activation = Literal[
-    "silu", "gelu", "gelu-tanh", "gelu-new", "gelu-bloom", "quick-gelu", "relu", "relu2", "clamped-swiglu"
+__all__ = [
+    "Activation",
+    "Architecture",
+    "Attention",
+    "Grouping",
+    "Kind",
+    "LatentAttention",
+    "Layer",
+    "LayerGroup",
+    "LossReads",
+    "Mixer",
+    "Mlp",
+    "Moe",
+    "Norm",
+    "Role",
+    "Stack",
+    "StateMixer",
+    "StoredTensors",
+    "Tensor",
 ]
-Grouping = Literal["native", "broadcast", "copied"]
-LossReads = Literal["fp32-copy", "logits", "biased-logits"]
 
+Kind = Literal["decoder", "encoder", "encoder-decoder", "vision-encoder", "vision-language", "diffusion"]
 
 _PLAIN_FORMATS: Final = {"BF16": "bf16", "F16": "fp16", "F32": "fp32"}
-
-
-class Tensor(Spec):
-    """One parameter tensor, or several of the same shape."""
-
-    name: str = Field(description="as in the checkpoint, without the layer's prefix: self_attn.q_proj.weight")
-    shape: tuple[int, ...]
-    role: Role
-    copies: int = Field(default=1, ge=1, description="how many such tensors one layer holds (experts)")
-
-    @property
-    def size(self) -> int:
-        """Return the number of elements of one copy."""
-        size = 1
-        for extent in self.shape:
-            size *= extent
-        return size
-
-    @property
-    def parameters(self) -> int:
-        """Return the number of elements of all copies."""
-        return self.size * self.copies
-
-
-class Norm(Spec):
-    """The normalisation that a layer uses throughout."""
-
-    kind: Literal["rms", "layer"]
-    bias: bool = False
-    native: bool = Field(
-        default=True,
-        description="one fused kernel; false for the step-by-step RMSNorm of Hugging Face, with its fp32 copy",
-    )
-    fp32_product: bool = Field(
-        default=False, description="step-by-step norms that multiply by the weight before casting back (Gemma)"
-    )
-    upcast: bool = Field(default=False, description="the fused kernel reads an fp32 copy of the input (OLMo)")
-    keeps_input: bool = Field(
-        default=False, description="step-by-step norms that scale the input itself, not its fp32 copy (T5)"
-    )
-
-
-class Attention(Spec):
-    """Softmax attention with grouped key/value heads (MHA, GQA and MQA)."""
-
-    kind: Literal["attention"] = "attention"
-    heads: int = Field(ge=1)
-    kv_heads: int = Field(ge=1)
-    head_dim: int = Field(ge=1)
-    window: int | None = Field(default=None, ge=1, description="tokens a sliding or chunked layer looks back")
-    qk_norm: Literal["none", "head", "all", "bare"] = Field(
-        default="none", description="norm of queries and keys: per head, over all heads together, or without weights"
-    )
-    fused_qkv: bool = Field(default=False, description="one projection whose output is split into q, k, v views")
-    rotary: bool = True
-    dropout: float = Field(default=0.0, ge=0, lt=1, description="of the attention probabilities, in training")
-    kv_shared: bool = Field(default=False, description="reuses an earlier layer's keys and values: no cache of its own")
-    sinks: bool = Field(default=False, description="learned per-head sink logits (gpt-oss)")
-    heads_first: bool = Field(
-        default=False,
-        description="queries are laid out head by head in memory, and flash attention's output with them, which is "
-        "then copied: where a share of each head is rotated and concatenated, and in Whisper",
-    )
-    grouping: Grouping = Field(
-        default="native",
-        description="how fewer keys and values reach the kernel: told so, unsaid (Falcon with one), or copied for "
-        "each query head before they are cached (Falcon's new decoder)",
-    )
-    fp32_scores: bool = Field(default=False, description="eager scores are computed from fp32 copies (GPT-J)")
-    returns_scores: bool = Field(
-        default=False, description="eager probabilities are handed out, and live on in the next layer (BLOOM)"
-    )
-    position_bias: bool = Field(default=False, description="a learned number for each head and distance is added (T5)")
-    softcap: bool = Field(default=False, description="scores pass through tanh (Gemma 2), in the eager implementation")
-    fp32_softmax: bool = Field(
-        default=True, description="whether the eager implementation takes the softmax in fp32 and casts back"
-    )
-    sdpa: bool = Field(
-        default=True, description="whether Hugging Face's code can call the fused kernel; false falls back to eager"
-    )
-
-    @property
-    def q_dim(self) -> int:
-        """Return the width of all queries together."""
-        return self.heads * self.head_dim
-
-    @property
-    def kv_dim(self) -> int:
-        """Return the width of all keys (or all values) together."""
-        return self.kv_heads * self.head_dim
-
-    @property
-    def cached_dim(self) -> int:
-        """Return the width of the keys (or the values) as they are cached."""
-        return self.q_dim if self.grouping == "copied" else self.kv_dim
-
-
-class LatentAttention(Spec):
-    """Multi-head latent attention (MLA): keys and values are expanded from one small cached latent."""
-
-    kind: Literal["latent"] = "latent"
-    heads: int = Field(ge=1)
-    q_lora_rank: int | None = Field(default=None, ge=1)
-    kv_lora_rank: int = Field(ge=1)
-    qk_nope_head_dim: int = Field(ge=1)
-    qk_rope_head_dim: int = Field(ge=1)
-    v_head_dim: int = Field(ge=1)
-    indexer_dim: int = Field(default=0, ge=0, description="cached elements of a sparse-attention indexer per token")
-
-    @property
-    def latent_dim(self) -> int:
-        """Return the elements cached per token."""
-        return self.kv_lora_rank + self.qk_rope_head_dim
-
-
-class StateMixer(Spec):
-    """A mixer with a state of fixed size instead of a cache: Mamba, gated delta net, short convolution, RG-LRU."""
-
-    kind: Literal["state"] = "state"
-    name: Literal["mamba", "mamba2", "gated-delta-net", "short-conv", "rg-lru", "linear-attention", "rwkv"]
-    conv_state_elements: int = Field(ge=0, description="per layer and sequence")
-    recurrent_state_elements: int = Field(ge=0, description="per layer and sequence, kept in fp32 by most engines")
-    inner_dim: int = Field(ge=1, description="width of the expanded stream, which decides the activations")
-
-
-Mixer = Attention | LatentAttention | StateMixer
-
-
-class Mlp(Spec):
-    """A dense feed-forward block."""
-
-    kind: Literal["mlp"] = "mlp"
-    intermediate: int = Field(ge=1)
-    gated: bool
-    activation: Activation = "silu"
-    fused_gate_up: bool = Field(default=False, description="one projection for gate and up")
-    dropout: float = Field(default=0.0, ge=0, lt=1, description="of the activated inner width (T5), in training")
-
-
-class Moe(Spec):
-    """Routed experts, of which each token visits `top_k`, beside an optional shared expert."""
-
-    kind: Literal["moe"] = "moe"
-    experts: int = Field(ge=1)
-    top_k: int = Field(ge=1)
-    intermediate: int = Field(ge=1, description="width of one expert")
-    gated: bool = True
-    activation: Activation = "silu"
-    shared_intermediate: int = Field(default=0, ge=0, description="width of all shared experts together")
-    fp32_router: bool = Field(default=False, description="the router reads an fp32 copy of its input (DeepSeek)")
-    shared_gate: bool = Field(default=False, description="the shared expert's output is weighted, too (Qwen2)")
-    every_expert: bool = Field(
-        default=False, description="each expert computes every token, weighted to nothing where not chosen (Llama 4)"
-    )
-
-    @property
-    def visits(self) -> int:
-        """Return how many experts compute each token."""
-        return self.experts if self.every_expert else self.top_k
-
-
-class Layer(Spec):
-    """One kind of layer. Its tensors are listed; what it does decides activations and cache."""
-
-    mixer: Mixer | None = Field(default=None, discriminator="kind")
-    second_mixer: Mixer | None = Field(
-        default=None, discriminator="kind", description="beside the first, as in Falcon-H1 and Hymba"
-    )
-    cross_attention: Attention | None = None
-    feed_forward: Mlp | Moe | None = Field(default=None, discriminator="kind")
-    norm: Norm
-    norm_count: int = Field(ge=0, description="norms over the hidden width, queries and keys not counted")
-    parallel: bool = Field(default=False, description="attention and feed-forward read the same normed input")
-    hidden_dropout: float = Field(default=0.0, ge=0, lt=1, description="of what each block adds, in training")
-    stream_shards: int = Field(
-        default=1, ge=1, description="cards that share the tokens of norms, dropout and the stream between the blocks"
-    )
-    tensors: tuple[Tensor, ...]
-
-    @cached_property
-    def parameters(self) -> int:
-        """Return the parameters of one such layer."""
-        return sum(tensor.parameters for tensor in self.tensors)
-
-
-class LayerGroup(Spec):
-    """`count` layers of the same kind; `places` says where they stand in the stack."""
-
-    layer: Layer
-    count: int = Field(ge=1)
-    places: tuple[int, ...] = Field(default=(), description="their positions in the stack, from 0")
-
-
-class Stack(Spec):
-    """One tower of layers with what stands before and after it."""
-
-    name: Literal["decoder", "encoder", "vision", "audio"]
-    hidden: int = Field(ge=1)
-    groups: tuple[LayerGroup, ...]
-    before: tuple[Tensor, ...] = Field(default=(), description="embeddings, patch convolution, their norms")
-    after: tuple[Tensor, ...] = Field(default=(), description="final norm, pooler, projector")
-    positions: int | None = Field(default=None, ge=1, description="fixed length of its input, where it has one")
-    embedding_dropout: float = Field(default=0.0, ge=0, lt=1)
-    first_place: int = Field(default=0, ge=0, description="layers before it, where it is a part of a whole tower")
-    whole_depth: int | None = Field(default=None, ge=1, description="layers of the tower that it is a part of")
-
-    @cached_property
-    def layer_count(self) -> int:
-        """Return the number of layers."""
-        return sum(group.count for group in self.groups)
-
-    @cached_property
-    def parameters(self) -> int:
-        """Return the parameters of the tower, each counted once."""
-        own = sum(tensor.parameters for tensor in (*self.before, *self.after))
-        return own + sum(group.layer.parameters * group.count for group in self.groups)
-
-
-class StoredTensors(Spec):
-    """Tensors of a checkpoint that stand in the same place of the network and have the same format."""
-
-    format: str = Field(min_length=1, description="as the file names it: BF16, F8_E4M3, Q4_K")
-    place: Literal["embedding", "layers", "output", "other"]
-    elements: int = Field(ge=0, description="as the file counts them: packed formats count their words")
-    bytes: int = Field(ge=0)
 
 
 class Architecture(Spec):
@@ -256,11 +66,12 @@ class Architecture(Spec):
     """
 
     model_type: str = Field(description="of the Hugging Face configuration")
-    kind: Literal["decoder", "encoder", "encoder-decoder", "vision-encoder", "vision-language"]
+    kind: Kind
     hidden: int = Field(ge=1, description="width of the main stack")
     vocabulary: int | None = Field(default=None, ge=1, description="rows of the token embedding; none without tokens")
     max_context: int | None = Field(default=None, ge=1, description="tokens, as the configuration states it")
-    stacks: tuple[Stack, ...] = Field(min_length=1, description="the main stack, which makes the output, is last")
+    stacks: tuple[Stack, ...] = Field(default=(), description="the main stack, which makes the output, is last")
+    components: tuple[Component, ...] = Field(default=(), description="of a diffusion pipeline, instead of stacks")
     head: tuple[Tensor, ...] = Field(default=(), description="output projection and its bias, unless tied")
     tied_head: bool = False
     stored_dtype: str | None = Field(default=None, description="of the checkpoint: bf16, fp16, fp32")
@@ -283,15 +94,38 @@ class Architecture(Spec):
     softcapped_logits: bool = Field(default=False, description="logits pass through tanh, which keeps them (Gemma 2)")
     reader_notes: tuple[str, ...] = Field(default=(), description="what was assumed or ignored when it was read")
 
+    @model_validator(mode="after")
+    def _is_of_one_kind(self) -> Self:
+        """Refuse a pipeline without components, and any other network without stacks."""
+        if bool(self.components) != (self.kind == "diffusion") or bool(self.components) == bool(self.stacks):
+            raise ValueError("a diffusion pipeline has components, and every other network has stacks")
+        return self
+
     @property
     def main(self) -> Stack:
-        """Return the stack that makes the output."""
+        """Return the stack that makes the output; a diffusion pipeline has none."""
         return self.stacks[-1]
+
+    @property
+    def fixed_length(self) -> int | None:
+        """Return the length of the main stack's input where that is fixed, as an image encoder's is."""
+        return self.stacks[-1].positions if self.stacks else None
+
+    @property
+    def takes_lengths(self) -> bool:
+        """Return whether people choose how long its input is, as for text."""
+        return bool(self.stacks) and self.fixed_length is None
+
+    @property
+    def depth(self) -> int:
+        """Return the layers of the main stack, 0 for a diffusion pipeline."""
+        return self.stacks[-1].layer_count if self.stacks else 0
 
     @cached_property
     def stored_bytes(self) -> int:
         """Return the bytes of the network's tensors in the checkpoint's files, 0 where these were not read."""
-        return sum(part.bytes for part in self.stored)
+        parts = (*self.stored, *(part for component in self.components for part in component.stored))
+        return sum(part.bytes for part in parts)
 
     @cached_property
     def stored_as(self) -> str:
@@ -307,7 +141,8 @@ class Architecture(Spec):
     @cached_property
     def parameters(self) -> int:
         """Return the exact number of parameters, tied ones counted once."""
-        return sum(stack.parameters for stack in self.stacks) + sum(tensor.parameters for tensor in self.head)
+        inside = sum(stack.parameters for stack in self.stacks) + sum(tensor.parameters for tensor in self.head)
+        return inside + sum(component.parameters for component in self.components)
 
     @cached_property
     def active_parameters(self) -> int:

@@ -12,7 +12,7 @@ from pydantic import Field, TypeAdapter, field_validator
 from planner.base import Spec
 from planner.dtypes import SCHEMES
 from planner.errors import AmbiguousNameError, SpecError
-from planner.models.architecture import Architecture
+from planner.models.architecture import Architecture, Kind
 from planner.records import read_records
 
 _NOT_BUILT_FILE: Final = "not-built.json"
@@ -39,7 +39,7 @@ class ModelRecord(Spec):
         default={}, description="checkpoints of the same network in another format, with the scheme that they name"
     )
     family: str
-    kind: Literal["decoder", "encoder", "encoder-decoder", "vision-encoder", "vision-language"]
+    kind: Kind
     config: dict[str, Any] = Field(description="the fields of its config.json that decide its tensors")
     parameters: int = Field(gt=0, description="counted: every tensor once")
     published: Published | None = None

@@ -11,7 +11,7 @@ from planner.models.architecture import Architecture
 from planner.models.catalog import ModelCatalog, resolve_model
 
 HUB_PREFIX: Final = "hf:"
-_COMMON_NAMES: Final = re.compile(r"config\.json|model(-\d{5}-of-\d{5})?\.safetensors(\.index\.json)?")
+_COMMON_NAMES: Final = re.compile(r"(config|model_index)\.json|model(-\d{5}-of-\d{5})?\.safetensors(\.index\.json)?")
 _PART: Final = re.compile(r"-\d{5}-of-\d{5}$")
 _FILE_ENDINGS: Final = (".json", ".safetensors", ".gguf", ".bin", ".pt", ".pth", ".ckpt")
 

@@ -40,7 +40,7 @@ class Setting(Spec):
     """A field of the plan, by its JSON name, and the value that it gets."""
 
     field: str
-    value: bool | int | float | str | None
+    value: bool | int | float | str | tuple[int, ...] | None
 
 
 class Advice(Spec):
@@ -59,6 +59,7 @@ class Advice(Spec):
     saved_bytes: int
     total_bytes: int
     free_bytes: int | None
+    fit_probability: float | None
     cost: Cost
     slower_by_about: float | None
     costs: tuple[str, ...]
@@ -109,11 +110,12 @@ def _savings(bench: Bench, offered: Iterable[Change]) -> Iterator[Advice]:
 
 
 def _helps(start: Tried, tried: Tried) -> bool:
-    """Return whether the plan then fits, or is tight where it was not, or would if its card could run it."""
+    """Return whether the plan then fits, or likely fits where it did not, or would if its card could run it."""
     fit = tried.fit
     if fit.unsupported:
-        return len(tried.changes) == 1 and not start.fit.unsupported and (fit.free_bytes or -1) >= 0
-    return fit.verdict == "fits" or (fit.verdict == "tight" and start.fit.verdict != "tight")
+        has_room = fit.free_bytes is not None and fit.free_bytes >= 0
+        return len(tried.changes) == 1 and not start.fit.unsupported and has_room
+    return fit.verdict == "fits" or (fit.likely and not start.fit.likely)
 
 
 def _nearest(start: Tried, tried: Iterable[Tried]) -> Iterator[Advice]:
@@ -121,7 +123,7 @@ def _nearest(start: Tried, tried: Iterable[Tried]) -> Iterator[Advice]:
     seen: list[frozenset[str]] = []
     for one in sorted(tried, key=lambda one: (one.held_bytes, len(one.changes))):
         levers = frozenset(change.lever for change in one.changes)
-        if one.fit.verdict != "does-not-fit" or one.held_bytes >= start.held_bytes:
+        if one.fit.likely or one.held_bytes >= start.held_bytes:
             continue
         if len(seen) < _NEAREST and not any(part <= levers for part in seen):
             seen.append(levers)
@@ -148,6 +150,7 @@ def _advice(start: Tried, tried: Tried) -> Advice:
         saved_bytes=start.held_bytes - tried.held_bytes,
         total_bytes=tried.fit.total_bytes,
         free_bytes=tried.fit.free_bytes,
+        fit_probability=tried.fit.fit_probability,
         cost=max((change.cost for change in changes), key=COSTS.index),
         slower_by_about=_slower([change.slower_by_about for change in changes]),
         costs=_said(change.costs for change in changes),

@@ -7,6 +7,7 @@ from typing import Final
 
 from planner.plan.change import Change
 from planner.plan.inference_changes import INFERENCE_CHANGES
+from planner.plan.pipeline_changes import PIPELINE_CHANGES
 from planner.plan.sharing_changes import SHARING_CHANGES
 from planner.plan.training_changes import TRAINING_CHANGES
 
@@ -19,4 +20,4 @@ _SDPA: Final = Change(
     applies={"attention": ("eager", "flash")},
     keeps="the mathematics",
 )
-CHANGES: Final[tuple[Change, ...]] = (_SDPA, *TRAINING_CHANGES, *SHARING_CHANGES, *INFERENCE_CHANGES)
+CHANGES: Final[tuple[Change, ...]] = (_SDPA, *TRAINING_CHANGES, *SHARING_CHANGES, *INFERENCE_CHANGES, *PIPELINE_CHANGES)

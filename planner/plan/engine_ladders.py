@@ -62,7 +62,7 @@ def _fewer_at_once(present: int, batch: int) -> Ladder:
 
 
 def _fewer_layers(workload: Inference, architecture: Architecture) -> Ladder:
-    layers = architecture.main.layer_count + 1
+    layers = architecture.depth + 1
     present = layers if workload.gpu_layers is None else min(workload.gpu_layers, layers)
 
     def fewer(count: int) -> Change:

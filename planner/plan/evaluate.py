@@ -14,6 +14,7 @@ from planner.memory.estimate import estimate_on, fits_on
 from planner.memory.fit import CardFit
 from planner.memory.result import MemoryResult
 from planner.models.architecture import Architecture
+from planner.models.images import at_image_size
 from planner.plan.cards import cards_of
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
@@ -71,7 +72,7 @@ def _evaluate_estimated(plan: Plan, catalog: Catalog) -> Evaluation:
     fullest = memory.per_gpu[memory.fullest].gpu if memory.per_gpu else None
     return Evaluation(
         plan=plan,
-        workload=with_defaults(plan.workload, architecture, plan.count),
+        workload=with_defaults(plan.workload, at_image_size(architecture, plan.workload.image_size), plan.count),
         parameters=architecture.parameters,
         active_parameters=architecture.active_parameters,
         memory=memory,
@@ -116,8 +117,8 @@ def fits_by_gpu(plan: Plan, catalog: Catalog) -> Mapping[str, CardFit]:
 
 
 def find_fits(plan: Plan, catalog: Catalog) -> tuple[CardFit, ...]:
-    """Return the cards that `plan` fits on, the one with the least memory first; tight ones count."""
-    fits = (fit for fit in fits_by_gpu(plan, catalog).values() if fit.verdict in ("fits", "tight"))
+    """Return the cards that `plan` fits on as likely as not, the one with the least memory first."""
+    fits = (fit for fit in fits_by_gpu(plan, catalog).values() if fit.likely)
     return tuple(sorted(fits, key=lambda fit: (fit.capacity_bytes or 0, fit.gpu_id)))
 
 

@@ -1,31 +1,154 @@
 """Memory over one number of a plan."""
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from pydantic import ValidationError
+
 from planner.base import Spec
+from planner.errors import SpecError
 from planner.memory.estimate import estimate_on
 from planner.memory.result import MemoryResult
+from planner.models.architecture import Architecture
 from planner.plan.cards import cards_of
 from planner.plan.catalog import Catalog
-from planner.plan.evaluate import architecture_of
+from planner.plan.evaluate import Evaluation, architecture_of
 from planner.plan.plan import Plan
-from planner.plan.solve import Field, with_value
+from planner.plan.sharing import usual_sharing
+from planner.plan.solve import LENGTHS, Field, all_layers, on_cards, with_value
+from planner.workload.defaults import with_defaults
+from planner.workload.training import Lora, Training
+from planner.workload.workload import Parallel, Workload
+
+Axis = Field | Literal["lora_rank", "count"]
+"""A number of a plan that memory can be drawn over: a field of the workload, the adapters' rank, or the cards."""
+
+_PLAIN: Final = {"data": None, "zero": 0, "tensor": 1, "pipeline": 1, "interleave": 1, "pipeline_layers": ()}
+_MOST_DOUBLED: Final = 10
 
 
 class CurvePoint(Spec):
-    """Memory at one value of the field."""
+    """Memory of one card at one value, and what then stays in RAM, where something does."""
 
     value: int
     total_bytes: int
     low_bytes: int
     high_bytes: int
+    host_bytes: int | None = None
 
 
-def memory_curve(plan: Plan, catalog: Catalog, field: Field, values: tuple[int, ...]) -> tuple[CurvePoint, ...]:
-    """Return the memory of `plan` with `field` of its workload at each of `values`.
+@dataclass(frozen=True, slots=True)
+class Spreading:
+    """How a plan goes over other numbers of cards: `settings` are the fields of `parallel` for each of `counts`.
+
+    `how` says the way where it is not the plan's own.
+    """
+
+    counts: Sequence[int]
+    settings: Callable[[int], Mapping[str, object]]
+    how: str = ""
+
+
+def axes_of(evaluation: Evaluation) -> tuple[Axis, ...]:
+    """Return the numbers of a plan over which its memory is worth drawing: none of a traced module."""
+    architecture, workload = evaluation.architecture, evaluation.workload
+    if architecture is None:
+        return ()
+    found: list[Axis] = ["micro_batch", "sequence_length"]
+    if not isinstance(workload, Training):
+        found = ["batch", "context_length"]
+        if workload.profile == "llama.cpp" and workload.parallel.is_plain:
+            found.append("gpu_layers")
+    elif workload.adapts:
+        found.append("lora_rank")
+    if spreading_of(evaluation.plan, architecture) is not None:
+        found.append("count")
+    return tuple(axis for axis in found if architecture.takes_lengths or axis not in LENGTHS)
+
+
+def current_value(evaluation: Evaluation, axis: Axis) -> int:
+    """Return the value of `axis` in a plan that was evaluated, filled in where it is left open."""
+    if axis == "count":
+        return evaluation.plan.count
+    workload = evaluation.workload
+    if axis == "lora_rank":
+        return _lora(workload).rank
+    value: int | None = getattr(workload, axis)
+    if axis == "gpu_layers" and evaluation.architecture is not None:
+        most = all_layers(evaluation.architecture)
+        return most if value is None else min(value, most)
+    return value or 0
+
+
+def at_value(plan: Plan, catalog: Catalog, axis: Axis, value: int) -> Plan:
+    """Return `plan` with `value` for `axis`.
+
+    Cards go by `spreading_of`.
 
     Raises:
-        SpecError: If the workload has no such field, or does not take one of the values, or the model was traced.
+        SpecError: If the plan has no such number, or does not take the value, or the model was traced.
     """
-    return tuple(_point(value, _estimate(with_value(plan, field, value), catalog)) for value in values)
+    if axis == "count":
+        spreading = spreading_of(plan, architecture_of(plan, catalog))
+        if spreading is None:
+            raise SpecError("count", "what each card holds does not depend on their number")
+        return on_cards(plan, value, spreading.settings(value))
+    if axis == "lora_rank":
+        return _with_rank(plan, value)
+    return with_value(plan, axis, value)
+
+
+def memory_curve(plan: Plan, catalog: Catalog, axis: Axis, values: tuple[int, ...]) -> tuple[CurvePoint, ...]:
+    """Return the memory of one card of `plan` with `axis` at each of `values`.
+
+    Raises:
+        SpecError: If the plan has no such number, or does not take one of the values, or the model was traced.
+    """
+    return tuple(_point(value, _estimate(at_value(plan, catalog, axis, value), catalog)) for value in values)
+
+
+def spreading_of(plan: Plan, architecture: Architecture) -> Spreading | None:
+    """Return how `plan` goes over other numbers of cards; none where each of them then holds the same.
+
+    One card, and cards that share the network in the way that is usual: in that way. Else replicas that share states
+    (ZeRO): more replicas, everything else as it is.
+    """
+    workload = plan.workload
+    if workload.gpus:
+        return None
+    plain = with_defaults(workload.evolve(parallel=Parallel()), architecture, plan.count)
+    usual = usual_sharing(plain, architecture)
+
+    def settings(count: int) -> Mapping[str, object]:
+        return {**_PLAIN, **(usual.settings(count) if count > 1 else {})}
+
+    own = workload.parallel.evolve(data=None)
+    if usual.counts and own == own.evolve(**settings(plan.count)):
+        return Spreading((1, *usual.counts), settings, usual.title)
+    if isinstance(workload, Training) and own.zero:
+        unit = own.model_shards * own.expert
+        return Spreading([unit << exponent for exponent in range(_MOST_DOUBLED)], lambda _count: {})
+    return None
+
+
+def _with_rank(plan: Plan, rank: int) -> Plan:
+    lora = _lora(plan.workload)
+    try:
+        return plan.evolve(workload=plan.workload.evolve(lora=lora.evolve(rank=rank)))
+    except ValidationError as error:
+        raise SpecError.from_validation(error) from error
+
+
+def _lora(workload: Workload) -> Lora:
+    """Return the adapters of `workload`, with their defaults where it says nothing of them.
+
+    Raises:
+        SpecError: If it trains no adapters.
+    """
+    if not isinstance(workload, Training) or not workload.adapts:
+        raise SpecError("lora.rank", "this workload has no adapters", "Choose the method lora or qlora.")
+    return workload.lora or Lora()
 
 
 def _estimate(plan: Plan, catalog: Catalog) -> MemoryResult:
@@ -34,5 +157,9 @@ def _estimate(plan: Plan, catalog: Catalog) -> MemoryResult:
 
 def _point(value: int, result: MemoryResult) -> CurvePoint:
     return CurvePoint(
-        value=value, total_bytes=result.total_bytes, low_bytes=result.low_bytes, high_bytes=result.high_bytes
+        value=value,
+        total_bytes=result.total_bytes,
+        low_bytes=result.low_bytes,
+        high_bytes=result.high_bytes,
+        host_bytes=result.host_bytes,
     )

@@ -1,5 +1,6 @@
 """Changes of how a model is run."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from planner.plan.change import Change
@@ -15,6 +16,8 @@ _Q4_CACHE: Final = "lmstudio-ai/lmstudio-bug-tracker#1740: people report worse a
 _LAST_LOGITS: Final = "Hugging Face transformers, logits_to_keep: generating reads the logits of the last token only"
 _GRAPHS: Final = "vLLM, enforce_eager: no CUDA graphs, which save the launches of small kernels"
 
+_TEXT: Final[Mapping[str, tuple[object, ...]]] = {"task": ("inference",), "diffusion.guidance": (None,)}
+"""Pipelines that make images have their guidance filled in, and ways of their own."""
 _SIXTEEN: Final = ("bf16", "fp16")
 _PLAIN: Final = ("fp32", *_SIXTEEN)
 
@@ -45,7 +48,7 @@ INFERENCE_CHANGES: Final[tuple[Change, ...]] = (
         sentence="Keep the weights of the projections in 8 bits; outliers are computed in 16.",
         source=_LLM_INT8,
         settings={"weights": "int8"},
-        applies={"task": ("inference",), "weights": _PLAIN},
+        applies={**_TEXT, "weights": _PLAIN},
         cost="time",
         slower_by_about=1.2,
         costs="more for small models",
@@ -58,7 +61,7 @@ INFERENCE_CHANGES: Final[tuple[Change, ...]] = (
         sentence="Keep the weights of the projections in 4 bits, with a scale for each 64.",
         source=_NF4,
         settings={"weights": "nf4"},
-        applies={"task": ("inference",), "weights": (*_PLAIN, "int8")},
+        applies={**_TEXT, "weights": (*_PLAIN, "int8")},
         cost="time",
         slower_by_about=None,
         costs="speed depends on the kernels",
@@ -71,7 +74,7 @@ INFERENCE_CHANGES: Final[tuple[Change, ...]] = (
         sentence="Run a copy of the model whose projections were quantised to 4 bits with sample texts.",
         source=_AWQ,
         settings={"weights": "awq4-128"},
-        applies={"task": ("inference",), "weights": (*_PLAIN, "int8")},
+        applies={**_TEXT, "weights": (*_PLAIN, "int8")},
         cost="time",
         slower_by_about=None,
         costs="speed depends on the kernels",
@@ -84,7 +87,7 @@ INFERENCE_CHANGES: Final[tuple[Change, ...]] = (
         sentence="Run a GGUF file whose matrices have about 4.9 bits a weight.",
         source=_GGUF,
         settings={"weights": "Q4_K_M", "profile": "llama.cpp"},
-        applies={"task": ("inference",), "weights": (*_PLAIN, "int8"), "profile": ("hf",)},
+        applies={**_TEXT, "weights": (*_PLAIN, "int8"), "profile": ("hf",)},
         cost="time",
         slower_by_about=None,
         costs="speed depends on the kernels",
@@ -107,7 +110,7 @@ INFERENCE_CHANGES: Final[tuple[Change, ...]] = (
         sentence="Keep cached keys and values in 8 bits.",
         source=_FP8_CACHE,
         settings={"kv_cache": "fp8"},
-        applies={"kv_cache": _PLAIN, "profile": ("hf",)},
+        applies={**_TEXT, "kv_cache": _PLAIN, "profile": ("hf",)},
         risk="small",
         needs="an engine with an fp8 cache, such as vLLM",
     ),
@@ -146,7 +149,7 @@ INFERENCE_CHANGES: Final[tuple[Change, ...]] = (
         sentence="Compute the logits of the prompt's last token, from which the answer is generated.",
         source=_LAST_LOGITS,
         settings={"prompt_logits": "last"},
-        applies={"prompt_logits": ("all",)},
+        applies={**_TEXT, "prompt_logits": ("all",)},
         keeps="the answers, not the scores of the prompt",
     ),
     Change(

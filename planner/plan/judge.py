@@ -39,9 +39,10 @@ def _fullest(plan: Plan, catalog: Catalog, architecture: Architecture) -> CardFi
         memory.capacity_bytes,
         memory.free_bytes,
         memory.unsupported,
+        memory.fit_probability,
     )
 
 
 def is_good(fit: CardFit, at_worst: AtWorst) -> bool:
     """Return whether `fit` is at least as good as `at_worst`."""
-    return fit.verdict == "fits" or (at_worst == "tight" and fit.verdict == "tight")
+    return fit.verdict == "fits" or (at_worst == "tight" and fit.likely)

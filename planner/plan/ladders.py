@@ -8,6 +8,7 @@ from planner.models.architecture import Architecture
 from planner.plan.change import Change
 from planner.plan.engine_ladders import engine_ladders
 from planner.plan.ladder import Ladder
+from planner.plan.pipeline_changes import smaller_images
 from planner.plan.plan import Plan
 from planner.plan.sharing import usual_sharing
 from planner.workload.workload import Inference, Training, Workload
@@ -51,11 +52,13 @@ def _training(workload: Training) -> Iterator[Ladder]:
 
 
 def _inference(workload: Inference, plan: Plan, architecture: Architecture) -> Iterator[Ladder]:
+    what = "image" if architecture.kind == "diffusion" else "sequence"
+
     def fewer(size: int) -> Change:
         return Change(
-            name=f"{size:,} sequence{'' if size == 1 else 's'} at once",
+            name=f"{size:,} {what}{'' if size == 1 else 's'} at once",
             lever="batch",
-            sentence="Run fewer sequences at once; the others wait.",
+            sentence=f"Run fewer {what}s at once; the others wait.",
             source=_ASKED,
             settings={"batch": size},
             cost="less",
@@ -64,8 +67,11 @@ def _inference(workload: Inference, plan: Plan, architecture: Architecture) -> I
             keeps="the answers",
         )
 
-    yield from engine_ladders(workload, architecture)
     yield Ladder("batch", range(workload.batch - 1, 0, -1), fewer)
+    if architecture.kind == "diffusion":
+        yield smaller_images(workload)
+        return
+    yield from engine_ladders(workload, architecture)
     prompt = plan.workload.prompt_length if isinstance(plan.workload, Inference) else None
     yield _shorter("context_length", workload.context_length or 1, "a context", "less is remembered", prompt)
 

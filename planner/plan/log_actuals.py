@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 from planner.memory.logs.reading import Counter, LogReading, Measured
 from planner.memory.logs.vllm import GRAPHS
 from planner.memory.result import TermName
-from planner.plan.compared import Actual, RowName
 from planner.plan.evaluate import Evaluation
+from planner.plan.log_compared import Actual, RowName
 from planner.workload.workload import Inference
 
 _ROW_OF: Final[dict[TermName, RowName]] = {

@@ -9,10 +9,10 @@ from typing import Final
 from planner.memory.corrections import Correction, TermCorrection
 from planner.memory.logs.reading import LogReading
 from planner.memory.result import TermName
-from planner.plan.compared import Actual, Comparison, RowName
 from planner.plan.corrected import correction_key
 from planner.plan.evaluate import Evaluation
 from planner.plan.log_actuals import Actuals
+from planner.plan.log_compared import Actual, Comparison, RowName
 from planner.units import MIB
 from planner.workload.workload import Inference
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from planner.memory.logs.reading import LogReading
-from planner.plan.compared import Actual, RowName
 from planner.plan.evaluate import Evaluation
 from planner.plan.log_actuals import Actuals, planned_tokens
+from planner.plan.log_compared import Actual, RowName
 from planner.plan.log_corrections import LEAST_FACTOR, MOST_FACTOR
 from planner.units import GIB, MIB
 from planner.workload.workload import Inference

@@ -68,8 +68,8 @@ def _usual(workload: Workload, architecture: Architecture) -> Sharing:
     return Sharing(
         title="that share the layers",
         sentence="Let each card hold and compute a part of the layers.",
-        counts=range(2, architecture.main.layer_count + 1),
-        settings=lambda cards: {"pipeline": cards, "data": None},
+        counts=range(2, architecture.depth + 1),
+        settings=lambda cards: {"pipeline": cards, "pipeline_layers": (), "interleave": 1, "data": None},
         costs="cards work one after the other",
         source=_LAYERS,
     )

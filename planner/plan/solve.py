@@ -24,7 +24,7 @@ from planner.plan.plan import Plan
 from planner.plan.sharing import usual_sharing
 from planner.workload.defaults import with_defaults
 
-Field = Literal["micro_batch", "sequence_length", "batch", "context_length", "prompt_length"]
+Field = Literal["micro_batch", "sequence_length", "batch", "context_length", "prompt_length", "gpu_layers"]
 Bound = Literal["memory", "model", "workload"]
 
 LENGTHS: Final = ("sequence_length", "context_length", "prompt_length")
@@ -45,6 +45,7 @@ class Solved(Spec):
     verdict: Verdict | None = None
     total_bytes: int | None = None
     free_bytes: int | None = None
+    fit_probability: float | None = None
     bounded_by: Bound | None = None
     how: str = ""
     reason: str = ""
@@ -52,7 +53,9 @@ class Solved(Spec):
 
 
 def largest_that_fits(plan: Plan, catalog: Catalog, field: Field, at_worst: AtWorst = "fits") -> Solved:
-    """Return the largest `field` with which `plan` fits on its card; with `at_worst` "tight", tight counts as well.
+    """Return the largest `field` with which `plan` fits on its card.
+
+    With `at_worst` "tight" what is tight counts as well.
 
     Lengths end at what the model is made for.
 
@@ -61,9 +64,12 @@ def largest_that_fits(plan: Plan, catalog: Catalog, field: Field, at_worst: AtWo
     """
     _spec(plan, field)
     architecture = architecture_of(plan, catalog)
-    fixed = architecture.main.positions
-    if field in LENGTHS and fixed is not None:
-        return Solved(asked=field, reason=f"each input has {fixed:,} tokens, whatever is asked")
+    if field in LENGTHS and not architecture.takes_lengths:
+        fixed = architecture.fixed_length
+        reason = "a pipeline that makes images has no such length"
+        if fixed is not None:
+            reason = f"each input has {fixed:,} tokens, whatever is asked"
+        return Solved(asked=field, reason=reason)
 
     def fit(value: int) -> CardFit:
         return judge(with_value(plan, field, value), catalog, architecture)
@@ -126,6 +132,11 @@ def largest_allowed(plan: Plan, field: Field) -> int:
     return next((limit for limit in limits if isinstance(limit, int)), _MOST)
 
 
+def all_layers(architecture: Architecture) -> int:
+    """Return how many layers llama.cpp counts: the output is one of them."""
+    return architecture.depth + 1
+
+
 def with_value(plan: Plan, field: Field, value: int) -> Plan:
     """Return `plan` with `value` in `field` of its workload; a prompt longer than the context is cut to it.
 
@@ -180,6 +191,8 @@ def _first(passes: Callable[[int], bool], counts: Sequence[int]) -> int | None:
 
 def _most(plan: Plan, field: Field, architecture: Architecture) -> tuple[int, Bound]:
     """Return the largest number worth asking about, and what sets it."""
+    if field == "gpu_layers":
+        return all_layers(architecture), "model"
     allowed = min(_MOST, largest_allowed(plan, field))
     made_for = architecture.max_context if field in LENGTHS else None
     return (made_for, "model") if made_for is not None and made_for <= allowed else (allowed, "workload")
@@ -193,6 +206,7 @@ def _solved(asked: str, value: int | str, plan: Plan, fit: CardFit, bound: Bound
             "verdict": fit.verdict,
             "total_bytes": fit.total_bytes,
             "free_bytes": fit.free_bytes,
+            "fit_probability": fit.fit_probability,
             "bounded_by": bound,
             "plan": plan,
         }

@@ -1,7 +1,6 @@
 """What to trace to check the estimate of a plan: the same model, run the same way."""
 
 import json
-from collections.abc import Mapping
 from typing import Final
 
 from planner.errors import SpecError
@@ -10,20 +9,12 @@ from planner.models.load import load_config
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import architecture_of
 from planner.plan.plan import Plan
+from planner.plan.traced_training import training_fields
 from planner.trace.request import Target, TraceRequest
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference, Training
 
 _MOST_ANSWERED: Final = 512
-# As the estimate assumes, and as transformers chooses; without it, each step copies the parameters.
-_FUSED: Final = {"name": "fused", "value": True}
-# Whatever its momentum is, as long as it is not zero: SGD then keeps one buffer for each parameter.
-_MOMENTUM: Final = {"name": "momentum", "value": 0.9}
-_OPTIMIZERS: Final[Mapping[str, dict[str, object]]] = {
-    "adamw": {"optimizer": "AdamW", "optimizer_arguments": (_FUSED,)},
-    "sgd": {"optimizer": "SGD", "optimizer_arguments": (_FUSED,)},
-    "sgd-momentum": {"optimizer": "SGD", "optimizer_arguments": (_MOMENTUM, _FUSED)},
-}
 _PLAIN: Final = ("fp32", "bf16", "fp16")
 
 
@@ -31,14 +22,30 @@ def request_of_plan(plan: Plan, catalog: Catalog) -> TraceRequest:
     """Return the request whose trace checks the estimate of `plan`, with every default of its workload filled in.
 
     Raises:
-        SpecError: If PyTorch alone cannot run the plan as it is: quantised weights, an 8-bit optimizer, a very long
-            answer, or a model whose configuration is not at hand.
+        SpecError: If PyTorch alone cannot run the plan as it is: quantised weights, an 8-bit optimizer, another
+            library's kernels, a very long answer, or a model whose configuration is not at hand.
         ModelFileError: If its configuration cannot be read.
     """
-    workload = with_defaults(plan.workload, architecture_of(plan, catalog), plan.count)
-    how = _training(workload, plan.count) if isinstance(workload, Training) else _inference(workload)
+    architecture = architecture_of(plan, catalog)
+    workload = with_defaults(plan.workload, architecture, plan.count)
+    if isinstance(workload, Training):
+        how = training_fields(workload, architecture, plan.count)
+    else:
+        how = _inference(workload)
     gpu = catalog.hardware.gpu(plan.gpu) if plan.gpu else None
-    return TraceRequest.model_validate({"target": _target(plan, catalog), **how, **operators_of(gpu)})
+    return TraceRequest.model_validate(
+        {"target": _target(plan, catalog), "attention": _attention(workload), **how, **operators_of(gpu)}
+    )
+
+
+def request_of_config(text: str, catalog: Catalog) -> TraceRequest:
+    """Return the request whose trace measures the network that `text` names, with a formula or without.
+
+    Raises:
+        PlannerError: If its configuration cannot be read.
+    """
+    name, config = load_config(text, catalog.models)
+    return TraceRequest(target=Target(kind="config", place=name, config=json.dumps(config)))
 
 
 def operators_of(gpu: Gpu | None) -> dict[str, object]:
@@ -55,24 +62,6 @@ def _target(plan: Plan, catalog: Catalog) -> Target:
         raise SpecError("model", f"the configuration of {plan.model.id} is not at hand", "Open its config.json again.")
     _, config = load_config(plan.model.path, catalog.models)
     return Target(kind="config", place=plan.model.id, config=json.dumps(config))
-
-
-def _training(workload: Training, count: int) -> dict[str, object]:
-    if workload.optimizer not in _OPTIMIZERS:
-        raise SpecError("optimizer", "8-bit AdamW is not part of PyTorch", "Choose AdamW or SGD to check the estimate.")
-    autocast = workload.compute.removeprefix("amp-") if workload.compute.startswith("amp-") else None
-    return {
-        "task": "training",
-        "batch": workload.micro_batch,
-        "sequence_length": workload.sequence_length,
-        "dtype": workload.weights,
-        "autocast": autocast,
-        "attention": _attention(workload),
-        **_OPTIMIZERS[workload.optimizer],
-        "gradient_accumulation": workload.gradient_accumulation,
-        "checkpointing": workload.activation_checkpointing,
-        "parallel": {"ranks": count, "strategy": "ddp"} if count > 1 else {},
-    }
 
 
 def _inference(workload: Inference) -> dict[str, object]:
@@ -97,7 +86,6 @@ def _inference(workload: Inference) -> dict[str, object]:
         "sequence_length": workload.prompt_length,
         "decode_tokens": answered,
         "dtype": workload.weights,
-        "attention": _attention(workload),
     }
 
 

@@ -1,36 +1,21 @@
 """What is true of a plan and easily overlooked: each a sentence with the plan's own numbers, and its source."""
 
 from collections.abc import Iterator
-from typing import Final, Literal
+from typing import Final
 
-from planner.base import Spec
-from planner.memory.estimate import estimate_memory
 from planner.memory.result import MemoryResult
 from planner.models.architecture import Architecture, Moe
 from planner.plan.change import computes_bf16
 from planner.plan.evaluate import Evaluation
-from planner.units import GIB
+from planner.plan.sharing_warnings import sharing_warnings
+from planner.plan.warning import SAME_PLAN, WORTH_SAYING, PlanWarning, estimated_with, gib, saved_by
 from planner.workload.workload import Training
 
-WarningName = Literal[
-    "loss-peak", "emulated-bf16", "resident-experts", "eager-scores", "fp32", "unscaled-fp16", "adapter-activations"
-]
-
-_WORTH_SAYING: Final = 0.1
 _LOSS: Final = "the terms of the peak; transformers' loss keeps fp32 copies of the logits for its derivative"
 _BF16: Final = "CUDA C++ Programming Guide: arithmetic in bf16 from compute capability 8.0 on"
 _EXPERTS: Final = "a router may choose any expert for any token"
-_SAME_PLAN: Final = "the estimate of the same plan with that one change"
 _ADAPTERS: Final = "PEFT: each adapter keeps its own input, beside what the frozen layers keep; the same plan estimated"
 _FP16: Final = "PyTorch automatic mixed precision: GradScaler refuses to unscale gradients in fp16"
-
-
-class PlanWarning(Spec):
-    """A fact about a plan that surprises people; `name` tells the kinds apart."""
-
-    name: WarningName
-    sentence: str
-    source: str
 
 
 def warnings_about(evaluation: Evaluation) -> tuple[PlanWarning, ...]:
@@ -47,6 +32,7 @@ def _warnings(evaluation: Evaluation, architecture: Architecture) -> Iterator[Pl
     yield from _eager_scores(evaluation, architecture)
     yield from _full_precision(evaluation, architecture)
     yield from _adapter_activations(evaluation, architecture)
+    yield from sharing_warnings(evaluation, architecture)
     if evaluation.workload.task == "training" and evaluation.workload.compute == "fp16":
         sentence = (
             "Parameters and gradients in fp16 cannot be scaled: updates below 6e-8 are lost. "
@@ -58,11 +44,11 @@ def _warnings(evaluation: Evaluation, architecture: Architecture) -> Iterator[Pl
 def _loss_peak(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
     memory = evaluation.memory
     logits = memory.term("logits")
-    if memory.peak_phase != "loss" or logits is None or logits.bytes < _WORTH_SAYING * memory.total_bytes:
+    if memory.peak_phase != "loss" or logits is None or logits.bytes < WORTH_SAYING * memory.total_bytes:
         return
     vocabulary = architecture.vocabulary or 0
     sentence = (
-        f"The loss is the peak: with a vocabulary of {vocabulary:,} its logits take {_gib(logits.bytes)}, "
+        f"The loss is the peak: with a vocabulary of {vocabulary:,} its logits take {gib(logits.bytes)}, "
         f"{100 * logits.bytes / memory.total_bytes:.0f} % of everything."
     )
     yield PlanWarning(name="loss-peak", sentence=sentence, source=_LOSS)
@@ -84,7 +70,7 @@ def _resident_experts(evaluation: Evaluation, architecture: Architecture) -> Ite
     blocks = (group.layer.feed_forward for stack in architecture.stacks for group in stack.groups)
     routed = [(block.experts, block.top_k) for block in blocks if isinstance(block, Moe)]
     total, active = evaluation.parameters, evaluation.active_parameters
-    if not routed or total - active < _WORTH_SAYING * total:
+    if not routed or total - active < WORTH_SAYING * total:
         return
     experts, visited = max(routed)
     sentence = (
@@ -97,13 +83,13 @@ def _resident_experts(evaluation: Evaluation, architecture: Architecture) -> Ite
 def _eager_scores(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
     if evaluation.workload.attention != "eager":
         return
-    saved = _saved(evaluation, architecture, attention="sdpa")
-    if saved >= _WORTH_SAYING * evaluation.memory.total_bytes:
+    saved = saved_by(evaluation, architecture, attention="sdpa")
+    if saved >= WORTH_SAYING * evaluation.memory.total_bytes:
         sentence = (
             "Eager attention holds the scores of every pair of tokens, which grow with the square of the length: "
-            f"SDPA needs {_gib(saved)} less."
+            f"SDPA needs {gib(saved)} less."
         )
-        yield PlanWarning(name="eager-scores", sentence=sentence, source=_SAME_PLAN)
+        yield PlanWarning(name="eager-scores", sentence=sentence, source=SAME_PLAN)
 
 
 def _full_precision(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
@@ -117,10 +103,10 @@ def _full_precision(evaluation: Evaluation, architecture: Architecture) -> Itera
         what, name, changes = "The weights are kept", half, {"weights": half, "compute": half}
     else:
         return
-    saved = _saved(evaluation, architecture, **changes)
-    if saved >= _WORTH_SAYING * evaluation.memory.total_bytes:
-        sentence = f"{what} in fp32, which few models need: {name} needs {_gib(saved)} less."
-        yield PlanWarning(name="fp32", sentence=sentence, source=_SAME_PLAN)
+    saved = saved_by(evaluation, architecture, **changes)
+    if saved >= WORTH_SAYING * evaluation.memory.total_bytes:
+        sentence = f"{what} in fp32, which few models need: {name} needs {gib(saved)} less."
+        yield PlanWarning(name="fp32", sentence=sentence, source=SAME_PLAN)
 
 
 def _adapter_activations(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
@@ -128,12 +114,15 @@ def _adapter_activations(evaluation: Evaluation, architecture: Architecture) -> 
     if not isinstance(workload, Training) or not workload.adapts:
         return
     plain = workload.weights if workload.weights in ("fp32", "fp16") else "bf16"
-    whole = _estimated(evaluation, architecture, method="full", lora=None, weights=plain, compute=plain)
+    # Activations are the same under any optimizer, and not every one takes 16-bit parameters.
+    same: dict[str, object] = {"optimizer": "adamw", "optimizer_step": None}
+    changes = {"method": "full", "lora": None, "weights": plain, "compute": plain}
+    whole = estimated_with(evaluation, architecture, **changes, **same)
     kept, full = _kept_activations(evaluation.memory), _kept_activations(whole)
     if kept > full:
         sentence = (
-            f"Adapters save states, not activations: {_gib(kept)} of them are kept for the backward pass, "
-            f"{_gib(full)} if the whole model were trained in {plain}."
+            f"Adapters save states, not activations: {gib(kept)} of them are kept for the backward pass, "
+            f"{gib(full)} if the whole model were trained in {plain}."
         )
         yield PlanWarning(name="adapter-activations", sentence=sentence, source=_ADAPTERS)
 
@@ -143,23 +132,3 @@ def _kept_activations(memory: MemoryResult) -> int:
     return max(
         (part.bytes for phase in memory.phases for part in phase.shares if part.name == "activations"), default=0
     )
-
-
-def _saved(evaluation: Evaluation, architecture: Architecture, **changes: object) -> int:
-    """Return by how much the peak falls with `changes` of the workload."""
-    return evaluation.memory.total_bytes - _estimated(evaluation, architecture, **changes).total_bytes
-
-
-def _estimated(evaluation: Evaluation, architecture: Architecture, **changes: object) -> MemoryResult:
-    plan = evaluation.plan
-    return estimate_memory(
-        architecture,
-        plan.workload.evolve(**changes),
-        evaluation.gpu,
-        count=plan.count,
-        corrections=plan.corrections,
-    )
-
-
-def _gib(size: int) -> str:
-    return f"{size / GIB:,.1f} GiB"

@@ -5,8 +5,7 @@ from typing import NamedTuple
 from planner.memory.result import MemoryResult
 from planner.plan.advise import Advice
 from planner.present import format as fmt
-from planner.present.names import VERDICT_WORDS
-from planner.present.verdict import in_need
+from planner.present.verdict import in_need, verdict_words
 
 TRACED = "A trace has no formula to vary: trace the module again with other options."
 
@@ -59,9 +58,7 @@ def no_advice(memory: MemoryResult, *, traced: bool) -> str:
 def _then(advice: Advice) -> str:
     if advice.verdict is None:
         return "Not on this card" if advice.free_bytes is not None else f"Needs {fmt.size(advice.total_bytes)}"
-    free = advice.free_bytes or 0
-    rest = f"{fmt.size(abs(free))} {'free' if free >= 0 else 'too much'}"
-    return f"{VERDICT_WORDS[advice.verdict]}, {rest}"
+    return verdict_words(advice.verdict, advice.free_bytes or 0, advice.fit_probability)
 
 
 def _cost(advice: Advice) -> str:

@@ -34,6 +34,7 @@ KIND_TITLES: Final = {
     "encoder-decoder": "encoder and decoder",
     "vision-encoder": "image encoder",
     "vision-language": "image and text",
+    "diffusion": "diffusion pipeline",
 }
 
 
@@ -43,6 +44,7 @@ def architecture_details(architecture: Architecture) -> tuple[DetailGroup, ...]:
     alone = len(architecture.stacks) == 1
     return (
         DetailGroup("Parameters", _parameters(architecture)),
+        *((DetailGroup("Components", _components(architecture)),) if architecture.components else ()),
         *(DetailGroup("Layers" if alone else stack.name.capitalize(), _stack(stack)) for stack in architecture.stacks),
         DetailGroup("Input and output", (kind, *_tokens(architecture), *_formats(architecture))),
     )
@@ -67,6 +69,10 @@ def _parameters(architecture: Architecture) -> tuple[Detail, ...]:
         counts[tensor.role] = counts.get(tensor.role, 0) + tensor.size * count
     rows.extend(Detail(title, fmt.integer(counts[role])) for role, title in ROLE_TITLES.items() if role in counts)
     return tuple(rows)
+
+
+def _components(architecture: Architecture) -> tuple[Detail, ...]:
+    return tuple(Detail(one.name, f"{_both(one.parameters)} parameters") for one in architecture.components)
 
 
 def _stack(stack: Stack) -> tuple[Detail, ...]:

@@ -13,7 +13,10 @@ Align = Literal["left", "right"]
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[Row]):
-    """One column: `value` sorts and compares (none where unknown), `text` is shown, with `unit` in the header."""
+    """One column: `value` sorts and compares (none where unknown), `text` is shown, with `unit` in the header.
+
+    A meter is full at the value `full`, by default at the largest that is shown.
+    """
 
     key: str
     title: str
@@ -25,6 +28,7 @@ class Column(Generic[Row]):
     tooltip: Callable[[Row], str] | None = None
     meter: bool = False
     shown: bool = True
+    full: float | None = None
 
     @property
     def header(self) -> str:

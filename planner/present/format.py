@@ -81,6 +81,15 @@ def size_range(low: int, high: int) -> str:
     return f"{ends}{THIN}{unit}"
 
 
+def size_with_range(value: int, low: int, high: int) -> str:
+    """Return `17.4 GiB (16.9 – 18.3)`, without a range where there is none, its unit only where it differs."""
+    if low == high:
+        return size(value)
+    ends = size_range(low, high)
+    number, _, unit = ends.rpartition(THIN)
+    return f"{size(value)} ({number if size(value).endswith(f'{THIN}{unit}') else ends})"
+
+
 def size_difference(value: int) -> str:
     """Return a signed size: `+1.20 GiB`, `−3.10 GiB`."""
     return f"+{size(value)}" if value > 0 else size(value)

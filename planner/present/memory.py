@@ -8,6 +8,7 @@ from typing import Final, Literal, NamedTuple
 
 from planner.memory.result import MemoryResult, Part, Phase, Symbol, Term, TermShare
 from planner.present import format as fmt
+from planner.present.certainty import certainty_sentences
 from planner.present.engines import host_note
 from planner.present.formulas import put_in, symbol_value
 from planner.present.names import (
@@ -119,6 +120,7 @@ class MemoryView(NamedTuple):
     phases: tuple[PhaseRow, ...]
     notes: tuple[str, ...]
     devices: tuple[DeviceRow, ...] = ()
+    certainty: str = ""
 
     def as_text(self) -> str:
         """Return the whole answer as plain text, for the clipboard."""
@@ -126,7 +128,8 @@ class MemoryView(NamedTuple):
         phases = [f"{row.title:<22}{fmt.gib(row.bytes):>10} GiB" for row in self.phases]
         cards = [f"{row.card:<32}{row.layers:>7} layers {row.needs:>10} of {row.usable} GiB" for row in self.devices]
         notes = [f"- {note}" for note in self.notes]
-        blocks = ([self.answer, self.reason], terms, phases, cards, notes)
+        said = [sentence for sentence in (self.answer, self.reason, self.certainty) if sentence]
+        blocks = (said, terms, phases, cards, notes)
         return "\n\n".join("\n".join(block) for block in blocks if block)
 
     def csv_rows(self) -> tuple[tuple[str, ...], ...]:
@@ -169,6 +172,7 @@ def memory_view(
             *((*capacity_note(memory), *host_note(memory)) if supported else ()),
             *memory.notes,
         ),
+        certainty=certainty_sentences(memory) if supported else "",
     )
 
 
@@ -212,6 +216,7 @@ def _segments(memory: MemoryResult, bar_bytes: int) -> tuple[Segment, ...]:
 
 def _term_row(term: Term, total: int) -> TermRow:
     share = term.bytes / total
+    listed = _is_list(term)
     return TermRow(
         name=term.name,
         title=TERM_TITLES[term.name],
@@ -219,15 +224,25 @@ def _term_row(term: Term, total: int) -> TermRow:
         gib=fmt.gib(term.bytes),
         share=share,
         share_text=fmt.percent(share),
-        how=term.formula,
+        how=_list_words(term.parts) if listed else term.formula,
         certainty=CERTAINTY_WORDS[term.certainty],
         range_text=fmt.size_range(term.low_bytes, term.high_bytes),
         exact=fmt.exact_bytes(term.bytes),
         numbers_put_in=put_in(term.formula, term.symbols),
-        symbols=tuple(_symbol_row(symbol) for symbol in term.symbols),
+        symbols=() if listed else tuple(_symbol_row(symbol) for symbol in term.symbols),
         source=term.source,
         parts=tuple(_part_row(part, term.symbols) for part in term.parts),
     )
+
+
+def _is_list(term: Term) -> bool:
+    """Return whether the symbols of `term` are just its parts, numbered: names say more than numbers."""
+    named = [(symbol.value, symbol.meaning) for symbol in term.symbols]
+    return bool(term.parts) and named == [(part.bytes, f"bytes: {part.name}") for part in term.parts]
+
+
+def _list_words(parts: tuple[Part, ...]) -> str:
+    return parts[0].name if len(parts) == 1 else f"sum of its {len(parts):,} parts"
 
 
 def _part_row(part: Part, symbols: tuple[Symbol, ...]) -> PartRow:

@@ -29,6 +29,9 @@ PHASE_TITLES: Final[dict[PhaseName, str]] = {
     "step": "Step",
     "prefill": "Prefill",
     "decode": "Decode",
+    "encode-text": "Encode text",
+    "denoise": "Denoise",
+    "decode-image": "Decode image",
 }
 
 PHASE_MOMENTS: Final[dict[PhaseName, str]] = {
@@ -39,6 +42,9 @@ PHASE_MOMENTS: Final[dict[PhaseName, str]] = {
     "step": "in the optimizer step",
     "prefill": "while the prompt is read",
     "decode": "while the answer is generated",
+    "encode-text": "while the prompt is encoded",
+    "denoise": "while the image is denoised",
+    "decode-image": "while the image is decoded",
 }
 
 VERDICT_WORDS: Final[dict[Verdict, str]] = {"fits": "Fits", "tight": "Tight", "does-not-fit": "Does not fit"}

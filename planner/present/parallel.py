@@ -34,11 +34,25 @@ class DeviceRow(NamedTuple):
     free: str
     verdict: str
     is_fullest: bool
+    share: DeviceShare
+
+    @property
+    def used_fraction(self) -> float | None:
+        """Return how full a card gets, where its usable memory is known."""
+        return self.share.total_bytes / self.share.capacity_bytes if self.share.capacity_bytes else None
 
 
 def sharing_phrase(workload: Workload) -> str:
     """Return `FSDP, tensor 4, pipeline 2`; empty where every card holds everything, and just works on its own."""
     return ", ".join(_sharing(workload))
+
+
+def sharing_summary(workload: Workload, count: int) -> str:
+    """Return how `count` cards work together: `FSDP over 8`, `tensor 4, pipeline 2 over 16`, or each on its own."""
+    phrase = sharing_phrase(workload)
+    if phrase:
+        return f"{phrase} over {fmt.integer(count)}"
+    return f"DDP over {fmt.integer(count)}" if isinstance(workload, Training) else "each on its own"
 
 
 def cards_phrase(workload: Workload, count: int, name: str | None, hardware: HardwareCatalog) -> str:
@@ -65,6 +79,7 @@ def _row(share: DeviceShare, hardware: HardwareCatalog, is_fullest: bool) -> Dev
         free=fmt.UNKNOWN if share.free_bytes is None else fmt.gib(share.free_bytes),
         verdict="" if share.verdict is None else VERDICT_WORDS[share.verdict],
         is_fullest=is_fullest,
+        share=share,
     )
 
 

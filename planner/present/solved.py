@@ -11,6 +11,7 @@ _TITLES: Final = {
     "batch": "Most sequences at once that fit",
     "context_length": "Longest context that fits, tokens",
     "prompt_length": "Longest prompt that fits, tokens",
+    "gpu_layers": "Most layers on the card that fit",
     "count": "Fewest cards of this kind that fit",
     "gpu": "Smallest card that fits",
 }
@@ -35,8 +36,10 @@ def solved_words(surely: Solved, barely: Solved) -> str:
     if not isinstance(surely.value, int):
         return f"{fmt.integer(barely.value)}, tight"
     if surely.bounded_by == "model":
-        return f"{fmt.integer(surely.value)}, all the model is made for"
+        bound = "all of them" if surely.asked == "gpu_layers" else "all the model is made for"
+        return f"{fmt.integer(surely.value)}, {bound}"
     if barely.value == surely.value:
         return fmt.integer(surely.value)
-    tight = "up to" if barely.value > surely.value else "with"
-    return f"{fmt.integer(surely.value)}, {tight} {fmt.integer(barely.value)} tight"
+    if barely.value < surely.value:
+        return f"{fmt.integer(surely.value)}, or {fmt.integer(barely.value)} tight"
+    return f"{fmt.integer(surely.value)}, up to {fmt.integer(barely.value)} tight"

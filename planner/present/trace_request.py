@@ -20,7 +20,7 @@ def _how(request: TraceRequest) -> list[str]:
     if request.gradient_accumulation > 1:
         parts.append(f"{fmt.integer(request.gradient_accumulation)} times accumulated")
     if request.checkpointing != "none":
-        parts.append("checkpointing")
+        parts.append("checkpointing" if request.checkpointing == "full" else "selective checkpointing")
     return parts
 
 

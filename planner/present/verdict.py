@@ -1,7 +1,8 @@
 """Whether it fits, as a sentence."""
 
-from planner.memory.result import MemoryResult
+from planner.memory.result import MemoryResult, Verdict
 from planner.present import format as fmt
+from planner.present.certainty import odds
 from planner.present.names import VERDICT_WORDS
 
 
@@ -11,13 +12,20 @@ def in_need(memory: MemoryResult) -> bool:
 
 
 def verdict_phrase(memory: MemoryResult) -> str:
-    """Return the verdict in a few words, for the plan bar: `Fits, 6.10 GiB free`."""
+    """Return the verdict in a few words, for the plan bar: `Fits, 6.10 GiB free`, `Tight, about 3 in 4`."""
     if memory.unsupported:
         return "Not supported"
     if memory.verdict is None or memory.free_bytes is None:
         return f"Needs {fmt.size(memory.total_bytes)}"
-    rest = f"{fmt.size(abs(memory.free_bytes))} {'free' if memory.free_bytes >= 0 else 'too much'}"
-    return f"{VERDICT_WORDS[memory.verdict]}, {rest}"
+    return verdict_words(memory.verdict, memory.free_bytes, memory.fit_probability)
+
+
+def verdict_words(verdict: Verdict, free_bytes: int, probability: float | None) -> str:
+    """Return a verdict with what decides it: the chance where it is tight, else the bytes that are free or missing."""
+    if verdict == "tight" and probability is not None:
+        return f"{VERDICT_WORDS[verdict]}, {odds(probability)}"
+    rest = f"{fmt.size(abs(free_bytes))} {'free' if free_bytes >= 0 else 'too much'}"
+    return f"{VERDICT_WORDS[verdict]}, {rest}"
 
 
 def answer(memory: MemoryResult, card: str | None, count: int = 1, smallest: tuple[str, ...] = ()) -> str:
@@ -32,12 +40,13 @@ def answer(memory: MemoryResult, card: str | None, count: int = 1, smallest: tup
     kinds = {share.gpu for share in memory.per_gpu}
     where = f"{VERDICT_WORDS[memory.verdict]} on {card if len(kinds) > 1 else fmt.count_of(count, card)}"
     which = "the fullest " if len(memory.per_gpu) > 1 else "each " if count > 1 else ""
-    return f"{where}: {which}{_needs(memory)} of {_capacity(memory)}{_rest(memory)}."
+    return f"{where}{_odds(memory)}: {which}{_needs(memory)} of {_capacity(memory)}{_rest(memory)}."
 
 
 def more_cards(memory: MemoryResult) -> tuple[str, ...]:
     """Return a sentence on how many cards of this kind it would take, where one is not enough."""
-    if memory.verdict != "does-not-fit":
+    # The networks of a pipeline that makes images take turns, and are not split.
+    if memory.verdict != "does-not-fit" or any(phase.name == "denoise" for phase in memory.phases):
         return ()
     if memory.at_least_cards is None:
         return ("What cannot be split between cards is already more than one card of this kind holds.",)
@@ -55,10 +64,7 @@ def capacity_note(memory: MemoryResult) -> tuple[str, ...]:
 
 
 def _needs(memory: MemoryResult) -> str:
-    if memory.low_bytes == memory.high_bytes:
-        return f"needs {fmt.size(memory.total_bytes)}"
-    ends = fmt.size_range(memory.low_bytes, memory.high_bytes)
-    return f"needs {fmt.size(memory.total_bytes)} ({_short(ends, memory)})"
+    return f"needs {fmt.size_with_range(memory.total_bytes, memory.low_bytes, memory.high_bytes)}"
 
 
 def _short(text: str, memory: MemoryResult) -> str:
@@ -78,6 +84,13 @@ def _capacity(memory: MemoryResult) -> str:
     other = memory.other_processes_bytes
     held = f", of which other processes hold {fmt.size(other)}" if other else ""
     return f"{_short(fmt.size(memory.capacity_bytes), memory)} usable{held}"
+
+
+def _odds(memory: MemoryResult) -> str:
+    """Return the chance that it fits where that is the question."""
+    if memory.verdict != "tight" or memory.fit_probability is None:
+        return ""
+    return f" with a chance of {odds(memory.fit_probability)}"
 
 
 def _rest(memory: MemoryResult) -> str:

@@ -9,6 +9,7 @@ from planner.workload.training import Method
 from planner.workload.workload import Inference, Training, Workload
 
 OPTIMIZER_TITLES: Final = {name: kind.title for name, kind in OPTIMIZERS.items()}
+_DECODING: Final = (("decoded image by image", "vae_slicing"), ("decoded in tiles", "vae_tiling"))
 METHOD_TITLES: Final[dict[Method, str]] = {"full": "full training", "lora": "LoRA", "qlora": "QLoRA"}
 
 
@@ -31,11 +32,14 @@ def _training(workload: Training) -> list[str]:
         parts.append(f"{fmt.integer(workload.gradient_accumulation)} times accumulated")
     parts.append(compute_phrase(workload.compute))
     if workload.activation_checkpointing != "none":
-        parts.append("checkpointing")
+        full = workload.activation_checkpointing == "full"
+        parts.append("checkpointing" if full else "selective checkpointing")
     return parts
 
 
 def _inference(workload: Inference) -> list[str]:
+    if workload.diffusion.guidance is not None:
+        return _images(workload)
     parts = [
         engine_phrase(workload),
         _tokens(workload.batch, workload.context_length),
@@ -44,6 +48,21 @@ def _inference(workload: Inference) -> list[str]:
     if not has_usual_cache(workload):
         parts.append(f"KV cache in {workload.kv_cache}")
     return parts
+
+
+def _images(workload: Inference) -> list[str]:
+    """Return how a diffusion pipeline is run, whose settings are filled in."""
+    width, height = workload.image_size or (0, 0)
+    settings = workload.diffusion
+    parts = [
+        "images",
+        f"{fmt.count_of(workload.batch, fmt.integer(width))} × {fmt.integer(height)} pixels",
+        workload.weights or workload.compute,
+    ]
+    parts += ["text encoders in " + settings.text_weights] if settings.text_weights not in (None, parts[-1]) else []
+    parts += [] if settings.guidance else ["one pass a step"]
+    parts += [f"{settings.offload} offload"] if settings.offload != "none" else []
+    return parts + [what for what, on in _DECODING if getattr(settings, on)]
 
 
 def _tokens(sequences: int, length: int | None) -> str:

@@ -142,7 +142,9 @@ class TraceRequest(Spec):
         default="after-step",
         description="gradients are freed after the step, or before the next backward; zeros: they are kept",
     )
-    checkpointing: Literal["none", "full"] = "none"
+    checkpointing: Literal["none", "selective", "full"] = Field(
+        default="none", description="selective: by operators, as torchtitan chooses them"
+    )
     loss: str | None = Field(default=None, description="cross_entropy, mse, … of torch.nn.functional, or file.py:name")
     step: str | None = Field(default=None, description="file.py:function, which does a whole step of its own")
     freeze: tuple[str, ...] = Field(default=(), description="patterns of parameter names that are not trained")

@@ -7,10 +7,11 @@ from pydantic import ValidationError
 from planner.dtypes import AS_STORED, GGUF_FILE_TYPES, SCHEMES
 from planner.errors import SpecError
 from planner.models.architecture import Architecture
+from planner.models.images import reads_images, tokens_of_image
 from planner.workload.engines import PROFILE_TITLES, SETTINGS, Profile
 from planner.workload.layout import laid_out
 from planner.workload.optimizers import OPTIMIZERS
-from planner.workload.training import Lora, Loss, TrainingProfile
+from planner.workload.training import Lora, Loss, TrainingProfile, arithmetic, autocasts
 from planner.workload.workload import Inference, Training
 
 DEFAULT_SEQUENCE: Final = 2_048
@@ -19,6 +20,7 @@ _LOSS_OF_PROFILE: Final[dict[TrainingProfile, Loss]] = {
     "liger": "fused-linear",
     "unsloth": "fused-linear",
     "torchtune": "chunked",
+    "litgpt": "chunked",
 }
 _GGUF_NAMES: Final = {"fp32": "F32", "fp16": "F16", "bf16": "BF16"}
 _PLAIN_NAMES: Final = {gguf: plain for plain, gguf in _GGUF_NAMES.items()}
@@ -40,6 +42,10 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
             or asks for weights or a cache that the engine does not have.
     """
     parallel = laid_out(workload, architecture, count)
+    if architecture.kind == "diffusion":
+        from planner.workload.pipelines import pipeline_defaults  # most plans are about text
+
+        return pipeline_defaults(workload, architecture, parallel)
     if isinstance(workload, Training):
         return workload.evolve(
             sequence_length=_length(workload.sequence_length, architecture, DEFAULT_SEQUENCE),
@@ -49,6 +55,8 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
             loss=workload.loss or _LOSS_OF_PROFILE.get(workload.profile, "full-logits"),
             parallel=parallel,
         )
+    if workload.image_size is not None and not architecture.kind.startswith("vision"):
+        raise SpecError("image_size", f"{architecture.model_type} reads no images", "Leave it out.")
     context = _length(workload.context_length, architecture, DEFAULT_CONTEXT)
     prompt = _length(workload.prompt_length, architecture, min(context, DEFAULT_CONTEXT))
     weights = architecture.stored_as if workload.weights in (None, AS_STORED) else workload.weights
@@ -56,6 +64,9 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
     if architecture.kind == "vision-encoder" and profile != "hf":
         hint = "Choose the profile hf, and weights that are no GGUF file."
         raise SpecError("profile", f"{PROFILE_TITLES[profile]} runs no image encoder by itself", hint)
+    images = _images(workload, architecture, profile)
+    if images:
+        prompt = max(prompt, images * tokens_of_image(architecture.stacks[0], workload.image_size) + 1)
     in_f16 = profile == "llama.cpp" and workload.kv_cache == "bf16"
     return _checked(
         workload,
@@ -64,8 +75,26 @@ def with_defaults(workload: Training | Inference, architecture: Architecture, co
         kv_cache="fp16" if in_f16 else workload.kv_cache,
         context_length=context if architecture.kind == "encoder-decoder" else max(context, prompt),
         prompt_length=prompt,
+        images=images,
         parallel=parallel,
     )
+
+
+def _images(workload: Inference, architecture: Architecture, profile: Profile) -> int | None:
+    """Return the images of each prompt: one unless it is said, none where the engine reads them in its own way.
+
+    Raises:
+        SpecError: If images are asked of a network that reads none, or of another engine than transformers.
+    """
+    if not reads_images(architecture):
+        if workload.images:
+            raise SpecError("images", f"{architecture.model_type} takes none into its prompt", "Leave it out.")
+        return None
+    if profile != "hf":
+        if workload.images:
+            raise SpecError("images", f"{PROFILE_TITLES[profile]} reads images in its own way", "Choose hf.")
+        return 0
+    return 1 if workload.images is None else workload.images
 
 
 def default_profile(workload: Inference, architecture: Architecture, weights: str) -> Profile:
@@ -115,7 +144,7 @@ def _checked(workload: Inference, **changes: object) -> Inference:
 
 
 def _length(asked: int | None, architecture: Architecture, default: int) -> int:
-    fixed = architecture.main.positions
+    fixed = architecture.fixed_length
     if fixed is not None:
         return fixed
     if asked is not None:
@@ -133,5 +162,4 @@ def default_weights(workload: Training) -> str:
         return "nf4"
     if workload.compute == "tf32":
         return "fp32"
-    computed = workload.compute.removeprefix("amp-")
-    return "fp32" if computed != workload.compute and not workload.adapts else computed
+    return "fp32" if autocasts(workload.compute) and not workload.adapts else arithmetic(workload.compute)

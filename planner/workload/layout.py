@@ -20,6 +20,8 @@ def laid_out(workload: Training | Inference, architecture: Architecture, count: 
         SpecError: If the cards are not as many as the ways to share them multiply to, or if the network or the
             software cannot be shared so.
     """
+    if count > 1 and isinstance(workload, Training) and workload.profile == "litgpt":
+        raise SpecError("profile", "LitGPT on several cards is not described", "Choose the profile hf.")
     parallel = _with_replicas(workload.parallel, count)
     if not parallel.is_plain:
         _check_network(parallel, architecture)
@@ -47,6 +49,8 @@ def _with_replicas(parallel: Parallel, count: int) -> Parallel:
 
 @lru_cache(maxsize=1024)
 def _check_network(parallel: Parallel, architecture: Architecture) -> None:
+    if architecture.kind == "diffusion":
+        raise SpecError("parallel", "the networks of a diffusion pipeline are not shared between cards")
     layers = [group.layer for stack in architecture.stacks for group in stack.groups]
     if parallel.tensor > 1:
         for layer in layers:
@@ -55,14 +59,16 @@ def _check_network(parallel: Parallel, architecture: Architecture) -> None:
         _check_experts(parallel, [layer.feed_forward for layer in layers])
     if parallel.pipeline > 1:
         _check_stages(parallel, architecture)
-    if parallel.context > 1 and architecture.main.positions is not None:
+    if parallel.context > 1 and architecture.fixed_length is not None:
         raise SpecError("parallel.context", "inputs of a fixed length are not shared between cards")
 
 
 def _check_tensor(layer: Layer, cards: int) -> None:
     for mixer in (layer.mixer, layer.second_mixer, layer.cross_attention):
         if isinstance(mixer, Attention | LatentAttention) and mixer.heads % cards:
-            raise SpecError("parallel.tensor", f"{mixer.heads:,} heads cannot be divided by {cards:,}")
+            raise SpecError(
+                "parallel.tensor", f"{mixer.heads:,} heads cannot be divided by {cards:,}", _goes(mixer.heads)
+            )
         if isinstance(mixer, Attention) and mixer.kv_heads % cards and cards % mixer.kv_heads:
             reason = f"{mixer.kv_heads:,} heads of keys and values can be neither divided by {cards:,} nor repeated"
             raise SpecError("parallel.tensor", reason)
@@ -75,13 +81,18 @@ def _check_tensor(layer: Layer, cards: int) -> None:
             raise SpecError("parallel.tensor", f"a feed-forward width of {width:,} cannot be divided by {cards:,}")
 
 
+def _goes(size: int) -> str:
+    return f"It goes with {', '.join(str(cards) for cards in range(2, size + 1) if size % cards == 0)}."
+
+
 def _check_experts(parallel: Parallel, blocks: list[Mlp | Moe | None]) -> None:
     routed = {block.experts for block in blocks if isinstance(block, Moe)}
     if not routed:
         raise SpecError("parallel.expert", "this network has no experts to share")
     for experts in routed:
         if experts % parallel.expert:
-            raise SpecError("parallel.expert", f"{experts:,} experts cannot be divided by {parallel.expert:,}")
+            reason = f"{experts:,} experts cannot be divided by {parallel.expert:,}"
+            raise SpecError("parallel.expert", reason, _goes(experts))
     if (parallel.data or 1) % parallel.expert:
         reason = f"experts are spread over replicas, and {parallel.data:,} cannot be divided by {parallel.expert:,}"
         raise SpecError("parallel.expert", reason, hint=_COUNT_HINT)
@@ -90,7 +101,7 @@ def _check_experts(parallel: Parallel, blocks: list[Mlp | Moe | None]) -> None:
 def _check_stages(parallel: Parallel, architecture: Architecture) -> None:
     if architecture.kind not in _ONE_STACK:
         raise SpecError("parallel.pipeline", "a network with an encoder and a decoder is not cut into stages")
-    layers = architecture.main.layer_count
+    layers = architecture.depth
     if parallel.pipeline * parallel.interleave > layers:
         stages = parallel.pipeline * parallel.interleave
         raise SpecError("parallel.pipeline", f"{layers:,} layers cannot fill {stages:,} stages")

@@ -6,15 +6,16 @@ from pydantic import Field, field_validator, model_validator
 
 from planner.base import Spec
 from planner.dtypes import SCHEMES
+from planner.workload.diffusion import ImageSize
 from planner.workload.optimizers import OPTIMIZERS, Optimizer, OptimizerStep
 from planner.workload.parallel import CardCount, Parallel
 
 Attention = Literal["flash", "sdpa", "eager"]
-Compute = Literal["fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16"]
+Compute = Literal["fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16", "fp8"]
 Method = Literal["full", "lora", "qlora"]
 Checkpointing = Literal["none", "selective", "full"]
 Loss = Literal["full-logits", "chunked", "fused-linear"]
-TrainingProfile = Literal["hf", "liger", "unsloth", "torchtune", "megatron", "deepspeed"]
+TrainingProfile = Literal["hf", "liger", "unsloth", "torchtune", "megatron", "deepspeed", "litgpt"]
 TrainedFormat = Literal["fp32", "bf16", "fp16", "int8", "nf4", "nf4-dq"]
 
 PARAMETER_FORMATS: Final[dict[Compute, tuple[str, ...]]] = {
@@ -24,6 +25,7 @@ PARAMETER_FORMATS: Final[dict[Compute, tuple[str, ...]]] = {
     "fp16": ("fp16",),
     "amp-bf16": ("fp32", "bf16"),
     "amp-fp16": ("fp32",),
+    "fp8": ("fp32", "bf16"),
 }
 """The formats that trained parameters can be kept in for each way to compute."""
 
@@ -44,9 +46,15 @@ TRAINING_PROFILE_TITLES: Final[dict[TrainingProfile, str]] = {
     "torchtune": "torchtune",
     "megatron": "Megatron-LM",
     "deepspeed": "DeepSpeed",
+    "litgpt": "LitGPT",
 }
 
-_ESTIMATED: Final[dict[str, tuple[object, ...]]] = {"activation_checkpointing": ("none", "full")}
+QUANTISED_COMPUTE: Final[tuple[Compute, ...]] = ("amp-bf16", "amp-fp16")
+"""The ways to compute with a quantised network under adapters."""
+
+FP8_PROFILES: Final[tuple[TrainingProfile, ...]] = ("hf", "liger", "torchtune", "deepspeed")
+"""The profiles whose linear layers torchao's float8 can take the place of."""
+
 _QUANTISED_TARGETS: Final = "bitsandbytes cannot train quantised weights themselves"
 
 
@@ -90,7 +98,10 @@ class Training(Spec):
         description="format the parameters are kept in; by default fp32 under autocast, else as computed; under "
         "adapters 16 bits, or NF4",
     )
-    compute: Compute = Field(default="amp-bf16", description="amp-…: autocast; it keeps trained parameters in fp32")
+    compute: Compute = Field(
+        default="amp-bf16",
+        description="amp-…: autocast; it keeps trained parameters in fp32; fp8: torchao's linear layers",
+    )
     lora: Lora | None = Field(default=None, description="of the methods lora and qlora")
     trainable: tuple[str, ...] = Field(
         default=(), description="patterns of parameter names that are trained, such as layers.31 or *norm*; else all"
@@ -102,6 +113,9 @@ class Training(Spec):
     gradient_clipping: bool = Field(default=False, description="whether gradients are clipped by their norm")
     micro_batch: int = Field(default=1, ge=1, le=1_000_000, description="sequences per card and forward pass")
     gradient_accumulation: int = Field(default=1, ge=1, le=1_000_000)
+    image_size: ImageSize | None = Field(
+        default=None, description="width and height that an image encoder reads; by default the model's own"
+    )
     sequence_length: int | None = Field(default=None, ge=1, le=100_000_000, description="tokens per sequence")
     activation_checkpointing: Checkpointing = "none"
     checkpoint_every: int = Field(default=1, ge=1, le=10_000, description="layers between two kept inputs")
@@ -127,8 +141,11 @@ class Training(Spec):
             raise ValueError("adapters belong to the methods lora and qlora, and the method is full")
         if self.trainable and self.adapts:
             raise ValueError(f"{self.method} trains its adapters only: leave out trainable, or choose the method full")
+        quantised = quantised_compute(self.profile)
+        if self.method == "qlora" and self.compute not in quantised:
+            raise ValueError(f"qlora is not computed in {self.compute} here: choose {' or '.join(quantised)}")
         if self.weights is not None:
-            _check_format(self.method, self.weights, self.compute)
+            _check_format(self)
         if self.lora is not None:
             _check_adapters(self.lora, self.compute)
         return self
@@ -141,27 +158,68 @@ class Training(Spec):
             raise ValueError(f"{kind.title} has no {self.optimizer_step} step; it has {', '.join(kind.steps)}")
         if self.checkpoint_every > 1 and self.activation_checkpointing != "full":
             raise ValueError("checkpoint_every needs activation_checkpointing full")
+        if self.activation_checkpointing == "selective":
+            self._check_selective()
+        if self.optimizer == "soap" and self._trains_16_bits():
+            raise ValueError("SOAP multiplies gradients with fp32 matrices: keep what is trained in fp32")
         return self
 
     @model_validator(mode="after")
-    def _is_estimated(self) -> Self:
-        """Refuse what has no formula yet, by its value."""
-        for name, values in _ESTIMATED.items():
-            value = getattr(self, name)
-            if value not in values:
-                raise ValueError(f"{name} {value} is not estimated yet")
+    def _computes_in_fp8(self) -> Self:
+        """Refuse fp8 where other linear layers than PyTorch's stand."""
+        if self.compute == "fp8" and self.adapts:
+            raise ValueError("fp8 takes the place of linear layers, and so do adapters: choose amp-bf16")
+        if self.compute == "fp8" and self.profile not in FP8_PROFILES:
+            title = TRAINING_PROFILE_TITLES[self.profile]
+            raise ValueError(f"fp8 is torchao's, and {title} has linear layers of its own: choose bf16 or amp-bf16")
         return self
 
+    def _trains_16_bits(self) -> bool:
+        if self.adapts:
+            return self.lora is not None and self.lora.adapter_dtype == "bf16"
+        return (self.weights or self.compute) in ("bf16", "fp16")
 
-def _check_format(method: Method, weights: TrainedFormat, compute: Compute) -> None:
+    def _check_selective(self) -> None:
+        if self.profile == "torchtune":
+            raise ValueError("torchtune's selective checkpoints are every k-th layer's: choose full or none")
+        if self.lora is not None and self.lora.dora:
+            raise ValueError("selective checkpoints would keep DoRA's products of weights, too: choose full or none")
+
+
+def arithmetic(compute: Compute) -> str:
+    """Return the format that matrix products put out; under fp8, which they read in 8 bits, that is bf16."""
+    return "bf16" if compute == "fp8" else compute.removeprefix("amp-")
+
+
+def autocasts(compute: Compute) -> bool:
+    """Return whether parameters in fp32 are computed in 16 bits, or fewer."""
+    return compute == "fp8" or compute.startswith("amp-")
+
+
+def formats_for(method: Method, compute: Compute, profile: TrainingProfile = "hf") -> tuple[str, ...]:
+    """Return the formats that the network's own parameters can have under `method`, computed so."""
+    plain = (PARAMETER_FORMATS if method == "full" else FROZEN_FORMATS).get(compute, ())
+    quantised = compute in quantised_compute(profile)
+    formats = BASE_FORMATS.get(method, ())
+    return tuple(name for name in formats if (name in plain if SCHEMES[name].family == "plain" else quantised))
+
+
+def quantised_compute(profile: TrainingProfile) -> tuple[Compute, ...]:
+    """Return the ways to compute with a quantised network: LitGPT keeps the rest in 16 bits, transformers in fp32."""
+    return ("bf16", "fp16") if profile == "litgpt" else QUANTISED_COMPUTE
+
+
+def _check_format(workload: Training) -> None:
+    method, weights, compute = workload.method, workload.weights or "fp32", workload.compute
     formats = BASE_FORMATS[method]
     if weights not in formats:
         if method == "full":
             raise ValueError(f"{SCHEMES[weights].title}: {_QUANTISED_TARGETS}; choose the method qlora or lora")
         raise ValueError(f"{method} keeps the network in {' or '.join(formats)}, not in {weights}")
     if SCHEMES[weights].family != "plain":
-        if not compute.startswith("amp-"):
-            raise ValueError(f"{weights} under adapters is computed under autocast: choose amp-bf16 or amp-fp16")
+        quantised = quantised_compute(workload.profile)
+        if compute not in quantised:
+            raise ValueError(f"{weights} under adapters is not computed in {compute}: choose {' or '.join(quantised)}")
         return
     allowed = (PARAMETER_FORMATS if method == "full" else FROZEN_FORMATS)[compute]
     if weights not in allowed:

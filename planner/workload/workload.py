@@ -6,6 +6,7 @@ from pydantic import Field, field_validator, model_validator
 
 from planner.base import Spec
 from planner.dtypes import AS_STORED, KV_FORMATS, SCHEMES
+from planner.workload.diffusion import Diffusion, ImageSize
 from planner.workload.engines import CACHE_FORMATS, PROFILE_TITLES, EngineSettings, Profile, foreign_setting
 from planner.workload.parallel import CardCount, Parallel
 from planner.workload.training import Attention, Training
@@ -36,6 +37,14 @@ class Inference(Spec):
     gpu_layers: int | None = Field(
         default=None, ge=0, le=100_000, description="llama.cpp: layers on the card, the output counted as one [all]"
     )
+    image_size: ImageSize | None = Field(
+        default=None,
+        description="width and height in pixels: 1024, 1024x768 or [1024, 768]; by default the model's own",
+    )
+    images: int | None = Field(
+        default=None, ge=0, le=100_000, description="in each prompt, of a model that reads them; by default one"
+    )
+    diffusion: Diffusion = Field(default=Diffusion(), description="settings of a diffusion pipeline")
     engine: EngineSettings = Field(default=EngineSettings(), description="settings of the engine by its own names")
     parallel: Parallel = Parallel()
     gpus: tuple[CardCount, ...] = Field(

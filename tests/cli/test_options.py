@@ -32,6 +32,8 @@ def test_every_field_of_the_workloads_has_an_option_or_is_named_here():
         "task",
         "other_processes_bytes",
         "prompt_logits",
+        "diffusion",
+        "images",
         "trainable",
         "optimizer_step",
         "gradient_clipping",

@@ -163,3 +163,25 @@ def test_a_folder_that_cannot_be_written_to_is_survived(qapp, catalog, folder, c
         workspace.apply("number of cards", count=2)
         autosave.flush()
         assert "could not be kept" in caplog.text
+
+
+def test_the_pinned_plan_is_found_again(qapp, catalog, folder):
+    other = SAMPLE_PLAN.evolve(count=8)
+    with open_window(catalog, folder) as (workspace, _):
+        workspace.pin.put(other)
+    with open_window(catalog, folder) as (workspace, _):
+        assert workspace.pin.plan == other
+        workspace.pin.put(None)
+    with open_window(catalog, folder) as (workspace, _):
+        assert workspace.pin.plan is None
+
+
+def test_a_pinned_plan_that_cannot_be_evaluated_costs_nothing_else(qapp, catalog, folder):
+    with open_window(catalog, folder) as (workspace, _):
+        workspace.apply("number of cards", count=3)
+    (file,) = folder.glob("*.json")
+    session = Session.model_validate_json(file.read_bytes())
+    file.write_text(session.evolve(pinned=SAMPLE_PLAN.evolve(gpu="gtx-0")).model_dump_json())
+    with open_window(catalog, folder) as (workspace, _):
+        assert workspace.plan.count == 3
+        assert workspace.pin.plan is None

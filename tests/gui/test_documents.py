@@ -9,6 +9,7 @@ from pytestqt.qtbot import QtBot
 from planner.gui.window import Window
 from planner.gui.workspace import SAMPLE_PLAN
 from planner.plan.files import load_plan
+from planner.trace.request import TraceRequest
 
 TINY_LLAMA = {
     "model_type": "llama",
@@ -197,3 +198,21 @@ def test_opening_another_plan_asks_first(edited: Window, plan_file, qtbot: QtBot
     qtbot.waitUntil(lambda: bool(answers))
     timer.stop()
     assert edited.workspace.plan.count == 2
+
+
+def test_a_network_without_a_formula_goes_to_the_trace(window: Window, tmp_path, qtbot: QtBot):
+    file = tmp_path / "config.json"
+    file.write_text('{"model_type": "wav2vec2"}')
+    requests: list[object] = []
+    window.workspace.trace_requested.connect(requests.append)
+    window.documents.open(file)
+    qtbot.waitUntil(window.banner.isVisible)
+    assert "wav2vec2" in window.banner.text
+    assert window.banner.trace.isVisible()
+    window.banner.trace.click()
+    qtbot.waitUntil(lambda: bool(requests))
+    (request,) = requests
+    assert isinstance(request, TraceRequest)
+    assert (request.target.kind, request.target.place) == ("config", tmp_path.name)
+    window.workspace.noticed.emit("read", "")
+    assert not window.banner.trace.isVisible()

@@ -4,6 +4,7 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QLineEdit, 
 from pytestqt.qtbot import QtBot
 
 from planner.gui.theme import Theme
+from planner.gui.widgets.elided_label import ElidedLabel
 from planner.gui.widgets.status_line import StatusLine
 from planner.gui.widgets.tab_list import TabList
 from planner.gui.window import Window
@@ -89,6 +90,25 @@ def test_finding_cards_leads_to_the_catalog(window: Window):
     do(window, "plan.find-cards")
     assert window.tab.key == "catalog"
     assert window.tab.only_fitting
+
+
+def test_starting_from_a_recipe_leads_to_the_questions(window: Window, qtbot: QtBot):
+    window.show_tab("catalog")
+    with qtbot.waitSignal(window.workspace.preset_requested):
+        window.commands["plan.preset"].trigger()
+    assert window.tab.key == "memory"
+
+
+def test_the_status_line_tells_what_moved_along_until_the_next_step(window: Window):
+    workspace = window.workspace
+    workspace.apply_workload("task", task="training", compute="bf16")
+    workspace.end_gesture()
+    told = window.findChild(StatusLine).findChild(ElidedLabel)
+    workspace.answer("method", {"workload.method": "qlora"})
+    assert told.text() == "Also changed: precision to bf16 autocast."
+    workspace.end_gesture()
+    workspace.answer("batch", {"workload.micro_batch": 2})
+    assert told.text() == ""
 
 
 def test_a_tab_can_send_the_person_elsewhere(window: Window):

@@ -4,6 +4,7 @@ from PySide6.QtCore import QTimer
 from planner.errors import PlanFileError, SpecError
 from planner.gui.workspace import SAMPLE_PLAN, Workspace
 from planner.plan.files import load_plan
+from planner.workload.parallel import CardCount, Parallel
 from planner.workload.workload import Inference, Training
 
 
@@ -166,3 +167,40 @@ def test_errors_inside_reporting_reach_the_banner(workspace: Workspace, qtbot):
 def test_a_plan_without_a_file_cannot_be_saved_without_one(workspace: Workspace):
     with pytest.raises(ValueError, match="no file"):
         workspace.save_plan()
+
+
+def test_an_answer_moves_what_it_makes_impossible_in_one_step(workspace: Workspace, qtbot):
+    workspace.apply("training", workload=Training(compute="bf16", weights="bf16"))
+    workspace.end_gesture()
+    with qtbot.waitSignal(workspace.adjusted) as told:
+        workspace.answer("method", {"workload.method": "qlora"})
+    assert told.args == ["Also changed: precision to bf16 autocast, parameters as usual."]
+    assert workspace.plan.workload == Training(method="qlora", weights=None)
+    workspace.undo_stack.undo()
+    assert workspace.plan.workload == Training(compute="bf16", weights="bf16")
+
+
+def test_a_number_on_the_way_to_another_loses_nothing(workspace: Workspace):
+    shared = Training(parallel=Parallel(zero=3, tensor=4))
+    workspace.apply("eight", workload=shared, gpu="h100-sxm5-80gb", count=8)
+    workspace.end_gesture()
+    workspace.answer("number of cards", {"count": 1})
+    assert workspace.plan.workload.parallel == Parallel()
+    workspace.answer("number of cards", {"count": 16})
+    assert (workspace.plan.workload, workspace.plan.count) == (shared, 16)
+    assert workspace.undo_stack.count() == 2
+
+
+def test_the_cards_and_what_others_hold_stay_with_another_task(workspace: Workspace):
+    cards = (CardCount(id="rtx-4090"), CardCount(id="rtx-3090"))
+    held = Inference(gpus=cards, other_processes_bytes=7, batch=3)
+    workspace.apply("unequal", workload=held, gpu=None, count=2)
+    workspace.answer("task", {"workload.task": "training"})
+    assert workspace.plan.workload == Training(gpus=cards, other_processes_bytes=7)
+    workspace.end_gesture()
+    workspace.answer("card", {"gpu": "rtx-4090"})
+    workspace.end_gesture()
+    workspace.answer("task", {"workload.task": "inference"})
+    assert workspace.plan.workload == Inference(gpus=(), other_processes_bytes=7, batch=3)
+    with pytest.raises(SpecError):
+        workspace.answer("task", {"workload.task": "guess"})

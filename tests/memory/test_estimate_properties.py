@@ -141,15 +141,25 @@ def test_the_verdict_agrees_with_the_numbers(model, workload, capacity, margin, 
     card = bundled().hardware.gpu(CARD)
     result = estimate_memory(model, workload, card, available)
     assert result.free_bytes == capacity + margin - taken - result.total_bytes
-    expected = "does-not-fit" if result.free_bytes < 0 else "tight"
-    if result.free_bytes >= 0 and result.high_bytes <= capacity - taken:
+    if result.unsupported:
+        assert (result.verdict, result.fit_probability) == (None, None)
+        return
+    expected = "tight"
+    if result.high_bytes <= capacity - taken:
         expected = "fits"
+    elif result.low_bytes > capacity + margin - taken:
+        expected = "does-not-fit"
     assert result.verdict == expected
+    assert (result.fit_probability >= 0.95, result.fit_probability >= 0.05) == (
+        expected == "fits",
+        expected != "does-not-fit",
+    )
     assert (result.at_least_cards == 1) == (result.free_bytes >= 0)
     if result.at_least_cards not in (None, 1):
         assert result.at_least_cards > 1
     (fit,) = fits_on(model, workload, [(card, available)])
     assert (fit.verdict, fit.total_bytes, fit.free_bytes) == (result.verdict, result.total_bytes, result.free_bytes)
+    assert fit.fit_probability == result.fit_probability
 
 
 def highest(model: Architecture, workloads_: list[Training | Inference]) -> list[int]:
@@ -161,6 +171,21 @@ def highest(model: Architecture, workloads_: list[Training | Inference]) -> list
 def test_more_tokens_never_need_less_at_worst(model, field, step):
     bounds = highest(model, [Inference(**{field: 1 + step * n * n}) for n in range(8)])
     assert bounds == sorted(bounds)
+
+
+@some
+@given(architectures(), st.integers(1, 64), st.integers(1, 40 * GIB), st.sampled_from(("hf", "vllm", "training")))
+def test_a_larger_batch_is_never_likelier_to_fit(model, step, capacity, how):
+    available = UsableMemory(
+        bytes=capacity, low_bytes=capacity, high_bytes=capacity, certainty="measured", source="s", explanation="e"
+    )
+    if how == "vllm" and model.kind == "encoder":
+        how = "hf"
+    sizes = [1 + step * n for n in range(6)]
+    asked = [Training(micro_batch=size) if how == "training" else Inference(batch=size, profile=how) for size in sizes]
+    card = bundled().hardware.gpu(CARD)
+    chances = [estimate_memory(model, workload, card, available).fit_probability for workload in asked]
+    assert chances == sorted(chances, reverse=True)
 
 
 def test_the_worst_case_does_not_fall_where_decoding_overtakes_the_prefill():
@@ -185,5 +210,5 @@ def test_the_smallest_network_has_a_sum_too():
 def test_every_model_of_the_catalog_can_be_estimated_with_the_defaults():
     models = bundled().models
     for record in models.records[::5]:
-        for workload in (Inference(), Training()):
+        for workload in (Inference(), Training()) if record.kind != "diffusion" else (Inference(),):
             sums_of(estimate_memory(models.model(record.id), workload))

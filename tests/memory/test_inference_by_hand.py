@@ -241,6 +241,15 @@ def test_images_are_not_counted_and_a_note_says_so():
         assert result.term("weights").bytes - without.term("weights").bytes >= 2 * model.stacks[0].parameters
 
 
+def test_a_cache_that_grows_leaves_blocks_behind_that_nvidia_smi_shows():
+    def told(**how) -> bool:
+        return any("nvidia-smi may show" in note for note in estimate_memory(small_llama(), Inference(**how)).notes)
+
+    assert told(prompt_length=100, context_length=1000)
+    assert not told(prompt_length=1000, context_length=1000)
+    assert not told(prompt_length=1000, context_length=1000, profile="vllm")
+
+
 def test_notes_say_what_another_engine_would_add():
     notes = estimate_memory(small_llama(), Inference(kv_cache="q8_0", context_length=9000)).notes
     assert any("quantised cache" in note for note in notes)

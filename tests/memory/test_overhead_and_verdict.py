@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 from small_models import bundled, llama, small_llama
 
 from planner.hardware.usable import UsableMemory
+from planner.memory.chance import Interval, Margin, chance_of
 from planner.memory.estimate import estimate_memory, fits_on
-from planner.memory.fit import at_least_cards, judge_bytes
+from planner.memory.fit import at_least_cards, device_shares, judge_bytes
 from planner.memory.overhead import cublas_workspace_bytes, framework_overhead, overhead_term
 from planner.memory.support import unsupported_reasons
 from planner.memory.terms import term
@@ -30,6 +31,10 @@ def usable(low, bytes_=None, high=None) -> UsableMemory:
         source="s",
         explanation="e",
     )
+
+
+def certain(size: int) -> Interval:
+    return Interval(size, size, size)
 
 
 @pytest.mark.parametrize(
@@ -85,28 +90,49 @@ def test_the_overhead_lies_within_its_bounds(dynamic, largest, name, threads):
 
 
 @pytest.mark.parametrize(
-    ("total", "high", "verdict", "free"),
+    ("low", "total", "high", "verdict", "free", "likely"),
     [
-        (80, 90, "fits", 20),
-        (80, 91, "tight", 20),  # more, at worst, than the least that the card may give
-        (100, 200, "tight", 0),
-        (101, 200, "does-not-fit", -1),
+        (70, 80, 90, "fits", 20, True),
+        (70, 80, 91, "tight", 20, True),  # more, at worst, than the least that the card may give
+        (90, 100, 200, "tight", 0, True),
+        (90, 101, 200, "does-not-fit", -1, False),  # it may fit, but less likely than not
     ],
 )
-def test_the_verdict_is_an_interval_against_an_interval(total, high, verdict, free):
-    fit = judge_bytes(total, high, usable(90, 100), 0, ())
-    assert (fit.verdict, fit.free_bytes, fit.capacity_bytes) == (verdict, free, 100)
+def test_the_verdict_is_an_interval_against_an_interval(low, total, high, verdict, free, likely):
+    fit = judge_bytes(Interval(low, total, high), usable(90, 100, 110), 0, ())
+    assert (fit.verdict, fit.free_bytes, fit.capacity_bytes, fit.likely) == (verdict, free, 100, likely)
 
 
 def test_what_other_processes_hold_is_not_there():
-    assert judge_bytes(80, 80, usable(90, 100), 15, ()).verdict == "tight"
-    assert judge_bytes(80, 80, usable(90, 100), 21, ()).verdict == "does-not-fit"
+    assert judge_bytes(certain(80), usable(90, 100), 15, ()).verdict == "tight"
+    assert judge_bytes(certain(80), usable(90, 100), 21, ()).verdict == "does-not-fit"
 
 
 def test_no_verdict_without_a_capacity_or_on_a_card_that_cannot():
-    assert judge_bytes(80, 80, None, 0, ()).verdict is None
-    fit = judge_bytes(80, 80, usable(100), 0, ("no kernels",))
-    assert (fit.verdict, fit.free_bytes, fit.unsupported) == (None, 20, ("no kernels",))
+    unknown = judge_bytes(certain(80), None, 0, ())
+    assert (unknown.verdict, unknown.fit_probability, unknown.likely) == (None, None, False)
+    fit = judge_bytes(certain(80), usable(100), 0, ("no kernels",))
+    assert (fit.verdict, fit.fit_probability, fit.likely) == (None, None, False)
+    assert (fit.free_bytes, fit.unsupported) == (20, ("no kernels",))
+
+
+def test_the_probability_is_that_of_the_margin():
+    fit = judge_bytes(Interval(70, 80, 100), usable(90, 100), 10, ())
+    assert fit.fit_probability == chance_of(Margin(90 - 10 - 100, 100 - 10 - 80, 100 - 10 - 70), 100)
+    share = device_shares(fit._replace(gpu_id="rtx-4090"), 2)[0]
+    assert (share.fit_probability, share.verdict) == (fit.fit_probability, "tight")
+
+
+def test_what_a_desktop_takes_is_said_to_be_unknown_where_there_may_be_one():
+    def told(name: str, **taken: int) -> bool:
+        card = gpu(name)
+        result = estimate_memory(small_llama(), Inference(**taken), card, bundled().hardware.usable_memory(card))
+        return any("WDDM" in note for note in result.notes)
+
+    assert told("rtx-4090")
+    assert not told("rtx-4090", other_processes_bytes=GIB)
+    assert not told("h100-sxm5-80gb")
+    assert not told("apple-m1")
 
 
 def test_how_many_cards_could_hold_it():
@@ -159,6 +185,14 @@ def test_without_a_card_there_is_no_verdict():
         ("quadro-rtx-4000", Inference(attention="flash"), "FlashAttention"),
         ("apple-m1", Inference(attention="flash"), "FlashAttention"),
         ("radeon-rx-6900-xt", Inference(attention="flash"), "FlashAttention"),
+        ("apple-m1", Training(method="qlora"), "bitsandbytes"),
+        ("apple-m1", Training(optimizer="paged-lion-8bit"), "bitsandbytes"),
+        ("gtx-1080", Training(method="lora", weights="int8"), "bitsandbytes"),
+        ("rtx-4090", Training(attention="flash", compute="fp32"), "fp16 and bf16 only"),
+        ("gtx-1080", Training(profile="liger"), "Triton"),
+        ("apple-m1", Training(profile="unsloth"), "Triton"),
+        ("rtx-3090", Inference(weights="fp8-block128"), "8.9"),
+        ("tesla-v100-sxm2-16gb", Inference(weights="mxfp4"), "7.5"),
     ],
 )
 def test_what_a_card_cannot_run_gets_a_reason_and_no_verdict(name, workload, words):
@@ -184,6 +218,10 @@ def test_gaudi_is_told_apart_from_other_cards_of_its_maker():
         ("rtx-4090", Inference(weights="int8", attention="flash")),
         ("instinct-mi325x", Training(optimizer="adamw-8bit", attention="flash")),
         ("apple-m1", Inference(weights="Q4_K_M")),
+        ("tesla-v100-sxm2-16gb", Training(profile="liger", compute="amp-bf16")),
+        ("instinct-mi325x", Training(profile="unsloth", method="qlora")),
+        ("rtx-4090", Inference(weights="fp8-block128")),
+        ("apple-m1", Training(optimizer="adafactor-transformers")),
     ],
 )
 def test_what_it_can_run_has_none(name, workload):

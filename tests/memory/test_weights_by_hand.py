@@ -7,6 +7,7 @@ from planner.dtypes import SCHEMES
 from planner.memory.gguf import file_bytes, tensor_bytes
 from planner.memory.tensors import parameter_counts
 from planner.memory.weights import weight_bytes, weights_term
+from planner.models.architecture import Architecture
 
 # Llama 2 7B: 32 layers of four 4096 × 4096 and three 4096 × 11008 projections, 65 norms, two 32000 × 4096 tables.
 PROJECTIONS = 32 * (4 * 4096 * 4096 + 3 * 4096 * 11_008)
@@ -183,3 +184,15 @@ def test_every_scheme_can_be_estimated_and_says_how(scheme):
     assert term.bytes > 0
     assert term.source
     assert sum(part.bytes for part in term.parts) in (0, term.bytes)
+
+
+def test_gptq_and_awq_leave_a_vision_tower_alone_and_bitsandbytes_does_not():
+    model = bundled().models.model("Qwen/Qwen2-VL-7B-Instruct")
+    layer = 2 * 3584 * 3584 + 2 * 3584 * 512 + 3 * 3584 * 18_944
+    tower = 32 * (4 * 1280 * 1280 + 2 * 1280 * 5120) + 5120 * 5120 + 5120 * 3584
+    assert quantised_parameters(model, "awq4-128") == quantised_parameters(model, "gptq8-128") == 28 * layer
+    assert quantised_parameters(model, "nf4") == 28 * layer + tower
+
+
+def quantised_parameters(model: Architecture, scheme: str) -> int:
+    return next(symbol.value for symbol in weights_term(model, scheme).symbols if symbol.name == "Q")

@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from planner.memory.estimate import moments_of
 from planner.memory.inference import inference_moments
+from planner.memory.plain_setup import head_matrix, plain_setup
 from planner.memory.precision import training_precision
-from planner.memory.saved import saved_activations
-from planner.memory.tensors import parameter_counts
-from planner.memory.training import training_moments
+from planner.memory.tuned_setup import is_tuned, tuned_setup
 from planner.models.architecture import Architecture
 from planner.models.readers.config_json import read_config
 from planner.trace.analysis.summary import facts_of
@@ -147,19 +147,37 @@ class Comparison(NamedTuple):
     predicted_saved: int
 
 
-def compare(family: Family, workload: Training) -> Comparison:
-    """Return what the trace and the formulas say of `workload`, which has a micro-batch and a length."""
+def compare(family: Family, workload: Training, count: int = 1) -> Comparison:
+    """Return what the trace and the formulas say of `workload`, which has a micro-batch and a length, on a card."""
     from planner.trace.worker.job import record
 
     config = family.config()
     architecture = read_config(config.to_dict(), family.model_type)
-    recording = record(_request(family.model_type, config.to_json_string(), **_step(workload)), lambda *_: None)
+    request = _request(family.model_type, config.to_json_string(), **_step(workload), **_ranks(workload, count))
+    recording = record(request, lambda *_: None)
     return Comparison(
         traced_peak=facts_of(recording).allocated_bytes,
-        predicted_peak=training_moments(architecture, with_defaults(workload, architecture, count=1)).peak().total,
+        predicted_peak=_predicted_peak(architecture, with_defaults(workload, architecture, count)),
         traced_saved=_kept_by_the_body(recording),
         predicted_saved=_predicted_saved(architecture, workload),
     )
+
+
+def traced(family: Family, workload: Training) -> Recording:
+    """Return the recording of a step of `workload`, all of whose defaults are filled in."""
+    from planner.trace.worker.job import record
+
+    amp = workload.compute.startswith("amp-")
+    how = _step(workload) | {"dtype": None if amp and workload.weights == "fp32" else workload.weights}
+    if workload.lora is not None:
+        targets = workload.lora.targets
+        how["lora"] = {
+            "rank": workload.lora.rank,
+            "targets": (targets,) if isinstance(targets, str) else targets,
+            "dtype": workload.lora.adapter_dtype,
+            "dropout": workload.lora.dropout,
+        }
+    return record(_request(family.model_type, family.config().to_json_string(), **how), lambda *_: None)
 
 
 def compare_answers(family: Family, workload: Inference) -> dict[str, tuple[int, int]]:
@@ -174,6 +192,18 @@ def compare_answers(family: Family, workload: Inference) -> dict[str, tuple[int,
     for moment in inference_moments(architecture, with_defaults(workload, architecture, count=1)).moments:
         predicted[moment.name] = max(predicted.get(moment.name, 0), moment.total)
     return {name: (traced[name], predicted[name]) for name in ("prefill", "decode")}
+
+
+def compare_reading(family: Family, workload: Inference) -> tuple[int, int]:
+    """Return the peak of an image encoder's forward pass, by the trace and by the formulas."""
+    from planner.trace.worker.job import record
+
+    config = family.config()
+    architecture = read_config(config.to_dict(), family.model_type)
+    asked = {"batch": workload.batch, "dtype": workload.compute, "attention": workload.attention}
+    recording = record(_request(family.model_type, config.to_json_string(), **asked), lambda *_: None)
+    found = inference_moments(architecture, with_defaults(workload, architecture, count=1)).moments
+    return facts_of(recording).allocated_bytes, max(moment.total for moment in found)
 
 
 def _request(model_type: str, config: str, **changes: Any) -> TraceRequest:
@@ -193,6 +223,21 @@ def _step(workload: Training) -> dict[str, Any]:
         "attention": workload.attention,
         "optimizer_arguments": ({"name": "fused", "value": True},),
     }
+
+
+def _ranks(workload: Training, count: int) -> dict[str, Any]:
+    """Return the ranks that replicate or shard the network, as the trace asks for them."""
+    if count == 1:
+        return {}
+    strategy = "fsdp" if workload.parallel.zero == 3 else "ddp"
+    resharding = workload.parallel.reshard_after_forward
+    return {"parallel": {"ranks": count, "strategy": strategy, "reshard_after_forward": resharding}}
+
+
+def _predicted_peak(architecture: Architecture, workload: Training) -> int:
+    """Return the most bytes that PyTorch's allocator hands out: what NCCL holds is not traced."""
+    found = moments_of(architecture, workload)
+    return max(moment.total - (0 if moment.name == "load" else found.outside_bytes) for moment in found.moments)
 
 
 def _answers(workload: Inference) -> dict[str, Any]:
@@ -222,15 +267,8 @@ def _kept_by_the_body(recording: Recording) -> int:
 
 
 def _predicted_saved(architecture: Architecture, workload: Training) -> int:
-    precision = training_precision(workload)
-    saved = saved_activations(
-        architecture,
-        workload.micro_batch,
-        workload.sequence_length or 0,
-        precision,
-        workload.attention,
-        workload.activation_checkpointing == "full",
-    )
-    counts = parameter_counts(architecture)
-    cast = counts.cast if workload.activation_checkpointing == "none" else counts.cast_behind
-    return saved.total + (2 * cast if precision.autocast else 0)
+    filled = with_defaults(workload, architecture, count=1)
+    setup = (tuned_setup if is_tuned(filled) else plain_setup)(architecture, filled)
+    casts = sum(term.bytes for term in setup.casts.loss)
+    head = head_matrix(architecture) * training_precision(workload).compute_bytes
+    return setup.saved.total + (casts - head if casts else 0)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.errors import ModelFileError
+from planner.errors import ModelFileError, NoFormulaError
 from planner.models.readers.config_json import MAX_FILE_BYTES, read_config, read_config_file
 
 LLAMA = {
@@ -242,3 +242,32 @@ def test_mxfp4_checkpoints_keep_what_is_not_an_expert_in_16_bits() -> None:
         "linear",
         "expert",
     )
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("nets/config.json", "nets/config.json"),
+        ("my nets/config.json", '"my nets/config.json"'),
+        ("hf:facebook/wav2vec2-base: config.json", "hf:facebook/wav2vec2-base"),
+    ],
+)
+@pytest.mark.parametrize("model_type", ["wav2vec2", "encodec", "detr", "yolos", "resnet"])
+def test_a_network_without_a_formula_goes_to_the_trace(model_type: str, source: str, target: str) -> None:
+    with pytest.raises(NoFormulaError) as caught:
+        read_config({"model_type": model_type}, source)
+    assert f"`gpu-planner trace {target}`" in caught.value.hint
+    assert caught.value.traceable == target.strip('"')
+
+
+@pytest.mark.parametrize(
+    ("config", "hint"),
+    [
+        ({"architecture": "resnet50", "num_classes": 1000}, "gpu-planner trace my_net.py:NAME"),
+        ({"_class_name": "UNet2DConditionModel"}, "the folder with the model_index.json"),
+    ],
+)
+def test_what_is_of_no_class_of_transformers_says_where_to_go(config: dict[str, object], hint: str) -> None:
+    with pytest.raises(ModelFileError, match="model_type is missing") as caught:
+        read_config(config, "config.json")
+    assert hint in caught.value.hint

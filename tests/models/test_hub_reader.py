@@ -11,11 +11,13 @@ import pytest
 from fake_hub import COMMIT, FakeHub, RequestsLikeSession, refuse, running_hub
 from huggingface_hub import constants
 from made_files import TINY, gguf_bytes, safetensors_bytes, safetensors_header, tensor_bytes, tiny_gguf, tiny_tensors
+from made_pipelines import PIPELINE, pipeline_files
 
 from planner.errors import ModelFileError, NetworkError
 from planner.models.catalog import load_models
 from planner.models.load import load_config, load_model
 from planner.models.readers import hub_files
+from planner.models.readers.config_json import read_config
 from planner.models.readers.hub import read_hub_config, read_hub_model
 from planner.paths import catalog_dir
 
@@ -298,3 +300,19 @@ def test_the_command_line_reads_from_the_hub(hub, tmp_path, endpoint, code):
     assert ran.returncode == code
     assert ("error: the Hugging Face Hub cannot be reached" in ran.stderr) == bool(code)
     assert code or json.loads(ran.stdout)["plan"]["model"]["path"] == f"hf:{NAME}"
+
+
+def test_a_pipeline_has_an_index_instead_of_a_configuration(hub):
+    read = read_config(PIPELINE, "test")
+    index = {"metadata": {}, "weight_map": {"weight": "diffusion_pytorch_model-00001-of-00001.safetensors"}}
+    files = pipeline_files(read)
+    files["vae/diffusion_pytorch_model-00001-of-00001.safetensors"] = files.pop(
+        "vae/diffusion_pytorch_model.safetensors"
+    )
+    files["vae/diffusion_pytorch_model.safetensors.index.json"] = json.dumps(index).encode()
+    del hub.files[f"{NAME}/config.json"]
+    hub.files.update({f"{NAME}/{name}": content for name, content in files.items()})
+    found = read_hub_model(f"hf:{NAME}")
+    stored = {component.name: sum(part.bytes for part in component.stored) for component in found.components}
+    counts = {component.name: component.parameters for component in read.components}
+    assert stored == {"text_encoder": 0, "unet": 2 * counts["unet"], "vae": 4 * counts["vae"]}

@@ -102,7 +102,11 @@ def test_names_are_found_whatever_their_case_and_separators(text: str, name: str
         ("mixtral", "no model is called", "mistralai/Mixtral-8x7B-v0.1"),
         ("zzzzzz", "no model is called", "gpu-planner models"),
         ("", "no model is called", "gpu-planner models"),
-        ("FLUX.1-dev", "black-forest-labs/FLUX.1-dev cannot be built: a diffusion transformer", "gpu-planner models"),
+        (
+            "stable-diffusion-2-1",
+            "stabilityai/stable-diffusion-2-1 cannot be built: a diffusion pipeline",
+            "gpu-planner models",
+        ),
     ],
 )
 def test_an_unknown_name_gets_a_reason_and_close_names(text: str, reason: str, hint: str) -> None:

@@ -217,7 +217,8 @@ def test_what_an_engine_is_set_to_is_where_its_ladders_start(catalog):
 
 def test_cards_without_bf16_are_told_of_fp16(catalog):
     plan = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=Training(compute="fp32"), gpu="tesla-t4")
-    assert "fp16 autocast" in names(advise(plan.evolve(workload=Training(compute="fp32", micro_batch=4)), catalog))
+    checkpointed = Training(compute="fp32", micro_batch=16, activation_checkpointing="full")
+    assert "fp16 autocast" in names(advise(plan.evolve(workload=checkpointed), catalog))
     assert not any("bf16" in name for name in names(advise(plan, catalog)))
 
 

@@ -7,6 +7,7 @@ from planner.plan.change import COSTS, RISKS, Change
 from planner.plan.changes import CHANGES
 from planner.plan.inference_changes import INFERENCE_CHANGES
 from planner.plan.ladders import ladders
+from planner.plan.pipeline_changes import PIPELINE_CHANGES
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.search import changed
 from planner.workload.defaults import with_defaults
@@ -27,7 +28,7 @@ def with_fields(workload, fields):
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.name)
 def test_a_change_can_be_made_where_it_applies(change: Change):
     fields = {name: values[-1] for name, values in change.applies.items()}
-    base = Inference() if change in INFERENCE_CHANGES else Training()
+    base = Inference() if change in (*INFERENCE_CHANGES, *PIPELINE_CHANGES) else Training()
     try:
         workload = with_fields(base, fields)
         made = changed(Plan(model=LLAMA, workload=workload), change)

@@ -8,9 +8,9 @@ from planner.errors import SpecError
 from planner.memory.logs.read import read_log
 from planner.memory.logs.reading import LogReading, Measured
 from planner.plan.catalog import load_catalog
-from planner.plan.compare import GROUPS, compare, compare_plan
 from planner.plan.corrected import correction_key, counting, with_correction
 from planner.plan.evaluate import evaluate
+from planner.plan.log_comparison import GROUPS, compare, compare_plan
 from planner.plan.log_corrections import suggest_correction
 from planner.plan.plan import ModelChoice, Plan
 from planner.units import GIB, MIB

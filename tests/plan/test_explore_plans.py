@@ -6,9 +6,11 @@ import pytest
 
 from planner.errors import SpecError
 from planner.plan.evaluate import evaluate
-from planner.plan.explore import memory_curve
+from planner.plan.explore import at_value, axes_of, current_value, memory_curve, spreading_of
 from planner.plan.plan import ModelChoice, Plan
-from planner.workload.workload import Inference, Training
+from planner.workload.parallel import CardCount
+from planner.workload.training import Lora
+from planner.workload.workload import Inference, Parallel, Training
 
 VALUES = (1, 2, 3, 7, 64, 127, 128, 129, 1000, 1024, 4096, 10_000)
 READING = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), gpu="rtx-4090")
@@ -61,3 +63,88 @@ def test_a_field_that_the_workload_does_not_have_is_named(catalog, plan, field):
     with pytest.raises(SpecError, match=f"{plan.workload.task} workloads have no such field") as caught:
         memory_curve(plan, catalog, field, (1,))
     assert caught.value.field == field
+
+
+ADAPTING = LEARNING.evolve(workload=Training(method="lora"))
+PARTLY = READING.evolve(workload=Inference(weights="Q4_K_M", gpu_layers=20))
+SHARED = LEARNING.evolve(workload=Training(parallel=Parallel(zero=2, tensor=2)), count=8)
+UNEQUAL = Inference(parallel=Parallel(pipeline=2), gpus=(CardCount(id="rtx-4090"), CardCount(id="tesla-t4")))
+
+
+@pytest.mark.parametrize(
+    ("plan", "axes"),
+    [
+        (READING, ("batch", "context_length", "count")),
+        (READING.evolve(count=2), ("batch", "context_length")),
+        (PARTLY, ("batch", "context_length", "gpu_layers", "count")),
+        (LEARNING, ("micro_batch", "sequence_length", "count")),
+        (ADAPTING, ("micro_batch", "sequence_length", "lora_rank", "count")),
+        (SHARED, ("micro_batch", "sequence_length", "count")),
+        (READING.evolve(workload=UNEQUAL, gpu=None, count=2), ("batch", "context_length")),
+        (READING.evolve(model=ModelChoice(id="google/vit-base-patch16-224")), ("batch", "count")),
+    ],
+)
+def test_only_numbers_that_memory_depends_on_are_offered(catalog, plan, axes):
+    assert axes_of(evaluate(plan, catalog)) == axes
+
+
+def test_a_traced_module_has_no_numbers_to_vary(catalog):
+    assert axes_of(evaluate(READING, catalog).evolve(architecture=None)) == ()
+
+
+@pytest.mark.parametrize("plan", [READING, PARTLY, LEARNING, ADAPTING, SHARED])
+def test_a_plan_lies_on_each_of_its_curves(catalog, plan):
+    evaluation = evaluate(plan, catalog)
+    for axis in axes_of(evaluation):
+        (point,) = memory_curve(plan, catalog, axis, (current_value(evaluation, axis),))
+        assert point.total_bytes == evaluation.memory.total_bytes
+        assert point.host_bytes == evaluation.memory.host_bytes
+
+
+@pytest.mark.parametrize(
+    ("plan", "axis", "value"),
+    [
+        (ADAPTING, "lora_rank", 16),
+        (READING.evolve(workload=Inference(weights="Q4_K_M")), "gpu_layers", 33),
+        (READING.evolve(workload=Inference(weights="Q4_K_M", gpu_layers=500)), "gpu_layers", 33),
+        (READING, "context_length", 4096),
+        (SHARED, "count", 8),
+    ],
+)
+def test_the_present_value_is_filled_in(catalog, plan, axis, value):
+    assert current_value(evaluate(plan, catalog), axis) == value
+
+
+def test_more_cards_share_in_the_usual_way_or_as_the_plan_does(catalog):
+    assert at_value(LEARNING, catalog, "count", 4).workload.parallel == Parallel(zero=3)
+    assert at_value(at_value(LEARNING, catalog, "count", 4), catalog, "count", 1).workload.parallel == Parallel()
+    layers = at_value(READING, catalog, "count", 4)
+    assert (layers.count, layers.workload.parallel.pipeline) == (4, 4)
+    assert at_value(layers, catalog, "count", 2).workload.parallel.pipeline == 2
+    more = at_value(SHARED, catalog, "count", 16)
+    assert more.workload.parallel == Parallel(zero=2, tensor=2)
+    counts = spreading_of(SHARED, evaluate(SHARED, catalog).architecture).counts
+    assert list(counts[:3]) == [2, 4, 8]
+    falling = memory_curve(SHARED, catalog, "count", tuple(counts[1:5]))
+    assert all(lower.total_bytes > higher.total_bytes for lower, higher in pairwise(falling))
+
+
+def test_the_rank_grows_the_adapters_and_keeps_the_rest(catalog):
+    plan = LEARNING.evolve(workload=Training(method="lora", lora=Lora(targets=("c_attn",))))
+    assert at_value(plan, catalog, "lora_rank", 64).workload.lora == Lora(rank=64, targets=("c_attn",))
+    curve = memory_curve(plan, catalog, "lora_rank", (1, 8, 64))
+    assert curve[0].total_bytes < curve[1].total_bytes < curve[2].total_bytes
+
+
+@pytest.mark.parametrize(
+    ("plan", "axis", "value", "field"),
+    [
+        (READING.evolve(count=2), "count", 4, "count"),
+        (READING, "lora_rank", 4, "lora.rank"),
+        (ADAPTING, "lora_rank", 0, "rank"),
+    ],
+)
+def test_a_number_that_the_plan_does_not_have_is_refused(catalog, plan, axis, value, field):
+    with pytest.raises(SpecError) as caught:
+        at_value(plan, catalog, axis, value)
+    assert caught.value.field.endswith(field)

@@ -89,6 +89,16 @@ def test_adapters_may_keep_more_activations_than_full_training(catalog):
     plan = Plan(model=LLAMA, workload=Training(method="lora"), gpu="h100-sxm5-80gb")
     sentence = said(plan, catalog)["adapter-activations"]
     assert sentence.startswith("Adapters save states, not activations: ")
+    kept, full = (
+        max(share.bytes for phase in memory.phases for share in phase.shares if share.name == "activations")
+        for memory in (
+            evaluate(plan.evolve(workload=workload), catalog).memory
+            for workload in (plan.workload, Training(compute="bf16"))
+        )
+    )
+    assert f"{kept / 2**30:.1f} GiB of them are kept" in sentence
+    assert f"{full / 2**30:.1f} GiB if the whole model were trained in bf16" in sentence
+    assert "adapter-activations" in said(plan.evolve(workload=Training(method="lora", optimizer="soap")), catalog)
     few = Training(method="lora", lora=Lora(rank=1, targets=("q_proj",)))
     assert "adapter-activations" not in said(plan.evolve(workload=few), catalog)
     assert "adapter-activations" not in said(plan.evolve(workload=Training()), catalog)

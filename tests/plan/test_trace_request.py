@@ -3,8 +3,12 @@ import json
 import pytest
 
 from planner.errors import SpecError
+from planner.memory.estimate import moments_of
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.trace_request import operators_of, request_of_plan
+from planner.workload.defaults import with_defaults
+from planner.workload.parallel import Parallel
+from planner.workload.training import Lora
 from planner.workload.workload import Inference, Training
 
 GPT2 = ModelChoice(id="openai-community/gpt2")
@@ -35,6 +39,75 @@ def test_pure_formats_are_traced_without_autocast(catalog, compute, dtype):
     assert request.parallel.ranks == 1
 
 
+def test_adapters_are_traced_with_their_targets(catalog):
+    lora = Lora(rank=8, targets=("c_attn",), adapter_dtype="bf16", dropout=0.1)
+    request = request_of(catalog, Training(method="lora", compute="bf16", lora=lora))
+    assert (request.lora.rank, request.lora.targets, request.lora.dtype, request.lora.dropout) == (
+        8,
+        ("c_attn",),
+        "bf16",
+        0.1,
+    )
+    assert (request.dtype, request.autocast) == ("bf16", None)
+    plain = request_of(catalog, Training(method="lora"))
+    assert (plain.lora.targets, plain.dtype, plain.autocast) == (("all-linear",), "bf16", "bf16")
+
+
+@pytest.mark.parametrize(
+    ("name", "step", "kind", "arguments"),
+    [
+        ("adamw", "foreach", "AdamW", {"foreach": True}),
+        ("adamw", "loop", "AdamW", {"foreach": False}),
+        ("sgd", None, "SGD", {"fused": True}),
+        ("sgd-momentum", "foreach", "SGD", {"momentum": 0.9, "foreach": True}),
+        ("adafactor", None, "Adafactor", {"foreach": False}),
+    ],
+)
+def test_every_optimizer_of_pytorch_steps_as_planned(catalog, name, step, kind, arguments):
+    request = request_of(catalog, Training(optimizer=name, optimizer_step=step))
+    assert request.optimizer == kind
+    assert {one.name: one.value for one in request.optimizer_arguments} == arguments
+
+
+def test_all_but_what_a_pattern_names_is_frozen(catalog):
+    request = request_of(catalog, Training(trainable=("layers.11", "wte")))
+    assert "*.10.attn.c_attn.weight" in request.freeze
+    assert "transformer.wpe.weight" in request.freeze
+    assert not any(name.startswith("*.11.") or "wte" in name for name in request.freeze)
+    both = Plan(model=ModelChoice(id="google-t5/t5-small"), workload=Training(trainable=("layers.1",)))
+    with pytest.raises(SpecError, match="same numbers"):
+        request_of_plan(both, catalog)
+
+
+def test_fully_sharded_ranks_are_traced_and_other_ways_to_share_are_not(catalog):
+    sharded = request_of(catalog, Training(parallel=Parallel(zero=3)), count=2)
+    assert (sharded.parallel.ranks, sharded.parallel.strategy) == (2, "fsdp")
+    with pytest.raises(SpecError, match="one rank"):
+        request_of(catalog, Training(parallel=Parallel(zero=1)), count=2)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"method": "lora", "compute": "bf16"},
+        {"method": "lora", "compute": "bf16", "activation_checkpointing": "full"},
+        {"trainable": ("layers.11", "ln_f"), "compute": "bf16"},
+        {"optimizer": "adafactor", "compute": "bf16"},
+    ],
+    ids=["lora", "checkpoints", "frozen", "adafactor"],
+)
+def test_what_is_traced_comes_to_what_is_planned(catalog, how):
+    pytest.importorskip("transformers")
+    from planner.trace.analysis.summary import facts_of
+    from planner.trace.worker.job import record
+
+    workload = Training(micro_batch=2, sequence_length=256, **how)
+    traced = facts_of(record(request_of(catalog, workload), lambda *_: None)).allocated_bytes
+    architecture = catalog.models.model(GPT2.id)
+    predicted = moments_of(architecture, with_defaults(workload, architecture, 1)).peak().total
+    assert predicted == pytest.approx(traced, rel=0.03)
+
+
 def test_answering_is_traced_with_its_cache(catalog):
     workload = Inference(weights="bf16", context_length=512, prompt_length=500, batch=3)
     request = request_of(catalog, workload)
@@ -46,6 +119,15 @@ def test_answering_is_traced_with_its_cache(catalog):
     ("workload", "field"),
     [
         (Training(optimizer="adamw-8bit"), "optimizer"),
+        (Training(optimizer="muon"), "optimizer"),
+        (Training(profile="liger"), "profile"),
+        (Training(loss="chunked"), "loss"),
+        (Training(method="qlora"), "weights"),
+        (Training(method="lora", weights="int8"), "weights"),
+        (Training(method="lora", lora=Lora(dora=True)), "lora.dora"),
+        (Training(gradient_clipping=True), "gradient_clipping"),
+        (Training(compute="fp8"), "compute"),
+        (Training(activation_checkpointing="full", checkpoint_every=2), "checkpoint_every"),
         (Inference(weights="nf4"), "weights"),
         (Inference(weights="fp32"), "weights"),
         (Inference(weights="bf16", kv_cache="fp8"), "kv_cache"),

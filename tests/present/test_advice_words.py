@@ -8,7 +8,6 @@ from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.solve import Solved
 from planner.present.advice import TRACED, advice_row, advice_title, no_advice
-from planner.present.format import THIN
 from planner.present.solved import solved_sentence, solved_words
 from planner.present.verdict import in_need
 from planner.workload.workload import Inference, Training
@@ -29,8 +28,7 @@ def rows(plan, catalog, changes=FEW):
 def test_a_row_says_what_it_saves_and_costs(catalog):
     found = rows(Plan(model=LLAMA, workload=Training(), gpu="h100-sxm5-80gb"), catalog)
     both = found["8-bit AdamW + full checkpointing"]
-    assert both.then.startswith("Tight, ")
-    assert both.then.endswith(f"{THIN}MiB free") or both.then.endswith(f"{THIN}GiB free")
+    assert both.then.startswith("Tight, about ")
     assert float(both.saves) > 40
     assert both.price == "about 1.33 × slower · small risk to quality · needs bitsandbytes"
     assert both.details[0].startswith(
@@ -78,7 +76,7 @@ def found(value=None, bounded_by="memory", reason=""):
         (found(), found(8), "8, tight"),
         (found(), found(reason="not even 1 fits"), "none, not even 1 fits"),
         (found(1024, "model"), found(1024, "model"), "1,024, all the model is made for"),
-        (found(8), found(4), "8, with 4 tight"),
+        (found(8), found(4), "8, or 4 tight"),
     ],
 )
 def test_numbers_that_fit_stand_before_those_that_are_tight(surely, barely, words):

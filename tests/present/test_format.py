@@ -132,3 +132,15 @@ def test_words():
     assert fmt.listing(()) == ""
     assert fmt.listing(("a",)) == "a"
     assert fmt.listing(("a", "b", "c"), "or") == "a, b or c"
+
+
+@pytest.mark.parametrize(
+    ("sizes", "text"),
+    [
+        ((4 * GIB, 3 * GIB, 6 * GIB), "4.00 GiB (3.00 – 6.00)"),
+        ((GIB - 1, GIB - 2 * MIB, 2 * GIB), "1,024 MiB (0.998 – 2.00 GiB)"),
+        ((GIB, GIB, GIB), "1.00 GiB"),
+    ],
+)
+def test_a_size_with_its_range_names_the_unit_once(sizes, text):
+    assert fmt.size_with_range(*sizes).replace(fmt.THIN, " ") == text

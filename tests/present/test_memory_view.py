@@ -69,6 +69,12 @@ CASES = [
         "Tight, 512 MiB free",
     ),
     (
+        _on_card(16 * GIB, "tight", fit_probability=0.26, low_bytes=15 * GIB),
+        1,
+        "Tight on 1 × RTX 4090 with a chance of about 1 in 4: needs 16.0 GiB (15.0 – 17.0) of 16.0 usable, 0 B free.",
+        "Tight, about 1 in 4",
+    ),
+    (
         _on_card(12 * GIB, "does-not-fit"),
         1,
         "Does not fit on 1 × RTX 4090: needs 16.0 GiB (15.5 – 17.0) of 12.0 usable, 4.00 GiB too much.",
@@ -196,3 +202,16 @@ def test_every_term_phase_and_verdict_has_a_word():
     assert set(PHASE_TITLES) == set(PHASE_MOMENTS) == set(get_args(PhaseName))
     assert set(VERDICT_WORDS) == set(get_args(Verdict))
     assert (in_sentence("kv_cache"), in_sentence("logits")) == ("KV cache", "logits and loss")
+
+
+@pytest.mark.parametrize(("sizes", "how"), [((3, 5), "sum of its 2 parts"), ((8,), "bucket 1")])
+def test_symbols_that_are_just_the_parts_give_way_to_their_names(sizes, how):
+    parts = tuple(Part(f"bucket {place}", size * GIB, f"{size}", "a book") for place, size in enumerate(sizes, 1))
+    symbols = tuple(
+        Symbol(f"B{place}", part.bytes, f"bytes: {part.name}", "library") for place, part in enumerate(parts)
+    )
+    formula = " + ".join(symbol.name for symbol in symbols)
+    term = _term("communication", 8 * GIB, formula=formula, symbols=symbols, parts=parts)
+    (row,) = (row for row in memory_view(_result(terms=(term, *_result().terms))).terms if row.name == "communication")
+    assert (row.how, row.symbols) == (how, ())
+    assert [part.title for part in row.parts] == [part.name for part in parts]

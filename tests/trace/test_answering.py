@@ -103,6 +103,28 @@ def test_the_usual_length_is_that_of_workloads_or_the_most_that_the_network_take
     assert build(request(family, **changes), Heard()).inputs["input_ids"].shape == (2, length)
 
 
+WAVES = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+WAVES |= {"conv_dim": [8, 8], "conv_stride": [5, 2], "conv_kernel": [10, 3], "num_feat_extract_layers": 2}
+WAVES |= {"num_conv_pos_embeddings": 4, "num_conv_pos_embedding_groups": 2}
+CODEC = {"num_filters": 2, "hidden_size": 8, "codebook_dim": 8, "codebook_size": 8, "upsampling_ratios": [4, 4]}
+RESNET = {"embedding_size": 8, "hidden_sizes": [8, 8], "depths": [1, 1]}
+
+
+@pytest.mark.parametrize(
+    ("family", "fields", "shapes"),
+    [
+        ("hubert", WAVES, {"input_values": (2, 160_000)}),
+        ("encodec", CODEC, {"input_values": (2, 1, 240_000)}),
+        ("resnet", RESNET, {"pixel_values": (2, 3, 224, 224)}),
+    ],
+)
+def test_sound_and_images_of_no_stated_size_have_a_usual_one(family, fields, shapes):
+    heard = Heard()
+    asked = TraceRequest(target=config_target(family, **fields), batch=2, device="cpu")
+    assert {name: value.shape for name, value in build(asked, heard).inputs.items()} == shapes
+    assert any("--input" in note for note in heard.notes)
+
+
 def test_a_network_with_learned_positions_takes_no_more_tokens():
     with pytest.raises(TraceError, match="learned positions for 32 tokens, not for 40"):
         build(request("bert", sequence_length=40), Heard())

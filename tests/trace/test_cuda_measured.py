@@ -10,8 +10,10 @@ from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadMode
 from planner.trace.worker.assumed import Assumptions
 from planner.trace.worker.cuda_operators import CudaOperators
 from planner.trace.worker.flops import Flops
+from planner.trace.worker.hugging_face import as_in_a_real_run
 from planner.trace.worker.ledger import Ledger
 from planner.trace.worker.places import Places
+from planner.trace.worker.plain_ways import plain_ways
 from planner.trace.worker.values import KnownValues
 
 TRUTH = Path(__file__).resolve().parent.parent / "truth" / "memory.csv"
@@ -30,13 +32,17 @@ def traced_bytes(kind: str, attention: str, capability: tuple[int, int], batch: 
     """Return the peak of the loop that was measured: no optimizer, and the gradient of the sum of all logits."""
     operators, places, flops = CudaOperators(capability, lambda _: None), Places(), Flops()
     ledger = Ledger(KnownValues(Assumptions(lambda _: None)), places, flops, operators.hidden_bytes)
-    with ledger, places, operators:
+    with ledger, places, operators, as_in_a_real_run(), plain_ways():
         ledger.begin("forward", 0)
         model = make(kind, attention).train()
+        returned = keys_and_values(model)
         for _ in range(2):
             model.zero_grad()
-            logits = model(input_ids=torch.zeros(batch, tokens, dtype=torch.long)).logits
+            # Until the next pass has returned, what the one before did is alive, as in the loop that was measured.
+            logits, outputs = model(input_ids=torch.zeros(batch, tokens, dtype=torch.long)).logits, list(returned)
+            returned.clear()
             logits.sum().backward()
+        assert outputs or kind != "gpt2-large"
         booked = ledger.allocations()
     events = [(time, size) for time, size in zip(booked.made, booked.bytes, strict=True)]
     events += [(time, -size) for time, size in zip(booked.freed, booked.bytes, strict=True) if time >= 0]
@@ -45,6 +51,19 @@ def traced_bytes(kind: str, attention: str, capability: tuple[int, int], batch: 
         level += size
         peak = max(peak, level)
     return peak
+
+
+def keys_and_values(model: PreTrainedModel) -> list[torch.Tensor]:
+    """Return a list that takes what the version that was measured returned of each layer of GPT-2 in training.
+
+    Those were views of the projection of queries, keys and values, which held all of it.
+    """
+    returned: list[torch.Tensor] = []
+    model.config.use_cache = False
+    if isinstance(model, GPT2LMHeadModel):
+        for block in model.transformer.h:
+            block.attn.c_attn.register_forward_hook(lambda _module, _inputs, made: returned.append(made.view_as(made)))
+    return returned
 
 
 def make(kind: str, attention: str) -> PreTrainedModel:
@@ -61,12 +80,23 @@ def make(kind: str, attention: str) -> PreTrainedModel:
 
 @pytest.mark.oracle
 @pytest.mark.parametrize(
-    ("row", "batch", "tokens"), [("sdpa-239", 1, 1024), ("sdpa-252", 4, 512), ("sdpa-253", 4, 1024)]
+    ("row", "attention", "batch", "tokens"),
+    [
+        ("sdpa-239", "sdpa", 1, 1024),
+        ("sdpa-245", "sdpa", 2, 512),
+        ("sdpa-252", "sdpa", 4, 512),
+        ("sdpa-253", "sdpa", 4, 1024),
+        ("sdpa-238", "eager", 1, 1024),
+        ("sdpa-251", "eager", 4, 512),
+    ],
 )
-def test_gpt2_large_takes_what_was_measured(row: str, batch: int, tokens: int) -> None:
+def test_gpt2_large_takes_what_was_measured(row: str, attention: str, batch: int, tokens: int) -> None:
     # The version of Transformers that was measured kept a mask of 1024 × 1024 bytes in each of the 36 layers.
-    traced = traced_bytes("gpt2-large", "sdpa", (8, 6), batch, tokens) + CUBLAS_BYTES + 36 * MIB
-    assert traced == pytest.approx(measured_bytes(row), rel=0.02)
+    traced = traced_bytes("gpt2-large", attention, (8, 6), batch, tokens) + CUBLAS_BYTES + 36 * MIB
+    # All 22 rows come out 20 to 75 MB too low. Half of it is what the allocator adds to blocks, as the runs before
+    # left them, which is not known; nothing is counted that was not there.
+    assert traced < measured_bytes(row)
+    assert traced == pytest.approx(measured_bytes(row), rel=0.009)
 
 
 @pytest.mark.oracle

@@ -105,12 +105,13 @@ def test_on_a_small_card_the_allocator_gives_back_what_it_keeps():
     assert (narrow.verdict, narrow.total_bytes, narrow.free_bytes) == ("tight", size, 0)
 
 
-def test_what_the_allocator_cannot_do_without_does_not_fit():
+def test_without_what_the_allocator_needs_it_fits_less_likely_than_not():
     facts = fragmented()
     need = needed(facts, facts.least_reserved_bytes)
     assert on(facts, need).verdict == "tight"
     short = on(facts, need - 1)
-    assert (short.verdict, short.total_bytes, short.free_bytes) == ("does-not-fit", need, -1)
+    assert (short.verdict, short.total_bytes, short.free_bytes) == ("tight", need, -1)
+    assert short.fit_probability < 0.5 <= on(facts, need).fit_probability
 
 
 def test_differences_widen_the_interval():

@@ -50,7 +50,7 @@ def test_a_card_that_is_too_small_runs_out_at_a_line():
     context_and_workspaces = (426 + 2 * 8.125) * MIB
     result = conclude(recording, RTX_4090, small_card(int(context_and_workspaces) + 600 * MIB))
     out = result.reservation.out_of_memory
-    assert result.verdict == "does-not-fit"
+    assert result.fit_probability < 0.5
     assert (out.phase, out.step, out.operator, out.bytes) == ("backward", 1, "aten.mm", 64 * MIB)
     assert out.reserved_bytes + out.bytes > 600 * MIB
 

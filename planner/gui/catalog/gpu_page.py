@@ -67,7 +67,7 @@ class GpuPage(Page):
     def use(self, record: GpuRow) -> None:
         """Put the card into the plan."""
         with self.workspace.reporting():
-            self.workspace.apply(self.tr("card %1").replace("%1", record.gpu.name), gpu=record.id)
+            self.workspace.answer(self.tr("card %1").replace("%1", record.gpu.name), {"gpu": record.id})
 
     def search(self, text: str) -> None:
         """Show only cards whose name, aliases, vendor or architecture have every word of `text`."""

@@ -48,7 +48,7 @@ class SystemPage(Page):
             return
         with self.workspace.reporting():
             label = self.tr("cards of %1").replace("%1", record.system.name)
-            self.workspace.apply(label, gpu=record.gpu.id, count=record.system.gpu_count or 1)
+            self.workspace.answer(label, {"gpu": record.gpu.id, "count": record.system.gpu_count or 1})
 
     def planned(self) -> str | None:
         """Return a system with the plan's cards, best as many of them; without one, the first row to begin with."""

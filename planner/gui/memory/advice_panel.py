@@ -69,7 +69,7 @@ class AdvicePanel(QWidget):
         if evaluation.plan != self._found_for:
             self._tasks.cancel(_KEY)
             for line in self._lines:
-                line.apply.setEnabled(False)
+                line.setEnabled(False)
             self._start()
 
     def showEvent(self, event: QShowEvent) -> None:

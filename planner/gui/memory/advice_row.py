@@ -45,7 +45,7 @@ class AdviceLine(QWidget):
         self.setToolTip("\n\n".join(row.details))
         self.apply.setAccessibleName(f"{self.apply.text()}: {row.title}")
         self.apply.setAccessibleDescription(self.words)
-        self.apply.setEnabled(True)
+        self.setEnabled(True)
         self._dress()
 
     @Slot()

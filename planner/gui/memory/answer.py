@@ -16,7 +16,7 @@ _MARK_SCALE: Final = 1.5
 
 
 class Answer(QWidget):
-    """A sentence with the verdict's mark, the reason under it, and notes that unfold."""
+    """A sentence with the verdict's mark, under it the reason and how sure that is, and notes that unfold."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -25,6 +25,7 @@ class Answer(QWidget):
         self._mark = QLabel()
         self._sentence = _selectable(make_label(font=theme.font("title", bold=True), wrap=True))
         self._reason = _selectable(make_label(wrap=True))
+        self._certainty = _selectable(make_label(role="muted", wrap=True))
         self._note_lines = _selectable(make_label(role="muted", wrap=True))
         self._notes = Section(theme, self.tr("Notes"), self._note_lines)
         self._lay_out()
@@ -41,10 +42,12 @@ class Answer(QWidget):
         self._sentence.setText(view.answer)
         self._reason.setText(view.reason)
         self._reason.setVisible(bool(view.reason))
+        self._certainty.setText(view.certainty)
+        self._certainty.setVisible(bool(view.certainty))
         self._note_lines.setText("\n".join(view.notes))
         self._notes.set_summary(" · ".join(view.notes))
         self._notes.setVisible(bool(view.notes))
-        self.setAccessibleName(view.answer)
+        self.setAccessibleName(f"{view.answer} {view.certainty}".strip())
         self._dress()
 
     def set_outdated(self, outdated: bool) -> None:
@@ -61,7 +64,7 @@ class Answer(QWidget):
     def _lay_out(self) -> None:
         words = QVBoxLayout()
         words.setSpacing(self._theme.spacing.tiny)
-        for widget in (self._sentence, self._reason, self._notes):
+        for widget in (self._sentence, self._reason, self._certainty, self._notes):
             words.addWidget(widget)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)

@@ -30,6 +30,7 @@ class StackedBar(QWidget):
         super().__init__(parent)
         self._theme = theme
         self._view: MemoryView | None = None
+        self._shared_bytes: int | None = None
         self._layout: BarLayout | None = None
         self._canvas = Canvas(theme, _MINIMUM_WIDTH)
         self._labelled: frozenset[str] = frozenset()
@@ -46,9 +47,9 @@ class StackedBar(QWidget):
         """Return where the pieces lie, once there is something to show."""
         return self._layout
 
-    def set_view(self, view: MemoryView) -> None:
-        """Show another result."""
-        self._view = view
+    def set_view(self, view: MemoryView, shared_bytes: int | None = None) -> None:
+        """Show another result; bars that are compared are given what the longest of them reaches."""
+        self._view, self._shared_bytes = view, shared_bytes
         self.setAccessibleDescription(describe(view))
         self._arrange()
 
@@ -125,7 +126,7 @@ class StackedBar(QWidget):
         if self._view is None:
             return
         self._canvas = Canvas(self._theme, self.width())
-        self._layout = lay_out(self._view, self._canvas.bar.width())
+        self._layout = lay_out(self._view, self._canvas.bar.width(), self._shared_bytes)
         self._labelled = self._canvas.labelled(self._layout)
         self._legend = Legend(self._canvas, self._layout, self._labelled)
         self.setFixedHeight(round(self._canvas.legend_top + self._legend.height))

@@ -57,12 +57,23 @@ class BarLayout:
         return next((piece for piece in reversed(self.pieces) if piece.left <= x < piece.right), None)
 
 
-def lay_out(view: MemoryView, width: float) -> BarLayout:
-    """Return `view`'s segments to scale over `width` pixels, with room for the upper end of the uncertainty."""
+def longest(view: MemoryView) -> int:
+    """Return the bytes that the bar of `view` reaches, the upper end of its uncertainty included."""
     held = view.total_bytes + sum(segment.bytes for segment in view.segments if segment.kind == "other")
-    longest = max(view.bar_bytes, held + view.high_bytes - view.total_bytes)
+    return max(view.bar_bytes, held + view.high_bytes - view.total_bytes)
+
+
+def lay_out(view: MemoryView, width: float, shared_bytes: int | None = None) -> BarLayout:
+    """Return `view`'s segments to scale over `width` pixels, with room for the upper end of the uncertainty.
+
+    Bars that are compared have one scale: `shared_bytes` is what the longest of them reaches.
+    """
     capacity = view.capacity_bytes
-    whole = longest if capacity is not None and longest <= capacity else longest * _MARGIN
+    if shared_bytes is not None:
+        whole = shared_bytes * _MARGIN
+    else:
+        reached = longest(view)
+        whole = reached if capacity is not None and reached <= capacity else reached * _MARGIN
     per_byte = width / whole
     return BarLayout(
         pieces=tuple(

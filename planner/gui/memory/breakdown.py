@@ -3,7 +3,7 @@
 from functools import partial
 
 from PySide6.QtCore import QSize, Slot
-from PySide6.QtGui import QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
 
 from planner.gui.memory.term_columns import CERTAINTY, GIB, HOW, SHARE, Columns, place_columns
@@ -12,6 +12,8 @@ from planner.gui.memory.term_row import TermButton, paint_cells, row_height
 from planner.gui.theme import Theme
 from planner.present import format as fmt
 from planner.present.memory import MemoryView, TermRow
+
+Cells = tuple[str, str, str, str, str]
 
 
 class Breakdown(QWidget):
@@ -56,8 +58,7 @@ class Breakdown(QWidget):
             if row is not None:
                 button.set_row(row)
                 button.setChecked(row.name in self._open)
-        total = fmt.gib(view.total_bytes)
-        self._total.set_cells(("Total", total, fmt.percent(1), "", ""))
+        self._total.set_cells(("Total", fmt.gib(view.total_bytes), fmt.percent(1), "", ""))
         self._total.setToolTip(fmt.exact_bytes(view.total_bytes))
 
     def open_term(self, name: str) -> None:
@@ -68,10 +69,21 @@ class Breakdown(QWidget):
                 self._toggle(self.lines.index(button))
                 button.setFocus()
 
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Copy all lines, wherever the keyboard is in them."""
+        if event.matches(QKeySequence.StandardKey.Copy):
+            QGuiApplication.clipboard().setText("".join("\t".join(cells) + "\n" for cells in self._cells()))
+        else:
+            super().keyPressEvent(event)
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Place the columns over the new width."""
         super().resizeEvent(event)
         self._place()
+
+    def _cells(self) -> list[Cells]:
+        rows = [(row.title, row.gib, row.share_text, row.how, row.certainty) for row in self._rows]
+        return [self._head.cells, *rows, self._total.cells]
 
     @Slot()
     def _place(self) -> None:
@@ -114,13 +126,13 @@ class _Line(QWidget):
     def __init__(self, theme: Theme, role: str, bold: bool) -> None:
         super().__init__()
         self._theme, self._role, self._bold = theme, role, bold
-        self._cells = ("", "", "", "", "")
+        self.cells: Cells = ("", "", "", "", "")
         self._columns: Columns | None = None
         self.setFixedHeight(row_height(theme))
 
-    def set_cells(self, cells: tuple[str, str, str, str, str]) -> None:
+    def set_cells(self, cells: Cells) -> None:
         """Show other words."""
-        self._cells = cells
+        self.cells = cells
         self.update()
 
     def set_columns(self, columns: Columns) -> None:
@@ -139,7 +151,7 @@ class _Line(QWidget):
         painter = QPainter(self)
         painter.setFont(self._theme.font("body" if self._bold else "small", bold=self._bold))
         painter.setPen(QPen(self._theme.color(self._role)))
-        paint_cells(painter, self._columns, self.height(), self._cells)
+        paint_cells(painter, self._columns, self.height(), self.cells)
         if not self._bold:
             painter.setPen(self._theme.color("border"))
             painter.drawLine(0, self.height() - 1, self.width(), self.height() - 1)

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, floor, log2
+from itertools import groupby, pairwise
+from math import ceil, floor, inf, log2, nan
 from typing import Final
 
 from planner.gui.widgets.ticks import nice_step, round_ticks
-from planner.plan.explore import CurvePoint
+from planner.plan.explore import Axis, CurvePoint
 from planner.present import format as fmt
 from planner.units import GIB
 
@@ -18,12 +19,14 @@ _WIDE_POINTS: Final = 40
 
 Place = tuple[float, float]
 """A point of the plot: the axis' x and GiB."""
+_GAP: Final[Place] = (nan, nan)
 
 
 @dataclass(frozen=True, slots=True)
 class CurveData:
-    """A curve in ascending values, of which `current` is the plan's; `title` names the field: *Sequences at once*."""
+    """Memory at ascending values of `axis`, of which `current` is the plan's; `title` says it: *Sequences at once*."""
 
+    axis: Axis
     title: str
     points: tuple[CurvePoint, ...]
     current: CurvePoint
@@ -33,7 +36,7 @@ class CurveData:
     @property
     def is_wide(self) -> bool:
         """Return whether the values span so much that a logarithmic axis shows them better."""
-        return self.points[-1].value / self.points[0].value >= _WIDE
+        return self.points[-1].value >= _WIDE * self.points[0].value > 0
 
     @property
     def memory_range(self) -> tuple[float, float]:
@@ -44,7 +47,7 @@ class CurveData:
         seen = max(self.current.high_bytes, self.capacity_bytes or 0)
         highest = max(point.high_bytes for point in self.points)
         top = min(max(highest, seen) * _ROOM, seen * _FARTHEST)
-        lowest = min(self.points[0].low_bytes, self.capacity_bytes or top)
+        lowest = min(min(point.low_bytes for point in self.points), self.capacity_bytes or top)
         return (lowest - (top - lowest) * (_ROOM - 1) if lowest > top / 2 else 0), top
 
     def x(self, value: float) -> float:
@@ -52,16 +55,18 @@ class CurveData:
         return log2(value) if self.is_wide else value
 
     def split(self) -> tuple[tuple[Place, ...], tuple[Place, ...]]:
-        """Return the curve in GiB below and above the card's line; both parts end on the line where it is crossed."""
+        """Return the curve in GiB below and above the card's line; both end on it where it is crossed.
+
+        What lies apart is parted by a place that is no number.
+        """
         places = [(self.x(point.value), point.total_bytes / GIB) for point in self.points]
-        limit = float("inf") if self.capacity_bytes is None else self.capacity_bytes / GIB
-        below = [place for place in places if place[1] <= limit]
-        above = places[len(below) :]
-        if below and above:
-            (x0, y0), (x1, y1) = below[-1], above[0]
-            crossing = (x0 + (x1 - x0) * (limit - y0) / (y1 - y0), limit)
-            below, above = [*below, crossing], [crossing, *above]
-        return tuple(below), tuple(above)
+        limit = inf if self.capacity_bytes is None else self.capacity_bytes / GIB
+        cut = places[:1]
+        for before, after in pairwise(places):
+            if (before[1] <= limit) != (after[1] <= limit):
+                cut.append(_crossing(before, after, limit))
+            cut.append(after)
+        return _parts(cut, [y <= limit for _, y in cut]), _parts(cut, [y >= limit for _, y in cut])
 
     def nearest(self, x: float) -> CurvePoint:
         """Return the point nearest to `x` on the axis."""
@@ -69,12 +74,27 @@ class CurveData:
 
     def csv_rows(self) -> tuple[tuple[str, ...], ...]:
         """Return a header and a row a point, with exact bytes."""
-        header = (self.title.lower().replace(" ", "_"), "bytes", "low_bytes", "high_bytes", "gib")
+        header = (self.axis, "bytes", "low_bytes", "high_bytes", "host_bytes", "gib")
         rows = (
-            (str(p.value), str(p.total_bytes), str(p.low_bytes), str(p.high_bytes), f"{p.total_bytes / GIB:.6f}")
+            (
+                *(str(p.value), str(p.total_bytes), str(p.low_bytes), str(p.high_bytes)),
+                *("" if p.host_bytes is None else str(p.host_bytes), f"{p.total_bytes / GIB:.6f}"),
+            )
             for p in self.points
         )
         return (header, *rows)
+
+
+def _crossing(before: Place, after: Place, limit: float) -> Place:
+    (x0, y0), (x1, y1) = before, after
+    return x0 + (x1 - x0) * (limit - y0) / (y1 - y0), limit
+
+
+def _parts(places: Sequence[Place], belongs: Sequence[bool]) -> tuple[Place, ...]:
+    """Return the places that belong, with a gap where others lie between them."""
+    runs = groupby(zip(belongs, places, strict=True), key=lambda pair: pair[0])
+    parts = [[place for _, place in run] for inside, run in runs if inside]
+    return tuple(place for number, part in enumerate(parts) for place in ([_GAP, *part] if number else part))
 
 
 def curve_values(current: int, largest: int | None, lowest: int, limit: int | None) -> tuple[int, ...]:

@@ -1,29 +1,31 @@
-"""The sensitivity curve with the choice of the field that it goes over."""
+"""The sensitivity curve with the choice of the number that it goes over."""
 
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QSignalBlocker, Signal, Slot
-from PySide6.QtWidgets import QButtonGroup, QToolButton
+from PySide6.QtCore import Signal, Slot
+from PySide6.QtGui import QFontMetrics
 
 from planner.gui.memory.curve_data import CurveData
 from planner.gui.memory.curve_table import CurveTable
 from planner.gui.theme import Theme
+from planner.gui.widgets.choice_field import ChoiceField
 from planner.gui.widgets.plot_panel import PlotPanel, Rows
-from planner.plan.explore import CurvePoint
+from planner.plan.explore import Axis, CurvePoint
 from planner.present import format as fmt
 
 if TYPE_CHECKING:
     from planner.gui.memory.curve_plot import CurvePlot
 
+_WIDEST: Final = "Sequences at once"
+
 
 class CurvePanel(PlotPanel):
     """Memory over one of a few numbers of the plan.
 
-    `field_chosen` carries the position of the number to go over, `value_chosen` a value that was clicked.
+    `axis_chosen` carries the number to go over, `value_chosen` a value that was clicked.
     """
 
-    field_chosen = Signal(object)
+    axis_chosen = Signal(object)
     value_chosen = Signal(object)
 
     def __init__(self, theme: Theme) -> None:
@@ -32,8 +34,11 @@ class CurvePanel(PlotPanel):
         self._figures = figures
         self._data: CurveData | None = None
         self._plot: CurvePlot | None = None
-        self._switches: list[QToolButton] = []
-        self._group = QButtonGroup(self)
+        self.over = ChoiceField(theme, ())
+        self.over.set_name(self.tr("Memory over"))
+        self.over.setMinimumWidth(QFontMetrics(theme.font()).horizontalAdvance(_WIDEST) + 2 * theme.spacing.huge)
+        self._bar.insertWidget(1, self.over)
+        self.over.edited.connect(self.axis_chosen)
         self._figures.chosen.connect(self.value_chosen)
 
     @property
@@ -41,17 +46,10 @@ class CurvePanel(PlotPanel):
         """Return the curve that is shown."""
         return self._data
 
-    def offer_fields(self, titles: tuple[str, ...], current: int) -> None:
+    def offer(self, options: tuple[tuple[Axis, str], ...], current: Axis) -> None:
         """Offer these numbers to go over."""
-        while len(self._switches) < len(titles):
-            self._add_switch()
-        for position, button in enumerate(self._switches):
-            button.setVisible(position < len(titles))
-            if position < len(titles):
-                button.setText(titles[position])
-                button.setAccessibleName(self.tr("Memory over {0}").format(titles[position].lower()))
-        with QSignalBlocker(self._group):
-            self._switches[current].setChecked(True)
+        self.over.set_options(options)
+        self.over.set_value(current)
 
     def set_data(self, data: CurveData) -> None:
         """Draw another curve; the first one imports the plotting library."""
@@ -81,16 +79,6 @@ class CurvePanel(PlotPanel):
         if self._data is None:
             return
         said = point or self._data.current
-        size = f"{fmt.size(said.total_bytes)} ({fmt.size_range(said.low_bytes, said.high_bytes)})"
-        self._read_out.setText(f"{'' if point else 'now '}{fmt.integer(said.value)}: {size}")
-
-    def _add_switch(self) -> None:
-        button = QToolButton()
-        button.setCheckable(True)
-        self._group.addButton(button)
-        button.clicked.connect(partial(self._on_switched, len(self._switches)))
-        self._switches.append(button)
-        self._bar.insertWidget(len(self._switches), button)
-
-    def _on_switched(self, position: int, _checked: bool = True) -> None:
-        self.field_chosen.emit(position)
+        size = fmt.size_with_range(said.total_bytes, said.low_bytes, said.high_bytes)
+        host = f", {fmt.size(said.host_bytes)} in RAM" if said.host_bytes else ""
+        self._read_out.setText(f"{'' if point else 'now '}{fmt.integer(said.value)}: {size}{host}")

@@ -59,7 +59,7 @@ class CurvePlot(Plot):
         self._low.setData(xs, [point.low_bytes / GIB for point in data.points])
         self._high.setData(xs, [point.high_bytes / GIB for point in data.points])
         for line, places in zip((self._fitting, self._exceeding), data.split(), strict=True):
-            line.setData([x for x, _ in places], [y for _, y in places])
+            line.setData([x for x, _ in places], [y for _, y in places], connect="finite")
         self._now.setData([data.x(data.current.value)], [data.current.total_bytes / GIB])
         self._item.setXRange(xs[0], xs[-1], padding=0.02)
         self._item.setYRange(*(end / GIB for end in data.memory_range), padding=0)

@@ -15,7 +15,7 @@ from planner.present import format as fmt
 from planner.present.columns import Column, numbers
 
 
-def _gib(key: str, title: str, get: Callable[[CurvePoint], int]) -> Column[CurvePoint]:
+def _gib(key: str, title: str, get: Callable[[CurvePoint], int | None]) -> Column[CurvePoint]:
     return numbers(key, title, get, unit="GiB", show=lambda value: fmt.gib(round(value)), width=15)
 
 
@@ -24,6 +24,7 @@ _COLUMNS: Final[tuple[Column[CurvePoint], ...]] = (
     _gib("memory", "Memory", lambda point: point.total_bytes),
     _gib("low", "At least", lambda point: point.low_bytes),
     _gib("high", "At most", lambda point: point.high_bytes),
+    _gib("host", "In RAM", lambda point: point.host_bytes),
 )
 
 
@@ -51,6 +52,7 @@ class CurveTable(QWidget):
         """Show another curve, with the plan's own point marked."""
         self._table.setAccessibleName(f"Memory over {data.title.lower()}")
         self._model.set_records(data.points)
+        self._table.show_column("host", any(point.host_bytes for point in data.points))
         self._table.mark(str(data.current.value))
 
     @Slot(object)

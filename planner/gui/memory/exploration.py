@@ -1,22 +1,35 @@
-"""Around the plan: the curve and the largest values that fit, computed after a short rest."""
+"""Around the plan: the curve and what is solved for, computed in the background after a short rest."""
 
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from PySide6.QtCore import QTimer, Signal, Slot
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from planner.errors import PlannerError
+from planner.gui.memory.curve_data import CurveData
 from planner.gui.memory.curve_panel import CurvePanel
-from planner.gui.memory.explored import Explored, Largest, compute_curve, explored_fields, find_largest
+from planner.gui.memory.explored import TITLES, Found, compute_curve, find_all
 from planner.gui.memory.largest import LargestRow
+from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.workspace import Workspace
+from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
+from planner.plan.explore import Axis, at_value, axes_of
+from planner.plan.plan import Plan
 
 REST_MS: Final = 120
 _CURVE_HEIGHT: Final = 190
+_KEY: Final = "exploration"
+
+
+class Explored(NamedTuple):
+    """What was computed around a plan."""
+
+    found: tuple[Found, ...]
+    curve: CurveData
 
 
 class Exploration(QWidget):
@@ -24,31 +37,33 @@ class Exploration(QWidget):
 
     updated = Signal()
 
-    def __init__(self, workspace: Workspace, theme: Theme, aside_width: int) -> None:
+    def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner, aside_width: int) -> None:
         super().__init__()
-        self._workspace, self._theme = workspace, theme
+        self._workspace, self._theme, self._tasks = workspace, theme, tasks
         self._evaluation: Evaluation | None = None
-        self._position = 0
+        self._axis: Axis | None = None
         self.curve = CurvePanel(theme)
         self.curve.setMinimumHeight(_CURVE_HEIGHT)
-        self.largest = (LargestRow(theme), LargestRow(theme))
+        self.rows: list[LargestRow] = []
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._lay_out(aside_width)
         self._rest.timeout.connect(self.update_now)
-        self.curve.field_chosen.connect(self._on_field_chosen)
+        self.curve.axis_chosen.connect(self._on_axis_chosen)
         self.curve.value_chosen.connect(self._on_value_chosen)
         self.curve.failed.connect(workspace.failed)
-        for position, row in enumerate(self.largest):
-            row.used.connect(partial(self._take, position))
 
     def set_evaluation(self, evaluation: Evaluation) -> None:
         """Follow the plan, as soon as it has rested and this is in view."""
         self._evaluation = evaluation
-        fields = explored_fields(evaluation)
-        if not fields:
+        axes = axes_of(evaluation)
+        self._tasks.cancel(_KEY)
+        for row in self.rows:
+            row.use.setEnabled(False)
+        if not axes:
             return
-        self._position = min(self._position, len(fields) - 1)
-        self.curve.offer_fields(tuple(field.switch for field in fields), self._position)
+        if self._axis not in axes:
+            self._axis = axes[0]
+        self.curve.offer(tuple((axis, TITLES[axis].switch) for axis in axes), self._axis)
         if self.isVisible():
             self._rest.start()
 
@@ -64,52 +79,73 @@ class Exploration(QWidget):
 
     @Slot()
     def update_now(self) -> None:
-        """Compute the curve and the largest values."""
-        if self._evaluation is None or not explored_fields(self._evaluation):
-            return
-        evaluation, catalog = self._evaluation, self._workspace.catalog
-        fields = explored_fields(evaluation)
-        found = [find_largest(evaluation, catalog, field) for field in fields]
-        for position, row in enumerate(self.largest):
-            row.setVisible(position < len(fields))
-            if position < len(fields):
-                row.show_result(fields[position].largest, found[position], fields[position].current(evaluation))
-        self._draw(evaluation, fields[self._position], found[self._position])
+        """Compute the curve and what is solved for, in the background."""
+        if self._evaluation is not None and self._axis in axes_of(self._evaluation):
+            work = partial(explore, self._evaluation, self._workspace.catalog, self._axis)
+            self._tasks.run(_KEY, work, self._take_result, self._on_error)
+
+    def _take_result(self, explored: Explored) -> None:
+        while len(self.rows) < len(explored.found):
+            self._add_row()
+        for position, row in enumerate(self.rows):
+            row.setVisible(position < len(explored.found))
+            if position < len(explored.found):
+                row.show_found(explored.found[position])
+        self.curve.set_data(explored.curve)
         self.updated.emit()
 
-    def _draw(self, evaluation: Evaluation, field: Explored, largest: Largest) -> None:
-        self.curve.set_data(compute_curve(evaluation, self._workspace.catalog, field, largest.value))
+    def _on_error(self, error: BaseException) -> None:
+        if not isinstance(error, PlannerError):
+            raise error
+        self._workspace.failed.emit(error)
 
     @Slot(object)
-    def _on_field_chosen(self, position: int) -> None:
-        self._position = position
+    def _on_axis_chosen(self, axis: Axis) -> None:
+        self._axis = axis
         self.update_now()
 
     @Slot(object)
     def _on_value_chosen(self, value: int) -> None:
-        self._take(self._position, value)
+        if self._evaluation is not None and self.curve.data is not None:
+            axis = self.curve.data.axis
+            with self._workspace.reporting():
+                self._apply(axis, at_value(self._evaluation.plan, self._workspace.catalog, axis, value))
 
-    def _take(self, position: int, value: int) -> None:
-        if self._evaluation is None:
-            return
-        field = explored_fields(self._evaluation)[position]
+    @Slot(object)
+    def _use(self, found: Found) -> None:
+        if found.plan is not None:
+            with self._workspace.reporting():
+                self._apply(found.asked, found.plan)
+
+    def _apply(self, asked: str, plan: Plan) -> None:
+        """Make `plan` the present one, as one step that is called after what was `asked`."""
+        step = next((title.step for axis, title in TITLES.items() if axis == asked), "card")
         self._workspace.end_gesture()
-        try:
-            self._workspace.apply_workload(field.title.partition(",")[0].lower(), **{field.name: value})
-        except PlannerError as error:
-            self._workspace.failed.emit(error)
+        self._workspace.apply(step, workload=plan.workload, gpu=plan.gpu, count=plan.count)
+        self._workspace.end_gesture()
+
+    def _add_row(self) -> None:
+        row = LargestRow(self._theme)
+        row.used.connect(self._use)
+        self.rows.append(row)
+        self._column.insertWidget(len(self.rows) - 1, row)
 
     def _lay_out(self, aside_width: int) -> None:
         aside = QWidget()
         aside.setFixedWidth(aside_width)
-        column = QVBoxLayout(aside)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(self._theme.spacing.medium)
-        for row in self.largest:
-            column.addWidget(row)
-        column.addStretch(1)
+        self._column = QVBoxLayout(aside)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(self._theme.spacing.small)
+        self._column.addStretch(1)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(self._theme.spacing.huge)
         layout.addWidget(self.curve, 1)
         layout.addWidget(aside)
+
+
+def explore(evaluation: Evaluation, catalog: Catalog, axis: Axis) -> Explored:
+    """Return what is solved for, and the curve over `axis`."""
+    found = find_all(evaluation, catalog)
+    largest = next((one.value for one in found if one.asked == axis and isinstance(one.value, int)), None)
+    return Explored(found, compute_curve(evaluation, catalog, axis, largest))

@@ -83,7 +83,7 @@ class FittingCards(QWidget):
         if isinstance(row, GpuRow):
             self._workspace.end_gesture()
             with self._workspace.reporting():
-                self._workspace.apply("card", gpu=row.gpu.id)
+                self._workspace.answer("card", {"gpu": row.gpu.id})
             self.done.emit()
 
     @Slot()
@@ -108,7 +108,7 @@ class FindCardsButton(QPushButton):
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
-        self.setText(self.tr("&Find cards that fit…"))
+        self.setText(self.tr("Find &cards that fit…"))
         self.cards = FittingCards(workspace, theme)
         self.popover = Popover(self, theme, self.cards)
         self.cards.done.connect(self.popover.close)

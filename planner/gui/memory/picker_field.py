@@ -5,11 +5,10 @@ from typing import Final
 
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout
 
 from planner.gui.theme import Theme
 from planner.gui.widgets.choice_field import ChoiceBox
-from planner.gui.widgets.field import Field
+from planner.gui.widgets.field import Field, message_line, stack_up, tell
 from planner.gui.widgets.popover import SearchPopover
 from planner.gui.widgets.search_list import Choice, Typed
 
@@ -33,9 +32,8 @@ class PickerField(Field):
         self._box = _PickerBox(theme)
         self._popover = SearchPopover(self, theme, placeholder, typed=typed)
         self.setFocusProxy(self._box)
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self._box)
+        self._message = message_line()
+        stack_up(self, self._box, self._message)
         self._box.opened.connect(self.open)
         self._popover.chosen.connect(self._on_chosen)
 
@@ -54,6 +52,7 @@ class PickerField(Field):
         self._value = value
         self._box.setItemText(0, self._words(value))
         self._box.setToolTip(self._words(value))
+        self.show_problem("")
         self.shown.emit()
 
     def set_name(self, name: str) -> None:
@@ -61,8 +60,8 @@ class PickerField(Field):
         self._box.setAccessibleName(name)
 
     def show_problem(self, message: str) -> None:
-        """Say why the choice is not allowed."""
-        self._box.setToolTip(message)
+        """Say under the field why the choice is not allowed."""
+        tell(self._message, message)
         self._box.setAccessibleDescription(message)
 
     @Slot()

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QRadioButton
 
 from planner.gui.memory.words import Options
 from planner.gui.theme import Theme
-from planner.gui.widgets.field import Field
+from planner.gui.widgets.field import Field, message_line, stack_up, tell
 
 
 class RadioField(Field):
@@ -17,14 +17,15 @@ class RadioField(Field):
         self._value: object = None
         self._buttons = {value: QRadioButton(words) for value, words in options}
         self._group = QButtonGroup(self)
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(theme.spacing.large)
+        self._message = message_line()
+        layout = QHBoxLayout()
+        layout.setSpacing(theme.spacing.medium)
         for value, button in self._buttons.items():
             self._group.addButton(button)
             layout.addWidget(button)
             button.toggled.connect(partial(self._on_toggled, value))
         layout.addStretch(1)
+        stack_up(self, layout, self._message)
 
     @property
     def value(self) -> object:
@@ -36,6 +37,7 @@ class RadioField(Field):
         self._value = value
         self._buttons[value].setChecked(True)
         self.setFocusProxy(self._buttons[value])
+        self.show_problem("")
         self.shown.emit()
 
     def set_offered(self, value: object, offered: bool) -> None:
@@ -48,9 +50,10 @@ class RadioField(Field):
             button.setAccessibleName(f"{name}: {button.text()}")
 
     def show_problem(self, message: str) -> None:
-        """Say why the choice is not allowed."""
+        """Say under the buttons why the choice is not allowed."""
+        tell(self._message, message)
         for button in self._buttons.values():
-            button.setToolTip(message)
+            button.setAccessibleDescription(message)
 
     def _on_toggled(self, value: object, checked: bool) -> None:
         if checked and value != self._value:

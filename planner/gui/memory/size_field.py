@@ -4,12 +4,11 @@ from typing import Final
 
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QLineEdit, QVBoxLayout
+from PySide6.QtWidgets import QLineEdit
 
 from planner.errors import SpecError
 from planner.gui.theme import mark
-from planner.gui.widgets.field import Field
-from planner.gui.widgets.label import make_label
+from planner.gui.widgets.field import Field, message_line, stack_up, tell
 from planner.present import format as fmt
 from planner.units import GIB, TIB, parse_bytes
 
@@ -24,14 +23,9 @@ class SizeField(Field):
         super().__init__()
         self._value = 0
         self._edit = _Edit(alignment=Qt.AlignmentFlag.AlignRight)
-        self._message = make_label(role="bad", wrap=True)
-        self._message.hide()
+        self._message = message_line()
         self.setFocusProxy(self._edit)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(2)
-        layout.addWidget(self._edit)
-        layout.addWidget(self._message)
+        stack_up(self, self._edit, self._message)
         self._edit.textEdited.connect(self._on_typed)
         self._edit.editingFinished.connect(self._on_finished)
         self._edit.cancelled.connect(self._show_value)
@@ -58,8 +52,7 @@ class SizeField(Field):
 
     def show_problem(self, message: str) -> None:
         """Say under the input why its value is not allowed."""
-        self._message.setText(message)
-        self._message.setVisible(bool(message))
+        tell(self._message, message)
         self._edit.setAccessibleDescription(message)
         mark(self._edit, "true" if message else "", "wrong")
 

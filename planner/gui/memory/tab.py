@@ -3,7 +3,7 @@
 from typing import ClassVar, Final
 
 from PySide6.QtCore import Qt, Slot
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from planner.gui.memory.advice_panel import AdvicePanel
@@ -11,6 +11,7 @@ from planner.gui.memory.answer import Answer
 from planner.gui.memory.bar import StackedBar
 from planner.gui.memory.breakdown import Breakdown
 from planner.gui.memory.controls import Controls
+from planner.gui.memory.devices import Devices
 from planner.gui.memory.exploration import Exploration
 from planner.gui.memory.log.desk import LogDesk
 from planner.gui.memory.log.strip import CorrectionStrip
@@ -21,15 +22,19 @@ from planner.gui.memory.trace.evidence import TraceEvidence
 from planner.gui.memory.trace.status import TraceStatus
 from planner.gui.memory.trace.tracer import Start, Tracer, start_in_child
 from planner.gui.memory.trace.what_if import WhatIf
+from planner.gui.memory.versus.panel import VersusPanel
 from planner.gui.tab import Tab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.label import make_label
+from planner.gui.widgets.record_export import rows_to_csv
+from planner.gui.widgets.result_menu import Result, ResultMenu, picture_of
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
+from planner.present.engines import host_note
 from planner.present.plan import evaluation_view
 
-_CONTROLS_WIDTH: Final = 376
+_CONTROLS_WIDTH: Final = 400
 _ASIDE_WIDTH: Final = 180
 
 
@@ -52,16 +57,23 @@ class MemoryTab(Tab):
         self.comparison = Comparison(workspace, theme, self.tracer)
         self.controls = Controls(workspace, theme, WhatIf(workspace, theme, self.tracer, self.desk), _CONTROLS_WIDTH)
         self.answer = Answer(theme)
+        self.versus = VersusPanel(workspace, theme)
         self.bar = StackedBar(theme)
+        self.host = make_label(wrap=True)
+        self.devices = Devices(theme)
         self.breakdown = Breakdown(theme)
         self.phases = PhaseBars(theme)
         self.advice = AdvicePanel(workspace, theme, tasks)
-        self.exploration = Exploration(workspace, theme, _ASIDE_WIDTH)
+        self.exploration = Exploration(workspace, theme, tasks, _ASIDE_WIDTH)
         self.evidence = self._evidence()
         self.results = self._results()
         self._lay_out()
-        self.bar.activated.connect(self.breakdown.open_term)
-        self.controls.copy_wanted.connect(self._copy)
+        self.copy_menu = ResultMenu(Result(self.copy_result, self._csv, self._json, self._picture), "memory", self)
+        self.copy_menu.failed.connect(workspace.failed)
+        self.controls.copy.setMenu(self.copy_menu)
+        for part in (self.bar, self.versus):
+            part.activated.connect(self.breakdown.open_term)
+        workspace.pin.changed.connect(self._on_pinned)
         self.tracer.changed.connect(self._on_tracer_changed)
         self.trace_status.edit_wanted.connect(self.desk.open_dialog)
 
@@ -71,13 +83,17 @@ class MemoryTab(Tab):
         self.controls.refresh(evaluation)
         self.answer.set_view(view, evaluation.memory.verdict)
         self.correction.refresh(evaluation)
-        for part in (self.bar, self.evidence):
-            part.setVisible(view.supported)
+        self.versus.set_evaluation(evaluation)
+        self.bar.setVisible(view.supported and self.versus.isHidden())
+        self.evidence.setVisible(view.supported)
         self.exploration.setVisible(view.supported and evaluation.traced is None)
         if view.supported:
             self.bar.set_view(view)
             self.breakdown.set_view(view)
             self.phases.set_view(view)
+        self.host.setText(" ".join(host_note(evaluation.memory)))
+        self.host.setVisible(view.supported and bool(self.host.text()))
+        self.devices.set_view(view)
         self.advice.set_evaluation(evaluation)
         self.exploration.set_evaluation(evaluation)
         self.trace.setVisible(view.supported and evaluation.traced is not None)
@@ -103,8 +119,20 @@ class MemoryTab(Tab):
         self.answer.set_outdated(self.tracer.is_change)
 
     @Slot()
-    def _copy(self) -> None:
-        QGuiApplication.clipboard().setText(self.copy_result())
+    def _on_pinned(self) -> None:
+        self._on_changed(None, None)
+
+    def _csv(self) -> str:
+        return rows_to_csv(evaluation_view(self.workspace.evaluation, self.workspace.catalog).csv_rows())
+
+    def _json(self) -> str:
+        """Return what `gpu-planner fit --json` prints for this plan."""
+        return self.workspace.evaluation.model_dump_json(indent=2)
+
+    def _picture(self) -> QPixmap:
+        """Return the answer with its bar and breakdown as they are shown."""
+        last = self.evidence if self.evidence.isVisible() else self.answer
+        return picture_of(self._body, self.answer.geometry().united(last.geometry()), self.theme.spacing.medium)
 
     def _lay_out(self) -> None:
         line = QWidget()
@@ -128,13 +156,16 @@ class MemoryTab(Tab):
 
     def _results(self) -> QScrollArea:
         space = self.theme.spacing
-        body = QWidget()
-        column = QVBoxLayout(body)
+        self._body = QWidget()
+        column = QVBoxLayout(self._body)
         column.setContentsMargins(space.large, space.medium, space.large, space.small)
         column.setSpacing(space.medium)
         column.addWidget(self.answer)
         column.addWidget(self.correction)
+        column.addWidget(self.versus)
         column.addWidget(self.bar)
+        column.addWidget(self.host)
+        column.addWidget(self.devices)
         column.addWidget(self.evidence)
         column.addWidget(self.advice)
         column.addWidget(self.comparison)
@@ -146,7 +177,7 @@ class MemoryTab(Tab):
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.setWidgetResizable(True)
         area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        area.setWidget(body)
+        area.setWidget(self._body)
         return area
 
     def _evidence(self) -> QWidget:

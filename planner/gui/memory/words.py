@@ -15,12 +15,17 @@ TRAINING_COMPUTE: Final[Options] = (
     ("amp-fp16", "FP16 autocast"),
     ("bf16", "BF16 throughout"),
     ("fp16", "FP16 throughout"),
+    ("fp8", "FP8, linear layers"),
     ("tf32", "TF32"),
     ("fp32", "FP32"),
 )
 INFERENCE_COMPUTE: Final[Options] = (("bf16", "BF16"), ("fp16", "FP16"), ("fp32", "FP32"))
 TRAINING_WEIGHTS: Final = {"fp32": "FP32", "bf16": "BF16", "fp16": "FP16"}
-CHECKPOINTING: Final[Options] = (("none", "None"), ("full", "Full, every layer"))
+CHECKPOINTING: Final[Options] = (
+    ("none", "None"),
+    ("selective", "Selective, cheap operations"),
+    ("full", "Full, every layer"),
+)
 ATTENTION: Final[Options] = (
     ("sdpa", "SDPA (PyTorch)"),
     ("flash", "FlashAttention"),

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, Slot
 from PySide6.QtGui import QPaintEvent, QWheelEvent
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QStyle, QStyleOptionComboBox, QStylePainter
+from PySide6.QtWidgets import QComboBox, QStyle, QStyleOptionComboBox, QStylePainter
 
 from planner.gui.theme import Theme
-from planner.gui.widgets.field import Field
+from planner.gui.widgets.field import Field, message_line, stack_up, tell
 
 
 class ChoiceField(Field):
@@ -17,10 +17,9 @@ class ChoiceField(Field):
         super().__init__()
         self._values: list[object] = []
         self._box = ChoiceBox(theme)
+        self._message = message_line()
         self.setFocusProxy(self._box)
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self._box)
+        stack_up(self, self._box, self._message)
         self.set_options(options)
         self._box.activated.connect(self._on_activated)
 
@@ -50,6 +49,7 @@ class ChoiceField(Field):
         """Show `value`, which has to be among the options."""
         with QSignalBlocker(self._box):
             self._box.setCurrentIndex(self._values.index(value))
+        self.show_problem("")
         self.shown.emit()
 
     def set_name(self, name: str) -> None:
@@ -57,12 +57,13 @@ class ChoiceField(Field):
         self._box.setAccessibleName(name)
 
     def show_problem(self, message: str) -> None:
-        """Say why the choice is not allowed."""
-        self._box.setToolTip(message)
+        """Say under the list why the choice is not allowed."""
+        tell(self._message, message)
         self._box.setAccessibleDescription(message)
 
     @Slot(int)
     def _on_activated(self, index: int) -> None:
+        self.show_problem("")
         self.shown.emit()
         self.edited.emit(self._values[index])
         self.finished.emit()

@@ -1,7 +1,9 @@
 """What every input of a form has in common."""
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QLabel, QLayout, QVBoxLayout, QWidget
+
+from planner.gui.widgets.label import make_label
 
 
 class Field(QWidget):
@@ -31,3 +33,28 @@ class Field(QWidget):
     def show_problem(self, message: str) -> None:
         """Say beside the input why its value is not allowed; an empty message takes it back."""
         raise NotImplementedError
+
+
+def message_line() -> QLabel:
+    """Return the line under an input that says why its value is not allowed; hidden while there is nothing to say."""
+    line = make_label(role="bad", wrap=True)
+    line.hide()
+    return line
+
+
+def stack_up(field: Field, line: QLayout | QWidget, message: QLabel) -> None:
+    """Lay out `field`: its input, and under it the message."""
+    column = QVBoxLayout(field)
+    column.setContentsMargins(0, 0, 0, 0)
+    column.setSpacing(2)
+    if isinstance(line, QWidget):
+        column.addWidget(line)
+    else:
+        column.addLayout(line)
+    column.addWidget(message)
+
+
+def tell(message: QLabel, words: str) -> None:
+    """Say why a value is not allowed; empty words take it back."""
+    message.setText(words)
+    message.setVisible(bool(words))

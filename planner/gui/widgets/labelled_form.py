@@ -37,8 +37,10 @@ class LabelledForm(QWidget):
         self._grid.setColumnStretch(1, 1)
         theme.changed.connect(self._mark_all)
 
-    def add(self, label: str, field: Field, default: Callable[[], object] | None = None, hint: str = "") -> None:
-        """Add a row; `label` has a mnemonic (`&Batch`), `hint` is its tooltip."""
+    def add(
+        self, label: str, field: Field, default: Callable[[], object] | None = None, hint: str = "", wide: bool = False
+    ) -> None:
+        """Add a row; `label` has a mnemonic (`&Batch`), `hint` is its tooltip; a `wide` one leaves no room to reset."""
         name = label.replace("&", "")
         words = QLabel(label)
         words.setToolTip(hint)
@@ -47,9 +49,9 @@ class LabelledForm(QWidget):
         field.setToolTip(hint)
         index = self._grid.rowCount()
         reset = IconButton(self._theme, "reset", f"Reset {name.lower()}", "accent")
-        _keep_space(reset, True)
+        _keep_space(reset, not wide)
         self._grid.addWidget(words, index, 0, Qt.AlignmentFlag.AlignTop)
-        self._grid.addWidget(field, index, 1)
+        self._grid.addWidget(field, index, 1, 1, 2 if wide else 1)
         self._grid.addWidget(reset, index, 2, Qt.AlignmentFlag.AlignTop)
         row = _Row(field, words, reset, default or (lambda: field.value))
         self._rows.append(row)
@@ -62,6 +64,10 @@ class LabelledForm(QWidget):
         """Show something that belongs to the field above it, without a label of its own."""
         self._grid.addWidget(widget, self._grid.rowCount(), 1, 1, 2)
 
+    def add_across(self, widget: QWidget) -> None:
+        """Show something that needs the whole width, such as a list."""
+        self._grid.addWidget(widget, self._grid.rowCount(), 0, 1, 3)
+
     def set_label_width(self, width: int) -> None:
         """Give the labels at least `width` pixels, so that several forms line up."""
         self._grid.setColumnMinimumWidth(0, width)
@@ -73,6 +79,11 @@ class LabelledForm(QWidget):
         row.field.setVisible(visible)
         row.reset.setVisible(visible and self._differs(row))
         _keep_space(row.reset, visible)
+
+    @property
+    def differs(self) -> bool:
+        """Return whether one of the rows that are shown differs from its default."""
+        return any(self._differs(row) for row in self._rows if not row.field.isHidden())
 
     @staticmethod
     def _differs(row: _Row) -> bool:

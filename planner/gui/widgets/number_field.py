@@ -9,11 +9,10 @@ from typing import Final
 
 from PySide6.QtCore import QEvent, QObject, QSignalBlocker, Qt, Slot
 from PySide6.QtGui import QKeyEvent, QWheelEvent
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QSlider, QVBoxLayout
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QSlider
 
 from planner.gui.theme import mark
-from planner.gui.widgets.field import Field
-from planner.gui.widgets.label import make_label
+from planner.gui.widgets.field import Field, message_line, stack_up, tell
 from planner.present import format as fmt
 
 _STEPS: Final = {
@@ -45,8 +44,7 @@ class NumberField(Field):
         self._slider = _Slider(Qt.Orientation.Horizontal)
         self._slider.setRange(0, max(0, len(self._stops) - 1))
         self._slider.setVisible(bool(self._stops))
-        self._message = make_label(role="bad", wrap=True)
-        self._message.hide()
+        self._message = message_line()
         self.setFocusProxy(self._edit)
         self._lay_out()
         self._edit.installEventFilter(self)
@@ -85,8 +83,7 @@ class NumberField(Field):
 
     def show_problem(self, message: str) -> None:
         """Say under the input why its value is not allowed."""
-        self._message.setText(message)
-        self._message.setVisible(bool(message))
+        tell(self._message, message)
         self._edit.setAccessibleDescription(message)
         mark(self._edit, "true" if message else "", "wrong")
 
@@ -156,11 +153,7 @@ class NumberField(Field):
         line = QHBoxLayout()
         line.addWidget(self._edit, 1)
         line.addWidget(self._slider, 1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(2)
-        column.addLayout(line)
-        column.addWidget(self._message)
+        stack_up(self, line, self._message)
 
 
 class _Slider(QSlider):

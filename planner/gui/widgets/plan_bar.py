@@ -14,7 +14,7 @@ from planner.gui.widgets.popover import Popover, SearchPopover
 from planner.gui.widgets.verdict_badge import verdict_mark
 from planner.gui.widgets.workload_summary import WorkloadSummary
 from planner.gui.workspace import Workspace
-from planner.present.format import count_of
+from planner.present.parallel import cards_phrase
 from planner.present.plan import work_phrase
 from planner.present.verdict import verdict_phrase
 
@@ -43,8 +43,9 @@ class PlanBar(QWidget):
         self._model.say(plan.model.id.rpartition("/")[2], ("model", "muted"), plan.model.id)
         phrase = work_phrase(workspace.evaluation)
         self._workload.say(f"{phrase[:1].upper()}{phrase[1:]}", ("swap", "muted"))
-        card = "Choose a card" if plan.gpu is None else count_of(plan.count, self._card_name(plan.gpu))
-        self._cards.say(card, ("card", "muted"))
+        name = None if plan.gpu is None else self._card_name(plan.gpu)
+        cards = cards_phrase(plan.workload, plan.count, name, workspace.catalog.hardware)
+        self._cards.say(cards or "Choose a card", ("card", "muted"))
         self._verdict.say(verdict_phrase(memory), verdict_mark(memory.verdict))
 
     @Slot()
@@ -115,12 +116,12 @@ class PlanBar(QWidget):
     @Slot(object)
     def _choose_card(self, key: object) -> None:
         with self._workspace.reporting():
-            self._workspace.apply("card", gpu=key)
+            self._workspace.answer("card", {"gpu": key})
 
     @Slot(object)
     def _choose_count(self, count: object) -> None:
         with self._workspace.reporting():
-            self._workspace.apply("number of cards", count=count)
+            self._workspace.answer("number of cards", {"count": count})
 
     @Slot()
     def _want_memory(self) -> None:

@@ -1,7 +1,5 @@
 """A plot with what belongs to it: a heading, the read-out, the same figures as a table, copy and save."""
 
-import csv
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +12,7 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.elided_label import ElidedLabel
 from planner.gui.widgets.icon_button import IconButton
 from planner.gui.widgets.label import make_label
+from planner.gui.widgets.record_export import rows_to_csv
 
 if TYPE_CHECKING:
     from planner.gui.widgets.plot import Plot
@@ -85,7 +84,7 @@ class PlotPanel(QWidget):
             return
         try:
             if path.suffix.lower() == ".csv":
-                path.write_text(_csv_text(self.csv_rows()), encoding="utf-8", newline="")
+                path.write_text(rows_to_csv(self.csv_rows()), encoding="utf-8", newline="")
             else:
                 self._plot_shown.save_picture(path)
         except OSError as error:
@@ -120,9 +119,3 @@ class PlotPanel(QWidget):
         self._column.setSpacing(self._theme.spacing.tiny)
         self._column.addLayout(self._bar)
         self._column.addWidget(self._pages, 1)
-
-
-def _csv_text(rows: Rows) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()

@@ -28,3 +28,10 @@ def to_csv(rows: Sequence[Mapping[str, object]]) -> str:
 def to_json(rows: Sequence[Mapping[str, object]]) -> str:
     """Return a list with an object a row."""
     return json.dumps(list(rows), indent=2, ensure_ascii=False) + "\n"
+
+
+def rows_to_csv(rows: Sequence[Sequence[str]]) -> str:
+    """Return rows of texts, the header among them."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()

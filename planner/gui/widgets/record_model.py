@@ -109,9 +109,12 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         return self._names[row] == self.marked
 
     def share(self, row: int, position: int) -> float | None:
-        """Return a cell's value as a fraction of the largest in its column, among the records that are shown."""
+        """Return a cell's value as a fraction of what fills its meter: what the column says, or the largest shown."""
         values = self._values_of(position)
         value = values[self._names[row]]
+        full = self.columns[position].full
+        if full is not None:
+            return None if value is None else min(value / full, 1)
         if position not in self._largest:
             self._largest[position] = self._find_largest(position)
         return value / self._largest[position] if value is not None and self._largest[position] else None

@@ -17,6 +17,7 @@ class Section(QWidget):
         super().__init__()
         self._theme = theme
         self._body = body
+        self._is_marked = False
         self._button = QToolButton()
         mark(self._button, "section")
         self._button.setText(title)
@@ -54,6 +55,12 @@ class Section(QWidget):
             self._summary.setText(text)
             self._dress()
 
+    def set_marked(self, marked: bool) -> None:
+        """Write the title bold where something inside differs from its default."""
+        if marked != self._is_marked:
+            self._is_marked = marked
+            self._dress()
+
     @Slot()
     def _on_clicked(self) -> None:
         self.set_open(not self.is_open)
@@ -61,6 +68,7 @@ class Section(QWidget):
 
     @Slot()
     def _dress(self) -> None:
+        self._button.setFont(self._theme.font(bold=self._is_marked))
         self._button.setIcon(self._theme.icon("chevron-down" if self.is_open else "chevron-right", "muted"))
         state = "unfolded" if self.is_open else f"folded, {self._summary.text()}"
         self._button.setAccessibleName(f"{self._button.text()}, {state}")

@@ -1,13 +1,18 @@
-"""The line at the bottom: what the figures rest on, and what was done last."""
+"""The line at the bottom: what the figures rest on, what was done last, and what moved along with it."""
 
-from PySide6.QtCore import Slot
+from typing import Final
+
+from PySide6.QtCore import QTimer, Slot
 from PySide6.QtWidgets import QProgressBar, QStatusBar
 
 from planner.gui.tasks import TaskRunner
+from planner.gui.widgets.elided_label import ElidedLabel
 from planner.gui.widgets.label import make_label
 from planner.gui.workspace import Workspace
 from planner.plan.catalog import Catalog
 from planner.present.format import date, integer
+
+_QUICK_MS: Final = 200
 
 
 class StatusLine(QStatusBar):
@@ -18,6 +23,7 @@ class StatusLine(QStatusBar):
         self.setSizeGripEnabled(False)
         self._workspace = workspace
         self._last_step = make_label()
+        self._adjusted = ElidedLabel("", "muted")
         self._progress = QProgressBar()
         self._progress.setRange(0, 0)
         self._progress.setMaximumWidth(120)
@@ -25,10 +31,29 @@ class StatusLine(QStatusBar):
         self._progress.setAccessibleName("Working")
         self._progress.hide()
         self.addWidget(make_label(_about(workspace.catalog)))
+        self.addWidget(self._adjusted, 1)
         self.addPermanentWidget(self._progress)
         self.addPermanentWidget(self._last_step)
-        tasks.busy_changed.connect(self._progress.setVisible)
+        self._slow = QTimer(self, singleShot=True, interval=_QUICK_MS)
+        self._slow.timeout.connect(self._progress.show)
+        tasks.busy_changed.connect(self._tell_busy)
         workspace.undo_stack.undoTextChanged.connect(self._tell_step)
+        workspace.undo_stack.indexChanged.connect(self._adjusted.clear)
+        workspace.adjusted.connect(self._tell_adjusted)
+
+    @Slot(bool)
+    def _tell_busy(self, busy: bool) -> None:
+        """Show that something is going on once it takes long enough to be waited for."""
+        if not busy:
+            self._slow.stop()
+            self._progress.hide()
+        elif not self._slow.isActive() and not self._progress.isVisible():
+            self._slow.start()
+
+    @Slot(str)
+    def _tell_adjusted(self, sentence: str) -> None:
+        self._adjusted.setText(sentence)
+        self._adjusted.setAccessibleName(sentence)
 
     @Slot(str)
     def _tell_step(self, label: str) -> None:

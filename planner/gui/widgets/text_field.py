@@ -3,12 +3,11 @@
 from collections.abc import Callable
 
 from PySide6.QtCore import Signal, Slot
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QWidget
 
 from planner.errors import SpecError
 from planner.gui.theme import mark
-from planner.gui.widgets.field import Field
-from planner.gui.widgets.label import make_label
+from planner.gui.widgets.field import Field, message_line, stack_up, tell
 
 
 def anything(_text: str) -> None:
@@ -25,16 +24,11 @@ class TextField(Field):
         self.check = check
         self._value = ""
         self._edit = QLineEdit(placeholderText=placeholder)
-        self._message = make_label(role="bad", wrap=True)
-        self._message.hide()
+        self._message = message_line()
         self.setFocusProxy(self._edit)
         self._line = QHBoxLayout()
         self._line.addWidget(self._edit, 1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(2)
-        column.addLayout(self._line)
-        column.addWidget(self._message)
+        stack_up(self, self._line, self._message)
         self._edit.textEdited.connect(self._on_typed)
         self._edit.textEdited.connect(self.typed)
         self._edit.editingFinished.connect(self.finished)
@@ -73,8 +67,7 @@ class TextField(Field):
 
     def show_problem(self, message: str) -> None:
         """Say under the input why its value is not allowed."""
-        self._message.setText(message)
-        self._message.setVisible(bool(message))
+        tell(self._message, message)
         self._edit.setAccessibleDescription(message)
         mark(self._edit, "true" if message else "", "wrong")
 

@@ -1,5 +1,6 @@
 """The few questions about the workload that decide most, for the plan bar's popover."""
 
+from collections.abc import Mapping
 from functools import partial
 
 from PySide6.QtCore import QSignalBlocker, Signal, Slot
@@ -40,7 +41,7 @@ class WorkloadSummary(QWidget):
         layout.addWidget(form)
         layout.addWidget(more)
         self.setFocusProxy(self._task)
-        self._task.edited.connect(lambda task: self._apply(self._task, "task", task=task))
+        self._task.edited.connect(lambda task: self._apply(self._task, "task", {"workload.task": task}))
         self._sequences.edited.connect(partial(self._apply_number, self._sequences))
         self._length.edited.connect(partial(self._apply_number, self._length))
         for field in (self._task, self._sequences, self._length):
@@ -68,10 +69,10 @@ class WorkloadSummary(QWidget):
             name = "micro_batch" if training else "batch"
         else:
             name = "sequence_length" if training else "context_length"
-        self._apply(field, name.replace("_", " "), **{name: value})
+        self._apply(field, name.replace("_", " "), {f"workload.{name}": value})
 
-    def _apply(self, field: Field, label: str, **changes: object) -> None:
+    def _apply(self, field: Field, label: str, answer: Mapping[str, object]) -> None:
         try:
-            self._workspace.apply_workload(label, **changes)
+            self._workspace.answer(label, answer)
         except SpecError as error:
             field.show_problem(error.reason)

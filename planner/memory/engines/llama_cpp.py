@@ -12,7 +12,7 @@ from planner.memory.phases import Moment, Moments
 from planner.memory.result import Part, Term
 from planner.memory.terms import library, model, term
 from planner.memory.terms import workload as chosen
-from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, LayerGroup
+from planner.models.architecture import Architecture, Attention, Layer, LayerGroup
 from planner.workload.engines import CHECKED_ON
 from planner.workload.workload import Inference
 
@@ -123,7 +123,7 @@ def _buffer_term(architecture: Architecture, workload: Inference, setup: Setup, 
 def _is_checked(architecture: Architecture) -> bool:
     """Return whether blocks of these kinds were held against the sizes that llama.cpp reserves."""
     return all(
-        isinstance(group.layer.mixer, Attention | LatentAttention) and group.layer.second_mixer is None
+        isinstance(group.layer.mixer, Attention) and group.layer.second_mixer is None
         for group in architecture.main.groups
     ) and architecture.kind in ("decoder", "vision-language")
 

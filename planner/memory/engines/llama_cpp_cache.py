@@ -124,7 +124,7 @@ def _state_elements(architecture: Architecture, setup: Setup) -> tuple[int, int]
     for group in architecture.main.groups:
         for mixer in (group.layer.mixer, group.layer.second_mixer):
             if isinstance(mixer, StateMixer):
-                elements = mixer.conv_state_elements + mixer.recurrent_state_elements
+                elements = mixer.conv_inputs_kept + mixer.recurrent_state_elements
                 on_card += setup.on_card(group) * elements
                 on_host += (group.count - setup.on_card(group)) * elements
     return on_card, on_host

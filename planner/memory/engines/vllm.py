@@ -11,9 +11,14 @@ from planner.memory.terms import library, model, term
 from planner.memory.terms import workload as chosen
 from planner.memory.weights import weights_term
 from planner.models.architecture import Architecture
+from planner.units import MIB
 from planner.workload.engines import CHECKED_ON
 from planner.workload.workload import Inference
 
+_COUNTS_GRAPHS: Final = "0.33"
+"""Before 0.21 the cache was sized without regard to CUDA graphs, which then took what the share of the card left."""
+_OUTSIDE_PYTORCH: Final = 143 * MIB
+"""Memory beside PyTorch's that the start-up takes off the cache: 0.13 to 0.16 GiB in five logs (0.11 on an H100)."""
 _AT_ONCE: Final = "sequences at once, as many as a step takes"
 
 
@@ -34,16 +39,16 @@ def vllm_moments(architecture: Architecture, workload: Inference, of_card: CardC
     kept = [item for item in (weights, cache, states, buffers) if item is not None and item.bytes]
     forward = forward_term(architecture, setup)
     sampling = [item for item in (hidden_term(architecture, setup), sampler_term(architecture, setup)) if item]
-    beside = (
-        weights.bytes + (buffers.bytes if buffers else 0) + max(forward.bytes, sum(item.bytes for item in sampling))
-    )
+    step = max(forward.bytes, sum(item.bytes for item in sampling))
+    counted = buffers.bytes if buffers and setup.version == _COUNTS_GRAPHS else 0
+    beside = weights.bytes + counted + step + _OUTSIDE_PYTORCH
     return Moments(
         (
             Moment("load", [weights], "the parameters are on the card"),
             Moment("prefill", [*kept, forward], "a step of the most tokens that are taken at once"),
             Moment("decode", [*kept, *sampling], "the next tokens of the most sequences are sampled"),
         ),
-        dynamic=max(forward.bytes, sum(item.bytes for item in sampling)),
+        dynamic=step,
         pool=PagePool(pages.page_bytes, pages.pages, setup.length, beside, setup.utilization) if pages else None,
         notes=_notes(setup, pages, workload),
     )

@@ -153,7 +153,7 @@ def _state_bytes(mixer: StateMixer, setup: Setup) -> int:
     Gated delta nets have `mamba_ssm_dtype` float32 in their configurations.
     """
     scan = _FLOAT if mixer.name == "gated-delta-net" else setup.element
-    return mixer.conv_state_elements * setup.element + mixer.recurrent_state_elements * scan
+    return mixer.conv_inputs_kept * setup.element + mixer.recurrent_state_elements * scan
 
 
 def _aligned(found: dict[PageKind, int]) -> dict[PageKind, int]:

@@ -20,13 +20,8 @@ SUB_GROUP: Final = 1_000_000_000
 """Elements that the optimizer steps at once (`sub_group_size`)."""
 
 
-_REPLACED: Final[tuple[TermName, ...]] = (
-    "weights",
-    "master_weights",
-    "optimizer_states",
-    "gradients",
-    "adapters",
-    "communication",
+_REPLACED: Final[frozenset[TermName]] = frozenset(
+    ("weights", "master_weights", "optimizer_states", "gradients", "adapters", "communication")
 )
 
 
@@ -86,18 +81,18 @@ def zero_moments(moments: tuple[Moment, ...], zero: Zero, accumulates: bool) -> 
     **Assumes** DeepSpeed's own defaults; the Trainer of transformers sets buckets by the hidden size where the file
     says "auto".
     """
-    return tuple(_moment(moment, zero, accumulates, is_last=moment is moments[-2]) for moment in moments)
-
-
-def _moment(moment: Moment, zero: Zero, accumulates: bool, *, is_last: bool) -> Moment:
     weights = [zero.weights] if zero.stage < 3 else zero.part(zero.weights)
     if zero.offload in ("parameters", "nvme"):
         weights = []
-    if moment.name == "load":
-        return Moment("load", weights, moment.explanation)
     kept = [*weights, *zero.part(zero.adapters)]
     if zero.offload == "none":
         kept += [*zero.part(zero.master), *zero.part(zero.states)]
+    load, *later = moments
+    after = tuple(_moment(moment, zero, kept, accumulates, is_last=moment is moments[-2]) for moment in later)
+    return (Moment("load", weights, load.explanation), *after)
+
+
+def _moment(moment: Moment, zero: Zero, kept: list[Held], accumulates: bool, *, is_last: bool) -> Moment:
     flowing = [item for item in moment.terms if item.name not in _REPLACED]
     gradients = _gradients(moment, zero, accumulates or is_last or moment.name == "step")
     return Moment(

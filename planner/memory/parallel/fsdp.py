@@ -9,7 +9,7 @@ from planner.memory.result import TermName
 
 SOURCE: Final = "PyTorch 2.13 torch/distributed/fsdp/_fully_shard"
 KEPT: Final[tuple[TermName, ...]] = ("weights", "master_weights", "optimizer_states", "adapters")
-
+_STANDING: Final[frozenset[TermName]] = frozenset((*KEPT, "gradients", "communication"))
 
 _BEFORE_THE_LAST: Final = (
     "the backward pass works on the layer before the last, while the gradients of the last are reduced"
@@ -118,17 +118,19 @@ def fsdp_moments(moments: tuple[Moment, ...], sharding: Sharding, frees: Backwar
 def _in_the_last_layer(moment: Moment, sharding: Sharding) -> Moment:
     held = [item for item in _flowing(moment) if item.name != "logits"]
     gathered = (_gathered(sharding, "the last layer, whole"), _gathered(sharding, "the last layer, as it was gathered"))
-    parts = (_edges(sharding), *_kept_units(sharding), *gathered)
+    parts = (_edges(sharding), *_kept_units(sharding, sharding.counts.layers - 1), *gathered)
     explanation = "the forward pass works on the last layer, whose parameters have just been gathered"
     return Moment("forward", [*sharding.persistent(), *held, sharding.communication(*parts)], explanation)
 
 
 def _forward(moment: Moment, sharding: Sharding) -> Moment:
     made = _gradient_bytes(moment)
+    # The backward pass gathers the last layer again as it starts, unless that has stayed.
+    is_gathered = moment.name == "forward" or not sharding.keeps_units
     parts = (
         _edges(sharding),
-        *_kept_units(sharding),
-        _gathered(sharding, "a layer, as it was gathered"),
+        *_kept_units(sharding, sharding.counts.layers),
+        *((_gathered(sharding, "a layer, as it was gathered"),) if is_gathered else ()),
         ("gradients of the head, not reduced yet", made),
     )
     held = [*sharding.persistent(), *_flowing(moment), sharding.communication(*parts)]
@@ -141,22 +143,25 @@ def _through_the_layers(
     units, depth = sharding.units, sharding.counts.layers
     of_head = _gradient_bytes(head)
     in_layer = min(max(_gradient_bytes(last) - of_head, 0), units.layer_gradients)
-    edges = (_edges(sharding), *_kept_units(sharding), ("gradients of the head, not reduced yet", of_head))
+    edges = (_edges(sharding), ("gradients of the head, not reduced yet", of_head))
     partly = ("gradients of the layer, not reduced yet", in_layer)
     wholly = ("gradients of the layer, not reduced yet", units.layer_gradients)
     reducing = ("gradients of the layer before, being reduced", units.layer_reduced)
     here = () if sharding.keeps_units else (_gathered(sharding, "the layer, whole"),)
     ahead = () if sharding.keeps_units else (_gathered(sharding, "the next layer, gathered ahead"),)
-    yield _moment(head, sharding, 0, (*edges, *(ahead or here)))
-    yield _moment(last, sharding, 0, (*edges, *here, *(ahead if depth > 1 else ()), partly))
+    whole = _kept_units(sharding, depth)
+    yield _moment(head, sharding, 0, (*edges, *whole, *ahead))
+    yield _moment(last, sharding, 0, (*edges, *whole, *here, *(ahead if depth > 1 else ()), partly))
     left = _activations(head) - _activations(last) - frees.behind + frees.norm
     # What is kept falls and the shares of gradients grow by as much with each layer: the first or the last is highest.
     for done in sorted({1, max(depth - 2, 1)}) if depth > 1 else ():
-        more = (*edges, *here, *(ahead if done < depth - 1 else ()), reducing)
+        whole = _kept_units(sharding, depth - done)
+        more = (*edges, *whole, *here, *(ahead if done < depth - 1 else ()), reducing)
         where = _BEFORE_THE_LAST if done == 1 else _AFTER_THE_FIRST
         yield _moment(last, sharding, done, (*more, partly), -done * frees.layer, where)
         yield _moment(last, sharding, done, (*more, wholly), left - (done + 1) * frees.layer, where)
-    yield _moment(first, sharding, depth - 1, (*edges, *here, *((reducing,) if depth > 1 else ()), partly))
+    whole = _kept_units(sharding, 1)
+    yield _moment(first, sharding, depth - 1, (*edges, *whole, *here, *((reducing,) if depth > 1 else ()), partly))
 
 
 def _at_the_edges(end: Moment, sharding: Sharding) -> Iterator[Moment]:
@@ -197,16 +202,16 @@ def _gathered(sharding: Sharding, name: str) -> Buffer:
     return (name, sharding.units.layer)
 
 
-def _kept_units(sharding: Sharding) -> tuple[Buffer, ...]:
-    """Return the whole layers where they are not freed after their forward pass."""
+def _kept_units(sharding: Sharding, layers: int) -> tuple[Buffer, ...]:
+    """Return so many whole layers where they are not freed after their forward pass."""
     if not sharding.keeps_units:
         return ()
-    return (("all layers, whole until their backward pass", sharding.counts.layers * sharding.units.layer),)
+    return (("layers that stay whole until their backward pass", layers * sharding.units.layer),)
 
 
 def _flowing(moment: Moment) -> list[Held]:
     """Return what comes and goes: activations, logits, temporaries."""
-    return [item for item in moment.terms if item.name not in (*KEPT, "gradients", "communication")]
+    return [item for item in moment.terms if item.name not in _STANDING]
 
 
 def _activations(moment: Moment) -> int:

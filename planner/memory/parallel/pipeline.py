@@ -1,4 +1,4 @@
-"""The stages of a pipeline: which layers each holds, and how many micro-batches are on their way in it.
+"""The stages of a pipeline: what each holds, and how many micro-batches are on their way in it.
 
 A stage is an `Architecture` itself, so that every formula for one card holds for it.
 """
@@ -19,57 +19,6 @@ class Stage(NamedTuple):
     architecture: Architecture
     place: int
     layers: int
-
-
-def stage_layers(layers: int, stages: int) -> tuple[int, ...]:
-    """Return how many of `layers` each of `stages` holds, as evenly as it goes.
-
-    **Formula**: layers ÷ stages where that is whole; else the embedding and the head count as a layer each, and the
-    first stages have one more.
-
-    **Source**: Megatron-LM (even stages); torchtitan `distributed/pipeline_parallel.py`
-    `generate_llm_fqn_per_model_part` (weights of the input and output modules, 1 by default).
-    """
-    if layers % stages == 0:
-        return (layers // stages,) * stages
-    each, more = divmod(layers + 2, stages)
-    counts = [each + (1 if index < more else 0) for index in range(stages)]
-    counts[0] -= 1
-    counts[-1] -= 1
-    return _none_empty(counts)
-
-
-def layers_by_memory(layers: int, free_bytes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return how many of `layers` each card holds where they are split in proportion to what is free on each.
-
-    **Formula**: layer i of L + 1, the output counted as one, goes to the first card whose share of all free bytes,
-    with those before it, is more than i / (L + 1).
-
-    **Source**: llama.cpp src/llama-model.cpp: `std::upper_bound` over the normalised splits, by default the devices'
-    free memory.
-    """
-    total = sum(free_bytes)
-    ends = [free * (layers + 1) for free in accumulate(free_bytes)]
-    counts = [0] * len(free_bytes)
-    card = 0
-    for layer in range(layers):
-        while ends[card] <= layer * total:
-            card += 1
-        counts[card] += 1
-    return _none_empty(counts)
-
-
-def _none_empty(counts: list[int]) -> tuple[int, ...]:
-    """Let the largest stages give a layer to those without any."""
-    while 0 in counts:
-        counts[counts.index(max(counts))] -= 1
-        counts[counts.index(0)] += 1
-    return tuple(counts)
-
-
-def layers_of(parallel: Parallel, architecture: Architecture) -> tuple[int, ...]:
-    """Return how many layers each stage of `parallel` holds."""
-    return parallel.pipeline_layers or stage_layers(architecture.main.layer_count, parallel.pipeline)
 
 
 @lru_cache(maxsize=256)

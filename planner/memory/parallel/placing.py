@@ -1,15 +1,15 @@
 """Which card holds what: the ranks of a workload on cards that may differ."""
 
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
 from planner.memory.engines.vllm_setup import CardClass, card_class
 from planner.memory.one_card import one_card_moments
-from planner.memory.parallel.pipeline import layers_by_memory
+from planner.memory.parallel.splitting import SPLIT_NOTES, split_layers, splitter_of
 from planner.memory.parallel.spread import Rank, is_spread
-from planner.memory.parallel.work import SHARDER_TITLES, sharder_of
+from planner.memory.parallel.work import KEEPS, SHARDER_VERSIONS, sharder_of
 from planner.memory.phases import Moments
 from planner.models.architecture import Architecture
 from planner.workload.training import Training
@@ -17,10 +17,6 @@ from planner.workload.workload import Inference
 
 ByStage = Callable[[Architecture, Training | Inference, CardClass, tuple[int, ...]], tuple[tuple[Rank, Moments], ...]]
 """From a network, a workload, a class of cards and the layers of each stage to what is alive in each stage."""
-
-_BY_SHARE: Final = (
-    "Layers are split in proportion to the free memory of the cards, as llama.cpp does; the output counts as one."
-)
 
 
 class Cards(NamedTuple):
@@ -50,7 +46,7 @@ def place(
     if not is_spread(workload):
         for own in cards:
             moments = one_card_moments(architecture, workload, class_of(workload, own.gpu))
-            yield Loaded(own, moments, 0, architecture.main.layer_count)
+            yield Loaded(own, moments, 0, architecture.depth)
         return
     size = sum([own.number for own in cards]) // workload.parallel.pipeline
     in_order = [own._replace(number=1) for own in cards for _ in range(own.number)] if len(cards) > 1 else []
@@ -73,13 +69,12 @@ def stage_counts(
 
     Of the cards of a stage the smallest counts.
     """
-    parallel = workload.parallel
     known = all(own.usable is not None for own in cards)
-    if parallel.pipeline == 1 or parallel.pipeline_layers or parallel.interleave > 1 or not in_order or not known:
+    if workload.parallel.pipeline == 1 or not in_order or not known:
         return ()
     free = [max(own.usable.bytes - workload.other_processes_bytes, 1) if own.usable else 1 for own in in_order]
     least = tuple(min(free[start : start + size]) for start in range(0, len(free), size))
-    return layers_by_memory(architecture.main.layer_count, least)
+    return split_layers(architecture, workload, least)
 
 
 def class_of(workload: Training | Inference, gpu: Gpu | None) -> CardClass:
@@ -97,13 +92,24 @@ def least_shards(workload: Training | Inference) -> int:
 def spread_notes(workload: Training | Inference, cards: tuple[Cards, ...]) -> Iterator[str]:
     """Say what was assumed of how several cards share the work."""
     parallel = workload.parallel
-    if isinstance(workload, Training) and parallel.zero:
-        title = SHARDER_TITLES[sharder_of(workload)]
-        yield f"ZeRO-{parallel.zero} as {title} does it, over {parallel.state_shards:,} cards."
+    if isinstance(workload, Training) and is_spread(workload):
+        yield from _sharder_notes(workload)
     if len(cards) > 1 and parallel.pipeline > 1 and not parallel.pipeline_layers:
-        yield _BY_SHARE
+        yield SPLIT_NOTES[splitter_of(workload)]
     if len(cards) > 1 and parallel.pipeline == 1:
         yield "Every card holds the same, so that the smallest decides."
+
+
+def _sharder_notes(workload: Training) -> Iterator[str]:
+    """Say what spreads the training, in which version, and what it keeps."""
+    sharder, parallel = sharder_of(workload), workload.parallel
+    if sharder == "ddp" and parallel.state_shards == 1:
+        return
+    what, does = (f"ZeRO-{parallel.zero}", "does it") if parallel.zero else ("Replicas", "has them")
+    keeps = KEEPS[sharder]
+    if sharder == "ddp" and parallel.gradient_as_bucket_view:
+        keeps = "gradients once, in buckets"
+    yield f"{what} as {SHARDER_VERSIONS[sharder]} {does}, over {parallel.state_shards:,} cards: {keeps}."
 
 
 def _together(cards: list[Cards]) -> list[Cards]:

@@ -17,7 +17,8 @@ class Counts(NamedTuple):
     """Parameters of a network as sharding by rows sees them.
 
     `share` are those that one card holds, `layer` those of the largest layer and `edges` those outside the layers, both
-    with their rows filled up to whole shares; `layers` is the number of layers.
+    with their rows filled up to whole shares; `own_layer` and `own_edges` are the same as they are; `layers` is the
+    number of layers.
     """
 
     total: int
@@ -25,6 +26,8 @@ class Counts(NamedTuple):
     layer: int
     edges: int
     layers: int
+    own_layer: int
+    own_edges: int
 
 
 @lru_cache(maxsize=512)
@@ -37,14 +40,17 @@ def sharded_counts(architecture: Architecture, shards: int, expert_shards: int) 
     **Source**: torch/distributed/fsdp/_fully_shard/_fsdp_param.py `_init_sharded_param` (`torch.chunk` on dimension 0);
     transformers 5.23 `integrations/moe.py` (stacked experts).
     """
-    share = layer = depth = 0
+    share = layer = own_layer = depth = 0
     for stack in architecture.stacks:
         for group in stack.groups:
             own, whole = _added(group.layer.tensors, shards, expert_shards)
             share, layer, depth = share + group.count * own, max(layer, whole), depth + group.count
+            own_layer = max(own_layer, group.layer.parameters)
     outside = [tensor for stack in architecture.stacks for tensor in (*stack.before, *stack.after)]
-    own, edges = _added((*outside, *architecture.head), shards, expert_shards)
-    return Counts(architecture.parameters, share + own, layer, edges, depth)
+    edge_tensors = (*outside, *architecture.head)
+    own, edges = _added(edge_tensors, shards, expert_shards)
+    own_edges = sum([tensor.parameters for tensor in edge_tensors])
+    return Counts(architecture.parameters, share + own, layer, edges, depth, own_layer, own_edges)
 
 
 def _added(tensors: Iterable[Tensor], shards: int, expert_shards: int) -> tuple[int, int]:
@@ -52,7 +58,7 @@ def _added(tensors: Iterable[Tensor], shards: int, expert_shards: int) -> tuple[
     own = whole = 0
     for tensor in tensors:
         if tensor.role == "expert":
-            share = _share((tensor.copies, tensor.size) if tensor.copies > 1 else tensor.shape, expert_shards)
+            share = _share((tensor.copies, tensor.size), expert_shards)
             own, whole = own + share, whole + share * expert_shards
         else:
             share = tensor.copies * _share(tensor.shape, shards)
@@ -67,19 +73,22 @@ def _share(shape: tuple[int, ...], cards: int) -> int:
     return size
 
 
+@lru_cache(maxsize=1024)
 def shared(whole: Held, share: int, total: int, cards: int, source: str) -> Deferred:
     """Return the part of `whole` that one of `cards` holds: `share` of `total`, to the byte rounded up."""
     own = ceil_div(whole.bytes * share, total)
-    high = ceil_div(whole.high_bytes * share, total)
-    return Deferred(whole.name, own, high, partial(_write_share, whole, own, high, cards, source))
+    low, high = ceil_div(whole.low_bytes * share, total), ceil_div(whole.high_bytes * share, total)
+    return Deferred(whole.name, own, low, high, partial(_write_share, whole, own, high, cards, source))
 
 
+@lru_cache(maxsize=1024)
 def portion(whole: Held, part: int, total: int, meaning: str) -> Deferred:
     """Return `part` of `total` of `whole`, to the byte rounded up; `meaning` says of what."""
     own, high = ceil_div(whole.bytes * part, total), ceil_div(whole.high_bytes * part, total)
-    return Deferred(whole.name, own, high, partial(_write_portion, whole, own, high, meaning))
+    return Deferred(whole.name, own, own, high, partial(_write_portion, whole, own, high, meaning))
 
 
+@lru_cache(maxsize=512)
 def _write_portion(whole: Held, own: int, high: int, meaning: str) -> Term:
     written = whole.write() if isinstance(whole, Deferred) else whole
     return written.evolve(
@@ -92,6 +101,7 @@ def _write_portion(whole: Held, own: int, high: int, meaning: str) -> Term:
     )
 
 
+@lru_cache(maxsize=512)
 def _write_share(whole: Held, own: int, high: int, cards: int, source: str) -> Term:
     written = whole.write() if isinstance(whole, Deferred) else whole
     ends = _split(own, [part.bytes for part in written.parts])
@@ -112,7 +122,8 @@ def _write_share(whole: Held, own: int, high: int, cards: int, source: str) -> T
 def resized(item: Held, more: int, why: str) -> Deferred:
     """Return `item` with `more` bytes, or fewer where that is negative, at least none; `why` says what they are."""
     size, high = max(item.bytes + more, 0), max(item.high_bytes + more, 0)
-    return Deferred(item.name, size, high, partial(_write_resized, item, size, high, why))
+    low = max(min(item.low_bytes + more, size), 0)
+    return Deferred(item.name, size, low, high, partial(_write_resized, item, size, high, why))
 
 
 def _write_resized(item: Held, size: int, high: int, why: str) -> Term:
@@ -141,11 +152,21 @@ def _split(total: int, weights: list[int]) -> list[int]:
 
 
 class Beside(NamedTuple):
-    """What is there besides throughout: `held` by the framework, `outside` by libraries, `most` at the most there."""
+    """What is there besides throughout: `held` by the framework, `outside` by libraries, `most` at the most there.
+
+    `inside` and `apart` are the bytes of both.
+    """
 
     held: tuple[Part, ...] = ()
     outside: tuple[Part, ...] = ()
     most: int = 0
+    inside: int = 0
+    apart: int = 0
+
+
+def beside_of(held: tuple[Part, ...], outside: tuple[Part, ...], most: int) -> Beside:
+    """Return what is there besides, summed up once for all moments."""
+    return Beside(held, outside, most, sum([part.bytes for part in held]), sum([part.bytes for part in outside]))
 
 
 Buffer = tuple[str, int]
@@ -158,16 +179,20 @@ def buffers(found: Iterable[Buffer], source: str, beside: Beside, *, assumed: bo
     What libraries hold is assumed, and bounded by nothing and `beside.most`; the rest is as sure as its source.
     """
     own = tuple([buffer for buffer in found if buffer[1]])
-    size = sum([held for _, held in own]) + sum([part.bytes for part in beside.held])
-    total = size + sum([part.bytes for part in beside.outside])
+    size = beside.inside
+    for _, held in own:
+        size += held
+    total = size + beside.apart
     return Deferred(
         "communication",
         total,
+        size,
         size + beside.most,
         partial(_write_buffers, own, source, beside, size, total, assumed=assumed),
     )
 
 
+@lru_cache(maxsize=512)
 def _write_buffers(
     own: tuple[Buffer, ...], source: str, beside: Beside, size: int, total: int, *, assumed: bool
 ) -> Term:

@@ -10,16 +10,17 @@ from typing import Final, NamedTuple
 from planner.dtypes import ELEMENT_BYTES
 from planner.memory.one_card import Run
 from planner.memory.parallel.nccl import communicators, most_bytes
-from planner.memory.parallel.pipeline import Stage, in_flight, layers_of, stages_of
-from planner.memory.parallel.shares import Beside, Held, buffers, resized
+from planner.memory.parallel.pipeline import Stage, in_flight, stages_of
+from planner.memory.parallel.shares import Beside, Held, beside_of, buffers, portion, resized
+from planner.memory.parallel.splitting import split_layers
 from planner.memory.parallel.states import sharded_moments
 from planner.memory.parallel.tensor import tensor_share
 from planner.memory.parallel.work import is_sharded, own_work
 from planner.memory.phases import Moment, Moments
 from planner.memory.result import Part
 from planner.models.architecture import Architecture, Attention
-from planner.units import ceil_div
-from planner.workload.training import Training
+from planner.units import MIB, ceil_div
+from planner.workload.training import Training, arithmetic
 from planner.workload.workload import Inference
 
 _VOCABULARY_OF_MEGATRON: Final = 128
@@ -29,6 +30,8 @@ _VOCABULARY_OF_VLLM: Final = 64
 _DDP: Final = "torch DistributedDataParallel: gradient_as_bucket_view is off by default"
 _SEQUENCE: Final = "Korthikanti et al. 2022, arXiv 2205.05198 §4.2.2: tokens are gathered before each block"
 _RING: Final = "Liu et al. 2023, arXiv 2310.01889: keys and values of the next card arrive while those here are read"
+_WORKSPACE: Final = 32 * MIB
+_ENGINE: Final = "Transformer Engine get_cublas_workspace_size_bytes: 32 MiB on Hopper, 4 MiB on what was before it"
 _HANDED_ON: Final = "Megatron-LM p2p_communication: a received input, and its gradient"
 
 
@@ -42,9 +45,14 @@ class Rank(NamedTuple):
 
 
 def is_spread(workload: Training | Inference) -> bool:
-    """Return whether cards share something, or have to agree: replicas that train do."""
+    """Return whether cards share something, or have to agree: replicas that train do.
+
+    What a step keeps beside the network in Megatron is its own even on one card.
+    """
     parallel = workload.parallel
-    return not parallel.is_plain or (isinstance(workload, Training) and parallel.state_shards > 1)
+    if not isinstance(workload, Training):
+        return not parallel.is_plain
+    return not parallel.is_plain or parallel.state_shards > 1 or workload.profile == "megatron"
 
 
 def moments_by_rank(
@@ -61,7 +69,24 @@ def moments_by_rank(
         if same not in alike:
             alike[same] = rank_moments(rank, workload, run)
         found.append((rank, _on_the_way(alike[same], rank, workload)))
+    if len(found) > 1 and isinstance(workload, Inference) and workload.profile == "hf":
+        (first, held), (_, last) = found[0], found[-1]
+        found[0] = (first, _with_outputs_back(held, last, ELEMENT_BYTES[workload.compute]))
     return tuple(found)
+
+
+def _with_outputs_back(first: Moments, last: Moments, size: int) -> Moments:
+    """Return the moments of the first card with the outputs that come back to it, where the inputs were.
+
+    **Source**: accelerate big_modeling.py `dispatch_model`: the hook of the whole model has `io_same_device`.
+    """
+    made = [item for moment in last.moments if moment.name == "prefill" for item in moment.terms]
+    logits = [item for item in made if item.name == "logits"]
+    read = [place for place, moment in enumerate(first.moments) if moment.name == "prefill"][-1]
+    before = first.moments[read]
+    back = [portion(item, 4, size + 4 if size < 4 else size, "share of the fp32 logits") for item in logits]
+    held = Moment("prefill", [*before.terms, *back], "the logits come back to the first card, where the input was")
+    return first._replace(moments=(*first.moments[: read + 1], held, *first.moments[read + 1 :]))
 
 
 def ranks(architecture: Architecture, workload: Training | Inference, counts: tuple[int, ...] = ()) -> list[Rank]:
@@ -70,7 +95,10 @@ def ranks(architecture: Architecture, workload: Training | Inference, counts: tu
     share = _share(architecture, workload)
     own = own_work(workload)
     stages = stages_of(
-        share, counts or layers_of(parallel, architecture), parallel.interleave, in_file=workload.profile == "llama.cpp"
+        share,
+        counts or split_layers(architecture, workload),
+        parallel.interleave,
+        in_file=workload.profile == "llama.cpp",
     )
     cards = (parallel.data or 1) * parallel.tensor * parallel.context
     micro_batches = workload.gradient_accumulation if isinstance(workload, Training) else 1
@@ -80,11 +108,12 @@ def ranks(architecture: Architecture, workload: Training | Inference, counts: tu
 def rank_moments(rank: Rank, workload: Training | Inference, run: Run) -> Moments:
     """Return what is alive in each phase on a card of `rank`, which does its share of `workload`."""
     outside = communicators(workload)
-    beside = Beside((), outside, most_bytes(outside))
     if isinstance(workload, Training) and isinstance(rank.workload, Training):
-        found = _training(rank, workload, rank.workload, run, beside)
+        found = _training(rank, workload, rank.workload, run, outside)
     else:
-        found = _with_communication(run(rank.stage.architecture, rank.workload), beside)
+        found = _with_communication(
+            run(rank.stage.architecture, rank.workload), beside_of((), outside, most_bytes(outside))
+        )
     return found._replace(outside_bytes=sum([part.bytes for part in outside]))
 
 
@@ -98,14 +127,15 @@ def _share(architecture: Architecture, workload: Training | Inference) -> Archit
     return tensor_share(architecture, parallel.tensor, parallel.expert, pad, parallel.sequence)
 
 
-def _training(rank: Rank, workload: Training, own: Training, run: Run, beside: Beside) -> Moments:
-    architecture = rank.stage.architecture
+def _training(rank: Rank, workload: Training, own: Training, run: Run, outside: tuple[Part, ...]) -> Moments:
+    architecture, most = rank.stage.architecture, most_bytes(outside)
     buffered = tuple(_buffers(architecture, workload, own))
     if is_sharded(workload):
-        found = sharded_moments(architecture, workload, own, run, beside._replace(held=buffered))
+        found = sharded_moments(architecture, workload, own, run, beside_of(buffered, outside, most))
     else:
         plain = run(architecture, own)
-        found = _with_communication(plain, beside._replace(held=(*buffered, *_buckets(plain, workload))))
+        buckets = tuple(_buckets(plain, workload))
+        found = _with_communication(plain, beside_of((*buffered, *buckets), outside, most))
         if workload.parallel.gradient_as_bucket_view and workload.parallel.state_shards > 1:
             found = _gradients_throughout(found)
     is_last = rank.stage.place == workload.parallel.pipeline - 1
@@ -150,10 +180,12 @@ def _gradients_throughout(found: Moments) -> Moments:
 
 def _buffers(architecture: Architecture, workload: Training, own: Training) -> list[Part]:
     """Return the tensors on their way between cards: gathered tokens, keys and values, inputs of the next stage."""
-    parallel, size = workload.parallel, ELEMENT_BYTES[own.compute.removeprefix("amp-")]
+    parallel, size = workload.parallel, ELEMENT_BYTES[arithmetic(own.compute)]
     tokens = own.micro_batch * (own.sequence_length or 0)
     stream = tokens * architecture.hidden * size
     found = []
+    if workload.profile == "megatron":
+        found.append(_part("workspace of Transformer Engine", _WORKSPACE, f"{_WORKSPACE:,}", _ENGINE))
     if parallel.sequence and parallel.tensor > 1:
         found.append(
             _part("tokens gathered for a block", stream, f"{tokens:,} × {architecture.hidden:,} × w", _SEQUENCE)

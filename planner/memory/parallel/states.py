@@ -9,7 +9,7 @@ from planner.memory.parallel.deepspeed import PERSISTENT, Zero, zero_moments
 from planner.memory.parallel.fsdp import KEPT, Backward, Sharding, Units, fsdp_moments
 from planner.memory.parallel.fsdp import SOURCE as FSDP_SOURCE
 from planner.memory.parallel.megatron import MainCopies, megatron_moments
-from planner.memory.parallel.shares import Beside, Held, renamed, sharded_counts, shared
+from planner.memory.parallel.shares import Beside, Counts, Held, renamed, sharded_counts, shared
 from planner.memory.parallel.work import ALONE, sharder_of
 from planner.memory.phases import Moment, Moments
 from planner.memory.precision import Precision, training_precision
@@ -17,7 +17,7 @@ from planner.memory.result import TermName
 from planner.memory.tensors import placed_tensors
 from planner.models.architecture import Architecture, Stack
 from planner.units import ceil_div
-from planner.workload.training import Training
+from planner.workload.training import Training, arithmetic
 
 _DECIDING: Final = (
     "method",
@@ -104,7 +104,7 @@ def _fsdp(
     sharding = Sharding(
         counts=counts,
         cards=cards,
-        units=_units(architecture, workload, found.moments, cards),
+        units=_units(counts, workload.adapts, *_gathered_bytes(found.moments[-1])),
         kept=tuple([item for item in shares if item.name != "gradients"]),
         gradients=next((item for item in shares if item.name == "gradients"), None),
         accumulates=workload.gradient_accumulation > 1,
@@ -135,21 +135,31 @@ def _norm_bytes(stack: Stack, precision: Precision) -> int:
     return flight if norm.native else flight + 5 * 4 * stack.hidden + 4 * stack.hidden
 
 
-def _units(architecture: Architecture, workload: Training, moments: tuple[Moment, ...], cards: int) -> Units:
-    """Return the bytes of a layer and of the edges, in the formats that the step computes in."""
-    counts = sharded_counts(architecture, cards, cards // workload.parallel.expert)
-    step = {item.name: item.bytes for item in moments[-1].terms}
-    held = step["weights"] + step.get("adapters", 0)
-    gradients = step.get("gradients", 0)
+def _gathered_bytes(step: Moment) -> tuple[int, int]:
+    """Return the bytes of all parameters in the format that the step computes in, and of all gradients."""
+    held = sum([item.bytes for item in step.terms if item.name in ("weights", "adapters")])
+    return held, sum([item.bytes for item in step.terms if item.name == "gradients"])
+
+
+@lru_cache(maxsize=512)
+def _units(counts: Counts, adapts: bool, held: int, gradients: int) -> Units:
+    """Return the bytes of a layer and of the edges."""
 
     def of(count: int, whole: int) -> int:
         return ceil_div(whole * count, counts.total)
 
-    if workload.adapts:
+    if adapts:
         each = ceil_div(gradients, counts.layers)
         return Units(of(counts.layer, held), of(counts.edges, held), each, 0, each, 0)
-    layer, edges = of(counts.layer, gradients), of(counts.edges, gradients)
-    return Units(of(counts.layer, held), of(counts.edges, held), layer, edges, layer, edges)
+    # Gradients have the shapes of their parameters; only what is gathered and what is reduced is filled up.
+    return Units(
+        of(counts.layer, held),
+        of(counts.edges, held),
+        of(counts.own_layer, gradients),
+        of(counts.own_edges, gradients),
+        of(counts.layer, gradients),
+        of(counts.edges, gradients),
+    )
 
 
 def _deepspeed(
@@ -163,7 +173,7 @@ def _deepspeed(
     cards = parallel.state_shards
     counts = sharded_counts(architecture, cards, cards // parallel.expert)
     step = {item.name: item for item in found.moments[-1].terms}
-    size = ELEMENT_BYTES[workload.compute.removeprefix("amp-")]
+    size = ELEMENT_BYTES[arithmetic(workload.compute)]
     zero = Zero(
         stage=parallel.zero,
         cards=cards,

@@ -47,7 +47,7 @@ def tensor_share(
 
     **Assumes** that routers spread the tokens evenly over the cards that share the experts.
     """
-    if cards == experts == 1:
+    if cards == experts == pad == 1:
         return architecture
     stacks = tuple(_stack(stack, architecture, cards, experts, pad, sequence) for stack in architecture.stacks)
     vocabulary = architecture.vocabulary
@@ -124,14 +124,10 @@ def _tensor(tensor: Tensor, layer: Layer, cards: int, experts: int) -> Tensor:
 
 
 def _expert(tensor: Tensor, block: Moe, cards: int, experts: int) -> Tensor:
-    """Divide the copies, or the first dimension of a tensor that holds all experts; then the inner width."""
-    if tensor.copies == block.experts:
-        tensor = tensor.evolve(copies=tensor.copies // experts)
-    elif tensor.shape[0] == block.experts:
-        tensor = _divided(tensor, 0, experts)
-    start = 1 if len(tensor.shape) == 3 else 0
+    """Divide the copies, of which there is one for each expert, and then the inner width."""
+    tensor = tensor.evolve(copies=tensor.copies // experts)
     inner = (block.intermediate, 2 * block.intermediate)
-    wide = next((place for place in range(start, len(tensor.shape)) if tensor.shape[place] in inner), None)
+    wide = next((place for place, size in enumerate(tensor.shape) if size in inner), None)
     return tensor if wide is None else _divided(tensor, wide, cards)
 
 

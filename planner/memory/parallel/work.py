@@ -4,7 +4,7 @@ from typing import Final, Literal
 
 from planner.units import ceil_div
 from planner.workload.parallel import Parallel
-from planner.workload.training import Training
+from planner.workload.training import Training, arithmetic, autocasts
 from planner.workload.workload import Inference
 
 Sharder = Literal["ddp", "fsdp", "deepspeed", "megatron"]
@@ -15,6 +15,20 @@ SHARDER_TITLES: Final[dict[Sharder, str]] = {
     "deepspeed": "DeepSpeed",
     "megatron": "Megatron-LM",
 }
+SHARDER_VERSIONS: Final[dict[Sharder, str]] = {
+    "ddp": "DistributedDataParallel of PyTorch 2.13",
+    "fsdp": "FSDP2 of PyTorch 2.13",
+    "deepspeed": "DeepSpeed 0.19",
+    "megatron": "Megatron-LM 0.20",
+}
+"""The versions whose sources were read."""
+KEEPS: Final[dict[Sharder, str]] = {
+    "ddp": "gradients twice, once in buckets",
+    "fsdp": "shares of parameters, gradients and states in the parameters' own format, layers gathered in turn",
+    "deepspeed": "16-bit parameters and gradients, fp32 parameters and states, and buckets of 5 · 10⁸ elements",
+    "megatron": "16-bit parameters, fp32 gradients from the first pass on, fp32 parameters and states",
+}
+"""What each keeps of a network, in words."""
 ALONE: Final = Parallel(data=1)
 
 
@@ -59,7 +73,7 @@ def own_work(workload: Training | Inference) -> Training | Inference:
 
 
 def _in_sixteen_bits(workload: Training) -> dict[str, object]:
-    if workload.adapts or not workload.compute.startswith("amp-") or workload.weights != "fp32":
+    if workload.adapts or not autocasts(workload.compute) or workload.weights != "fp32":
         return {"gradient_accumulation": 1}
-    sixteen = workload.compute.removeprefix("amp-")
-    return {"compute": sixteen, "weights": sixteen, "gradient_accumulation": 1}
+    sixteen = arithmetic(workload.compute)
+    return {"compute": "fp8" if workload.compute == "fp8" else sixteen, "weights": sixteen, "gradient_accumulation": 1}

@@ -35,6 +35,7 @@ class Frame:
     norms: tuple[str, ...] = PRE_NORMS
     other_norms: int = 0
     parallel: Switch = False
+    post_norms: bool = False
     tied: bool = False
     embedding: str = "model.embed_tokens"
     positions: str | None = None
@@ -72,6 +73,7 @@ def assemble(
             norm=frame.norm,
             norm_count=len(frame.norms) + frame.other_norms,
             parallel=parallel,
+            post_norms=frame.post_norms,
             hidden_dropout=dropout,
             tensors=(*mixer_tensors, *forward_tensors, *norms),
         )

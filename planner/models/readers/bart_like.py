@@ -91,10 +91,12 @@ class BartFamily:
         rows = None if self.position_offset is None else self._context(fields) + self.position_offset
         normed = norm_tensors(f"{side}.layernorm_embedding", hidden, LAYER) if self.embedding_norm else ()
         final = norm_tensors(f"{side}.layer_norm", hidden, LAYER) if self.final_norm else ()
+        # Families without a norm behind the last layer have one behind each block.
+        layer = _layer(fields, side, hidden, activation=self.activation).evolve(post_norms=not self.final_norm)
         return Stack(
             name=side,
             hidden=hidden,
-            groups=repeated(_layer(fields, side, hidden, activation=self.activation), _layers(fields, side)),
+            groups=repeated(layer, _layers(fields, side)),
             before=(*words, *(embedding(f"{side}.embed_positions", rows, hidden) if rows else ()), *normed),
             after=(*final, *after),
             embedding_dropout=fields.dropout("dropout", default=_DROPOUT),

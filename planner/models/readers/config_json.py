@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -16,6 +17,13 @@ from planner.models.readers.sources import read_whole, unreadable
 MAX_FILE_BYTES: Final = 8 * 2**20
 MAX_PARAMETERS: Final = 10**15
 
+_BARE: Final = re.compile(r"(?<!LMHead)Model$")
+"""How the classes of transformers are called that end with the last layer."""
+_NO_TYPE: Final = (
+    "A config.json of a Hugging Face model names its model_type. A network of another library goes to the trace: write "
+    "a function that returns it with its inputs, then run `gpu-planner trace my_net.py:NAME`."
+)
+_COMPONENT: Final = "It belongs to a component of a diffusion pipeline: choose the folder with the model_index.json."
 _LANGUAGE_PARTS: Final = ("text_config", "llm_config", "language_config")
 
 
@@ -54,6 +62,9 @@ def read_config(config: Mapping[str, object], source: str) -> Architecture:
             "Check its sizes; no network of this size exists.",
         )
     scheme = quantization_scheme(fields)
+    if found.kind == "decoder" and _BARE.search((fields.texts("architectures") or ("",))[0]):
+        # Embedding models are loaded without the head, and pool the last layer's states.
+        found = found.evolve(head=(), tied_head=False)
     return found.evolve(
         stored_dtype=stored_dtype(fields) or found.stored_dtype,
         quantization=scheme,
@@ -66,7 +77,7 @@ def read_config(config: Mapping[str, object], source: str) -> Architecture:
 def _supported_part(fields: Fields) -> Fields:
     if not fields.has("model_type"):
         if not fields.has(*_LANGUAGE_PARTS):
-            fields.fail("model_type", "is missing", "A config.json of a Hugging Face model names its model_type.")
+            fields.fail("model_type", "is missing", _COMPONENT if fields.has("_class_name") else _NO_TYPE)
     elif reader_of(fields.model_type) is not None:
         return fields
     inner = fields.nested(*_LANGUAGE_PARTS)

@@ -138,6 +138,7 @@ def _kimi_delta(fields: Fields, hidden: int) -> MixerBlock:
     mixer = StateMixer(
         name="gated-delta-net",
         conv_state_elements=3 * inner * kernel,
+        conv_kernel=kernel,
         recurrent_state_elements=inner * width,
         inner_dim=inner,
     )

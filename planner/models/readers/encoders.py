@@ -167,6 +167,7 @@ def read_distilbert(fields: Fields) -> Architecture:
         ),
         plain_mlp(fields, fields.integer("hidden_dim", "intermediate_size"), "activation"),
         dropout=dropout,
+        post_norms=True,
     )
     return encoder(
         fields,
@@ -231,6 +232,7 @@ def bert_layer(
         full_attention(fields, hidden, "num_attention_heads", dropout=attention_dropout, fp32_softmax=False, sdpa=sdpa),
         plain_mlp(fields, fields.integer("intermediate_size"), "hidden_act"),
         dropout=hidden_dropout(fields, default_dropout),
+        post_norms=True,
         extra=extra,
     )
 

@@ -1,7 +1,7 @@
 """Read a model from the Hugging Face Hub by its name: its configuration, and only the headers of its weights."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
@@ -10,6 +10,7 @@ from planner.errors import ModelFileError, NetworkError
 from planner.models.architecture import Architecture
 from planner.models.readers.checkpoint import INDEX, MAX_INDEX_BYTES, SINGLE, Checkpoint, checked_parts, read_index
 from planner.models.readers.config_json import MAX_FILE_BYTES, parse_config, read_config
+from planner.models.readers.diffusers.files import MODEL_INDEX, WEIGHT_NAMES, read_pipeline_files
 from planner.models.readers.gguf_file import read_gguf
 from planner.models.readers.gguf_model import architecture_of_gguf
 from planner.models.readers.hub_files import Hub, HubError, RemoteFile, Repository, Stop
@@ -72,7 +73,9 @@ def _read(hub: Hub, repository: Repository, gguf: str | None) -> Architecture:
     if gguf is not None:
         file = RemoteFile(hub, repository, gguf)
         return architecture_of_gguf(read_gguf(file), file.place)
-    config = _config(hub, repository)
+    config = _config_or_index(hub, repository)
+    if config.file == MODEL_INDEX:
+        return _read_pipeline(hub, repository._replace(revision=config.commit or repository.revision), config)
     # All further files come from the commit that the configuration came from.
     fixed = repository._replace(revision=config.commit or repository.revision)
     architecture = read_config(parse_config(config.read(0, config.size), config.place), config.place)
@@ -83,6 +86,48 @@ def _read(hub: Hub, repository: Repository, gguf: str | None) -> Architecture:
     return with_stored(architecture, checkpoint.tensors, checkpoint.notes)
 
 
+def _config_or_index(hub: Hub, repository: Repository) -> RemoteFile:
+    """Return the model's configuration, or the index of a pipeline, which has no configuration of its own."""
+    try:
+        return _config(hub, repository)
+    except HubError as error:
+        index = _if_there(hub, repository, MODEL_INDEX) if error.missing else None
+        if index is None:
+            raise
+        return index
+
+
+def _read_pipeline(hub: Hub, repository: Repository, index: RemoteFile) -> Architecture:
+    def config_of(name: str) -> Mapping[str, object] | None:
+        file = _if_there(hub, repository, f"{name}/{_CONFIG}")
+        return None if file is None else _parsed_file(file)
+
+    def tensors_of(name: str) -> Iterable[FileTensor] | None:
+        found = _first_checkpoint(hub, repository, name)
+        return None if found is None else found.tensors
+
+    return read_pipeline_files(_parsed_file(index), config_of, tensors_of, index.place)
+
+
+def _first_checkpoint(hub: Hub, repository: Repository, folder: str) -> Checkpoint | None:
+    """Return the tensors of a component, whatever its weights are called."""
+    for name in WEIGHT_NAMES:
+        file = _if_there(hub, repository, f"{folder}/{name}")
+        if file is not None:
+            return _indexed(hub, repository, file, f"{folder}/") if name.endswith(".json") else _single(file)
+    return None
+
+
+def _parsed_file(file: RemoteFile) -> Mapping[str, object]:
+    _check_size(file, MAX_FILE_BYTES)
+    return parse_config(file.read(0, file.size), file.place)
+
+
+def _check_size(file: RemoteFile, limit: int) -> None:
+    if file.size > limit:
+        raise ModelFileError(file.place, f"has {file.size:,} bytes", f"At most {limit:,} are read.")
+
+
 def _config(hub: Hub, repository: Repository) -> RemoteFile:
     try:
         file = RemoteFile(hub, repository, _CONFIG)
@@ -90,8 +135,7 @@ def _config(hub: Hub, repository: Repository) -> RemoteFile:
         if error.missing:
             error.hint = f"For a GGUF file, write {repository.title}:file.gguf with the file's name. {error.hint}"
         raise
-    if file.size > MAX_FILE_BYTES:
-        raise ModelFileError(file.place, f"has {file.size:,} bytes", f"At most {MAX_FILE_BYTES:,} are read.")
+    _check_size(file, MAX_FILE_BYTES)
     return file
 
 
@@ -99,16 +143,23 @@ def _checkpoint(hub: Hub, repository: Repository) -> Checkpoint | None:
     """Return the tensors of the model's safetensors files; nothing where it has none."""
     index = _if_there(hub, repository, INDEX)
     if index is not None:
-        if index.size > MAX_INDEX_BYTES:
-            raise ModelFileError(index.place, f"has {index.size:,} bytes", f"At most {MAX_INDEX_BYTES:,} are read.")
-        listed = read_index(index.read(0, index.size), index.place)
-        files = tuple(dict.fromkeys(listed.values()))
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            headers = pool.map(lambda name: read_header(RemoteFile(hub, repository, name)), files)
-            return checked_parts(listed, zip(files, headers, strict=True), index.place)
+        return _indexed(hub, repository, index)
     single = _if_there(hub, repository, SINGLE)
-    tensors: tuple[FileTensor, ...] | None = None if single is None else read_header(single)
-    return None if tensors is None else Checkpoint(tensors)
+    return None if single is None else _single(single)
+
+
+def _indexed(hub: Hub, repository: Repository, index: RemoteFile, folder: str = "") -> Checkpoint:
+    """Return the tensors of the files that an index in `folder` lists."""
+    _check_size(index, MAX_INDEX_BYTES)
+    listed = read_index(index.read(0, index.size), index.place)
+    files = tuple(dict.fromkeys(listed.values()))
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        headers = pool.map(lambda name: read_header(RemoteFile(hub, repository, f"{folder}{name}")), files)
+        return checked_parts(listed, zip(files, headers, strict=True), index.place)
+
+
+def _single(file: RemoteFile) -> Checkpoint:
+    return Checkpoint(read_header(file))
 
 
 def _if_there(hub: Hub, repository: Repository, file: str) -> RemoteFile | None:

@@ -121,6 +121,11 @@ class RemoteFile:
         self._first, self._size, self.commit = hub.read(repository, file, 0, _FIRST_BYTES)
 
     @property
+    def file(self) -> str:
+        """Return its name in the repository."""
+        return self._file
+
+    @property
     def place(self) -> str:
         """Return the model and the file's name in it."""
         return f"{self._repository.title}: {self._file}"

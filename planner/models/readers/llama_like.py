@@ -170,12 +170,13 @@ READERS: Final[Mapping[str, Reader]] = {
         head_dim=128,
     ).read,
     "olmo": Family(frame=Frame(norm=OLMO_NORM, norms=(), other_norms=2, final_norm=None), attention=BIASED).read,
-    "olmo2": Family(frame=Frame(norm=FP32_RMS, norms=POST_NORMS), attention=FULLY_NORMED).read,
+    "olmo2": Family(frame=Frame(norm=FP32_RMS, norms=POST_NORMS, post_norms=True), attention=FULLY_NORMED).read,
     "olmo3": Family(
-        frame=Frame(norm=FP32_RMS, norms=POST_NORMS), attention=replace(FULLY_NORMED, places=repeating(4, 4096))
+        frame=Frame(norm=FP32_RMS, norms=POST_NORMS, post_norms=True),
+        attention=replace(FULLY_NORMED, places=repeating(4, 4096)),
     ).read,
     "exaone4": Family(
-        frame=Frame(norms=POST_NORMS),
+        frame=Frame(norms=POST_NORMS, post_norms=True),
         attention=AttentionStyle(qk_norm="head", places=repeating(4, 4096, full_rotates=False)),
         kv_heads=32,
     ).read,

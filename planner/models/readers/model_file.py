@@ -10,6 +10,7 @@ from planner.models.architecture import Architecture
 from planner.models.readers.adapter import ADAPTER_FILE, read_adapter
 from planner.models.readers.checkpoint import INDEX, SINGLE, numbered_parts, read_checkpoint
 from planner.models.readers.config_json import read_config, read_config_fields, read_config_file
+from planner.models.readers.diffusers.files import MODEL_INDEX, read_pipeline_folder
 from planner.models.readers.gguf_model import read_gguf_config, read_gguf_model
 from planner.models.readers.stored import with_stored
 from planner.models.readers.tensor_names import NAMES_NOTE, config_of_names
@@ -31,6 +32,8 @@ def read_model_file(path: Path) -> Architecture:
     """
     if os.path.isdir(path):
         return _read_folder(path)
+    if path.name == MODEL_INDEX:
+        return read_pipeline_folder(path.parent)
     reader = _READERS.get(path.suffix.lower())
     if path.suffix.lower() in PICKLES:
         raise pickled(path)
@@ -66,7 +69,8 @@ def pickled(path: Path | str) -> ModelFileError:
     return ModelFileError(
         path,
         "is a pickle, which can run any code when it is opened, and is never opened here",
-        "Convert it with safetensors.torch.save_file, or choose the model's config.json.",
+        "Convert it with safetensors.torch.save_file, or choose the model's config.json. The trace needs no weights: "
+        "`gpu-planner trace my_net.py:NAME` measures the module that they are for.",
     )
 
 
@@ -83,6 +87,8 @@ def _read_folder(folder: Path) -> Architecture:
     if os.path.lexists(folder / ADAPTER_FILE) and not os.path.lexists(folder / _CONFIG):
         base = read_adapter(folder).base or "a model that it does not name"
         raise ModelFileError(folder, f"holds a LoRA adapter of {base[:200]}", "Choose the model that it was made for.")
+    if os.path.lexists(folder / MODEL_INDEX):
+        return read_pipeline_folder(folder)
     weights = _weights(folder)
     if weights is not None:
         return read_model_file(weights)

@@ -199,7 +199,7 @@ READERS: Final[Mapping[str, Reader]] = {
     "qwen3_moe": ExpertFamily(attention=replace(HEAD_NORMED, places=switched_everywhere), kv_heads=4).read,
     "olmoe": ExpertFamily(attention=FULLY_NORMED, experts=ExpertStyle(width=("intermediate_size",))).read,
     "flex_olmo": ExpertFamily(
-        frame=Frame(norm=FP32_RMS, norms=POST_NORMS),
+        frame=Frame(norm=FP32_RMS, norms=POST_NORMS, post_norms=True),
         attention=FULLY_NORMED,
         experts=ExpertStyle(width=("intermediate_size",)),
     ).read,

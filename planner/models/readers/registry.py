@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Final
 
-from planner.errors import ModelFileError
+from planner.errors import NoFormulaError
 from planner.models.architecture import Architecture
 from planner.models.readers.fields import Fields
 
@@ -34,6 +34,7 @@ _FAMILIES: Final = (
     "mllama",
     "vision_language_text",
     "vision_language",
+    "diffusers.pipeline",
 )
 
 
@@ -60,7 +61,7 @@ def read_fields(fields: Fields) -> Architecture:
     """Read a configuration with the reader of its `model_type`.
 
     Raises:
-        ModelFileError: If no reader knows it, with the nearest names.
+        NoFormulaError: If no reader knows it, with how to trace it and the nearest names.
     """
     model_type = fields.model_type
     reader = reader_of(model_type)
@@ -69,9 +70,11 @@ def read_fields(fields: Fields) -> Architecture:
 
         near = get_close_matches(model_type, readers(), n=3)
         meant = f" Near names: {', '.join(near)}." if near else ""
-        raise ModelFileError(
+        raise NoFormulaError(
             fields.source,
             f"model_type {model_type[:60]!r} is not one of the {len(readers())} that can be read",
+            # Files of the Hub are named after their model.
+            fields.source.partition(": ")[0] if fields.source.startswith("hf:") else fields.source,
             hint=f"`gpu-planner models --supported` lists all of them.{meant} If the network is one of these under "
             "another name (many are llama or qwen2), set model_type to it.",
         )

@@ -144,7 +144,11 @@ def _short_conv(fields: Fields, hidden: int) -> MixerBlock:
     kernel = fields.integer("conv_L_cache", default=3)
     bias = fields.flag("conv_bias", default=False)
     mixer = StateMixer(
-        name="short-conv", conv_state_elements=hidden * kernel, recurrent_state_elements=0, inner_dim=hidden
+        name="short-conv",
+        conv_state_elements=hidden * kernel,
+        conv_kernel=kernel,
+        recurrent_state_elements=0,
+        inner_dim=hidden,
     )
     return MixerBlock(
         mixer,

@@ -52,6 +52,7 @@ def mamba_block(
     mixer = StateMixer(
         name="mamba",
         conv_state_elements=inner * kernel,
+        conv_kernel=kernel,
         recurrent_state_elements=inner * state,
         inner_dim=inner,
     )
@@ -87,6 +88,7 @@ def mamba2_block(
     mixer = StateMixer(
         name="mamba2",
         conv_state_elements=scan.mixed * scan.kernel,
+        conv_kernel=scan.kernel,
         recurrent_state_elements=scan.inner * scan.state,
         inner_dim=scan.inner,
     )
@@ -133,6 +135,7 @@ class Delta:
         return StateMixer(
             name="gated-delta-net",
             conv_state_elements=self.mixed * self.kernel,
+            conv_kernel=self.kernel,
             recurrent_state_elements=self.values * self.key_dim,
             inner_dim=self.values,
         )

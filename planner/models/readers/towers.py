@@ -86,6 +86,7 @@ def tower_layer(
     key_bias: bool | None = None,
     out_bias: bool | None = None,
     dropout: float = 0.0,
+    post_norms: bool = False,
     extra: Tensors = (),
 ) -> Layer:
     """Return a layer of self-attention, cross-attention where `names` has it, and an MLP.
@@ -112,6 +113,7 @@ def tower_layer(
         feed_forward=mlp,
         norm=norm,
         norm_count=len(names.norms),
+        post_norms=post_norms,
         hidden_dropout=dropout,
         tensors=(
             *projections,

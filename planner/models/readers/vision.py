@@ -204,7 +204,7 @@ def _dino_layer(fields: Fields, hidden: int) -> Layer:
         qkv_bias=fields.flag("qkv_bias", default=True),
         dropout=fields.dropout("hidden_dropout_prob"),
         extra=scales,
-    )
+    ).evolve(scaled=True)
 
 
 def _beit_layer(fields: Fields, hidden: int) -> Layer:
@@ -214,7 +214,7 @@ def _beit_layer(fields: Fields, hidden: int) -> Layer:
         *((*tensor("lambda_1", hidden), *tensor("lambda_2", hidden)) if scaled else ()),
         *(_relative_table(fields, "relative_position_bias") if relative else ()),
     )
-    return _vit_layer(fields, hidden, extra=extra, key_bias=False)
+    return _vit_layer(fields, hidden, extra=extra, key_bias=False).evolve(scaled=scaled)
 
 
 def _relative_table(fields: Fields, name: str) -> Tensors:

@@ -44,6 +44,7 @@ _PALIGEMMA_VISION: Final = {
     "vision_use_head": False,
 }
 _PALIGEMMA_WIDTH: Final = 2048
+_GEMMA3_TOKENS: Final = 256
 _MISTRAL3_TEXT: Final = {
     "vocab_size": 131072,
     "hidden_size": 5120,
@@ -60,13 +61,39 @@ def no_projector(_: Fields, __: Fields, ___: Stack, ____: int) -> Tensors:
     return ()
 
 
+Merge = Callable[[Fields, Fields, Stack], int]
+"""How many patches make one token of the prompt, from the whole configuration, that of the tower, and the tower."""
+
+
+def one_each(_: Fields, __: Fields, ___: Stack) -> int:
+    """Say that each patch is a token."""
+    return 1
+
+
+def _merged_by_side(name: str, default: int, *, of_tower: bool = False) -> Merge:
+    """Return that squares of patches are merged, whose side the field `name` says."""
+    return lambda fields, vision, _: (vision if of_tower else fields).integer(name, default=default, high=64) ** 2
+
+
+def _shrunk(name: str, *, of_tower: bool = False) -> Merge:
+    """Return that squares of patches are merged, by a ratio of their sides."""
+    return lambda fields, vision, _: (
+        int(1 / (vision if of_tower else fields).number(name, default=0.5, low=0.01, high=1)) ** 2
+    )
+
+
+def _to_so_many(fields: Fields, _: Fields, tower: Stack) -> int:
+    return max(1, (tower.positions or 1) // fields.integer("mm_tokens_per_image", default=_GEMMA3_TOKENS))
+
+
 @dataclass(frozen=True)
 class Composite:
     """How a family is put together.
 
     `text` and `vision` are the parts' usual `model_type`s; those that `states_text` or `states_vision` may name
     others. The defaults are what the family's class takes where a part is missing altogether. `flat` files hold the
-    fields of the language model beside everything else.
+    fields of the language model beside everything else. `merge` says how many patches make a token, and is none where
+    layers attend to images across.
     """
 
     text: str
@@ -78,6 +105,7 @@ class Composite:
     text_defaults: Mapping[str, object] = field(default_factory=dict)
     vision_defaults: Mapping[str, object] = field(default_factory=dict)
     flat: bool = False
+    merge: Merge | None = one_each
 
     def read(self, fields: Fields) -> Architecture:
         """Return the architecture that a configuration of this family describes."""
@@ -91,7 +119,13 @@ class Composite:
         return text.evolve(
             model_type=fields.model_type,
             kind="vision-language",
-            stacks=(tower.evolve(after=(*tower.after, *projector)), *text.stacks),
+            stacks=(
+                tower.evolve(
+                    after=(*tower.after, *projector),
+                    merge=None if self.merge is None else self.merge(fields, vision_fields, tower),
+                ),
+                *text.stacks,
+            ),
         )
 
     def _text_fields(self, fields: Fields) -> Fields:
@@ -182,15 +216,35 @@ _LLAVA: Final = Composite(
     states_vision=True,
     vision_defaults=_LLAVA_VISION,
 )
-_IDEFICS3: Final = Composite(text="llama", vision="idefics3_vision", projector=_idefics3, states_text=True)
+_IDEFICS3: Final = Composite(
+    text="llama",
+    vision="idefics3_vision",
+    projector=_idefics3,
+    states_text=True,
+    merge=_merged_by_side("scale_factor", 2),
+)
+
+_QWEN_MERGE: Final = _merged_by_side("spatial_merge_size", 2, of_tower=True)
 
 READERS: Final[Mapping[str, Reader]] = {
-    "gemma3": Composite(text="gemma3_text", vision="siglip_vision_model", projector=_gemma3, tied=True).read,
+    "gemma3": Composite(
+        text="gemma3_text", vision="siglip_vision_model", projector=_gemma3, tied=True, merge=_to_so_many
+    ).read,
     "idefics3": _IDEFICS3.read,
     "internvl": Composite(
-        text="qwen2", vision="internvl_vision", projector=_internvl, states_text=True, tied=True
+        text="qwen2",
+        vision="internvl_vision",
+        projector=_internvl,
+        states_text=True,
+        tied=True,
+        merge=_shrunk("downsample_ratio"),
     ).read,
-    "llama4": Composite(text="llama4_text", vision="llama4_vision_model", projector=_llama4).read,
+    "llama4": Composite(
+        text="llama4_text",
+        vision="llama4_vision_model",
+        projector=_llama4,
+        merge=_shrunk("pixel_shuffle_ratio", of_tower=True),
+    ).read,
     "llava": _LLAVA.read,
     "llava_next": Composite(
         text="llama",
@@ -208,8 +262,9 @@ READERS: Final[Mapping[str, Reader]] = {
         tied=True,
         text_defaults=_MISTRAL3_TEXT,
         vision_defaults=_MISTRAL3_VISION,
+        merge=_merged_by_side("spatial_merge_size", 2),
     ).read,
-    "mllama": Composite(text="mllama_text_model", vision="mllama_vision_model", projector=_mllama).read,
+    "mllama": Composite(text="mllama_text_model", vision="mllama_vision_model", projector=_mllama, merge=None).read,
     "paligemma": Composite(
         text="gemma",
         vision="siglip_vision_model",
@@ -219,11 +274,11 @@ READERS: Final[Mapping[str, Reader]] = {
         text_defaults=_PALIGEMMA_TEXT,
         vision_defaults=_PALIGEMMA_VISION,
     ).read,
-    "qwen2_5_vl": Composite(text="qwen2_5_vl_text", vision="qwen2_5_vl_vision", flat=True).read,
-    "qwen2_vl": Composite(text="qwen2_vl_text", vision="qwen2_vl_vision", flat=True).read,
-    "qwen3_5": Composite(text="qwen3_5_text", vision="qwen3_5_vision").read,
-    "qwen3_5_moe": Composite(text="qwen3_5_moe_text", vision="qwen3_5_moe_vision").read,
-    "qwen3_vl": Composite(text="qwen3_vl_text", vision="qwen3_vl_vision").read,
-    "qwen3_vl_moe": Composite(text="qwen3_vl_moe_text", vision="qwen3_vl_moe_vision").read,
+    "qwen2_5_vl": Composite(text="qwen2_5_vl_text", vision="qwen2_5_vl_vision", flat=True, merge=_QWEN_MERGE).read,
+    "qwen2_vl": Composite(text="qwen2_vl_text", vision="qwen2_vl_vision", flat=True, merge=_QWEN_MERGE).read,
+    "qwen3_5": Composite(text="qwen3_5_text", vision="qwen3_5_vision", merge=_QWEN_MERGE).read,
+    "qwen3_5_moe": Composite(text="qwen3_5_moe_text", vision="qwen3_5_moe_vision", merge=_QWEN_MERGE).read,
+    "qwen3_vl": Composite(text="qwen3_vl_text", vision="qwen3_vl_vision", merge=_QWEN_MERGE).read,
+    "qwen3_vl_moe": Composite(text="qwen3_vl_moe_text", vision="qwen3_vl_moe_vision", merge=_QWEN_MERGE).read,
     "smolvlm": _IDEFICS3.read,
 }

@@ -5,6 +5,7 @@ from typing import Final
 
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
+from planner.memory.chance import Interval
 from planner.memory.fit import CardFit, at_least_cards, device_shares, judge_bytes
 from planner.memory.overhead import Overhead, overhead_with_slack, write_overhead
 from planner.memory.phases import Moment, Moments
@@ -54,11 +55,12 @@ def traced_memory(
     available = None if usable is None else usable.bytes - other_processes_bytes
     overhead = _overhead(facts, gpu, available)
     terms = tuple(term for term in (*peak.written(), _overhead_term(facts, overhead)) if term.bytes)
-    fit = _judge(facts, overhead, gpu, usable, other_processes_bytes)
+    need = _need(facts, overhead)
+    fit = _judge(need, gpu, usable, other_processes_bytes)
     return MemoryResult(
         total_bytes=fit.total_bytes,
-        low_bytes=max(facts.allocated_bytes - facts.below_bytes, 0) + overhead.low,
-        high_bytes=_high(facts, overhead),
+        low_bytes=need.low,
+        high_bytes=need.high,
         allocated_bytes=peak.total + overhead.workspace,
         reserved_bytes=peak.total + overhead.workspace + overhead.slack,
         peak_phase=peak.name,
@@ -71,6 +73,7 @@ def traced_memory(
         other_processes_bytes=other_processes_bytes,
         free_bytes=fit.free_bytes,
         verdict=fit.verdict,
+        fit_probability=fit.fit_probability,
         unsupported=fit.unsupported,
         per_gpu=device_shares(fit, count),
         at_least_cards=None
@@ -86,7 +89,7 @@ def traced_fits_on(
     """Yield the verdict of `traced_memory` on each of `cards`, in numbers only, so that a whole catalog is quick."""
     for gpu, usable in cards:
         overhead = _overhead(facts, gpu, None if usable is None else usable.bytes - other_processes_bytes)
-        yield _judge(facts, overhead, gpu, usable, other_processes_bytes)
+        yield _judge(_need(facts, overhead), gpu, usable, other_processes_bytes)
 
 
 def allocator_capacity(facts: TracedFacts, gpu: Gpu | None, available_bytes: int) -> int:
@@ -153,16 +156,14 @@ def _overhead_term(facts: TracedFacts, overhead: Overhead) -> Term:
     return write_overhead(overhead, "R − A", symbols, _SLACK_SOURCE)
 
 
-def _high(facts: TracedFacts, overhead: Overhead) -> int:
-    return facts.allocated_bytes + facts.above_bytes + overhead.high
-
-
-def _judge(facts: TracedFacts, overhead: Overhead, gpu: Gpu | None, usable: UsableMemory | None, taken: int) -> CardFit:
-    return judge_bytes(
-        facts.allocated_bytes + overhead.total,
-        _high(facts, overhead),
-        usable,
-        taken,
-        unsupported_backend(gpu) if gpu else (),
-        gpu_id=gpu.id if gpu else "",
+def _need(facts: TracedFacts, overhead: Overhead) -> Interval:
+    allocated = facts.allocated_bytes
+    return Interval(
+        max(allocated - facts.below_bytes, 0) + overhead.low,
+        allocated + overhead.total,
+        allocated + facts.above_bytes + overhead.high,
     )
+
+
+def _judge(need: Interval, gpu: Gpu | None, usable: UsableMemory | None, taken: int) -> CardFit:
+    return judge_bytes(need, usable, taken, unsupported_backend(gpu) if gpu else (), gpu_id=gpu.id if gpu else "")

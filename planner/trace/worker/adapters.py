@@ -29,6 +29,11 @@ class LoraLinear(nn.Module):
         self.scaling = 1.0
         nn.init.zeros_(self.lora_B.weight)
 
+    @property
+    def weight(self) -> Any:
+        """Return the weight of the base, which T5 looks at, as `peft.tuners.tuners_utils.BaseTunerLayer` does."""
+        return self.base_layer.weight
+
     def forward(self, x: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
         """Return the base's output with that of the adapters added, in the base's format."""
         result: torch.Tensor = self.base_layer(x, *args, **kwargs)

@@ -112,9 +112,10 @@ def _prepare(built: Built, request: TraceRequest, watcher: Watcher) -> None:
             watcher.label(add_adapters(module, request.lora, DTYPES[request.lora.dtype]), "adapters")
         module.train(request.task == "training")
     _freeze(built.modules, request.freeze)
-    if request.checkpointing == "full" and request.task == "training":
+    if request.checkpointing != "none" and request.task == "training":
         for module in built.modules.values():
-            watcher.note(f"Activation checkpointing {enable_checkpointing(module)}.")
+            how = enable_checkpointing(module, selective=request.checkpointing == "selective")
+            watcher.note(f"Activation checkpointing {how}.")
 
 
 def _freeze(modules: Mapping[str, nn.Module], patterns: tuple[str, ...]) -> None:

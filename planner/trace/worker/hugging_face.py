@@ -63,18 +63,17 @@ def parameters_of_forward(module: nn.Module) -> list[str]:
     return list(inspect.signature(module.forward).parameters)
 
 
-def enable_checkpointing(module: Any) -> None:
-    """Switch on the checkpointing of a network of transformers, without reentrant backward passes.
+def enable_checkpointing(module: Any, arguments: dict[str, Any]) -> None:
+    """Switch on the checkpointing of a network of transformers with `arguments` of torch.utils.checkpoint.
 
     Raises:
         TraceError: If the network offers none.
     """
-    kwargs = {"use_reentrant": False}
     try:
         if hasattr(module, "activation_checkpointing_enable"):
-            module.activation_checkpointing_enable(activation_checkpointing_kwargs=kwargs)
+            module.activation_checkpointing_enable(activation_checkpointing_kwargs=arguments)
         else:
-            module.gradient_checkpointing_enable(gradient_checkpointing_kwargs=kwargs)
+            module.gradient_checkpointing_enable(gradient_checkpointing_kwargs=arguments)
     except ValueError as error:
         raise TraceError("load", str(error), "Trace it without activation checkpointing.") from error
 

@@ -14,6 +14,12 @@ from planner.trace.worker.inputs import random_integers
 _TRAINING_TOKENS: Final = 2_048
 _PROMPT_TOKENS: Final = 4_096
 """Both are the defaults of workloads."""
+_SECONDS: Final = 10
+_SAMPLES_PER_SECOND: Final = 16_000
+"""What speech networks of transformers are trained on, where the configuration names no rate."""
+_PIXELS: Final = 224
+"""The size of ImageNet's crops, on which most networks whose configuration names none were trained."""
+_COLOURS: Final = 3
 _POSITIONS: Final = (
     "max_position_embeddings",
     "max_target_positions",
@@ -58,11 +64,13 @@ def _main_inputs(model: Any, takes: list[str], batch: int, length: int, note: Ca
         inputs["input_features"] = _floats(model, batch, config.num_mel_bins, _frames(config))
     elif "input_ids" in takes:
         inputs["input_ids"] = random_integers((batch, length), config.get_text_config().vocab_size)
+    if "input_values" in takes:
+        inputs["input_values"] = _sound(model, batch, note)
     if "pixel_values" in takes:
         if "input_ids" in inputs and model.can_generate():
             note("The network is given text only, no image.")
         else:
-            inputs["pixel_values"] = _floats(model, batch, *_image(getattr(config, "vision_config", config)))
+            inputs["pixel_values"] = _floats(model, batch, *_image(getattr(config, "vision_config", config), note))
     return inputs
 
 
@@ -129,10 +137,23 @@ def _frames(config: Any) -> int:
     return 2 * int(config.max_source_positions)
 
 
-def _image(config: Any) -> tuple[int, int, int]:
-    size = config.image_size
+def _sound(model: Any, batch: int, note: Callable[[str], None]) -> torch.Tensor:
+    """Return a wave: one for each example, or one for each channel where the network says how many it takes."""
+    samples = _SECONDS * int(getattr(model.config, "sampling_rate", _SAMPLES_PER_SECOND))
+    channels = getattr(model.config, "audio_channels", None)
+    note(f"No length of sound is stated, so that {_SECONDS} seconds are taken: --input input_values=… changes it.")
+    return _floats(model, batch, *(() if channels is None else (int(channels),)), samples)
+
+
+def _image(config: Any, note: Callable[[str], None]) -> tuple[int, int, int]:
+    size = getattr(config, "image_size", None)
+    if size is None:
+        size = _PIXELS
+        note(
+            f"No size of images is stated, so that {size} × {size} pixels are taken: --input pixel_values=… changes it."
+        )
     height, width = size if isinstance(size, list | tuple) else (size, size)
-    return config.num_channels, height, width
+    return int(getattr(config, "num_channels", _COLOURS)), height, width
 
 
 def _floats(model: Any, *shape: int) -> torch.Tensor:

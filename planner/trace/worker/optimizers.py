@@ -11,12 +11,13 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from planner.errors import TraceError
+from planner.trace.optimizers import MOMENTUM
 from planner.trace.request import Argument
 from planner.trace.worker.tensors import tensors_in
 from planner.trace.worker.watcher import Watcher
 
 _STAGE: Final = "load"
-_OTHER_NAMES: Final[dict[str, tuple[str, dict[str, Any]]]] = {"sgdmomentum": ("sgd", {"momentum": 0.9})}
+_OTHER_NAMES: Final[dict[str, tuple[str, dict[str, Any]]]] = {"sgdmomentum": ("sgd", {"momentum": MOMENTUM})}
 """Names of workloads that PyTorch calls otherwise; the momentum's size does not matter for memory."""
 
 

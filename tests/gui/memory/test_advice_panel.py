@@ -8,7 +8,7 @@ from planner.errors import SpecError
 from planner.gui.memory.tab import MemoryTab
 from planner.plan.advise import advise
 from planner.plan.plan import ModelChoice
-from planner.workload.workload import Training
+from planner.workload.workload import Inference, Training
 
 SMALL = ModelChoice(id="meta-llama/Llama-3.2-1B")
 
@@ -91,6 +91,8 @@ def test_advice_for_another_plan_cannot_be_applied(needy, panel, qtbot):
 
 
 def test_another_card_is_put_in(needy, panel, qtbot):
+    with qtbot.waitSignal(panel.updated):
+        needy.workspace.apply("large", model=ModelChoice(id="meta-llama/Llama-3.1-70B"), workload=Inference())
     panel.more.click()
     line = next(line for line in panel.lines if " instead" in line.words)
     with qtbot.waitSignal(needy.exploration.updated):

@@ -1,7 +1,7 @@
 import pytest
 from memory_results import view
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QTextDocumentFragment
+from PySide6.QtGui import QGuiApplication, QTextDocumentFragment
 
 from planner.gui.memory.breakdown import Breakdown
 
@@ -74,3 +74,14 @@ def test_a_new_scheme_repaints_what_is_open(breakdown, theme):
     assert theme.color("muted").name() in breakdown.detail("weights").text()
     assert not breakdown.grab().isNull()
     theme.apply("light")
+
+
+def test_all_lines_are_copied_with_the_keyboard(breakdown, qtbot):
+    breakdown.lines[1].setFocus()
+    qtbot.keyClick(breakdown.lines[1], Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    lines = [line.split("\t") for line in QGuiApplication.clipboard().text().splitlines()]
+    assert lines[0] == ["Term", "GiB", "Share", "How", "How sure"]
+    assert lines[1] == ["Weights", "16.00", "89\u2009%", "P × b", "counted exactly"]
+    assert lines[-1][:2] == ["Total", "18.00"]
+    qtbot.keyClick(breakdown.lines[1], Qt.Key.Key_X, Qt.KeyboardModifier.ControlModifier)
+    assert QGuiApplication.clipboard().text().startswith("Term")

@@ -1,3 +1,5 @@
+from math import isnan
+
 import pytest
 
 from planner.gui.memory.curve_data import CurveData, curve_values, memory_ticks, value_ticks
@@ -17,7 +19,7 @@ def point(value, gib):
 def line(last=8, capacity_gib=24, current=1):
     points = tuple(point(value, 10 + 4 * value) for value in range(1, last + 1))
     capacity = None if capacity_gib is None else capacity_gib * GIB
-    return CurveData("Sequences at once", points, points[current - 1], capacity, "Some card")
+    return CurveData("batch", "Sequences at once", points, points[current - 1], capacity, "Some card")
 
 
 def test_values_go_past_the_current_and_the_largest_that_fits():
@@ -62,6 +64,23 @@ def test_a_curve_on_one_side_of_the_line_is_whole(capacity, fitting):
     assert (len(below), len(above)) == (fitting, 8 - fitting)
 
 
+def test_a_curve_that_falls_or_crosses_twice_is_cut_as_well():
+    points = (point(1, 30), point(2, 20), point(4, 22), point(8, 34))
+    data = CurveData("count", "Cards with ZeRO-3", points, points[0], 24 * GIB, "Some card")
+    below, above = data.split()
+    assert [y for _, y in below] == [24, 20, 22, 24]
+    assert [y for _, y in above[:2]] == [30, 24]
+    assert isnan(above[2][0])
+    assert [y for _, y in above[3:]] == [24, 34]
+    low, _ = data.memory_range
+    assert low < 20 * GIB
+
+
+def test_an_axis_that_starts_at_nothing_is_linear():
+    points = tuple(point(value, 10 + value) for value in range(34))
+    assert not CurveData("gpu_layers", "Layers on the card", points, points[3], None, None).is_wide
+
+
 def test_the_axis_shows_the_line_the_point_and_no_more_than_twice_that():
     low, high = (end / GIB for end in line(last=40).memory_range)
     assert low == 0
@@ -73,7 +92,7 @@ def test_the_axis_shows_the_line_the_point_and_no_more_than_twice_that():
 
 def test_marks_are_round_numbers_or_powers_of_two():
     assert [text for _, text in value_ticks(line(), 4)] == ["2", "4", "6", "8"]
-    wide = CurveData("Context", (point(128, 14), point(131_072, 22)), point(128, 14), None, None)
+    wide = CurveData("context_length", "Context", (point(128, 14), point(131_072, 22)), point(128, 14), None, None)
     assert wide.is_wide
     assert [text for _, text in value_ticks(wide, 6)] == ["128", "512", "2,048", "8,192", "32,768", "131,072"]
     assert [text for _, text in memory_ticks(line(last=40), 5)] == ["0", "10", "20", "30", "40"]
@@ -85,5 +104,11 @@ def test_the_nearest_point_is_found_on_the_axis():
 
 def test_an_export_has_every_byte():
     rows = line(last=2).csv_rows()
-    assert rows[0] == ("sequences_at_once", "bytes", "low_bytes", "high_bytes", "gib")
-    assert rows[1] == ("1", str(14 * GIB), str(27 * GIB // 2), str(29 * GIB // 2), "14.000000")
+    assert rows[0] == ("batch", "bytes", "low_bytes", "high_bytes", "host_bytes", "gib")
+    assert rows[1] == ("1", str(14 * GIB), str(27 * GIB // 2), str(29 * GIB // 2), "", "14.000000")
+
+
+def test_an_export_has_what_stays_in_ram():
+    points = tuple(point(value, 10 + value).evolve(host_bytes=(8 - value) * GIB) for value in range(9))
+    rows = CurveData("gpu_layers", "Layers on the card", points, points[0], None, None).csv_rows()
+    assert [row[4] for row in rows[1:3]] == [str(8 * GIB), str(7 * GIB)]

@@ -6,7 +6,8 @@ from PySide6.QtWidgets import QLineEdit
 from planner.gui.memory.tab import MemoryTab
 from planner.gui.widgets.choice_field import ChoiceField
 from planner.gui.widgets.field import Field
-from planner.workload.engines import EngineSettings
+from planner.gui.widgets.section import Section
+from planner.workload.engines import SETTINGS, EngineSettings
 from planner.workload.workload import Inference
 
 
@@ -34,9 +35,9 @@ def placeholder(tab: MemoryTab, name: str) -> str:
 def test_each_engine_has_questions_of_its_own(tab: MemoryTab):
     assert shown(tab) == set()
     field(tab, "profile").edited.emit("vllm")
-    assert shown(tab) == {"max_num_seqs", "max_num_batched_tokens", "memory_utilization", "enforce_eager"}
+    assert shown(tab) == set(SETTINGS["vllm"])
     field(tab, "profile").edited.emit("llama.cpp")
-    assert shown(tab) == {"gpu_layers", "slots", "n_ubatch", "kv_unified", "swa_full"}
+    assert shown(tab) == {"gpu_layers", *SETTINGS["llama.cpp"]}
 
 
 def test_open_settings_show_what_applies_on_this_card(tab: MemoryTab):
@@ -83,6 +84,37 @@ def test_a_share_of_the_card_from_elsewhere_can_be_shown(tab: MemoryTab, share: 
     made = field(tab, "engine.memory_utilization")
     assert isinstance(made, ChoiceField)
     assert made.value == share
+
+
+@pytest.mark.parametrize("version", ["0.33", "0.11"])
+def test_every_setting_of_an_engine_can_be_answered(tab: MemoryTab, version: str):
+    answers = {"version": version, "max_num_seqs": 64, "max_num_batched_tokens": 4096, "memory_utilization": 0.5}
+    answers |= {"block_size": 32, "enforce_eager": True}
+    field(tab, "profile").edited.emit("vllm")
+    for name, value in answers.items():
+        field(tab, f"engine.{name}").edited.emit(value)
+        field(tab, f"engine.{name}").finished.emit()
+    assert workload(tab).engine == EngineSettings.model_validate(answers)
+
+
+def test_what_makes_no_difference_to_an_engine_is_not_asked(tab: MemoryTab):
+    names = ("compute", "prompt_length", "prompt_logits", "attention")
+    asked = {}
+    for profile in ("hf", "vllm", "llama.cpp"):
+        field(tab, "profile").edited.emit(profile)
+        asked[profile] = {name for name in names if not field(tab, name).isHidden()}
+    assert asked == {"hf": set(names), "vllm": {"compute"}, "llama.cpp": {"attention"}}
+
+
+def test_folded_sections_say_what_is_set_and_are_marked(tab: MemoryTab):
+    field(tab, "profile").edited.emit("llama.cpp")
+    field(tab, "gpu_layers").edited.emit(20)
+    field(tab, "engine.slots").edited.emit(2)
+    sections = {made._button.text(): made for made in tab.controls.questions["inference"].findChildren(Section)}
+    assert sections["Engine"]._summary.text() == "llama.cpp, 20 layers on the card, 1 setting"
+    assert sections["Engine"]._button.font().bold()
+    assert sections["Attention"]._summary.text() == "Flash attention"
+    assert not sections["Precision"]._button.font().bold()
 
 
 def test_the_heading_says_the_engine(tab: MemoryTab):

@@ -9,7 +9,9 @@ from PySide6.QtWidgets import QToolButton
 from planner.gui.memory.curve_plot import CurvePlot
 from planner.gui.memory.curve_table import CurveTable
 from planner.gui.memory.tab import MemoryTab
+from planner.plan.plan import ModelChoice
 from planner.units import GIB
+from planner.workload.workload import Inference, Training
 
 
 @pytest.fixture
@@ -41,10 +43,32 @@ def test_it_follows_the_plan_after_a_rest(tab: MemoryTab, curve, qtbot):
     assert curve.data.current.total_bytes == tab.workspace.evaluation.memory.total_bytes
 
 
-def test_the_other_field_is_a_click_away(tab: MemoryTab, curve, qtbot):
-    qtbot.mouseClick(tool(curve, "Memory over context"), Qt.MouseButton.LeftButton)
+def test_the_other_numbers_are_a_choice_away(tab: MemoryTab, curve, qtbot):
+    with settled(tab, qtbot):
+        qtbot.keyClick(curve.over.focusProxy(), Qt.Key.Key_Down)
     assert curve.data.title == "Context length, tokens"
     assert curve.data.current.value == 4096
+    with settled(tab, qtbot):
+        tab.workspace.apply_workload("batch", batch=2)
+    assert curve.data.axis == "context_length"
+
+
+def test_only_numbers_that_mean_something_are_offered(tab: MemoryTab, curve, qtbot):
+    assert offered(curve) == ["Sequences at once", "Context length", "Cards"]
+    with settled(tab, qtbot):
+        tab.workspace.apply("cards", count=2)
+    assert offered(curve) == ["Sequences at once", "Context length"]
+    with settled(tab, qtbot):
+        tab.workspace.apply("llama.cpp", count=1, workload=Inference(weights="Q4_K_M"))
+    assert "GPU layers" in offered(curve)
+    with settled(tab, qtbot):
+        tab.workspace.apply("lora", workload=Training(method="lora"))
+    assert offered(curve) == ["Batch", "Sequence length", "LoRA rank", "Cards"]
+
+
+def offered(curve):
+    box = curve.over.focusProxy()
+    return [box.itemText(row) for row in range(box.count())]
 
 
 def test_training_goes_over_sequences(tab: MemoryTab, curve, qtbot):
@@ -53,16 +77,54 @@ def test_training_goes_over_sequences(tab: MemoryTab, curve, qtbot):
     assert curve.data.title == "Sequences per step"
 
 
+def row_of(tab, asked):
+    return next(row for row in tab.exploration.rows if row.found.asked == asked)
+
+
 def test_the_largest_value_can_be_taken(tab: MemoryTab, qtbot):
-    row = tab.exploration.largest[0]
-    largest = int(row.words.rpartition(": ")[2].partition(", ")[0].replace(",", ""))
-    qtbot.mouseClick(row.use, Qt.MouseButton.LeftButton)
+    row = row_of(tab, "batch")
+    largest = row.found.value
+    with settled(tab, qtbot):
+        qtbot.mouseClick(row.use, Qt.MouseButton.LeftButton)
+        assert not row.use.isEnabled()
     assert tab.workspace.plan.workload.batch == largest
     assert tab.workspace.evaluation.memory.verdict == "fits"
-    tab.exploration.update_now()
+    assert tab.workspace.undo_stack.count() == 1
     assert not row.use.isEnabled()
     tab.workspace.apply_workload("batch", batch=largest + 1)
     assert tab.workspace.evaluation.memory.verdict != "fits"
+
+
+@pytest.mark.parametrize("asked", ["count", "gpu"])
+def test_cards_that_were_found_can_be_taken(tab: MemoryTab, qtbot, asked):
+    with settled(tab, qtbot):
+        tab.workspace.apply("large", model=ModelChoice(id="meta-llama/Llama-3.1-70B"))
+    row = row_of(tab, asked)
+    wanted = row.found.plan
+    with settled(tab, qtbot):
+        qtbot.mouseClick(row.use, Qt.MouseButton.LeftButton)
+    assert tab.workspace.plan == wanted
+    assert tab.workspace.evaluation.memory.verdict == "fits"
+    tab.workspace.undo_stack.undo()
+    assert tab.workspace.plan.gpu == "rtx-4090"
+
+
+def test_a_click_on_the_curve_over_cards_takes_as_many(tab: MemoryTab, curve, qtbot):
+    with settled(tab, qtbot):
+        curve.over.edited.emit("count")
+    curve.value_chosen.emit(4)
+    plan = tab.workspace.plan
+    assert (plan.count, plan.workload.parallel.pipeline) == (4, 4)
+    assert tab.workspace.undo_stack.undoText() == "number of cards"
+
+
+def test_the_table_has_what_stays_in_ram_where_something_does(tab: MemoryTab, curve, qtbot):
+    view = curve.findChild(CurveTable).focusProxy()
+    assert "host" not in [column.key for column in view.visible_columns]
+    with settled(tab, qtbot):
+        tab.workspace.apply("llama.cpp", workload=Inference(weights="Q4_K_M", gpu_layers=20))
+    assert "host" in [column.key for column in view.visible_columns]
+    assert "in RAM" in curve.read_out
 
 
 def test_the_table_has_the_same_figures_and_takes_a_value(tab: MemoryTab, curve, qtbot):
@@ -97,7 +159,7 @@ def test_the_curve_is_copied_as_picture_and_as_table(curve):
     curve.copy_table()
     lines = QGuiApplication.clipboard().text().splitlines()
     assert len(lines) == len(curve.data.points) + 1
-    assert lines[0].startswith("sequences_at_once\tbytes")
+    assert lines[0].startswith("batch\tbytes")
 
 
 def test_the_curve_is_saved_as_picture_and_as_table(curve, tmp_path):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QMimeData, Qt, QUrl
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QFileDialog, QPushButton
+from PySide6.QtWidgets import QFileDialog
 
 from planner.plan.log_files import corrections_file, load_corrections
 from planner.plan.plan import ModelChoice
@@ -38,14 +38,13 @@ def read(qtbot, dialog, text=SUMMARY):
         dialog.source.field.setPlainText(text)
 
 
-def test_the_button_below_the_questions_opens_it_once(tab, qtbot):
-    (button,) = [found for found in tab.controls.findChildren(QPushButton) if "lo&g" in found.text()]
-    button.setFocus()
-    qtbot.keyClick(button, Qt.Key.Key_Space)
+def test_the_menu_below_the_questions_opens_it_once(tab):
+    (asked,) = [action for action in tab.controls.compare.menu().actions() if "lo&g" in action.text()]
+    asked.trigger()
     first = tab.log_desk.dialog
     assert first.isVisible()
     assert first.source.field.hasFocus() or first.focusWidget() is first.source.field
-    qtbot.keyClick(button, Qt.Key.Key_Space)
+    asked.trigger()
     assert tab.log_desk.dialog is first
 
 

@@ -1,10 +1,12 @@
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QGuiApplication, QWheelEvent
+from PySide6.QtGui import QGuiApplication, QPixmap, QWheelEvent
 from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QRadioButton, QSlider, QToolButton, QWidget
 
+from planner.cli.main import main
 from planner.gui.memory.tab import MemoryTab
 from planner.plan.evaluate import evaluate
+from planner.plan.files import save_plan
 from planner.plan.plan import ModelChoice
 from planner.units import GIB
 from planner.workload.workload import Inference, Training
@@ -92,6 +94,9 @@ def test_training_asks_other_questions(tab: MemoryTab, qtbot):
     optimizer = field(tab, "optimizer")
     before = tab.workspace.evaluation.memory.total_bytes
     qtbot.keyClick(optimizer.focusProxy(), Qt.Key.Key_Down)
+    search = optimizer.findChild(QLineEdit)
+    qtbot.keyClicks(search, "adamw 8-bit")
+    qtbot.keyClick(search, Qt.Key.Key_Return)
     assert tab.workspace.plan.workload.optimizer == "adamw-8bit"
     assert tab.workspace.evaluation.memory.total_bytes < before
 
@@ -123,9 +128,25 @@ def test_reset_is_one_step_and_copy_gives_the_whole_answer(tab: MemoryTab, qtbot
     assert tab.workspace.plan.workload == Inference()
     tab.workspace.undo_stack.undo()
     assert tab.workspace.plan.workload.batch == 3
-    qtbot.mouseClick(button(tab.controls, "Copy"), Qt.MouseButton.LeftButton)
+    tab.controls.copy.menu().actions()[0].trigger()
     assert QGuiApplication.clipboard().text() == tab.copy_result()
     assert tab.answer.sentence in tab.copy_result()
+
+
+def test_the_answer_is_saved_as_every_format(tab: MemoryTab, tmp_path, capsys):
+    tab.workspace.apply_workload("batch", batch=3)
+    for ending in ("txt", "csv", "json", "png"):
+        tab.copy_menu.save_to(tmp_path / f"memory.{ending}")
+    save_plan(tmp_path / "plan.json", tab.workspace.plan)
+    assert main(["fit", str(tmp_path / "plan.json"), "--json"]) == 0
+    assert (tmp_path / "memory.json").read_text(encoding="utf-8") == capsys.readouterr().out.removesuffix("\n")
+    rows = (tmp_path / "memory.csv").read_text(encoding="utf-8").splitlines()
+    assert rows[0].startswith("term,bytes,")
+    assert sum(int(row.split(",")[1]) for row in rows[1:]) == tab.workspace.evaluation.memory.total_bytes
+    assert (tmp_path / "memory.txt").read_text(encoding="utf-8") == tab.copy_result()
+    picture = QPixmap(str(tmp_path / "memory.png"))
+    assert picture.width() > tab.evidence.width()
+    assert picture.height() < 2 * tab.results.widget().height()
 
 
 def test_the_rows_sum_to_the_total(tab: MemoryTab, workspace):

@@ -99,4 +99,4 @@ def test_radio_buttons_are_chosen_with_the_arrow_keys(qtbot, theme):
         qtbot.keyClick(train, Qt.Key.Key_Right)
     assert edited.args == ["inference"]
     assert field.value == "inference"
-    assert (run.accessibleName(), run.toolTip()) == ("I want to: Run", "why not")
+    assert (run.accessibleName(), run.accessibleDescription()) == ("I want to: Run", "")

@@ -42,4 +42,4 @@ def curve() -> CurveData:
         )
         for value in range(1, 9)
     )
-    return CurveData("Sequences at once", points, points[0], 16 * GIB, "Some card")
+    return CurveData("batch", "Sequences at once", points, points[0], 16 * GIB, "Some card")

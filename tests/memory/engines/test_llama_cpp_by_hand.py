@@ -258,3 +258,9 @@ def test_notes_say_what_was_assumed_and_that_the_margin_is_not_in_it():
     assert (result.host_bytes or 0) > 3 * GIB
     apart = estimate_memory(llama(), Inference(profile="llama.cpp", engine={"slots": 2})).notes
     assert any("a cache of 4,096 cells for each" in note for note in apart)
+
+
+@pytest.mark.parametrize(("name", "certainty"), [(LLAMA_3, "measured"), ("deepseek-ai/DeepSeek-V3", "assumed")])
+def test_buffers_of_blocks_that_no_log_was_held_against_are_assumed(name, certainty):
+    result = estimate_memory(bundled().models.model(name), Inference(profile="llama.cpp", weights="Q4_K_M"))
+    assert result.term("activations").certainty == certainty

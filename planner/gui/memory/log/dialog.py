@@ -17,9 +17,9 @@ from planner.gui.widgets.record_table import RecordTable
 from planner.gui.workspace import Workspace
 from planner.memory.corrections import Correction
 from planner.memory.logs.reading import LogReading
-from planner.plan.compare import compare_plan
 from planner.plan.corrected import correction_key, with_correction
 from planner.plan.evaluate import evaluate
+from planner.plan.log_comparison import compare_plan
 from planner.plan.log_corrections import suggest_correction
 from planner.plan.log_files import Log, corrections_file, keep_correction, load_corrections
 from planner.present import format as fmt

@@ -131,7 +131,7 @@ class RequestForm(QWidget):
         self._ask(
             form,
             "batch",
-            "&Batch",
+            "B&atch",
             NumberField(1, 1_000_000, placeholder=_AS_GIVEN, stops=_BATCHES),
             batch_of,
             lambda request, value: with_batch(request, _whole(value)),
@@ -150,7 +150,7 @@ class RequestForm(QWidget):
         self._ask(
             form,
             "decode",
-            "Tokens &answered",
+            "Tokens answere&d",
             NumberField(0, 100_000),
             lambda request: request.decode_tokens,
             _put("decode_tokens"),
@@ -160,7 +160,7 @@ class RequestForm(QWidget):
         self._ask(
             form,
             "optimizer",
-            "&Optimizer",
+            "Optimi&zer",
             self._optimizer,
             run_words.optimizer_of,
             run_words.with_optimizer,
@@ -170,7 +170,7 @@ class RequestForm(QWidget):
         self._ask(
             form,
             "precision",
-            "&Precision",
+            "P&recision",
             self._precision,
             run_words.precision_of,
             run_words.with_precision,
@@ -183,7 +183,7 @@ class RequestForm(QWidget):
         self._ask(
             form,
             "checkpointing",
-            "&Checkpointing",
+            "Checkpointing",
             ChoiceField(self._theme, run_words.CHECKPOINTING),
             lambda request: request.checkpointing,
             _put("checkpointing"),
@@ -203,7 +203,7 @@ class RequestForm(QWidget):
         self._ask(
             form,
             "zero_grad",
-            "&Gradients are",
+            "Gra&dients are",
             ChoiceField(self._theme, run_words.ZERO_GRAD),
             lambda request: request.zero_grad,
             _put("zero_grad"),
@@ -217,7 +217,7 @@ class RequestForm(QWidget):
         self._ask(
             form,
             "device",
-            "Op&erators of",
+            "Operators of",
             self._device,
             run_words.device_of,
             run_words.with_device,

@@ -14,7 +14,11 @@ ZERO_GRAD: Final[Options] = (
     ("before-backward", "Freed before the next backward"),
     ("zeros", "Kept, set to zero"),
 )
-CHECKPOINTING: Final[Options] = (("none", "None"), ("full", "Full, where it is offered"))
+CHECKPOINTING: Final[Options] = (
+    ("none", "None"),
+    ("selective", "Selective, by operators"),
+    ("full", "Full, where it is offered"),
+)
 STRATEGIES: Final[Options] = (("ddp", "DDP (whole copies)"), ("fsdp", "FSDP2 (sharded)"))
 _MOMENTUM: Final = (Argument(name="momentum", value=0.9),)
 _OPTIMIZERS: Final[Options] = (
@@ -126,7 +130,8 @@ def parallel_words(parallel: Parallel) -> str:
 def gradients_words(request: TraceRequest) -> str:
     """Return when gradients are let go, and what else decides how long they live."""
     kept = words_of(ZERO_GRAD, request.zero_grad).lower()
-    full = ", checkpointing" if request.checkpointing == "full" else ""
+    words = {"none": "", "selective": ", selective checkpointing", "full": ", checkpointing"}
+    full = words[request.checkpointing]
     steps = f", {request.gradient_accumulation:,} times accumulated" if request.gradient_accumulation > 1 else ""
     return f"{kept}{full}{steps}"
 

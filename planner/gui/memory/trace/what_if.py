@@ -19,7 +19,7 @@ class WhatIf(QWidget):
     def __init__(self, workspace: Workspace, theme: Theme, tracer: Tracer, desk: TraceDesk) -> None:
         super().__init__()
         self._workspace, self._theme, self._tracer = workspace, theme, tracer
-        self.edit = QPushButton(self.tr("&Edit…"))
+        self.edit = QPushButton(self.tr("Edit…"))
         self.edit.setToolTip(self.tr("Change inputs, arguments, loss and the rest."))
         self.again = QPushButton(self.tr("Trace a&gain"))
         self.again.setToolTip(self.tr("Trace it as before, because its file has changed."))

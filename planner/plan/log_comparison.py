@@ -8,9 +8,9 @@ from planner.memory.corrections import TermCorrection
 from planner.memory.logs.reading import LogReading
 from planner.memory.result import TermName
 from planner.plan.catalog import Catalog
-from planner.plan.compared import Actual, ComparedRow, Comparison, RowName
 from planner.plan.evaluate import Evaluation, evaluate
 from planner.plan.log_actuals import Actuals, actuals_of
+from planner.plan.log_compared import Actual, ComparedRow, Comparison, RowName
 from planner.plan.log_corrections import can_correct, counter_correction, term_corrections
 from planner.plan.log_reasons import notes_on, why
 from planner.plan.plan import Plan

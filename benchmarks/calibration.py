@@ -1,0 +1,50 @@
+"""How honest the intervals are: how often what was measured lies within them, and how often a stated chance came true.
+
+Each row asks: had the card exactly as much memory as was measured, what chance of fitting would the estimate have
+stated? If the statements are honest, that chance is below 10 % in a tenth of the rows, below 50 % in half of them, and
+so on. Rows of exact bytes (weights, caches) state no chance.
+"""
+
+from statistics import median
+from typing import Final, NamedTuple
+
+from planner.memory.chance import Interval, chance_of, margin_of
+
+LEVELS: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+class Stated(NamedTuple):
+    """What was stated of a row, and what was measured; `group` is how it is counted."""
+
+    group: str
+    stated: Interval
+    measured: float
+
+    @property
+    def chance(self) -> float:
+        """Return the stated chance that the need is no more than was measured."""
+        room = round(self.measured)
+        return chance_of(margin_of(self.stated, Interval(room, room, room)), room)
+
+
+def print_reliability(rows: list[Stated]) -> None:
+    """Print, for each group, how many rows lie below, within and above, and how often each stated chance came true."""
+    if not rows:
+        return
+    groups: dict[str, list[Stated]] = {}
+    for row in rows:
+        groups.setdefault(row.group, []).append(row)
+    heads = "".join(f"{f'said {level:.0%}':>10}" for level in LEVELS)
+    print(f"intervals: {'':36} {'rows':>5} {'below':>6} {'within':>7} {'above':>6} {'width':>7}{heads}")
+    for name, members in sorted(groups.items()):
+        _print_group(name, members)
+    print("    (of the rows of which a chance was said, so many came true: the need was no more than that quantile)\n")
+
+
+def _print_group(name: str, members: list[Stated]) -> None:
+    count = len(members)
+    below = sum(row.measured < row.stated.low for row in members) / count
+    above = sum(row.measured > row.stated.high for row in members) / count
+    width = median((row.stated.high - row.stated.low) / row.stated.bytes for row in members)
+    came_true = "".join(f"{sum(row.chance <= level for row in members) / count:>10.0%}" for level in LEVELS)
+    print(f"  {name:45} {count:5} {below:6.0%} {1 - below - above:7.0%} {above:6.0%} {width:7.1%}{came_true}")

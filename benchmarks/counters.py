@@ -1,0 +1,28 @@
+"""What a counter that somebody read shows of an estimate: PyTorch's allocated or reserved bytes, or nvidia-smi's."""
+
+from typing import Final
+
+from planner.memory.chance import Interval
+from planner.memory.result import MemoryResult
+
+ALLOCATED: Final = "allocated"
+RESERVED: Final = "reserved"
+PROCESS: Final = "process"
+
+
+def counter_of(metric: str) -> str:
+    """Return which counter a row's `metric` is: what no source names is taken for the allocated bytes."""
+    if metric.startswith("nvidia-smi"):
+        return PROCESS
+    return RESERVED if metric.startswith("max_memory_reserved") else ALLOCATED
+
+
+def counted(counter: str, result: MemoryResult) -> Interval:
+    """Return what `counter` shows of `result`, with the ends of the whole need.
+
+    What a counter leaves out, the context and the allocator's slack, is taken to be as expected: the ends are as far
+    away as those by which the verdict is found.
+    """
+    shown = {PROCESS: result.total_bytes, RESERVED: result.reserved_bytes, ALLOCATED: result.allocated_bytes}[counter]
+    left_out = result.total_bytes - shown
+    return Interval(result.low_bytes - left_out, shown, result.high_bytes - left_out)

@@ -1,0 +1,56 @@
+"""Loops that people measured: a forward pass, and the derivative of the sum of all logits, without a loss or a step.
+
+**Source**: huggingface/optimum `tests/benchmark/benchmark_bettertransformer_training_minimal.py`, from which the
+scripts of the pull requests come: `outputs = model(**inputs)`, `outputs.logits.sum().backward()`.
+"""
+
+from planner.memory.estimate import moments_of
+from planner.memory.overhead import cublas_workspace_bytes
+from planner.memory.phases import Moment
+from planner.models.architecture import Architecture
+from planner.workload.defaults import with_defaults
+from planner.workload.training import Training
+
+
+def peak_without_loss(architecture: Architecture, workload: Training, *, returns_cache: bool) -> int:
+    """Return the peak of such a loop, cuBLAS' workspaces included.
+
+    What a pass returned is alive until the next one has returned: the logits, and where the version did, with
+    `returns_cache`, its keys and values.
+    """
+    peak = 0
+    for moment in moments_of(architecture, with_defaults(workload, architecture, 1)).moments:
+        if moment.name == "loss":
+            continue
+        alive = moment.total + (_cache_bytes(architecture, workload, moment) if returns_cache else 0)
+        logits = next((term for term in moment.written() if term.name == "logits"), None)
+        if logits and moment.name == "forward":
+            outputs, width = (int(symbol.value) for symbol in logits.symbols if symbol.name in ("T", "V"))
+            alive += 2 * outputs * width * _size(workload) - logits.bytes
+        peak = max(peak, alive)
+    return peak + 2 * cublas_workspace_bytes(None)
+
+
+def _cache_bytes(architecture: Architecture, workload: Training, moment: Moment) -> int:
+    """Return what the keys and values hold that GPT-2 returned in training, too, before transformers had caches.
+
+    They are views of the projection of queries, keys and values, and keep it: the previous pass's until the forward
+    pass is through, then this one's until the end. It is among the activations, unless eager attention has copied it
+    to multiply the heads of several sequences at once, or the backward pass has freed its layers.
+
+    **Source**: transformers 4.41 `GPT2Attention.forward` (`present = (key, value)`, `use_cache` by default), and
+    `torch.matmul`, which folds batch and heads into one dimension.
+    """
+    layers = architecture.main.layer_count
+    of_a_layer = workload.micro_batch * (workload.sequence_length or 0) * 3 * architecture.hidden * _size(workload)
+    own = of_a_layer * layers if workload.attention == "eager" and workload.micro_batch > 1 else 0
+    if moment.name == "forward":
+        return of_a_layer * layers + own
+    if "last layer" in moment.explanation or "head" in moment.explanation:
+        return own
+    kept = any(term.name == "activations" for term in moment.terms) and not own
+    return of_a_layer * (layers - 1 if kept else layers) if moment.name == "backward" else 0
+
+
+def _size(workload: Training) -> int:
+    return 4 if workload.compute == "fp32" else 2

@@ -1,0 +1,83 @@
+"""What versions of transformers held that nobody need run any more, where a published measurement was made with one.
+
+None of it is part of the estimator, which describes transformers 5. Each is read in the source of that version.
+"""
+
+from typing import Final
+
+from planner.memory.kv_cache import kv_cache_term
+from planner.memory.logits import output_width
+from planner.memory.tensors import MATRIX_ROLES
+from planner.memory.weights import weight_bytes
+from planner.models.architecture import Architecture, Attention
+from planner.workload.workload import Inference
+
+BEFORE_SDPA: Final = ("bertl", "dsllm", "optgptq", "optllm")
+"""Sources of before December 2023, when 4.36 was the first to call SDPA in language models."""
+LOGITS_OF_WHOLE_PROMPT: Final = ("qwen15", "qwen2", "qwen2vl", "optgptq", "optllm", "dsllm", "sdpa")
+"""Sources that ran versions before 4.45, whose models computed the logits of the whole prompt."""
+_TUPLE_CACHES: Final = ("qwen15", "qwen2", "optgptq", "optllm", "qwen1-inf", "qwen1-kvq", "qwen1-v1")
+"""Sources of before mid-2024: until 4.42 `generate` handed caches on as tuples."""
+_ROTARY_TABLES: Final = ("qwen15", "qwen2")
+"""Sources whose models had tables of cosines and sines in every layer: Qwen2RotaryEmbedding until 4.40."""
+_FLOAT: Final = 4
+
+
+def mask_bytes(family: str, architecture: Architecture) -> int:
+    """Return the causal masks that were a buffer of every GPT-2 and GPT-NeoX layer before version 5."""
+    if family != "sdpa" or architecture.model_type not in ("gpt2", "gpt_neox"):
+        return 0
+    return architecture.main.layer_count * (architecture.max_context or 0) ** 2
+
+
+def rotary_bytes(family: str, architecture: Architecture, element: int) -> int:
+    """Return the tables of cosines and sines for every position, which every layer had for itself.
+
+    **Formula**: layers · positions · head size · 2 · bytes of the model's format.
+
+    **Source**: transformers 4.38 modeling_qwen2.py Qwen2RotaryEmbedding._set_cos_sin_cache.
+    """
+    mixer = architecture.main.groups[0].layer.mixer
+    if family not in _ROTARY_TABLES or not isinstance(mixer, Attention):
+        return 0
+    return architecture.main.layer_count * (architecture.max_context or 0) * mixer.head_dim * 2 * element
+
+
+def exllama_bytes(weights: str | None, architecture: Architecture) -> int:
+    """Return the buffer in which ExLlama's kernels for 4-bit GPTQ unpack a matrix, as long as the largest one.
+
+    **Formula**: 2 bytes · inputs · outputs.
+
+    **Source**: AutoGPTQ modeling/_utils.py autogptq_post_init (`temp_dq`). Its successor takes Marlin's kernels first,
+    which unpack in place.
+    """
+    if weights is None or not weights.startswith("gptq4"):
+        return 0
+    return 2 * max(tensor.size for tensor, _ in architecture.main.placed() if tensor.role in MATRIX_ROLES)
+
+
+def generating_bytes(family: str, architecture: Architecture, workload: Inference, element: int) -> int:
+    """Return what was alive in a step of `generate`, or nothing where the source ran a newer version.
+
+    The caller held the tuple of the old cache while the step made a new one, layer by layer, and in the first step the
+    output of the prompt with its logits in fp32.
+
+    **Formula**: weights + max over the first and the last step of 2 · cache + T · V · 4 (the first step only).
+
+    **Source**: transformers 4.38 generation/utils.py greedy_search (`outputs` lives until the next one is assigned),
+    modeling_qwen2.py (`from_legacy_cache`, `logits.float()`).
+    """
+    if family not in _TUPLE_CACHES:
+        return 0
+    batch, prompt, context = workload.batch, workload.prompt_length or 0, workload.context_length or 0
+    if context <= prompt + 1:  # the prompt gives the first token by itself
+        return 0
+    first, last = (_cache(architecture, workload, tokens) for tokens in (prompt, context))
+    logits = batch * prompt * output_width(architecture) * _FLOAT if family in LOGITS_OF_WHOLE_PROMPT else 0
+    held = weight_bytes(architecture, workload.weights or "bf16") + max(2 * first + logits, 2 * last)
+    return held + rotary_bytes(family, architecture, element)
+
+
+def _cache(architecture: Architecture, workload: Inference, tokens: int) -> int:
+    term = kv_cache_term(architecture, workload.batch, tokens, tokens, workload.kv_cache)
+    return term.bytes if term else 0

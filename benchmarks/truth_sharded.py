@@ -1,0 +1,191 @@
+"""Published measurements of several cards that share one model, as runs of the estimator."""
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from planner.errors import PlannerError
+from planner.hardware.gpu import Gpu
+from planner.hardware.names import resolve_gpu
+from planner.memory.engines.vllm_setup import CardClass
+from planner.memory.estimate import moments_by_stage
+from planner.memory.kv_cache import kv_cache_term
+from planner.memory.overhead import cublas_workspace_bytes
+from planner.memory.parallel.tensor import tensor_share
+from planner.memory.phases import Moments
+from planner.memory.weights import weight_bytes
+from planner.models.architecture import Architecture, Attention, Layer, Mlp
+from planner.models.readers.config_json import read_config
+from planner.plan.catalog import Catalog
+from planner.units import MIB
+from planner.workload.defaults import with_defaults
+from planner.workload.parallel import Parallel
+from planner.workload.workload import Inference, Training
+
+if TYPE_CHECKING:
+    from truth_rows import Row
+
+_DETERMINISTIC: Final = 8 * 4 * MIB
+"""Megatron's functional tests set CUBLAS_WORKSPACE_CONFIG to :4096:8, eight buffers of 4 MiB."""
+_SHARES: Final = ("weights_only", "kv_only")
+_PADDED_BY_VLLM: Final = 64
+_OTHER_NETWORKS: Final = {
+    "bert": "Megatron's BERT has heads and a pooler of its own",
+    "t5": "Megatron's T5 reads inputs of two lengths",
+    "hybrid": "Megatron's Mamba layers",
+    "moe": "Megatron's experts are sliced by a group of their own, or offloaded",
+    "nemotron": "Megatron's FSDP, with Mamba layers",
+    "mixtral": "the number of cards is not stated",
+}
+_COMPILED: Final = ("titan", "ao-float8")
+
+
+def is_sharded(row: "Row") -> bool:
+    """Return whether a row is for `sharded_run`: training from scratch, and weights and caches in shares."""
+    return row.kind == "pretrain" or (row.kind in _SHARES and row.cards > 1 and row.scope == "per_gpu")
+
+
+def sharded_run(row: "Row", catalog: Catalog) -> tuple[int, str] | str:
+    """Return the estimator's bytes for a row of several cards and what was estimated, or why it is not covered."""
+    if row.kind in _SHARES:
+        return _share(row, catalog.models.model(row.model)), f"a share of {row.cards} cards"
+    if row.family == "mcore":
+        return _megatron(row, catalog)
+    if row.family in _COMPILED:
+        return "torch.compile and float8 fuse what is kept"
+    if row.family == "mbridge":
+        return "Megatron-Bridge: settings are not stated, or experts"
+    return "several cards that share one model"
+
+
+def _share(row: "Row", architecture: Architecture) -> int:
+    """Return what a card of vLLM, SGLang or DeepSpeed's AutoTP holds of the weights or the cache, in 16 bits."""
+    pad = _PADDED_BY_VLLM // row.cards if "vLLM" in row.technique else 1
+    own = tensor_share(architecture, row.cards, pad=pad)
+    if row.kind == "weights_only":
+        return weight_bytes(own, "bf16")
+    cache = kv_cache_term(own, int(row.batch), int(row.length), 0, "bf16")
+    return cache.bytes if cache else 0
+
+
+def summed_bytes(architecture: Architecture, workload: Inference, cards: int, gpu: Gpu | None) -> int:
+    """Return what all of `cards` hold together that share the layers, as PyTorch's allocators hand it out."""
+    shared = workload.evolve(parallel=Parallel(pipeline=cards))
+    stages = moments_by_stage(architecture, with_defaults(shared, architecture, cards), CardClass.OTHER)
+    return sum(_allocated(moments) + moments.threads * cublas_workspace_bytes(gpu) for _, moments in stages)
+
+
+def _megatron(row: "Row", catalog: Catalog) -> tuple[int, str] | str:
+    group, name = row.model.removeprefix("megatron/").split("/")
+    if group in _OTHER_NETWORKS:
+        return _OTHER_NETWORKS[group]
+    if row.cards == 1:
+        return "the number of cards is not stated"
+    architecture = _gpt(row, name)
+    workload = _megatron_step(row, architecture)
+    filled = with_defaults(workload, architecture, row.cards)
+    # Megatron logs the last rank, which is in the last stage.
+    _, moments = moments_by_stage(architecture, filled, CardClass.OTHER)[-1]
+    gpu = _gpu(row, catalog)
+    workspace = cublas_workspace_bytes(gpu) if "nondeterministic" in name else _DETERMINISTIC
+    return _allocated(moments) + moments.threads * workspace, f"the last stage of {_said(filled)}"
+
+
+def _gpt(row: "Row", name: str) -> Architecture:
+    """Return Megatron's GPT: GPT-2 with the row's sizes, grouped heads, norms of queries and keys, or a gate."""
+    hidden, heads = _number(row, "h"), _number(row, "heads")
+    dropped = {} if "_cp4_" not in name else dict.fromkeys(("attn_pdrop", "embd_pdrop", "resid_pdrop"), 0.0)
+    sizes = {
+        "model_type": "gpt2",
+        "vocab_size": _number(row, "vocab", 50_257),
+        "n_positions": int(row.length),
+        "n_embd": hidden,
+        "n_layer": _number(row, "L"),
+        "n_head": heads,
+        "n_inner": _inner(row, hidden),
+        "tie_word_embeddings": "untied" not in row.other,
+    }
+    network = read_config(sizes | dropped, row.id)
+    groups = tuple(
+        group.evolve(layer=_layer(group.layer, row, "qk_layernorm" in name)) for group in network.main.groups
+    )
+    return network.evolve(stacks=(network.main.evolve(groups=groups),))
+
+
+def _inner(row: "Row", hidden: int) -> int:
+    """Return the inner width: with a gate Megatron takes two thirds of 4h, in whole 64s (training/arguments.py)."""
+    return int(4 * hidden * 2 / 3) // 64 * 64 if "swiglu" in row.other else 4 * hidden
+
+
+def _layer(layer: Layer, row: "Row", norms_keys: bool) -> Layer:
+    mixer, block = layer.mixer, layer.feed_forward
+    if not isinstance(mixer, Attention) or not isinstance(block, Mlp):
+        return layer
+    gated = "swiglu" in row.other
+    grouped = mixer.evolve(
+        kv_heads=_number(row, "kv_heads", mixer.heads), qk_norm="head" if norms_keys else mixer.qk_norm
+    )
+    widths = {"c_attn": grouped.q_dim + 2 * grouped.kv_dim, "c_fc": block.intermediate * (2 if gated else 1)}
+    tensors = []
+    for tensor in layer.tensors:
+        width = next((size for part, size in widths.items() if part in tensor.name), None)
+        tensors.append(tensor if width is None else tensor.evolve(shape=(*tensor.shape[:-1], width)))
+    fused = block.evolve(gated=gated, activation="silu" if gated else "gelu")
+    return layer.evolve(mixer=grouped, feed_forward=fused, tensors=tuple(tensors))
+
+
+def _megatron_step(row: "Row", architecture: Architecture) -> Training:
+    tensor, pipeline, context = (_degree(row, name) for name in ("TP", "PP", "CP"))
+    micro_batch = int(row.batch)
+    replicas = row.cards // (tensor * pipeline * context)
+    virtual = re.search(r"virtual stage=(\d+)", row.technique)
+    return Training(
+        profile="megatron",
+        compute="bf16",
+        micro_batch=micro_batch,
+        sequence_length=int(row.length),
+        gradient_accumulation=max(_number(row, "batch") // (micro_batch * replicas), 1),
+        attention="eager" if "unfused" in row.technique else "flash",
+        parallel=Parallel(
+            tensor=tensor,
+            pipeline=pipeline,
+            context=context,
+            sequence="sequence_parallel=yes" in row.technique,
+            zero=1 if "distributed_optimizer=yes" in row.technique else 0,
+            interleave=architecture.depth // (pipeline * int(virtual[1])) if virtual else 1,
+        ),
+    )
+
+
+def _number(row: "Row", name: str, default: int | None = None) -> int:
+    """Return the number that the row's description gives as `name=…`."""
+    found = re.search(rf"(?:^|\s){name}=(\d+)", row.other)
+    if found:
+        return int(found[1])
+    if default is None:
+        raise ValueError(f"{row.id} does not state {name}")
+    return default
+
+
+def _degree(row: "Row", name: str) -> int:
+    found = re.search(rf"\b{name}(\d+)", row.technique)
+    return int(found[1]) if found else 1
+
+
+def _allocated(moments: Moments) -> int:
+    """Return the most that PyTorch's allocator hands out: not what NCCL holds."""
+    return max(moment.total - (0 if moment.name == "load" else moments.outside_bytes) for moment in moments.moments)
+
+
+def _gpu(row: "Row", catalog: Catalog) -> Gpu | None:
+    try:
+        return resolve_gpu(catalog.hardware, row.gpu)
+    except PlannerError:
+        return None
+
+
+def _said(workload: Training | Inference) -> str:
+    parallel = workload.parallel
+    shared = f"{parallel.tensor}×{parallel.pipeline}×{parallel.context}"
+    if isinstance(workload, Training):
+        return f"{workload.micro_batch} × {workload.sequence_length}, {shared}, ZeRO {parallel.zero}"
+    return f"{workload.batch} × {workload.context_length}, {shared}"

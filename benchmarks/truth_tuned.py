@@ -1,0 +1,130 @@
+"""Published measurements of LoRA and QLoRA, as runs of the estimator, or why a row is not covered.
+
+What decides most rows is not the network but the trainer: whose modules they are, what its precision plugin converts,
+and which library quantised. A row is covered where that is known from the source of the version that ran.
+"""
+
+import re
+from typing import Final, NamedTuple
+
+from truth_rows import Excluded, Predicted, Row
+
+from planner.errors import PlannerError
+from planner.memory.estimate import moments_of
+from planner.memory.overhead import cublas_workspace_bytes
+from planner.memory.phases import Moment
+from planner.models.architecture import Architecture
+from planner.plan.catalog import Catalog
+from planner.workload.defaults import with_defaults
+from planner.workload.training import Lora, Training
+
+TUNED: Final = ("lora", "qlora")
+
+_THREADS: Final = 2
+_LITGPT_TARGETS: Final = {
+    "q": "query",
+    "k": "key",
+    "v": "value",
+    "o": "projection",
+    "mlp": "mlp",
+    "lm_head": "head",
+}
+_WEIGHTS: Final = {"bf16": "bf16", "fp32": "fp32", "nf4 (bnb)": "nf4", "nf4 double-quant (bnb)": "nf4-dq"}
+_OTHER_RECIPES: Final = {
+    "peft-img": "a diffusion pipeline",
+    "peft-sd": "a diffusion pipeline",
+    "amused": "a diffusion pipeline",
+    "hidream": "a diffusion pipeline",
+    "qwenvl": "remote code with its own vision tower",
+    "qwen1": "remote code with its own layers, under the Trainer of 2023",
+    "swift": "lengths are cut at a maximum, or differ; ms-swift's own patches of remote code",
+    "unsloth": "lengths differ from sequence to sequence, and so does what the memory was read from",
+    "axolotl": "cut cross entropy, packed samples, figures rounded",
+    "torchtune": "torchtune's own modules, compiled, with activations that may be offloaded",
+    "fsdpq": "FSDP of 2023 around each block, with adapters wrapped apart from their network",
+    "mbridge": "Megatron-Bridge with tensor parallelism; lengths or cards are not stated",
+    "cet": "lengths are not stated",
+    "peft-rm": "lengths are not stated",
+    "peft-ds": "DeepSpeed ZeRO-3 over eight cards, read from a screenshot",
+    "glm4": "remote code with its own vision tower",
+}
+_LATER: Final = "litgpt-hub"
+"""Runs of 2024. Those of 2023 have their longest sample in the first step: nothing is left of a step before it.
+
+**Source**: Lightning-AI/litgpt at 8641822, finetune/lora.py, `get_batch(…, longest_seq_ix if iter_num == 0 else None)`.
+Later versions shuffle; in what the tables of config_hub measured, steps of full length followed one another.
+"""
+_LEFT: Final = "T × a"
+"""The formula of what a step before left: see `planner.memory.litgpt.setup`."""
+
+
+class _Run(NamedTuple):
+    workload: Training
+    is_first_step: bool
+
+
+def predict_tuned(row: Row, catalog: Catalog) -> Predicted | Excluded:
+    """Return the estimator's answer for a row of LoRA or QLoRA, or why it has none."""
+    reason = _not_covered(row)
+    if reason:
+        return Excluded(reason)
+    try:
+        architecture = catalog.models.model(row.model)
+    except PlannerError:
+        return Excluded(f"the model is not in the catalog: {row.model}")
+    run = _litgpt(row)
+    filled = with_defaults(run.workload, architecture, 1)
+    how = f"{filled.method}, {filled.weights}, {filled.micro_batch} × {filled.sequence_length}, LitGPT"
+    return Predicted(_allocated(architecture, filled, first=run.is_first_step), how)
+
+
+def _not_covered(row: Row) -> str | None:
+    if row.id.startswith("peft-mm"):
+        method = row.technique.split(" ")[0]
+        return f"another method of PEFT than LoRA: {method}; lengths are not stated, at most 768"
+    recipe = next((why for prefix, why in _OTHER_RECIPES.items() if row.id.startswith(prefix)), None)
+    if recipe:
+        return f"another recipe: {recipe}"
+    if "LoRA r=" not in row.technique and "LoRA r=" not in row.technique.replace("QLoRA", "LoRA"):
+        return "another method than LoRA: LLaMA-Adapter, or a rank that is not stated"
+    return "LitGPT over several cards, by FSDP" if row.cards > 1 else None
+
+
+def _litgpt(row: Row) -> _Run:
+    """Return the run of a row of LitGPT; its dropout and its paged optimizer are those of its scripts.
+
+    **Source**: litgpt/finetune/lora.py (`lora_dropout` 0.05; `bnb.optim.PagedAdamW` where the network is quantised) and
+    the files of config_hub/finetune (0.05 or 0.1).
+    """
+    weights = _WEIGHTS[row.precision]
+    quantised = weights.startswith("nf4")
+    found = re.search(r"r=(\d+).*?targets=([\w,]+)", row.technique)
+    rank, names = (found[1], found[2]) if found else ("8", "q,v")
+    targets = tuple(_LITGPT_TARGETS[name] for name in names.split(","))
+    workload = Training(
+        method="qlora" if quantised else "lora",
+        weights=weights,
+        compute="amp-bf16" if "mixed" in row.compute else "bf16",
+        optimizer="paged-adamw-32bit" if quantised else "adamw",
+        micro_batch=int(row.batch),
+        sequence_length=int(row.length),
+        profile="litgpt",
+        lora=Lora(rank=int(rank), targets=targets, dropout=0.05),
+    )
+    return _Run(workload, row.family != _LATER)
+
+
+def _allocated(architecture: Architecture, workload: Training, *, first: bool) -> int:
+    """Return the largest sum of tensors of PyTorch's allocator over the moments of a step, workspaces included.
+
+    A first step has no logits of a step before when it makes its own, so that its peak comes after the forward pass.
+    """
+    skipped = ("load", "forward") if first else ("load",)
+    moments = [moment for moment in moments_of(architecture, workload).moments if moment.name not in skipped]
+    return max(_in_allocator(moment, first=first) for moment in moments) + _THREADS * cublas_workspace_bytes(None)
+
+
+def _in_allocator(moment: Moment, *, first: bool) -> int:
+    """Return the bytes of `moment` but paged states, which cudaMallocManaged makes, and what a step before left."""
+    terms = [term for term in moment.written() if not (first and term.formula == _LEFT)]
+    return sum(term.low_bytes if term.name == "optimizer_states" else term.bytes for term in terms)

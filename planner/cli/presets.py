@@ -1,0 +1,47 @@
+"""Recipes to start from on the command line: `--preset NAME` and `--list-presets`."""
+
+from pathlib import Path
+from typing import Final
+
+from pydantic_core import to_json
+
+from planner.cli.report import prose_width, wrapped
+from planner.cli.subjects import plan_about
+from planner.cli.table import Head, table
+from planner.errors import SpecError
+from planner.plan.catalog import Catalog
+from planner.plan.plan import Plan
+from planner.plan.preset import Preset, find_preset, load_presets, plan_of_preset, with_preset
+from planner.present.preset import preset_detail, preset_notes
+
+_HEADS: Final = (Head("Preset"), Head("Runs", flexible=True), Head("What it is", flexible=True))
+
+
+def preset_list(catalog: Catalog, width: int | None, *, as_json: bool) -> str:
+    """Return every preset as a table, or as JSON."""
+    presets = load_presets()
+    if as_json:
+        return to_json([preset.model_dump(mode="json", exclude_unset=True) for preset in presets], indent=2).decode()
+    rows = [[preset.id, preset_detail(preset, catalog.hardware), preset.summary] for preset in presets]
+    return table(_HEADS, rows, width)
+
+
+def plan_with_preset(name: str, model: str | None, workload: Path | None, catalog: Catalog) -> tuple[Plan, Preset]:
+    """Return the plan for the preset `name`, about `model` if one is named, with the preset.
+
+    Raises:
+        SpecError: If there is no such preset, it needs a model, or a file names another workload.
+        PlannerError: If there is no such model.
+    """
+    if workload is not None:
+        raise SpecError("--preset", "a file names the workload as well", "Leave out one of --preset and --workload.")
+    preset = find_preset(load_presets(), name)
+    if model is None:
+        return plan_of_preset(preset), preset
+    return with_preset(plan_about(model, catalog), preset), preset
+
+
+def preset_block(preset: Preset, width: int | None) -> str:
+    """Return what the preset is and where it stands as text."""
+    notes = (wrapped(line, prose_width(width), rest="    ") for line in preset_notes(preset))
+    return "\n".join([*notes, *(f"    {source}" for source in preset.sources)])

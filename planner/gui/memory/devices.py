@@ -1,0 +1,117 @@
+"""The cards of a plan where they differ or hold different parts of the model: a row for those that hold the same."""
+
+from functools import cached_property
+from typing import Final
+
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from planner.gui.theme import Theme
+from planner.gui.widgets.cells import Mark
+from planner.gui.widgets.label import make_label
+from planner.gui.widgets.record_model import RecordTableModel
+from planner.gui.widgets.record_table import RecordTable
+from planner.gui.widgets.verdict_badge import verdict_mark
+from planner.present import format as fmt
+from planner.present.columns import Column, words
+from planner.present.memory import MemoryView
+from planner.present.parallel import DeviceRow
+
+_MOST_ROWS: Final = 8
+_MARGIN: Final = 4
+
+
+def _used(row: DeviceRow) -> str:
+    fraction = row.used_fraction
+    return fmt.UNKNOWN if fraction is None else fmt.percent(fraction)
+
+
+def _verdict(row: DeviceRow) -> str:
+    return ", ".join(word for word in (row.verdict, "least free" if row.is_fullest else "") if word)
+
+
+_COLUMNS: Final[tuple[Column[DeviceRow], ...]] = (
+    words("card", "Cards", lambda row: row.card, width=18),
+    Column("layers", "Layers", lambda row: row.share.layers, lambda row: row.layers, align="right", width=7),
+    Column(
+        "needs",
+        "Needs",
+        lambda row: row.share.total_bytes,
+        lambda row: row.needs,
+        unit="GiB",
+        align="right",
+        width=8,
+        tooltip=lambda row: fmt.exact_bytes(row.share.total_bytes),
+    ),
+    Column("used", "Used", lambda row: row.used_fraction, _used, align="right", width=8, meter=True, full=1.0),
+    Column(
+        "usable",
+        "Usable",
+        lambda row: row.share.capacity_bytes,
+        lambda row: row.usable,
+        unit="GiB",
+        align="right",
+        width=8,
+        tooltip=lambda row: fmt.exact_bytes(row.share.capacity_bytes),
+    ),
+    Column(
+        "free",
+        "Free",
+        lambda row: row.share.free_bytes,
+        lambda row: row.free,
+        unit="GiB",
+        align="right",
+        width=8,
+        tooltip=lambda row: fmt.exact_bytes(row.share.free_bytes),
+    ),
+    words(
+        "verdict",
+        "Verdict",
+        _verdict,
+        unknown="",
+        width=15,
+        tooltip=lambda row: f"{_verdict(row)}: shown above" if row.is_fullest else row.verdict,
+    ),
+)
+
+
+class Devices(QWidget):
+    """Shown where not every card holds the same."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._model = RecordTableModel(_COLUMNS, lambda row: f"{row.share.stage} {row.share.gpu} {row.card}", self)
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(theme.spacing.tiny)
+        self._column.addWidget(make_label(self.tr("Card by card"), font=theme.font(bold=True)))
+        self.hide()
+
+    @cached_property
+    def table(self) -> RecordTable:
+        """Return the table, made when there is first something to show: few plans need it."""
+        made = RecordTable(self._model, self._theme, markers={"verdict": _mark})
+        made.setAccessibleName(self.tr("What each of the cards holds"))
+        made.horizontalHeader().setStretchLastSection(True)
+        self._column.addWidget(made)
+        return made
+
+    @property
+    def rows(self) -> tuple[DeviceRow, ...]:
+        """Return the rows in their order."""
+        return self._model.records
+
+    def set_view(self, view: MemoryView) -> None:
+        """Show the cards of another result, if they hold different things."""
+        rows = view.devices if view.supported else ()
+        self.setVisible(bool(rows))
+        self._model.set_records(rows)
+        if not rows:
+            return
+        self.table.show_column("layers", any(row.share.layers is not None for row in rows))
+        header, row = self.table.horizontalHeader().sizeHint(), self.table.verticalHeader().defaultSectionSize()
+        self.table.setFixedHeight(header.height() + min(len(rows), _MOST_ROWS) * row + _MARGIN)
+
+
+def _mark(row: DeviceRow) -> Mark:
+    return Mark(*verdict_mark(row.share.verdict))

@@ -1,0 +1,77 @@
+"""Several names or numbers in a line, with commas between them."""
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Slot
+from PySide6.QtWidgets import QVBoxLayout
+
+from planner.errors import SpecError
+from planner.gui.widgets.field import Field
+from planner.gui.widgets.text_field import TextField
+
+
+def words(text: str) -> tuple[str, ...]:
+    """Return the parts of `text` between commas."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    """Return the whole numbers of `text` between commas.
+
+    Raises:
+        SpecError: If a part is none.
+    """
+    parts = words(text)
+    if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
+        raise SpecError("numbers", "type whole numbers with commas between them")
+    return tuple(map(int, parts))
+
+
+class ListField(Field):
+    """A tuple of what `read` makes of the text; it counts once it is finished, since parts of it mean something else.
+
+    An empty line is an empty tuple, for which `placeholder` says what applies.
+    """
+
+    def __init__(self, read: Callable[[str], tuple[object, ...]], placeholder: str) -> None:
+        super().__init__()
+        self._read = read
+        self._value: tuple[object, ...] = ()
+        self._line = TextField(read, placeholder)
+        self.setFocusProxy(self._line)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self._line)
+        self._line.finished.connect(self._on_finished)
+
+    @property
+    def value(self) -> tuple[object, ...]:
+        """Return the parts."""
+        return self._value
+
+    def set_value(self, value: object) -> None:
+        """Show the parts of `value`."""
+        if not isinstance(value, tuple):
+            raise TypeError(f"a list field cannot show {value!r}")
+        if value != self._value or not self._line.hasFocus():
+            self._line.set_value(", ".join(map(str, value)))
+        self._value = value
+        self.shown.emit()
+
+    def set_name(self, name: str) -> None:
+        """Tell screen readers what the list is of."""
+        self._line.set_name(name)
+
+    def show_problem(self, message: str) -> None:
+        """Say under the input why its value is not allowed."""
+        self._line.show_problem(message)
+
+    @Slot()
+    def _on_finished(self) -> None:
+        try:
+            value = self._read(self._line.text)
+        except SpecError:
+            return
+        if value != self._value:
+            self.edited.emit(value)
+        self.finished.emit()

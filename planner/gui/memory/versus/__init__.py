@@ -1,0 +1,1 @@
+"""The present plan beside another one."""

@@ -1,0 +1,151 @@
+"""The plan beside the pinned one: both bars on one scale, what is asked differently, and a row a part."""
+
+from functools import cached_property
+from typing import Final
+
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtGui import QPixmap
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QToolButton, QVBoxLayout, QWidget
+
+from planner.gui.memory.bar import StackedBar
+from planner.gui.memory.bar_layout import longest
+from planner.gui.memory.versus.columns import VERSUS_COLUMNS
+from planner.gui.theme import Theme, mark
+from planner.gui.widgets.elided_label import ElidedLabel
+from planner.gui.widgets.icon_button import IconButton
+from planner.gui.widgets.label import make_label
+from planner.gui.widgets.record_export import rows_to_csv
+from planner.gui.widgets.record_model import RecordTableModel
+from planner.gui.widgets.record_table import RecordTable
+from planner.gui.widgets.result_menu import Result, ResultMenu, picture_of
+from planner.gui.workspace import Workspace
+from planner.plan.evaluate import Evaluation
+from planner.plan.versus import Versus, versus_of
+from planner.present.versus import VersusView, versus_view
+
+_MARGIN: Final = 4
+
+
+class VersusPanel(QWidget):
+    """Shown while a plan is pinned. `activated` carries a term of the present plan that was clicked in its bar."""
+
+    activated = Signal(str)
+
+    def __init__(self, workspace: Workspace, theme: Theme) -> None:
+        super().__init__()
+        self._workspace = workspace
+        self._found: Versus | None = None
+        self.view: VersusView | None = None
+        self.sentence = make_label(font=theme.font(bold=True), wrap=True)
+        self.swap = self._link(self.tr("S&wap"), self.tr("Plan with the pinned one, and pin this one."))
+        self.unpin = self._link(self.tr("&Unpin"), self.tr("Show the plan alone again."))
+        self.export = IconButton(theme, "save", self.tr("Copy or save the comparison"))
+        self._here, self._there = ElidedLabel(role="muted"), ElidedLabel(role="muted")
+        self.answer = make_label(wrap=True)
+        self.bars = (StackedBar(theme), StackedBar(theme))
+        self.bars[1].setAccessibleName(self.tr("Memory of one card of the pinned plan, part by part"))
+        self.settings = make_label(wrap=True)
+        self._model = RecordTableModel(VERSUS_COLUMNS, lambda row: f"{row.kind} {row.name}", self)
+        self._theme = theme
+        self._buttons = (self.swap, self.unpin, self.export)
+        self._margin = theme.spacing.medium
+        self._set_up_menu(workspace)
+        self._lay_out(theme)
+        self.hide()
+        self.bars[0].activated.connect(self.activated)
+        self.swap.clicked.connect(self._swap)
+        self.unpin.clicked.connect(self._unpin)
+
+    @cached_property
+    def table(self) -> RecordTable:
+        """Return the table, made when a plan is first pinned."""
+        made = RecordTable(self._model, self._theme)
+        made.setAccessibleName(self.tr("The parts of both plans"))
+        self._column.addWidget(made)
+        return made
+
+    def set_evaluation(self, evaluation: Evaluation) -> None:
+        """Show the present plan beside the pinned one, if there is one."""
+        other = self._workspace.pin.evaluation
+        self.setVisible(other is not None)
+        if other is None:
+            self._found = self.view = None
+            return
+        self._found = versus_of(evaluation, other)
+        self.view = versus_view(evaluation, self._found, self._workspace.catalog)
+        self._show(self.view)
+
+    def picture(self) -> QPixmap:
+        """Return the comparison as it is shown, without its buttons."""
+        for button in self._buttons:
+            button.hide()
+        picture = picture_of(self, self.rect(), self._margin)
+        for button in self._buttons:
+            button.show()
+        return picture
+
+    def _show(self, view: VersusView) -> None:
+        self.sentence.setText(view.sentence or self.tr("The two cannot be compared in numbers."))
+        self._here.setText(self.tr("This plan: {0}").format(view.subject))
+        self._there.setText(self.tr("Pinned: {0}").format(view.other_subject))
+        self.answer.setText(view.other.answer)
+        self.settings.setText("; ".join(view.settings) + ".")
+        reached = max(longest(view.view), longest(view.other))
+        for bar, shown in zip(self.bars, (view.view, view.other), strict=True):
+            bar.setVisible(shown.supported)
+            if shown.supported:
+                bar.set_view(shown, reached)
+        self.table.setVisible(bool(view.rows))
+        self._model.set_records(view.rows)
+        header, row = self.table.horizontalHeader().sizeHint(), self.table.verticalHeader().defaultSectionSize()
+        self.table.setFixedHeight(header.height() + len(view.rows) * row + _MARGIN)
+        self.swap.setEnabled(self._workspace.plan != self._workspace.pin.plan)
+
+    def _link(self, words: str, tooltip: str) -> QPushButton:
+        button = QPushButton(words)
+        button.setToolTip(tooltip)
+        mark(button, "link")
+        return button
+
+    @Slot()
+    def _swap(self) -> None:
+        with self._workspace.reporting():
+            self._workspace.pin.swap()
+
+    @Slot()
+    def _unpin(self) -> None:
+        self._workspace.pin.put(None)
+
+    def _text(self) -> str:
+        return "" if self.view is None else self.view.as_text()
+
+    def _csv(self) -> str:
+        return "" if self.view is None else rows_to_csv(self.view.csv_rows())
+
+    def _json(self) -> str:
+        return "" if self._found is None else self._found.model_dump_json(indent=2)
+
+    def _set_up_menu(self, workspace: Workspace) -> None:
+        self.menu = ResultMenu(Result(self._text, self._csv, self._json, self.picture), "comparison", self)
+        self.menu.failed.connect(workspace.failed)
+        self.export.setMenu(self.menu)
+        self.export.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+
+    def _lay_out(self, theme: Theme) -> None:
+        for label in (self.sentence, self.answer, self.settings):
+            label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        head = QHBoxLayout()
+        head.setSpacing(theme.spacing.small)
+        head.addWidget(self.sentence, 1)
+        for button in self._buttons:
+            head.addWidget(button, 0, Qt.AlignmentFlag.AlignTop)
+        column = self._column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.spacing.tiny)
+        column.addLayout(head)
+        column.addWidget(self.settings)
+        for widgets in ((self._here, self.bars[0]), (self._there, self.answer, self.bars[1])):
+            column.addSpacing(theme.spacing.small)
+            for widget in widgets:
+                column.addWidget(widget)
+        column.addSpacing(theme.spacing.small)

@@ -1,0 +1,117 @@
+"""The parameters of a pipeline's components as they lie on the card, or in RAM until they run."""
+
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from planner.dtypes import AS_STORED, ELEMENT_BYTES, SCHEMES
+from planner.memory.result import Part, Term
+from planner.memory.terms import model, number_format, term
+from planner.models.architecture import Architecture
+from planner.models.pipeline import Component
+from planner.workload.diffusion import Offload
+from planner.workload.workload import Inference
+
+_MATRICES: Final = ("linear",)
+_SOURCE: Final = "every tensor of each component, counted from its configuration"
+_STORED: Final = "the headers of the component's safetensors files"
+_OFFLOADED: Final = (
+    "accelerate cpu_offload_with_hook: a component that starts sends the one before it back; cpu_offload loads the "
+    "parameters of one module at a time"
+)
+
+
+class Held(NamedTuple):
+    """A component with the bytes of all its parameters, and of the module with the most, in their format."""
+
+    component: Component
+    bytes: int
+    largest: int
+    format: str
+
+
+def held_components(architecture: Architecture, workload: Inference) -> tuple[Held, ...]:
+    """Return the components of a pipeline in the formats that `workload` (defaults filled in) keeps them in."""
+    text = workload.diffusion.text_weights or workload.compute
+    return _held(architecture, workload.compute, workload.weights or workload.compute, text)
+
+
+@lru_cache(maxsize=256)
+def _held(architecture: Architecture, compute: str, denoiser: str, text: str) -> tuple[Held, ...]:
+    formats = {"denoiser": denoiser, "text": text}
+    return tuple(_in_format(one, formats.get(one.part, compute), compute) for one in architecture.components)
+
+
+def _in_format(component: Component, name: str, compute: str) -> Held:
+    if name == AS_STORED:
+        stored = sum(part.bytes for part in component.stored)
+        return Held(component, stored, _largest(component, compute), name)
+    return Held(component, component_bytes(component, name, compute), _largest(component, name), name)
+
+
+def component_bytes(component: Component, name: str, compute: str) -> int:
+    """Return the bytes of a component's parameters and tables in a format; a scheme leaves all but matrices alone."""
+    scheme, plain = SCHEMES[name], ELEMENT_BYTES[compute]
+    if scheme.family == "plain":
+        return (component.parameters + component.buffers) * ELEMENT_BYTES[name]
+    inside = [tensor for tensor in component.tensors if tensor.role in _MATRICES]
+    kept = component.parameters + component.buffers - sum(tensor.parameters for tensor in inside)
+    return kept * plain + sum(scheme.tensor_bytes(tensor.shape) * tensor.copies for tensor in inside)
+
+
+def _largest(component: Component, name: str) -> int:
+    return component.largest_tensor * ELEMENT_BYTES.get(name, 2)
+
+
+def upcast_bytes(held: Held, workload: Inference) -> int:
+    """Return what a decoder takes more while it is in fp32: those of SDXL overflow in fp16."""
+    network = held.component.network
+    if network is None or network.kind != "image-decoder" or not network.upcast or workload.compute != "fp16":
+        return 0
+    return held.component.parameters * (ELEMENT_BYTES["fp32"] - ELEMENT_BYTES["fp16"])
+
+
+def _resident(held: tuple[Held, ...], running: Held | None, offload: Offload) -> list[tuple[Held, int]]:
+    """Return what is on the card while one component runs, none of them yet when they are loaded.
+
+    Those that no phase runs, such as a safety checker, are not offloaded with the others.
+    """
+    if offload == "none":
+        return [(one, one.bytes) for one in held]
+    stays = [(one, one.bytes) for one in held if one.component.part == "other"]
+    if running is None:
+        return stays
+    return [*stays, (running, running.bytes if offload == "model" else running.largest)]
+
+
+@lru_cache(maxsize=256)
+def weights_term(held: tuple[Held, ...], running: Held | None, offload: Offload, more: int = 0) -> Term:
+    """Return the parameters on the card while `running` does; `more` is what the decoder takes in fp32."""
+    on_card = _resident(held, running, offload)
+    parts = [
+        Part(
+            name=f"{one.component.name} in {_title(one.format)}" if count == one.bytes else f"of {one.component.name}",
+            bytes=count,
+            formula="Σ P × w",
+            source=_STORED if one.format == AS_STORED else _SOURCE,
+        )
+        for one, count in on_card
+    ]
+    if more:
+        parts.append(Part("decoder in FP32", more, "P × (4 − 2)", "diffusers StableDiffusionXLPipeline.upcast_vae"))
+    total = sum(count for _, count in on_card) + more
+    parameters = sum(one.component.parameters for one, _ in on_card)
+    return term(
+        "weights",
+        total,
+        "Σ P × w",
+        (
+            model("P", parameters, "parameters of the components on the card"),
+            number_format("w", round(total / max(parameters, 1), 4), "bytes on the card for each of them, on average"),
+        ),
+        _SOURCE if offload == "none" else f"{_SOURCE}; {_OFFLOADED}",
+        parts=tuple(parts),
+    )
+
+
+def _title(name: str) -> str:
+    return "their files" if name == AS_STORED else SCHEMES[name].title

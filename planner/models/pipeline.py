@@ -1,0 +1,143 @@
+"""A diffusion pipeline as the estimator sees it: components that run one after the other.
+
+Networks are described by what decides their memory: the levels of a U-Net, the widths of a transformer's blocks, the
+feature maps of a decoder.
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import Field
+
+from planner.base import Spec
+from planner.models.layers import Stack, StoredTensors, Tensor
+
+Part = Literal["text", "denoiser", "image-decoder", "other"]
+
+
+class Step(NamedTuple):
+    """One module of a U-Net, in the order in which it runs; `skip` are the channels that are joined to its input."""
+
+    kind: Literal["resnet", "transformer", "down", "up", "mid"]
+    level: int
+    into: int
+    out: int
+    depth: int = 0
+    skip: int = 0
+
+
+class UNet(Spec):
+    """A denoiser of convolutions on feature maps that shrink and grow again, with attention at some levels."""
+
+    kind: Literal["unet"] = "unet"
+    channels: tuple[int, ...] = Field(min_length=1, description="of each level, the largest maps first")
+    depths: tuple[int, ...] = Field(description="transformer blocks beside each convolution block; 0 for none")
+    mid_depth: int = Field(ge=0, description="transformer blocks in the middle")
+    layers: int = Field(ge=1, description="convolution blocks of a level on the way down; one more on the way up")
+    latent_channels: int = Field(ge=1)
+    text_width: int = Field(ge=1)
+    sample_size: int = Field(ge=1, description="side in latent pixels of the images that it is made for")
+    linear_projection: bool = False
+
+    def steps(self) -> Iterator[Step]:
+        """Yield its modules in order: the way down, the middle, the way up."""
+        kept = [self.channels[0]]
+        width, last = self.channels[0], len(self.channels) - 1
+        for level, out in enumerate(self.channels):
+            for _ in range(self.layers):
+                yield from self._pair(level, width, out, self.depths[level])
+                width = out
+                kept.append(width)
+            if level < last:
+                yield Step("down", level, width, width)
+                kept.append(width)
+        yield Step("mid", last, width, width, self.mid_depth)
+        for level in range(last, -1, -1):
+            out = self.channels[level]
+            for _ in range(self.layers + 1):
+                yield from self._pair(level, width, out, self.depths[level], kept.pop())
+                width = out
+            if level:
+                yield Step("up", level, width, width)
+
+    @staticmethod
+    def _pair(level: int, into: int, out: int, depth: int, skip: int = 0) -> Iterator[Step]:
+        yield Step("resnet", level, into + skip, out, skip=skip)
+        if depth:
+            yield Step("transformer", level, out, out, depth)
+
+
+class DiffusionTransformer(Spec):
+    """A denoiser of transformer blocks over patches of the latent image, beside or with the tokens of the text."""
+
+    kind: Literal["transformer"] = "transformer"
+    family: Literal["flux", "sd3", "pixart"]
+    hidden: int = Field(ge=1)
+    intermediate: int = Field(ge=1, description="width of the feed-forward blocks")
+    head_dim: int = Field(ge=1)
+    blocks: int = Field(ge=0, description="that attend to image and text together, or to the one and then the other")
+    single_blocks: int = Field(default=0, ge=0, description="over image and text in one sequence (FLUX)")
+    dual_blocks: int = Field(default=0, ge=0, description="blocks with a second attention among the image (SD 3.5)")
+    patch: int = Field(ge=1, description="side of the square of latent pixels that makes a token")
+    latent_channels: int = Field(ge=1)
+    text_width: int = Field(ge=1)
+    sample_size: int = Field(default=128, ge=1, description="side in latent pixels of the images that it is made for")
+    guidance_embedded: bool = Field(default=False, description="distilled: no second pass without the prompt")
+
+
+class ImageDecoder(Spec):
+    """The decoder of an autoencoder: from a latent image to pixels, whose side doubles after all levels but one."""
+
+    kind: Literal["image-decoder"] = "image-decoder"
+    channels: tuple[int, ...] = Field(min_length=1, description="of each level, those of the full image first")
+    layers: int = Field(ge=1, description="convolution blocks of a level of the encoder; one more in the decoder")
+    latent_channels: int = Field(ge=1)
+    sample_size: int = Field(ge=1, description="side in pixels of the tiles that it decodes one by one when asked to")
+    upcast: bool = Field(default=False, description="overflows in fp16, so that diffusers decodes in fp32")
+
+    @property
+    def scale(self) -> int:
+        """Return how many pixels the side of a latent pixel makes."""
+        return int(2 ** (len(self.channels) - 1))
+
+
+Denoiser = UNet | DiffusionTransformer
+Network = Annotated[Denoiser | ImageDecoder, Field(discriminator="kind")]
+
+
+class Component(Spec):
+    """One model of a pipeline: its parameters, what it does, and the network that this depends on."""
+
+    name: str = Field(description="as in model_index.json: text_encoder_2, unet, vae")
+    part: Part
+    tensors: tuple[Tensor, ...]
+    network: Network | None = None
+    stacks: tuple[Stack, ...] = Field(default=(), description="the layers of a text encoder")
+    tokens: int | None = Field(default=None, ge=1, description="length that prompts are padded to")
+    buffers: int = Field(default=0, ge=0, description="elements of tables that are stored but no parameters")
+    stored: tuple[StoredTensors, ...] = Field(default=(), description="what its files hold; empty if not read")
+
+    @cached_property
+    def parameters(self) -> int:
+        """Return the parameters."""
+        return sum(tensor.parameters for tensor in self.tensors)
+
+    @cached_property
+    def largest_tensor(self) -> int:
+        """Return the elements of the largest parameter."""
+        return max(tensor.size for tensor in self.tensors)
+
+
+def networks_of(components: Iterable[Component]) -> tuple[Denoiser, ImageDecoder]:
+    """Return the network that denoises and the one that decodes.
+
+    Raises:
+        ValueError: If one of them is not there.
+    """
+    networks = [component.network for component in components]
+    denoiser = next((one for one in networks if isinstance(one, UNet | DiffusionTransformer)), None)
+    decoder = next((one for one in networks if isinstance(one, ImageDecoder)), None)
+    if denoiser is None or decoder is None:
+        raise ValueError("a diffusion pipeline has a denoiser and a decoder")
+    return denoiser, decoder

@@ -1,0 +1,97 @@
+"""A pipeline's files: `model_index.json` names the folders of its components, each with a configuration and weights."""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+from planner.errors import ModelFileError
+from planner.models.architecture import Architecture
+from planner.models.pipeline import Component
+from planner.models.readers.checkpoint import read_checkpoint
+from planner.models.readers.config_json import MAX_FILE_BYTES, parse_config, read_config
+from planner.models.readers.diffusers.pipeline import MOST_COMPONENTS, PIPELINE
+from planner.models.readers.fields import Fields
+from planner.models.readers.safetensors import FileTensor
+from planner.models.readers.sources import read_whole
+from planner.models.readers.stored import sum_stored
+
+MODEL_INDEX: Final = "model_index.json"
+WEIGHT_NAMES: Final = tuple(
+    f"{stem}{variant}.safetensors{ending}"
+    for variant in ("", ".fp16", ".bf16")
+    for stem in ("diffusion_pytorch_model", "model")
+    for ending in (".index.json", "")
+)
+"""What the weights of a component are called, those of full precision first; an index before a single file."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9]\w{0,63}", re.ASCII)
+_CONFIG: Final = "config.json"
+
+ConfigOf = Callable[[str], Mapping[str, object] | None]
+TensorsOf = Callable[[str], Iterable[FileTensor] | None]
+
+
+def read_pipeline_folder(folder: Path) -> Architecture:
+    """Return the pipeline in `folder`, with the bytes that the headers of its safetensors files state.
+
+    Raises:
+        ModelFileError: If a file cannot be read, or a component has no formula.
+    """
+
+    def config_of(name: str) -> Mapping[str, object] | None:
+        file = folder / name / _CONFIG
+        return _config(file) if os.path.lexists(file) else None
+
+    def tensors_of(name: str) -> Iterable[FileTensor] | None:
+        files = (folder / name / file for file in WEIGHT_NAMES)
+        found = next((file for file in files if os.path.lexists(file)), None)
+        return None if found is None else read_checkpoint(found).tensors
+
+    return read_pipeline_files(_config(folder / MODEL_INDEX), config_of, tensors_of, str(folder / MODEL_INDEX))
+
+
+def read_pipeline_files(
+    index: Mapping[str, object], config_of: ConfigOf, tensors_of: TensorsOf, source: str
+) -> Architecture:
+    """Return the pipeline that `index` describes; `source` names it in errors.
+
+    `config_of` returns the configuration in a folder and `tensors_of` what its weights hold, nothing where there are
+    none: tokenizers and schedulers have no parameters.
+
+    Raises:
+        ModelFileError: If the index is none, or a component has no formula.
+    """
+    kind = Fields(index, source).text("_class_name")
+    configs = {name: config for name in _names(index, source) if (config := config_of(name)) is not None}
+    read = read_config({"model_type": PIPELINE, "_class_name": kind, "components": configs}, source)
+    with_stored = tuple(_with_stored(component, tensors_of(component.name)) for component in read.components)
+    lacking = [component.name for component in with_stored if not component.stored]
+    notes = (f"no safetensors files of {', '.join(lacking)}: their bytes follow from the configuration",)
+    return read.evolve(
+        components=with_stored, container="safetensors", reader_notes=(*read.reader_notes, *(notes if lacking else ()))
+    )
+
+
+def _names(index: Mapping[str, object], source: str) -> list[str]:
+    """Return the folders of the components that are there, as `[library, class]` says."""
+    found = [
+        name
+        for name, value in index.items()
+        if not name.startswith("_") and isinstance(value, list | tuple) and any(part is not None for part in value)
+    ]
+    if len(found) > MOST_COMPONENTS or not all(_NAME.fullmatch(name) for name in found):
+        raise ModelFileError(source, "names components that cannot be", "Choose the folder of a diffusers pipeline.")
+    return found
+
+
+def _config(file: Path) -> Mapping[str, object]:
+    return parse_config(read_whole(file, MAX_FILE_BYTES, file.name), str(file))
+
+
+def _with_stored(component: Component, tensors: Iterable[FileTensor] | None) -> Component:
+    if tensors is None:
+        return component
+    stored = sum_stored(("other", tensor.format, tensor.elements, tensor.bytes) for tensor in tensors)
+    return component.evolve(stored=stored)

@@ -1,0 +1,111 @@
+"""A whole pipeline: its `model_index.json` with the configurations of its components."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from planner.models.architecture import Architecture
+from planner.models.layers import Tensor
+from planner.models.pipeline import Component, ImageDecoder, networks_of
+from planner.models.readers.class_defaults import class_defaults
+from planner.models.readers.clip import clip_vision
+from planner.models.readers.diffusers.autoencoder import read_autoencoder
+from planner.models.readers.diffusers.transformers import read_flux, read_pixart, read_sd3
+from planner.models.readers.diffusers.unet import read_unet
+from planner.models.readers.fields import Fields
+from planner.models.readers.parts import linear
+from planner.models.readers.registry import Reader, read_fields
+from planner.models.readers.towers import tensor
+
+PIPELINE: Final = "diffusers"
+"""The `model_type` under which a pipeline is read: model_index.json names none."""
+
+_NETWORKS: Final[Mapping[str, Callable[[Fields, str], Component]]] = {
+    "AutoencoderKL": read_autoencoder,
+    "FluxTransformer2DModel": read_flux,
+    "PixArtTransformer2DModel": read_pixart,
+    "SD3Transformer2DModel": read_sd3,
+    "UNet2DConditionModel": read_unet,
+}
+_TRACE: Final = (
+    "The trace measures it all the same: write a function that returns the component with its inputs, then run "
+    "`gpu-planner trace my_net.py:NAME`."
+)
+_LENGTHS: Final = {"FluxPipeline": 512, "StableDiffusion3Pipeline": 256, "PixArtSigmaPipeline": 300}
+"""The defaults of `max_sequence_length` that the pipelines of diffusers pad their prompts to."""
+_LONGEST: Final = 512
+MOST_COMPONENTS: Final = 32
+"""A bound for files of strangers, well above every pipeline that was published."""
+_SAFETY: Final = "StableDiffusionSafetyChecker"
+_PROJECTION: Final = 768
+_CONCEPTS: Final = 17 + 3
+"""Concepts, and special-care concepts, of diffusers' `safety_checker.py`."""
+_UPCASTING: Final = "StableDiffusionXL"
+"""Pipelines whose names begin so decode in fp32 where the autoencoder asks for it; others leave it as it is."""
+
+
+def read_pipeline(fields: Fields) -> Architecture:
+    """Return the pipeline whose `components` are written down with their configurations.
+
+    Raises:
+        ModelFileError: If a component is of a class without a formula, or there is no denoiser or no decoder.
+    """
+    kind = fields.text("_class_name")
+    inner = fields.required("components")
+    if len(inner.names) > MOST_COMPONENTS:
+        fields.fail("components", f"must be at most {MOST_COMPONENTS}, got {len(inner.names):,}")
+    components = tuple(_component(inner.required(name), name, kind) for name in inner.names)
+    try:
+        denoiser, _ = networks_of(components)
+    except ValueError:
+        fields.fail("components", f"of {kind[:60]!r} have no denoiser and decoder with a formula", _TRACE)
+    return Architecture(
+        model_type=PIPELINE,
+        kind="diffusion",
+        hidden=denoiser.channels[0] if denoiser.kind == "unet" else denoiser.hidden,
+        components=components,
+    )
+
+
+def _component(fields: Fields, name: str, pipeline: str) -> Component:
+    if not fields.has("_class_name") or fields.has("model_type"):
+        return _encoder(fields, name, pipeline)
+    kind = fields.text("_class_name")
+    if kind not in _NETWORKS:
+        fields.fail("_class_name", f"{kind[:60]!r} has no formula", _TRACE)
+    made = _NETWORKS[kind](fields, name)
+    if isinstance(made.network, ImageDecoder) and not pipeline.startswith(_UPCASTING):
+        return made.evolve(network=made.network.evolve(upcast=False))
+    return made
+
+
+def _encoder(fields: Fields, name: str, pipeline: str) -> Component:
+    if (fields.texts("architectures") or ("",))[0] == _SAFETY:
+        return _safety_checker(fields, name)
+    read = read_fields(fields)
+    return Component(
+        name=name,
+        part="text" if name.startswith("text_encoder") else "other",
+        tensors=tuple(_all(one, count) for stack in read.stacks for one, count in stack.placed()),
+        stacks=read.stacks,
+        tokens=read.fixed_length or _LENGTHS.get(pipeline, _LONGEST),
+    )
+
+
+def _safety_checker(fields: Fields, name: str) -> Component:
+    """Return CLIP's vision tower with its projection, and the embeddings of what an image must not show."""
+    inner = fields.required("vision_config").over(class_defaults("clip_vision_model"))
+    tower = clip_vision(inner.changed({"model_type": "clip_vision_model"}))
+    width = fields.integer("projection_dim", default=_PROJECTION)
+    more = (
+        *linear("visual_projection", width, tower.hidden),
+        *tensor("concept_embeds", _CONCEPTS, width),
+        *tensor("concept_embeds_weights", _CONCEPTS),
+    )
+    return Component(name=name, part="other", tensors=(*(_all(one, count) for one, count in tower.placed()), *more))
+
+
+def _all(one: Tensor, count: int) -> Tensor:
+    return one.evolve(copies=count)
+
+
+READERS: Final[Mapping[str, Reader]] = {PIPELINE: read_pipeline}

@@ -1,0 +1,227 @@
+"""The transformers that denoise: FLUX, Stable Diffusion 3 and PixArt."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from planner.models.layers import Tensor
+from planner.models.pipeline import Component, DiffusionTransformer
+from planner.models.readers.fields import MAX_LAYERS, Fields
+from planner.models.readers.parts import Tensors, linear
+from planner.models.readers.towers import conv, tensor
+
+_TIME: Final = 256
+_GUIDED: Final = "guidance_embeds"
+
+
+def read_flux(fields: Fields, name: str) -> Component:
+    """Return the denoiser that a configuration of `FluxTransformer2DModel` describes.
+
+    Its pipeline packs squares of 2 × 2 latent pixels into tokens.
+    """
+    network = _network(
+        fields,
+        "flux",
+        blocks=fields.integer("num_layers", default=19, low=0, high=MAX_LAYERS),
+        patch=2 * fields.integer("patch_size", default=1),
+        text_width=fields.integer("joint_attention_dim", default=4096),
+        latent=fields.integer("in_channels", default=64),
+        heads=24,
+        head_dim=128,
+    ).evolve(
+        single_blocks=fields.integer("num_single_layers", default=38, low=0, high=MAX_LAYERS),
+        # FLUX.1-schnell has no embedding of its guidance, and takes none: both make one pass.
+        guidance_embedded=True,
+    )
+    return Component(name=name, part="denoiser", network=network, tensors=tuple(_flux(network, fields)))
+
+
+def _flux(network: DiffusionTransformer, fields: Fields) -> Iterator[Tensor]:
+    hidden = network.hidden
+    out = fields.integer("out_channels", default=network.latent_channels)
+    yield from linear("x_embedder", hidden, network.latent_channels, bias=True)
+    yield from linear("context_embedder", hidden, network.text_width, bias=True)
+    pooled = fields.integer("pooled_projection_dim", default=768)
+    yield from _times(hidden, pooled, guided=fields.flag(_GUIDED, default=False))
+    yield from _copied("transformer_blocks", network.blocks, _joint(network, normed=True))
+    yield from _copied("single_transformer_blocks", network.single_blocks, _single(network))
+    yield from linear("norm_out.linear", 2 * hidden, hidden, bias=True)
+    yield from linear("proj_out", out, hidden, bias=True)
+
+
+def read_sd3(fields: Fields, name: str) -> Component:
+    """Return the denoiser that a configuration of `SD3Transformer2DModel` describes."""
+    network = _network(
+        fields,
+        "sd3",
+        blocks=fields.integer("num_layers", default=18, high=MAX_LAYERS),
+        patch=fields.integer("patch_size", default=2),
+        text_width=fields.integer("joint_attention_dim", default=4096),
+        latent=fields.integer("in_channels", default=16),
+        heads=18,
+        head_dim=64,
+    ).evolve(dual_blocks=fields.size("dual_attention_layers") or 0)
+    side = fields.integer("pos_embed_max_size", default=96, high=4096)
+    return Component(
+        name=name,
+        part="denoiser",
+        network=network,
+        tensors=tuple(_sd3(network, fields)),
+        buffers=side * side * network.hidden,
+    )
+
+
+def _sd3(network: DiffusionTransformer, fields: Fields) -> Iterator[Tensor]:
+    hidden, normed = network.hidden, fields.has("qk_norm")
+    out = fields.integer("out_channels", default=16) * network.patch**2
+    yield from conv("pos_embed.proj", hidden, network.latent_channels, network.patch, network.patch)
+    yield from _times(hidden, fields.integer("pooled_projection_dim", default=2048), guided=False)
+    yield from linear("context_embedder", hidden, network.text_width, bias=True)
+    yield from _copied("transformer_blocks", network.blocks - 1, _joint(network, normed=normed))
+    yield from _copied("transformer_blocks.last", 1, _joint(network, normed=normed, last=True))
+    yield from _copied("transformer_blocks.dual", network.dual_blocks, _second(network, normed=normed))
+    yield from linear("norm_out.linear", 2 * hidden, hidden, bias=True)
+    yield from linear("proj_out", out, hidden, bias=True)
+
+
+def read_pixart(fields: Fields, name: str) -> Component:
+    """Return the denoiser that a configuration of `PixArtTransformer2DModel` describes."""
+    network = _network(
+        fields,
+        "pixart",
+        blocks=fields.integer("num_layers", default=28, high=MAX_LAYERS),
+        patch=fields.integer("patch_size", default=2),
+        text_width=fields.integer("caption_channels", default=4096),
+        latent=fields.integer("in_channels", default=4),
+        heads=16,
+        head_dim=72,
+    )
+    side = fields.integer("sample_size", default=128, high=4096) // network.patch
+    return Component(
+        name=name,
+        part="denoiser",
+        network=network,
+        tensors=tuple(_pixart(network, fields)),
+        buffers=side * side * network.hidden,
+    )
+
+
+def _pixart(network: DiffusionTransformer, fields: Fields) -> Iterator[Tensor]:
+    hidden, patch = network.hidden, network.patch
+    sized = fields.flag("use_additional_conditions", default=fields.integer("sample_size", default=128) == 128)
+    yield from conv("pos_embed.proj", hidden, network.latent_channels, patch, patch)
+    yield from linear("caption_projection.linear_1", hidden, network.text_width, bias=True)
+    yield from linear("caption_projection.linear_2", hidden, hidden, bias=True)
+    yield from _embedded("adaln_single.emb.timestep_embedder", hidden, _TIME)
+    if sized:
+        yield from _embedded("adaln_single.emb.resolution_embedder", hidden // 3, _TIME)
+        yield from _embedded("adaln_single.emb.aspect_ratio_embedder", hidden // 3, _TIME)
+    yield from linear("adaln_single.linear", 6 * hidden, hidden, bias=True)
+    yield from _copied("transformer_blocks", network.blocks, _crossing(network))
+    yield from tensor("scale_shift_table", 2, hidden)
+    yield from linear("proj_out", patch**2 * fields.integer("out_channels", default=8), hidden, bias=True)
+
+
+def _network(
+    fields: Fields, family: str, *, blocks: int, patch: int, text_width: int, latent: int, heads: int, head_dim: int
+) -> DiffusionTransformer:
+    width = fields.integer("attention_head_dim", default=head_dim)
+    hidden = fields.integer("num_attention_heads", default=heads, high=MAX_LAYERS) * width
+    return DiffusionTransformer.model_validate(
+        {
+            "family": family,
+            "hidden": hidden,
+            "intermediate": 4 * hidden,
+            "head_dim": width,
+            "blocks": blocks,
+            "patch": patch,
+            "latent_channels": latent,
+            "text_width": text_width,
+            "sample_size": fields.integer("sample_size", default=128, high=4096),
+        }
+    )
+
+
+def _copied(prefix: str, copies: int, tensors: Tensors) -> Tensors:
+    if copies < 1:
+        return ()
+    return tuple(one.evolve(name=f"{prefix}.{one.name}", copies=copies) for one in tensors)
+
+
+def _times(hidden: int, pooled: int, *, guided: bool) -> Tensors:
+    return (
+        *_embedded("time_text_embed.timestep_embedder", hidden, _TIME),
+        *(_embedded("time_text_embed.guidance_embedder", hidden, _TIME) if guided else ()),
+        *_embedded("time_text_embed.text_embedder", hidden, pooled),
+    )
+
+
+def _embedded(name: str, hidden: int, into: int) -> Tensors:
+    return (
+        *linear(f"{name}.linear_1", hidden, into, bias=True),
+        *linear(f"{name}.linear_2", hidden, hidden, bias=True),
+    )
+
+
+def _joint(network: DiffusionTransformer, *, normed: bool, last: bool = False) -> Tensors:
+    """Return a block with tensors of its own for image and text; the last of SD3 makes nothing of the text."""
+    hidden = network.hidden
+    projections = ("to_q", "to_k", "to_v", "to_out.0", "add_q_proj", "add_k_proj", "add_v_proj")
+    norms = ("norm_q", "norm_k", "norm_added_q", "norm_added_k") if normed else ()
+    return (
+        *linear("norm1.linear", 6 * hidden, hidden, bias=True),
+        *linear("norm1_context.linear", (2 if last else 6) * hidden, hidden, bias=True),
+        *(part for at in projections for part in linear(f"attn.{at}", hidden, hidden, bias=True)),
+        *(() if last else linear("attn.to_add_out", hidden, hidden, bias=True)),
+        *(part for at in norms for part in tensor(f"attn.{at}.weight", network.head_dim, role="norm")),
+        *_feed_forward(network, "ff"),
+        *(() if last else _feed_forward(network, "ff_context")),
+    )
+
+
+def _second(network: DiffusionTransformer, *, normed: bool) -> Tensors:
+    """Return what a block with a second attention has more, three more modulations among it."""
+    hidden = network.hidden
+    norms = ("norm_q", "norm_k") if normed else ()
+    return (
+        *linear("norm1.linear.more", 3 * hidden, hidden, bias=True),
+        *(
+            part
+            for at in ("to_q", "to_k", "to_v", "to_out.0")
+            for part in linear(f"attn2.{at}", hidden, hidden, bias=True)
+        ),
+        *(part for at in norms for part in tensor(f"attn2.{at}.weight", network.head_dim, role="norm")),
+    )
+
+
+def _single(network: DiffusionTransformer) -> Tensors:
+    hidden, inner = network.hidden, network.intermediate
+    return (
+        *linear("norm.linear", 3 * hidden, hidden, bias=True),
+        *linear("proj_mlp", inner, hidden, bias=True),
+        *(part for at in ("q", "k", "v") for part in linear(f"attn.to_{at}", hidden, hidden, bias=True)),
+        *(part for at in ("q", "k") for part in tensor(f"attn.norm_{at}.weight", network.head_dim, role="norm")),
+        *linear("proj_out", hidden, hidden + inner, bias=True),
+    )
+
+
+def _crossing(network: DiffusionTransformer) -> Tensors:
+    hidden = network.hidden
+    projections = ("to_q", "to_k", "to_v", "to_out.0")
+    return (
+        *tensor("scale_shift_table", 6, hidden),
+        *(
+            part
+            for attention in ("attn1", "attn2")
+            for at in projections
+            for part in linear(f"{attention}.{at}", hidden, hidden, bias=True)
+        ),
+        *_feed_forward(network, "ff"),
+    )
+
+
+def _feed_forward(network: DiffusionTransformer, name: str) -> Tensors:
+    hidden, inner = network.hidden, network.intermediate
+    return (
+        *linear(f"{name}.net.0.proj", inner, hidden, bias=True),
+        *linear(f"{name}.net.2", hidden, inner, bias=True),
+    )

@@ -1,0 +1,106 @@
+"""Well-known recipes to start a plan from: how others run or train a model, with where they say so."""
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import Field, TypeAdapter
+
+from planner.base import Spec
+from planner.errors import SpecError
+from planner.paths import catalog_dir
+from planner.plan.plan import ModelChoice, Plan
+from planner.records import read_records
+from planner.workload.workload import Workload
+
+_LISTED_BY: Final = "`gpu-planner fit --list-presets` lists what there is."
+
+
+class Preset(Spec):
+    """A recipe that many know, as the fields of a plan; those that name no model or card leave the plan's own."""
+
+    id: str = Field(pattern=r"^[a-z0-9]+([.-][a-z0-9]+)*$")
+    title: str = Field(min_length=3)
+    summary: str = Field(min_length=10, description="what it is, in a sentence")
+    model: str | None = Field(
+        default=None, description="its model: the catalog's id, or the name where it has a config"
+    )
+    config: dict[str, Any] | None = Field(default=None, description="the config.json of a model that is in no catalog")
+    workload: Workload
+    gpu: str | None = Field(default=None, description="the catalog's id of its card")
+    count: int = Field(default=1, ge=1)
+    sources: tuple[str, ...] = Field(min_length=1, description="links to where each of its numbers stands")
+    as_of: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="the day that the sources were read")
+    notes: tuple[str, ...] = Field(default=(), description="where it differs from what it was made after")
+
+    def __hash__(self) -> int:
+        # The configuration is a dictionary; the id is the record's own.
+        return hash(self.id)
+
+    @property
+    def own_model(self) -> ModelChoice | None:
+        """Return the model that it is about, none where it leaves that open."""
+        if self.model is None or self.config is None:
+            return None if self.model is None else ModelChoice(id=self.model)
+        from planner.models.readers.config_json import read_config  # most presets name a model of the catalog
+
+        return ModelChoice(id=self.model, architecture=read_config(self.config, self.model))
+
+
+@cache
+def load_presets(folder: Path | None = None) -> tuple[Preset, ...]:
+    """Return the presets in `folder`, by default the bundled ones: of training first.
+
+    Raises:
+        CatalogError: If a record does not validate; it names the file, the record and the field.
+    """
+    place = folder or catalog_dir() / "presets"
+    found = read_records(place, sorted(place.glob("*.json")), TypeAdapter(tuple[Preset, ...]))
+    return tuple(sorted(found, key=lambda preset: preset.workload.task, reverse=True))
+
+
+def find_preset(presets: Sequence[Preset], name: str) -> Preset:
+    """Return the preset with the id `name`, whatever its case.
+
+    Raises:
+        SpecError: If there is none; the hint names those that are written alike.
+    """
+    asked = name.strip().casefold()
+    found = next((preset for preset in presets if preset.id == asked), None)
+    if found is None:
+        alike = [preset.id for preset in presets if asked and asked in preset.id]
+        hint = f"Close names: {', '.join(alike)}." if alike else _LISTED_BY
+        raise SpecError("preset", f"no preset is called {name[:80]!r}", hint)
+    return found
+
+
+def plan_of_preset(preset: Preset) -> Plan:
+    """Return a new plan as `preset` has it.
+
+    Raises:
+        SpecError: If it names no model.
+    """
+    model = preset.own_model
+    if model is None:
+        hint = f"Name one: gpu-planner fit MODEL --preset {preset.id}"
+        raise SpecError("preset", f"{preset.id} is for any model, and none is named", hint)
+    return with_preset(Plan(model=model), preset)
+
+
+def with_preset(plan: Plan, preset: Preset) -> Plan:
+    """Return `plan` with the workload of `preset`, and with its cards where it names some.
+
+    The model stays, and so does what other processes hold.
+
+    Raises:
+        SpecError: If the plan is about a traced module, which runs as it was traced.
+    """
+    if plan.model.trace is not None:
+        raise SpecError("preset", "a traced module runs as it was traced", "Choose another model.")
+    kept: dict[str, object] = {"other_processes_bytes": plan.workload.other_processes_bytes}
+    if preset.gpu is not None:
+        return plan.evolve(workload=preset.workload.evolve(**kept), gpu=preset.gpu, count=preset.count)
+    if plan.workload.gpus:
+        kept["gpus"] = plan.workload.gpus
+    return plan.evolve(workload=preset.workload.evolve(**kept))

@@ -1,0 +1,112 @@
+"""One plan beside another: what is asked differently, and what each part of the memory comes to."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from planner.base import Spec
+from planner.memory.result import MemoryResult, PhaseName, TermName
+from planner.plan.catalog import Catalog
+from planner.plan.evaluate import Evaluation, evaluate
+from planner.plan.plan import Plan
+
+Value = bool | int | float | str | None
+
+
+class SettingDifference(Spec):
+    """A field of the plan, or of its workload with every default filled in, that differs."""
+
+    field: str
+    value: Value
+    other: Value
+
+
+class TermDifference(Spec):
+    """What a term holds at the peak of each; 0 where it holds nothing."""
+
+    name: TermName
+    bytes: int
+    other_bytes: int
+    difference_bytes: int
+
+
+class PhaseDifference(Spec):
+    """What is alive in a phase of each; none where there is no such phase."""
+
+    name: PhaseName
+    bytes: int | None
+    other_bytes: int | None
+
+
+class Versus(Spec):
+    """A plan beside the `other` one; differences are what the plan needs more."""
+
+    other: Evaluation
+    settings: tuple[SettingDifference, ...]
+    terms: tuple[TermDifference, ...]
+    phases: tuple[PhaseDifference, ...]
+    total_difference_bytes: int
+
+
+def versus(plan: Plan, other: Plan, catalog: Catalog) -> Versus:
+    """Return `plan` beside `other`.
+
+    Raises:
+        SpecError: If one of them cannot be evaluated.
+    """
+    return versus_of(evaluate(plan, catalog), evaluate(other, catalog))
+
+
+def versus_of(evaluation: Evaluation, other: Evaluation) -> Versus:
+    """Return what was evaluated beside the `other` evaluation."""
+    memory, beside = evaluation.memory, other.memory
+    return Versus(
+        other=other,
+        settings=tuple(_settings(evaluation, other)),
+        terms=tuple(_terms(memory, beside)),
+        phases=tuple(_phases(memory, beside)),
+        total_difference_bytes=memory.total_bytes - beside.total_bytes,
+    )
+
+
+def _settings(evaluation: Evaluation, other: Evaluation) -> Iterator[SettingDifference]:
+    mine, theirs = _fields(evaluation), _fields(other)
+    for field, value in mine.items():
+        # What only one of them has follows from what differs above it: the task or the method.
+        if field in theirs and theirs[field] != value:
+            yield SettingDifference(field=field, value=value, other=theirs[field])
+
+
+def _fields(evaluation: Evaluation) -> dict[str, Value]:
+    plan = evaluation.plan
+    workload = evaluation.workload.model_dump(mode="json", exclude={"gpus"})
+    cards: Value = " + ".join(f"{kind.count} × {kind.id}" for kind in plan.workload.gpus) or None
+    given: dict[str, Value] = {"model": plan.model.id, "gpu": cards or plan.gpu, "count": plan.count}
+    if evaluation.traced is not None:
+        return given
+    # Replicas follow from the number of cards unless the plan says otherwise.
+    if plan.workload.parallel.data is None:
+        workload["parallel"].pop("data")
+    return {**given, **dict(_flat(workload)), "corrections": len(plan.corrections)}
+
+
+def _flat(fields: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Value]]:
+    for name, value in fields.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        elif isinstance(value, list):
+            yield f"{prefix}{name}", ", ".join(map(str, value))
+        else:
+            yield f"{prefix}{name}", value
+
+
+def _terms(memory: MemoryResult, other: MemoryResult) -> Iterator[TermDifference]:
+    mine, theirs = ({term.name: term.bytes for term in one.terms} for one in (memory, other))
+    for name in dict.fromkeys((*mine, *theirs)):
+        held, beside = mine.get(name, 0), theirs.get(name, 0)
+        yield TermDifference(name=name, bytes=held, other_bytes=beside, difference_bytes=held - beside)
+
+
+def _phases(memory: MemoryResult, other: MemoryResult) -> Iterator[PhaseDifference]:
+    mine, theirs = ({phase.name: phase.bytes for phase in one.phases} for one in (memory, other))
+    for name in dict.fromkeys((*mine, *theirs)):
+        yield PhaseDifference(name=name, bytes=mine.get(name), other_bytes=theirs.get(name))

@@ -1,0 +1,62 @@
+"""The values of a diffusion pipeline's workload that depend on the pipeline, and what cannot be asked of one."""
+
+from typing import Final
+
+from pydantic import ValidationError
+
+from planner.dtypes import AS_STORED, GGUF_FILE_TYPES
+from planner.errors import SpecError
+from planner.models.architecture import Architecture
+from planner.models.pipeline import DiffusionTransformer, networks_of
+from planner.workload.parallel import Parallel
+from planner.workload.training import Training
+from planner.workload.workload import Inference
+
+_TRACED: Final = "Trace its denoiser: `gpu-planner trace my_step.py:NAME --task training`, with a function of your own."
+
+
+def pipeline_defaults(workload: Training | Inference, architecture: Architecture, parallel: Parallel) -> Inference:
+    """Return `workload` with every open choice made for a pipeline: image size, guidance, and all weights as computed.
+
+    Raises:
+        SpecError: If the pipeline is to be trained, shared by several cards or run by an engine for text, or its image
+            cannot have the size.
+    """
+    if isinstance(workload, Training):
+        raise SpecError("task", "training a diffusion pipeline has no formula", _TRACED)
+    if workload.profile not in (None, "hf"):
+        raise SpecError(
+            "profile", f"{workload.profile} runs no diffusion pipelines", "Choose hf: the diffusers library."
+        )
+    _check_formats(workload, architecture)
+    denoiser, decoder = networks_of(architecture.components)
+    default = denoiser.sample_size * decoder.scale
+    size = workload.image_size or (default, default)
+    unit = decoder.scale * (denoiser.patch if isinstance(denoiser, DiffusionTransformer) else 1)
+    if any(side % unit for side in size):
+        raise SpecError("image_size", f"{size[0]:,} × {size[1]:,} pixels are not multiples of {unit:,}")
+    guided = not (isinstance(denoiser, DiffusionTransformer) and denoiser.guidance_embedded)
+    settings = workload.diffusion
+    try:
+        return workload.evolve(
+            profile="hf",
+            weights=workload.weights or workload.compute,
+            image_size=size,
+            diffusion=settings.evolve(
+                guidance=guided if settings.guidance is None else settings.guidance,
+                text_weights=settings.text_weights or workload.compute,
+            ),
+            parallel=parallel,
+        )
+    except ValidationError as error:
+        raise SpecError.from_validation(error) from error
+
+
+def _check_formats(workload: Inference, architecture: Architecture) -> None:
+    for name, value in (("weights", workload.weights), ("diffusion.text_weights", workload.diffusion.text_weights)):
+        if value in GGUF_FILE_TYPES:
+            raise SpecError(
+                name, "GGUF files of diffusion models are mixtures of their own", "Choose nf4, int8 or fp8."
+            )
+        if value == AS_STORED and not all(component.stored for component in architecture.components):
+            raise SpecError(name, "the pipeline's files were not read", "Choose its folder, or hf:owner/name.")

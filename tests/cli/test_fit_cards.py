@@ -1,0 +1,119 @@
+"""`gpu-planner fit` on several cards: equal and unequal ones, what they share, and what does not go."""
+
+import json
+
+import pytest
+
+from planner.cli.cards import named_cards
+from planner.cli.main import main
+from planner.errors import SpecError
+from planner.present.format import THIN
+from planner.workload.parallel import CardCount
+
+MODEL = "meta-llama/Llama-3.1-8B"
+MOE = "mistralai/Mixtral-8x7B-v0.1"
+
+
+@pytest.fixture
+def said(capsys):
+    """Return a way to run the command and read what it printed, on one line."""
+
+    def run(*words, code=0):
+        assert main(["fit", *words]) == code
+        printed = capsys.readouterr()
+        assert (printed.out == "") == (code == 2)
+        return " ".join((printed.err if code == 2 else printed.out).replace(THIN, " ").split())
+
+    return run
+
+
+@pytest.fixture
+def memory(capsys):
+    """Return a way to run the command and read the memory of its JSON."""
+
+    def run(*words):
+        assert main(["fit", *words, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)["memory"]
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "hint"),
+    [
+        ("--count 4 --tp 3", "4 cards are not a multiple of tensor 3", "or the number of cards"),
+        ("--count 3 --tp 3", "32 heads cannot be divided by 3", "It goes with 2, 4, 8, 16, 32."),
+        ("--count 33 --pp 33", "32 layers cannot fill 33 stages", ""),
+        ("--count 2 --ep 2", "no experts to share", ""),
+        ("--count 8 --dp 4", "4 replicas need as many cards, not 8", ""),
+        ("--count 2 --zero 3", "ZeRO shares what training keeps", "pipeline or tensor"),
+        ("--count 2 --tp 0", "greater than or equal to 1", ""),
+        ("--count 2 --cp 2 --attention eager", "attend in a ring with flash attention", "sdpa or flash"),
+        ("--task training --count 2 --offload optimizer", "offloaded by ZeRO", "Set zero to 1, 2 or 3."),
+        ("--task training --count 2 --offload parameters --zero 2", "ZeRO-3 and FSDP", "Set zero to 3."),
+        ("--set parallel.pipeline_layers=16,17 --count 2 --pp 2", "have 33 layers, and the network 32", ""),
+    ],
+)
+def test_what_does_not_go_is_said(said, words, message, hint):
+    text = said(MODEL, "--gpu", "h100-sxm", *words.split(), code=2)
+    assert text.startswith("error:")
+    assert message in text
+    assert hint in text
+
+
+def test_experts_go_by_whole_numbers(said):
+    assert "8 experts cannot be divided by 3" in said(MOE, "--gpu", "h100-sxm", "--count", "3", "--ep", "3", code=2)
+
+
+def test_stages_are_rows_of_a_table(said):
+    text = said(MODEL, "--task", "training", "--gpu", "h100-sxm", "--count", "4", "--pp", "4", "--zero", "0")
+    assert "Cards Layers Needs GiB Usable Free" in text
+    assert text.count("1 × H100 SXM5 80 GB 8 ") == 4
+    assert "pipeline 4" in text
+
+
+def test_unequal_cards_are_rows_of_their_own(said):
+    text = said(MODEL, "--weights", "Q8_0", "--gpu", "RTX 4090", "--gpu", "2 x RTX 3090", "--pp", "3")
+    assert "1 × GeForce RTX 4090 + 2 × GeForce RTX 3090" in text
+    assert "llama.cpp splits the layers in proportion to the free memory" in text
+
+
+def test_unequal_cards_that_share_matrices_are_decided_by_the_smallest(said, memory):
+    words = (MODEL, "--gpu", "RTX 4090", "--gpu", "h100-sxm", "--tp", "2")
+    assert "Every card holds the same, so that the smallest decides." in said(*words)
+    found = memory(*words)
+    assert [row["gpu"] for row in found["per_gpu"]] == ["rtx-4090", "h100-sxm5-80gb"]
+    assert found["fullest"] == 0
+
+
+def test_the_table_of_cards_is_in_the_json(memory):
+    found = memory(MODEL, "--weights", "F16", "--gpu", "RTX 4090", "--gpu", "RTX 3060 12 GB", "--pp", "2")
+    rows = found["per_gpu"]
+    assert [row["stage"] for row in rows] == [0, 1]
+    assert sum(row["layers"] for row in rows) == 32
+    assert rows[0]["layers"] > rows[1]["layers"]
+    assert all(row["free_bytes"] == row["capacity_bytes"] - row["total_bytes"] for row in rows)
+    assert found["total_bytes"] == rows[found["fullest"]]["total_bytes"]
+
+
+@pytest.mark.parametrize(
+    ("words", "phrase"),
+    [
+        ("--count 8 --zero 3", "FSDP"),
+        ("--count 8 --zero 2 --offload optimizer", "ZeRO-2, optimizer in RAM"),
+        ("--count 8 --tp 2 --cp 2 --profile megatron --zero 1", "distributed optimizer, tensor 2, context 2"),
+        ("--count 16 --tp 4 --pp 2 --set parallel.sequence=true", "tensor 4, pipeline 2, sequence parallel"),
+    ],
+)
+def test_the_answer_names_what_is_shared(said, words, phrase):
+    assert phrase in said(MODEL, "--task", "training", "--gpu", "h100-sxm", *words.split())
+
+
+def test_cards_are_named_with_their_number(catalog):
+    named = named_cards(("RTX 4090", "2 x RTX 3090", "3× h100-sxm"), catalog)
+    assert named[:2] == (CardCount(id="rtx-4090"), CardCount(id="rtx-3090", count=2))
+
+
+def test_no_cards_are_none(catalog):
+    with pytest.raises(SpecError, match="0 cards"):
+        named_cards(("0 x RTX 3090",), catalog)

@@ -1,0 +1,26 @@
+"""The answer of the memory tab: the sentence, and how sure it is."""
+
+from memory_results import result
+
+from planner.gui.memory.answer import Answer
+from planner.present.format import THIN
+from planner.present.memory import memory_view
+
+
+def test_the_answer_says_how_sure_it_is(theme, qtbot):
+    answer = Answer(theme)
+    qtbot.addWidget(answer)
+    tight = result().evolve(verdict="tight", fit_probability=0.74)
+    answer.set_view(memory_view(tight, "RTX 4090"), "tight")
+    assert "with a chance of about 3 in 4" in answer.sentence
+    spoken = answer.accessibleName().replace(THIN, " ")
+    assert "Counted exactly " in spoken
+    assert spoken.endswith("Chance that it fits: about 3 in 4.")
+
+
+def test_what_a_card_cannot_run_is_not_sure_or_unsure(theme, qtbot):
+    answer = Answer(theme)
+    qtbot.addWidget(answer)
+    answer.set_view(memory_view(result().evolve(unsupported=("no kernels",)), "RTX 4090"), None)
+    assert answer.accessibleName() == answer.sentence == "Not supported on RTX 4090: no kernels."
+    answer.set_outdated(True)

@@ -1,0 +1,212 @@
+"""Several cards, equal or not: how they share the work."""
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel, QLineEdit, QToolButton
+
+from planner.gui.memory.tab import MemoryTab
+from planner.gui.widgets.choice_field import ChoiceField
+from planner.gui.widgets.field import Field
+from planner.gui.widgets.section import Section
+from planner.plan.plan import ModelChoice
+from planner.workload.parallel import CardCount, Parallel
+from planner.workload.workload import Inference, Training
+
+CARDS = (CardCount(id="rtx-4090"), CardCount(id="rtx-3090", count=2))
+
+
+@pytest.fixture
+def sharing(tab: MemoryTab) -> MemoryTab:
+    """The tab with a training run on eight cards."""
+    tab.workspace.apply("eight", workload=Training(), gpu="h100-sxm5-80gb", count=8)
+    tab.workspace.end_gesture()
+    return tab
+
+
+def field(tab: MemoryTab, name: str) -> Field:
+    return tab.controls.sharing[tab.workspace.plan.workload.task].field(name)
+
+
+def answer(tab: MemoryTab, name: str, value: object) -> None:
+    field(tab, name).edited.emit(value)
+    field(tab, name).finished.emit()
+
+
+def asked(tab: MemoryTab) -> set[str]:
+    questions = tab.controls.sharing[tab.workspace.plan.workload.task]
+    names = [*(f"parallel.{name}" for name in Parallel.model_fields), "gradient_accumulation"]
+    made = {name: questions.asked(name) for name in names}
+    return {name.removeprefix("parallel.") for name, one in made.items() if one is not None and not one.isHidden()}
+
+
+def headings(tab: MemoryTab) -> dict[str, str]:
+    sections = tab.controls.sharing[tab.workspace.plan.workload.task].findChildren(Section)
+    return {made._button.text(): made._summary.text() for made in sections if made.isVisible()}
+
+
+def said(made: Field) -> str:
+    return " ".join(label.text() for label in made.findChildren(QLabel))
+
+
+def words(made: Field) -> list[str]:
+    assert isinstance(made, ChoiceField)
+    box = made.focusProxy()
+    return [box.itemText(index) for index in range(box.count())]
+
+
+ALWAYS = {"zero", "tensor", "pipeline", "context", "data", "offload"}
+
+
+def test_one_card_shares_nothing(tab: MemoryTab):
+    tab.workspace.apply("one", workload=Training())
+    assert asked(tab) == {"offload"}
+    assert headings(tab) == {"Offload": "nothing"}
+
+
+def test_each_way_to_share_has_questions_of_its_own(sharing: MemoryTab):
+    assert asked(sharing) == ALWAYS | {"gradient_as_bucket_view"}
+    answer(sharing, "parallel.zero", 3)
+    assert asked(sharing) == ALWAYS | {"reshard_after_forward"}
+    answer(sharing, "parallel.tensor", 2)
+    answer(sharing, "parallel.pipeline", 2)
+    assert asked(sharing) >= {"sequence", "interleave", "pipeline_layers", "gradient_accumulation"}
+    assert sharing.controls.questions["training"].field("gradient_accumulation").isHidden()
+    answer(sharing, "parallel.interleave", 4)
+    assert "pipeline_layers" not in asked(sharing)
+
+
+def test_only_networks_with_experts_are_asked_about_them(sharing: MemoryTab):
+    assert "expert" not in asked(sharing)
+    sharing.controls.subject.model.edited.emit("mistralai/Mixtral-8x7B-v0.1")
+    assert "expert" in asked(sharing)
+    answer(sharing, "parallel.expert", 8)
+    assert sharing.workspace.plan.workload.parallel.expert == 8
+
+
+def test_folded_it_says_how(sharing: MemoryTab):
+    assert headings(sharing) == {"Several GPUs": "DDP over 8", "Offload": "nothing"}
+    answer(sharing, "parallel.zero", 3)
+    assert headings(sharing)["Several GPUs"] == "FSDP over 8"
+    answer(sharing, "parallel.tensor", 4)
+    assert headings(sharing)["Several GPUs"] == "FSDP, tensor 4 over 8"
+
+
+def test_a_degree_that_does_not_divide_says_what_would(sharing: MemoryTab):
+    answer(sharing, "parallel.pipeline", 2)
+    answer(sharing, "parallel.tensor", 3)
+    assert sharing.workspace.plan.workload.parallel == Parallel(pipeline=2)
+    assert "1, 2 or 4 would do." in said(field(sharing, "parallel.tensor"))
+    sharing.controls.cards.count.edited.emit(7)
+    assert sharing.workspace.plan.count == 8
+
+
+def test_a_number_of_cards_that_does_not_divide_says_what_would(sharing: MemoryTab, qtbot):
+    answer(sharing, "parallel.tensor", 4)
+    line = sharing.controls.cards.count.findChild(QLineEdit)
+    sharing.controls.cards.findChildren(Section)[0].set_open(True)
+    line.setFocus()
+    line.selectAll()
+    qtbot.keyClicks(line, "10")
+    assert (sharing.workspace.plan.count, sharing.workspace.plan.workload.parallel.tensor) == (1, 1)
+    assert "8 or 12 would do." in said(sharing.controls.cards.count)
+    line.selectAll()
+    qtbot.keyClicks(line, "16")
+    assert (sharing.workspace.plan.count, sharing.workspace.plan.workload.parallel.tensor) == (16, 4)
+
+
+def test_replicas_are_implied_until_they_are_said(sharing: MemoryTab):
+    answer(sharing, "parallel.tensor", 2)
+    assert field(sharing, "parallel.data").findChild(QLineEdit).placeholderText() == "4"
+    answer(sharing, "parallel.data", 3)
+    assert "4 would do." in said(field(sharing, "parallel.data"))
+
+
+def test_stages_may_be_uneven(sharing: MemoryTab):
+    answer(sharing, "parallel.pipeline", 2)
+    assert words(field(sharing, "parallel.interleave"))[:3] == [
+        "1F1B",
+        "Interleaved, 2 groups",
+        "Interleaved, 4 groups",
+    ]
+    answer(sharing, "parallel.pipeline_layers", (12, 20))
+    assert sharing.workspace.plan.workload.parallel.pipeline_layers == (12, 20)
+    answer(sharing, "parallel.pipeline_layers", (12, 21))
+    assert "33 layers, and the network 32" in said(field(sharing, "parallel.pipeline_layers"))
+
+
+def test_the_software_decides_what_is_shared_and_offloaded(sharing: MemoryTab):
+    assert len(words(field(sharing, "parallel.zero"))) == 4
+    answer(sharing, "parallel.offload", "parameters")
+    assert sharing.workspace.plan.workload.parallel == Parallel(zero=3, offload="parameters")
+    sharing.controls.questions["training"].field("profile").edited.emit("megatron")
+    assert sharing.workspace.plan.workload.parallel == Parallel(zero=1, offload="optimizer")
+    assert words(field(sharing, "parallel.zero")) == ["Nothing", "Optimizer (distributed)"]
+    assert words(field(sharing, "parallel.offload")) == ["Nothing", "Optimizer states"]
+
+
+def test_inference_shares_matrices_and_layers(tab: MemoryTab):
+    tab.workspace.apply("two", count=2)
+    assert asked(tab) == {"tensor", "pipeline", "data", "offload"}
+    assert headings(tab)["Several GPUs"] == "each on its own"
+    tab.controls.questions["inference"].field("profile").edited.emit("vllm")
+    assert asked(tab) == {"tensor", "pipeline", "data"}
+    answer(tab, "parallel.tensor", 2)
+    assert headings(tab)["Several GPUs"] == "tensor 2 over 2"
+
+
+def test_another_kind_of_card_is_added_searched_and_left_out(tab: MemoryTab, qtbot):
+    cards = tab.controls.cards
+    cards.findChildren(Section)[0].set_open(True)
+    qtbot.mouseClick(cards.add, Qt.MouseButton.LeftButton)
+    search = cards._popover.findChild(QLineEdit)
+    qtbot.keyClicks(search, "rtx 3090")
+    qtbot.keyClick(search, Qt.Key.Key_Return)
+    assert tab.workspace.plan.workload.gpus == (CardCount(id="rtx-4090"), CardCount(id="rtx-3090"))
+    assert (tab.workspace.plan.gpu, tab.workspace.plan.count) == (None, 2)
+    assert cards.card.isHidden()
+    cards.unequal.rows[1].number.edited.emit(2)
+    assert tab.workspace.plan.workload.gpus == CARDS
+    assert "1 × GeForce RTX 4090 + 2 × GeForce RTX 3090" in tab.answer.sentence
+    remove = cards.unequal.rows[0].findChild(QToolButton)
+    remove.setFocus()
+    qtbot.keyClick(remove, Qt.Key.Key_Space)
+    assert tab.workspace.plan.workload.gpus == ()
+    assert (tab.workspace.plan.gpu, tab.workspace.plan.count) == ("rtx-3090", 2)
+    assert not cards.card.isHidden()
+
+
+def test_a_card_that_is_there_already_counts_once_more(tab: MemoryTab):
+    tab.workspace.apply("unequal", workload=Inference(gpus=CARDS), gpu=None, count=3)
+    tab.controls.cards._add("rtx-3090")
+    assert tab.workspace.plan.workload.gpus[1].count == 3
+    tab.controls.cards.unequal.rows[0].card.edited.emit("tesla-t4")
+    assert tab.workspace.plan.workload.gpus[0].id == "tesla-t4"
+    assert tab.workspace.plan.count == 4
+
+
+def test_one_more_of_the_only_kind_is_no_other_kind(tab: MemoryTab):
+    tab.controls.cards._add("rtx-4090")
+    assert (tab.workspace.plan.gpu, tab.workspace.plan.count) == ("rtx-4090", 2)
+
+
+def test_unequal_cards_that_cannot_share_are_told_below_the_list(tab: MemoryTab):
+    shared = Inference(gpus=CARDS, parallel=Parallel(pipeline=3))
+    tab.workspace.apply("unequal", workload=shared, gpu=None, count=3)
+    tab.controls.cards.unequal.rows[0].number.edited.emit(2)
+    assert tab.workspace.plan.workload.gpus == CARDS
+    assert "not a multiple of pipeline 3" in " ".join(
+        label.text() for label in tab.controls.cards.unequal.findChildren(QLabel)
+    )
+
+
+def test_another_model_shares_as_it_can(sharing: MemoryTab):
+    answer(sharing, "parallel.tensor", 8)
+    sharing.controls.subject.model.edited.emit("openai-community/gpt2")
+    assert sharing.workspace.plan.model == ModelChoice(id="openai-community/gpt2")
+    assert sharing.workspace.plan.workload.parallel.tensor == 1
+
+
+def test_the_networks_of_a_pipeline_are_not_shared(tab: MemoryTab):
+    tab.workspace.apply("two", count=2, model=ModelChoice(id="stable-diffusion-v1-5/stable-diffusion-v1-5"))
+    assert asked(tab) == set()
+    assert headings(tab) == {}

@@ -1,0 +1,138 @@
+"""How the layers are split over cards by each program, by its own rule."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from small_models import bundled, llama, small_llama
+
+from planner.memory.estimate import estimate_memory
+from planner.memory.parallel.splitting import (
+    layers_by_device_map,
+    layers_by_memory,
+    layers_of_vllm,
+    split_layers,
+    splitter_of,
+    stage_layers,
+)
+from planner.workload.parallel import Parallel
+from planner.workload.workload import Inference, Training
+
+GIB, GB = 2**30, 10**9
+SIZES = st.integers(1, 128).flatmap(lambda layers: st.tuples(st.just(layers), st.integers(1, layers)))
+
+
+@pytest.mark.parametrize(
+    ("layers", "stages", "held"),
+    [
+        (32, 4, (8, 8, 8, 8)),
+        (8, 3, (3, 3, 2)),  # with embedding and head 4, 3 and 3
+        (10, 4, (2, 3, 3, 2)),
+        (7, 2, (4, 3)),
+        (5, 4, (1, 1, 2, 1)),
+        (3, 3, (1, 1, 1)),
+    ],
+)
+def test_stages_of_training_are_as_even_as_it_goes(layers, stages, held):
+    assert stage_layers(layers, stages) == held
+
+
+@pytest.mark.parametrize(
+    ("layers", "stages", "held"),
+    # The cases of vLLM's own tests/distributed/test_pipeline_partition.py.
+    [(2, 2, (1, 1)), (3, 2, (2, 1)), (3, 3, (1, 1, 1)), (4, 3, (1, 2, 1)), (5, 3, (2, 2, 1))],
+)
+def test_stages_of_vllm_have_what_is_left_before_the_last(layers, stages, held):
+    assert layers_of_vllm(layers, stages) == held
+
+
+@given(SIZES)
+def test_every_layer_is_on_one_card_and_no_card_is_empty(sizes):
+    layers, stages = sizes
+    for held in (
+        stage_layers(layers, stages),
+        layers_of_vllm(layers, stages),
+        layers_by_memory(layers, (1,) * stages),
+        layers_by_device_map(small_llama(num_hidden_layers=layers), "bf16", stages),
+    ):
+        assert sum(held) == layers
+        assert len(held) == stages
+        assert min(held) >= 1
+
+
+@given(st.lists(st.integers(1, 80 * GIB), min_size=1, max_size=8), st.integers(8, 100))
+def test_layers_follow_free_memory_in_llama_cpp(free, layers):
+    held = layers_by_memory(layers, tuple(free))
+    assert sum(held) == layers
+    assert min(held) >= 1
+    # The last card has the output, too, and a layer is not divided.
+    assert held[free.index(max(free))] >= held[free.index(min(free))] - 2
+
+
+def test_layers_are_split_as_llama_cpp_splits_them():
+    # upper_bound over 24 / 40 and 40 / 40: layer i of 33 is on the first card while i / 33 < 0.6.
+    assert layers_by_memory(32, (24 * GIB, 16 * GIB)) == (20, 12)
+    assert layers_by_memory(32, (16 * GIB, 24 * GIB)) == (14, 18)
+    assert layers_by_memory(2, (80 * GIB, GIB)) == (1, 1)
+    assert layers_by_memory(32, (1, 1)) == (17, 15)  # the output is the sixteenth of the second
+
+
+def test_transformers_fills_one_card_after_the_other():
+    # 13.48 GB of which a layer is 0.405 and each table 0.262: 6.74 + 0.51 for each of two, less a layer on the first.
+    assert layers_by_device_map(llama(), "bf16", 2) == (16, 16)
+    # A third is 4.49: 10 layers and the embedding in 4.59, 12 in 5.00, the rest.
+    assert layers_by_device_map(llama(), "bf16", 3) == (10, 12, 10)
+
+
+def test_transformers_takes_no_more_than_is_free():
+    assert layers_by_device_map(llama(), "bf16", 2, (3 * GB, 24 * GB)) == (5, 27)
+    assert layers_by_device_map(llama(), "bf16", 2, (80 * GB, 80 * GB)) == (16, 16)
+    # What fits nowhere is counted on the last card.
+    assert layers_by_device_map(llama(), "bf16", 2, (3 * GB, 3 * GB)) == (5, 27)
+
+
+def test_tables_stay_in_16_bits_beside_quantised_layers():
+    # NF4: a layer is 0.114 GB and each table 2.10: 3.92 + 2.62 for each card, less the head to come on the first.
+    assert layers_by_device_map(llama(vocab_size=256_000), "nf4", 2) == (20, 12)
+
+
+def test_layers_of_several_kinds_are_placed_in_their_order():
+    deepseek = bundled().models.model("deepseek-ai/DeepSeek-V3")
+    # Three dense layers are small: the first card has room for more layers than the others.
+    held = layers_by_device_map(deepseek, "bf16", 8)
+    assert sum(held) == 61
+    gemma = bundled().models.model("google/gemma-3-4b-it")
+    assert sum(layers_by_device_map(gemma, "bf16", 3)) == 34
+
+
+def workload(profile, **parallel):
+    return Inference(profile=profile, parallel=Parallel(**parallel))
+
+
+def test_each_program_splits_in_its_own_way():
+    free = (24 * GB, 12 * GB)
+    named = {"pipeline": 2, "pipeline_layers": (31, 1)}
+    assert split_layers(llama(), workload("hf", **named), free) == (31, 1)
+    assert split_layers(llama(), workload("hf"), ()) == (32,)
+    assert split_layers(llama(), workload("llama.cpp", pipeline=2), free) == (22, 10)
+    assert split_layers(llama(), workload("vllm", pipeline=2), free) == (16, 16)
+    assert split_layers(llama(), workload("hf", pipeline=2), (8 * GB, 24 * GB)) == (16, 16)
+    assert split_layers(llama(), Training(parallel=Parallel(pipeline=2)), free) == (16, 16)
+
+
+def test_who_splits():
+    assert splitter_of(Training(parallel=Parallel(pipeline=2))) == "training"
+    assert splitter_of(workload("vllm")) == "vllm"
+    assert splitter_of(Inference()) == "hf"
+
+
+def test_outputs_come_back_to_the_card_of_the_inputs():
+    asked = Inference(
+        prompt_logits="all", prompt_length=4096, context_length=4096, parallel=Parallel(pipeline=2, data=1)
+    )
+    result = estimate_memory(llama(vocab_size=128_000), asked, count=2)
+    last = estimate_memory(llama(vocab_size=128_000), asked.evolve(prompt_logits="last"), count=2)
+    logits = 4096 * 128_000 * 4
+    more = result.per_gpu[0].total_bytes - last.per_gpu[0].total_bytes
+    assert 0.5 * logits < more <= logits
+    in_fp32 = asked.evolve(weights="fp32", compute="fp32", kv_cache="fp32")
+    assert estimate_memory(llama(), in_fp32, count=2).per_gpu[0].total_bytes > 4096 * 32_000 * 4

@@ -1,0 +1,99 @@
+"""The probability of fitting: a split normal distribution between stated ends, never rising with the need."""
+
+from statistics import NormalDist
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from small_models import bundled, llama
+
+from planner.memory.chance import Interval, Margin, chance_of, margin_of, verdict_of
+from planner.memory.estimate import estimate_memory
+from planner.units import GIB
+from planner.workload.workload import Inference, Training
+
+CARD = 100
+sizes = st.integers(0, 200)
+
+
+@st.composite
+def intervals(draw: st.DrawFn) -> Interval:
+    return Interval(*sorted(draw(st.tuples(sizes, sizes, sizes))))
+
+
+def test_the_margin_is_worst_where_the_most_is_needed_of_the_least():
+    assert margin_of(Interval(5, 10, 30), Interval(80, 90, 95)) == (80 - 30, 90 - 10, 95 - 5)
+
+
+@pytest.mark.parametrize(
+    ("margin", "chance"),
+    [
+        (Margin(0, 10, 20), 0.95),  # the upper end just fits
+        (Margin(-10, 0, 20), 0.5),  # what is expected just fits
+        (Margin(-30, -20, 0), 0.05),  # the lower end just fits
+        (Margin(-10, 10, 20), NormalDist().cdf(1.6448536269514722 / 2)),
+        (Margin(-40, -10, 20), NormalDist().cdf(-1.6448536269514722 / 3)),
+        (Margin(100, 200, 300), 1 - 0.05 * 2.718281828459045**-20),  # the whole card left at worst
+        (Margin(-40, -20, -5), 0.05 * 2.718281828459045**-1),  # a twentieth of the card too much at best
+        (Margin(0, 0, 0), 0.95),
+        (Margin(-1, -1, -1), 0.05 * 2.718281828459045**-0.2),
+    ],
+)
+def test_the_chance_by_hand(margin, chance):
+    assert chance_of(margin, CARD) == pytest.approx(chance, abs=1e-12)
+
+
+@given(intervals(), intervals())
+def test_the_verdict_is_what_the_chance_says(need, room):
+    margin = margin_of(need, room)
+    chance = chance_of(margin, CARD)
+    assert 0 <= chance <= 1
+    by_chance = "fits" if chance >= 0.95 else "tight" if chance >= 0.5 else "does-not-fit"
+    assert verdict_of(margin) == by_chance
+    assert (chance >= 0.5) == (margin.expected >= 0)
+
+
+@given(intervals(), intervals(), st.tuples(sizes, sizes, sizes))
+def test_a_larger_need_is_never_likelier_to_fit(need, room, more):
+    grown = Interval(*(size + added for size, added in zip(need, more, strict=True)))
+    assert chance_of(margin_of(grown, room), CARD) <= chance_of(margin_of(need, room), CARD)
+
+
+@given(intervals(), intervals(), sizes)
+def test_what_others_hold_never_helps(need, room, taken):
+    less = Interval(*(size - taken for size in room))
+    assert chance_of(margin_of(need, less), CARD) <= chance_of(margin_of(need, room), CARD)
+
+
+def test_a_card_without_memory_has_a_chance_too():
+    assert chance_of(Margin(-1, -1, -1), 0) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("field", "workloads"),
+    [
+        ("batch", [Inference(batch=size, profile="vllm") for size in range(1, 60)]),
+        ("batch", [Inference(batch=size, prompt_logits="all") for size in range(1, 40)]),
+        ("context", [Inference(context_length=1 + 1000 * step) for step in range(130)]),
+        ("micro-batch", [Training(compute="bf16", micro_batch=size) for size in range(1, 40)]),
+        ("length", [Training(method="qlora", weights="nf4", sequence_length=64 * step) for step in range(1, 60)]),
+    ],
+)
+def test_more_work_never_raises_the_probability(field, workloads):
+    card = bundled().hardware.gpu("h100-sxm5-80gb" if isinstance(workloads[0], Training) else "rtx-4090")
+    available = bundled().hardware.usable_memory(card)
+    found = [estimate_memory(llama(), workload, card, available) for workload in workloads]
+    chances = [result.fit_probability for result in found]
+    assert chances == sorted(chances, reverse=True)
+    assert chances[0] > chances[-1]
+
+
+def test_certain_bytes_are_told_from_assumed_ones():
+    result = estimate_memory(llama(), Inference())
+    by_certainty: dict[str, int] = {}
+    for term in result.terms:
+        by_certainty[term.certainty] = by_certainty.get(term.certainty, 0) + term.bytes
+    found = result.certain_bytes
+    assert by_certainty == {"exact": found.exact, "measured": found.measured, "assumed": found.assumed}
+    assert found.exact + found.measured + found.assumed == result.total_bytes
+    assert found.exact > 12 * GIB

@@ -1,0 +1,181 @@
+"""Images that are read: by encoders at other sizes than their own, and as a part of a prompt."""
+
+import pytest
+
+from planner.errors import SpecError
+from planner.memory.estimate import estimate_memory, moments_of
+from planner.models.images import (
+    DEFAULT_SIDE,
+    at_image_size,
+    elements_of_image,
+    patches_of_image,
+    reads_images,
+    tokens_of_image,
+)
+from planner.models.readers.config_json import read_config
+from planner.workload.defaults import with_defaults
+from planner.workload.training import Training
+from planner.workload.workload import Inference
+
+TEXT = {
+    "hidden_size": 256,
+    "intermediate_size": 512,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "vocab_size": 1000,
+}
+TOWER = {"hidden_size": 512, "intermediate_size": 2048, "num_hidden_layers": 6, "num_attention_heads": 8}
+LLAVA = read_config(
+    {
+        "model_type": "llava",
+        "vision_config": {**TOWER, "model_type": "clip_vision_model", "image_size": 336, "patch_size": 14},
+        "text_config": {**TEXT, "model_type": "llama"},
+    },
+    "test",
+)
+GEMMA3 = read_config(
+    {
+        "model_type": "gemma3",
+        "vision_config": {**TOWER, "image_size": 448, "patch_size": 14, "vision_use_head": False},
+        "text_config": {**TEXT, "num_key_value_heads": 1, "head_dim": 64},
+    },
+    "test",
+)
+QWEN2_VL = read_config(
+    {
+        "model_type": "qwen2_vl",
+        "vision_config": {"depth": 6, "embed_dim": 512, "hidden_size": 256, "num_heads": 8, "patch_size": 14},
+        "text_config": {**TEXT, "num_key_value_heads": 2},
+    },
+    "test",
+)
+MLLAMA = read_config({"model_type": "mllama"}, "test")
+VIT = read_config(
+    {"model_type": "vit", **TOWER, "image_size": 224, "patch_size": 16, "architectures": ["ViTForImageClassification"]},
+    "test",
+)
+
+
+def reading(architecture, **asked):
+    """Return the activations and buffers while the tower reads the images."""
+    filled = with_defaults(Inference(**asked), architecture, 1)
+    moment = next(one for one in moments_of(architecture, filled).moments if "tower" in one.explanation)
+    return sum(term.bytes for term in moment.written() if term.name in ("activations", "buffers"))
+
+
+@pytest.mark.parametrize(
+    ("architecture", "prompt", "traced"),
+    # `gpu-planner trace` of transformers 5.23's classes, bf16, two sequences with an image each; peak of the forward
+    # pass beside parameters, buffers and inputs.
+    [(LLAVA, 640, 19_562_496), (GEMMA3, 320, 25_498_624)],
+)
+def test_a_tower_holds_what_was_traced(architecture, prompt, traced):
+    found = reading(architecture, batch=2, prompt_length=prompt, context_length=prompt)
+    assert found == pytest.approx(traced, rel=0.001)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "size", "patches", "tokens"),
+    [
+        (LLAVA, None, 577, 577),
+        (GEMMA3, None, 1024, 256),
+        (QWEN2_VL, (448, 224), 512, 128),
+        (QWEN2_VL, (450, 224), 544, 136),
+        (QWEN2_VL, None, (2 * 37) ** 2, 37**2),
+    ],
+)
+def test_an_image_becomes_so_many_tokens(architecture, size, patches, tokens):
+    tower = architecture.stacks[0]
+    assert (patches_of_image(tower, size), tokens_of_image(tower, size)) == (patches, tokens)
+    assert DEFAULT_SIDE == 1024
+
+
+def test_a_prompt_has_room_for_its_images():
+    filled = with_defaults(Inference(prompt_length=16, context_length=32, images=3), LLAVA, 1)
+    assert (filled.images, filled.prompt_length, filled.context_length) == (3, 3 * 577 + 1, 3 * 577 + 1)
+    one = estimate_memory(LLAVA, Inference(batch=4))
+    assert not any("images" in note for note in one.notes)
+    assert estimate_memory(LLAVA, Inference(batch=4, images=8)).total_bytes > one.total_bytes
+
+
+def test_without_images_the_tower_only_takes_its_parameters():
+    found = estimate_memory(LLAVA, Inference(images=0))
+    assert any("images and their activations are not" in note for note in found.notes)
+    assert with_defaults(Inference(profile="vllm"), LLAVA, 1).images == 0
+
+
+def test_images_are_refused_where_nothing_reads_them():
+    text = read_config({**TEXT, "model_type": "llama"}, "test")
+    for architecture, asked, reason in (
+        (text, {"images": 1}, "takes none into its prompt"),
+        (text, {"image_size": 224}, "reads no images"),
+        (MLLAMA, {"images": 1}, "takes none into its prompt"),
+        (LLAVA, {"images": 1, "profile": "vllm"}, "in its own way"),
+    ):
+        with pytest.raises(SpecError, match=reason):
+            with_defaults(Inference(**asked), architecture, 1)
+    assert not reads_images(MLLAMA)
+    assert not reads_images(text)
+
+
+FAMILIES = ("vit", "deit", "dinov2", "beit", "clip_vision_model", "siglip_vision_model")
+QUICK = "vit"
+
+
+@pytest.mark.parametrize(
+    "model_type", [pytest.param(name, marks=() if name == QUICK else pytest.mark.oracle) for name in FAMILIES]
+)
+def test_an_encoder_peaks_as_traced(model_type):
+    from traced_families import Family, compare_reading
+
+    sizes = {"num_key_value_heads": 8, "image_size": 64, "patch_size": 8}
+    traced, predicted = compare_reading(Family(model_type, sizes), Inference(weights="bf16", compute="bf16", batch=8))
+    assert predicted == pytest.approx(traced, rel=0.0002)
+
+
+@pytest.mark.parametrize("compute", ["bf16", "amp-bf16"])
+@pytest.mark.parametrize("model_type", ["dinov2", "beit", "deit"])
+@pytest.mark.oracle
+def test_an_encoder_trains_as_traced(model_type, compute):
+    from traced_families import Family, compare
+
+    found = compare(Family(model_type, {"num_key_value_heads": 8}), Training(compute=compute, micro_batch=4))
+    assert found.predicted_peak == pytest.approx(found.traced_peak, rel=0.01)
+    assert found.predicted_saved == pytest.approx(found.traced_saved, rel=0.035)
+
+
+def test_what_a_learned_vector_scales_is_kept():
+    vit = VIT.evolve(stacks=(_scaled(VIT.main),))
+    plain, scaled = (
+        next(share.bytes for share in one.peak.shares if share.name == "activations")
+        for one in (estimate_memory(net, Training(micro_batch=8, compute="bf16")) for net in (VIT, vit))
+    )
+    assert scaled - plain == 8 * 197 * 6 * 2 * 2 * 512
+
+
+def _scaled(stack):
+    groups = tuple(group.evolve(layer=group.layer.evolve(scaled=True)) for group in stack.groups)
+    return stack.evolve(groups=groups)
+
+
+@pytest.mark.parametrize(("size", "positions"), [((224, 224), 197), ((384, 384), 577), ((448, 224), 393)])
+def test_an_encoder_reads_other_sizes(size, positions):
+    assert at_image_size(VIT, size).fixed_length == positions
+    small, large = (estimate_memory(VIT, Inference(batch=8, image_size=one)) for one in ((32, 32), size))
+    assert small.total_bytes < large.total_bytes
+
+
+def test_training_keeps_more_of_larger_images():
+    usual, large = (estimate_memory(VIT, Training(micro_batch=8, image_size=size)) for size in (None, "448x448"))
+    saved = [next(share.bytes for share in one.peak.shares if share.name == "activations") for one in (usual, large)]
+    assert saved[1] / saved[0] == pytest.approx(785 / 197, rel=0.05)
+
+
+def test_sizes_that_cannot_be():
+    resnet = VIT.evolve(stacks=(VIT.main.evolve(before=()),))
+    for architecture, size, reason in ((VIT, (8, 224), "smaller than a patch"), (resnet, (64, 64), "into patches")):
+        with pytest.raises(SpecError, match=reason):
+            at_image_size(architecture, size)
+    assert at_image_size(LLAVA, (64, 64)) is LLAVA
+    assert elements_of_image(VIT.main, 197) == 224 * 224 * 3
+    assert elements_of_image(resnet.main, 197) == 0

@@ -1,0 +1,37 @@
+from planner.plan.advise import advise
+from planner.plan.degrees import possible_counts, possible_degrees
+from planner.plan.evaluate import evaluate
+from planner.plan.explore import axes_of
+from planner.plan.plan import ModelChoice, Plan
+from planner.workload.parallel import Parallel
+from planner.workload.workload import Inference, Training
+
+MIXTRAL = "mistralai/Mixtral-8x7B-v0.1"
+
+
+def plan_of(model="meta-llama/Llama-3.1-8B", count=8, **parallel):
+    return Plan(model=ModelChoice(id=model), workload=Training(parallel=Parallel(**parallel)), count=count)
+
+
+def test_degrees_divide_the_cards_and_the_network(catalog):
+    assert possible_degrees(plan_of(), "parallel.tensor", catalog) == (1, 2, 4, 8)
+    assert possible_degrees(plan_of(tensor=2), "parallel.pipeline", catalog) == (1, 2, 4)
+    assert possible_degrees(plan_of(count=12), "parallel.tensor", catalog) == (1, 2, 4)
+
+
+def test_experts_are_spread_over_replicas(catalog):
+    assert possible_degrees(plan_of(), "parallel.expert", catalog) == (1,)
+    assert possible_degrees(plan_of(MIXTRAL), "parallel.expert", catalog) == (1, 2, 4, 8)
+
+
+def test_counts_are_multiples_of_what_shares(catalog):
+    assert possible_counts(plan_of(tensor=4, pipeline=2), 12, catalog) == (8, 16)
+    assert possible_counts(plan_of(tensor=4, pipeline=2), 3, catalog) == (8,)
+
+
+def test_stages_of_ones_own_do_not_hinder_what_explores_a_plan(catalog):
+    staged = plan_of(pipeline=2, pipeline_layers=(12, 20))
+    assert axes_of(evaluate(staged, catalog))
+    served = staged.evolve(workload=Inference(parallel=staged.workload.parallel.evolve(data=None)))
+    assert axes_of(evaluate(served, catalog))
+    advise(served.evolve(gpu="tesla-t4"), catalog)

@@ -1,0 +1,24 @@
+import pytest
+
+from planner.trace.optimizers import TORCH_NAMES, torch_optimizer
+from planner.workload.optimizers import OPTIMIZERS
+
+WAYS = [(name, step) for name in TORCH_NAMES for step in OPTIMIZERS[name].steps]
+
+
+def test_names_are_those_of_workloads_that_pytorch_has():
+    assert set(TORCH_NAMES) <= set(OPTIMIZERS)
+    assert all(OPTIMIZERS[name].library == "torch" for name in TORCH_NAMES)
+    assert torch_optimizer("lion-8bit", "fused") is None
+
+
+@pytest.mark.parametrize(("name", "step"), WAYS)
+def test_pytorch_takes_every_way_to_step(name, step):
+    torch = pytest.importorskip("torch")
+    from planner.trace.worker.optimizers import make_optimizer
+
+    kind, arguments = torch_optimizer(name, step)
+    made = make_optimizer(kind, arguments, [torch.nn.Parameter(torch.zeros(2, 2))], "cuda")
+    assert type(made).__name__ == kind
+    taken = made.param_groups[0]
+    assert all(taken[argument.name] == argument.value for argument in arguments)
