@@ -15,7 +15,7 @@ from planner.cli.monitor_screen import Screen
 from planner.cli.parser import Parser
 from planner.cli.table import Head, table, terminal_width
 from planner.errors import MonitorUnavailableError
-from planner.monitor.doctor import Check, binding_version, check_up, what_blocked, what_blocks
+from planner.monitor.doctor import binding_version, check_up, what_blocked, what_blocks
 from planner.monitor.faults import Fault
 from planner.monitor.gathering import look_once, note
 from planner.monitor.latest import Latest
@@ -25,6 +25,7 @@ from planner.monitor.sample import Sample
 from planner.monitor.settings import FASTEST_SECONDS, SLOWEST_SECONDS, Settings
 from planner.monitor.supervisor import Supervisor, Update
 from planner.monitor.surroundings import look_around
+from planner.present.check_up import check_lines
 from planner.present.columns import Column, Row
 from planner.present.monitor import (
     CARD_COLUMNS,
@@ -48,7 +49,6 @@ examples:
   gpu-planner monitor --doctor"""
 
 _SIGNS: Final = {"error": "✗", "warning": "!", "note": "·"}
-_MARKS: Final = {"works": "✓", "partly": "!", "fails": "✗", "note": "·"}
 # How often waiting stops to hear Ctrl+C.
 _PATIENCE_SECONDS: Final = 0.5
 
@@ -173,10 +173,5 @@ def _doctor(*, as_json: bool) -> int:
     if as_json:
         print(to_json([check._asdict() for check in checks], indent=2).decode())
     else:
-        print("\n".join(map(_check_text, checks)))
+        print(check_lines(checks))
     return 0
-
-
-def _check_text(check: Check) -> str:
-    advice = f"\n    {check.advice}" if check.advice else ""
-    return f"{_MARKS[check.outcome]} {check.subject}: {check.found}{advice}"
