@@ -27,6 +27,7 @@ class EventKind(StrEnum):
     ECC = "ecc"
     DRIVER_CHANGED = "driver-changed"
     FAULT = "fault"
+    DIAGNOSIS = "diagnosis"
 
 
 class Moment(NamedTuple):
