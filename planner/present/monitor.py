@@ -106,17 +106,19 @@ CARD_COLUMNS: tuple[Column[CardRow], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class ProcessRow:
-    """One process on one card."""
+    """One process on one card, as it was at a time since 1970."""
 
     process: CardProcess
     device: Device
+    at_seconds: float | None = None
 
 
 def process_rows(latest: Latest) -> tuple[ProcessRow, ...]:
     """Return the processes, card by card, the largest first."""
     devices = {device.uuid: device for device in latest.inventory.devices}
     order = {uuid: place for place, uuid in enumerate(devices)}
-    rows = [ProcessRow(process, devices[process.uuid]) for process in latest.processes if process.uuid in devices]
+    known = (process for process in latest.processes if process.uuid in devices)
+    rows = [ProcessRow(process, devices[process.uuid], latest.wall_seconds) for process in known]
     return tuple(sorted(rows, key=lambda row: (order[row.process.uuid], -(row.process.memory_bytes.value or 0))))
 
 
