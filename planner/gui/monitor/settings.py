@@ -3,6 +3,7 @@
 from pydantic import Field
 
 from planner.base import Spec
+from planner.gui.monitor.plots.settings import PlotSettings
 from planner.monitor.alerts import AlertRules
 from planner.monitor.settings import FASTEST_SECONDS, SLOWEST_SECONDS
 
@@ -19,3 +20,4 @@ class MonitorSettings(Spec):
     may_end_others: bool = False
     shows_processes: bool = False
     alerts: AlertRules = AlertRules()
+    plots: PlotSettings = PlotSettings()

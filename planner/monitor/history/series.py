@@ -115,7 +115,8 @@ class Series:
         first, stop = (int(place) for place in np.searchsorted(times, (start, np.nextafter(end, np.inf))))
         if stop - first <= _RAW_A_COLUMN * pixels:
             view = slice(max(0, first - 1), stop + 1)
-            return Columns(times[view], self.values[view], self.values[view])
+            seen = self.values[view]
+            return Columns(times[view], seen, seen)
         width = (end - start) / pixels
         borders = np.arange(np.ceil(start / width), np.ceil(end / width)) * width
         cuts = np.unique(np.append(first, first + np.searchsorted(times[first : stop - 1], borders)))
