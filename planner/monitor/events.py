@@ -65,7 +65,7 @@ _STATE_EVENTS: Final[dict[DeviceState, EventKind]] = {
 }
 _ECC: Final = ("ecc_corrected", "ecc_uncorrected", "remapped_corrected", "remapped_uncorrected")
 # A sample may come late by so much of the interval before it is a gap.
-_LATE: Final = 2.5
+LATE: Final = 2.5
 
 
 class EventDetector:
@@ -106,7 +106,7 @@ class EventDetector:
 
     def _gaps(self, uuid: str) -> Iterator[Event]:
         last, self._last_seen[uuid] = self._last_seen.get(uuid), self._now
-        if last is not None and self._now.monotonic_seconds - last.monotonic_seconds > _LATE * self.interval_seconds:
+        if last is not None and self._now.monotonic_seconds - last.monotonic_seconds > LATE * self.interval_seconds:
             yield Event(EventKind.GAP, last, self._now, uuid)
 
     def _slowed(self, uuid: str, readings: Readings) -> list[Event]:

@@ -1,7 +1,8 @@
-"""Writes what is seen into a file while it is seen; a process that is killed loses half a second of it at most."""
+"""Writes what is seen into a file while it is seen; a process that is killed loses a quarter of a second of it."""
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from queue import Empty, Full, Queue
 from threading import Thread
@@ -18,9 +19,13 @@ from planner.monitor.sample import Sample
 
 PROGRAM: Final = f"gpu-planner {__version__}"
 """What this program calls itself in its files."""
-_FLUSH_SECONDS: Final = 0.5
+_FLUSH_SECONDS: Final = 0.25
 # A disk that does not answer for so many updates is given up: a quarter of an hour at the fastest rate.
 _MOST_WAITING: Final = 9_000
+_DISK_HANGS: Final = "the disk does not take what is written"
+# A disk that hangs must not keep the window from closing.
+_PATIENCE_SECONDS: Final = 5.0
+_CHECK: Final = "Check the folder, its rights, and the room on the disk."
 
 
 class Recorder:
@@ -35,11 +40,12 @@ class Recorder:
     def __init__(self, path: Path, *, replace: bool = False) -> None:
         self.path = path
         self._stream = _open(path, replace=replace)
+        self._writer = _begun(self._stream, path)
         self._queue: Queue[tuple[Record, Moment] | None] = Queue(_MOST_WAITING)
         self._failure: str | None = None
+        self._is_closed = False
         self._thread = Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
-        self._put(Header(VERSION, PROGRAM, time()))
 
     def __enter__(self) -> Self:
         return self
@@ -68,53 +74,72 @@ class Recorder:
 
     def close(self) -> None:
         """Write the rest and the proper end; what could not be written is in `failure`."""
-        if not self._stream.closed:
-            self._put(End(time()))
-            self._queue.put(None)
-            self._thread.join()
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._put(End(time()))
+        if self._thread.is_alive():
+            with suppress(Full):
+                self._queue.put(None, timeout=_PATIENCE_SECONDS)
+        self._thread.join(_PATIENCE_SECONDS)
+        if self._thread.is_alive():
+            self._failure = _DISK_HANGS
 
     def _put(self, record: Record) -> None:
         if self._failure is not None:
             return
         try:
-            self._queue.put_nowait((record, Moment(monotonic(), time())))
+            self._queue.put_nowait((record, _now()))
         except Full:
-            self._failure = "the disk does not take what is written"
+            self._failure = _DISK_HANGS
 
     def _run(self) -> None:
-        with self._stream as stream:
-            try:
+        try:
+            with self._stream as stream:
                 self._write_all(stream)
-            except (OSError, ValueError, TypeError) as error:
-                self._failure = str(error)
-                self._drain()
+        except (OSError, ValueError, TypeError) as error:
+            self._failure = str(error)
 
     def _write_all(self, stream: BinaryIO) -> None:
-        writer = RecordingWriter(stream)
         is_open = True
         while is_open:
-            is_open = self._write_some(writer)
-            writer.flush()
-        writer.end()
+            is_open = self._write_some()
+            self._writer.flush()
+        self._writer.end()
         os.fsync(stream.fileno())
 
-    def _write_some(self, writer: RecordingWriter) -> bool:
+    def _write_some(self) -> bool:
         """Put what comes within one flush after the first of it; return whether more may come."""
         item = self._queue.get()
         due = monotonic() + _FLUSH_SECONDS
         while item is not None:
             record, at = item
-            writer.put(record, at)
+            self._writer.put(record, at)
+            left = due - monotonic()
+            if left <= 0:
+                return True
             try:
-                item = self._queue.get(timeout=max(0.0, due - monotonic()))
+                item = self._queue.get(timeout=left)
             except Empty:
                 return True
         return False
 
-    def _drain(self) -> None:
-        """Let whoever closes this go on."""
-        while self._queue.get() is not None:
-            pass
+
+def _begun(stream: BinaryIO, path: Path) -> RecordingWriter:
+    """Return a writer that has written what the file is, so that it is a recording from its first moment on."""
+    writer, now = RecordingWriter(stream), _now()
+    try:
+        writer.put(Header(VERSION, PROGRAM, now.wall_seconds), now)
+        writer.flush()
+    except OSError as error:
+        with suppress(OSError):
+            stream.close()
+        raise RecordingError(path, f"cannot be written ({error.strerror})", _CHECK) from error
+    return writer
+
+
+def _now() -> Moment:
+    return Moment(monotonic(), time())
 
 
 def _open(path: Path, *, replace: bool) -> BinaryIO:
@@ -123,5 +148,4 @@ def _open(path: Path, *, replace: bool) -> BinaryIO:
     except FileExistsError as error:
         raise RecordingError(path, "there is a file of that name", "Take another name, or move it away.") from error
     except OSError as error:
-        reason = f"cannot be written ({error.strerror})"
-        raise RecordingError(path, reason, "Check the folder and its rights.") from error
+        raise RecordingError(path, f"cannot be written ({error.strerror})", _CHECK) from error
