@@ -23,3 +23,9 @@ FUSED_OPTIMIZER: Final = "Use the fused optimizer (fused=True) and FlashAttentio
 FEWER_BYTES: Final = "Read fewer bytes: narrower numbers (bf16, fp8), quantised weights, fused kernels, FlashAttention."
 CHECKPOINTING: Final = "Checkpoint activations, or shrink the batch and accumulate; the plan shows what each saves."
 SEGMENTS: Final = "Against fragments of memory: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."
+
+DATA: Final = (WORKERS, PREPARED, ON_CARD, PINNED, PROFILE)
+WAITING: Final = (WORKERS, PINNED, NO_SYNC, LARGER_BATCH, PROFILE)
+LAUNCHES: Final = (COMPILE, LARGER_BATCH, NO_SYNC, FUSED_OPTIMIZER, PROFILE)
+DISKS: Final = (LOCAL_DISK, LARGE_FILES, WORKERS, PREPARED)
+GOOD: Final = (PRECISION, PROFILE)

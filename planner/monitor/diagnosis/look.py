@@ -20,6 +20,8 @@ LONG_SECONDS: Final = 600.0
 """How much is looked at where memory may grow."""
 
 _HOST: Final = "host"
+# So many say as much as all of ten a second.
+_MOST_VALUES: Final = 240
 # What is not read often stands so long.
 _STANDS_SECONDS: Final = 60.0
 # Processes are those of now: they say nothing of what is further back.
@@ -100,7 +102,8 @@ def _stretch(past: Past, owner: str, metric: str, start: float, end: float) -> S
         first -= 1
     if first >= stop:
         return None
-    return Stretch(tuple(map(float, readings.times[first:stop])), tuple(map(float, readings.values[first:stop])))
+    chosen = slice(first, stop, 1 + (stop - first) // _MOST_VALUES)
+    return Stretch(tuple(map(float, readings.times[chosen])), tuple(map(float, readings.values[chosen])))
 
 
 def _processes(past: Past) -> tuple[CardProcess, ...] | None:

@@ -17,9 +17,10 @@ MEMORY_INCREASE: Final = _debugger("GPUMemoryIncrease")
 LOAD_BALANCING: Final = _debugger("LoadBalancing")
 IDLE_AUDIT: Final = Source("gpu-usage-audit: below 10 % is not active, above 100 MB is held")
 KEMPNER: Final = Source("KempnerPulse, docs/classification.md")
-DCGM: Final = Source("NVIDIA DCGM user guide: 0.8 of SMs active is necessary for effective use")
+DCGM: Final = Source(
+    "NVIDIA DCGM user guide: 0.8 of the SMs active is needed for effective use, below 0.5 it is unlikely"
+)
 CLOCK_REASONS: Final = Source("nvml.h, nvmlClocksEventReasons")
-TENSORFLOW: Final = Source("TensorFlow profiler: from 20 % of a step on it is highly input-bound")
 
 
 def heuristic(reason: str) -> Source:
@@ -27,6 +28,7 @@ def heuristic(reason: str) -> Source:
     return Source(reason, is_heuristic=True)
 
 
+HALF_THE_TIME: Final = heuristic("AWS's 70 %, held against the middle value: it says how the half of the time goes")
 STEADY: Final = heuristic("three quarters of the time at AWS's 70 % or more")
 SWINGS: Final = heuristic("a start and an end make one fall; a saw-tooth makes many")
 NOW_AND_THEN: Final = heuristic("longer than a moment")
@@ -44,4 +46,3 @@ ENCODES: Final = heuristic("an encoder or decoder at work uses little else (capt
 LAGS: Final = heuristic("histograms of 98 and 100 % differ too: the means must differ as well")
 PLAIN_SHARE: Final = heuristic("AWS's level for the CPU, beside less than its 70 % of the card")
 NO_MEMORY: Final = heuristic("gpu-usage-audit's 100 MB: no process works in less")
-COUNTED: Final = heuristic("any")

@@ -68,11 +68,6 @@ class Stretch:
                 is_high, falls = False, falls + 1
         return float(falls)
 
-    @property
-    def rise(self) -> float:
-        """Return by how much a counter grew."""
-        return self.values[-1] - self.values[0]
-
     def quantile(self, share: float) -> float:
         """Return the value that `share` of all values lie below, between the two nearest."""
         ordered = sorted(self.values)
@@ -91,13 +86,17 @@ class Stretch:
         place = bisect_right(self.times, time)
         return self.values[place - 1] if place else None
 
-    def with_each(self, compute: Callable[..., float], *others: "Stretch") -> "Stretch | None":
-        """Return what `compute` makes of each value and of those of `others` that stood at its time."""
+    def with_each(self, compute: Callable[..., float | None], *others: "Stretch") -> "Stretch | None":
+        """Return what `compute` makes of each value and of those of `others` that stood at its time.
+
+        Times at which one of them did not stand yet, or of which nothing can be made, are left out.
+        """
         made = []
         for time, value in zip(self.times, self.values, strict=True):
             standing = [other.standing(time) for other in others]
-            if None not in standing:
-                made.append((time, compute(value, *standing)))
+            result = None if None in standing else compute(value, *standing)
+            if result is not None:
+                made.append((time, result))
         return Stretch(tuple(time for time, _ in made), tuple(value for _, value in made)) if made else None
 
     def runs(self, level: float) -> Iterator[Run]:
@@ -130,6 +129,5 @@ STATISTICS: Final[Mapping[str, Callable[[Stretch], float]]] = {
     "share": lambda stretch: stretch.mean,
     "growth": lambda stretch: stretch.growth,
     "swings": lambda stretch: stretch.swings,
-    "rise": lambda stretch: stretch.rise,
 }
 """What a rule can ask of a quantity. `share` is the mean of what is 1 where something holds and 0 where it does not."""

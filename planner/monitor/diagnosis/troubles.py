@@ -5,6 +5,7 @@ from typing import Final
 from planner.monitor.diagnosis import advice, sources
 from planner.monitor.diagnosis.rule import Rule
 from planner.monitor.diagnosis.verdict import Condition, Kind
+from planner.units import GIB
 
 _COOLING: Final = (
     "Clear dust and what blocks the air; see that the fans turn.",
@@ -94,9 +95,11 @@ TROUBLES: Final = (
         "nearly out of memory",
         "The next larger batch or longer sequence may fail. An engine that takes all memory at its start (vLLM, JAX) "
         "looks like this too, and is well.",
-        (Condition("memory_full_fraction", "last", ">=", 0.95, sources.NEAR_FULL),),
+        (
+            Condition("memory_full_fraction", "last", ">=", 0.95, sources.NEAR_FULL),
+            Condition("memory_left_bytes", "last", "<=", 2 * GIB, sources.NEAR_FULL),
+        ),
         (advice.CHECKPOINTING, advice.SEGMENTS, "See below who else holds memory on this card."),
-        (("memory_used_bytes", "last"),),
         is_trouble=True,
         is_of_moment=True,
     ),

@@ -74,18 +74,14 @@ class Window:
 
     @cached_property
     def phase_start(self) -> float | None:
-        """Return since when the card does what it does: since the end of its last long pause, or since one began.
-
-        A card that stood still for half a minute and now works is judged by its work, and the other way round.
-        """
+        """Return since when the card does what it does: from its first work on, or since it stopped."""
         use = self.quantity("use_fraction")
         if use is None:
             return None
-        runs = tuple(use.runs(ACTIVE))
-        pauses = [run for run in runs if not run.is_above and run.seconds >= _IDLE_SECONDS]
-        if not pauses:
-            return use.times[0]
-        return pauses[-1].start if pauses[-1] is runs[-1] else pauses[-1].end
+        *_, last = use.runs(ACTIVE)
+        if not last.is_above and last.seconds >= _IDLE_SECONDS:
+            return last.start
+        return next((time for time, value in zip(use.times, use.values, strict=True) if value >= ACTIVE), use.times[0])
 
 
 def _use(window: Window) -> Stretch | None:
@@ -115,11 +111,16 @@ def _of_total(window: Window, free_name: str, used_name: str) -> Stretch | None:
     return None if used is None else used.with_each(lambda value: value / total)
 
 
+def _memory_left(window: Window) -> Stretch | None:
+    total, full = window.device.fact("memory_total_bytes"), window.quantity("memory_full_fraction")
+    return None if not total or full is None else full.with_each(lambda share: (1 - share) * total)
+
+
 def _power_share(window: Window) -> Stretch | None:
     power, limit = window.quantity("power_watts"), window.quantity("power_limit_watts")
     if power is None or limit is None:
         return None
-    return power.with_each(lambda drawn, most: drawn / most if most else 0.0, limit)
+    return power.with_each(lambda drawn, most: drawn / most if most else None, limit)
 
 
 def _clock_share(window: Window) -> Stretch | None:
@@ -139,9 +140,9 @@ def _pcie_share(window: Window) -> Stretch | None:
     if out is None or len(known) < len(names):
         return None
 
-    def share(sent: float, received: float, generation: float, width: float) -> float:
+    def share(sent: float, received: float, generation: float, width: float) -> float | None:
         carries = link_bytes_per_s(generation, width)
-        return max(sent, received) / carries if carries else 0.0
+        return max(sent, received) / carries if carries else None
 
     return out.with_each(share, *known)
 
@@ -212,14 +213,19 @@ def _is_in_use(window: Window) -> Stretch | None:
 _BINS: Final = 10
 
 
-def _peer_distance(window: Window) -> Stretch | None:
-    """Compare histograms of utilisation with the busiest peer's: half the sum of their differences, 0 to 1."""
-    use = window.quantity("use_fraction")
-    if use is None or not window.peers:
-        return None
-    busiest = max(window.peers, key=lambda peer: peer.mean)
-    own, other = _histogram(use), _histogram(busiest)
-    return Stretch((0.0,), (sum(abs(one - two) for one, two in zip(own, other, strict=True)) / 2,))
+def _beside_busiest(compare: Callable[[Stretch, Stretch], float]) -> Callable[[Window], Stretch | None]:
+    def compared(window: Window) -> Stretch | None:
+        use = window.quantity("use_fraction")
+        if use is None or not window.peers:
+            return None
+        return Stretch((0.0,), (compare(use, max(window.peers, key=lambda peer: peer.mean)),))
+
+    return compared
+
+
+def _distance(one: Stretch, other: Stretch) -> float:
+    """Return how far histograms are apart: half the sum of their differences, 0 to 1."""
+    return sum(abs(first - second) for first, second in zip(_histogram(one), _histogram(other), strict=True)) / 2
 
 
 def _histogram(stretch: Stretch) -> list[float]:
@@ -229,16 +235,10 @@ def _histogram(stretch: Stretch) -> list[float]:
     return [count / len(stretch.values) for count in counts]
 
 
-def _peer_lag(window: Window) -> Stretch | None:
-    use = window.quantity("use_fraction")
-    if use is None or not window.peers:
-        return None
-    return Stretch((0.0,), (max(peer.mean for peer in window.peers) - use.mean,))
-
-
 DERIVED: Final[Mapping[str, Callable[[Window], Stretch | None]]] = {
     "use_fraction": _use,
     "memory_full_fraction": _memory_full,
+    "memory_left_bytes": _memory_left,
     "memory_long_fraction": _memory_long,
     "memory_long_seconds": _memory_long_seconds,
     "power_of_limit_fraction": _power_share,
@@ -256,7 +256,7 @@ DERIVED: Final[Mapping[str, Callable[[Window], Stretch | None]]] = {
     "held_memory_bytes": _held_memory,
     "busiest_process_cores": _busiest_process,
     "is_in_use": _is_in_use,
-    "peer_distance": _peer_distance,
-    "peer_lag": _peer_lag,
+    "peer_distance": _beside_busiest(_distance),
+    "peer_lag": _beside_busiest(lambda one, other: other.mean - one.mean),
 }
 """What follows from what was read, by name."""
