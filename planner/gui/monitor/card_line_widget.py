@@ -1,13 +1,14 @@
 """One card as a line that is painted by hand: labels that change every second would lay out the whole window anew."""
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from PySide6.QtCore import QRect, QSize, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from planner.gui.theme import Theme
-from planner.present.card_line import CardLine, Tone
+from planner.present.card_line import CardLine
+from planner.present.diagnosis import Said
 
 LEAST_SENTENCE: Final = 420
 """The room that a sentence needs at the end of the line; with less it stands beneath."""
@@ -19,14 +20,6 @@ _EXPECTED_WIDTH: Final = 2
 _KEYS: Final = (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space)
 _LEFT: Final = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 _RIGHT: Final = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-
-
-class Said(NamedTuple):
-    """The diagnosis of a card: a sentence, its tone, and all there is to say as a tooltip."""
-
-    sentence: str = ""
-    tone: Tone = ""
-    details: str = ""
 
 
 _NOTHING: Final = Said()

@@ -7,9 +7,10 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
-from planner.gui.monitor.card_line_widget import LEAST_SENTENCE, CardLineWidget, Said, room_for_values
+from planner.gui.monitor.card_line_widget import LEAST_SENTENCE, CardLineWidget, room_for_values
 from planner.gui.theme import Theme
 from planner.present.card_line import CardLine
+from planner.present.diagnosis import Said
 
 # More cards than these have one line each, however narrow the window.
 _MOST_TALL: Final = 4

@@ -102,26 +102,29 @@ class Desk(QObject):
     @Slot()
     def ask_mark(self) -> None:
         """Ask for a note, and put it at the time that is shown now."""
-        at = self._feed.now
-        if at is None:
-            return
+        if self._feed.now is not None:
+            self.ask_mark_at(self._feed.now)
+
+    @Slot(float)
+    def ask_mark_at(self, at: float) -> None:
+        """Ask for a note, and put it at a time."""
         dialog = QInputDialog(self._tab.window())
         dialog.setWindowTitle(self.tr("Mark this moment"))
         dialog.setLabelText(self.tr("Note:"))
         dialog.textValueSelected.connect(lambda text: self._feed.add_mark(at, text.strip() or self.tr("mark")))
-        self._show(dialog)
+        self.show(dialog)
 
     @Slot()
     def open_settings(self) -> None:
         """Ask what to be told of."""
         dialog = SettingsDialog(self.settings, self._theme, self._tab.window())
         dialog.chosen.connect(self._settle)
-        self._show(dialog)
+        self.show(dialog)
 
     @Slot()
     def show_doctor(self) -> None:
         """Say what works on this machine."""
-        self._show(DoctorDialog(self._feed.live_latest, self._theme, self._tasks, self._tab.window()))
+        self.show(DoctorDialog(self._feed.live_latest, self._theme, self._tasks, self._tab.window()))
 
     def cancel(self) -> None:
         """Wait for no recording any more."""
@@ -134,7 +137,8 @@ class Desk(QObject):
         known = error if isinstance(error, PlannerError) else PlannerError(f"The recording could not be read: {error}")
         self._workspace.failed.emit(known)
 
-    def _show(self, dialog: QDialog) -> None:
+    def show(self, dialog: QDialog) -> None:
+        """Open a dialog that does not hold up the window."""
         self.dialog = dialog
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.open()

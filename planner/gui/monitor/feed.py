@@ -1,8 +1,8 @@
 """What the Monitor tab shows: this machine as it is, or a recording; the one place that the views look at."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from PySide6.QtCore import QObject, Signal, Slot
 
@@ -10,13 +10,23 @@ from planner.errors import RecordingError
 from planner.gui.monitor.live import Live
 from planner.gui.monitor.replay import Loaded, Replay
 from planner.monitor.alerts import AlertRules, AlertWatch
-from planner.monitor.history import History
+from planner.monitor.history import History, Series
+from planner.monitor.inventory import Inventory
 from planner.monitor.latest import Latest
 from planner.monitor.recording.recorder import Recorder
 from planner.monitor.settings import Settings
 from planner.monitor.supervisor import Patience, Update
 
 _KEPT: Final = "What was written until then can be replayed."
+
+
+class Shown(NamedTuple):
+    """What stands at the time that is shown, and everything read around it; a diagnosis asks for no more."""
+
+    latest: Latest
+    inventory: Inventory
+    end: float | None
+    series: Callable[[str, str], Series]
 
 
 class Feed(QObject):
@@ -73,6 +83,11 @@ class Feed(QObject):
     def now(self) -> float | None:
         """Return the time that is shown, by the monotonic clock; none before there is anything."""
         return self._history.end if self.replay is None else self.replay.now
+
+    @property
+    def shown(self) -> Shown:
+        """Return what a diagnosis looks at."""
+        return Shown(self.latest, self.latest.inventory, self.now, self.history.series)
 
     @property
     def is_busy_unseen(self) -> bool:

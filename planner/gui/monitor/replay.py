@@ -20,6 +20,8 @@ SPEEDS: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 60.0)
 
 _TICK_MS: Final = 100
 _DAY_SECONDS: Final = 86_400.0
+# Where the demo has something to say at once.
+_DEMO_BEGINS_SECONDS: Final = 150.0
 # Beside its span, so that its first reading is not yet forgotten when its last is taken over.
 _SLACK_SECONDS: Final = 60.0
 
@@ -79,7 +81,7 @@ class Replay(QObject):
         self._looked_at = 0.0
         self._timer = QTimer(self, interval=_TICK_MS)
         self._timer.timeout.connect(self._go_on)
-        self.seek(0.0)
+        self.seek(_DEMO_BEGINS_SECONDS if loaded.is_demo else 0.0)
 
     @property
     def seconds(self) -> float:

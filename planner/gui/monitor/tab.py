@@ -5,18 +5,21 @@ from typing import ClassVar, Final
 
 from PySide6.QtCore import QTimer, Slot
 from PySide6.QtGui import QCloseEvent, QHideEvent, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout
 
 from planner.gui.monitor.card_lines import CardLines
 from planner.gui.monitor.desk import Desk
+from planner.gui.monitor.diagnoser import Diagnoser
 from planner.gui.monitor.fault_list import FaultList
 from planner.gui.monitor.feed import Feed
 from planner.gui.monitor.nothing import Nothing
 from planner.gui.monitor.notifier import Notifier
 from planner.gui.monitor.own_share import OwnShare
+from planner.gui.monitor.plots.grid import PlotGrid
 from planner.gui.monitor.processes import Processes
 from planner.gui.monitor.replay_bar import ReplayBar
 from planner.gui.monitor.toolbar import Toolbar
+from planner.gui.monitor.verdict_dialog import VerdictDialog
 from planner.gui.tab import Tab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
@@ -25,7 +28,7 @@ from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 from planner.monitor.inventory import Inventory
 from planner.plan.evaluate import Evaluation
-from planner.present.card_line import card_line
+from planner.present.card_line import card_line, card_name
 from planner.present.faults import fault_views
 from planner.present.monitor import card_rows, driver_line, host_line
 from planner.present.own_cost import own_cost
@@ -46,6 +49,7 @@ class MonitorTab(Tab):
         self.feed = feed or Feed(settings.interval_seconds, settings.alerts)
         self.feed.setParent(self)
         self.desk = Desk(self.feed, workspace, theme, tasks, self)
+        self.diagnoser = Diagnoser(self.feed)
         self.notifier = Notifier(self.feed, workspace, theme, self)
         self.toolbar = Toolbar(theme, settings, self.desk.menu())
         self.replay_bar = ReplayBar(theme)
@@ -54,7 +58,8 @@ class MonitorTab(Tab):
         self.nothing = Nothing(theme)
         self.machine = ElidedLabel(role="muted")
         self.take_up = QPushButton(self.tr("Take up the GPU again"))
-        self.plots = QWidget()
+        self.plots = PlotGrid(theme, self.feed.history, workspace.settings)
+        self.plots.view.set_span(settings.span_seconds)
         self.processes = Processes(workspace, theme)
         self.process_section = Section(theme, self.tr("Processes"), self.processes)
         self.is_paused = False
@@ -140,6 +145,9 @@ class MonitorTab(Tab):
         """Show another source from its beginning."""
         replay = self.feed.replay
         self.is_paused = False
+        self.diagnoser.forget()
+        self.plots.set_history(self.feed.history)
+        self._set_span()
         self.toolbar.set_paused(False)
         self.toolbar.set_source(self.tr("Live") if replay is None else replay.loaded.title, is_live=replay is None)
         self.replay_bar.set_replay(replay)
@@ -151,7 +159,7 @@ class MonitorTab(Tab):
     def _show_now(self) -> None:
         latest = self.feed.latest
         rows = card_rows(latest)
-        self.cards.show_cards([card_line(row) for row in rows], {}, {})
+        self.cards.show_cards([card_line(row) for row in rows], self.diagnoser.look(), {})
         self.cards.setVisible(bool(rows))
         self.faults.show_faults(fault_views(latest, self._wall_now()))
         self.take_up.setVisible(self.feed.is_live and self.feed.is_released)
@@ -159,6 +167,9 @@ class MonitorTab(Tab):
         self._show_machine()
         self.replay_bar.refresh()
         self.processes.show_processes(latest)
+        self.plots.refresh()
+        if not self.feed.is_live:
+            self.plots.view.point_at(self.feed.now)
 
     def _wall_now(self) -> float:
         return time() if self.feed.is_live else self.feed.latest.wall_seconds or 0.0
@@ -175,6 +186,13 @@ class MonitorTab(Tab):
             parts.append(own_cost(latest.cost, self._share.look()))
         self.machine.setText("  ·  ".join(part for part in parts if part))
 
+    @Slot(str)
+    def _show_verdict(self, uuid: str) -> None:
+        found, rows = self.diagnoser.look().get(uuid), card_rows(self.feed.latest)
+        row = next((row for row in rows if row.device.uuid == uuid), None)
+        if found is not None and row is not None:
+            self.desk.show(VerdictDialog(card_name(row), found, self.theme, self.window()))
+
     @Slot(bool)
     def _on_processes_toggled(self, is_open: bool) -> None:
         self.desk.change(shows_processes=is_open)
@@ -182,6 +200,13 @@ class MonitorTab(Tab):
     @Slot(object)
     def _on_span(self, seconds: float | None) -> None:
         self.desk.change(span_seconds=seconds)
+        self.plots.view.set_span(seconds)
+
+    def _set_span(self) -> None:
+        """Show the usual span of what is live, and the whole of a recording."""
+        span = self.desk.settings.span_seconds if self.feed.is_live else None
+        self.toolbar.show_span(span)
+        self.plots.view.set_span(span)
 
     @Slot(float)
     def _on_interval(self, seconds: float) -> None:
@@ -235,5 +260,8 @@ class MonitorTab(Tab):
         self.nothing.demo_wanted.connect(desk.show_demo)
         self.nothing.doctor_wanted.connect(desk.show_doctor)
         self.take_up.clicked.connect(desk.toggle_release)
+        self.plots.mark_wanted.connect(desk.ask_mark_at)
+        self.plots.failed.connect(self.workspace.failed)
+        self.cards.opened.connect(self._show_verdict)
         self.process_section.toggled.connect(self._on_processes_toggled)
         self.processes.summarised.connect(self.process_section.set_summary)

@@ -66,6 +66,10 @@ class Toolbar(QWidget):
         for widget in (self.interval, self._every, self.record):
             widget.setVisible(is_live)
 
+    def show_span(self, seconds: float | None) -> None:
+        """Show which span was chosen."""
+        self.span.setCurrentIndex(max(0, self.span.findData(seconds)))
+
     def set_paused(self, is_paused: bool) -> None:
         """Show whether the view stands still."""
         self.pause.set_icon("play" if is_paused else "pause")
@@ -87,7 +91,7 @@ class Toolbar(QWidget):
             self.span.addItem(title, seconds)
         for interval in INTERVALS:
             self.interval.addItem(f"{interval:g}{fmt.THIN}s", interval)
-        self.span.setCurrentIndex(max(0, self.span.findData(settings.span_seconds)))
+        self.show_span(settings.span_seconds)
         self.interval.setCurrentIndex(max(0, self.interval.findData(settings.interval_seconds)))
         self.set_alerts(is_on=settings.alerts.is_on)
 

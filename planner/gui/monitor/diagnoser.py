@@ -1,0 +1,37 @@
+"""The diagnosis of what is shown, asked anew no more often than it can change."""
+
+from collections.abc import Mapping
+from time import monotonic
+from typing import Final
+
+from planner.gui.monitor.feed import Feed
+from planner.monitor.diagnosis.tracker import Tracker
+from planner.present.diagnosis import Said, said
+
+# It looks at minutes: what is asked more often changes no more often.
+_EVERY_SECONDS: Final = 2.0
+
+
+class Diagnoser:
+    """Keeps what was said last, until the cards or enough time is another."""
+
+    def __init__(self, feed: Feed) -> None:
+        self._feed = feed
+        self._said: Mapping[str, Said] = {}
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew, for another source."""
+        self._tracker = Tracker()
+        self._looked_at = float("-inf")
+        self._states: tuple[tuple[str, str], ...] = ()
+
+    def look(self) -> Mapping[str, Said]:
+        """Return what is said of each card, by UUID."""
+        shown, now = self._feed.shown, monotonic()
+        states = tuple((device.uuid, device.state) for device in shown.inventory.devices)
+        if states != self._states or now - self._looked_at >= _EVERY_SECONDS:
+            self._looked_at, self._states = now, states
+            verdicts = self._tracker.note(shown, shown.end)
+            self._said = {uuid: said(verdict) for uuid, verdict in verdicts.items()}
+        return self._said
