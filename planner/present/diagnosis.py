@@ -1,57 +1,68 @@
 """A verdict on a card in words: what it is, what was seen against which threshold of whom, and what to try."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from planner.monitor.diagnosis.verdict import Evidence, Severity, Verdict
+from planner.monitor.device import Device
+from planner.monitor.diagnosis.checklist import Checked, Standing
+from planner.monitor.diagnosis.verdict import Evidence, Kind, Severity, Verdict
+from planner.monitor.diagnosis.window import HOST_PREFIX
 from planner.monitor.metrics import BY_NAME, HOST_BY_NAME
 from planner.present import format as fmt
+from planner.present.happenings import lasting
 
 Tone = Literal["", "muted", "ok", "warn", "bad"]
 
 _TONES: Final[dict[Severity, Tone]] = {"error": "bad", "warning": "warn", "note": "muted", "good": "ok"}
-_HOST: Final = "host."
-_LONG: Final = ".long"
+_SILENT: Final = (Kind.TOO_EARLY, Kind.LOST, Kind.ASLEEP)
 _DERIVED: Final = {
     "use_fraction": "Utilisation",
     "memory_full_fraction": "Memory in use",
-    "memory_long_fraction": "Memory in use, over ten minutes",
+    "memory_left_bytes": "Memory left",
+    "memory_long_fraction": "Memory over ten minutes",
     "memory_long_seconds": "Time that memory was watched",
     "power_of_limit_fraction": "Power, of its limit",
     "clock_of_most_fraction": "SM clock, of its highest",
     "pcie_bytes_per_s": "PCIe, both ways",
     "pcie_of_link_fraction": "PCIe, of what the link carries",
     "media_fraction": "Encoder or decoder",
-    "starved_by_cpu": "Processor full while the card rests",
-    "starved_by_disk": "Waiting for disks while the card rests",
+    "starved_by_cpu": "Processor over 90 % while the card is under 10 %",
+    "starved_by_disk": "Waiting for disks over 50 % while the card is under 10 %",
     "waiting_cores": "Cores that wait for disks",
     "slowed_by_heat": "Slowed for heat",
     "slowed_by_supply": "Slowed by the power supply",
     "slowed_by_card": "Slowed by the card itself",
-    "held_by_power_limit": "Held by the power limit",
+    "held_by_power_limit": "Held by the power limit while it works",
     "held_memory_bytes": "Memory that processes hold",
     "busiest_process_cores": "Busiest process, in cores",
-    "is_in_use": "In use at all",
-    "peer_distance": "Distance to the busiest card's use, from 0 to 1",
-    "peer_lag": "Less use than the busiest card",
+    "is_in_use": "Programs that use it",
+    "peer_distance": "Distance of histograms to the busiest card's",
+    "peer_lag": "Behind the busiest card by",
 }
 _STATISTICS: Final = {
     "mean": "on average",
-    "p5": "but for the lowest 5 %",
-    "p25": "but for the lowest quarter",
-    "median": "half of the time at least",
-    "p95": "but for the highest 5 %",
+    "p5": "at the lowest 5 %",
+    "p25": "at the lowest quarter",
+    "median": "in the median",
+    "p95": "at the highest 5 %",
     "most": "at most",
     "last": "now",
     "share": "of the time",
-    "growth": "growth",
-    "swings": "swings",
-    "rise": "rise",
+    "growth": "more, step by step",
+    "swings": "falls from over 70 to under 30 %",
 }
 _SIGNS: Final = {">=": "≥", "<=": "≤", ">": ">", "<": "<"}
-_COUNTED: Final = ("swings",)
 _SHARES: Final = (("_fraction", "_lag"), ("starved_", "slowed_", "held_by"))
-_UNITS: Final = (("_bytes_per_s", "GB/s", 1e9), ("_watts", "W", 1.0), ("_celsius", "°C", 1.0), ("_mhz", "MHz", 1.0))
+_UNITS: Final = (
+    ("_bytes_per_s", "GB/s", 1e9),
+    ("_watts", "W", 1.0),
+    ("_celsius", "°C", 1.0),
+    ("_mhz", "MHz", 1.0),
+    ("_seconds", "s", 1.0),
+)
+_SHELL_SIGNS: Final[dict[Severity, str]] = {"error": "✗", "warning": "!", "note": "·", "good": "✓"}
+_STANDINGS: Final[dict[Standing, str]] = {"done": "✓ done", "to-do": "to do", "unknown": "not measured here"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +76,14 @@ class Said:
 
 def said(verdict: Verdict) -> Said:
     """Return a verdict as it stands on a card's line."""
-    title = f"{verdict.title[:1].upper()}{verdict.title[1:]}"
-    also = fmt.listing(tuple(other.title for other in verdict.also))
-    sentence = f"{title}. {verdict.sentence}" + (f" Also: {also}." if also else "")
-    return Said(sentence, _TONES[verdict.severity], verdict_text(verdict))
+    return Said(_sentence(verdict), _TONES[verdict.severity], verdict_text(verdict))
 
 
 def verdict_text(verdict: Verdict) -> str:
     """Return what was seen and what to try, a line each; the likeliest help comes first."""
-    lines = [f"Seen over {max(0.0, verdict.at - verdict.since):.0f}{fmt.THIN}s:"] if verdict.evidence else []
+    lines = (
+        [f"For {lasting(max(0.0, verdict.at - verdict.since))}; seen in the last minutes:"] if verdict.evidence else []
+    )
     lines += [f"• {evidence_line(evidence)}" for evidence in verdict.evidence]
     if verdict.advice:
         lines += ["What to try, the likeliest first:"]
@@ -81,10 +91,24 @@ def verdict_text(verdict: Verdict) -> str:
     return "\n".join(lines)
 
 
+def verdict_lines(verdicts: Mapping[str, Verdict], devices: tuple[Device, ...]) -> tuple[str, ...]:
+    """Return a line for each card on which there is something to say, and below it what is likeliest to help."""
+    lines = []
+    for device in devices:
+        verdict = verdicts.get(device.uuid)
+        if verdict is None or verdict.kind in _SILENT:
+            continue
+        name = f"card {device.index}" if device.mig_parent is None else f"instance {device.index}"
+        lines.append(f"{_SHELL_SIGNS[verdict.severity]} {name}: {_sentence(verdict)}")
+        if verdict.severity in ("error", "warning") and verdict.advice:
+            lines.append(f"    {verdict.advice[0]}")
+    return tuple(lines)
+
+
 def evidence_line(evidence: Evidence) -> str:
     """Return one thing that was seen, what it was held against, and whose threshold that is."""
     seen = _shown(evidence.metric, evidence.statistic, evidence.seen)
-    line = f"{quantity_title(evidence.metric)}: {seen} {_STATISTICS.get(evidence.statistic, '')}".rstrip()
+    line = f"{quantity_title(evidence.metric)}: {seen} {_STATISTICS[evidence.statistic]}"
     condition = evidence.condition
     if condition is None:
         return line
@@ -95,22 +119,52 @@ def evidence_line(evidence: Evidence) -> str:
 
 def quantity_title(name: str) -> str:
     """Return what a quantity of a diagnosis is called."""
-    plain = name.removesuffix(_LONG)
-    if plain in _DERIVED:
-        return _DERIVED[plain]
-    known = HOST_BY_NAME.get(plain.removeprefix(_HOST)) if plain.startswith(_HOST) else BY_NAME.get(plain)
-    return plain if known is None else known.title
+    if name in _DERIVED:
+        return _DERIVED[name]
+    return HOST_BY_NAME[name.removeprefix(HOST_PREFIX)].title if name.startswith(HOST_PREFIX) else BY_NAME[name].title
+
+
+@dataclass(frozen=True, slots=True)
+class ChecklistRow:
+    """One thing to do next: how it stands, what was seen, why and how."""
+
+    title: str
+    standing: str
+    seen: str
+    why: str
+    how: tuple[str, ...]
+    source: str
+
+
+def checklist_rows(checked: tuple[Checked, ...]) -> tuple[ChecklistRow, ...]:
+    """Return the list of what to optimise next, in the order in which it is worth while."""
+    return tuple(
+        ChecklistRow(
+            title=one.item.title,
+            standing=_STANDINGS[one.standing],
+            seen="; ".join(map(evidence_line, one.evidence)),
+            why=one.item.why,
+            how=one.item.how,
+            source=one.item.guide.text,
+        )
+        for one in checked
+    )
+
+
+def _sentence(verdict: Verdict) -> str:
+    also = fmt.listing(tuple(other.title for other in verdict.also))
+    title = f"{verdict.title[:1].upper()}{verdict.title[1:]}"
+    return f"{title}. {verdict.sentence}" + (f" Also: {also}." if also else "")
 
 
 def _shown(name: str, statistic: str, value: float) -> str:
-    plain = name.removesuffix(_LONG)
-    if statistic in _COUNTED:
+    if statistic == "swings":
         return fmt.plain(value)
-    if statistic == "share" or plain.endswith(_SHARES[0]) or plain.startswith(_SHARES[1]):
+    if statistic == "share" or name.endswith(_SHARES[0]) or name.startswith(_SHARES[1]):
         return fmt.percent(value)
-    if plain.endswith("_bytes"):
+    if name.endswith("_bytes"):
         return fmt.size(int(value))
     for suffix, unit, per_unit in _UNITS:
-        if plain.endswith(suffix):
+        if name.endswith(suffix):
             return fmt.quantity(value / per_unit, unit)
     return fmt.plain(value)

@@ -34,7 +34,7 @@ class Tracker:
             return verdict
         if standing.kind is verdict.kind:
             self._doubted.pop(uuid, None)
-            return replace(verdict, since=min(standing.since, verdict.since))
+            return replace(verdict, since=standing.since)
         kind, looks = self._doubted.get(uuid, (verdict.kind, 0))
         looks = looks + 1 if kind is verdict.kind else 1
         if looks < _LOOKS:

@@ -1,9 +1,14 @@
 """Verdicts from look to look, and the list of what to do next."""
 
+import json
+
 import pytest
 from diagnosis_kit import ORDINARY, UUID, a_device, a_history, a_recording
 
 from planner.monitor.diagnosis.checklist import CHECKLIST, check
+from planner.monitor.diagnosis.diagnose import diagnose
+from planner.monitor.diagnosis.plain import verdict_object
+from planner.monitor.diagnosis.spans import span_changes
 from planner.monitor.diagnosis.tracker import Tracker
 from planner.monitor.diagnosis.verdict import Kind
 from planner.monitor.inventory import Inventory
@@ -85,3 +90,44 @@ def test_the_list_of_a_card_that_is_not_there():
 def test_every_item_says_how_and_by_which_guide():
     assert CHECKLIST[0].name == "profile"
     assert all(item.how and item.guide.text and item.why.endswith(".") for item in CHECKLIST)
+
+
+def wall_of(time):
+    return 1e9 + time
+
+
+def told(events):
+    return [
+        (event.what, event.began.monotonic_seconds, event.ended and event.ended.monotonic_seconds) for event in events
+    ]
+
+
+def test_verdicts_become_spans_that_end_where_the_next_begins():
+    working, stopped = a_history(), a_history(utilization_fraction=lambda time: 0.95 if time < 100 else 0.0)
+    tracker = Tracker()
+    first = tracker.note(working)
+    begun = span_changes({}, first, wall_of)
+    assert told(begun) == [("healthy", 30.0, None)]
+    assert begun[0].began.wall_seconds == 1e9 + 30
+    assert span_changes(first, tracker.note(working), wall_of) == ()
+    tracker.note(stopped)
+    after = tracker.note(stopped)
+    ended = span_changes(first, after, wall_of)
+    assert told(ended) == [("healthy", 30.0, 100.0), ("idle", 100.0, None)]
+    assert ended[0].key == begun[0].key
+    assert told(span_changes(after, {}, wall_of)) == [("idle", 100.0, 150.0)]
+
+
+def test_what_says_nothing_is_no_span():
+    early = Tracker().note(a_history(seconds=5))
+    assert span_changes({}, early, wall_of) == span_changes(early, {}, wall_of) == ()
+
+
+def test_a_verdict_as_plain_values():
+    found = verdict_object(diagnose(a_history(clock_reasons=0x20), UUID))
+    assert json.loads(json.dumps(found)) == found
+    assert (found["kind"], found["severity"], found["also"][0]["kind"]) == ("thermal-throttled", "warning", "healthy")
+    slowed, temperature, *_ = found["evidence"]
+    assert (slowed["metric"], slowed["seen"], slowed["sign"], slowed["threshold"]) == ("slowed_by_heat", 1.0, ">", 0.05)
+    assert slowed["is_heuristic"] is True
+    assert set(temperature) == {"metric", "statistic", "seen"}
