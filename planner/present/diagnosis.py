@@ -67,8 +67,9 @@ _STANDINGS: Final[dict[Standing, str]] = {"done": "✓ done", "to-do": "to do", 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """The diagnosis of a card: a sentence, its tone, and all there is to say."""
+    """The diagnosis of a card: in a few words, as a sentence, its tone, and all there is to say."""
 
+    title: str = ""
     sentence: str = ""
     tone: Tone = ""
     details: str = ""
@@ -76,7 +77,8 @@ class Said:
 
 def said(verdict: Verdict) -> Said:
     """Return a verdict as it stands on a card's line."""
-    return Said(_sentence(verdict), _TONES[verdict.severity], verdict_text(verdict))
+    title = f"{verdict.title[:1].upper()}{verdict.title[1:]}"
+    return Said(title, _sentence(verdict), _TONES[verdict.severity], verdict_text(verdict))
 
 
 def verdict_text(verdict: Verdict) -> str:

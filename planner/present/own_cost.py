@@ -13,4 +13,4 @@ def own_cost(cost: Cost | None, window_fraction: float | None) -> str:
         parts.append(f"sampler {fmt.precise_percent(cost.cpu_fraction)} of a core, {memory}")
     if window_fraction is not None:
         parts.append(f"window {fmt.precise_percent(window_fraction)}")
-    return f"this monitor: {', '.join(parts)}" if parts else ""
+    return f"costs {', '.join(parts)}" if parts else ""

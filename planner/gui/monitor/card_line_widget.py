@@ -11,7 +11,7 @@ from planner.present.card_line import CardLine
 from planner.present.diagnosis import Said
 
 LEAST_SENTENCE: Final = 420
-"""The room that a sentence needs at the end of the line; with less it stands beneath."""
+"""The room that a sentence needs at the end of the line; with less it stands beneath, or is cut to a few words."""
 
 _SERIES: Final = 8
 _NAME, _USE, _MEMORY, _POWER, _HEAT, _CLOCK, _STATE = 190, 84, 164, 100, 56, 84, 150
@@ -119,12 +119,11 @@ class CardLineWidget(QWidget):
         left += _STATE + gap
         if self._is_tall:
             below = QRect(gap + 4, height - 3, self.width() - gap - 4, self._second_height())
-            self._write_sentence(painter, below)
+            self._write(painter, below, self._said.sentence, self._said.tone or "muted")
         else:
-            self._write_sentence(painter, QRect(left, 0, self.width() - left, height))
-
-    def _write_sentence(self, painter: QPainter, area: QRect) -> None:
-        self._write(painter, area, self._said.sentence, self._said.tone or "muted")
+            room = self.width() - left
+            words = self._said.sentence if room >= LEAST_SENTENCE else self._said.title
+            self._write(painter, QRect(left, 0, room, height), words, self._said.tone or "muted")
 
     def _write(
         self,

@@ -27,8 +27,10 @@ class Diagnoser:
         self._states: tuple[tuple[str, str], ...] = ()
 
     def look(self) -> Mapping[str, Said]:
-        """Return what is said of each card, by UUID."""
+        """Return what is said of each card, by UUID; nothing before there is a reading."""
         shown, now = self._feed.shown, monotonic()
+        if shown.end is None:
+            return {}
         states = tuple((device.uuid, device.state) for device in shown.inventory.devices)
         if states != self._states or now - self._looked_at >= _EVERY_SECONDS:
             self._looked_at, self._states = now, states

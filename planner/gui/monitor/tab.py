@@ -181,10 +181,8 @@ class MonitorTab(Tab):
 
     def _show_machine(self) -> None:
         latest = self.feed.latest
-        parts = [driver_line(latest), host_line(latest)]
-        if self.feed.is_live:
-            parts.append(own_cost(latest.cost, self._share.look()))
-        self.machine.setText("  ·  ".join(part for part in parts if part))
+        self.machine.setText("  ·  ".join(part for part in (driver_line(latest), host_line(latest)) if part))
+        self.toolbar.cost.setText(own_cost(latest.cost, self._share.look()) if self.feed.is_live else "")
 
     @Slot(str)
     def _show_verdict(self, uuid: str) -> None:

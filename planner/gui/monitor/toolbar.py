@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QMenu, QPushButton, QToolB
 
 from planner.gui.monitor.settings import MonitorSettings
 from planner.gui.theme import Theme, mark
+from planner.gui.widgets.elided_label import ElidedLabel
 from planner.gui.widgets.icon_button import IconButton
 from planner.gui.widgets.label import make_label
 from planner.present import format as fmt
@@ -40,6 +41,7 @@ class Toolbar(QWidget):
         super().__init__()
         self._theme = theme
         self.source = make_label(font=theme.font(bold=True))
+        self.cost = ElidedLabel(role="muted")
         self.live = QPushButton(self.tr("Back to live"))
         self.pause = IconButton(theme, "pause", self.tr("Pause"))
         self.span = _choice(self.tr("Time span that is shown"))
@@ -102,7 +104,7 @@ class Toolbar(QWidget):
         layout.setSpacing(self._theme.spacing.small)
         layout.addWidget(self.source)
         layout.addWidget(self.live)
-        layout.addStretch(1)
+        layout.addWidget(self.cost, 1)
         layout.addWidget(self.pause)
         layout.addWidget(make_label(self.tr("show"), "muted"))
         layout.addWidget(self.span)
