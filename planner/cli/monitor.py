@@ -2,12 +2,12 @@
 
 import argparse
 import sys
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import closing
 from datetime import datetime
 from queue import Empty, Queue
 from time import time
-from typing import Final
+from typing import Any, Final
 
 from pydantic_core import to_json
 
@@ -15,9 +15,15 @@ from planner.cli.monitor_screen import Screen
 from planner.cli.parser import Parser
 from planner.cli.table import Head, table, terminal_width
 from planner.errors import MonitorUnavailableError
+from planner.monitor.diagnosis.diagnose import diagnose_all
+from planner.monitor.diagnosis.look import LONG_SECONDS
+from planner.monitor.diagnosis.plain import verdict_object
+from planner.monitor.diagnosis.tracker import Tracker
+from planner.monitor.diagnosis.verdict import Verdict
 from planner.monitor.doctor import binding_version, check_up, what_blocked, what_blocks
 from planner.monitor.faults import Fault
-from planner.monitor.gathering import look_once, note
+from planner.monitor.gathering import look_once
+from planner.monitor.history import History
 from planner.monitor.latest import Latest
 from planner.monitor.pci import find_cards
 from planner.monitor.report import report
@@ -27,6 +33,7 @@ from planner.monitor.supervisor import Supervisor, Update
 from planner.monitor.surroundings import look_around
 from planner.present.check_up import check_lines
 from planner.present.columns import Column, Row
+from planner.present.diagnosis import verdict_lines
 from planner.present.monitor import (
     CARD_COLUMNS,
     PROCESS_COLUMNS,
@@ -84,13 +91,23 @@ def _interval(text: str) -> float:
 
 
 def _once(*, as_json: bool) -> int:
-    latest = look_once()
+    history = History(LONG_SECONDS)
+    latest = look_once(listener=history.note)
+    # Of a second, only what shows at once can be judged.
+    verdicts = diagnose_all(history)
     if as_json:
-        print(to_json(report(latest), indent=2).decode())
+        print(to_json(_report(latest, verdicts), indent=2).decode())
     _refuse(what_blocked(latest))
     if not as_json:
-        print(_page(latest))
+        print(_page(latest, verdicts))
     return 0
+
+
+def _report(latest: Latest, verdicts: Mapping[str, Verdict]) -> dict[str, Any]:
+    told = report(latest)
+    for device in told["devices"]:
+        device["diagnosis"] = verdict_object(verdicts[device["uuid"]])
+    return told
 
 
 def _refuse(fault: Fault | None) -> None:
@@ -113,47 +130,52 @@ def _live(settings: Settings, *, as_json: bool) -> int:
     return 0
 
 
-def _print_lines(standings: Iterable[tuple[Latest, bool]]) -> None:
-    for latest, is_sample in standings:
+def _print_lines(standings: Iterable[tuple[History, bool]]) -> None:
+    tracker = Tracker()
+    for history, is_sample in standings:
         if is_sample:
-            print(to_json(report(latest)).decode(), flush=True)
+            print(to_json(_report(history.latest, tracker.note(history))).decode(), flush=True)
 
 
-def _redraw(standings: Iterable[tuple[Latest, bool]]) -> None:
+def _redraw(standings: Iterable[tuple[History, bool]]) -> None:
+    tracker = Tracker()
     with Screen(sys.stdout) as screen:
-        for latest, is_sample in standings:
+        for history, is_sample in standings:
             # While nothing can be read, what is wrong is shown alone.
-            if is_sample or latest.inventory.faults:
-                screen.show(_page(latest))
+            if is_sample or history.inventory.faults:
+                screen.show(_page(history.latest, tracker.note(history)))
 
 
-def _follow(settings: Settings) -> Generator[tuple[Latest, bool], None, None]:
-    """Give what stands after each update, and whether that was a sample.
+def _follow(settings: Settings) -> Generator[tuple[History, bool], None, None]:
+    """Give what was read after each update, and whether that was a sample.
 
     Raises:
         MonitorUnavailableError: If there is no card to begin with; what goes wrong later may pass.
     """
     updates: Queue[Update] = Queue()
-    latest, has_begun = Latest(), False
+    history, has_begun = History(LONG_SECONDS), False
     with Supervisor(updates.put, settings):
         while True:
             try:
-                note(latest, update := updates.get(timeout=_PATIENCE_SECONDS))
+                history.note(update := updates.get(timeout=_PATIENCE_SECONDS))
             except Empty:
                 continue
             has_begun = has_begun or isinstance(update, Sample)
-            fault = None if has_begun else what_blocks(latest)
+            fault = None if has_begun else what_blocks(history.latest)
             _refuse(fault if fault is not None and fault.about.severity == "error" else None)
-            yield latest, isinstance(update, Sample)
+            yield history, isinstance(update, Sample)
 
 
-def _page(latest: Latest) -> str:
+def _page(latest: Latest, verdicts: Mapping[str, Verdict]) -> str:
     """Return everything that is shown at once."""
     when = time() if latest.wall_seconds is None else latest.wall_seconds
     heading = (f"{datetime.fromtimestamp(when).astimezone():%H:%M:%S}", driver_line(latest), host_line(latest))
     parts = [" · ".join(part for part in heading if part)]
     if latest.inventory.devices:
         parts.append(_table(CARD_COLUMNS, card_rows(latest), "name"))
+    found = verdict_lines(verdicts, latest.inventory.devices)
+    if found:
+        parts.append("\n".join(found))
     processes = process_rows(latest)
     if processes:
         parts.append(_table(PROCESS_COLUMNS, processes, "command"))

@@ -1,5 +1,6 @@
 """One good look at everything: long enough that what needs two readings has them."""
 
+from collections.abc import Callable
 from queue import Empty, Queue
 from time import monotonic
 from typing import Final
@@ -21,8 +22,11 @@ _SLOW: Final = "power_limit_watts"
 _OVER: Final = frozenset({FaultKind.SAMPLER_CRASHED, FaultKind.SAMPLER_FAILED, FaultKind.STUCK})
 
 
-def look_once(patience: Patience | None = None) -> Latest:
-    """Return what stands now, after a second or a little more; a driver that does not answer ends it sooner."""
+def look_once(patience: Patience | None = None, listener: Callable[[Update], object] = lambda _update: None) -> Latest:
+    """Return what stands now, after a second or a little more; a driver that does not answer ends it sooner.
+
+    `listener` hears everything that was read meanwhile.
+    """
     updates: Queue[Update] = Queue()
     patience = patience or Patience()
     latest, looks = Latest(), _Looks()
@@ -34,6 +38,7 @@ def look_once(patience: Patience | None = None) -> Latest:
             except Empty:
                 break
             looks.note(update)
+            listener(update)
     return latest
 
 

@@ -154,3 +154,19 @@ def test_a_page_is_drawn_over_the_last_one(monkeypatch):
         screen.show("a line that is too long\n2\n3\n4\n5")
     drawn = terminal.getvalue()
     assert drawn == ("\x1b[?25lone\x1b[K\ntwo\x1b[K\n\x1b[J\x1b[2Fa line t\x1b[K\n2\x1b[K\n3\x1b[K\n\x1b[J\x1b[?25h")
+
+
+def test_what_shows_at_once_is_said_of_a_card_with_what_helps(near, capsys):
+    near.say(card(0, A, **{"memory.used": 24 * 2**30 - 2**29}), card(1, B))
+    assert cli.main(["monitor", "--once"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    place = next(place for place, line in enumerate(lines) if line.startswith("! card 0: Nearly out of memory."))
+    assert lines[place + 1].startswith("    Checkpoint activations")
+    assert not any("card 1:" in line for line in lines)
+
+
+def test_json_tells_the_diagnosis_of_each_card(near, capsys):
+    near.say(card(0, A, reasons=0x40))
+    assert cli.main(["monitor", "--once", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["devices"][0]["diagnosis"]
+    assert (found["kind"], found["evidence"][0]["metric"]) == ("thermal-throttled", "slowed_by_heat")
