@@ -1,7 +1,8 @@
 """What the band of events shows where; arithmetic only."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Final, Literal, NamedTuple
 
 from planner.gui.monitor.plots.clock_ticks import clock_text
@@ -34,6 +35,9 @@ _SIGNS: Final = {
 }
 
 
+_NEAR: Final = 2.0
+
+
 class Place(NamedTuple):
     """Where a time lies on the band: `left` is the start's place, `per_second` the pixels of a second."""
 
@@ -49,16 +53,16 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A span or a sign in a lane: from `left` to `right`, in the row `row` of as many as the lane has.
+    """A span or a sign in a lane: from `left` to `right`, in the row `row` of as many as the lane has cards.
 
-    `words` tell all about it; `is_hatched` sets what comes of heat apart from what comes of power.
+    `events` or `mark` is what it stands for; `is_hatched` sets what comes of heat apart from what comes of power.
     """
 
     lane: Lane
     left: float
     right: float
     role: str
-    words: tuple[str, ...]
+    events: tuple[Event, ...] = ()
     text: str = ""
     row: int = 0
     is_hatched: bool = False
@@ -68,20 +72,20 @@ class Shape:
 def shapes_of(history: History, place: Place, labels: Mapping[str, str], sign_width: float) -> list[Shape]:
     """Return what is to be drawn; `labels` are the shown cards, events of others are left out.
 
-    Signs that would lie on each other become one that tells how many.
+    Spans and signs that would touch become one.
     """
     now = place.end if history.end is None else history.end
+    rows = {uuid: row for row, uuid in enumerate(labels)}
     events = [
         event
         for event in history.events(place.start, place.end)
         if event.kind is not EventKind.GAP and (event.uuid in labels or not event.uuid)
     ]
-    words = {event.key: _words(event, labels, now, history.wall_of) for event in events}
-    spans = [_slowed(event, place, words[event.key], labels, now) for event in events if event.kind is EventKind.SLOWED]
-    found = [_verdict(event, place, words[event.key], now) for event in events if event.kind is EventKind.DIAGNOSIS]
-    signs = [_sign(event, place, words[event.key], sign_width) for event in events if event.kind in _SIGNS]
-    marks = [_flag(mark, place, history.wall_of) for mark in history.marks if place.start <= mark.time <= place.end]
-    return [*spans, *_clustered(signs), *found, *marks]
+    spans = [_slowed(event, place, rows.get(event.uuid, 0), now) for event in events if event.kind is EventKind.SLOWED]
+    found = [_verdict(event, place, now) for event in events if event.kind is EventKind.DIAGNOSIS]
+    signs = [_sign(event, place, sign_width) for event in events if event.kind in _SIGNS]
+    marks = [_flag(mark, place) for mark in history.marks if place.start <= mark.time <= place.end]
+    return [*_merged(spans), *_clustered(signs), *found, *marks]
 
 
 def gaps_of(history: History, place: Place) -> list[tuple[float, float]]:
@@ -89,28 +93,31 @@ def gaps_of(history: History, place: Place) -> list[tuple[float, float]]:
     return [(place.x(gap.began), place.x(gap.ended)) for gap in history.gaps(place.start, place.end)]
 
 
+def shape_words(shape: Shape, history: History, labels: Mapping[str, str]) -> tuple[str, ...]:
+    """Return all that a shape stands for, a line each."""
+    marks = () if shape.mark is None else (_mark_words(shape.mark, history),)
+    return (*(_words(event, history, labels) for event in shape.events), *marks)
+
+
 def event_rows(history: History, start: float, end: float, labels: Mapping[str, str]) -> tuple[str, ...]:
     """Return a line for each event and mark, in the order of their times."""
-    now = end if history.end is None else history.end
-    lines = [
-        (event.began.monotonic_seconds, _words(event, labels, now, history.wall_of))
-        for event in history.events(start, end)
-    ]
-    lines += [(mark.time, _mark_words(mark, history.wall_of)) for mark in history.marks if start <= mark.time <= end]
+    events = history.events(start, end)
+    lines = [(event.began.monotonic_seconds, _words(event, history, labels)) for event in events]
+    lines += [(mark.time, _mark_words(mark, history)) for mark in history.marks if start <= mark.time <= end]
     return tuple(words for _, words in sorted(lines))
 
 
-def _words(event: Event, labels: Mapping[str, str], now: float, wall_of: Callable[[float], float]) -> str:
+def _words(event: Event, history: History, labels: Mapping[str, str]) -> str:
     began = event.began.monotonic_seconds
-    ended = now if event.ended is None else event.ended.monotonic_seconds
+    ended = (history.end or began) if event.ended is None else event.ended.monotonic_seconds
     card = f"card {labels.get(event.uuid, event.uuid)}: " if event.uuid else ""
     lasted = f", {lasting(ended - began)}" if ended > began else ""
     goes_on = " so far" if event.ended is None else ""
-    return f"{clock_text(wall_of(began))}  {card}{event_title(event)}{lasted}{goes_on}"
+    return f"{clock_text(history.wall_of(began))}  {card}{event_title(event)}{lasted}{goes_on}"
 
 
-def _mark_words(mark: Mark, wall_of: Callable[[float], float]) -> str:
-    return f"{clock_text(wall_of(mark.time))}  {mark.text}"
+def _mark_words(mark: Mark, history: History) -> str:
+    return f"{clock_text(history.wall_of(mark.time))}  {mark.text}"
 
 
 def _ends(event: Event, place: Place, now: float) -> tuple[float, float]:
@@ -119,41 +126,58 @@ def _ends(event: Event, place: Place, now: float) -> tuple[float, float]:
     return left, max(right, left + 1)
 
 
-def _slowed(event: Event, place: Place, words: str, labels: Mapping[str, str], now: float) -> Shape:
-    row = list(labels).index(event.uuid) if event.uuid in labels else 0
+def _slowed(event: Event, place: Place, row: int, now: float) -> Shape:
     role = _ROLES.get(event.what, "muted")
-    return Shape("Slowed", *_ends(event, place, now), role, (words,), row=row, is_hatched="thermal" in event.what)
+    return Shape("Slowed", *_ends(event, place, now), role, (event,), row=row, is_hatched="thermal" in event.what)
 
 
-def _verdict(event: Event, place: Place, words: str, now: float) -> Shape:
-    return Shape("Diagnosis", *_ends(event, place, now), "accent", (words,), text=event_title(event))
+def _verdict(event: Event, place: Place, now: float) -> Shape:
+    return Shape("Diagnosis", *_ends(event, place, now), "accent", (event,), text=event_title(event))
 
 
-def _sign(event: Event, place: Place, words: str, width: float) -> Shape:
+def _sign(event: Event, place: Place, width: float) -> Shape:
     sign, role = _SIGNS[event.kind]
     middle = place.x(event.began.monotonic_seconds)
-    return Shape("Events", middle - width / 2, middle + width / 2, role, (words,), text=sign)
+    return Shape("Events", middle - width / 2, middle + width / 2, role, (event,), text=sign)
 
 
-def _flag(mark: Mark, place: Place, wall_of: Callable[[float], float]) -> Shape:
+def _flag(mark: Mark, place: Place) -> Shape:
     left = place.x(mark.time)
-    return Shape("Marks", left, left + 1, "accent", (_mark_words(mark, wall_of),), text=mark.text, mark=mark)
+    return Shape("Marks", left, left + 1, "accent", text=mark.text, mark=mark)
+
+
+def _merged(spans: Iterable[Shape]) -> list[Shape]:
+    """Return the spans, those of one kind that are next to each other as one: a limit may be met many times."""
+    ordered = sorted(spans, key=lambda span: (span.row, span.role, span.is_hatched, span.left))
+    merged = []
+    for _, members in groupby(ordered, key=lambda span: (span.row, span.role, span.is_hatched)):
+        for run in _runs(list(members), _NEAR):
+            right = max(span.right for span in run)
+            events = tuple(event for span in run for event in span.events)
+            merged.append(run[0] if len(run) == 1 else replace(run[0], right=right, events=events))
+    return merged
 
 
 def _clustered(signs: Iterable[Shape]) -> list[Shape]:
     """Return the signs, those that touch as one; the worst of them gives its colour."""
-    clusters: list[list[Shape]] = []
-    for sign in sorted(signs, key=lambda sign: sign.left):
-        if clusters and sign.left < clusters[-1][0].right:
-            clusters[-1].append(sign)
+    runs = _runs(sorted(signs, key=lambda sign: sign.left), 0.0)
+    return [run[0] if len(run) == 1 else _joined(run) for run in runs]
+
+
+def _runs(shapes: list[Shape], room: float) -> list[list[Shape]]:
+    """Part shapes that are ordered from left to right where one is `room` away from the one before."""
+    runs: list[list[Shape]] = []
+    for shape in shapes:
+        if runs and shape.left < runs[-1][-1].right + room:
+            runs[-1].append(shape)
         else:
-            clusters.append([sign])
-    return [cluster[0] if len(cluster) == 1 else _joined(cluster) for cluster in clusters]
+            runs.append([shape])
+    return runs
 
 
-def _joined(cluster: list[Shape]) -> Shape:
-    worst = min(cluster, key=lambda sign: ("bad", "warn", "ok", "muted").index(sign.role))
-    signs = {sign.text for sign in cluster}
-    text = signs.pop() if len(signs) == 1 else worst.text if worst.role == "bad" else "…"
-    words = tuple(line for sign in cluster for line in sign.words)
-    return Shape("Events", cluster[0].left, cluster[0].right, worst.role, words, text=text)
+def _joined(signs: list[Shape]) -> Shape:
+    worst = min(signs, key=lambda sign: ("bad", "warn", "ok", "muted").index(sign.role))
+    texts = {sign.text for sign in signs}
+    text = texts.pop() if len(texts) == 1 else worst.text if worst.role == "bad" else "…"
+    events = tuple(event for sign in signs for event in sign.events)
+    return Shape("Events", signs[0].left, signs[-1].right, worst.role, events, text=text)

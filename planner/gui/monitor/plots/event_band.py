@@ -15,7 +15,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QMenu, QSizePolicy, QToolTip, QWidget
 
-from planner.gui.monitor.plots.band_layout import LANES, Lane, Place, Shape, event_rows, gaps_of, shapes_of
+from planner.gui.monitor.plots.band_layout import LANES, Lane, Place, Shape, event_rows, gaps_of, shape_words, shapes_of
 from planner.gui.monitor.plots.clock_ticks import clock_ticks
 from planner.gui.monitor.plots.curves import Owner
 from planner.gui.monitor.plots.gestures import Gestures
@@ -41,7 +41,8 @@ class EventBand(QWidget):
     def __init__(self, theme: Theme, history: History, view: TimeView) -> None:
         super().__init__()
         self._theme, self._history, self._view = theme, history, view
-        self._owners: tuple[Owner, ...] = ()
+        self._labels: dict[str, str] = {}
+        self._lanes: tuple[Lane, ...] = ("Events",)
         self._shapes: list[Shape] = []
         self.setFont(theme.font("small"))
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -67,17 +68,12 @@ class EventBand(QWidget):
     @Slot()
     def refresh(self, owners: tuple[Owner, ...]) -> None:
         """Draw what happened to these cards in the time that is shown."""
-        self._owners = owners
-        labels = {owner.uuid: owner.label for owner in owners}
-        width = QFontMetrics(self.font()).horizontalAdvance("M")
-        self._shapes = shapes_of(self._history, self._place, labels, width)
-        self.updateGeometry()
-        self.update()
+        self._labels = {owner.uuid: owner.label for owner in owners}
+        self._draw()
 
     def text(self) -> str:
         """Return what happened in the time that is shown, a line each."""
-        labels = {owner.uuid: owner.label for owner in self._owners}
-        return "\n".join(event_rows(self._history, self._view.start, self._view.end, labels))
+        return "\n".join(event_rows(self._history, self._view.start, self._view.end, self._labels))
 
     def time_at(self, x: float) -> float:
         """Return the time at a horizontal place."""
@@ -100,7 +96,8 @@ class EventBand(QWidget):
     def event(self, event: QEvent) -> bool:
         """Tell what is under the pointer."""
         if isinstance(event, QHelpEvent):
-            words = [line for shape in self.shapes_at(event.x(), event.y()) for line in shape.words]
+            shapes = self.shapes_at(event.x(), event.y())
+            words = [line for shape in shapes for line in shape_words(shape, self._history, self._labels)]
             more = [self.tr("and {0} more").format(len(words) - _MOST_WORDS)] if len(words) > _MOST_WORDS else []
             QToolTip.showText(event.globalPos(), "\n".join([*words[:_MOST_WORDS], *more]), self)
             return True
@@ -134,8 +131,9 @@ class EventBand(QWidget):
         """Draw the lanes, what is in them, the time and the cursor."""
         painter = QPainter(self)
         self._paint_ground(painter)
+        line = self._line
         for shape in self._shapes:
-            self._paint_shape(painter, shape)
+            self._paint_shape(painter, shape, line)
         self._paint_time(painter)
         if self._view.cursor is not None:
             x = self._place.x(self._view.cursor)
@@ -146,15 +144,18 @@ class EventBand(QWidget):
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
 
+    def _draw(self) -> None:
+        width = QFontMetrics(self.font()).horizontalAdvance("M")
+        self._shapes = shapes_of(self._history, self._place, self._labels, width)
+        # That of events is always there, so that the band is never bare.
+        used = {shape.lane for shape in self._shapes} | {"Events"}
+        self._lanes = tuple(lane for lane in LANES if lane in used)
+        self.updateGeometry()
+        self.update()
+
     @property
     def _line(self) -> int:
         return QFontMetrics(self.font()).height() + self._theme.spacing.tiny
-
-    @property
-    def _lanes(self) -> tuple[Lane, ...]:
-        """Return the lanes that hold anything; that of events is always there, so that the band is never bare."""
-        used = {shape.lane for shape in self._shapes} | {"Events"}
-        return tuple(lane for lane in LANES if lane in used)
 
     @property
     def _place(self) -> Place:
@@ -169,7 +170,7 @@ class EventBand(QWidget):
     def _offer_removal(self, menu: QMenu, mark: Mark) -> None:
         def remove() -> None:
             self._history.remove_mark(mark)
-            self.refresh(self._owners)
+            self._draw()
 
         menu.addAction(self.tr("&Remove the mark “{0}”").format(mark.text), remove)
 
@@ -185,8 +186,8 @@ class EventBand(QWidget):
         for left, right in gaps_of(self._history, place):
             painter.fillRect(QRectF(left, 0, max(1.0, right - left), line * len(self._lanes)), hatch)
 
-    def _paint_shape(self, painter: QPainter, shape: Shape) -> None:
-        box = self._box(shape)
+    def _paint_shape(self, painter: QPainter, shape: Shape, line: int) -> None:
+        box = self._box(shape, line)
         color = self._theme.color(shape.role)
         if shape.lane == "Slowed":
             style = Qt.BrushStyle.Dense3Pattern if shape.is_hatched else Qt.BrushStyle.SolidPattern
@@ -203,11 +204,11 @@ class EventBand(QWidget):
         if shape.lane == "Diagnosis":
             painter.drawLine(box.bottomLeft(), box.bottomRight())
 
-    def _box(self, shape: Shape) -> QRectF:
-        top = self._lanes.index(shape.lane) * self._line
+    def _box(self, shape: Shape, line: int) -> QRectF:
+        top = self._lanes.index(shape.lane) * line
         if shape.lane != "Slowed":
-            return QRectF(shape.left, top + 1, shape.right - shape.left, self._line - 2)
-        height = (self._line - 2) / max(1, len(self._owners))
+            return QRectF(shape.left, top + 1, shape.right - shape.left, line - 2)
+        height = (line - 2) / max(1, len(self._labels))
         return QRectF(shape.left, top + 1 + shape.row * height, shape.right - shape.left, max(1.0, height - 0.5))
 
     def _paint_time(self, painter: QPainter) -> None:

@@ -19,7 +19,7 @@ from planner.gui.settings import SettingsStore
 from planner.gui.theme import Theme
 from planner.monitor.history import HOST, History
 
-_COLUMN_LETTERS: Final = 100
+_COLUMN_LETTERS: Final = 140
 _MOST_COLUMNS: Final = 3
 
 
@@ -174,8 +174,8 @@ class PlotGrid(QWidget):
             self._grid.addWidget(panel, number // columns, number % columns)
         for column in range(_MOST_COLUMNS):
             self._grid.setColumnStretch(column, int(column < columns))
-        self._inner.updateGeometry()
-        self._grid.activate()
+        # Where they lie is known once the layout has been at work.
+        self._draw_soon()
 
     def _make_panel(self, spec: PlotSpec) -> MetricPanel:
         panel = self._panels[spec.key] = MetricPanel(self._theme, spec, self._history, self.view)

@@ -7,6 +7,7 @@ import pyqtgraph as pg
 from PySide6.QtCore import QPointF, Qt, Slot
 from PySide6.QtGui import QFontMetrics, QPen
 
+from planner.gui.monitor.plots.axis import PlainAxis
 from planner.gui.monitor.plots.clock_ticks import clock_ticks
 from planner.gui.monitor.plots.curves import Curve, Key
 from planner.gui.monitor.plots.gestures import Gestures
@@ -19,7 +20,7 @@ from planner.monitor.history import Mark
 from planner.monitor.metrics import Unit
 
 _WIDEST_TICK: Final = "1,000\u2009MB/s"
-_PIXELS_A_VALUE: Final = 32
+_PIXELS_A_VALUE: Final = 26
 _CLOCK: Final = "00:00:00"
 _POINTS_A_PIXEL: Final = 0.5
 
@@ -36,7 +37,7 @@ class MetricPlot(Plot):
     """Curves over the span of `view`, lines of limits, and the cursor that all plots share."""
 
     def __init__(self, theme: Theme, title: str, unit: Unit, view: TimeView) -> None:
-        super().__init__(theme)
+        super().__init__(theme, axes={name: PlainAxis(name) for name in ("left", "bottom")})
         self._unit, self._view = unit, view
         self._curves: dict[Key, Any] = {}
         self._limits: dict[Key, Any] = {}
@@ -49,6 +50,8 @@ class MetricPlot(Plot):
         self._cursor.setZValue(20)
         self._cursor.hide()
         self._item.addItem(self._cursor, ignoreBounds=True)
+        # Everything moves at once; to find out what did takes longer than to draw it.
+        self._plot.setViewportUpdateMode(self._plot.ViewportUpdateMode.FullViewportUpdate)
         self._plot.setAccessibleName(self.tr("{0} over time; the same figures are in its table").format(title))
         self.gestures = Gestures(self._plot.viewport(), view, self.time_at)
         view.cursor_moved.connect(self._show_cursor)
@@ -70,11 +73,11 @@ class MetricPlot(Plot):
         self._draw(self._curves, curves, self._curve_pen)
         self._draw(self._limits, limits, self._limit_pen)
         self._ends, self._wall_of = ends, wall_of
-        self._item.getViewBox().setRange(
-            xRange=(self._view.start, self._view.end), yRange=ends, padding=0, disableAutoRange=False
-        )
-        for _, words, line in self._lines:
-            words.setPos(self._view.start, line.value)
+        box = self._item.getViewBox()
+        box.setRange(xRange=(self._view.start, self._view.end), yRange=ends, padding=0)
+        # The library would find out while it paints that all has moved, and paint a second time.
+        box.updateMatrix()
+        self._place_words()
         self._place_ticks()
 
     def set_lines(self, lines: list[Line]) -> None:
@@ -90,7 +93,6 @@ class MetricPlot(Plot):
             rule.setZValue(-5)
             words.setAnchor((0, 0))
             words.setText(line.title)
-            words.setPos(self._view.start, line.value)
             self._item.addItem(rule, ignoreBounds=True)
             self._item.addItem(words, ignoreBounds=True)
         self._dress_lines()
@@ -120,18 +122,28 @@ class MetricPlot(Plot):
             )
             item.setVisible(bool(len(curve.x)))
 
+    def _place_words(self) -> None:
+        """Put the words of the lines beside each other, since lines may lie close together."""
+        box = self._item.getViewBox()
+        a_pixel = self._view.span / max(1.0, box.width())
+        metrics, x = QFontMetrics(self._theme.font("small")), 0
+        for _, words, line in self._lines:
+            words.setPos(self._view.start + x * a_pixel, line.value)
+            x += metrics.horizontalAdvance(line.title) + self._theme.spacing.huge
+
     def _place_ticks(self) -> None:
         box = self._item.getViewBox()
         clock = QFontMetrics(self._theme.font("small")).horizontalAdvance(_CLOCK)
         wanted = int(box.width() / (2 * clock))
         ticks = clock_ticks(self._view.start, self._view.end, wanted, self._wall_of)
-        self._item.getAxis("bottom").setTicks([ticks])
-        self._item.getAxis("left").setTicks([axis_ticks(self._unit, self._ends, int(box.height() / _PIXELS_A_VALUE))])
+        self._item.getAxis("bottom").set_marks(ticks)
+        wanted = int(box.height() / _PIXELS_A_VALUE)
+        self._item.getAxis("left").set_marks(axis_ticks(self._unit, self._ends, wanted))
 
     def _dress(self) -> None:
         super()._dress()
-        left = self._item.getAxis("left")
-        left.setWidth(axis_width(self._theme))
+        self._item.getAxis("left").setWidth(axis_width(self._theme))
+        self._item.getAxis("bottom").setHeight(QFontMetrics(self._theme.font("small")).height() + 4)
         for items, pen in ((self._curves, self._curve_pen), (self._limits, self._limit_pen)):
             for key, item in items.items():
                 item.setPen(pen(self._strokes.get(key, 0)))

@@ -150,13 +150,14 @@ class MetricPanel(PlotPanel):
         if at is None or not self._drawn:
             self._read_out.setText("")
             return
-        many = len(self._drawn) > 1
-        parts = []
-        for each in self._drawn:
-            text = value_text(self.spec.unit, self._history.series(*each.key).at(at))
-            parts.append(f"{each.label}: {text}" if many else text)
-        clock = "" if time is None else f"{clock_text(self._history.wall_of(time))}   "
-        self._read_out.setText(clock + "   ".join(parts))
+        values = [self._history.series(*each.key).at(at) for each in self._drawn]
+        told = [value_text(self.spec.unit, value) for value in values]
+        if all(value is None for value in values):
+            told = [self.tr("no readings")]
+        elif len(told) > 1:
+            told = [f"{each.label}: {text}" for each, text in zip(self._drawn, told, strict=True)]
+        clock = [] if time is None else [clock_text(self._history.wall_of(time))]
+        self._read_out.setText("   ".join([*clock, *told]))
 
     @Slot(object)
     def _on_legend_toggled(self, hidden: frozenset[Key]) -> None:
