@@ -2,21 +2,22 @@
 
 import argparse
 import sys
-from collections.abc import Generator, Iterable, Mapping
-from contextlib import closing
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing
 from datetime import datetime
+from pathlib import Path
 from queue import Empty, Queue
 from time import time
 from typing import Any, Final
 
 from pydantic_core import to_json
 
+from planner.cli.monitor_files import add_file_options, check_file_options, replayed, work_on_files
 from planner.cli.monitor_screen import Screen
 from planner.cli.parser import Parser
 from planner.cli.table import Head, table, terminal_width
-from planner.errors import MonitorUnavailableError
+from planner.errors import MonitorUnavailableError, RecordingError
 from planner.monitor.diagnosis.diagnose import diagnose_all
-from planner.monitor.diagnosis.look import LONG_SECONDS
 from planner.monitor.diagnosis.plain import verdict_object
 from planner.monitor.diagnosis.tracker import Tracker
 from planner.monitor.diagnosis.verdict import Verdict
@@ -26,6 +27,7 @@ from planner.monitor.gathering import look_once
 from planner.monitor.history import History
 from planner.monitor.latest import Latest
 from planner.monitor.pci import find_cards
+from planner.monitor.recording.recorder import Recorder
 from planner.monitor.report import report
 from planner.monitor.sample import Sample
 from planner.monitor.settings import FASTEST_SECONDS, SLOWEST_SECONDS, Settings
@@ -53,21 +55,37 @@ examples:
   gpu-planner monitor --interval 0.5
   gpu-planner monitor --once --json
   gpu-planner monitor --json > cards.jsonl
-  gpu-planner monitor --doctor"""
+  gpu-planner monitor --doctor
+  gpu-planner monitor --record run.gpurec
+  gpu-planner monitor --replay run.gpurec --speed 10 --from 1:30
+  gpu-planner monitor --summary nvidia-smi.csv --tariff 0.32
+  gpu-planner monitor --replay run.gpurec --export run.csv
+  gpu-planner monitor --import nvidia-smi.csv --record run.gpurec"""
 
 _SIGNS: Final = {"error": "✗", "warning": "!", "note": "·"}
 # How often waiting stops to hear Ctrl+C.
 _PATIENCE_SECONDS: Final = 0.5
+# More than the diagnosis looks at: of readings that come often, a history keeps the latest eighth whole.
+_KEPT_SECONDS: Final = 1_800.0
 
 
 def run(argv: list[str]) -> int:
     """Print what was asked and return the exit code."""
     arguments = _parser().parse_args(argv)
+    check_file_options(arguments)
     if arguments.doctor:
         return _doctor(as_json=arguments.json)
     if arguments.once:
         return _once(as_json=arguments.json)
-    return _live(Settings(fast_seconds=arguments.interval), as_json=arguments.json)
+    code = work_on_files(arguments)
+    return _show(_standings(arguments), as_json=arguments.json) if code is None else code
+
+
+def _standings(arguments: argparse.Namespace) -> Generator[tuple[History, bool], None, None]:
+    if arguments.replay is None:
+        return _follow(Settings(fast_seconds=arguments.interval), arguments.record)
+    is_paced = not arguments.json
+    return _noted(replayed(arguments.replay, arguments.start or 0.0, arguments.speed or 1.0, is_paced=is_paced))
 
 
 def _parser() -> Parser:
@@ -76,6 +94,7 @@ def _parser() -> Parser:
     group.add_argument("--interval", metavar="SECONDS", type=_interval, default=1.0, help="0.1 to 10, by default 1")
     group.add_argument("--once", action="store_true", help="look once, for a second, and stop")
     group.add_argument("--doctor", action="store_true", help="say what works, what does not, why, and what to do")
+    add_file_options(parser)
     parser.add_general()
     return parser
 
@@ -91,7 +110,7 @@ def _interval(text: str) -> float:
 
 
 def _once(*, as_json: bool) -> int:
-    history = History(LONG_SECONDS)
+    history = History(_KEPT_SECONDS)
     latest = look_once(listener=history.note)
     # Of a second, only what shows at once can be judged.
     verdicts = diagnose_all(history)
@@ -117,10 +136,10 @@ def _refuse(fault: Fault | None) -> None:
         raise MonitorUnavailableError(f"{fault.about.title}{detail}", hint, fault.kind.value)
 
 
-def _live(settings: Settings, *, as_json: bool) -> int:
-    """Show every sample until Ctrl+C, which is no failure here."""
+def _show(standings: Generator[tuple[History, bool], None, None], *, as_json: bool) -> int:
+    """Show every sample until the last, or Ctrl+C, which is no failure here."""
     try:
-        with closing(_follow(settings)) as standings:
+        with closing(standings):
             if as_json:
                 _print_lines(standings)
             else:
@@ -146,24 +165,47 @@ def _redraw(standings: Iterable[tuple[History, bool]]) -> None:
                 screen.show(_page(history.latest, tracker.note(history)))
 
 
-def _follow(settings: Settings) -> Generator[tuple[History, bool], None, None]:
-    """Give what was read after each update, and whether that was a sample.
+def _noted(updates: Iterable[Update]) -> Generator[tuple[History, bool], None, None]:
+    """Give what was read after each update, and whether that was a sample."""
+    history = History(_KEPT_SECONDS)
+    for update in updates:
+        history.note(update)
+        yield history, isinstance(update, Sample)
+
+
+def _follow(settings: Settings, record: Path | None) -> Generator[tuple[History, bool], None, None]:
+    """Give what is read live after each update, and whether that was a sample; all of it goes into a file too.
 
     Raises:
         MonitorUnavailableError: If there is no card to begin with; what goes wrong later may pass.
+        RecordingError: If the file cannot be written.
     """
-    updates: Queue[Update] = Queue()
-    history, has_begun = History(LONG_SECONDS), False
-    with Supervisor(updates.put, settings):
-        while True:
-            try:
-                history.note(update := updates.get(timeout=_PATIENCE_SECONDS))
-            except Empty:
-                continue
-            has_begun = has_begun or isinstance(update, Sample)
+    has_begun = False
+    with ExitStack() as stack:
+        recorder = None if record is None else stack.enter_context(Recorder(record))
+        for history, is_sample in _noted(_live(settings, recorder)):
+            has_begun = has_begun or is_sample
             fault = None if has_begun else what_blocks(history.latest)
             _refuse(fault if fault is not None and fault.about.severity == "error" else None)
-            yield history, isinstance(update, Sample)
+            if recorder is not None and recorder.failure is not None:
+                raise RecordingError(recorder.path, recorder.failure, "What was written until then can be replayed.")
+            yield history, is_sample
+
+
+def _live(settings: Settings, recorder: Recorder | None) -> Iterator[Update]:
+    updates: Queue[Update] = Queue()
+
+    def hear(update: Update) -> None:
+        if recorder is not None:
+            recorder.note(update)
+        updates.put(update)
+
+    with Supervisor(hear, settings):
+        while True:
+            try:
+                yield updates.get(timeout=_PATIENCE_SECONDS)
+            except Empty:
+                continue
 
 
 def _page(latest: Latest, verdicts: Mapping[str, Verdict]) -> str:

@@ -82,6 +82,15 @@ class Recording:
     def __iter__(self) -> Iterator[Inventory | Sample]:
         return (timed.update for timed in self.timed())
 
+    def content(self) -> bytes:
+        """Return the bytes of its file, which a log that was imported does not have yet.
+
+        Raises:
+            OSError: If they cannot be read any more.
+        """
+        with closing(self._open()) as stream:
+            return stream.read()
+
     def timed(self, since: float | None = None) -> Iterator[Timed]:
         """Yield the updates with their times; with `since`, from somewhat before that time on, cards first.
 

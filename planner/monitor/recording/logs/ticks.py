@@ -16,6 +16,8 @@ MOST_CARDS: Final = 1024
 """A log that names more is none."""
 DEFAULT_SECONDS: Final = 1.0
 """How far apart lines without a time are: what nvidia-smi dmon, dcgmi dmon and nvtop do by themselves."""
+# There was a driver; an empty text would say that there was none.
+_NOT_TOLD: Final = "not told"
 _FACTS: Final = frozenset(metric.name for metric in FACTS)
 
 
@@ -46,7 +48,7 @@ def updates_of(lines: Iterable[Line], day: date) -> Iterator[tuple[Moment, Inven
         known = cards.devices
         readings = {cards.uuid(key, line): _without_facts(line.readings) for key, line in tick.items()}
         if cards.devices != known:
-            yield moment, Inventory(devices=cards.devices)
+            yield moment, Inventory(_NOT_TOLD, devices=cards.devices)
         yield moment, Sample(*moment, readings)
 
 
