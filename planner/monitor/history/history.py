@@ -33,7 +33,7 @@ class History:
         self.seconds = seconds
         self.latest = Latest()
         self._series: dict[tuple[str, str], Series] = {}
-        self._everything = Series(seconds)
+        self._everything, self._nothing = Series(seconds), Series(seconds)
         self._clock = WallClock()
         self._pace = Pace()
         self._detector = EventDetector(1.0)
@@ -80,7 +80,7 @@ class History:
 
     def series(self, owner: str, metric: str) -> Series:
         """Return the readings of one quantity of a card (its UUID) or of `HOST`; empty where there are none."""
-        return self._series.get((owner, metric)) or Series(self.seconds)
+        return self._series.get((owner, metric), self._nothing)
 
     def wall_of(self, time: float) -> float:
         """Return the seconds since 1970 at a time."""

@@ -11,6 +11,7 @@ from planner.monitor.history import HOST, Columns, Gap, History
 
 Key = tuple[str, str]
 """An owner and a quantity."""
+Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +26,15 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One curve: where its points lie, and which of them are joined to the next (none: all)."""
+    """One curve: where its points lie, and before which of them it is broken."""
 
     key: Key
     label: str
     stroke: int
     columns: Columns
-    x: npt.NDArray[np.float64]
-    y: npt.NDArray[np.float64]
-    joined: npt.NDArray[np.int32] | None
+    x: Floats
+    y: Floats
+    breaks: tuple[int, ...]
 
 
 def owners_of(history: History) -> tuple[Owner, ...]:
@@ -62,8 +63,8 @@ def curve(history: History, key: Key, label: str, stroke: int, span: Range, pixe
     series = history.series(*key)
     columns = series.between(span.low, span.high, pixels)
     points = 1 if columns.low is columns.high else 2
-    breaks = _breaks(columns, series.gaps(span.low, span.high))
-    return Curve(key, label, stroke, columns, *_points(columns, points), _joined(len(columns.times), breaks, points))
+    breaks = tuple(points * place for place in _breaks(columns, series.gaps(span.low, span.high)))
+    return Curve(key, label, stroke, columns, *_points(columns, points), breaks)
 
 
 def range_of(curves: list[Curve]) -> Range | None:
@@ -74,7 +75,7 @@ def range_of(curves: list[Curve]) -> Range | None:
     return Range(min(float(each.low.min()) for each in drawn), max(float(each.high.max()) for each in drawn))
 
 
-def _points(columns: Columns, points: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _points(columns: Columns, points: int) -> tuple[Floats, Floats]:
     if points == 1:
         return columns.times, columns.low
     heights = np.empty(2 * len(columns.times))
@@ -82,17 +83,10 @@ def _points(columns: Columns, points: int) -> tuple[npt.NDArray[np.float64], npt
     return np.repeat(columns.times, 2), heights
 
 
-def _breaks(columns: Columns, gaps: tuple[Gap, ...]) -> npt.NDArray[np.intp]:
+def _breaks(columns: Columns, gaps: tuple[Gap, ...]) -> list[int]:
     """Return the columns that begin after a gap; a gap within one column is too narrow to be seen."""
-    began = np.array([gap.began for gap in gaps])
+    if not gaps or not len(columns.times):
+        return []
     after = np.searchsorted(columns.times, [gap.ended for gap in gaps], side="right") - 1
-    seen = (after > 0) & (columns.times[after] > began) if len(columns.times) else np.zeros(len(gaps), bool)
-    return np.asarray(after[seen], dtype=np.intp)
-
-
-def _joined(count: int, breaks: npt.NDArray[np.intp], points: int) -> npt.NDArray[np.int32] | None:
-    if not len(breaks):
-        return None
-    joined = np.ones(count * points, dtype=np.int32)
-    joined[breaks * points - 1] = 0
-    return joined
+    seen = (after > 0) & (columns.times[after] > [gap.began for gap in gaps])
+    return [int(place) for place in after[seen]]

@@ -5,11 +5,12 @@ from typing import Any, Final, NamedTuple
 
 import pyqtgraph as pg
 from PySide6.QtCore import QPointF, Qt, Slot
-from PySide6.QtGui import QFontMetrics, QPen
+from PySide6.QtGui import QColor, QFontMetrics, QPen
 
 from planner.gui.monitor.plots.axis import PlainAxis
 from planner.gui.monitor.plots.clock_ticks import clock_ticks
-from planner.gui.monitor.plots.curves import Curve, Key
+from planner.gui.monitor.plots.curves import Curve
+from planner.gui.monitor.plots.curves_item import CurvesItem
 from planner.gui.monitor.plots.gestures import Gestures
 from planner.gui.monitor.plots.scales import Range, axis_ticks
 from planner.gui.monitor.plots.strokes import stroke
@@ -21,6 +22,7 @@ from planner.monitor.metrics import Unit
 
 _WIDEST_TICK: Final = "1,000\u2009MB/s"
 _PIXELS_A_VALUE: Final = 26
+_GRID_SHARE: Final = 0.4
 _CLOCK: Final = "00:00:00"
 _POINTS_A_PIXEL: Final = 0.5
 
@@ -39,9 +41,8 @@ class MetricPlot(Plot):
     def __init__(self, theme: Theme, title: str, unit: Unit, view: TimeView) -> None:
         super().__init__(theme, axes={name: PlainAxis(name) for name in ("left", "bottom")})
         self._unit, self._view = unit, view
-        self._curves: dict[Key, Any] = {}
-        self._limits: dict[Key, Any] = {}
-        self._strokes: dict[Key, int] = {}
+        self._curves, self._limits = CurvesItem(), CurvesItem()
+        self._strokes: tuple[list[int], list[int]] = ([], [])
         self._lines: list[tuple[Any, Any, Line]] = []
         self._marks: list[Any] = []
         self._ends = Range(0.0, 1.0)
@@ -49,7 +50,8 @@ class MetricPlot(Plot):
         self._cursor: Any = pg.InfiniteLine(angle=90)
         self._cursor.setZValue(20)
         self._cursor.hide()
-        self._item.addItem(self._cursor, ignoreBounds=True)
+        for item in (self._limits, self._curves, self._cursor):
+            self._item.addItem(item, ignoreBounds=True)
         # Everything moves at once; to find out what did takes longer than to draw it.
         self._plot.setViewportUpdateMode(self._plot.ViewportUpdateMode.FullViewportUpdate)
         self._plot.setAccessibleName(self.tr("{0} over time; the same figures are in its table").format(title))
@@ -69,9 +71,9 @@ class MetricPlot(Plot):
 
     def draw(self, curves: list[Curve], limits: list[Curve], ends: Range, wall_of: Callable[[float], float]) -> None:
         """Show these curves and no others over the view's present span."""
-        self._strokes = {curve.key: curve.stroke for curve in (*curves, *limits)}
-        self._draw(self._curves, curves, self._curve_pen)
-        self._draw(self._limits, limits, self._limit_pen)
+        self._strokes = [curve.stroke for curve in curves], [curve.stroke for curve in limits]
+        self._curves.set_curves([(curve, stroke(self._theme, curve.stroke)) for curve in curves])
+        self._limits.set_curves([(curve, self._limit_pen(curve.stroke)) for curve in limits])
         self._ends, self._wall_of = ends, wall_of
         box = self._item.getViewBox()
         box.setRange(xRange=(self._view.start, self._view.end), yRange=ends, padding=0)
@@ -109,19 +111,6 @@ class MetricPlot(Plot):
             if number < len(marks):
                 line.setPos(marks[number].time)
 
-    def _draw(self, items: dict[Key, Any], curves: list[Curve], pen: Callable[[int], QPen]) -> None:
-        for key in items.keys() - {curve.key for curve in curves}:
-            items[key].hide()
-        for curve in curves:
-            if curve.key not in items:
-                items[curve.key] = pg.PlotCurveItem(pen=pen(curve.stroke))
-                self._item.addItem(items[curve.key], ignoreBounds=True)
-            item = items[curve.key]
-            item.setData(
-                curve.x, curve.y, connect="all" if curve.joined is None else curve.joined, skipFiniteCheck=True
-            )
-            item.setVisible(bool(len(curve.x)))
-
     def _place_words(self) -> None:
         """Put the words of the lines beside each other, since lines may lie close together."""
         box = self._item.getViewBox()
@@ -142,11 +131,13 @@ class MetricPlot(Plot):
 
     def _dress(self) -> None:
         super()._dress()
+        for name in ("left", "bottom"):
+            self._item.getAxis(name).grid_color = blended(self._theme.color("border"), self._theme.color("surface"))
         self._item.getAxis("left").setWidth(axis_width(self._theme))
         self._item.getAxis("bottom").setHeight(QFontMetrics(self._theme.font("small")).height() + 4)
-        for items, pen in ((self._curves, self._curve_pen), (self._limits, self._limit_pen)):
-            for key, item in items.items():
-                item.setPen(pen(self._strokes.get(key, 0)))
+        curves, limits = self._strokes
+        self._curves.set_pens([stroke(self._theme, number) for number in curves])
+        self._limits.set_pens([self._limit_pen(number) for number in limits])
         self._cursor.setPen(cosmetic_pen(self._theme.color("muted"), 1))
         for line in self._marks:
             line.setPen(self._mark_pen())
@@ -159,9 +150,6 @@ class MetricPlot(Plot):
             words.setColor(color)
             words.setFont(self._theme.font("small"))
 
-    def _curve_pen(self, number: int) -> QPen:
-        return stroke(self._theme, number)
-
     def _limit_pen(self, number: int) -> QPen:
         return cosmetic_pen(stroke(self._theme, number).color(), 1, Qt.PenStyle.DotLine)
 
@@ -173,6 +161,16 @@ class MetricPlot(Plot):
         self._cursor.setVisible(time is not None)
         if time is not None:
             self._cursor.setPos(time)
+
+
+def blended(color: QColor, ground: QColor) -> QColor:
+    """Return a faint tone of a colour on a ground."""
+    share, rest = _GRID_SHARE, 1 - _GRID_SHARE
+    return QColor(
+        round(share * color.red() + rest * ground.red()),
+        round(share * color.green() + rest * ground.green()),
+        round(share * color.blue() + rest * ground.blue()),
+    )
 
 
 def axis_width(theme: Theme) -> int:
