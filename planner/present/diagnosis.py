@@ -83,10 +83,9 @@ def said(verdict: Verdict) -> Said:
 
 def verdict_text(verdict: Verdict) -> str:
     """Return what was seen and what to try, a line each; the likeliest help comes first."""
-    lines = (
-        [f"For {lasting(max(0.0, verdict.at - verdict.since))}; seen in the last minutes:"] if verdict.evidence else []
-    )
-    lines += [f"• {evidence_line(evidence)}" for evidence in verdict.evidence]
+    lines = [f"• {evidence_line(evidence)}" for evidence in verdict.evidence]
+    if lines:
+        lines.insert(0, f"For {lasting(max(0.0, verdict.at - verdict.since))}; seen in the last minutes:")
     if verdict.advice:
         lines += ["What to try, the likeliest first:"]
         lines += [f"{number}. {sentence}" for number, sentence in enumerate(verdict.advice, start=1)]

@@ -77,7 +77,7 @@ HELD_BACK: Final = (
         Kind.FLUCTUATING,
         "warning",
         "used in bursts",
-        "It works, then waits, again and again: batches arrive more slowly than it takes them.",
+        "It works, then waits, again and again: batches, or requests, arrive more slowly than it takes them.",
         (
             Condition("use_fraction", "p95", ">", 0.7, sources.LOW_USE),
             Condition("use_fraction", "p5", "<", 0.1, sources.LOW_USE),
@@ -90,7 +90,7 @@ HELD_BACK: Final = (
         Kind.FLUCTUATING,
         "warning",
         "used in bursts",
-        "It works, then does little, again and again: batches arrive more slowly than it takes them.",
+        "It works, then does little, again and again: batches, or requests, arrive more slowly than it takes them.",
         (
             Condition("use_fraction", "p95", ">", 0.7, sources.LOW_USE),
             Condition("use_fraction", "p25", "<", 0.7, sources.STEADY),
