@@ -1,7 +1,7 @@
 """One quantity over a while, and what can be said of it in one number."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -81,20 +81,22 @@ class Stretch:
         first = next((place for place, time in enumerate(self.times) if time >= start), None)
         return None if first is None else Stretch(self.times[first:], self.values[first:])
 
-    def standing(self, time: float) -> float | None:
-        """Return the value that was last read at `time`, none where none was yet."""
-        place = bisect_right(self.times, time)
-        return self.values[place - 1] if place else None
+    def at_times(self, times: tuple[float, ...]) -> Sequence[float | None]:
+        """Return the values that were last read at these times, none where there was none yet."""
+        if times == self.times:  # what is read at every look
+            return self.values
+        places = [bisect_right(self.times, time) for time in times]
+        return [self.values[place - 1] if place else None for place in places]
 
     def with_each(self, compute: Callable[..., float | None], *others: "Stretch") -> "Stretch | None":
         """Return what `compute` makes of each value and of those of `others` that stood at its time.
 
         Times at which one of them did not stand yet, or of which nothing can be made, are left out.
         """
+        columns = [other.at_times(self.times) for other in others]
         made = []
-        for time, value in zip(self.times, self.values, strict=True):
-            standing = [other.standing(time) for other in others]
-            result = None if None in standing else compute(value, *standing)
+        for time, *values in zip(self.times, self.values, *columns, strict=True):
+            result = None if None in values else compute(*values)
             if result is not None:
                 made.append((time, result))
         return Stretch(tuple(time for time, _ in made), tuple(value for _, value in made)) if made else None

@@ -63,7 +63,8 @@ def test_runs_of_one_side_of_a_level():
 
 def test_values_stand_until_the_next():
     slow = Stretch((1.0, 4.0), (10.0, 20.0))
-    assert [slow.standing(time) for time in (0.5, 1.0, 3.9, 4.0, 9.0)] == [None, 10.0, 10.0, 20.0, 20.0]
+    assert slow.at_times((0.5, 1.0, 3.9, 4.0, 9.0)) == [None, 10.0, 10.0, 20.0, 20.0]
+    assert slow.at_times((1.0, 4.0)) == (10.0, 20.0)
     together = stretch(1, 2, 3, 4, 5).with_each(lambda one, other: one * other, slow)
     assert together == Stretch((1.0, 2.0, 3.0, 4.0), (20.0, 30.0, 40.0, 100.0))
     assert stretch(1).with_each(lambda one, other: one, slow) is None
