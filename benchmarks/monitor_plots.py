@@ -167,9 +167,7 @@ def drawn(grid: PlotGrid) -> list[QWidget]:
 
 def print_redraws(redraws: dict[str, Callable[[], None]]) -> None:
     """Print how long each takes."""
-    print(
-        f"a redraw of {CURVES} curves of {POINTS:,} points in {len(SHOWN)} plots, {SIZE[0]} × {SIZE[1]}; median of its processor time"
-    )
+    print(f"a redraw of {CURVES} curves of {POINTS:,} points, {SIZE[0]} × {SIZE[1]}, median processor time")
     for name, redraw in redraws.items():
         redraw()
         taken = []

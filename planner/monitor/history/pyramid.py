@@ -39,7 +39,8 @@ class Pyramid:
         A column goes from one of `cuts` to the next, the last to `stop`. Inner borders may move a little so that whole
         blocks are used, but every value from the first cut to `stop` is in some column.
         """
-        narrowest = int(np.diff(cuts, append=stop).min())
+        ends = np.append(cuts, stop)
+        narrowest = int((ends[1:] - ends[:-1]).min())
         for step in reversed(range(_STEPS)):
             size = BLOCK ** (step + 1)
             if narrowest >= _BLOCKS_A_COLUMN * size:

@@ -119,8 +119,8 @@ class Series:
             return Columns(times[view], seen, seen)
         width = (end - start) / pixels
         borders = np.arange(np.ceil(start / width), np.ceil(end / width)) * width
-        cuts = np.append(first, first + np.searchsorted(times[first : stop - 1], borders))
-        cuts = cuts[np.diff(cuts, append=stop) > 0]
+        ends = np.concatenate(([first], first + times[first:stop].searchsorted(borders), [stop]))
+        cuts = ends[:-1][ends[1:] > ends[:-1]]
         cuts, low, high = self._pyramid.extremes(self.values, cuts, stop)
         return Columns(times[cuts], low, high)
 
