@@ -73,25 +73,24 @@ def _kill_all(folder: Path, lives: list[float], at_once: int) -> Iterator[Kill]:
         began = monotonic()
         for life, writer, file in sorted(zip(group, writers, files, strict=True), key=lambda one: one[0]):
             sleep(max(0.0, began + life - monotonic()))
-            yield _kill(writer, file)
+            yield _kill(*writer, file)
 
 
-def _start(file: Path) -> "subprocess.Popen[bytes]":
-    """Return a writer that has noted its first sample."""
+def _start(file: Path) -> tuple["subprocess.Popen[bytes]", float]:
+    """Return a writer that has noted its first sample, and when."""
     writer = subprocess.Popen([sys.executable, __file__, "--write", str(file)], stdout=subprocess.PIPE)
     assert writer.stdout is not None
-    writer.stdout.readline()
-    return writer
+    return writer, float(writer.stdout.readline())
 
 
-def _kill(writer: "subprocess.Popen[bytes]", file: Path) -> Kill:
+def _kill(writer: "subprocess.Popen[bytes]", first: float, file: Path) -> Kill:
     at = monotonic()
     writer.kill()
     writer.communicate()
     recording = read_recording(file)
     # What is read must be readable to its end, not only its first and last line.
     samples = sum(isinstance(update, Sample) for update in recording)
-    last = recording.start if recording.last is None else recording.last.monotonic_seconds
+    last = first if recording.last is None else recording.last.monotonic_seconds
     return Kill(at - last, samples, file.stat().st_size)
 
 
@@ -102,8 +101,8 @@ def _write(file: Path) -> None:
         recorder.note(Inventory("580", devices=tuple(Device(uuid, uuid, int(uuid[4:])) for uuid in _CARDS)))
         while True:
             readings = {uuid: {metric.name: Reading(round(draw(), 3)) for metric in DEVICE_METRICS} for uuid in _CARDS}
-            recorder.note(Sample(monotonic(), time(), readings))
-            print("noted", flush=True)
+            recorder.note(Sample(now := monotonic(), time(), readings))
+            print(now, flush=True)
             sleep(_INTERVAL)
 
 

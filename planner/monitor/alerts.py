@@ -17,6 +17,7 @@ from planner.monitor.sample import Sample
 _IDLE_BELOW: Final = 0.05
 _COOLER_BY: Final = 2.0
 _EMPTIER_BY: Final = 0.05
+_ENGINES: Final = ("utilization_fraction", "encoder_fraction", "decoder_fraction")
 
 
 class AlertKind(StrEnum):
@@ -101,7 +102,7 @@ class AlertWatch:
         used, total = latest.reading(device.uuid, "memory_used_bytes").value, device.fact("memory_total_bytes")
         share = None if used is None or not total else used / total
         yield from self._above(AlertKind.MEMORY, device, now, share, rules.memory_fraction, _EMPTIER_BY)
-        use = latest.reading(device.uuid, "utilization_fraction").value
+        use = _most_used(device, latest)
         if use is not None and rules.idle_minutes is not None:
             idle, seconds = use < _IDLE_BELOW, rules.idle_minutes * 60
             if self._level(AlertKind.IDLE, device).passed(now, over=idle, left=not idle, seconds=seconds):
@@ -132,3 +133,9 @@ class AlertWatch:
             device = devices.get(key[0])
             if self.rules.process_ended and device is not None and device.state == "running":
                 yield Alert(AlertKind.PROCESS_ENDED, device, now, process=before[key])
+
+
+def _most_used(device: Device, latest: Latest) -> float | None:
+    """Return the use of what is used most: a card that only encodes video looks idle by its utilisation."""
+    readings = (latest.reading(device.uuid, name).value for name in _ENGINES)
+    return max((value for value in readings if value is not None), default=None)

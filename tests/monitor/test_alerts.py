@@ -86,6 +86,18 @@ def test_the_end_of_a_process_is_told_if_wanted(wanted, told):
 def test_nothing_is_told_while_alerts_are_off():
     watch = AlertWatch(AlertRules(hold_seconds=0, temperature_celsius=50))
     latest = Latest()
-    for update in (Inventory("1", devices=(CARD,)), Sample(1.0, 1.0, {CARD.uuid: {"temperature_celsius": Reading(90)}})):
+    for update in (
+        Inventory("1", devices=(CARD,)),
+        Sample(1.0, 1.0, {CARD.uuid: {"temperature_celsius": Reading(90)}}),
+    ):
         note(latest, update)
         assert watch.note(update, latest) == ()
+
+
+def test_a_card_that_only_encodes_is_not_idle():
+    scene = Scene(idle_minutes=0.05)
+    # The encoder of an RTX 2080 Super at work (nvidia_gpu_exporter, internal/captures, MIT), with less of the rest.
+    assert [scene.see(utilization_fraction=0.04, encoder_fraction=1.0) for _ in range(5)] == [[]] * 5
+    assert [scene.see(utilization_fraction=0.04, encoder_fraction=0.0) for _ in range(4)] == [[]] * 3 + [
+        [AlertKind.IDLE]
+    ]

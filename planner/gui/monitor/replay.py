@@ -11,8 +11,8 @@ from planner.monitor.gathering import note
 from planner.monitor.history import History
 from planner.monitor.inventory import Inventory
 from planner.monitor.latest import Latest
+from planner.monitor.recording.logs.importing import open_recording
 from planner.monitor.recording.player import Player
-from planner.monitor.recording.reading import read_recording
 from planner.monitor.recording.recording import Recording
 from planner.monitor.sample import Sample
 
@@ -56,7 +56,7 @@ class Loader:
         Raises:
             RecordingError: If it cannot be read.
         """
-        recording = read_recording(self._path)
+        recording = open_recording(self._path)
         history = History(max(_DAY_SECONDS, recording.seconds + _SLACK_SECONDS))
         for update in recording:
             if self._is_stopped:

@@ -156,14 +156,16 @@ class _Columns:
 
 
 def _of_card(device: Device, source: Source, usd_per_kwh: float | None) -> CardSummary:
-    statistics = {name: found for name in AVERAGED if (found := _statistic(source.series(device.uuid, name)))}
+    series = {name: source.series(device.uuid, name) for name in AVERAGED}
+    integrals = {name: _integrated(readings) for name, readings in series.items() if len(readings.values)}
+    statistics = {name: _statistic(series[name].values, integral) for name, integral in integrals.items()}
     energy = _counted(source.series(device.uuid, "energy_joules"))
-    is_estimated = energy is None and "power_watts" in statistics
+    is_estimated = energy is None and "power_watts" in integrals
     if is_estimated:
-        energy = _integrated(source.series(device.uuid, "power_watts"))[0]
+        energy = integrals["power_watts"].area
     return CardSummary(
         device,
-        max((_integrated(source.series(device.uuid, name))[1] for name in AVERAGED), default=0.0),
+        max((integral.seconds for integral in integrals.values()), default=0.0),
         energy,
         is_estimated,
         _cost(energy, usd_per_kwh),
@@ -178,23 +180,27 @@ def _counted(counter: Readings) -> float | None:
     return sum(max(0.0, float(after) - float(before)) for before, after in pairwise(counter.values))
 
 
-def _integrated(readings: Readings) -> tuple[float, float]:
-    """Return ∫ x dt and ∫ dt without the gaps."""
+class _Integral(NamedTuple):
+    """∫ x dt and ∫ dt."""
+
+    area: float
+    seconds: float
+
+
+def _integrated(readings: Readings) -> _Integral:
+    """Return the integral without the gaps."""
     late, area, seconds = _late_seconds(readings.times), 0.0, 0.0
     points = zip(map(float, readings.times), map(float, readings.values), strict=True)
     for (start, first), (end, last) in pairwise(points):
         if end - start <= late:
             area += (end - start) * (first + last) / 2
             seconds += end - start
-    return area, seconds
+    return _Integral(area, seconds)
 
 
-def _statistic(readings: Readings) -> Statistic | None:
-    values = [float(value) for value in readings.values]
-    if not values:
-        return None
-    area, seconds = _integrated(readings)
-    return Statistic(area / seconds if seconds else sum(values) / len(values), max(values))
+def _statistic(values: Sequence[float], integral: _Integral) -> Statistic:
+    mean = integral.area / integral.seconds if integral.seconds else sum(map(float, values)) / len(values)
+    return Statistic(mean, float(max(values)))
 
 
 def _late_seconds(times: Sequence[float]) -> float:
