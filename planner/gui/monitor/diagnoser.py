@@ -5,7 +5,10 @@ from time import monotonic
 from typing import Final
 
 from planner.gui.monitor.feed import Feed
+from planner.monitor.diagnosis.spans import span_changes
 from planner.monitor.diagnosis.tracker import Tracker
+from planner.monitor.diagnosis.verdict import Verdict
+from planner.monitor.diagnosis.verdict import Kind
 from planner.present.diagnosis import Said, said
 
 # It looks at minutes: what is asked more often changes no more often.
@@ -13,16 +16,18 @@ _EVERY_SECONDS: Final = 2.0
 
 
 class Diagnoser:
-    """Keeps what was said last, until the cards or enough time is another."""
+    """Keeps what was said last, until the cards or enough time is another; puts it on the time line."""
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
         self._said: Mapping[str, Said] = {}
+        self.is_under_filled = False
         self.forget()
 
     def forget(self) -> None:
         """Begin anew, for another source."""
         self._tracker = Tracker()
+        self._verdicts: Mapping[str, Verdict] = {}
         self._looked_at = float("-inf")
         self._states: tuple[tuple[str, str], ...] = ()
 
@@ -34,6 +39,10 @@ class Diagnoser:
         states = tuple((device.uuid, device.state) for device in shown.inventory.devices)
         if states != self._states or now - self._looked_at >= _EVERY_SECONDS:
             self._looked_at, self._states = now, states
-            verdicts = self._tracker.note(shown, shown.end)
+            before, verdicts = self._verdicts, self._tracker.note(shown, shown.end)
+            self._verdicts = verdicts
+            for event in span_changes(before, verdicts, self._feed.history.wall_of):
+                self._feed.history.add_event(event)
+            self.is_under_filled = any(verdict.kind is Kind.UNDER_FILLED for verdict in verdicts.values())
             self._said = {uuid: said(verdict) for uuid, verdict in verdicts.items()}
         return self._said

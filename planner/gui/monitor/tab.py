@@ -15,6 +15,7 @@ from planner.gui.monitor.feed import Feed
 from planner.gui.monitor.nothing import Nothing
 from planner.gui.monitor.notifier import Notifier
 from planner.gui.monitor.own_share import OwnShare
+from planner.gui.monitor.plan_strip import PlanStrip
 from planner.gui.monitor.plots.grid import PlotGrid
 from planner.gui.monitor.processes import Processes
 from planner.gui.monitor.replay_bar import ReplayBar
@@ -56,6 +57,7 @@ class MonitorTab(Tab):
         self.faults = FaultList(theme)
         self.cards = CardLines(theme)
         self.nothing = Nothing(theme)
+        self.plan_strip = PlanStrip(workspace, theme, tasks)
         self.machine = ElidedLabel(role="muted")
         self.take_up = QPushButton(self.tr("Take up the GPU again"))
         self.plots = PlotGrid(theme, self.feed.history, workspace.settings)
@@ -65,6 +67,7 @@ class MonitorTab(Tab):
         self.is_paused = False
         self._released_unseen = False
         self._share = OwnShare()
+        self._lines: dict[tuple[str, str], float | None] = {}
         self._hidden = QTimer(self, singleShot=True)
         self._hidden.timeout.connect(self._on_hidden_long)
         self._lay_out()
@@ -74,6 +77,7 @@ class MonitorTab(Tab):
 
     def refresh(self, _evaluation: Evaluation) -> None:
         """Show what stands now beside the plan."""
+        self.plan_strip.forget()
         self._show_now()
 
     def copy_result(self) -> str:
@@ -92,6 +96,7 @@ class MonitorTab(Tab):
         """Let the driver go, close the file that is written, and wait until all is gone."""
         self._hidden.stop()
         self.desk.cancel()
+        self.plan_strip.cancel()
         self.notifier.close()
         self.feed.stop()
 
@@ -159,7 +164,9 @@ class MonitorTab(Tab):
     def _show_now(self) -> None:
         latest = self.feed.latest
         rows = card_rows(latest)
-        self.cards.show_cards([card_line(row) for row in rows], self.diagnoser.look(), {})
+        found = self.diagnoser.look()
+        self.plan_strip.show_beside(latest, is_under_filled=self.diagnoser.is_under_filled)
+        self.cards.show_cards([card_line(row) for row in rows], found, self._expected_shares())
         self.cards.setVisible(bool(rows))
         self.faults.show_faults(fault_views(latest, self._wall_now()))
         self.take_up.setVisible(self.feed.is_live and self.feed.is_released)
@@ -170,6 +177,24 @@ class MonitorTab(Tab):
         self.plots.refresh()
         if not self.feed.is_live:
             self.plots.view.point_at(self.feed.now)
+
+    def _expected_shares(self) -> dict[str, float]:
+        """Draw what the plan predicts into the plots, and return it as shares of each card's memory."""
+        shares = {}
+        for device in self.feed.latest.inventory.devices:
+            expected = self.plan_strip.expected.get(device.uuid)
+            memory, power = (None, None) if expected is None else (expected.memory_bytes, expected.power_watts)
+            total = device.fact("memory_total_bytes")
+            if memory is not None and total:
+                shares[device.uuid] = memory / total
+            self._draw_line("memory_used_bytes", device.uuid, memory)
+            self._draw_line("power_watts", device.uuid, power)
+        return shares
+
+    def _draw_line(self, metric: str, uuid: str, value: float | None) -> None:
+        if self._lines.get((metric, uuid)) != value:
+            self._lines[metric, uuid] = value
+            self.plots.set_line(metric, uuid, value, self.tr("plan"))
 
     def _wall_now(self) -> float:
         return time() if self.feed.is_live else self.feed.latest.wall_seconds or 0.0
@@ -234,6 +259,7 @@ class MonitorTab(Tab):
         column.addWidget(self.faults)
         column.addLayout(released)
         column.addWidget(self.cards)
+        column.addWidget(self.plan_strip)
         column.addWidget(self.machine)
         column.addWidget(self.nothing)
         column.addWidget(self.plots, 1)
