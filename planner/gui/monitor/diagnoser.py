@@ -7,8 +7,7 @@ from typing import Final
 from planner.gui.monitor.feed import Feed
 from planner.monitor.diagnosis.spans import span_changes
 from planner.monitor.diagnosis.tracker import Tracker
-from planner.monitor.diagnosis.verdict import Verdict
-from planner.monitor.diagnosis.verdict import Kind
+from planner.monitor.diagnosis.verdict import Kind, Verdict
 from planner.present.diagnosis import Said, said
 
 # It looks at minutes: what is asked more often changes no more often.

@@ -15,8 +15,8 @@ def span_changes(
 ) -> tuple[Event, ...]:
     """Return the spans that end and begin between two looks at all cards, by their UUIDs.
 
-    A span begins with its verdict and ends with that of the next; `wall_of` tells the seconds since 1970 at a
-    monotonic time.
+    A span begins with its verdict and ends with that of the next, or where it was seen last if the next look is at an
+    earlier time. `wall_of` tells the seconds since 1970 at a monotonic time.
     """
     ended = tuple(
         _span(uuid, verdict, wall_of, _end(verdict, after.get(uuid)))
@@ -40,7 +40,9 @@ def _goes_on(verdict: Verdict, other: Verdict | None) -> bool:
 
 
 def _end(verdict: Verdict, following: Verdict | None) -> float:
-    return verdict.at if following is None else max(verdict.since, following.since)
+    if following is None or following.at < verdict.at:
+        return verdict.at
+    return max(verdict.since, following.since)
 
 
 def _span(uuid: str, verdict: Verdict, wall_of: Callable[[float], float], end: float | None) -> Event:

@@ -118,6 +118,15 @@ def test_verdicts_become_spans_that_end_where_the_next_begins():
     assert told(span_changes(after, {}, wall_of)) == [("idle", 100.0, 150.0)]
 
 
+def test_going_back_ends_a_span_where_it_was_seen_last():
+    history, tracker = a_recording("saturating"), Tracker()
+    late = tracker.note(history, 124.0)
+    early = tracker.note(history, 60.0)
+    ended = ("healthy", late[UUID].since, 124.0)
+    assert told(span_changes(late, early, wall_of)) == [ended, ("healthy", 0.0, None)]
+    assert told(span_changes(late, tracker.note(history, 10.0), wall_of)) == [ended]
+
+
 def test_what_says_nothing_is_no_span():
     early = Tracker().note(a_history(seconds=5))
     assert span_changes({}, early, wall_of) == span_changes(early, {}, wall_of) == ()
