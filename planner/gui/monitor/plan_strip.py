@@ -20,6 +20,7 @@ from planner.present.beside_plan import BesidePlan, Matches, Offer, beside_plan,
 from planner.present.measured import fill_sentence
 
 _FILLING = "monitor batch"
+_MATCHING = "monitor cards"
 
 
 class PlanStrip(QWidget):
@@ -55,25 +56,34 @@ class PlanStrip(QWidget):
     def forget(self) -> None:
         """The plan is another: what was found out about its batch holds no more."""
         self._fill = None
-        self.cancel()
+        self._tasks.cancel(_FILLING)
 
     def cancel(self) -> None:
         """Wait for nothing any more."""
         self._tasks.cancel(_FILLING)
+        self._tasks.cancel(_MATCHING)
 
     def show_beside(self, latest: Latest, *, is_under_filled: bool) -> None:
         """Lay the plan beside what is measured now; of a card that is under-filled, say how far the batch can go."""
         if latest.inventory.devices != self._devices:
             self._devices = latest.inventory.devices
-            self._matches = matches_of(self._workspace.catalog.hardware, self._devices)
-            self._offers = offers(self._matches)
-        self._found = beside_plan(self._workspace.evaluation, self._matches, latest)
+            self._find_matches()
+        is_known = all(device.uuid in self._matches for device in self._devices)
+        self._found = beside_plan(self._workspace.evaluation, self._matches, latest) if is_known else BesidePlan()
         asks = is_under_filled and bool(self._found.expected)
         if asks and self._fill is None:
             self._find_fill()
         self.sentence.setText(f"{self._found.sentence} {(self._fill or '') if asks else ''}".strip())
         self.plan.setVisible(bool(self._offers))
         self.setVisible(bool(self._found.sentence or self._offers))
+
+    def _find_matches(self) -> None:
+        """Look the cards up in the catalog; the first name takes a tenth of a second."""
+        work = partial(matches_of, self._workspace.catalog.hardware, self._devices)
+        self._tasks.run(_MATCHING, work, self._on_matched, lambda _error: None)
+
+    def _on_matched(self, matches: Matches) -> None:
+        self._matches, self._offers = matches, offers(matches)
 
     def _find_fill(self) -> None:
         """Find out how far the batch can go; that takes a moment, and is said once it is known."""

@@ -1,9 +1,12 @@
 """The diagnosis of what is shown: said of each card, and put on the time line."""
 
 from diagnosis_kit import UUID, a_history
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QPushButton, QWidget
 
 from planner.gui.monitor.diagnoser import Diagnoser
 from planner.gui.monitor.feed import Shown
+from planner.gui.monitor.verdict_dialog import VerdictDialog
 from planner.monitor.events import EventKind
 from planner.monitor.history import History
 from planner.monitor.inventory import Inventory
@@ -43,3 +46,22 @@ def test_what_was_said_stays_until_it_is_time_or_the_cards_change():
 
 def test_nothing_is_said_before_there_is_a_reading():
     assert Diagnoser(OneFeed(History())).look() == {}
+
+
+def test_the_list_of_what_to_do_next_is_of_the_card_that_is_shown():
+    diagnoser = Diagnoser(OneFeed(a_history()))
+    assert diagnoser.checklist(UUID)[0].title == "Profile first"
+
+
+def test_the_dialog_tells_what_was_seen_and_what_to_do_next_and_copies_both(qtbot, theme):
+    diagnoser, parent = Diagnoser(OneFeed(a_history(clock_reasons=0x20))), QWidget()
+    qtbot.addWidget(parent)
+    dialog = VerdictDialog("card 0", diagnoser.look()[UUID], diagnoser.checklist(UUID), theme, parent)
+    qtbot.addWidget(dialog)
+    assert "What to try, the likeliest first:" in dialog.text.toPlainText()
+    assert dialog.checklist.toPlainText().startswith("1. Profile first: not measured here")
+    copy = next(button for button in dialog.findChildren(QPushButton) if button.text() == "&Copy")
+    copy.click()
+    copied = QGuiApplication.clipboard().text()
+    assert copied.startswith("Slowed by heat.")
+    assert "Fill the card with the batch: ✓ done" in copied

@@ -10,8 +10,8 @@ from PySide6.QtGui import QGuiApplication
 from planner.monitor.faults import FaultKind
 
 LONGEST_MS = 30_000
-# What the window may be busy with at a stretch.
-LONGEST_BLOCK_MS = 100
+# What the window may be busy with at a stretch; where others want the processor too, everything takes longer.
+LONGEST_BLOCK_MS = 100 * max(1.0, 2 * os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def waited_ms() -> float:
