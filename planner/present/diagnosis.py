@@ -152,6 +152,17 @@ def checklist_rows(checked: tuple[Checked, ...]) -> tuple[ChecklistRow, ...]:
     )
 
 
+def checklist_text(rows: tuple[ChecklistRow, ...]) -> str:
+    """Return the list as text: each item with how it stands, why, what was seen, how, and by which guide."""
+    return "\n\n".join("\n".join(_item_lines(number, row)) for number, row in enumerate(rows, start=1))
+
+
+def _item_lines(number: int, row: ChecklistRow) -> tuple[str, ...]:
+    seen = (f"   {row.seen}",) if row.seen else ()
+    how = tuple(f"   • {sentence}" for sentence in row.how)
+    return (f"{number}. {row.title}: {row.standing}", f"   {row.why}", *seen, *how, f"   Source: {row.source}")
+
+
 def _sentence(verdict: Verdict) -> str:
     also = fmt.listing(tuple(other.title for other in verdict.also))
     title = f"{verdict.title[:1].upper()}{verdict.title[1:]}"

@@ -1,5 +1,7 @@
 """Verdicts in words: on a card's line, in full, in the shell, and the list of what to do next."""
 
+from dataclasses import replace
+
 import pytest
 from diagnosis_kit import OTHER, UUID, a_device, a_history, a_process
 
@@ -7,10 +9,18 @@ from planner.monitor.device import Device
 from planner.monitor.diagnosis.checklist import CHECKLIST, check
 from planner.monitor.diagnosis.diagnose import diagnose, diagnose_all
 from planner.monitor.diagnosis.rules import RULES
-from planner.monitor.diagnosis.verdict import Condition, Evidence, Kind, Verdict
+from planner.monitor.diagnosis.verdict import Evidence, Kind, Verdict
 from planner.monitor.inventory import Inventory
 from planner.present import format as fmt
-from planner.present.diagnosis import checklist_rows, evidence_line, said, verdict_lines, verdict_text
+from planner.present.diagnosis import (
+    ChecklistRow,
+    checklist_rows,
+    checklist_text,
+    evidence_line,
+    said,
+    verdict_lines,
+    verdict_text,
+)
 from planner.units import GIB
 
 T = fmt.THIN
@@ -113,5 +123,12 @@ def test_the_list_of_what_to_do_next():
     assert rows[2].title == "Fill the card with the batch"
     assert rows[2].seen.startswith(f"Memory in use: 75{T}% at the highest 5 % (≥ 70{T}%; AWS SageMaker")
     assert rows[0].source == "PyTorch, Performance Tuning Guide"
-    assert all(isinstance(item.conditions, tuple) for item in CHECKLIST)
-    assert isinstance(CHECKLIST[1].conditions[0], Condition)
+    assert len(rows) == len(CHECKLIST)
+
+
+def test_the_list_as_text():
+    row = ChecklistRow("Profile first", "to do", "Utilisation: low", "It shows more.", ("So.", "Or so."), "a guide")
+    assert checklist_text((row, replace(row, seen=""))) == (
+        "1. Profile first: to do\n   It shows more.\n   Utilisation: low\n   • So.\n   • Or so.\n   Source: a guide\n\n"
+        "2. Profile first: to do\n   It shows more.\n   • So.\n   • Or so.\n   Source: a guide"
+    )

@@ -5,10 +5,11 @@ from time import monotonic
 from typing import Final
 
 from planner.gui.monitor.feed import Feed
+from planner.monitor.diagnosis.checklist import check
 from planner.monitor.diagnosis.spans import span_changes
 from planner.monitor.diagnosis.tracker import Tracker
 from planner.monitor.diagnosis.verdict import Kind, Verdict
-from planner.present.diagnosis import Said, said
+from planner.present.diagnosis import ChecklistRow, Said, checklist_rows, said
 
 # It looks at minutes: what is asked more often changes no more often.
 _EVERY_SECONDS: Final = 2.0
@@ -45,3 +46,8 @@ class Diagnoser:
             self.is_under_filled = any(verdict.kind is Kind.UNDER_FILLED for verdict in verdicts.values())
             self._said = {uuid: said(verdict) for uuid, verdict in verdicts.items()}
         return self._said
+
+    def checklist(self, uuid: str) -> tuple[ChecklistRow, ...]:
+        """Return what to optimise next, by what one card of those shown does."""
+        shown = self._feed.shown
+        return checklist_rows(check(shown, uuid, shown.end))

@@ -214,7 +214,8 @@ class MonitorTab(Tab):
         found, rows = self.diagnoser.look().get(uuid), card_rows(self.feed.latest)
         row = next((row for row in rows if row.device.uuid == uuid), None)
         if found is not None and row is not None:
-            self.desk.show(VerdictDialog(card_name(row), found, self.theme, self.window()))
+            checklist = self.diagnoser.checklist(uuid)
+            self.desk.show(VerdictDialog(card_name(row), found, checklist, self.theme, self.window()))
 
     @Slot(bool)
     def _on_processes_toggled(self, is_open: bool) -> None:
