@@ -56,6 +56,25 @@ def test_a_live_run_is_recorded(fake_nvml, tmp_path, capsys):
     assert [one["devices"][0]["metrics"] for one in again[:3]] == [one["devices"][0]["metrics"] for one in lines]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")
+def test_a_disk_that_is_full_ends_the_run_and_says_so(fake_nvml, tmp_path):
+    import resource
+
+    fake_nvml.say(card(0, A))
+    path = tmp_path / "run.gpurec"
+    command = [sys.executable, "-m", "planner", "monitor", "--json", "--interval", "0.1", "--record", str(path)]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        env=fake_nvml.environment,
+        timeout=60,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000)),
+    )
+    assert done.returncode == 2
+    assert b"run.gpurec: File too large" in done.stderr
+    assert read_recording(path).loss.is_cut
+
+
 def test_a_file_that_is_there_is_not_written_over(run, capsys):
     assert cli.main(["monitor", "--record", run]) == 2
     assert "there is a file of that name" in capsys.readouterr().err

@@ -1,30 +1,36 @@
 """What a line must hold to be used: `wire` trusts the sampler, a file may come from anywhere."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final, get_args
 
 from planner.monitor.device import Device, DeviceState
 from planner.monitor.inventory import Inventory
+from planner.monitor.metrics import BY_NAME, HOST_BY_NAME
 from planner.monitor.process import CardProcess, HostProcess, Kind
 from planner.monitor.reading import Reading
 from planner.monitor.sample import Readings, Sample
 from planner.monitor.wire import BadLineError, Message
 
+MOST_CARDS: Final = 1024
+"""What names more is no recording of one machine."""
 _STATES: Final = get_args(DeviceState)
 _KINDS: Final = get_args(Kind)
+_CARD: Final = frozenset(BY_NAME)
+_HOST: Final = frozenset(HOST_BY_NAME)
 # Far beyond any clock and any reading, and far within what sums of them can hold.
 _MOST: Final = 1e24
 
 
 def checked(message: Message) -> Inventory | Sample:
-    """Return a sample or an inventory whose every part is of its kind.
+    """Return a sample or an inventory whose every part is of its kind; quantities of later versions are left out.
 
     Raises:
         BadLineError: If it is something else, or a part is.
     """
     if isinstance(message, Sample):
         _check_sample(message)
-        return message
+        return _without_unknown(message)
     if isinstance(message, Inventory):
         _check_inventory(message)
         return message
@@ -56,6 +62,7 @@ def check_texts(values: Iterable[object]) -> None:
 def _check_sample(sample: Sample) -> None:
     check_numbers((sample.monotonic_seconds, sample.wall_seconds, *sample.cores))
     _check_readings(sample.host)
+    _check_count(len(sample.devices))
     for readings in sample.devices.values():
         _check_readings(readings)
     for process in sample.processes or ():
@@ -64,6 +71,17 @@ def _check_sample(sample: Sample) -> None:
         check_texts([xid.uuid])
         check_numbers([xid.number])
     check_numbers(sample.cost or ())
+
+
+def _without_unknown(sample: Sample) -> Sample:
+    if sample.host.keys() <= _HOST and all(readings.keys() <= _CARD for readings in sample.devices.values()):
+        return sample
+    devices = {uuid: _only(readings, _CARD) for uuid, readings in sample.devices.items()}
+    return replace(sample, devices=devices, host=_only(sample.host, _HOST))
+
+
+def _only(readings: Readings, names: frozenset[str]) -> Readings:
+    return {name: reading for name, reading in readings.items() if name in names}
 
 
 def _check_readings(readings: Readings) -> None:
@@ -92,6 +110,7 @@ def _check_host(host: HostProcess) -> None:
 
 def _check_inventory(inventory: Inventory) -> None:
     check_texts((inventory.driver_version, inventory.nvml_version, inventory.cuda_version))
+    _check_count(len(inventory.devices))
     for device in inventory.devices:
         _check_device(device)
     for fault in inventory.faults:
@@ -104,6 +123,11 @@ def _check_device(device: Device) -> None:
     check_numbers((device.index, *(device.mig_instance or ())))
     _check_choice(device.state, _STATES)
     _check_readings(device.facts)
+
+
+def _check_count(cards: int) -> None:
+    if cards > MOST_CARDS:
+        raise BadLineError(f"no machine has {cards:,} cards")
 
 
 def _check_choice(value: object, choices: tuple[object, ...]) -> None:

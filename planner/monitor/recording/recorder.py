@@ -97,7 +97,10 @@ class Recorder:
         try:
             with self._stream as stream:
                 self._write_all(stream)
-        except (OSError, ValueError, TypeError) as error:
+        except OSError as error:
+            self._failure = error.strerror or str(error)
+        except (ValueError, TypeError) as error:
+            # A plan of values that JSON does not know.
             self._failure = str(error)
 
     def _write_all(self, stream: BinaryIO) -> None:

@@ -88,8 +88,17 @@ def test_a_disk_that_fails_later_is_told_and_nothing_more_is_taken(tmp_path):
         recorder.close()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert "File too large" in recorder.failure
+    assert recorder.failure == "File too large"
     recorder.note(CARDS)
+    assert read_recording(recorder.path).loss.is_cut
+
+
+def test_a_plan_that_is_none_ends_the_recording(tmp_path):
+    with Recorder(tmp_path / "run.gpurec") as recorder:
+        recorder.note(CARDS)
+        recorder.note_plan({"bytes": float("nan")})
+        recorder._thread.join(LONGEST_SECONDS)
+    assert "not JSON compliant" in recorder.failure
     assert read_recording(recorder.path).loss.is_cut
 
 

@@ -44,6 +44,7 @@ def test_everything_is_there_again():
         SAMPLES_OF_TWO_MINUTES[0].wall_seconds,
     )
     assert (found.header.program, found.loss, found.notes) == ("a test", Loss(), ())
+    assert list(opened(found.content())) == list(found)
 
 
 def test_a_recording_without_a_sample_is_one_too():
@@ -256,6 +257,20 @@ def test_the_lines_below_are_good_before_they_are_spoilt():
 def test_a_line_that_cannot_be_used_is_refused(line):
     with pytest.raises(BadLineError):
         read_record(line)
+
+
+def test_quantities_of_a_later_version_are_left_out():
+    line = SAMPLE.replace('"host":{}', '"host":{"cpu_fraction":1,"moon":2}') % ""
+    found = read_record(line.replace('"devices":{}', '"devices":{"u":{"power_watts":3,"moon":4}}').encode())
+    assert (list(found.host), list(found.devices["u"])) == (["cpu_fraction"], ["power_watts"])
+
+
+def test_a_line_of_too_many_cards_is_refused():
+    many = ",".join(f'"{number}":{{}}' for number in range(1025))
+    with pytest.raises(BadLineError, match="no machine has 1,025 cards"):
+        read_record((SAMPLE % "").replace('"devices":{}', f'"devices":{{{many}}}').encode())
+    with pytest.raises(BadLineError, match="no machine has 1,025 cards"):
+        read_record((INVENTORY % (",".join([DEVICE] * 1025), "")).encode())
 
 
 def test_only_samples_and_inventories_are_updates():

@@ -6,11 +6,12 @@ from datetime import date
 from typing import Final, NamedTuple
 
 from planner.monitor.recording.logs.cells import moment_of, unit_of
-from planner.monitor.recording.logs.names import FIELDS, KNOWN, TIMES, UNITS, Field
+from planner.monitor.recording.logs.names import AMD_SMI, FIELDS, KNOWN, TIMES, UNITS, Field
 
 _UNIT: Final = re.compile(r"(.*\S)\s*[\[(]([^\])]{1,12})[\])]")
 _PLACE: Final = re.compile(r"(?:[0-9a-f]{8}|[0-9a-f]{4}):[0-9a-f]{2}:[0-9a-f]{2}\.\d", re.IGNORECASE)
 _STATE: Final = re.compile(r"P\d{1,2}")
+_AMD_ONLY: Final = "gfx_activity"
 # The order in which people ask nvidia-smi for what has the same unit.
 _BY_UNIT: Final = {
     "%": ("utilization.gpu", "utilization.memory"),
@@ -42,7 +43,8 @@ def header_of(cells: Sequence[str]) -> Header | None:
     names, units = zip(*map(_parted, cells), strict=True) if cells else ((), ())
     if sum(name in KNOWN for name in names) < min(2, len(names)) or not names:
         return None
-    fields = {name: _with_unit(FIELDS[name], unit) for name, unit in zip(names, units, strict=True) if name in FIELDS}
+    known = FIELDS | AMD_SMI if _AMD_ONLY in names else FIELDS
+    fields = {name: _with_unit(known[name], unit) for name, unit in zip(names, units, strict=True) if name in known}
     return Header(names, fields) if fields else None
 
 

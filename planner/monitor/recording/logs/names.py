@@ -152,7 +152,7 @@ _DCGM_FIELDS: Final = {
     "dcgm_fi_prof_nvlink_tx_bytes": "nvltx",
     "dcgm_fi_prof_nvlink_rx_bytes": "nvlrx",
 }
-_AMD_SMI: Final = {
+AMD_SMI: Final = {
     "gfx_activity": Field("utilization_fraction", _PERCENT),
     "umc_activity": Field("memory_controller_fraction", _PERCENT),
     "socket_power": Field("power_watts"),
@@ -160,7 +160,9 @@ _AMD_SMI: Final = {
     "mem_0_clk": Field("memory_clock_mhz"),
     "edge": Field("temperature_celsius"),
     "hotspot": Field("temperature_celsius"),
+    "mem": Field("memory_temperature_celsius"),
 }
+"""The columns of amd-smi; its `mem` is a temperature, that of dmon is not."""
 NVTOP: Final = {
     "gpu_clock": Field("sm_clock_mhz"),
     "mem_clock": Field("memory_clock_mhz"),
@@ -190,7 +192,7 @@ _BY_HAND: Final = {
 }
 FIELDS: Final = {
     **_BY_HAND,
-    **_AMD_SMI,
+    **AMD_SMI,
     **_DCGM,
     **_DMON,
     **{name: _DCGM[short] for name, short in _DCGM_FIELDS.items()},

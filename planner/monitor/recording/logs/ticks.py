@@ -10,10 +10,9 @@ from planner.monitor.events import Moment
 from planner.monitor.inventory import Inventory
 from planner.monitor.metrics import FACTS
 from planner.monitor.reading import Reading
+from planner.monitor.recording.checks import MOST_CARDS
 from planner.monitor.sample import Sample
 
-MOST_CARDS: Final = 1024
-"""A log that names more is none."""
 DEFAULT_SECONDS: Final = 1.0
 """How far apart lines without a time are: what nvidia-smi dmon, dcgmi dmon and nvtop do by themselves."""
 # There was a driver; an empty text would say that there was none.

@@ -212,6 +212,8 @@ def test_amd_smi_has_lists_and_blank_lines(imported):
     assert found.first.wall_seconds == 1786553852
     assert value(found, 0, "log-0", "temperature_celsius") == 37, "the hotspot where there is no edge"
     assert value(found, 1, "log-1", "power_watts") == 243
+    assert value(found, 0, "log-0", "memory_temperature_celsius") == 23
+    assert value(found, 0, "log-0", "memory_controller_fraction") == 0.12
     assert [card.name for card in cards(found)] == ["Card 0", "Card 1"]
 
 
