@@ -15,6 +15,8 @@ from planner.present.happenings import lasting
 Tone = Literal["", "muted", "ok", "warn", "bad"]
 
 _TONES: Final[dict[Severity, Tone]] = {"error": "bad", "warning": "warn", "note": "muted", "good": "ok"}
+# What goes without saying.
+_UNSAID: Final = ("is_in_use",)
 _SILENT: Final = (Kind.TOO_EARLY, Kind.LOST, Kind.ASLEEP)
 _DERIVED: Final = {
     "use_fraction": "Utilisation",
@@ -83,11 +85,11 @@ def said(verdict: Verdict) -> Said:
 
 def verdict_text(verdict: Verdict) -> str:
     """Return what was seen and what to try, a line each; the likeliest help comes first."""
-    lines = [f"• {evidence_line(evidence)}" for evidence in verdict.evidence]
+    lines = [f"• {evidence_line(one)}" for one in verdict.evidence if one.metric not in _UNSAID]
     if lines:
         lines.insert(0, f"For {lasting(max(0.0, verdict.at - verdict.since))}; seen in the last minutes:")
     if verdict.advice:
-        lines += ["What to try, the likeliest first:"]
+        lines += ["", "What to try, the likeliest first:"] if lines else ["What to try, the likeliest first:"]
         lines += [f"{number}. {sentence}" for number, sentence in enumerate(verdict.advice, start=1)]
     return "\n".join(lines)
 

@@ -39,9 +39,9 @@ def test_a_card_that_waits_for_data():
         f"For 2{T}min 0{T}s; seen in the last minutes:",
         f"• Processor over 90 % while the card is under 10 %: 100{T}% of the time (> 50{T}%; "
         "AWS SageMaker Debugger, CPUBottleneck (smdebug_rulesconfig 1.0.1))",
-        "• Programs that use it: 1 now (> 0; gpu-usage-audit: below 10 % is not active, above 100 MB is held)",
         f"• CPU: 97{T}% in the median",
         f"• Utilisation: 0{T}% on average",
+        "",
         "What to try, the likeliest first:",
         "1. Load data in more processes: DataLoader(num_workers=…, persistent_workers=True, prefetch_factor=4).",
         "2. Do once what is the same in each epoch: decode, resize and tokenise beforehand, and store it.",
@@ -55,6 +55,11 @@ def test_a_card_in_steady_use_is_told_so_and_its_thresholds_are_called_heuristic
     found = said(diagnose(a_history(), UUID))
     assert (found.tone, found.sentence) == ("ok", "In steady use. It is used above 70 % and steadily.")
     assert f"Utilisation: 95{T}% at the lowest quarter (≥ 70{T}%; heuristic: three quarters" in found.details
+
+
+def test_a_lost_card_has_advice_alone():
+    history = a_history(inventory=Inventory("580", devices=(a_device(state="lost"),)))
+    assert verdict_text(diagnose(history, UUID)).startswith("What to try, the likeliest first:\n1. It may have fallen")
 
 
 def test_nothing_to_say_is_said_in_few_words():
