@@ -12,7 +12,6 @@ from typing import Any, Final
 from pydantic_core import to_json
 
 from planner.cli.parser import Parser
-from planner.cli.report import prose_width, wrapped
 from planner.cli.table import Head, table, terminal_width
 from planner.errors import PlannerError, RecordingError
 from planner.monitor.inventory import Inventory
@@ -22,7 +21,7 @@ from planner.monitor.recording.player import FASTEST, Player
 from planner.monitor.recording.recording import Recording
 from planner.monitor.recording.summary import CardSummary, Summary, summary
 from planner.monitor.sample import Sample
-from planner.present.recording import SUMMARY_COLUMNS, recording_line, recording_notes, summary_line
+from planner.present.recording import SUMMARY_COLUMNS, gap_sentence, recording_line, recording_notes, summary_line
 
 # How often a replay looks whether something is due, and how far one that need not wait goes at a time.
 _LOOK_SECONDS: Final = 0.05
@@ -120,9 +119,9 @@ def _summarise(recording: Recording, tariff: float | None, *, as_json: bool) -> 
     if as_json:
         print(to_json(_summary_object(recording, found), indent=2).decode())
         return
-    width = prose_width(terminal_width())
-    texts = (recording_line(recording), summary_line(found), *recording_notes(recording))
-    print("\n".join(wrapped(text, width) for text in texts if text))
+    gaps = gap_sentence(found, recording.seconds)
+    texts = (recording_line(recording), summary_line(found), gaps, *recording_notes(recording))
+    print("\n".join(filter(None, texts)))
     if found.cards:
         print(f"\n{_table(found.cards)}")
 

@@ -15,6 +15,8 @@ from planner.units import GIB
 _REASONS: Final = {reason.name: reason.title for reason in CLOCK_REASONS}
 _JOULES_PER_WH: Final = JOULES_PER_KWH / 1000
 _ABOUT: Final = "≈ "
+# What is less changes an energy by less than the readings themselves are off.
+_TOLD_GAP: Final = 0.01
 
 
 def energy(joules: float | None, *, is_estimated: bool) -> str:
@@ -74,6 +76,18 @@ def summary_line(summary: Summary) -> str:
     if summary.usd is not None and summary.usd_per_kwh is not None:
         used += f", {cost(summary.usd)} at {cost(summary.usd_per_kwh)} a kWh"
     return f"{used} (≈: from reported power, no counter)" if summary.is_estimated else used
+
+
+def gap_sentence(summary: Summary, seconds: float) -> str:
+    """Return how much of a recording of so many seconds an estimated energy leaves out; empty where it is next to none.
+
+    A counter goes on in gaps, what is integrated does not.
+    """
+    read = min((card.seconds for card in summary.cards if card.is_estimated), default=seconds)
+    left_out = seconds - read
+    if left_out < _TOLD_GAP * seconds:
+        return ""
+    return f"Gaps of {lasting(left_out)} are not in the estimated energy."
 
 
 def slowed(card: CardSummary) -> str:

@@ -10,6 +10,7 @@ from planner.present.recording import (
     SUMMARY_COLUMNS,
     cost,
     energy,
+    gap_sentence,
     loss_sentences,
     recording_line,
     summary_line,
@@ -58,6 +59,18 @@ def test_a_card_of_which_nothing_is_known():
     assert texts["name"] == CARDS.devices[0].name
     assert set(texts.values()) == {"0", CARDS.devices[0].name, f"0{THIN}s", "–"}
     assert {column.key for column in SUMMARY_COLUMNS if column.value(found.cards[0]) is None} >= {"energy", "power"}
+
+
+def test_gaps_are_told_where_energy_is_estimated():
+    samples = [sample(float(at), a={"power_watts": 100.0}) for at in (0, 1, 2, 3, 33, 34)]
+    found = recording(*samples)
+    assert (
+        gap_sentence(summary(found), found.seconds).replace(THIN, " ")
+        == "Gaps of 30 s are not in the estimated energy."
+    )
+    assert gap_sentence(summary(recording(*samples[:4])), 3.0) == ""
+    counted = recording(*(sample(float(at), a={"energy_joules": at}) for at in (0, 1, 2, 3, 33, 34)))
+    assert gap_sentence(summary(counted), counted.seconds) == ""
 
 
 def test_a_card_in_a_row():

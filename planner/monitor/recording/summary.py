@@ -4,7 +4,6 @@ from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from statistics import median
 from typing import Final, NamedTuple, Protocol
 
 from planner.monitor.clock_reasons import slowing
@@ -206,7 +205,7 @@ def _statistic(values: Sequence[float], integral: _Integral) -> Statistic:
 def _late_seconds(times: Sequence[float]) -> float:
     """Return how far apart two readings are between which others lack."""
     steps = [float(after) - float(before) for before, after in pairwise(times)]
-    return max(LATE * median(steps), _NEVER_LATE_SECONDS) if steps else 0.0
+    return max(LATE * sorted(steps)[len(steps) // 2], _NEVER_LATE_SECONDS) if steps else 0.0
 
 
 def _slowed(source: Source, uuid: str) -> dict[str, float]:
