@@ -13,19 +13,19 @@ from PySide6.QtGui import (
     QPainter,
     QPaintEvent,
 )
-from PySide6.QtWidgets import QMenu, QSizePolicy, QToolTip, QWidget
+from PySide6.QtWidgets import QMenu, QSizePolicy, QStyle, QToolTip, QWidget
 
 from planner.gui.monitor.plots.band_layout import LANES, Lane, Place, Shape, event_rows, gaps_of, shape_words, shapes_of
 from planner.gui.monitor.plots.clock_ticks import clock_ticks
 from planner.gui.monitor.plots.curves import Owner
 from planner.gui.monitor.plots.gestures import Gestures
 from planner.gui.monitor.plots.keys import handle_key
+from planner.gui.monitor.plots.look import axis_width
 from planner.gui.monitor.plots.view import TimeView
 from planner.gui.theme import Theme
 from planner.gui.widgets.plot import cosmetic_pen
 from planner.monitor.history import History, Mark
 
-_WIDEST_LANE: Final = "Diagnosis "
 _CLOCK: Final = "00:00:00"
 _MOST_WORDS: Final = 12
 
@@ -159,8 +159,9 @@ class EventBand(QWidget):
 
     @property
     def _place(self) -> Place:
-        left = QFontMetrics(self.font()).horizontalAdvance(_WIDEST_LANE)
-        per_second = max(1.0, self.width() - left - self._theme.spacing.small) / self._view.span
+        # In one column it lies exactly below the plots, which leave room for a scroll bar.
+        left, right = axis_width(self._theme), self.style().pixelMetric(QStyle.PixelMetric.PM_ScrollBarExtent)
+        per_second = max(1.0, self.width() - left - right) / self._view.span
         return Place(self._view.start, self._view.end, left, per_second)
 
     def _lane_at(self, y: float) -> Lane | None:

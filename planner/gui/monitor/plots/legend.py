@@ -8,7 +8,7 @@ from PySide6.QtCore import QSize, Qt, Signal, Slot
 from PySide6.QtGui import QFontMetrics, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QWidget
 
-from planner.gui.monitor.plots.strokes import stroke
+from planner.gui.monitor.plots.look import stroke
 from planner.gui.theme import Theme
 from planner.gui.widgets.flow_layout import FlowLayout
 

@@ -5,24 +5,22 @@ from typing import Any, Final, NamedTuple
 
 import pyqtgraph as pg
 from PySide6.QtCore import QPointF, Qt, Slot
-from PySide6.QtGui import QColor, QFontMetrics, QPen
+from PySide6.QtGui import QBrush, QFontMetrics, QPen
 
 from planner.gui.monitor.plots.axis import PlainAxis
 from planner.gui.monitor.plots.clock_ticks import clock_ticks
 from planner.gui.monitor.plots.curves import Curve
 from planner.gui.monitor.plots.curves_item import CurvesItem
 from planner.gui.monitor.plots.gestures import Gestures
+from planner.gui.monitor.plots.look import axis_width, blended, stroke
 from planner.gui.monitor.plots.scales import Range, axis_ticks
-from planner.gui.monitor.plots.strokes import stroke
 from planner.gui.monitor.plots.view import TimeView
 from planner.gui.theme import Theme
 from planner.gui.widgets.plot import Plot, cosmetic_pen
 from planner.monitor.history import Mark
 from planner.monitor.metrics import Unit
 
-_WIDEST_TICK: Final = "1,000\u2009MB/s"
 _PIXELS_A_VALUE: Final = 26
-_GRID_SHARE: Final = 0.4
 _CLOCK: Final = "00:00:00"
 _POINTS_A_PIXEL: Final = 0.5
 
@@ -148,6 +146,7 @@ class MetricPlot(Plot):
             color = self._theme.color("muted") if line.stroke is None else stroke(self._theme, line.stroke).color()
             rule.setPen(cosmetic_pen(color, 1, Qt.PenStyle.DashDotLine))
             words.setColor(color)
+            words.fill = QBrush(self._theme.color("surface"))
             words.setFont(self._theme.font("small"))
 
     def _limit_pen(self, number: int) -> QPen:
@@ -161,18 +160,3 @@ class MetricPlot(Plot):
         self._cursor.setVisible(time is not None)
         if time is not None:
             self._cursor.setPos(time)
-
-
-def blended(color: QColor, ground: QColor) -> QColor:
-    """Return a faint tone of a colour on a ground."""
-    share, rest = _GRID_SHARE, 1 - _GRID_SHARE
-    return QColor(
-        round(share * color.red() + rest * ground.red()),
-        round(share * color.green() + rest * ground.green()),
-        round(share * color.blue() + rest * ground.blue()),
-    )
-
-
-def axis_width(theme: Theme) -> int:
-    """Return the room left of every plot, the same for all so that their times are below each other."""
-    return QFontMetrics(theme.font("small")).horizontalAdvance(_WIDEST_TICK) + theme.spacing.small

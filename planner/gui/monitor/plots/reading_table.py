@@ -64,7 +64,7 @@ class ReadingTable(QWidget):
         if self._table is not None:
             self._layout.removeWidget(self._table)
             self._table.deleteLater()
-        times = Column[Row]("time", "Time", lambda row: row.time, lambda row: row.clock)
+        times: Column[Row] = Column("time", "Time", lambda row: row.time, lambda row: row.clock)
         curves = (self._column(place, label) for place, label in enumerate(labels))
         model = RecordTableModel((times, *curves), lambda row: str(row.time), self)
         self._table = RecordTable(model, self._theme)

@@ -64,9 +64,9 @@ class TimeView(QObject):
     def set_span(self, seconds: float | None) -> None:
         """Show the latest seconds, or all there is, and follow."""
         self._shows_all = seconds is None
-        self._span = seconds or self._whole
+        span = seconds or self._whole
+        self._place(self._last - span, span)
         self.set_follow(True)
-        self._settle()
 
     def show(self, start: float, end: float) -> None:
         """Show a time and stand still."""

@@ -2,7 +2,6 @@
 
 import gc
 import sys
-from collections.abc import Callable
 
 import pytest
 from plots_kit import A, B, wheel
@@ -12,7 +11,6 @@ from pytestqt.qtbot import QtBot
 
 from planner.gui.monitor.plots.grid import PlotGrid
 from planner.gui.monitor.plots.panel import MetricPanel
-from planner.gui.settings import SettingsStore
 from planner.monitor.history import HOST, History
 from planner.monitor.inventory import Inventory
 from planner.units import GIB

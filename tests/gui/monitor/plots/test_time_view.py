@@ -61,6 +61,12 @@ def test_zooming_while_it_follows_keeps_the_latest_reading(view):
     assert view.follow
 
 
+def test_another_span_is_told(view, qtbot):
+    with qtbot.waitSignal(view.moved):
+        view.set_span(30.0)
+    assert ends(view) == (3570.0, 3600.0)
+
+
 def test_all_there_is_grows_with_it(view):
     view.set_span(None)
     view.set_known(0.0, 7200.0)
