@@ -20,6 +20,7 @@ from planner.errors import RecordingError
 from planner.monitor.device import Device
 from planner.monitor.inventory import Inventory
 from planner.monitor.metrics import DEVICE_METRICS, HOST_METRICS
+from planner.monitor.reading import Reading
 from planner.monitor.recording.recording import Recording
 from planner.monitor.sample import Readings, Sample
 from planner.storage import UNFINISHED
@@ -113,16 +114,20 @@ def rows(recording: Recording) -> Iterator[Row]:
 
 
 def _row(sample: Sample, start: float, owner: str, device: Device | None, readings: Readings) -> Row:
-    values = (None if (reading := readings.get(name)) is None else reading.value for name in _QUANTITIES)
     return Row(
         _time(sample.wall_seconds),
         round(sample.monotonic_seconds - start, 6),
         owner,
         None if device is None else device.index,
         None if device is None else device.name,
-        tuple(values),
+        tuple(_number(readings.get(name)) for name in _QUANTITIES),
         " ".join(name for name, reading in readings.items() if reading.is_implausible),
     )
+
+
+def _number(reading: Reading | None) -> float | None:
+    # Parquet takes no large integer for a float.
+    return None if reading is None or reading.value is None else float(reading.value)
 
 
 def _time(wall_seconds: float) -> datetime:
