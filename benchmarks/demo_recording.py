@@ -1,4 +1,4 @@
-"""Make the demo of the Monitor tab: `python benchmarks/demo_recording.py resources/demo/training.jsonl.gz`.
+"""Make the demo of the Monitor tab: `python benchmarks/demo_recording.py resources/demo/training.gpurec`.
 
 A quarter of an hour of two invented cards that train, told by the second. The same file comes out each time.
 """

@@ -1,10 +1,12 @@
 """What can be done in the Monitor tab beside looking: recording, replaying, marking, settings, the check-up."""
 
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QDialog, QFileDialog, QInputDialog, QMenu, QWidget
 
 from planner.errors import PlannerError
@@ -15,14 +17,22 @@ from planner.gui.monitor.settings import MonitorSettings
 from planner.gui.monitor.settings_dialog import SettingsDialog
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
+from planner.gui.widgets.record_export import to_tsv
 from planner.gui.workspace import Workspace
+from planner.monitor.recording.export import export
+from planner.monitor.recording.recording import Recording
+from planner.monitor.recording.summary import summary
 from planner.paths import resources_dir
+from planner.present.recording import SUMMARY_COLUMNS, recording_line, summary_line
 
-DEMO: Final = resources_dir() / "demo" / "training.jsonl.gz"
+DEMO: Final = resources_dir() / "demo" / "training.gpurec"
 
 _LOADING: Final = "monitor recording"
-_RECORDINGS: Final = "Recordings (*.jsonl.gz)"
-_OPENED: Final = "Recordings and logs (*.gz *.jsonl *.csv *.log *.txt);;All files (*)"
+_RECORDINGS: Final = "Recordings (*.gpurec)"
+_OPENED: Final = "Recordings and logs (*.gpurec *.csv *.log *.txt *.json);;All files (*)"
+_TABLES: Final = "Table (*.csv);;Parquet (*.parquet)"
+_EXPORTING: Final = "monitor export"
+_SUMMING: Final = "monitor summary"
 
 
 class Desk(QObject):
@@ -49,10 +59,14 @@ class Desk(QObject):
         menu = QMenu(self._tab)
         menu.addAction(self.tr("Show a &demo"), self.show_demo)
         menu.addAction(self.tr("&What works here…"), self.show_doctor)
+        export = menu.addAction(self.tr("&Export the recording…"), self.choose_export)
+        total = menu.addAction(self.tr("Copy what the recording &came to"), self.copy_summary)
         menu.addSeparator()
         menu.addAction(self.tr("&Alerts and settings…"), self.open_settings)
         release = menu.addAction("", self.toggle_release)
         menu.aboutToShow.connect(lambda: release.setText(self.release_words()))
+        for action in (export, total):
+            menu.aboutToShow.connect(lambda action=action: action.setEnabled(not self._feed.is_live))
         return menu
 
     def release_words(self) -> str:
@@ -73,7 +87,7 @@ class Desk(QObject):
         if self._feed.recorded_to is not None:
             self._feed.stop_recording()
             return
-        name = f"gpu-{datetime.now().astimezone():%Y-%m-%d-%H%M}.jsonl.gz"
+        name = f"gpu-{datetime.now().astimezone():%Y-%m-%d-%H%M}.gpurec"
         chosen, _ = QFileDialog.getSaveFileName(self._tab, self.tr("Record"), name, _RECORDINGS)
         if chosen:
             self.record_to(Path(chosen))
@@ -98,6 +112,30 @@ class Desk(QObject):
     def open(self, path: Path) -> None:
         """Play the recording or log at `path`; it is read in the background."""
         self._load(Loader(path))
+
+    @Slot()
+    def choose_export(self) -> None:
+        """Ask for a file, and write the recording that is shown as a table."""
+        chosen, _ = QFileDialog.getSaveFileName(self._tab, self.tr("Export"), "recording.csv", _TABLES)
+        if chosen:
+            self.export_to(Path(chosen))
+
+    def export_to(self, path: Path) -> None:
+        """Write the recording that is shown as CSV or Parquet, in the background."""
+        replay = self._feed.replay
+        if replay is not None:
+            work = partial(export, replay.loaded.recording, path)
+            self._tasks.run(_EXPORTING, work, partial(self._tell_exported, path), self._fail)
+
+    @Slot()
+    def copy_summary(self) -> None:
+        """Put what the recording came to on the clipboard: energy, averages, peaks."""
+        replay = self._feed.replay
+        if replay is not None:
+            self._tasks.run(_SUMMING, partial(_summed_up, replay.loaded.recording), _copy, self._fail)
+
+    def _tell_exported(self, path: Path, rows: int) -> None:
+        self._workspace.noticed.emit(self.tr("Exported {0} rows to {1}.").format(rows, path), "")
 
     @Slot()
     def ask_mark(self) -> None:
@@ -129,6 +167,8 @@ class Desk(QObject):
     def cancel(self) -> None:
         """Wait for no recording any more."""
         self._tasks.cancel(_LOADING)
+        self._tasks.cancel(_EXPORTING)
+        self._tasks.cancel(_SUMMING)
 
     def _load(self, loader: Loader) -> None:
         self._tasks.run(_LOADING, loader.load, self._feed.play, self._fail, loader.stop)
@@ -148,3 +188,13 @@ class Desk(QObject):
         self._workspace.settings.update(monitor=settings)
         self._feed.set_rules(settings.alerts)
         self.settled.emit()
+
+
+def _summed_up(recording: Recording) -> str:
+    """Return what a recording is and came to, card by card; it is read through once."""
+    found = summary(recording)
+    return f"{recording_line(recording)}\n{summary_line(found)}\n{to_tsv(SUMMARY_COLUMNS, found.cards)}"
+
+
+def _copy(text: str) -> None:
+    QGuiApplication.clipboard().setText(text)

@@ -19,7 +19,7 @@ from planner.present.processes import DETAILED_PROCESS_COLUMNS, matching, proces
 from planner.units import GIB
 
 _TABLE = "processes"
-_ROWS = 6
+_LEAST_ROWS, _MOST_ROWS = 2, 6
 
 
 class Processes(QWidget):
@@ -88,7 +88,9 @@ class Processes(QWidget):
         column.addWidget(self._empty)
         column.addWidget(self.table, 1)
         row = self.table.verticalHeader().defaultSectionSize()
-        self.table.setFixedHeight(row * _ROWS + self.table.horizontalHeader().sizeHint().height())
+        head = self.table.horizontalHeader().sizeHint().height()
+        self.table.setMinimumHeight(head + row * _LEAST_ROWS)
+        self.table.setMaximumHeight(head + row * _MOST_ROWS)
         self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
 
     def _connect(self) -> None:

@@ -40,7 +40,7 @@ class Loaded(NamedTuple):
 
 
 class Loader:
-    """Reads a recording in the background; `stop` makes it end early."""
+    """Reads a recording, or another program's log, in the background; `stop` makes it end early."""
 
     def __init__(self, path: Path, *, is_demo: bool = False) -> None:
         self._path, self._is_demo = path, is_demo

@@ -5,7 +5,7 @@ from typing import ClassVar, Final
 
 from PySide6.QtCore import QTimer, Slot
 from PySide6.QtGui import QCloseEvent, QHideEvent, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QVBoxLayout
 
 from planner.gui.monitor.card_lines import CardLines
 from planner.gui.monitor.desk import Desk
@@ -52,7 +52,8 @@ class MonitorTab(Tab):
         self.desk = Desk(self.feed, workspace, theme, tasks, self)
         self.diagnoser = Diagnoser(self.feed)
         self.notifier = Notifier(self.feed, workspace, theme, self)
-        self.toolbar = Toolbar(theme, settings, self.desk.menu())
+        self.more = self.desk.menu()
+        self.toolbar = Toolbar(theme, settings, self.more)
         self.replay_bar = ReplayBar(theme)
         self.faults = FaultList(theme)
         self.cards = CardLines(theme)
@@ -62,11 +63,13 @@ class MonitorTab(Tab):
         self.take_up = QPushButton(self.tr("Take up the GPU again"))
         self.plots = PlotGrid(theme, self.feed.history, workspace.settings)
         self.plots.view.set_span(settings.span_seconds)
+        self.more.aboutToShow.connect(self._offer_plots)
         self.processes = Processes(workspace, theme)
         self.process_section = Section(theme, self.tr("Processes"), self.processes)
         self.is_paused = False
         self._released_unseen = False
         self._share = OwnShare()
+        self._plots_menu: QMenu | None = None
         self._lines: dict[tuple[str, str], float | None] = {}
         self._hidden = QTimer(self, singleShot=True)
         self._hidden.timeout.connect(self._on_hidden_long)
@@ -208,6 +211,14 @@ class MonitorTab(Tab):
         latest = self.feed.latest
         self.machine.setText("  ·  ".join(part for part in (driver_line(latest), host_line(latest)) if part))
         self.toolbar.cost.setText(own_cost(latest.cost, self._share.look()) if self.feed.is_live else "")
+
+    @Slot()
+    def _offer_plots(self) -> None:
+        """Put the choice of plots into the menu, as it is now."""
+        before, self._plots_menu = self._plots_menu, self.plots.plots_menu()
+        if before is not None:
+            before.deleteLater()
+        self.more.addMenu(self._plots_menu)
 
     @Slot(str)
     def _show_verdict(self, uuid: str) -> None:

@@ -55,4 +55,4 @@ def make_tab(
 @pytest.fixture
 def recording(tmp_path: Path) -> Path:
     """Return the place of a file that does not exist yet."""
-    return tmp_path / "run.jsonl.gz"
+    return tmp_path / "run.gpurec"

@@ -54,10 +54,10 @@ def test_a_recording_that_cannot_be_made_or_read_is_told(qtbot, make_tab, driver
     driver.say(card(0, A))
     tab = make_tab()
     with qtbot.waitSignal(workspace.failed) as told:
-        tab.desk.record_to(tmp_path / "none" / "run.jsonl.gz")
+        tab.desk.record_to(tmp_path / "none" / "run.gpurec")
     assert "cannot be written" in told.args[0].message
     with qtbot.waitSignal(workspace.failed, timeout=LONGEST_MS) as told:
-        tab.desk.open(tmp_path / "none.jsonl.gz")
+        tab.desk.open(tmp_path / "none.gpurec")
     assert "cannot be read" in told.args[0].message
 
 
