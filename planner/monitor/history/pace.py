@@ -3,8 +3,8 @@
 from math import inf
 from typing import Final
 
-# A reading may come late by so much of the usual interval, as in `EventDetector`.
-LATE: Final = 2.5
+from planner.monitor.events import LATE
+
 # What comes sooner is never late: looks ten times a second are jittery.
 _NEVER_LATE_SECONDS: Final = 1.0
 
