@@ -63,6 +63,7 @@ class Processes(QWidget):
             before = bar.value()
             self._model.set_records(rows)
             bar.setValue(before)
+        self._give_room(len(rows))
         self._empty.setVisible(not rows)
         self.table.setVisible(bool(rows))
         self.summarised.emit(_summary(rows))
@@ -73,6 +74,14 @@ class Processes(QWidget):
         if not self.table.selected_records:
             self.table.selectAll()
         self.table.copy_selected()
+
+    def _give_room(self, rows: int) -> None:
+        """Be as high as so many rows need, within bounds."""
+        row = self.table.verticalHeader().defaultSectionSize()
+        # Below the rows there may be a bar to scroll sideways.
+        edges = self.table.horizontalHeader().sizeHint().height() + self.table.horizontalScrollBar().sizeHint().height()
+        self.table.setMinimumHeight(edges + row * _LEAST_ROWS)
+        self.table.setMaximumHeight(edges + row * min(max(rows, _LEAST_ROWS), _MOST_ROWS))
 
     def _lay_out(self, theme: Theme) -> None:
         bar = QHBoxLayout()
@@ -87,10 +96,7 @@ class Processes(QWidget):
         column.addLayout(bar)
         column.addWidget(self._empty)
         column.addWidget(self.table, 1)
-        row = self.table.verticalHeader().defaultSectionSize()
-        head = self.table.horizontalHeader().sizeHint().height()
-        self.table.setMinimumHeight(head + row * _LEAST_ROWS)
-        self.table.setMaximumHeight(head + row * _MOST_ROWS)
+        self._give_room(0)
         self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
 
     def _connect(self) -> None:
