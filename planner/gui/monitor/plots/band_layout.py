@@ -84,8 +84,7 @@ def shapes_of(history: History, place: Place, labels: Mapping[str, str], sign_wi
     spans = [_slowed(event, place, rows.get(event.uuid, 0), now) for event in events if event.kind is EventKind.SLOWED]
     found = [_verdict(event, place, now) for event in events if event.kind is EventKind.DIAGNOSIS]
     signs = [_sign(event, place, sign_width) for event in events if event.kind in _SIGNS]
-    marks = [_flag(mark, place) for mark in history.marks if place.start <= mark.time <= place.end]
-    return [*_merged(spans), *_clustered(signs), *found, *marks]
+    return [*_merged(spans), *_clustered(signs), *found, *_flags(history, place)]
 
 
 def gaps_of(history: History, place: Place) -> list[tuple[float, float]]:
@@ -141,9 +140,12 @@ def _sign(event: Event, place: Place, width: float) -> Shape:
     return Shape("Events", middle - width / 2, middle + width / 2, role, (event,), text=sign)
 
 
-def _flag(mark: Mark, place: Place) -> Shape:
-    left = place.x(mark.time)
-    return Shape("Marks", left, left + 1, "accent", text=mark.text, mark=mark)
+def _flags(history: History, place: Place) -> list[Shape]:
+    """Return the marks, the words of each as long as there is room before the next."""
+    marks = [mark for mark in history.marks if place.start <= mark.time <= place.end]
+    ends = [*(place.x(mark.time) for mark in marks[1:]), place.x(place.end)]
+    flags = zip(marks, ends, strict=False)
+    return [Shape("Marks", place.x(mark.time), end, "accent", text=mark.text, mark=mark) for mark, end in flags]
 
 
 def _merged(spans: Iterable[Shape]) -> list[Shape]:

@@ -13,7 +13,7 @@ from PySide6.QtGui import (
     QPainter,
     QPaintEvent,
 )
-from PySide6.QtWidgets import QMenu, QSizePolicy, QStyle, QToolTip, QWidget
+from PySide6.QtWidgets import QMenu, QSizePolicy, QToolTip, QWidget
 
 from planner.gui.monitor.plots.band_layout import LANES, Lane, Place, Shape, event_rows, gaps_of, shape_words, shapes_of
 from planner.gui.monitor.plots.clock_ticks import clock_ticks
@@ -28,6 +28,8 @@ from planner.monitor.history import History, Mark
 
 _CLOCK: Final = "00:00:00"
 _MOST_WORDS: Final = 12
+# What the plotting library leaves on each side, so that in one column the band lies exactly below the plots.
+_PLOT_MARGIN: Final = 1
 
 
 class EventBand(QWidget):
@@ -44,6 +46,7 @@ class EventBand(QWidget):
         self._labels: dict[str, str] = {}
         self._lanes: tuple[Lane, ...] = ("Events",)
         self._shapes: list[Shape] = []
+        self._right = 0
         self.setFont(theme.font("small"))
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -66,8 +69,9 @@ class EventBand(QWidget):
         self._history = history
 
     @Slot()
-    def refresh(self, owners: tuple[Owner, ...]) -> None:
-        """Draw what happened to these cards in the time that is shown."""
+    def refresh(self, owners: tuple[Owner, ...], right: int) -> None:
+        """Draw what happened to these cards in the time that is shown; `right` is what the plots' scroll bar takes."""
+        self._right = right
         self._labels = {owner.uuid: owner.label for owner in owners}
         self._draw()
 
@@ -159,9 +163,8 @@ class EventBand(QWidget):
 
     @property
     def _place(self) -> Place:
-        # In one column it lies exactly below the plots, which leave room for a scroll bar.
-        left, right = axis_width(self._theme), self.style().pixelMetric(QStyle.PixelMetric.PM_ScrollBarExtent)
-        per_second = max(1.0, self.width() - left - right) / self._view.span
+        left = axis_width(self._theme) + _PLOT_MARGIN
+        per_second = max(1.0, self.width() - left - self._right - _PLOT_MARGIN) / self._view.span
         return Place(self._view.start, self._view.end, left, per_second)
 
     def _lane_at(self, y: float) -> Lane | None:
@@ -199,8 +202,7 @@ class EventBand(QWidget):
             painter.drawText(box, Qt.AlignmentFlag.AlignCenter, shape.text)
             return
         painter.drawLine(box.topLeft(), box.bottomLeft())
-        room = self.width() - box.left() if shape.lane == "Marks" else box.width()
-        words = QFontMetrics(self.font()).elidedText(shape.text, Qt.TextElideMode.ElideRight, int(room) - 4)
+        words = QFontMetrics(self.font()).elidedText(shape.text, Qt.TextElideMode.ElideRight, int(box.width()) - 4)
         painter.drawText(QPointF(box.left() + 4, box.bottom() - self._theme.spacing.tiny), words)
         if shape.lane == "Diagnosis":
             painter.drawLine(box.bottomLeft(), box.bottomRight())

@@ -202,7 +202,7 @@ class PlotGrid(QWidget):
         if not self.isVisible() or self._is_busy or self._history.end is None:
             return
         owners = self._shown_owners()
-        self.band.refresh(owners)
+        self.band.refresh(owners, self._scroll.width() - self._scroll.viewport().width())
         for panel in self.panels:
             if panel.visibleRegion().isEmpty():
                 continue
