@@ -92,6 +92,7 @@ class MetricPlot(Plot):
             rule.setPos(line.value)
             rule.setZValue(-5)
             words.setAnchor((0, 0))
+            words.setZValue(15)
             words.setText(line.title)
             self._item.addItem(rule, ignoreBounds=True)
             self._item.addItem(words, ignoreBounds=True)
