@@ -101,3 +101,8 @@ def test_a_card_that_only_encodes_is_not_idle():
     assert [scene.see(utilization_fraction=0.04, encoder_fraction=0.0) for _ in range(4)] == [[]] * 3 + [
         [AlertKind.IDLE]
     ]
+
+
+def test_a_card_that_was_not_read_is_not_judged():
+    scene = Scene(temperature_celsius=50)
+    assert [scene.hear(Sample(second, second)) for second in (200.0, 300.0)] == [[], []]
