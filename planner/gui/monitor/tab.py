@@ -254,10 +254,6 @@ class MonitorTab(Tab):
         self.toolbar.set_recording(is_on=path is not None)
         self.toolbar.record.setToolTip("" if path is None else str(path))
 
-    @Slot()
-    def _on_settled(self) -> None:
-        self.toolbar.set_alerts(is_on=self.desk.settings.alerts.is_on)
-
     def _lay_out(self) -> None:
         space = self.theme.spacing
         released = QHBoxLayout()
@@ -283,7 +279,7 @@ class MonitorTab(Tab):
         feed.switched.connect(self._on_switched)
         feed.recording_changed.connect(self._on_recording_changed)
         feed.failed.connect(self.workspace.failed)
-        desk.settled.connect(self._on_settled)
+        desk.settled.connect(lambda: toolbar.set_alerts(is_on=desk.settings.alerts.is_on))
         toolbar.pause_wanted.connect(self.toggle_pause)
         toolbar.live_wanted.connect(feed.go_live)
         toolbar.record_wanted.connect(desk.toggle_recording)
