@@ -5,7 +5,7 @@ None of it is part of the estimator, which describes transformers 5. Each is rea
 
 from typing import Final
 
-from planner.memory.kv_cache import kv_cache_term
+from planner.memory.inference.kv_cache import kv_cache_term
 from planner.memory.logits import output_width
 from planner.memory.tensors import MATRIX_ROLES
 from planner.memory.weights import weight_bytes

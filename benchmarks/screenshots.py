@@ -80,13 +80,16 @@ def draw_plans(window: "Window", folder: Path) -> None:
     plans = sample_plans()
     for name, plan in plans.items():
         window.workspace.replace(plan, None)
-        settle(window)
         draw_in_all_looks(window, folder, f"plan-{name}")
-    window.workspace.replace(plans["lora"], None)
-    window.workspace.pin.put(plans["lora"].evolve(workload=plans["lora"].workload.evolve(method="qlora")))
-    settle(window)
+    compare_adapters(window, plans["lora"])
     draw_in_all_looks(window, folder, "plans-compared")
     window.workspace.pin.put(None)
+
+
+def compare_adapters(window: "Window", lora: "Plan") -> None:
+    """Show `lora` beside the same with the model in 4 bits."""
+    window.workspace.replace(lora, None)
+    window.workspace.pin.put(lora.evolve(workload=lora.workload.evolve(method="qlora")))
 
 
 def sample_plans() -> "dict[str, Plan]":
@@ -98,6 +101,8 @@ def sample_plans() -> "dict[str, Plan]":
     sharded = Training(activation_checkpointing="full", parallel={"zero": 3})
     staged = Inference(parallel={"pipeline": 2}, gpus=({"id": "rtx-4090"}, {"id": "tesla-t4"}))
     serving = Inference(profile="vllm", batch=16, context_length=8192)
+    piped = Training(activation_checkpointing="full", parallel={"pipeline": 4})
+    seeing = Inference(images=4, image_size=(1024, 1024))
     partly = Inference(weights="Q4_K_M", gpu_layers=40)
     return {
         "training": Plan(model=ModelChoice(id="meta-llama/Llama-3.2-1B"), workload=Training(), gpu="rtx-4090"),
@@ -106,6 +111,11 @@ def sample_plans() -> "dict[str, Plan]":
         "unequal": Plan(model=llama, workload=staged),
         "vllm": Plan(model=llama, workload=serving, gpu="h100-sxm5-80gb"),
         "llama.cpp": Plan(model=large, workload=partly, gpu="rtx-4090"),
+        "tight": Plan(model=llama, workload=Inference(context_length=63_000), gpu="rtx-4090"),
+        "images": Plan(model=ModelChoice(id="stabilityai/stable-diffusion-xl-base-1.0"), gpu="rtx-4090"),
+        "vision": Plan(model=ModelChoice(id="Qwen/Qwen2-VL-7B-Instruct"), workload=seeing, gpu="rtx-4090"),
+        "staged": Plan(model=llama, workload=piped, gpu="h100-sxm5-80gb", count=8),
+        "no-card": Plan(model=llama),
         "does-not-fit": Plan(model=llama, workload=Training(micro_batch=4), gpu="rtx-4090"),
     }
 
@@ -170,7 +180,7 @@ def wait_until(done: Callable[[], bool]) -> None:
 def draw_readme(window: "Window", folder: Path) -> None:
     """Draw what fits in light, training that does not fit in dark, and one term of it opened."""
     from planner import ModelChoice, Training
-    from planner.gui.memory.breakdown import Breakdown
+    from planner.gui.memory.terms.breakdown import Breakdown
 
     window.resize(*SIZES[0])
     for scheme in ("light", "dark"):
@@ -184,7 +194,20 @@ def draw_readme(window: "Window", folder: Path) -> None:
     window.show_tab("memory")
     window.findChild(Breakdown).open_term("logits")
     save(window, folder / "term-dark.png")
+    draw_readme_plans(window, folder)
     draw_readme_trace(window, folder)
+
+
+def draw_readme_plans(window: "Window", folder: Path) -> None:
+    """Draw unequal cards one by one in dark, and LoRA beside QLoRA in light."""
+    plans = sample_plans()
+    window.tab.setFocus()
+    window.workspace.replace(plans["unequal"], None)
+    save(window, folder / "cards-dark.png")
+    window.choose_scheme("light")
+    compare_adapters(window, plans["lora"])
+    save(window, folder / "compared-light.png")
+    window.workspace.pin.put(None)
 
 
 def draw_readme_trace(window: "Window", folder: Path) -> None:
@@ -215,9 +238,7 @@ def draw_readme_trace(window: "Window", folder: Path) -> None:
 
 def save(window: "Window", file: Path) -> None:
     """Write a picture of `window` once it has settled, and print its path."""
-    from PySide6.QtTest import QTest
-
-    QTest.qWait(SETTLE_MS)
+    settle(window)
     window.grab().save(str(file))
     print(file)
 

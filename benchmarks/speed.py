@@ -4,8 +4,8 @@
 
 Prints each figure beside its reference of the same run: the cold start of the window beside an empty pyqtgraph window,
 the cold start of `gpu-planner fit` beside `from pydantic import BaseModel`; and beside a loop of 10,000 additions one
-warm estimate, the verdicts on the whole catalog, what is solved for, what would help, and a keystroke in the catalog's
-search with 3,000 rows up to the repaint.
+warm estimate, on one card and shared over several, the verdicts on the whole catalog, what is solved for, what would
+help, and a keystroke in the catalog's search with 3,000 rows up to the repaint.
 """
 
 import argparse
@@ -62,6 +62,7 @@ def main() -> None:
         fit, pydantic = alternating(FIT, IMPORT_PYDANTIC, runs)
         print_ratio("gpu-planner fit / import of pydantic, CPU s", fit, pydantic, "≤ 3")
         print_warm()
+        print_shared()
         print_solved()
         print_advised()
         print_keystroke()
@@ -111,11 +112,48 @@ def print_warm() -> None:
     print_beside(f"verdicts on {len(catalog.hardware.gpus)} accelerators / a loop, ms", taken * 1e3, loop * 1e3, "")
 
 
+def print_shared() -> None:
+    """Print one warm estimate for each way to share a step over cards, and of a pipeline that makes images."""
+    from planner import Inference, Training, estimate_memory, load_catalog
+    from planner.workload.parallel import Parallel
+    from planner.workload.workload import Workload
+
+    catalog = load_catalog()
+    gpu = catalog.hardware.gpu("h100-sxm5-80gb")
+    usable = catalog.hardware.usable_memory(gpu)
+    both = Parallel(tensor=8, pipeline=4, zero=1)
+    small, large = "meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-70B"
+    cases: tuple[tuple[str, str, int, Workload], ...] = (
+        ("DDP", small, 8, Training()),
+        ("FSDP", large, 64, Training(parallel=Parallel(zero=3))),
+        ("ZeRO-2", small, 8, Training(parallel=Parallel(zero=2))),
+        ("ZeRO-3, DeepSpeed", small, 8, Training(profile="deepspeed", parallel=Parallel(zero=3))),
+        ("TP8", large, 8, Training(parallel=Parallel(tensor=8))),
+        ("PP8", large, 8, Training(parallel=Parallel(pipeline=8))),
+        ("PP8, 8 on the way", large, 8, Training(gradient_accumulation=8, parallel=Parallel(pipeline=8))),
+        ("TP8·PP4·ZeRO-1", large, 64, Training(gradient_accumulation=8, parallel=both)),
+        ("the same, Megatron", large, 64, Training(profile="megatron", gradient_accumulation=8, parallel=both)),
+        ("vLLM, TP4", large, 4, Inference(profile="vllm", parallel=Parallel(tensor=4))),
+        ("device map, 4 cards", large, 4, Inference(parallel=Parallel(pipeline=4))),
+        ("SDXL", "stabilityai/stable-diffusion-xl-base-1.0", 1, Inference()),
+    )
+    for name, model, count, workload in cases:
+        architecture = catalog.models.model(model)
+        field = "micro_batch" if isinstance(workload, Training) else "batch"
+        sizes = [workload.evolve(**{field: size + 1}) for size in range(200)]
+        taken, loop = beside_loop(
+            lambda one, of=architecture, on=count: estimate_memory(of, one, gpu, usable, on),
+            sizes,
+        )
+        print_beside(f"one warm estimate, {name} / a loop, µs", taken * 1e6, loop * 1e6, "≤ 300 µs")
+
+
 def print_solved() -> None:
     """Print each question that is solved for, of plans that were not asked about before."""
     from planner import Inference, ModelChoice, Training, load_catalog
     from planner.plan.plan import Plan
     from planner.plan.solve import fewest_cards, largest_that_fits, smallest_card
+    from planner.workload.parallel import Parallel
 
     catalog = load_catalog()
     large, small = ModelChoice(id="meta-llama/Llama-3.1-8B"), ModelChoice(id="meta-llama/Llama-3.2-1B")
@@ -136,7 +174,18 @@ def print_solved() -> None:
         Plan(model=deepest, workload=Inference(profile="vllm", batch=n, context_length=999 + n), gpu="h100-sxm5-80gb")
         for n in (1, 2, 3)
     ]
+    sharing = [
+        Plan(model=large, workload=spread.evolve(sequence_length=999 + n), gpu="h100-sxm5-80gb", count=64)
+        for n in (1, 2, 3)
+        for spread in (
+            Training(parallel=Parallel(zero=3)),
+            Training(profile="megatron", gradient_accumulation=8, parallel=Parallel(tensor=8, pipeline=4, zero=1)),
+        )
+    ]
     for name, plans, solve in (
+        ("largest micro-batch, 64 cards", sharing, lambda plan: largest_that_fits(plan, catalog, "micro_batch")),
+        ("longest sequence, 64 cards", sharing, lambda plan: largest_that_fits(plan, catalog, "sequence_length")),
+        ("fewest cards, 64 to start from", sharing, lambda plan: fewest_cards(plan, catalog)),
         ("largest micro-batch", learning, lambda plan: largest_that_fits(plan, catalog, "micro_batch")),
         ("longest sequence", learning, lambda plan: largest_that_fits(plan, catalog, "sequence_length")),
         ("most at once", reading, lambda plan: largest_that_fits(plan, catalog, "batch")),

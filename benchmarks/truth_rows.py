@@ -23,7 +23,7 @@ from planner.hardware.names import resolve_gpu
 from planner.memory.chance import Interval
 from planner.memory.estimate import estimate_memory
 from planner.memory.gguf import tensor_bytes
-from planner.memory.kv_cache import kv_cache_term
+from planner.memory.inference.kv_cache import kv_cache_term
 from planner.memory.result import MemoryResult
 from planner.memory.terms import highest, lowest
 from planner.memory.weights import weight_bytes

@@ -2,6 +2,79 @@
 
 The names below are the public API. They load on first use, so `import planner` costs next to nothing and brings in
 neither Qt nor torch.
+
+A plan says what to run, how, and on which cards; `evaluate` answers:
+
+>>> import planner
+>>> catalog = planner.load_catalog()
+>>> card = planner.resolve_gpu(catalog.hardware, "RTX 4090")
+>>> llama = planner.ModelChoice(id="meta-llama/Llama-3.1-8B")
+>>> serving = planner.Plan(model=llama, workload=planner.Inference(batch=2), gpu=card.id)
+>>> memory = planner.evaluate(serving, catalog).memory
+>>> memory.verdict, memory.total_bytes == sum(term.bytes for term in memory.terms)
+('fits', True)
+>>> card.id in [fit.gpu_id for fit in planner.find_fits(serving, catalog)]
+True
+
+What fits, and what would help:
+
+>>> planner.largest_that_fits(serving, catalog, "batch").value > 2
+True
+>>> planner.fewest_cards(serving, catalog).value
+1
+>>> planner.smallest_card(serving, catalog).value == planner.find_fits(serving, catalog)[0].gpu_id
+True
+>>> tuning = serving.evolve(workload=planner.Training(method="lora"))
+>>> advice = planner.advise(tuning, catalog)
+>>> planner.evaluate(tuning.evolve(workload=planner.Training(method="qlora")), catalog).memory.verdict, len(advice) > 1
+('does-not-fit', True)
+>>> "loss-peak" in [warning.name for warning in planner.warnings_about(planner.evaluate(tuning, catalog))]
+True
+>>> planner.versus(tuning, serving, catalog).total_difference_bytes > 0
+True
+
+Models, presets and files:
+
+>>> network = planner.load_model("Qwen/Qwen3-8B", catalog.models).architecture
+>>> planner.estimate_memory(network, planner.Inference()).peak_phase
+'prefill'
+>>> preset = next(preset for preset in planner.load_presets() if preset.id == "alpaca-lora-7b")
+>>> planner.plan_of_preset(preset).model.id
+'huggyllama/llama-7b'
+>>> planner.with_preset(serving, preset).workload.method
+'lora'
+>>> import pathlib, tempfile
+>>> with tempfile.TemporaryDirectory() as folder:
+...     file, recipe = pathlib.Path(folder, "plan.json"), pathlib.Path(folder, "trainer.json")
+...     planner.save_plan(file, serving)
+...     planner.load_plan(file) == serving
+...     _ = recipe.write_text('{"per_device_train_batch_size": 4, "optim": "adamw_torch"}')
+...     planner.load_recipe(recipe).workload.micro_batch
+True
+4
+
+What a run printed, beside its plan; errors have a message and a hint:
+
+>>> log = planner.read_log("CUDA out of memory. Tried to allocate 2.78 GiB. GPU 0 has a total capacity of 23.5 GiB "
+...     "of which 1.73 GiB is free. Of the allocated memory 20.1 GiB is allocated by PyTorch, and 0.35 GiB is "
+...     "reserved by PyTorch but unallocated.")
+>>> planner.compare_plan(tuning, catalog, log).row("allocated").at_least
+True
+>>> try:
+...     planner.resolve_gpu(catalog.hardware, "RTX 4091")
+... except planner.PlannerError as error:
+...     "rtx-4090" in error.hint
+True
+
+A module of one's own is traced in a process of its own, which takes a while and needs torch:
+
+>>> net = planner.Target(kind="file", place="net.py", name="net_and_input")  # a function that returns both
+>>> request = planner.TraceRequest(target=net)
+>>> recording = planner.start_trace(request).result()  # doctest: +SKIP
+>>> planner.conclude(recording, card).total_bytes  # doctest: +SKIP
+>>> planner.facts_of(recording).reserved_bytes  # doctest: +SKIP
+>>> planner.save_recording("net.trace.json.gz", recording)  # doctest: +SKIP
+>>> planner.load_recording("net.trace.json.gz") == recording  # doctest: +SKIP
 """
 
 from importlib import import_module
@@ -13,17 +86,17 @@ if TYPE_CHECKING:
     from planner.memory.estimate import estimate_memory
     from planner.memory.logs.read import read_log
     from planner.models.load import load_model
-    from planner.plan.advise import advise
+    from planner.plan.advice.advise import advise
     from planner.plan.catalog import load_catalog
     from planner.plan.evaluate import evaluate, find_fits
     from planner.plan.files import load_plan, save_plan
-    from planner.plan.log_comparison import compare_plan
+    from planner.plan.logs.comparison import compare_plan
     from planner.plan.plan import ModelChoice, Plan
-    from planner.plan.preset import load_presets, plan_of_preset, with_preset
-    from planner.plan.recipe_files import load_recipe
+    from planner.plan.recipes.files import load_recipe
+    from planner.plan.recipes.preset import load_presets, plan_of_preset, with_preset
     from planner.plan.solve import fewest_cards, largest_that_fits, smallest_card
     from planner.plan.versus import versus
-    from planner.plan.warn import warnings_about
+    from planner.plan.warnings.warn import warnings_about
     from planner.trace.analysis.conclude import conclude
     from planner.trace.analysis.summary import facts_of
     from planner.trace.files import load_recording, save_recording
@@ -77,8 +150,8 @@ _HOMES = {
     "Target": "planner.trace.request",
     "TraceRequest": "planner.trace.request",
     "Training": "planner.workload.workload",
-    "advise": "planner.plan.advise",
-    "compare_plan": "planner.plan.log_comparison",
+    "advise": "planner.plan.advice.advise",
+    "compare_plan": "planner.plan.logs.comparison",
     "conclude": "planner.trace.analysis.conclude",
     "estimate_memory": "planner.memory.estimate",
     "evaluate": "planner.plan.evaluate",
@@ -89,10 +162,10 @@ _HOMES = {
     "load_catalog": "planner.plan.catalog",
     "load_model": "planner.models.load",
     "load_plan": "planner.plan.files",
-    "load_presets": "planner.plan.preset",
-    "load_recipe": "planner.plan.recipe_files",
+    "load_presets": "planner.plan.recipes.preset",
+    "load_recipe": "planner.plan.recipes.files",
     "load_recording": "planner.trace.files",
-    "plan_of_preset": "planner.plan.preset",
+    "plan_of_preset": "planner.plan.recipes.preset",
     "read_log": "planner.memory.logs.read",
     "resolve_gpu": "planner.hardware.names",
     "save_plan": "planner.plan.files",
@@ -100,8 +173,8 @@ _HOMES = {
     "smallest_card": "planner.plan.solve",
     "start_trace": "planner.trace.run",
     "versus": "planner.plan.versus",
-    "warnings_about": "planner.plan.warn",
-    "with_preset": "planner.plan.preset",
+    "warnings_about": "planner.plan.warnings.warn",
+    "with_preset": "planner.plan.recipes.preset",
 }
 
 

@@ -1,9 +1,11 @@
 """The frozen value that everything in the core is made of."""
 
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict
+from pydantic_core import PydanticKnownError
 
 
 class Spec(BaseModel):
@@ -32,3 +34,11 @@ class Spec(BaseModel):
 
     def __hash__(self) -> int:
         return self._hash
+
+
+def no_such_name(names: Iterable[str]) -> PydanticKnownError:
+    """Return what a validator raises for a name that is none of `names`, as pydantic does where they are a `Literal`.
+
+    `SpecError.from_validation` puts it in words, and finds close names.
+    """
+    return PydanticKnownError("literal_error", {"expected": ", ".join(f"'{name}'" for name in names)})

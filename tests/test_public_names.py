@@ -1,5 +1,6 @@
-"""Each public name loads and explains itself; a name that is not there says so."""
+"""Each public name loads, explains itself and is in an example; a name that is not there says so."""
 
+import doctest
 import subprocess
 import sys
 
@@ -16,6 +17,14 @@ def test_every_public_name_explains_itself(name):
     assert own.__name__ == name
     assert own.__doc__
     assert own.__doc__.strip().endswith(".")
+    assert planner.__doc__ is not None
+    assert f"planner.{name}" in planner.__doc__
+
+
+def test_the_examples_work():
+    found = doctest.testmod(planner)
+    assert found.attempted > 20
+    assert not found.failed
 
 
 def test_the_version_is_one():

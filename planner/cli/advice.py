@@ -5,13 +5,13 @@ from typing import Final
 
 from planner.cli.table import Head, table
 from planner.errors import SpecError
-from planner.plan.advise import Advice, advise
+from planner.plan.advice.advise import Advice, advise
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.plan.judge import AtWorst
 from planner.plan.plan import Plan
 from planner.plan.solve import Field, Solved, fewest_cards, largest_that_fits, smallest_card
-from planner.plan.warn import warnings_about
+from planner.plan.warnings.warn import warnings_about
 from planner.present.advice import advice_row, advice_title, no_advice
 from planner.present.solved import solved_sentence
 from planner.present.verdict import in_need
@@ -79,6 +79,9 @@ def solve(plan: Plan, catalog: Catalog, what: str, at_worst: AtWorst = "fits") -
         return smallest_card(plan, catalog, at_worst)
     if what not in _FIELDS:
         raise SpecError("--solve", f"cannot solve for {what!r}", f"Choose one of {', '.join(SOLVABLE)}.")
+    if _FIELDS[what] not in type(plan.workload).model_fields:
+        others = ", ".join(name for name in SOLVABLE if _FIELDS.get(name, "task") in type(plan.workload).model_fields)
+        raise SpecError("--solve", f"{plan.workload.task} has no {what}", f"Choose one of {others}.")
     return largest_that_fits(plan, catalog, _FIELDS[what], at_worst)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from pydantic import ValidationError
 
 from planner.cli.cards import named_cards
-from planner.cli.options import add_workload_options, used_defaults, workload_from
+from planner.cli.options import add_workload_options, check_lengths, in_options, used_defaults, workload_from
 from planner.cli.parser import Parser
 from planner.cli.recipes import GivenRecipe, plan_with_recipe, recipe_block, take_recipe
 from planner.cli.report import report
@@ -24,8 +24,8 @@ from planner.present.verdict import in_need
 from planner.workload.workload import Workload
 
 if TYPE_CHECKING:
-    from planner.plan.log_compared import Comparison
-    from planner.plan.preset import Preset
+    from planner.plan.logs.compared import Comparison
+    from planner.plan.recipes.preset import Preset
     from planner.plan.versus import Versus
 
 DOES_NOT_FIT: Final = 1
@@ -38,13 +38,13 @@ _EPILOG: Final = """\
 MODEL is a name of the catalog (`gpu-planner models` lists them), a plan, or a model's file: its config.json, its
 safetensors or GGUF weights (of which only the head is read), or the folder that holds them. hf:owner/name reads the
 same from the Hugging Face Hub. A training file of axolotl, TRL, transformers, DeepSpeed, accelerate or LLaMA-Factory
-is one too if it names its model, else --workload takes it.
+is one too if it names its model, else --workload takes it; so is the folder of a LoRA adapter of PEFT.
 
 examples:
   gpu-planner fit meta-llama/Llama-3.1-8B --gpu "RTX 4090"
   gpu-planner fit meta-llama/Llama-3.1-8B --weights nf4 --batch 8 --context 8192
   gpu-planner fit Qwen/Qwen2.5-7B --task training --optimizer adamw-8bit --checkpointing full --gpu h100-sxm
-  gpu-planner fit ./my-model/config.json --gpu "A100 80GB" --count 4 --save plan.json
+  gpu-planner fit ./my-model/config.json --gpu "A100 SXM 80GB" --count 4 --save plan.json
   gpu-planner fit meta-llama/Llama-3.1-70B --task training --gpu "8 x H100 SXM" --zero 3 --checkpointing full
   gpu-planner fit meta-llama/Llama-3.1-8B --gpu "RTX 4090" --gpu "Tesla T4" --pp 2
   gpu-planner fit ./qwen3-8b-Q4_K_M.gguf --gpu "RTX 4070" --context 16384
@@ -65,8 +65,15 @@ exit codes: 0 done, 1 does not fit (only with --check; tight counts as fitting),
 
 
 def run(argv: list[str]) -> int:
-    """Answer and return the exit code."""
+    """Answer and return the exit code; errors name the options that were given, not the fields that they set."""
     arguments = _parser().parse_args(argv)
+    try:
+        return _answer(arguments)
+    except SpecError as error:
+        raise in_options(error) from error
+
+
+def _answer(arguments: argparse.Namespace) -> int:
     catalog = load_catalog()
     if arguments.list_presets:
         return _list_presets(catalog, as_json=arguments.json)
@@ -77,6 +84,7 @@ def run(argv: list[str]) -> int:
         raise SpecError("--check", "there is no card to check against", "Add --gpu.")
     plan, comparison = _with_log(plan, catalog, arguments)
     evaluation = evaluate(plan, catalog)
+    check_lengths(arguments, plan.workload, evaluation.architecture)
     beside = _beside(evaluation, catalog, arguments.versus)
     if arguments.save:
         _save(arguments.save, plan)

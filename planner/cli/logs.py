@@ -13,12 +13,12 @@ from planner.memory.corrections import Correction
 from planner.memory.logs.read import read_log
 from planner.memory.logs.text import MAX_BYTES, decode_log
 from planner.plan.catalog import Catalog
-from planner.plan.corrected import correction_key, with_correction
 from planner.plan.evaluate import Evaluation, evaluate
-from planner.plan.log_compared import Comparison
-from planner.plan.log_comparison import compare_plan
-from planner.plan.log_corrections import suggest_correction
-from planner.plan.log_files import (
+from planner.plan.logs.compared import Comparison
+from planner.plan.logs.comparison import compare_plan
+from planner.plan.logs.corrected import correction_key, with_correction
+from planner.plan.logs.corrections import suggest_correction
+from planner.plan.logs.files import (
     Log,
     corrections_file,
     keep_correction,

@@ -6,14 +6,16 @@ the same and say the same.
 
 import argparse
 import json
+import re
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, get_args
 
 from pydantic import ValidationError
 
 from planner.base import Spec
 from planner.dtypes import KV_FORMATS, SCHEMES
 from planner.errors import PlannerError, SpecError
+from planner.models.architecture import Architecture
 from planner.units import parse_bytes
 from planner.workload.workload import Inference, Training, Workload
 
@@ -42,14 +44,26 @@ FLAGS: Final = (
     Flag("--weights", "weights", "FORMAT", "fp32, bf16, fp16, fp8, int8, nf4, gptq4-128, Q4_K_M, … [as stored]"),
     Flag("--compute", "compute", "FORMAT", "fp32, bf16 or fp16; to train also tf32, amp-bf16, amp-fp16 [(amp-)bf16]"),
     Flag("--attention", "attention", "KIND", "sdpa, flash or eager [sdpa]"),
-    Flag("--profile", "profile", "NAME", "the software that runs it: hf, vllm or llama.cpp [by the weights, else hf]"),
+    Flag(
+        "--profile",
+        "profile",
+        "NAME",
+        "the software that runs it: hf, vllm or llama.cpp; to train hf, liger, unsloth, torchtune, megatron, "
+        "deepspeed or litgpt [by the weights, else hf]",
+    ),
     Flag("--dp", "parallel.data", "N", "replicas [the number of cards, divided by --tp, --pp and --cp]"),
     Flag("--batch", "batch", "N", "sequences at once [1]", "inference"),
     Flag("--context", "context_length", "TOKENS", "prompt and answer [4,096, or the model's maximum]", "inference"),
-    Flag("--prompt", "prompt_length", "TOKENS", "tokens read in one pass [as the context]", "inference"),
+    Flag("--prompt", "prompt_length", "TOKENS", "tokens read in one pass [4,096, or the context]", "inference"),
     Flag("--kv-cache", "kv_cache", "FORMAT", f"of cached keys and values: {', '.join(KV_FORMATS)} [bf16]", "inference"),
     Flag("--image-size", "image_size", "WxH", "pixels of images that are read or made [the model's own]"),
-    Flag("--gpu-layers", "gpu_layers", "N", "llama.cpp: layers on the card, the rest in RAM [all]", "inference"),
+    Flag(
+        "--gpu-layers",
+        "gpu_layers",
+        "N",
+        "llama.cpp: layers on the card, the output as one; the rest is in RAM [all]",
+        "inference",
+    ),
     Flag("--method", "method", "NAME", "full, lora or qlora: what is trained [full]", "training"),
     Flag("--lora-rank", "lora.rank", "N", "rank of the adapters [16]", "training"),
     Flag("--lora-targets", "lora.targets", "NAMES", "all-linear, or such as q_proj,v_proj [all-linear]", "training"),
@@ -164,7 +178,10 @@ def _idle(used: Workload, field: str) -> bool:
 
 
 def _given(asked: Workload, field: str) -> bool:
-    return field.partition(".")[0] in asked.model_fields_set and _value(asked, field) is not None
+    outer, dot, inner = field.partition(".")
+    held = getattr(asked, outer)
+    inside = not dot or (isinstance(held, Spec) and inner in held.model_fields_set)
+    return outer in asked.model_fields_set and inside and _value(asked, field) is not None
 
 
 def _value(workload: Workload, field: str) -> object:
@@ -227,6 +244,54 @@ def _validated(task: Task, fields: dict[str, object], place: str = "") -> Worklo
         return _TASKS[task].model_validate(fields)
     except ValidationError as error:
         problem = SpecError.from_validation(error)
-        option = _FLAG_OF_FIELD.get(problem.field, problem.field)
-        hint = problem.hint or "Try: gpu-planner fit --help"
-        raise SpecError(f"{place}{problem.field if place else option}", problem.reason, hint) from error
+        hint = _alike(_TASKS[task], problem.field) or problem.hint or "Try: gpu-planner fit --help"
+        if place:
+            raise SpecError(f"{place}{problem.field}".removesuffix(": "), problem.reason, hint) from error
+        raise in_options(SpecError(problem.field, problem.reason, hint)) from error
+
+
+def check_lengths(arguments: argparse.Namespace, asked: Workload, architecture: Architecture | None) -> None:
+    """Refuse lengths that would mean nothing.
+
+    Raises:
+        SpecError: If the network has no length to choose, or the prompt is longer than the context that holds it.
+    """
+    given = next((name for name in ("context", "prompt", "seq") if getattr(arguments, name) is not None), None)
+    if given is None or architecture is None:
+        return
+    if not architecture.takes_lengths:
+        raise SpecError(f"--{given}", "the inputs of this network have no length to choose", "Leave it out.")
+    if not isinstance(asked, Inference) or architecture.kind == "encoder-decoder":
+        return
+    prompt, context = asked.prompt_length, asked.context_length
+    if prompt is not None and context is not None and prompt > context:
+        reason = f"{prompt:,} tokens are more than the context of {context:,}, which holds prompt and answer"
+        raise SpecError("--prompt", reason, "Change one of them.")
+
+
+def in_options(error: SpecError) -> SpecError:
+    """Return `error` with the options that set the fields it speaks of; itself where it speaks of none."""
+    reason = error.reason
+    for field, option in _FLAG_OF_FIELD.items():
+        if "_" in field:  # the others are words of every sentence
+            reason = re.sub(rf"\b{field}\b", option, reason)
+    if (option := _FLAG_OF_FIELD.get(error.field, error.field)) == error.field and reason == error.reason:
+        return error
+    return SpecError(option, reason, error.hint)
+
+
+def _alike(spec: type[Spec], path: str) -> str:
+    """Return a hint with the fields of `spec` that may have been meant by the unknown `path`; empty for a known one."""
+    *outer, name = path.split(".")
+    for part in outer:
+        held = spec.model_fields[part].annotation if part in spec.model_fields else None
+        kinds = [kind for kind in (held, *get_args(held)) if isinstance(kind, type) and issubclass(kind, Spec)]
+        if not kinds:
+            return ""
+        spec = kinds[0]
+    if name in spec.model_fields:
+        return ""
+    from difflib import get_close_matches  # takes a while to load, and is seldom needed
+
+    close = get_close_matches(name, spec.model_fields)
+    return f"Close names: {', '.join('.'.join((*outer, field)) for field in close)}." if close else ""

@@ -1,6 +1,7 @@
 """Training files of other programs on the command line, as MODEL or as `--workload`."""
 
 import argparse
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -38,7 +39,7 @@ def take_recipe(arguments: argparse.Namespace) -> GivenRecipe | None:
     path = model or workload
     if path is None:
         return None
-    from planner.plan.recipe_files import load_recipe
+    from planner.plan.recipes.files import load_recipe
 
     return GivenRecipe(load_recipe(path), path)
 
@@ -49,7 +50,7 @@ def plan_with_recipe(given: GivenRecipe, word: str | None, catalog: Catalog) -> 
     Raises:
         PlannerError: If there is no such model, or the file names none.
     """
-    from planner.plan.recipe_files import plan_of_recipe, with_recipe
+    from planner.plan.recipes.files import plan_of_recipe, with_recipe
 
     if word is None or Path(word) == given.path:
         return plan_of_recipe(given.recipe, given.path, catalog.models)
@@ -66,8 +67,8 @@ def recipe_block(given: GivenRecipe, width: int | None, *, explain: bool) -> str
 
 def _recipe_path(word: str | Path | None) -> Path | None:
     # Most words are names: they need no reader of YAML.
-    if word is None or not str(word).lower().endswith(_ENDINGS):
+    if word is None or not (str(word).lower().endswith(_ENDINGS) or os.path.isdir(word)):
         return None
-    from planner.plan.recipe_files import is_recipe_file
+    from planner.plan.recipes.files import is_recipe_file
 
     return Path(word) if is_recipe_file(Path(word)) else None

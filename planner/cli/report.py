@@ -1,5 +1,6 @@
 """A memory result as text: the answer first, the evidence below."""
 
+import re
 import textwrap
 from collections.abc import Iterator
 from typing import Final
@@ -46,7 +47,7 @@ def report(
     prose = prose_width(width)
     blocks = [
         "\n".join(wrapped(sentence, prose) for sentence in (view.answer, view.reason, view.certainty) if sentence),
-        subject,
+        _phrase(subject, prose),
         _terms(view, width) if view.terms else "",
         *(_explained(row, prose) for row in view.terms if explain),
         _phases(view, width) if view.phases else "",
@@ -56,6 +57,12 @@ def report(
         wrapped(f"Defaults used: {_together(defaults)}", prose).replace(_NO_BREAK, " ") if defaults else "",
     ]
     return "\n\n".join(block for block in blocks if block)
+
+
+def _phrase(subject: str, width: int) -> str:
+    """Return `subject` in lines that end where one of its parts does, so that no name is parted."""
+    whole = re.sub(r"(?<![,·]) (?!·)", _NO_BREAK, subject)
+    return wrapped(whole, width).replace(_NO_BREAK, " ")
 
 
 def _terms(view: MemoryView, width: int | None) -> str:
@@ -70,10 +77,7 @@ def _phases(view: MemoryView, width: int | None) -> str:
 
 
 def _cards(view: MemoryView, width: int | None) -> str:
-    rows = [
-        [row.card, row.layers, row.needs, row.usable, row.free, row.verdict, "shown above" if row.is_fullest else ""]
-        for row in view.devices
-    ]
+    rows = [[row.card, row.layers, row.needs, row.usable, row.free, row.verdict, row.scarcity] for row in view.devices]
     return table(_CARD_HEADS, rows, width)
 
 

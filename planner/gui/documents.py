@@ -166,7 +166,7 @@ class Documents(QObject):
 
     def _take_recipe(self, recipe: "Recipe", path: Path) -> None:
         """Plan as a training file says, in one step, for its network or the plan's own; say what was read."""
-        from planner.plan.recipe_files import plan_of_recipe, with_recipe
+        from planner.plan.recipes.files import plan_of_recipe, with_recipe
         from planner.present.recipe import recipe_summary
 
         workspace = self._workspace
@@ -211,7 +211,7 @@ class Documents(QObject):
 def _read(path: Path) -> "Plan | LoadedModel | TracedFacts | Recipe":
     if is_plan_file(path):
         return load_plan(path)
-    from planner.plan.recipe_files import is_recipe_file, load_recipe  # few starts need a reader of YAML
+    from planner.plan.recipes.files import is_recipe_file, load_recipe  # few starts need a reader of YAML
 
     if is_recipe_file(path):
         return load_recipe(path)

@@ -12,12 +12,12 @@ from PySide6.QtGui import QUndoCommand, QUndoStack
 from planner.errors import PlannerError, SpecError
 from planner.gui.pin import Pin
 from planner.gui.settings import SettingsStore
+from planner.plan.answers.draft import WORKLOAD
+from planner.plan.answers.settle import settle
 from planner.plan.catalog import Catalog
-from planner.plan.draft import WORKLOAD
 from planner.plan.evaluate import Evaluation, evaluate
 from planner.plan.files import load_plan, save_plan
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.settle import settle
 from planner.present.settled import moved_sentence
 from planner.trace.facts import TracedFacts
 from planner.workload.workload import Inference, Training, Workload

@@ -21,10 +21,12 @@ from planner.memory.corrections import (
 from planner.memory.engines.pool import cache_pool, pool_notes
 from planner.memory.engines.vllm_setup import CardClass
 from planner.memory.fit import CardFit, at_least_cards, device_share, judge_bytes, platform_notes
+from planner.memory.need import Need, need_of
 from planner.memory.one_card import one_card, one_card_moments
 from planner.memory.overhead import Overhead, framework_overhead, overhead_term
+from planner.memory.parallel.micro_batches import Others, need_with_others, with_others
 from planner.memory.parallel.placing import Cards, Loaded, class_of, least_shards, place, spread_notes
-from planner.memory.parallel.spread import Rank, is_spread, moments_by_rank
+from planner.memory.parallel.spread import HeldByRank, Rank, held_by_rank, is_spread
 from planner.memory.phases import Moments
 from planner.memory.result import DeviceShare, MemoryResult
 from planner.memory.support import unsupported_reasons
@@ -32,8 +34,6 @@ from planner.models.architecture import Architecture
 from planner.models.images import at_image_size
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference, Training
-
-_LARGE_TERMS = ("logits", "activations")
 
 
 def estimate_memory(
@@ -67,10 +67,10 @@ def estimate_on(
     """
     architecture = at_image_size(architecture, workload.image_size)
     filled = with_defaults(workload, architecture, sum([one.number for one in cards]))
-    devices = _devices(architecture, filled, place(architecture, filled, cards, moments_by_stage), corrections)
+    devices = _devices(architecture, filled, place(architecture, filled, cards, held_by_stage), corrections)
     found = min(devices, key=_left) if len(devices) > 1 else devices[0]
     least_likely = min([device.fit for device in devices], key=_chance)
-    moments, overhead, fit, usable = found.moments, found.overhead, found.fit, found.loaded.cards.usable
+    moments, overhead, fit, usable = found.moments(), found.overhead, found.fit, found.loaded.cards.usable
     peak = moments.peak()
     added = overhead.total - found.estimated.total
     written = corrected_term(overhead_term(found.estimated, moments.dynamic), added, sources(found.own))
@@ -78,10 +78,11 @@ def estimate_on(
     allocated = peak.total - (0 if peak.name == "load" else moments.outside_bytes) + overhead.workspace
     taken = filled.other_processes_bytes
     pool = cache_pool(moments.pool, usable) if moments.pool and usable else None
+    beside, on_disk = _bytes_beside(devices), filled.parallel.offload == "nvme"
     return MemoryResult(
         total_bytes=fit.total_bytes,
-        low_bytes=found.need.low,
-        high_bytes=found.need.high,
+        low_bytes=found.held.low,
+        high_bytes=found.held.high,
         allocated_bytes=allocated,
         reserved_bytes=allocated + overhead.slack,
         peak_phase=peak.name,
@@ -98,7 +99,8 @@ def estimate_on(
         unsupported=fit.unsupported,
         per_gpu=_table(devices, filled),
         fullest=devices.index(found),
-        host_bytes=_host_bytes(devices),
+        host_bytes=None if on_disk else beside,
+        disk_bytes=beside if on_disk else None,
         cache_pool=pool,
         at_least_cards=at_least_cards(terms, fit.total_bytes, usable.bytes - taken, least_shards(filled))
         if usable and architecture.stacks
@@ -115,15 +117,18 @@ def estimate_on(
 
 
 class _Device(NamedTuple):
-    """Cards that hold the same, what is alive on them, and whether it fits."""
+    """Cards that hold the same, what is alive on them at the most, and whether it fits."""
 
     loaded: Loaded
-    moments: Moments
     estimated: Overhead
     overhead: Overhead
     own: tuple[Correction, ...]
     fit: CardFit
-    need: Interval
+    held: Interval
+
+    def moments(self) -> Moments:
+        """Return what is alive in each phase."""
+        return corrected_moments(with_others(self.loaded.moments, self.loaded.others), self.own)
 
 
 def _devices(
@@ -133,29 +138,45 @@ def _devices(
     corrections: tuple[Correction, ...],
 ) -> list[_Device]:
     """Return what stands on each of the cards that are `placed`: stages that hold the same are looked at once."""
-    known: dict[tuple[int, Cards], _Device] = {}
+    known: dict[tuple[int, Others, Cards], _Device] = {}
+    kinds: dict[Gpu | None, _Kind] = {}
     found = []
     for one in placed:
-        same = (id(one.moments), one.cards)
-        if same not in known:
-            known[same] = _device(architecture, filled, one, corrections)
-        found.append(known[same]._replace(loaded=one))
+        gpu = one.cards.gpu
+        if gpu not in kinds:
+            kinds[gpu] = _kind(architecture, filled, gpu, corrections)
+        same = (id(one.moments), one.others, one.cards)
+        if same in known:
+            found.append(known[same]._replace(loaded=one))
+        else:
+            known[same] = _device(filled, one, kinds[gpu])
+            found.append(known[same])
     return found
 
 
-def _device(
-    architecture: Architecture, filled: Training | Inference, loaded: Loaded, corrections: tuple[Correction, ...]
-) -> _Device:
-    gpu, usable = loaded.cards.gpu, loaded.cards.usable
+class _Kind(NamedTuple):
+    """What a kind of card says of a workload: the corrections that were measured on it, and why it cannot run it."""
+
+    own: tuple[Correction, ...]
+    unsupported: tuple[str, ...]
+
+
+def _kind(
+    architecture: Architecture, filled: Training | Inference, gpu: Gpu | None, corrections: tuple[Correction, ...]
+) -> _Kind:
     own = that_count(corrections, filled, architecture.model_type, gpu.id if gpu else None)
-    moments = corrected_moments(loaded.moments, own)
-    held, largest = _need(moments)
-    estimated = framework_overhead(gpu, moments.dynamic, largest, moments.threads)
+    return _Kind(own, unsupported_reasons(filled, gpu) if gpu else ())
+
+
+def _device(filled: Training | Inference, loaded: Loaded, kind: _Kind) -> _Device:
+    gpu, usable, own = loaded.cards.gpu, loaded.cards.usable, kind.own
+    plain, others = loaded.moments, loaded.others
+    need = need_of(corrected_moments(with_others(plain, others), own)) if own else need_with_others(plain, others)
+    estimated = framework_overhead(gpu, plain.dynamic, need.largest, plain.threads)
     overhead = corrected_overhead(estimated, own)
-    need = _with_overhead(held, overhead)
-    unsupported = unsupported_reasons(filled, gpu) if gpu else ()
-    fit = judge_bytes(need, usable, filled.other_processes_bytes, unsupported, gpu_id=gpu.id if gpu else "")
-    return _Device(loaded, moments, estimated, overhead, own, fit, need)
+    held = _with_overhead(need.held, overhead)
+    fit = judge_bytes(held, usable, filled.other_processes_bytes, kind.unsupported, gpu_id=gpu.id if gpu else "")
+    return _Device(loaded, estimated, overhead, own, fit, held)
 
 
 def _left(device: _Device) -> tuple[bool, int]:
@@ -185,9 +206,13 @@ def _table(devices: list[_Device], filled: Training | Inference) -> tuple[Device
     )
 
 
-def _host_bytes(devices: list[_Device]) -> int | None:
-    """Return what all cards together keep in RAM, or none where nothing stays there."""
-    held = [one.moments.host_bytes * one.loaded.cards.number for one in devices if one.moments.host_bytes is not None]
+def _bytes_beside(devices: list[_Device]) -> int | None:
+    """Return what all cards together keep in RAM or on disk, or none where nothing stays there."""
+    held = [
+        one.loaded.moments.host_bytes * one.loaded.cards.number
+        for one in devices
+        if one.loaded.moments.host_bytes is not None
+    ]
     return sum(held) if held else None
 
 
@@ -201,32 +226,20 @@ def fits_on(
     """Yield the verdict of `estimate_memory` on each of `cards`, in numbers only, so that a whole catalog is quick."""
     architecture = at_image_size(architecture, workload.image_size)
     filled = with_defaults(workload, architecture, count)
-    by_class: dict[CardClass, tuple[Moments, _Need]] = {}
+    by_class: dict[CardClass, tuple[Moments, Need]] = {}
     for gpu, usable in cards:
         of_card = class_of(filled, gpu)
         if of_card not in by_class:
             estimated = moments_of(architecture, filled, of_card)
-            by_class[of_card] = (estimated, _need(estimated))
+            by_class[of_card] = (estimated, need_of(estimated))
         moments, plain = by_class[of_card]
         own = that_count(corrections, filled, architecture.model_type, gpu.id)
-        need = _need(corrected_moments(moments, own)) if own else plain
+        need = need_of(corrected_moments(moments, own)) if own else plain
         overhead = framework_overhead(gpu, moments.dynamic, need.largest, moments.threads)
         overhead = corrected_overhead(overhead, own)
         held = _with_overhead(need.held, overhead)
         unsupported = unsupported_reasons(filled, gpu)
         yield judge_bytes(held, usable, filled.other_processes_bytes, unsupported, gpu_id=gpu.id)
-
-
-class _Need(NamedTuple):
-    """What `moments` hold at the most, the framework's overhead aside, and their largest short-lived tensor."""
-
-    held: Interval
-    largest: int
-
-
-def _need(moments: Moments) -> _Need:
-    held = Interval(moments.low(), moments.peak().total, moments.high())
-    return _Need(held, _largest_tensor(moments))
 
 
 def _with_overhead(held: Interval, overhead: Overhead) -> Interval:
@@ -246,31 +259,24 @@ def moments_of(
     return max((moments for _, moments in moments_by_stage(architecture, workload, of_card)), key=_peak_bytes)
 
 
-@lru_cache(maxsize=512)
 def moments_by_stage(
-    architecture: Architecture, workload: Training | Inference, of_card: CardClass, counts: tuple[int, ...] = ()
+    architecture: Architecture, workload: Training | Inference, of_card: CardClass
 ) -> tuple[tuple[Rank, Moments], ...]:
-    """Return what is alive in each phase in each stage of the pipeline; `counts` are their layers where given."""
-    return moments_by_rank(architecture, workload, one_card(of_card), counts)
+    """Return what is alive in each phase in each stage of the pipeline."""
+    held = held_by_stage(architecture, workload, of_card)
+    return tuple((rank, with_others(alone, others)) for rank, alone, others in held)
+
+
+@lru_cache(maxsize=512)
+def held_by_stage(
+    architecture: Architecture, workload: Training | Inference, of_card: CardClass, counts: tuple[int, ...] = ()
+) -> tuple[HeldByRank, ...]:
+    """Return what each stage of the pipeline holds for a micro-batch; `counts` are their layers where given."""
+    return held_by_rank(architecture, workload, one_card(of_card), counts)
 
 
 def _peak_bytes(moments: Moments) -> int:
     return moments.peak().total
-
-
-def _largest_tensor(moments: Moments) -> int:
-    """Return the largest short-lived tensor of all moments: what the prefill left behind is there in decoding too.
-
-    An engine that reserves everything at the start has none.
-    """
-    if not moments.dynamic:
-        return 0
-    largest = 0
-    for moment in moments.moments:
-        for term in moment.terms:
-            if term.bytes > largest and term.name in _LARGE_TERMS:
-                largest = term.bytes
-    return largest
 
 
 def _correction_notes(corrections: tuple[Correction, ...], own: tuple[Correction, ...]) -> Iterator[str]:

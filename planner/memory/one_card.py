@@ -6,9 +6,9 @@ from functools import cache, partial
 from planner.memory.engines.llama_cpp import llama_cpp_moments
 from planner.memory.engines.vllm import vllm_moments
 from planner.memory.engines.vllm_setup import CardClass
-from planner.memory.inference import inference_moments
+from planner.memory.inference.moments import inference_moments
 from planner.memory.phases import Moments
-from planner.memory.training import training_moments
+from planner.memory.training.moments import training_moments
 from planner.models.architecture import Architecture
 from planner.workload.training import Training
 from planner.workload.workload import Inference

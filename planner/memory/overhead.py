@@ -1,5 +1,6 @@
 """What the framework holds beside the tensors: the device context, library workspaces, and the allocator's slack."""
 
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.hardware.gpu import Gpu
@@ -92,8 +93,7 @@ def write_overhead(overhead: Overhead, slack: str, symbols: tuple[Symbol, ...], 
         overhead.total,
         f"C + W + {slack}",
         (
-            card("C", overhead.context, "bytes of the device context"),
-            library("W", overhead.workspace, "bytes of the matrix library's workspaces"),
+            *_fixed_symbols(overhead.context, overhead.workspace),
             *symbols,
         ),
         f"{_CONTEXT_SOURCE}; {_WORKSPACE_SOURCE}; {source}",
@@ -101,13 +101,29 @@ def write_overhead(overhead: Overhead, slack: str, symbols: tuple[Symbol, ...], 
         low_bytes=overhead.low,
         high_bytes=overhead.high,
         parts=(
-            Part(name="device context", bytes=overhead.context, formula="C", source=_CONTEXT_SOURCE),
-            Part(name="cuBLAS workspace", bytes=overhead.workspace, formula="W", source=_WORKSPACE_SOURCE),
+            *_fixed_parts(overhead.context, overhead.workspace),
             Part(name="allocator slack", bytes=overhead.slack, formula=slack, source=source),
         ),
     )
 
 
+@lru_cache(maxsize=256)
+def _fixed_symbols(context: int, workspace: int) -> tuple[Symbol, ...]:
+    return (
+        card("C", context, "bytes of the device context"),
+        library("W", workspace, "bytes of the matrix library's workspaces"),
+    )
+
+
+@lru_cache(maxsize=256)
+def _fixed_parts(context: int, workspace: int) -> tuple[Part, ...]:
+    return (
+        Part(name="device context", bytes=context, formula="C", source=_CONTEXT_SOURCE),
+        Part(name="cuBLAS workspace", bytes=workspace, formula="W", source=_WORKSPACE_SOURCE),
+    )
+
+
+@lru_cache(maxsize=512)
 def cublas_workspace_bytes(gpu: Gpu | None) -> int:
     """Return the workspace that PyTorch gives cuBLAS for each stream: 32 MiB from compute capability 9.0 on."""
     major = (gpu.compute_capability or "").split(".")[0] if gpu and gpu.vendor == "NVIDIA" else ""

@@ -22,21 +22,17 @@ class Moment:
 
     __slots__ = ("explanation", "name", "terms", "total")
 
-    def __init__(self, name: PhaseName, terms: Sequence[Term | Deferred], explanation: str) -> None:
+    def __init__(
+        self, name: PhaseName, terms: Sequence[Term | Deferred], explanation: str, total: int | None = None
+    ) -> None:
         self.name: PhaseName = name
         self.terms = terms
         self.explanation = explanation
-        self.total = sum([term.bytes for term in terms])
+        self.total = sum([term.bytes for term in terms]) if total is None else total
 
-    @property
-    def low(self) -> int:
-        """Return the fewest bytes that may be alive."""
-        return sum([term.low_bytes for term in self.terms])
-
-    @property
-    def high(self) -> int:
-        """Return the most bytes that may be alive."""
-        return sum([term.high_bytes for term in self.terms])
+    def beside(self, item: Term | Deferred) -> "Moment":
+        """Return the moment with `item` alive, too."""
+        return Moment(self.name, [*self.terms, item], self.explanation, self.total + item.bytes)
 
     def written(self) -> tuple[Term, ...]:
         """Return the terms with their formulas."""
@@ -80,14 +76,6 @@ class Moments(NamedTuple):
         """Return the moment with the most bytes alive, the earliest of equals."""
         return max(self.moments, key=attrgetter("total"))
 
-    def low(self) -> int:
-        """Return the fewest bytes that may be alive at the peak: no phase needs less than its own fewest."""
-        return max(moment.low for moment in self.moments)
-
-    def high(self) -> int:
-        """Return the most bytes that may be alive, whichever moment it is at."""
-        return max(moment.high for moment in self.moments)
-
     def phases(self, fixed_bytes: int, slack_bytes: int) -> tuple[Phase, ...]:
         """Return each phase at its own highest moment, with the overhead alive in it.
 
@@ -106,8 +94,8 @@ class Moments(NamedTuple):
 
 
 def _phase(moment: Moment, overhead_bytes: int) -> Phase:
-    shares = [TermShare(name=term.name, bytes=term.bytes) for term in moment.terms if term.bytes]
-    shares.append(TermShare(name="framework_overhead", bytes=overhead_bytes))
+    shares = [TermShare(term.name, term.bytes) for term in moment.terms if term.bytes]
+    shares.append(TermShare("framework_overhead", overhead_bytes))
     return Phase(
         name=moment.name,
         bytes=moment.total + overhead_bytes,

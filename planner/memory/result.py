@@ -76,7 +76,8 @@ class TermShare:
     bytes: int
 
 
-class Phase(Spec):
+@dataclass(frozen=True, slots=True)
+class Phase:
     """A moment of the run and what is alive in it."""
 
     name: PhaseName
@@ -85,7 +86,8 @@ class Phase(Spec):
     explanation: str
 
 
-class DeviceShare(Spec):
+@dataclass(frozen=True, slots=True)
+class DeviceShare:
     """What one of the cards holds; `count` cards hold the same.
 
     `stage` is where they stand in a pipeline, from 0, and `layers` are those that they hold.
@@ -158,6 +160,7 @@ class MemoryResult(Spec):
     per_gpu: tuple[DeviceShare, ...] = ()
     fullest: int = 0
     host_bytes: int | None = None
+    disk_bytes: int | None = None
     cache_pool: CachePool | None = None
     at_least_cards: int | None = None
     notes: tuple[str, ...] = ()

@@ -70,6 +70,8 @@ def largest_that_fits(plan: Plan, catalog: Catalog, field: Field, at_worst: AtWo
         if fixed is not None:
             reason = f"each input has {fixed:,} tokens, whatever is asked"
         return Solved(asked=field, reason=reason)
+    if field == "gpu_layers" and with_defaults(plan.workload, architecture, plan.count).profile != "llama.cpp":
+        return Solved(asked=field, reason="only llama.cpp leaves layers in RAM, and the profile is another")
 
     def fit(value: int) -> CardFit:
         return judge(with_value(plan, field, value), catalog, architecture)

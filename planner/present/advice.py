@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from planner.memory.result import MemoryResult
-from planner.plan.advise import Advice
+from planner.plan.advice.advise import Advice
 from planner.present import format as fmt
 from planner.present.verdict import in_need, verdict_words
 

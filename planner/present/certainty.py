@@ -22,7 +22,10 @@ def odds(probability: float) -> str:
 
 
 def certainty_sentences(memory: MemoryResult) -> str:
-    """Return how sure the bytes of the peak are, and the chance that the card has room for them where it is known."""
+    """Return how sure the bytes of the peak are, and the chance that the card has room for them.
+
+    The chance is left out where it is not known, and of what is tight: there it stands in the answer itself.
+    """
     return " ".join(sentence for sentence in (_split(memory), _chance(memory)) if sentence)
 
 
@@ -35,4 +38,4 @@ def _split(memory: MemoryResult) -> str:
 
 def _chance(memory: MemoryResult) -> str:
     chance = memory.fit_probability
-    return "" if chance is None else f"Chance that it fits: {odds(chance)}."
+    return "" if chance is None or memory.verdict == "tight" else f"Chance that it fits: {odds(chance)}."

@@ -7,7 +7,11 @@ from planner.workload.workload import Inference
 
 
 def host_note(memory: MemoryResult) -> tuple[str, ...]:
-    """Return a sentence on what stays in RAM, where the engine keeps something there."""
+    """Return a sentence on what stays in RAM or on disk, where something is kept there."""
+    if memory.disk_bytes:
+        return (
+            f"Beside the cards: {fmt.size(memory.disk_bytes)} on NVMe. How much RAM its buffers take is not known.",
+        )
     return (f"Beside the card: {fmt.size(memory.host_bytes)} of RAM.",) if memory.host_bytes else ()
 
 

@@ -13,6 +13,7 @@ UNKNOWN: Final = "unknown"
 NOT_PUBLISHED: Final = "not published"
 _MINUS: Final = "\u2212"
 _DASH: Final = "\u2013"
+_LEAST_SHARE: Final = 0.0001
 _MONTHS: Final = (
     "January",
     "February",
@@ -147,8 +148,16 @@ def percent(fraction: float) -> str:
 
 
 def precise_percent(fraction: float) -> str:
-    """Return a fraction as per cent with two significant figures, as errors are told: `0.31 %`, `12 %`."""
+    """Return a fraction as per cent with two significant figures, as errors are told: `0.31 %`, `12 %`, `< 0.01 %`."""
+    if 0 < fraction < _LEAST_SHARE:
+        return f"< {_LEAST_SHARE * 100}{THIN}%"
     return f"{significant(fraction * 100, 2)}{THIN}%"
+
+
+def signed_percent(fraction: float) -> str:
+    """Return how far something is off: `+0.31 %`, `−12 %`, and without a sign what is next to nothing."""
+    sign = "" if abs(fraction) < _LEAST_SHARE else "+" if fraction > 0 else _MINUS
+    return f"{sign}{precise_percent(abs(fraction))}"
 
 
 def date(iso: str | None, unknown: str = UNKNOWN) -> str:

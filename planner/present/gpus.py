@@ -67,7 +67,7 @@ def _row(gpu: Gpu, usable: UsableMemory | None, fit: CardFit | None) -> GpuRow:
 
 
 def _fits_text(row: GpuRow) -> str:
-    return VERDICT_WORDS[row.verdict] if row.verdict else "not supported" if row.reason else fmt.UNKNOWN
+    return VERDICT_WORDS[row.verdict] if row.verdict else "Not supported" if row.reason else fmt.UNKNOWN
 
 
 def _fits_tooltip(row: GpuRow) -> str:

@@ -3,7 +3,7 @@
 from typing import Final, NamedTuple
 
 from planner.memory.logs.read import FORMATS
-from planner.plan.log_compared import ComparedRow, Comparison, RowName
+from planner.plan.logs.compared import ComparedRow, Comparison, RowName
 from planner.present import format as fmt
 
 ROW_TITLES: Final[dict[RowName, str]] = {
@@ -110,11 +110,7 @@ def _exact(row: ComparedRow) -> str:
 
 
 def _share(difference: int, predicted: int | None) -> str:
-    if not predicted:
-        return fmt.size_difference(difference)
-    share = difference / predicted
-    sign = "" if difference == 0 else "+" if difference > 0 else "−"
-    return f"{sign}{fmt.precise_percent(abs(share))}"
+    return fmt.signed_percent(difference / predicted) if predicted else fmt.size_difference(difference)
 
 
 def _sentence(comparison: Comparison) -> str:

@@ -7,6 +7,7 @@ from planner.memory.parallel.work import SHARDER_TITLES, sharder_of
 from planner.memory.result import DeviceShare, MemoryResult
 from planner.present import format as fmt
 from planner.present.names import VERDICT_WORDS
+from planner.present.verdict import scarcest
 from planner.workload.parallel import Offload
 from planner.workload.workload import Training, Workload
 
@@ -25,7 +26,7 @@ _SHARED: Final = {
 
 
 class DeviceRow(NamedTuple):
-    """Cards that hold the same, as a row of a table."""
+    """Cards that hold the same, as a row of a table; `scarcity` marks those that the answer is about."""
 
     card: str
     layers: str
@@ -33,7 +34,7 @@ class DeviceRow(NamedTuple):
     usable: str
     free: str
     verdict: str
-    is_fullest: bool
+    scarcity: str
     share: DeviceShare
 
     @property
@@ -66,10 +67,13 @@ def device_rows(memory: MemoryResult, hardware: HardwareCatalog) -> tuple[Device
     """Return a row for each group of cards that hold the same, or none where all of them do."""
     if len(memory.per_gpu) < 2:
         return ()
-    return tuple(_row(share, hardware, place == memory.fullest) for place, share in enumerate(memory.per_gpu))
+    return tuple(
+        _row(share, hardware, scarcest(memory) if place == memory.fullest else "")
+        for place, share in enumerate(memory.per_gpu)
+    )
 
 
-def _row(share: DeviceShare, hardware: HardwareCatalog, is_fullest: bool) -> DeviceRow:
+def _row(share: DeviceShare, hardware: HardwareCatalog, scarcity: str) -> DeviceRow:
     name = hardware.gpu(share.gpu).name if share.gpu else "card"
     return DeviceRow(
         card=fmt.count_of(share.count, name),
@@ -78,7 +82,7 @@ def _row(share: DeviceShare, hardware: HardwareCatalog, is_fullest: bool) -> Dev
         usable=fmt.UNKNOWN if share.capacity_bytes is None else fmt.gib(share.capacity_bytes),
         free=fmt.UNKNOWN if share.free_bytes is None else fmt.gib(share.free_bytes),
         verdict="" if share.verdict is None else VERDICT_WORDS[share.verdict],
-        is_fullest=is_fullest,
+        scarcity=scarcity,
         share=share,
     )
 

@@ -1,9 +1,9 @@
 """A plan and what it comes to, in a phrase and as the view of its memory."""
 
 from planner.plan.catalog import Catalog
-from planner.plan.corrected import counting
 from planner.plan.evaluate import Evaluation
-from planner.plan.warn import warnings_about
+from planner.plan.logs.corrected import counting
+from planner.plan.warnings.warn import warnings_about
 from planner.present import format as fmt
 from planner.present.memory import MemoryView, memory_view
 from planner.present.parallel import cards_phrase, device_rows, sharing_phrase

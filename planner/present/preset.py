@@ -1,7 +1,7 @@
 """Recipes to start from, in words."""
 
 from planner.hardware.catalog import HardwareCatalog
-from planner.plan.preset import Preset
+from planner.plan.recipes.preset import Preset
 from planner.present import format as fmt
 
 ANY_MODEL = "any model"

@@ -1,9 +1,14 @@
 """Whether it fits, as a sentence."""
 
+from typing import Final
+
 from planner.memory.result import MemoryResult, Verdict
 from planner.present import format as fmt
 from planner.present.certainty import odds
 from planner.present.names import VERDICT_WORDS
+
+_NAMED: Final = 3
+"""The smallest cards that a sentence names; more of them make a list."""
 
 
 def in_need(memory: MemoryResult) -> bool:
@@ -39,8 +44,13 @@ def answer(memory: MemoryResult, card: str | None, count: int = 1, smallest: tup
         return _requirement(memory, card, smallest)
     kinds = {share.gpu for share in memory.per_gpu}
     where = f"{VERDICT_WORDS[memory.verdict]} on {card if len(kinds) > 1 else fmt.count_of(count, card)}"
-    which = "the fullest " if len(memory.per_gpu) > 1 else "each " if count > 1 else ""
+    which = f"the card with the {scarcest(memory)} " if len(memory.per_gpu) > 1 else "each " if count > 1 else ""
     return f"{where}{_odds(memory)}: {which}{_needs(memory)} of {_capacity(memory)}{_rest(memory)}."
+
+
+def scarcest(memory: MemoryResult) -> str:
+    """Return what marks the card that is answered for among cards that differ: `least free`, `most missing`."""
+    return "most missing" if (memory.free_bytes or 0) < 0 else "least free"
 
 
 def more_cards(memory: MemoryResult) -> tuple[str, ...]:
@@ -59,8 +69,10 @@ def capacity_note(memory: MemoryResult) -> tuple[str, ...]:
     low, high = memory.capacity_low_bytes, memory.capacity_high_bytes
     if memory.capacity_bytes is None or low is None or high is None:
         return ()
+    size, ends = fmt.size(memory.capacity_bytes), fmt.size_range(low, high)
+    sure = "" if ends == size else f" ({ends})"
     source = f"; {memory.capacity_source}" if memory.capacity_source else ""
-    return (f"Usable memory of one card: {fmt.size(memory.capacity_bytes)} ({fmt.size_range(low, high)}){source}",)
+    return (f"Usable memory of one card: {size}{sure}{source}",)
 
 
 def _needs(memory: MemoryResult) -> str:
@@ -77,7 +89,8 @@ def _requirement(memory: MemoryResult, card: str | None, smallest: tuple[str, ..
     sentence = f"N{_needs(memory)[1:]}"
     if card is not None:
         return f"{sentence}; how much of {card} a program can use is not known."
-    return f"{sentence}. {f'The smallest cards that fit: {fmt.listing(smallest)}.' if smallest else ''}".strip()
+    named = f" The smallest cards that fit: {fmt.listing(smallest[:_NAMED])}." if smallest else ""
+    return f"{sentence}.{named}"
 
 
 def _capacity(memory: MemoryResult) -> str:

@@ -83,7 +83,7 @@ def _sentence(difference: int, view: MemoryView, other: MemoryView) -> str:
         return f"Both need {fmt.size(view.total_bytes)} of a card."
     side = "more" if difference > 0 else "less"
     return (
-        f"The plan needs {fmt.size(abs(difference))} {side} of a card than the other: "
+        f"This plan needs {fmt.size(abs(difference))} {side} of a card than the other: "
         f"{fmt.size(view.total_bytes)} instead of {fmt.size(other.total_bytes)}, "
         f"{fmt.significant(view.total_bytes / other.total_bytes)} × as much."
     )

@@ -45,6 +45,8 @@ def _inference(workload: Inference) -> list[str]:
         _tokens(workload.batch, workload.context_length),
         workload.weights or "weights as stored",
     ]
+    if workload.images:
+        parts.append(f"{fmt.plural(workload.images, 'image')} in each prompt")
     if not has_usual_cache(workload):
         parts.append(f"KV cache in {workload.kv_cache}")
     return parts

@@ -29,30 +29,31 @@ _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _KEPT_RECORDINGS: Final = 50
 
 
-def save_recording(path: Path, recording: Recording) -> None:
+def save_recording(path: Path | str, recording: Recording) -> None:
     """Write `recording` to `path` as JSON, packed with gzip if the name ends in .gz, in one step.
 
     Raises:
         PlannerError: If the file cannot be written.
     """
-    text = recording.model_dump_json()
+    file, text = Path(path), recording.model_dump_json()
     # Without a time in it, the same recording is always the same file.
-    _write(path, gzip.compress(text.encode(), mtime=0) if path.suffix.lower() == ".gz" else text)
+    _write(file, gzip.compress(text.encode(), mtime=0) if file.suffix.lower() == ".gz" else text)
 
 
-def load_recording(path: Path) -> Recording:
+def load_recording(path: Path | str) -> Recording:
     """Return the recording in the file at `path`, packed or not.
 
     Raises:
         PlannerError: If it cannot be read, is too large or damaged, is no recording, or comes from a newer version.
     """
-    content = _unpacked(path, _read(path))
+    file = Path(path)
+    content = _unpacked(file, _read(file))
     if len(content) > _LARGEST_BYTES:
-        raise _problem(path, "too large for a recording", f"Open one of at most {_LARGEST_BYTES // MIB} MiB.")
+        raise _problem(file, "too large for a recording", f"Open one of at most {_LARGEST_BYTES // MIB} MiB.")
     try:
         return Recording.model_validate_json(content)
     except ValidationError as error:
-        raise _explained(path, content, error) from error
+        raise _explained(file, content, error) from error
 
 
 def is_recording_file(path: Path) -> bool:

@@ -4,20 +4,22 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
 
-from planner.base import Spec
+from planner.base import Spec, no_such_name
 from planner.dtypes import AS_STORED, SCHEMES
 
 Offload = Literal["none", "model", "sequential"]
 Side = Annotated[int, Field(ge=1, le=65_536)]
 _SIDES: Final = 2
+_DIGITS: Final = 9
 
 
 def _both_sides(value: object) -> object:
     """Take one number for a square, and `1024x768` as people write it."""
     if isinstance(value, str):
-        parts = value.lower().replace("×", "x").split("x")
-        value = [int(part) if part.strip().isdecimal() else part for part in parts]
-        return value * _SIDES if len(value) == 1 else value
+        sides = [part.strip() for part in value.lower().replace("×", "x").split("x")]
+        if len(sides) > _SIDES or not all(side.isdecimal() and len(side) <= _DIGITS for side in sides):
+            raise ValueError(f"{value!r} is no size in pixels: write width and height, such as 1024x768")
+        return [int(side) for side in sides] * (_SIDES // len(sides))
     return (value, value) if isinstance(value, int) else value
 
 
@@ -46,5 +48,5 @@ class Diffusion(Spec):
     @classmethod
     def _known_scheme(cls, value: str | None) -> str | None:
         if value is not None and value != AS_STORED and value not in SCHEMES:
-            raise ValueError(f"{value!r} is not a weight format; there are {', '.join((*SCHEMES, AS_STORED))}")
+            raise no_such_name((*SCHEMES, AS_STORED))
         return value

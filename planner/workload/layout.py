@@ -42,7 +42,8 @@ def _with_replicas(parallel: Parallel, count: int) -> Parallel:
     named = {"data": parallel.data, **{name: getattr(parallel, name) for name in ("tensor", "pipeline", "context")}}
     product = " × ".join(f"{name} {size:,}" for name, size in named.items() if size is not None and size > 1)
     if parallel.data is None:
-        raise SpecError("parallel", f"{count:,} cards are not a multiple of {product}", hint=_COUNT_HINT)
+        cards = "1 card is" if count == 1 else f"{count:,} cards are"
+        raise SpecError("parallel", f"{cards} not a multiple of {product}", hint=_COUNT_HINT)
     needed = parallel.data * shards
     raise SpecError("parallel", f"{product} are {needed:,} cards, and there are {count:,}", hint=_COUNT_HINT)
 

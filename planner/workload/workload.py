@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from planner.base import Spec
+from planner.base import Spec, no_such_name
 from planner.dtypes import AS_STORED, KV_FORMATS, SCHEMES
 from planner.workload.diffusion import Diffusion, ImageSize
 from planner.workload.engines import CACHE_FORMATS, PROFILE_TITLES, EngineSettings, Profile, foreign_setting
@@ -56,14 +56,14 @@ class Inference(Spec):
     @classmethod
     def _known_scheme(cls, value: str | None) -> str | None:
         if value is not None and value != AS_STORED and value not in SCHEMES:
-            raise ValueError(f"{value!r} is not a weight format; there are {', '.join((*SCHEMES, AS_STORED))}")
+            raise no_such_name((*SCHEMES, AS_STORED))
         return value
 
     @field_validator("kv_cache")
     @classmethod
     def _known_cache_format(cls, value: str) -> str:
         if value not in KV_FORMATS:
-            raise ValueError(f"{value!r} is not a cache format; there are {', '.join(KV_FORMATS)}")
+            raise no_such_name(KV_FORMATS)
         return value
 
     @model_validator(mode="after")

@@ -101,11 +101,17 @@ def test_what_is_solved_for_is_in_the_json(said):
     assert (found["asked"], found["value"], found["verdict"], found["bounded_by"]) == ("batch", 7, "fits", "memory")
 
 
+def test_layers_on_the_card_are_solved_for_in_llama_cpp_only(said):
+    assert "none, only llama.cpp leaves layers in RAM" in said(MODEL, "--gpu", "RTX 4090", "--solve", "gpu-layers")
+    there = said(MODEL, "--gpu", "RTX 4090", "--solve", "gpu-layers", "--profile", "llama.cpp", "--weights", "Q4_K_M")
+    assert "Most layers on the card that fit: 33, all of them." in there
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         ([MODEL, "--solve", "colour"], f"Choose one of {', '.join(SOLVABLE)}."),
-        ([MODEL, "--solve", "micro-batch"], "inference workloads have no such field"),
+        ([MODEL, "--solve", "micro-batch"], "inference has no micro-batch"),
         ([MODEL, "--solve", "count"], "there is no card to count"),
     ],
 )

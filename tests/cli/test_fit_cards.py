@@ -47,7 +47,7 @@ def memory(capsys):
         ("--count 2 --ep 2", "no experts to share", ""),
         ("--count 8 --dp 4", "4 replicas need as many cards, not 8", ""),
         ("--count 2 --zero 3", "ZeRO shares what training keeps", "pipeline or tensor"),
-        ("--count 2 --tp 0", "greater than or equal to 1", ""),
+        ("--count 2 --tp 0", "must be at least 1", ""),
         ("--count 2 --cp 2 --attention eager", "attend in a ring with flash attention", "sdpa or flash"),
         ("--task training --count 2 --offload optimizer", "offloaded by ZeRO", "Set zero to 1, 2 or 3."),
         ("--task training --count 2 --offload parameters --zero 2", "ZeRO-3 and FSDP", "Set zero to 3."),

@@ -7,7 +7,7 @@ import pytest
 
 from planner.cli.main import main
 from planner.plan.files import load_plan
-from planner.plan.log_files import corrections_file, load_corrections
+from planner.plan.logs.files import corrections_file, load_corrections
 from planner.present.format import THIN
 
 TRAINING = ["meta-llama/Llama-3.2-1B", "--task", "training", "--gpu", "rtx-4090"]

@@ -8,6 +8,7 @@ import pytest
 from planner.cli.options import FLAGS, add_workload_options, read_workload, used_defaults, workload_from
 from planner.cli.parser import Parser
 from planner.errors import PlannerError, SpecError
+from planner.workload.training import Lora
 from planner.workload.workload import Inference, Parallel, Training
 
 
@@ -112,13 +113,20 @@ def test_set_and_an_option_of_the_same_group_meet():
         ("--optimizer adamw", "--optimizer: belongs to training, and this is inference", "add --task training"),
         ("--task training --batch 2", "--batch: belongs to inference, and this is training", "add --task inference"),
         ("--set optimizer=sgd", "--set optimizer: belongs to training", "add --task training"),
-        ("--batch four", "--batch: input should be a valid integer", "--help"),
-        ("--batch 0", "--batch: input should be greater than or equal to 1, got '0'", "--help"),
-        ("--batch -1", "--batch: input should be greater than or equal to 1", "--help"),
+        ("--batch four", "--batch: 'four' is not a whole number", "--help"),
+        ("--batch 0", "--batch: must be at least 1, not '0'", "--help"),
+        ("--batch -1", "--batch: must be at least 1", "--help"),
         ("--context 1e30", "--context: ", "--help"),
-        ("--task training --optimizer adam", "--optimizer: input should be 'adamw', 'adamw-8bit'", "--help"),
-        ("--weights q9", "--weights: 'q9' is not a weight format; there are fp32", "--help"),
-        ("--dp 0", "--dp: input should be greater than or equal to 1", "--help"),
+        ("--task training --optimizer adamm", "--optimizer: there is no 'adamm'; choose adamw,", "adamw."),
+        ("--weights q9", "--weights: there is no 'q9'; choose fp32, bf16", "--help"),
+        ("--weights Q4_KM", "--weights: there is no 'Q4_KM'", "Close names: Q4_K_M, "),
+        ("--kv-cache q4", "--kv-cache: there is no 'q4'; choose fp32, bf16", "Close names: q4_"),
+        ("--image-size big", "--image-size: 'big' is no size in pixels: write width and height", "--help"),
+        ("--set engine=3", "engine: 3 is no object of named fields", "--help"),
+        ("--set engine.n_ubatchh=3", "engine.n_ubatchh: there is no such field", "Close names: engine.n_ubatch, "),
+        ("--task training --method qlora --compute fp32", "qlora is not computed in fp32 here", "--help"),
+        ("--task training --set checkpoint_every=4", "checkpoint_every needs --checkpointing full", "--help"),
+        ("--dp 0", "--dp: must be at least 1", "--help"),
         ("--set colour=red", "colour: there is no such field", "spelling"),
         ("--set batch", "--set: 'batch' is not NAME=VALUE", "--set batch=4"),
         ("--set other_processes_bytes=lots", "bytes: 'lots' is not a size", "24 GiB"),
@@ -148,7 +156,7 @@ def test_a_workload_file_is_the_base(tmp_path):
         (b"[1]", "holds no JSON object"),
         (b'{"task": "sing"}', "there is no task 'sing'"),
         (b'{"task": ["training"]}', "there is no task ['training']"),
-        (b'{"batch": -2}', "batch: input should be greater than or equal to 1"),
+        (b'{"batch": -2}', "batch: must be at least 1"),
         (b'{"bacth": 2}', "bacth: there is no such field"),
     ],
 )
@@ -176,6 +184,11 @@ def test_defaults_that_were_used_are_told_as_options():
         "--weights bf16 --compute bf16 --attention sdpa --profile hf --dp 1 "
         "--context 4096 --prompt 4096 --kv-cache bf16"
     )
+
+
+def test_defaults_beside_what_was_given_of_the_same_part_are_told():
+    asked = Training(method="lora", lora=Lora(dora=True))
+    assert "--lora-rank 16 --lora-targets all-linear" in " ".join(used_defaults(asked, asked))
 
 
 def test_flags_are_read_from_the_namespace_by_their_keys():

@@ -48,7 +48,7 @@ def test_records_come_in_the_order_of_the_files(tmp_path):
 def test_a_field_that_does_not_validate_is_named_with_its_record(refused):
     error = refused([{"id": "a"}, {"id": "b", "sizes": [{"bytes": 1}, {"bytes": 0}]}])
     assert (error.record, error.field) == ("b", "sizes.1.bytes")
-    assert "greater than 0, got 0" in error.message
+    assert "must be more than 0, not 0" in error.message
 
 
 def test_an_unknown_field_brings_its_hint(refused):

@@ -52,9 +52,9 @@ def test_what_cannot_be_is_refused(spec, field, value):
 
 
 def test_formats_are_refused_with_those_that_there_are():
-    with pytest.raises(ValidationError, match=r"not a weight format; there are fp32, .*Q4_K_M"):
+    with pytest.raises(ValidationError, match=r"'fp32', .*'Q4_K_M'"):
         Inference(weights="q4")
-    with pytest.raises(ValidationError, match=r"not a cache format; there are fp32, .*q4_0"):
+    with pytest.raises(ValidationError, match=r"'fp32', .*'q4_0'"):
         Inference(kv_cache="q4")
 
 

@@ -47,10 +47,10 @@ def test_an_unknown_id_is_said(hardware: HardwareCatalog) -> None:
 @pytest.mark.parametrize(
     ("gpus", "record", "field", "reason"),
     [
-        ([CARD, {**CARD, "id": "card-2", "memory_bytes": -1}], "card-2", "memory_bytes", "greater than 0"),
+        ([CARD, {**CARD, "id": "card-2", "memory_bytes": -1}], "card-2", "memory_bytes", "must be more than 0"),
         ([{**CARD, "colour": "green"}], "card-1", "colour", "there is no such field"),
-        ([{key: value for key, value in CARD.items() if key != "id"}], "record 1", "id", "field required"),
-        ([7], "record 1", "", "should be an object"),
+        ([{key: value for key, value in CARD.items() if key != "id"}], "record 1", "id", "is missing"),
+        ([7], "record 1", "", "7 is no object of named fields"),
         ([CARD, CARD], "card-1", "id", "another record has this id"),
         (
             [{**CARD, "rates": [{"dtype": "fp32", "ops_per_s": 0, "unit": "vector"}]}],
@@ -58,7 +58,7 @@ def test_an_unknown_id_is_said(hardware: HardwareCatalog) -> None:
             "rates.0.ops_per_s",
             "0",
         ),
-        ({"id": "card-1"}, "", "", "valid"),
+        ({"id": "card-1"}, "", "", "is not a list"),
         ("{[", "", "", "invalid JSON"),
     ],
 )

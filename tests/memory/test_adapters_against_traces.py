@@ -8,9 +8,9 @@ pytest.importorskip("transformers")
 
 from traced_families import COMMON, FAMILIES, traced
 
-from planner.memory.setup import Setup
-from planner.memory.training import training_moments
-from planner.memory.tuned_setup import tuned_setup
+from planner.memory.training.moments import training_moments
+from planner.memory.training.setup import Setup
+from planner.memory.tuned.setup import tuned_setup
 from planner.models.readers.config_json import read_config
 from planner.trace.analysis.summary import facts_of
 from planner.trace.recording import CATEGORIES, Recording

@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from planner.memory.estimate import estimate_memory
-from planner.memory.fp8 import FP8_NOTES, fp8_copies
+from planner.memory.training.fp8 import FP8_NOTES, fp8_copies
 from planner.workload.training import Training
 
 LLAMA, MIXTRAL = "meta-llama/Llama-3.1-8B", "mistralai/Mixtral-8x7B-v0.1"

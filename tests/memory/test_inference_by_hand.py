@@ -4,10 +4,10 @@ import pytest
 from small_models import DEEPSEEK, GPT2, LLAMA, MIXTRAL, bundled, llama, other, small_llama
 
 from planner.memory.estimate import estimate_memory
-from planner.memory.inference import inference_moments
-from planner.memory.kv_cache import kv_cache_term, state_term
+from planner.memory.inference.kv_cache import kv_cache_term, state_term
+from planner.memory.inference.moments import inference_moments
+from planner.memory.inference.scratch import Copied, largest_copy, scratch_bytes
 from planner.memory.precision import Precision
-from planner.memory.scratch import Copied, largest_copy, scratch_bytes
 from planner.models.architecture import StateMixer
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference, Training

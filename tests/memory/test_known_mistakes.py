@@ -16,7 +16,7 @@ from planner.memory.engines.vllm_profile import buffers_term, sampler_term
 from planner.memory.engines.vllm_setup import CardClass, setup_of
 from planner.memory.estimate import estimate_memory, moments_by_stage
 from planner.memory.fit import judge_bytes
-from planner.memory.kv_cache import kv_cache_term
+from planner.memory.inference.kv_cache import kv_cache_term
 from planner.memory.overhead import cublas_workspace_bytes, framework_overhead
 from planner.units import GIB, KIB, MIB
 from planner.workload.defaults import with_defaults

@@ -8,8 +8,8 @@ torch = pytest.importorskip("torch")
 from small_models import small_llama  # noqa: E402  # only where there is a torch
 from watched_storages import Peak  # noqa: E402
 
-from planner.memory.losses import Losses, fused_chunk, losses_of, unsloth_parts  # noqa: E402
 from planner.memory.precision import training_precision  # noqa: E402
+from planner.memory.training.losses import Losses, fused_chunk, losses_of, unsloth_parts  # noqa: E402
 from planner.workload.defaults import with_defaults  # noqa: E402
 from planner.workload.training import Training  # noqa: E402
 
@@ -94,3 +94,10 @@ def test_unsloth_holds_at_least_its_logits_and_at_most_all_of_the_loss() -> None
     assert (written.bytes, written.high_bytes) == (found.forward.bytes, found.forward.high_bytes)
     assert written.high_bytes - written.bytes == T * V * 10
     assert found.head_gradient == V * H
+
+
+def test_a_network_without_a_head_says_that_its_loss_is_elsewhere() -> None:
+    headless = NETWORK.evolve(head=(), tied_head=False)
+    workload = with_defaults(Training(sequence_length=T), headless, 1)
+    assert isinstance(workload, Training)
+    assert "ends without a head" in losses_of(headless, workload, training_precision(workload)).explanation

@@ -7,8 +7,8 @@ from small_models import GPT2, MIXTRAL, llama, other, small_llama
 
 from planner.errors import SpecError
 from planner.memory.estimate import moments_of
-from planner.memory.saved import Saved
-from planner.memory.tuned_setup import tuned_setup
+from planner.memory.training.saved import Saved
+from planner.memory.tuned.setup import tuned_setup
 from planner.models.architecture import Architecture
 from planner.workload.defaults import with_defaults
 from planner.workload.training import Training

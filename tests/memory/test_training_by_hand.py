@@ -3,12 +3,12 @@
 import pytest
 from small_models import DEEPSEEK, LLAMA, bundled, llama, other, small_llama
 
-from planner.memory.activations import layer_ledger
-from planner.memory.backward import backward_stages
 from planner.memory.estimate import estimate_memory
 from planner.memory.phases import Moments
 from planner.memory.precision import Precision
-from planner.memory.training import training_moments
+from planner.memory.training.activations import layer_ledger
+from planner.memory.training.backward import backward_stages
+from planner.memory.training.moments import training_moments
 from planner.models.architecture import StateMixer
 from planner.units import MIB
 from planner.workload.defaults import with_defaults

@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from planner.memory.estimate import moments_of
-from planner.memory.inference import inference_moments
-from planner.memory.plain_setup import head_matrix, plain_setup
+from planner.memory.inference.moments import inference_moments
 from planner.memory.precision import training_precision
-from planner.memory.tuned_setup import is_tuned, tuned_setup
+from planner.memory.training.plain import head_matrix, plain_setup
+from planner.memory.tuned.setup import is_tuned, tuned_setup
 from planner.models.architecture import Architecture
 from planner.models.readers.config_json import read_config
 from planner.trace.analysis.summary import facts_of

@@ -34,7 +34,7 @@ def test_parts_without_an_index_are_found_by_their_numbers(tmp_path):
     write_safetensors(tmp_path / "model-00002-of-00002.safetensors", HALVES[0])
     assert "tensor 'a' is in another part as well" in refusal(part)
     (tmp_path / "model-00002-of-00002.safetensors").unlink()
-    assert "'model-00002-of-00002.safetensors' of 2 files is missing" in refusal(part)
+    assert "of 2 files 'model-00002-of-00002.safetensors' is missing" in refusal(part)
 
 
 @pytest.mark.parametrize("name", ["x-00003-of-00002.gguf", "x-00000-of-00002.gguf", "x-00001-of-99999.gguf"])
@@ -63,8 +63,11 @@ def test_a_name_of_few_digits_is_one_file(tmp_path):
         (b'{"weight_map": {"a": "C:\\\\x.safetensors"}}', "is not the name"),
         (b'{"weight_map": {"a": "x\\u0000.safetensors"}}', "is not the name"),
         (b'{"weight_map": {"a": "pytorch_model.bin"}}', "is not the name"),
-        (b'{"weight_map": {"a": "gone.safetensors", "b": "too.safetensors"}}', "and 1 more of 2 files is missing"),
-        (b'{"weight_map": {"a": "' + b"x" * 5000 + b'.safetensors"}}', "of 1 files is missing"),
+        (
+            b'{"weight_map": {"a": "gone.safetensors", "b": "too.safetensors"}}',
+            "of 2 files 'gone.safetensors' and 1 more are missing",
+        ),
+        (b'{"weight_map": {"a": "' + b"x" * 5000 + b'.safetensors"}}', "of 1 file 'xxx"),
     ],
     ids=range(15),
 )

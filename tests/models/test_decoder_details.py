@@ -240,7 +240,7 @@ def test_latent_attention_and_its_indexer() -> None:
     assert widths == [8, 8, 0, 8, 0, 8, 0, 8]
     listed = read("glm_moe_dsa", **LATENT, indexer_types=["full"] + ["shared"] * 7, mlp_layer_types=["sparse"] * 8)
     assert [group.count for group in listed.main.groups] == [1, 7]
-    assert "predict further tokens" in read("deepseek_v3", **LATENT, num_nextn_predict_layers=1).reader_notes[0]
+    assert "further tokens" in read("deepseek_v3", **LATENT, num_nextn_predict_layers=1).reader_notes[0]
     assert read("deepseek_v3", **LATENT).reader_notes == ()
 
 

@@ -3,13 +3,13 @@
 import pytest
 from pydantic import ValidationError
 
-from planner.plan.change import COSTS, RISKS, Change
-from planner.plan.changes import CHANGES
-from planner.plan.inference_changes import INFERENCE_CHANGES
-from planner.plan.ladders import ladders
-from planner.plan.pipeline_changes import PIPELINE_CHANGES
+from planner.plan.advice.change import COSTS, RISKS, Change
+from planner.plan.advice.changes import CHANGES
+from planner.plan.advice.inference_changes import INFERENCE_CHANGES
+from planner.plan.advice.ladders import ladders
+from planner.plan.advice.pipeline_changes import PIPELINE_CHANGES
+from planner.plan.advice.search import changed
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.search import changed
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference, Training
 
@@ -30,7 +30,7 @@ def test_a_change_can_be_made_where_it_applies(change: Change):
     fields = {name: values[-1] for name, values in change.applies.items()}
     base = Inference() if change in (*INFERENCE_CHANGES, *PIPELINE_CHANGES) else Training()
     try:
-        workload = with_fields(base, fields)
+        workload = with_fields(base, {**fields, "parallel.data": 2} if change.shares_states else fields)
         made = changed(Plan(model=LLAMA, workload=workload), change)
     except ValidationError as error:
         if "is not estimated yet" not in str(error):
@@ -38,6 +38,12 @@ def test_a_change_can_be_made_where_it_applies(change: Change):
         return
     assert change.applies_to(workload, None)
     assert made.workload != workload
+
+
+def test_one_card_has_nobody_to_share_with():
+    sharing = [change for change in CHANGES if change.shares_states]
+    assert {change.name for change in sharing} == {"ZeRO-1", "ZeRO-2", "ZeRO-3"}
+    assert not any(change.applies_to(Training(), None) for change in sharing)
 
 
 def test_every_change_says_where_its_cost_is_from():

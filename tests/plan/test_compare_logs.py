@@ -8,10 +8,10 @@ from planner.errors import SpecError
 from planner.memory.logs.read import read_log
 from planner.memory.logs.reading import LogReading, Measured
 from planner.plan.catalog import load_catalog
-from planner.plan.corrected import correction_key, counting, with_correction
 from planner.plan.evaluate import evaluate
-from planner.plan.log_comparison import GROUPS, compare, compare_plan
-from planner.plan.log_corrections import suggest_correction
+from planner.plan.logs.comparison import GROUPS, compare, compare_plan
+from planner.plan.logs.corrected import correction_key, counting, with_correction
+from planner.plan.logs.corrections import suggest_correction
 from planner.plan.plan import ModelChoice, Plan
 from planner.units import GIB, MIB
 from planner.workload.workload import Inference, Training
@@ -188,6 +188,8 @@ def test_an_out_of_memory_message_is_known_from_below(compared, held, words):
     found = compared(text, TRAIN)
     assert found.row("allocated").at_least
     assert words in found.row("allocated").explanation
+    assert "held or asked for at least this" in found.row("allocated").explanation
+    assert "beyond its tensors" not in found.row("reserved").explanation
     assert "not the plan's card" in found.row("capacity").explanation
 
 

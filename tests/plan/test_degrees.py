@@ -1,5 +1,5 @@
-from planner.plan.advise import advise
-from planner.plan.degrees import possible_counts, possible_degrees
+from planner.plan.advice.advise import advise
+from planner.plan.answers.degrees import possible_counts, possible_degrees
 from planner.plan.evaluate import evaluate
 from planner.plan.explore import axes_of
 from planner.plan.plan import ModelChoice, Plan

@@ -6,8 +6,8 @@ import pytest
 
 from planner.errors import LogError, PlanFileError
 from planner.memory.corrections import Correction, TermCorrection
-from planner.plan.corrected import with_correction
-from planner.plan.log_files import (
+from planner.plan.logs.corrected import with_correction
+from planner.plan.logs.files import (
     corrections_file,
     keep_correction,
     load_corrections,
@@ -91,6 +91,6 @@ def test_a_log_that_goes_away_is_told(tmp_path, monkeypatch):
         path.unlink()
         return content
 
-    monkeypatch.setattr("planner.plan.log_files.read_regular", gone)
+    monkeypatch.setattr("planner.plan.logs.files.read_regular", gone)
     with pytest.raises(LogError, match="cannot be read"):
         open_log(file)

@@ -10,7 +10,7 @@ from planner.errors import CatalogError, SpecError
 from planner.plan.evaluate import evaluate
 from planner.plan.files import load_plan, save_plan
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.preset import Preset, find_preset
+from planner.plan.recipes.preset import Preset, find_preset
 from planner.present.preset import preset_detail, preset_notes
 from planner.trace.analysis.summary import facts_of
 from planner.units import GIB

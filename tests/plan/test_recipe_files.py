@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from planner.errors import RecipeError
 from planner.plan.catalog import load_catalog
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.recipe_files import is_recipe_file, load_recipe, plan_of_recipe, with_recipe
-from planner.plan.recipe_text import MAX_BYTES, parse_recipe
+from planner.plan.recipes.files import is_recipe_file, load_recipe, plan_of_recipe, with_recipe
+from planner.plan.recipes.text import MAX_BYTES, parse_recipe
 from planner.present.recipe import recipe_details, recipe_summary
 from planner.workload.recipes.account import Account
 from planner.workload.recipes.detect import read_recipe
@@ -183,7 +183,7 @@ def test_hostile_yaml_is_refused_at_once(tmp_path, content, said):
         (b"[" * 100_000, "nested too deep"),
         (b'{"a": ' + b"9" * 5_000 + b"}", "is not JSON"),
         (b"{", "is not JSON"),
-        (b"3", "holds no keys, but a int"),
+        (b"3", "holds no keys, but one value"),
     ],
 )
 def test_hostile_json_is_refused(content, said):
@@ -250,3 +250,13 @@ def test_no_key_is_both_neutral_and_not():
     assert not AXOLOTL_NEUTRAL & set(AXOLOTL_OTHERS)
     assert not (TRAINER_NEUTRAL | TRL_NEUTRAL) & set(TRAINER_OTHERS | TRL_OTHERS)
     assert not (TRAINER_NEUTRAL | LLAMA_FACTORY_NEUTRAL) & set(TRAINER_OTHERS | LLAMA_FACTORY_OTHERS)
+
+
+def test_the_folder_of_an_adapter_is_the_training_of_such_adapters(tmp_path, catalog):
+    config = {"peft_type": "LORA", "base_model_name_or_path": "meta-llama/Llama-3.2-1B", "r": 4}
+    (tmp_path / "adapter_config.json").write_text(json.dumps(config))
+    assert is_recipe_file(tmp_path)
+    plan = plan_of_recipe(load_recipe(tmp_path), tmp_path, catalog.models)
+    assert (plan.model.id, plan.workload.method, plan.workload.lora.rank) == ("meta-llama/Llama-3.2-1B", "lora", 4)
+    (tmp_path / "config.json").write_text("{}")
+    assert not is_recipe_file(tmp_path)

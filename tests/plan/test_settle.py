@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.errors import SpecError
+from planner.plan.answers.settle import settle
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.settle import settle
 from planner.present.settled import moved_sentence
 from planner.workload.engines import EngineSettings
 from planner.workload.parallel import CardCount, Parallel
@@ -124,12 +124,12 @@ def test_what_an_answer_makes_impossible_moves_along(catalog, before, answer, mo
     [
         (Training(), {"workload.micro_batch": 0}, "workload.micro_batch"),
         (Training(), {"workload.optimizer": "guess"}, "workload.optimizer"),
-        (Training(optimizer="muon"), {"workload.optimizer_step": "fused"}, "workload.value"),
+        (Training(optimizer="muon"), {"workload.optimizer_step": "fused"}, "workload"),
         (Training(), {"workload.parallel.tensor": 3}, "parallel"),
         (Training(), {"workload.parallel.expert": 2}, "parallel.expert"),
         (Training(parallel=Parallel(tensor=8)), {"count": 12}, "parallel"),
         (Training(method="lora"), {"workload.lora.targets": ("nose",)}, "lora.targets"),
-        (Inference(profile="vllm"), {"workload.kv_cache": "q8_0"}, "workload.value"),
+        (Inference(profile="vllm"), {"workload.kv_cache": "q8_0"}, "workload"),
         (Training(), {"count": 0}, "count"),
         (Training(), {"gpu": "gtx-0"}, "gpu"),
     ],

@@ -3,7 +3,7 @@
 from planner.memory.estimate import estimate_memory
 from planner.plan.catalog import Catalog
 from planner.present.memory import memory_view
-from planner.workload.workload import Inference
+from planner.workload.workload import Inference, Parallel, Training
 
 LLAMA = "meta-llama/Llama-3.1-8B"
 
@@ -16,6 +16,8 @@ def test_what_stays_in_ram_is_said(catalog: Catalog):
     )
     assert "of RAM" not in plain
     assert "Beside the card: 3.53" in offloaded
+    on_disk = Training(profile="deepspeed", parallel=Parallel(zero=3, offload="nvme"))
+    assert "on NVMe" in " ".join(memory_view(estimate_memory(model, on_disk, count=8)).notes)
 
 
 def test_the_pool_of_vllm_is_said_for_a_card(catalog: Catalog):

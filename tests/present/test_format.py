@@ -118,6 +118,13 @@ def test_percent(value, text):
     assert seen(fmt.percent(value)) == text
 
 
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.0031, "+0.31 %"), (-0.12, "−12 %"), (-6e-7, "< 0.01 %"), (0, "0 %"), (1e-4, "+0.010 %")]
+)
+def test_how_far_something_is_off(value, text):
+    assert seen(fmt.signed_percent(value)) == text
+
+
 def test_dates():
     assert fmt.date("2022-10-12") == "12 October 2022"
     assert fmt.date("2022-10") == "October 2022"

@@ -62,7 +62,7 @@ def test_what_a_verdict_rests_on_is_in_its_tooltip(catalog):
     assert tooltip(GpuRow(gpu, "fits", 2**30)).replace(THIN, " ") == "1.00 GiB free"
     assert tooltip(GpuRow(gpu, "does-not-fit", -(2**30))).replace(THIN, " ") == "1.00 GiB too much"
     assert tooltip(GpuRow(gpu, reason="no kernels")) == "no kernels"
-    assert _column("fits").text(GpuRow(gpu, reason="no kernels")) == "not supported"
+    assert _column("fits").text(GpuRow(gpu, reason="no kernels")) == "Not supported"
     assert _column("fits").text(GpuRow(gpu)) == "unknown"
 
 

@@ -56,7 +56,7 @@ def test_stages_are_rows_and_equal_cards_are_none(catalog):
     )
     assert [row.card for row in rows] == ["1 × GeForce RTX 4090"] * 2
     assert [row.layers for row in rows] == ["16", "16"]
-    assert sum(row.is_fullest for row in rows) == 1
+    assert sorted(row.scarcity for row in rows) == ["", "least free"]
     assert all(0 < row.used_fraction < 1 for row in rows)
 
 

@@ -24,7 +24,7 @@ def seen(plan, other, catalog):
 def test_both_answers_the_settings_and_the_parts_are_told(catalog):
     view = seen(READING.evolve(workload=Inference(batch=4)), READING, catalog)
     text = view.as_text().replace("\u2009", " ")
-    assert view.sentence.startswith("The plan needs ")
+    assert view.sentence.startswith("This plan needs ")
     assert " more of a card than the other: " in view.sentence
     assert view.settings == ("Sequences at once: 4 instead of 1",)
     assert view.view.answer in view.as_text()

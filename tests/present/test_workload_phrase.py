@@ -29,6 +29,10 @@ from planner.workload.workload import Inference, Training
         (Inference(context_length=4096, weights="bf16"), "inference, 1 × 4,096 tokens, bf16"),
         (Inference(batch=2), "inference, 2 sequences, weights as stored"),
         (
+            Inference(context_length=4785, weights="bf16", images=4),
+            "inference, 1 × 4,785 tokens, bf16, 4 images in each prompt",
+        ),
+        (
             Inference(batch=8, context_length=8192, weights="nf4", kv_cache="fp8"),
             "inference, 8 × 8,192 tokens, nf4, KV cache in fp8",
         ),

@@ -44,6 +44,11 @@ def test_any_recording_survives(tmp_path: Path, recording: Recording):
     assert load_recording(tmp_path / "trace.json.gz") == recording
 
 
+def test_a_path_may_be_a_text(tmp_path: Path):
+    save_recording(str(tmp_path / "net.json.gz"), two_steps())
+    assert load_recording(str(tmp_path / "net.json.gz")) == two_steps()
+
+
 def test_a_packed_recording_is_small_and_always_the_same(tmp_path: Path):
     save_recording(tmp_path / "a.gz", two_steps())
     save_recording(tmp_path / "b.gz", two_steps())

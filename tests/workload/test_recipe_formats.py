@@ -4,7 +4,8 @@ import pytest
 
 from planner.errors import RecipeError
 from planner.workload.recipes.detect import detect_format, read_recipe
-from planner.workload.recipes.recipe import FORMAT_TITLES, READ_FROM
+from planner.workload.recipes.recipe import FORMAT_TITLES, NEUTRAL, READ_FROM
+from planner.workload.training import Lora, Training
 
 AXOLOTL_QLORA = {
     "base_model": "NousResearch/Meta-Llama-3-8B",
@@ -453,7 +454,7 @@ def test_llama_factory():
         ({"base_model": "x", "micro_batch_size": True}, "micro_batch_size must be a whole number"),
         ({"base_model": 3}, "base_model must be a text"),
         ({"base_model": "x", "gradient_checkpointing": "maybe"}, "gradient_checkpointing must be true or false"),
-        ({"base_model": "x", "plugins": {"a": 1}}, "plugins must be a list of texts, got a dict"),
+        ({"base_model": "x", "plugins": {"a": 1}}, "plugins must be a list of texts, got an object"),
         ({"base_model": "x", "adapter": "lora", "lora_target_modules": [1]}, "lora_target_modules must be a list"),
         ({"zero_optimization": [2]}, "zero_optimization must be a section"),
         ({"zero_optimization": {"stage": 4}}, "zero_optimization.stage must be a whole number from 0 to 3, got 4"),
@@ -503,3 +504,35 @@ def test_whole_numbers_in_other_spellings_and_sizes_of_one():
     alone = {"parallelism_config_tp_size": 1, "parallelism_config_dp_shard_size": 1}
     found = workload_of({"distributed_type": "MULTI_GPU", "parallelism_config": alone})
     assert found.parallel.is_plain
+
+
+def test_peft_adapters():
+    config = {
+        "peft_type": "LORA",
+        "base_model_name_or_path": "meta-llama/Llama-3.1-8B",
+        "r": 32,
+        "lora_alpha": 64,
+        "lora_dropout": 0.05,
+        "target_modules": ["q_proj", "v_proj"],
+        "use_dora": True,
+        "bias": "none",
+        "modules_to_save": ["lm_head"],
+        "rank_pattern": {},
+    }
+    found = read(config)
+    assert (found.format, found.model) == ("peft", "meta-llama/Llama-3.1-8B")
+    assert found.workload == Training(
+        method="lora", lora=Lora(rank=32, dropout=0.05, targets=("q_proj", "v_proj"), dora=True)
+    )
+    assert reason(found, "lora_alpha") == NEUTRAL
+    assert reason(found, "bias") == reason(found, "rank_pattern") == "switched off"
+    assert "trained whole" in reason(found, "modules_to_save")
+    bare = read({"peft_type": "LORA", "bias": "all"})
+    assert bare.workload.lora == Lora(rank=8, targets="all-linear")
+    assert "biases" in reason(bare, "bias")
+    assert read({"peft_type": "LORA", "target_modules": "all-linear"}).workload.lora.targets == "all-linear"
+    pattern = read({"peft_type": "LORA", "target_modules": r".*\.q_proj"})
+    assert pattern.workload.lora.targets == "all-linear"
+    assert "a pattern of names" in reason(pattern, "target_modules")
+    with pytest.raises(RecipeError, match="peft_type is not estimated, got IA3"):
+        read({"peft_type": "IA3"})

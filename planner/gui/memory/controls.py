@@ -3,14 +3,14 @@
 from PySide6.QtCore import QSize, Qt, Slot
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
-from planner.gui.memory.cards_questions import CardsQuestions
 from planner.gui.memory.fitting_cards import FindCardsButton
-from planner.gui.memory.inference_questions import InferenceQuestions
-from planner.gui.memory.questions import Questions
-from planner.gui.memory.sharing_questions import SharingQuestions
+from planner.gui.memory.questions.cards import CardsQuestions
+from planner.gui.memory.questions.inference import InferenceQuestions
+from planner.gui.memory.questions.questions import Questions
+from planner.gui.memory.questions.sharing import SharingQuestions
+from planner.gui.memory.questions.training import TrainingQuestions
 from planner.gui.memory.subject import Subject
 from planner.gui.memory.trace.what_if import WhatIf
-from planner.gui.memory.training_questions import TrainingQuestions
 from planner.gui.memory.versus.button import CompareButton
 from planner.gui.theme import Theme
 from planner.gui.workspace import Workspace

@@ -25,13 +25,18 @@ def _used(row: DeviceRow) -> str:
     return fmt.UNKNOWN if fraction is None else fmt.percent(fraction)
 
 
+def _stage(row: DeviceRow) -> str:
+    return "all" if row.share.stage is None else fmt.integer(row.share.stage + 1)
+
+
 def _verdict(row: DeviceRow) -> str:
-    return ", ".join(word for word in (row.verdict, "least free" if row.is_fullest else "") if word)
+    return ", ".join(word for word in (row.verdict, row.scarcity) if word)
 
 
 _COLUMNS: Final[tuple[Column[DeviceRow], ...]] = (
     words("card", "Cards", lambda row: row.card, width=18),
-    Column("layers", "Layers", lambda row: row.share.layers, lambda row: row.layers, align="right", width=7),
+    Column("stage", "Stage", lambda row: row.share.stage, _stage, align="right", width=5),
+    Column("layers", "Layers", lambda row: row.share.layers, lambda row: row.layers, align="right", width=6),
     Column(
         "needs",
         "Needs",
@@ -39,7 +44,7 @@ _COLUMNS: Final[tuple[Column[DeviceRow], ...]] = (
         lambda row: row.needs,
         unit="GiB",
         align="right",
-        width=8,
+        width=7,
         tooltip=lambda row: fmt.exact_bytes(row.share.total_bytes),
     ),
     Column("used", "Used", lambda row: row.used_fraction, _used, align="right", width=8, meter=True, full=1.0),
@@ -50,7 +55,7 @@ _COLUMNS: Final[tuple[Column[DeviceRow], ...]] = (
         lambda row: row.usable,
         unit="GiB",
         align="right",
-        width=8,
+        width=7,
         tooltip=lambda row: fmt.exact_bytes(row.share.capacity_bytes),
     ),
     Column(
@@ -60,7 +65,7 @@ _COLUMNS: Final[tuple[Column[DeviceRow], ...]] = (
         lambda row: row.free,
         unit="GiB",
         align="right",
-        width=8,
+        width=7,
         tooltip=lambda row: fmt.exact_bytes(row.share.free_bytes),
     ),
     words(
@@ -69,7 +74,7 @@ _COLUMNS: Final[tuple[Column[DeviceRow], ...]] = (
         _verdict,
         unknown="",
         width=15,
-        tooltip=lambda row: f"{_verdict(row)}: shown above" if row.is_fullest else row.verdict,
+        tooltip=lambda row: f"{_verdict(row)}: shown above" if row.scarcity else row.verdict,
     ),
 )
 
@@ -108,6 +113,7 @@ class Devices(QWidget):
         self._model.set_records(rows)
         if not rows:
             return
+        self.table.show_column("stage", any(row.share.stage for row in rows))
         self.table.show_column("layers", any(row.share.layers is not None for row in rows))
         header, row = self.table.horizontalHeader().sizeHint(), self.table.verticalHeader().defaultSectionSize()
         self.table.setFixedHeight(header.height() + min(len(rows), _MOST_ROWS) * row + _MARGIN)

@@ -3,7 +3,7 @@
 from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
-from planner.gui.memory.explored import Found
+from planner.gui.memory.curves.explored import Found
 from planner.gui.theme import Theme
 from planner.gui.widgets.label import make_label
 
@@ -24,7 +24,7 @@ class LargestRow(QWidget):
         line.addWidget(self.use)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
+        layout.setSpacing(theme.spacing.tiny)
         layout.addWidget(self._title)
         layout.addLayout(line)
         self.use.clicked.connect(self._on_clicked)

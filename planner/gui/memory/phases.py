@@ -64,9 +64,7 @@ class PhaseBars(QWidget):
         painter.setFont(font)
         painter.setPen(self._theme.color("text" if row.is_peak else "muted"))
         line = QRectF(0, top, self.width(), QFontMetricsF(font).height())
-        painter.drawText(
-            line, Qt.AlignmentFlag.AlignLeft, self.tr("{0} · peak").format(row.title) if row.is_peak else row.title
-        )
+        painter.drawText(line, Qt.AlignmentFlag.AlignLeft, self._name(row, QFontMetricsF(font)))
         painter.drawText(line, Qt.AlignmentFlag.AlignRight, row.text)
         track = QRectF(0, line.bottom() + 1, self.width(), _BAR_HEIGHT)
         painter.fillRect(track, self._theme.color("free"))
@@ -78,6 +76,12 @@ class PhaseBars(QWidget):
         if row.is_peak:
             painter.setPen(QPen(self._theme.color("text"), 1))
             painter.drawRect(track.adjusted(0.5, 0.5, -0.5, -0.5))
+
+    def _name(self, row: PhaseRow, metrics: QFontMetricsF) -> str:
+        """Return the phase's name, and *peak* beside it if there is room: the frame and the answer say that, too."""
+        named = self.tr("{0} · peak").format(row.title)
+        fits = metrics.horizontalAdvance(f"{named}  {row.text}") <= self.width()
+        return named if row.is_peak and fits else row.title
 
 
 def _words(row: PhaseRow) -> str:

@@ -6,16 +6,16 @@ from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
-from planner.gui.memory.advice_panel import AdvicePanel
+from planner.gui.memory.advice.panel import AdvicePanel
 from planner.gui.memory.answer import Answer
-from planner.gui.memory.bar import StackedBar
-from planner.gui.memory.breakdown import Breakdown
+from planner.gui.memory.bar.bar import StackedBar
 from planner.gui.memory.controls import Controls
+from planner.gui.memory.curves.exploration import Exploration
 from planner.gui.memory.devices import Devices
-from planner.gui.memory.exploration import Exploration
 from planner.gui.memory.log.desk import LogDesk
 from planner.gui.memory.log.strip import CorrectionStrip
 from planner.gui.memory.phases import PhaseBars
+from planner.gui.memory.terms.breakdown import Breakdown
 from planner.gui.memory.trace.comparison import Comparison
 from planner.gui.memory.trace.desk import TraceDesk
 from planner.gui.memory.trace.evidence import TraceEvidence
@@ -30,12 +30,13 @@ from planner.gui.widgets.hairline import hairline
 from planner.gui.widgets.label import make_label
 from planner.gui.widgets.record_export import rows_to_csv
 from planner.gui.widgets.result_menu import Result, ResultMenu, picture_of
+from planner.gui.widgets.tab_order import set_tab_order, tab_stops
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.present.engines import host_note
 from planner.present.plan import evaluation_view
 
-_CONTROLS_WIDTH: Final = 400
+_CONTROLS_WIDTH: Final = 384
 _ASIDE_WIDTH: Final = 180
 
 
@@ -66,6 +67,7 @@ class MemoryTab(Tab):
         self.phases = PhaseBars(theme)
         self.advice = AdvicePanel(workspace, theme, tasks)
         self.exploration = Exploration(workspace, theme, tasks, _ASIDE_WIDTH)
+        self._stops: tuple[QWidget, ...] = ()
         self.evidence = self._evidence()
         self.results = self._results()
         self._lay_out()
@@ -74,6 +76,8 @@ class MemoryTab(Tab):
         self.controls.copy.setMenu(self.copy_menu)
         for part in (self.bar, self.versus):
             part.activated.connect(self.breakdown.open_term)
+        for panel in (self.advice, self.exploration):
+            panel.updated.connect(self._order)
         workspace.pin.changed.connect(self._on_pinned)
         self.tracer.changed.connect(self._on_tracer_changed)
         self.trace_status.edit_wanted.connect(self.desk.open_dialog)
@@ -100,6 +104,7 @@ class MemoryTab(Tab):
         self.trace.setVisible(view.supported and evaluation.traced is not None)
         self.trace.set_evaluation(evaluation)
         self.comparison.refresh()
+        self._order()
 
     def copy_result(self) -> str:
         """Return the answer with its breakdown, phases and notes as text."""
@@ -114,6 +119,14 @@ class MemoryTab(Tab):
     def run_primary_action(self) -> None:
         """List the cards that fit."""
         self.controls.find_cards.open()
+
+    @Slot()
+    def _order(self) -> None:
+        """Lead the tab key through rows that were added since."""
+        stops = tuple(tab_stops(self._column))
+        if stops != self._stops:
+            self._stops = stops
+            set_tab_order(stops)
 
     @Slot()
     def _on_tracer_changed(self) -> None:
@@ -154,7 +167,7 @@ class MemoryTab(Tab):
     def _results(self) -> QScrollArea:
         space = self.theme.spacing
         self._body = QWidget()
-        column = QVBoxLayout(self._body)
+        column = self._column = QVBoxLayout(self._body)
         column.setContentsMargins(space.large, space.medium, space.large, space.small)
         column.setSpacing(space.medium)
         column.addWidget(self.answer)
@@ -187,7 +200,7 @@ class MemoryTab(Tab):
         evidence = QWidget()
         row = QHBoxLayout(evidence)
         row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(self.theme.spacing.huge)
+        row.setSpacing(self.theme.spacing.large)
         row.addWidget(self.breakdown, 1, Qt.AlignmentFlag.AlignTop)
         row.addLayout(aside)
         return evidence

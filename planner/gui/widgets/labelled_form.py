@@ -72,6 +72,12 @@ class LabelledForm(QWidget):
         """Give the labels at least `width` pixels, so that several forms line up."""
         self._grid.setColumnMinimumWidth(0, width)
 
+    def set_label(self, field: Field, label: str) -> None:
+        """Call a row something else, where its words depend on the model."""
+        row = next(row for row in self._rows if row.field is field)
+        row.label.setText(label)
+        field.set_name(label.replace("&", ""))
+
     def set_row_visible(self, field: Field, visible: bool) -> None:
         """Show a row only while it has a meaning."""
         row = next(row for row in self._rows if row.field is field)

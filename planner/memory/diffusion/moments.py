@@ -8,10 +8,10 @@ from planner.dtypes import ELEMENT_BYTES
 from planner.memory.diffusion.components import Held, held_components, upcast_bytes, weights_term
 from planner.memory.diffusion.feature_maps import decoder_elements, unet_elements
 from planner.memory.diffusion.transformer import rotation_bytes, transformer_elements
+from planner.memory.inference.scratch import scratch_bytes
 from planner.memory.phases import Moment, Moments
 from planner.memory.precision import inference_precision
 from planner.memory.result import Symbol, Term
-from planner.memory.scratch import scratch_bytes
 from planner.memory.terms import library, model, term
 from planner.memory.terms import workload as chosen
 from planner.models.architecture import Architecture

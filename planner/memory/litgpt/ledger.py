@@ -3,10 +3,10 @@
 from functools import lru_cache
 from typing import NamedTuple
 
-from planner.memory.activations import Ledger
-from planner.memory.feed_forward import STATISTIC
 from planner.memory.kernels import MASK
 from planner.memory.litgpt.parts import Parts, merged_width
+from planner.memory.training.activations import Ledger
+from planner.memory.training.feed_forward import STATISTIC
 from planner.models.architecture import Attention, Layer, Mlp, Norm
 
 

@@ -2,10 +2,10 @@
 
 from typing import Final, NamedTuple
 
-from planner.memory.losses import Losses
 from planner.memory.phases import Deferred
 from planner.memory.result import Symbol, Term
 from planner.memory.terms import checked, highest, library, lowest, model, workload
+from planner.memory.training.losses import Losses
 from planner.units import ceil_div
 
 CHUNK: Final = 128

@@ -5,21 +5,21 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES, SCHEMES
-from planner.memory.activations import Ledger
-from planner.memory.adapters import adapters_term
-from planner.memory.backward import Stage
 from planner.memory.litgpt.ledger import Recipe, block_ledger, inputs_of, multiplied, norm_kept
 from planner.memory.litgpt.losses import Outputs, litgpt_losses
 from planner.memory.litgpt.parts import Parts, adapters_of, check_supported, parts_of
 from planner.memory.litgpt.weights import litgpt_weights
 from planner.memory.logits import output_width
-from planner.memory.optimizer import Trained, parameters_in
 from planner.memory.result import Term
-from planner.memory.saved import Saved
-from planner.memory.setup import Casts, Gradients, Setup, cast_term
 from planner.memory.tensors import parameter_counts, placed_tensors
 from planner.memory.terms import checked, library, model, number_format
 from planner.memory.terms import workload as chosen
+from planner.memory.training.activations import Ledger
+from planner.memory.training.backward import Stage
+from planner.memory.training.optimizer_bytes import Trained, parameters_in
+from planner.memory.training.saved import Saved
+from planner.memory.training.setup import Casts, Gradients, Setup, cast_term
+from planner.memory.tuned.adapters import adapters_term
 from planner.models.architecture import Architecture, Layer, Mlp, Tensor
 from planner.workload.training import Training
 

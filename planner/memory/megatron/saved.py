@@ -11,12 +11,12 @@ token, Korthikanti et al. 2022, arXiv 2205.05198, table 2.
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from planner.memory.activations import Ledger, crossed_ledger, dropout_bytes, mixer_bytes, stack_positions
-from planner.memory.backward import Stage
-from planner.memory.feed_forward import STATISTIC
 from planner.memory.kernels import MASK, AttentionKind
 from planner.memory.precision import Precision
-from planner.memory.saved import Saved, is_norm, trained_stacks
+from planner.memory.training.activations import Ledger, crossed_ledger, dropout_bytes, mixer_bytes, stack_positions
+from planner.memory.training.backward import Stage
+from planner.memory.training.feed_forward import STATISTIC
+from planner.memory.training.saved import Saved, is_norm, trained_stacks
 from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, Mlp, Moe, Norm
 from planner.workload.training import Checkpointing
 

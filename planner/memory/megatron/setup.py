@@ -4,15 +4,15 @@ from functools import partial
 from typing import Final
 
 from planner.memory.logits import output_width, predicts_every_token
-from planner.memory.losses import Losses
 from planner.memory.megatron.saved import megatron_saved
 from planner.memory.phases import Deferred
-from planner.memory.plain_setup import plain_setup
 from planner.memory.precision import training_precision
 from planner.memory.result import Term
-from planner.memory.setup import Casts, Setup
 from planner.memory.terms import checked, highest, library, lowest, model
 from planner.memory.terms import workload as chosen
+from planner.memory.training.losses import Losses, losses_of
+from planner.memory.training.plain import whole_setup
+from planner.memory.training.setup import Casts, Setup
 from planner.models.architecture import Architecture
 from planner.workload.training import Training
 
@@ -37,7 +37,6 @@ def megatron_setup(architecture: Architecture, workload: Training) -> Setup:
     none in 16 bits outlive a layer.
     """
     precision = training_precision(workload)
-    plain = plain_setup(architecture, workload)
     saved = megatron_saved(
         architecture,
         workload.micro_batch,
@@ -46,14 +45,11 @@ def megatron_setup(architecture: Architecture, workload: Training) -> Setup:
         workload.attention,
         workload.activation_checkpointing,
     )
-    return plain._replace(
-        saved=saved,
-        losses=_losses(architecture, workload, precision.compute_bytes)
-        if workload.loss == "full-logits"
-        else plain.losses,
-        casts=Casts((), (), (), ()),
-        notes=(_NOTE,),
-    )
+    if workload.loss == "full-logits":
+        losses = _losses(architecture, workload, precision.compute_bytes)
+    else:
+        losses = losses_of(architecture, workload, precision)
+    return whole_setup(architecture, workload, precision, saved, losses, Casts((), (), (), ()), (_NOTE,))
 
 
 def _losses(architecture: Architecture, workload: Training, size: int) -> Losses:

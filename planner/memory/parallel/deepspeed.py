@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from planner.memory.parallel.shares import Beside, Buffer, Counts, Held, buffers, shared
+from planner.memory.parallel.shares import WAITING, Beside, Buffer, Counts, Held, buffers, shared
 from planner.memory.phases import Moment
 from planner.memory.result import TermName
 
@@ -88,18 +88,19 @@ def zero_moments(moments: tuple[Moment, ...], zero: Zero, accumulates: bool) -> 
     if zero.offload == "none":
         kept += [*zero.part(zero.master), *zero.part(zero.states)]
     load, *later = moments
-    after = tuple(_moment(moment, zero, kept, accumulates, is_last=moment is moments[-2]) for moment in later)
-    return (Moment("load", weights, load.explanation), *after)
+    sent = {phase: _communication(zero, phase) for phase in {moment.name for moment in later}}
+    after = [
+        _moment(moment, zero, kept, sent[moment.name], accumulates or moment is moments[-2] or moment.name == "step")
+        for moment in later
+    ]
+    return (Moment("load", weights, load.explanation if weights else WAITING), *after)
 
 
-def _moment(moment: Moment, zero: Zero, kept: list[Held], accumulates: bool, *, is_last: bool) -> Moment:
+def _moment(moment: Moment, zero: Zero, kept: list[Held], sent: Held, complete: bool) -> Moment:
+    """Return the moment with shares instead of what they replace; `complete` says that all gradients are made."""
     flowing = [item for item in moment.terms if item.name not in _REPLACED]
-    gradients = _gradients(moment, zero, accumulates or is_last or moment.name == "step")
-    return Moment(
-        moment.name,
-        [*kept, *gradients, *flowing, _communication(zero, moment.name)],
-        moment.explanation,
-    )
+    gradients = _gradients(moment, zero, complete)
+    return Moment(moment.name, [*kept, *gradients, *flowing, sent], moment.explanation)
 
 
 def _gradients(moment: Moment, zero: Zero, complete: bool) -> list[Held]:

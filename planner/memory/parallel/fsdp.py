@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from planner.memory.parallel.shares import Beside, Buffer, Counts, Held, buffers, portion, resized
+from planner.memory.parallel.shares import WAITING, Beside, Buffer, Counts, Held, buffers, portion, resized
 from planner.memory.phases import Moment
 from planner.memory.result import TermName
 
@@ -35,8 +35,9 @@ class Units(NamedTuple):
 class Sharding(NamedTuple):
     """How FSDP spreads a step: the counts, the units, a card's shares, and where they stay.
 
-    `kept` are the shares of what lives on from step to step, `gradients` that of all gradients as they are reduced;
-    `accumulates` says that gradients outlive the step's first backward pass, `offloads` that the shares stay in RAM.
+    `kept` are the shares of what lives on from step to step, `gradients` that of all gradients as they are reduced,
+    `persistent` those of both that are there throughout; `accumulates` says that gradients outlive the step's first
+    backward pass, `offloads` that the shares stay in RAM.
     """
 
     counts: Counts
@@ -44,16 +45,11 @@ class Sharding(NamedTuple):
     units: Units
     kept: tuple[Held, ...]
     gradients: Held | None
+    persistent: tuple[Held, ...]
     accumulates: bool
     keeps_units: bool
     offloads: bool
     beside: Beside
-
-    def persistent(self) -> tuple[Held, ...]:
-        """Return the shares that are there throughout."""
-        if self.offloads:
-            return ()
-        return (*self.kept, self.gradients) if self.accumulates and self.gradients else self.kept
 
     def grown(self, layers: int) -> list[Held]:
         """Return the share of the gradients of so many layers, unless accumulated ones are there anyway."""
@@ -106,7 +102,7 @@ def fsdp_moments(moments: tuple[Moment, ...], sharding: Sharding, frees: Backwar
     forward = [moment for moment in moments if moment.name in ("forward", "loss")]
     backward = [moment for moment in moments if moment.name == "backward"]
     return (
-        Moment("load", sharding.persistent()[:1], moments[0].explanation),
+        Moment("load", sharding.persistent[:1], WAITING if sharding.offloads else moments[0].explanation),
         _in_the_last_layer(forward[-1], sharding),
         *(_forward(moment, sharding) for moment in forward),
         *_through_the_layers(backward[0], backward[1], backward[2], sharding, frees),
@@ -120,7 +116,7 @@ def _in_the_last_layer(moment: Moment, sharding: Sharding) -> Moment:
     gathered = (_gathered(sharding, "the last layer, whole"), _gathered(sharding, "the last layer, as it was gathered"))
     parts = (_edges(sharding), *_kept_units(sharding, sharding.counts.layers - 1), *gathered)
     explanation = "the forward pass works on the last layer, whose parameters have just been gathered"
-    return Moment("forward", [*sharding.persistent(), *held, sharding.communication(*parts)], explanation)
+    return Moment("forward", [*sharding.persistent, *held, sharding.communication(*parts)], explanation)
 
 
 def _forward(moment: Moment, sharding: Sharding) -> Moment:
@@ -133,7 +129,7 @@ def _forward(moment: Moment, sharding: Sharding) -> Moment:
         *((_gathered(sharding, "a layer, as it was gathered"),) if is_gathered else ()),
         ("gradients of the head, not reduced yet", made),
     )
-    held = [*sharding.persistent(), *_flowing(moment), sharding.communication(*parts)]
+    held = [*sharding.persistent, *_flowing(moment), sharding.communication(*parts)]
     return Moment(moment.name, held, moment.explanation)
 
 
@@ -150,47 +146,48 @@ def _through_the_layers(
     here = () if sharding.keeps_units else (_gathered(sharding, "the layer, whole"),)
     ahead = () if sharding.keeps_units else (_gathered(sharding, "the next layer, gathered ahead"),)
     whole = _kept_units(sharding, depth)
-    yield _moment(head, sharding, 0, (*edges, *whole, *ahead))
-    yield _moment(last, sharding, 0, (*edges, *whole, *here, *(ahead if depth > 1 else ()), partly))
+    in_head, in_last, in_first = _flowing(head), _flowing(last), _flowing(first)
+    yield _moment(head, in_head, sharding, 0, (*edges, *whole, *ahead))
+    yield _moment(last, in_last, sharding, 0, (*edges, *whole, *here, *(ahead if depth > 1 else ()), partly))
     left = _activations(head) - _activations(last) - frees.behind + frees.norm
     # What is kept falls and the shares of gradients grow by as much with each layer: the first or the last is highest.
     for done in sorted({1, max(depth - 2, 1)}) if depth > 1 else ():
-        whole = _kept_units(sharding, depth - done)
-        more = (*edges, *whole, *here, *(ahead if done < depth - 1 else ()), reducing)
+        more = (*edges, *_kept_units(sharding, depth - done), *here, *(ahead if done < depth - 1 else ()), reducing)
         where = _BEFORE_THE_LAST if done == 1 else _AFTER_THE_FIRST
-        yield _moment(last, sharding, done, (*more, partly), -done * frees.layer, where)
-        yield _moment(last, sharding, done, (*more, wholly), left - (done + 1) * frees.layer, where)
+        early, late = -done * frees.layer, left - (done + 1) * frees.layer
+        yield _moment(last, _freed(in_last, early), sharding, done, (*more, partly), where)
+        yield _moment(last, _freed(in_last, late), sharding, done, (*more, wholly), where)
     whole = _kept_units(sharding, 1)
-    yield _moment(first, sharding, depth - 1, (*edges, *whole, *here, *((reducing,) if depth > 1 else ()), partly))
+    reduced = (reducing,) if depth > 1 else ()
+    yield _moment(first, in_first, sharding, depth - 1, (*edges, *whole, *here, *reduced, partly))
+
+
+def _freed(flowing: list[Held], more: int) -> list[Held]:
+    """Return what comes and goes with `more` activations, or fewer where that is negative."""
+    return [resized(item, more, _FREED) if more and item.name == "activations" else item for item in flowing]
 
 
 def _at_the_edges(end: Moment, sharding: Sharding) -> Iterator[Moment]:
     units, depth = sharding.units, sharding.counts.layers
     gradients = ("gradients of embeddings and head, not reduced yet", units.edge_gradients)
     reducing = ("gradients of the first layer, being reduced", units.layer_reduced)
-    yield _moment(end, sharding, depth, (_edges(sharding), reducing, gradients))
-    held = [*sharding.persistent(), *sharding.grown(depth)]
+    yield _moment(end, _flowing(end), sharding, depth, (_edges(sharding), reducing, gradients))
+    held = [*sharding.persistent, *sharding.grown(depth)]
     reducing = ("gradients of embeddings and head, being reduced", units.edges_reduced)
     explanation = "the gradients of embeddings and head are reduced last, together"
     yield Moment("backward", [*held, sharding.communication(gradients, reducing)], explanation)
 
 
 def _moment(
-    moment: Moment,
-    sharding: Sharding,
-    reduced: int,
-    parts: tuple[Buffer, ...],
-    more: int = 0,
-    where: str = "",
+    moment: Moment, flowing: list[Held], sharding: Sharding, reduced: int, parts: tuple[Buffer, ...], where: str = ""
 ) -> Moment:
-    held: list[Held] = [*sharding.persistent(), *sharding.grown(reduced)]
-    held += [resized(item, more, _FREED) if more and item.name == "activations" else item for item in _flowing(moment)]
-    return Moment("backward", [*held, sharding.communication(*parts)], where or moment.explanation)
+    held = [*sharding.persistent, *sharding.grown(reduced), *flowing, sharding.communication(*parts)]
+    return Moment("backward", held, where or moment.explanation)
 
 
 def _step(moment: Moment, sharding: Sharding) -> Moment:
     others = [item for item in _flowing(moment) if item.name != "communication"]
-    held = [*sharding.persistent(), *sharding.all_gradients(), *others, sharding.communication()]
+    held = [*sharding.persistent, *sharding.all_gradients(), *others, sharding.communication()]
     return Moment("step", held, moment.explanation)
 
 

@@ -7,7 +7,7 @@ from planner.memory.phases import Moment
 from planner.memory.result import TermName
 
 SOURCE: Final = "Megatron-LM docs/user-guide/features/dist_optimizer.md; core/distributed/param_and_grad_buffer.py"
-_REPLACED: Final[tuple[TermName, ...]] = ("gradients", "optimizer_states", "master_weights", "communication")
+_REPLACED: Final[frozenset[TermName]] = frozenset(("gradients", "optimizer_states", "master_weights", "communication"))
 
 
 class MainCopies(NamedTuple):

@@ -18,7 +18,6 @@ _VLLM_OF_TWO: Final = int((2.07 - 0.25) * GIB)
 _VLLM_OF_MORE: Final = int((2.13 - 0.25) * GIB)
 
 
-@lru_cache(maxsize=1024)
 def communicators(workload: Training | Inference) -> tuple[Part, ...]:
     """Return what the communicators of `workload` hold on each card, outside the framework's allocator.
 
@@ -28,10 +27,16 @@ def communicators(workload: Training | Inference) -> tuple[Part, ...]:
     **Assumes** links and channels as on an A100 server: other cards hold from nothing to 512 MiB more for each group.
     llama.cpp copies from card to card, replicas that answer know nothing of each other.
     """
-    groups = _groups(workload)
-    if isinstance(workload, Inference) and workload.profile == "vllm":
-        return tuple(_part(name, size, _VLLM_OF_TWO, _VLLM_OF_MORE, _VLLM_SOURCE) for name, size in groups.items())
-    return tuple(_part(name, size, _PAIR, _MORE, _NCCL_SOURCE) for name, size in groups.items())
+    return _communicators(workload.parallel, workload.task, workload.profile)
+
+
+@lru_cache(maxsize=256)
+def _communicators(parallel: Parallel, task: str, profile: str | None) -> tuple[Part, ...]:
+    groups = _training_groups(parallel) if task == "training" else _inference_groups(parallel, profile)
+    of_two, of_more, source = _PAIR, _MORE, _NCCL_SOURCE
+    if profile == "vllm":
+        of_two, of_more, source = _VLLM_OF_TWO, _VLLM_OF_MORE, _VLLM_SOURCE
+    return tuple(_part(name, size, of_two, of_more, source) for name, size in groups.items() if size > 1)
 
 
 def most_bytes(parts: tuple[Part, ...]) -> int:
@@ -39,16 +44,11 @@ def most_bytes(parts: tuple[Part, ...]) -> int:
     return sum([part.bytes + _FURTHER_CHANNELS for part in parts])
 
 
-def _groups(workload: Training | Inference) -> dict[str, int]:
-    """Return the groups of at least two cards that a card belongs to."""
-    parallel = workload.parallel
-    if isinstance(workload, Inference):
-        shared = {"tensor": parallel.tensor, "expert": parallel.expert, "context": parallel.context}
-        if workload.profile == "llama.cpp":
-            shared = {}
-    else:
-        shared = _training_groups(parallel)
-    return {name: size for name, size in shared.items() if size > 1}
+def _inference_groups(parallel: Parallel, profile: str | None) -> dict[str, int]:
+    """Return the groups that a card which answers belongs to, with their cards."""
+    if profile == "llama.cpp":
+        return {}
+    return {"tensor": parallel.tensor, "expert": parallel.expert, "context": parallel.context}
 
 
 def _training_groups(parallel: Parallel) -> dict[str, int]:

@@ -82,8 +82,14 @@ def _groups(groups: tuple[LayerGroup, ...], held: frozenset[int]) -> tuple[Layer
     for group in groups:
         places = tuple(numbers[place] for place in group.places or range(group.count) if place in held)
         if places:
-            found.append(group.evolve(count=len(places), places=places))
+            found.append(_group(group, places))
     return tuple(found)
+
+
+@lru_cache(maxsize=512)
+def _group(group: LayerGroup, places: tuple[int, ...]) -> LayerGroup:
+    """Return the layers of `group` at `places`: the same object for all stages, for what is cached by layers."""
+    return group.evolve(count=len(places), places=places)
 
 
 def _own_head(architecture: Architecture) -> tuple[Tensor, ...]:

@@ -7,15 +7,16 @@ from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
 from planner.memory.engines.vllm_setup import CardClass, card_class
 from planner.memory.one_card import one_card_moments
+from planner.memory.parallel.micro_batches import NO_OTHERS, Others
 from planner.memory.parallel.splitting import SPLIT_NOTES, split_layers, splitter_of
-from planner.memory.parallel.spread import Rank, is_spread
+from planner.memory.parallel.spread import HeldByRank, is_spread
 from planner.memory.parallel.work import KEEPS, SHARDER_VERSIONS, sharder_of
 from planner.memory.phases import Moments
 from planner.models.architecture import Architecture
 from planner.workload.training import Training
 from planner.workload.workload import Inference
 
-ByStage = Callable[[Architecture, Training | Inference, CardClass, tuple[int, ...]], tuple[tuple[Rank, Moments], ...]]
+ByStage = Callable[[Architecture, Training | Inference, CardClass, tuple[int, ...]], tuple[HeldByRank, ...]]
 """From a network, a workload, a class of cards and the layers of each stage to what is alive in each stage."""
 
 
@@ -28,12 +29,16 @@ class Cards(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """Cards that hold the same, and what is alive on each of them; `layers` of the network at their `stage`."""
+    """Cards that hold the same, and what is alive on each of them; `layers` of the network at their `stage`.
+
+    `moments` are those of one micro-batch, and `others` are on their way beside it.
+    """
 
     cards: Cards
     moments: Moments
     stage: int
     layers: int
+    others: Others = NO_OTHERS
 
 
 def place(
@@ -51,11 +56,14 @@ def place(
     size = sum([own.number for own in cards]) // workload.parallel.pipeline
     in_order = [own._replace(number=1) for own in cards for _ in range(own.number)] if len(cards) > 1 else []
     counts = stage_counts(architecture, workload, cards, in_order, size)
+    stages = {
+        gpu: by_stage(architecture, workload, class_of(workload, gpu), counts) for gpu in {own.gpu for own in cards}
+    }
+    together = [cards[0]._replace(number=size)]
     for stage in range(workload.parallel.pipeline):
-        held = _together(in_order[stage * size : (stage + 1) * size]) if in_order else [cards[0]._replace(number=size)]
-        for own in held:
-            rank, moments = by_stage(architecture, workload, class_of(workload, own.gpu), counts)[stage]
-            yield Loaded(own, moments, stage, rank.stage.layers)
+        for own in _together(in_order[stage * size : (stage + 1) * size]) if in_order else together:
+            rank, moments, others = stages[own.gpu][stage]
+            yield Loaded(own, moments, stage, rank.stage.layers, others)
 
 
 def stage_counts(
@@ -109,7 +117,8 @@ def _sharder_notes(workload: Training) -> Iterator[str]:
     keeps = KEEPS[sharder]
     if sharder == "ddp" and parallel.gradient_as_bucket_view:
         keeps = "gradients once, in buckets"
-    yield f"{what} as {SHARDER_VERSIONS[sharder]} {does}, over {parallel.state_shards:,} cards: {keeps}."
+    cards = "1 card" if parallel.state_shards == 1 else f"{parallel.state_shards:,} cards"
+    yield f"{what} as {SHARDER_VERSIONS[sharder]} {does}, over {cards}: {keeps}."
 
 
 def _together(cards: list[Cards]) -> list[Cards]:

@@ -2,13 +2,18 @@
 
 from collections.abc import Iterable
 from functools import lru_cache, partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from planner.memory.phases import Deferred
 from planner.memory.result import Part, Term, TermName
 from planner.memory.terms import library, term
 from planner.models.architecture import Architecture, Tensor
 from planner.units import ceil_div
+
+_ROUNDED: Final = 1.2
+"""How much more than an even share rows that are rounded up may be; small networks round more, experts far more."""
+WAITING: Final = "the parameters wait beside the card, in RAM or on disk"
+"""Why so little is on the card once the network is loaded."""
 
 Held = Term | Deferred
 
@@ -35,7 +40,7 @@ def sharded_counts(architecture: Architecture, shards: int, expert_shards: int) 
     """Return the parameters of `architecture` shared by rows over `shards` cards, routed experts over `expert_shards`.
 
     **Formula**: each tensor's first dimension is rounded up to a multiple of the cards. The experts of a layer are one
-    tensor, whose first dimension is their number.
+    tensor, whose first dimension is their number; a scalar is one row.
 
     **Source**: torch/distributed/fsdp/_fully_shard/_fsdp_param.py `_init_sharded_param` (`torch.chunk` on dimension 0);
     transformers 5.23 `integrations/moe.py` (stacked experts).
@@ -67,6 +72,8 @@ def _added(tensors: Iterable[Tensor], shards: int, expert_shards: int) -> tuple[
 
 
 def _share(shape: tuple[int, ...], cards: int) -> int:
+    if not shape:
+        return 1
     size = ceil_div(shape[0], cards)
     for extent in shape[1:]:
         size *= extent
@@ -105,12 +112,18 @@ def _write_portion(whole: Held, own: int, high: int, meaning: str) -> Term:
 def _write_share(whole: Held, own: int, high: int, cards: int, source: str) -> Term:
     written = whole.write() if isinstance(whole, Deferred) else whole
     ends = _split(own, [part.bytes for part in written.parts])
+    number, meaning = float(cards), "cards that share it, rows rounded up"
+    if own > _ROUNDED * written.bytes / cards:
+        number, meaning = (
+            round(written.bytes / own, 4),
+            f"what {cards:,} cards come to, of which fewer share the experts",
+        )
     return written.evolve(
         bytes=own,
         low_bytes=min(own, ceil_div(written.low_bytes * own, max(written.bytes, 1))),
         high_bytes=high,
         formula=f"({written.formula}) / N",
-        symbols=(*written.symbols, library("N", cards, "cards that share it, rows rounded up")),
+        symbols=(*written.symbols, library("N", int(number) if number == cards else number, meaning)),
         source=f"{written.source}; {source}",
         parts=tuple(
             Part(name=part.name, bytes=count, formula=f"({part.formula}) / N", source=part.source)
@@ -122,7 +135,7 @@ def _write_share(whole: Held, own: int, high: int, cards: int, source: str) -> T
 def resized(item: Held, more: int, why: str) -> Deferred:
     """Return `item` with `more` bytes, or fewer where that is negative, at least none; `why` says what they are."""
     size, high = max(item.bytes + more, 0), max(item.high_bytes + more, 0)
-    low = max(min(item.low_bytes + more, size), 0)
+    low = max(item.low_bytes + more, 0)
     return Deferred(item.name, size, low, high, partial(_write_resized, item, size, high, why))
 
 
@@ -130,13 +143,14 @@ def _write_resized(item: Held, size: int, high: int, why: str) -> Term:
     written = item.write() if isinstance(item, Deferred) else item
     more = size - written.bytes
     extra = Part(name=why, bytes=more, formula=f"{more:,}", source=written.source)
+    parted = more > 0 and (written.parts or not written.bytes)  # else the parts would not be all of it
     return written.evolve(
         bytes=size,
         low_bytes=max(min(written.low_bytes + more, size), 0),
         high_bytes=high,
         formula=f"{written.formula} {'+' if more > 0 else '−'} M",
         symbols=(*written.symbols, library("M", abs(more), f"bytes: {why}")),
-        parts=(*written.parts, extra) if more > 0 else (),
+        parts=(*written.parts, extra) if parted else (),
     )
 
 
@@ -163,10 +177,12 @@ class Beside(NamedTuple):
     inside: int = 0
     apart: int = 0
 
-
-def beside_of(held: tuple[Part, ...], outside: tuple[Part, ...], most: int) -> Beside:
-    """Return what is there besides, summed up once for all moments."""
-    return Beside(held, outside, most, sum([part.bytes for part in held]), sum([part.bytes for part in outside]))
+    def holding(self, more: tuple[Part, ...]) -> "Beside":
+        """Return it with what the framework holds `more`, summed up once for all moments."""
+        if not more:
+            return self
+        inside = self.inside + sum([part.bytes for part in more])
+        return Beside((*self.held, *more), self.outside, self.most, inside, self.apart)
 
 
 Buffer = tuple[str, int]
@@ -179,9 +195,7 @@ def buffers(found: Iterable[Buffer], source: str, beside: Beside, *, assumed: bo
     What libraries hold is assumed, and bounded by nothing and `beside.most`; the rest is as sure as its source.
     """
     own = tuple([buffer for buffer in found if buffer[1]])
-    size = beside.inside
-    for _, held in own:
-        size += held
+    size = beside.inside + sum([held for _, held in own])
     total = size + beside.apart
     return Deferred(
         "communication",
@@ -211,6 +225,7 @@ def _write_buffers(
     )
 
 
+@lru_cache(maxsize=512)
 def renamed(item: Held, source: str, name: TermName | None = None) -> Term:
     """Return `item` as it is kept by something else, which `source` describes."""
     written = item.write() if isinstance(item, Deferred) else item

@@ -9,9 +9,10 @@ from typing import Final, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES
 from planner.memory.one_card import Run
+from planner.memory.parallel.micro_batches import Others, others_of
 from planner.memory.parallel.nccl import communicators, most_bytes
 from planner.memory.parallel.pipeline import Stage, in_flight, stages_of
-from planner.memory.parallel.shares import Beside, Held, beside_of, buffers, portion, resized
+from planner.memory.parallel.shares import Beside, buffers, portion
 from planner.memory.parallel.splitting import split_layers
 from planner.memory.parallel.states import sharded_moments
 from planner.memory.parallel.tensor import tensor_share
@@ -20,6 +21,7 @@ from planner.memory.phases import Moment, Moments
 from planner.memory.result import Part
 from planner.models.architecture import Architecture, Attention
 from planner.units import MIB, ceil_div
+from planner.workload.parallel import Parallel
 from planner.workload.training import Training, arithmetic
 from planner.workload.workload import Inference
 
@@ -44,6 +46,14 @@ class Rank(NamedTuple):
     cards: int
 
 
+class HeldByRank(NamedTuple):
+    """What is alive on each card of `rank` with one micro-batch, and the `others` that are on their way there."""
+
+    rank: Rank
+    alone: Moments
+    others: Others
+
+
 def is_spread(workload: Training | Inference) -> bool:
     """Return whether cards share something, or have to agree: replicas that train do.
 
@@ -55,23 +65,26 @@ def is_spread(workload: Training | Inference) -> bool:
     return not parallel.is_plain or parallel.state_shards > 1 or workload.profile == "megatron"
 
 
-def moments_by_rank(
+def held_by_rank(
     architecture: Architecture, workload: Training | Inference, run: Run, counts: tuple[int, ...] = ()
-) -> tuple[tuple[Rank, Moments], ...]:
+) -> tuple[HeldByRank, ...]:
     """Return the ranks of each stage with what is alive there in each phase; `workload` has its defaults filled in.
 
     `run` gives the moments of a network on one card; `counts` are the layers of the stages where they are given.
     """
     alike: dict[int, Moments] = {}
     found = []
+    outside = communicators(workload)
+    apart = Beside(outside=outside, most=most_bytes(outside), apart=sum([part.bytes for part in outside]))
     for rank in ranks(architecture, workload, counts):
         same = id(rank.stage.architecture)
         if same not in alike:
-            alike[same] = rank_moments(rank, workload, run)
-        found.append((rank, _on_the_way(alike[same], rank, workload)))
+            alike[same] = _rank_moments(rank, workload, run, apart)
+        others = others_of(alike[same], rank.in_flight, workload.parallel.interleave)
+        found.append(HeldByRank(rank, alike[same], others))
     if len(found) > 1 and isinstance(workload, Inference) and workload.profile == "hf":
-        (first, held), (_, last) = found[0], found[-1]
-        found[0] = (first, _with_outputs_back(held, last, ELEMENT_BYTES[workload.compute]))
+        back = _with_outputs_back(found[0].alone, found[-1].alone, ELEMENT_BYTES[workload.compute])
+        found[0] = found[0]._replace(alone=back)
     return tuple(found)
 
 
@@ -105,16 +118,13 @@ def ranks(architecture: Architecture, workload: Training | Inference, counts: tu
     return [Rank(stage, own, in_flight(parallel, stage.place, micro_batches), cards) for stage in stages]
 
 
-def rank_moments(rank: Rank, workload: Training | Inference, run: Run) -> Moments:
+def _rank_moments(rank: Rank, workload: Training | Inference, run: Run, apart: Beside) -> Moments:
     """Return what is alive in each phase on a card of `rank`, which does its share of `workload`."""
-    outside = communicators(workload)
     if isinstance(workload, Training) and isinstance(rank.workload, Training):
-        found = _training(rank, workload, rank.workload, run, outside)
+        found = _training(rank, workload, rank.workload, run, apart)
     else:
-        found = _with_communication(
-            run(rank.stage.architecture, rank.workload), beside_of((), outside, most_bytes(outside))
-        )
-    return found._replace(outside_bytes=sum([part.bytes for part in outside]))
+        found = _with_communication(run(rank.stage.architecture, rank.workload), apart)
+    return found._replace(outside_bytes=apart.apart)
 
 
 def _share(architecture: Architecture, workload: Training | Inference) -> Architecture:
@@ -127,19 +137,19 @@ def _share(architecture: Architecture, workload: Training | Inference) -> Archit
     return tensor_share(architecture, parallel.tensor, parallel.expert, pad, parallel.sequence)
 
 
-def _training(rank: Rank, workload: Training, own: Training, run: Run, outside: tuple[Part, ...]) -> Moments:
-    architecture, most = rank.stage.architecture, most_bytes(outside)
-    buffered = tuple(_buffers(architecture, workload, own))
-    if is_sharded(workload):
-        found = sharded_moments(architecture, workload, own, run, beside_of(buffered, outside, most))
-    else:
-        plain = run(architecture, own)
-        buckets = tuple(_buckets(plain, workload))
-        found = _with_communication(plain, beside_of((*buffered, *buckets), outside, most))
-        if workload.parallel.gradient_as_bucket_view and workload.parallel.state_shards > 1:
-            found = _gradients_throughout(found)
+def _training(rank: Rank, workload: Training, own: Training, run: Run, apart: Beside) -> Moments:
+    architecture = rank.stage.architecture
     is_last = rank.stage.place == workload.parallel.pipeline - 1
-    return found if is_last else _without_loss(found)
+    beside = apart.holding(_buffers(architecture, workload, own))
+    if is_sharded(workload):
+        found = sharded_moments(architecture, workload, own, run, beside)
+        return found if is_last else _without_loss(found)
+    plain = run(architecture, own)
+    if not is_last:
+        plain = _without_loss(plain)
+    found = _with_communication(plain, beside.holding(_buckets(plain, workload)))
+    in_view = workload.parallel.gradient_as_bucket_view and workload.parallel.state_shards > 1
+    return _gradients_throughout(found) if in_view else found
 
 
 def _with_communication(found: Moments, beside: Beside) -> Moments:
@@ -147,19 +157,16 @@ def _with_communication(found: Moments, beside: Beside) -> Moments:
     if not beside.held and not beside.outside:
         return found
     held = buffers((), "", beside)
-    moments = tuple(
-        moment if moment.name == "load" else Moment(moment.name, [*moment.terms, held], moment.explanation)
-        for moment in found.moments
-    )
-    return found._replace(moments=moments)
+    moments = [moment if moment.name == "load" else moment.beside(held) for moment in found.moments]
+    return found._replace(moments=tuple(moments))
 
 
-def _buckets(plain: Moments, workload: Training) -> list[Part]:
+def _buckets(plain: Moments, workload: Training) -> tuple[Part, ...]:
     """Return the second copy of the gradients that DistributedDataParallel adds up, unless the first lie in it."""
     if workload.parallel.state_shards < 2 or workload.parallel.gradient_as_bucket_view:
-        return []
+        return ()
     size = sum([item.bytes for item in plain.moments[-1].terms if item.name == "gradients"])
-    return [_part("gradient buckets, a second copy of the gradients", size, f"{size:,}", _DDP)]
+    return (_part("gradient buckets, a second copy of the gradients", size, f"{size:,}", _DDP),)
 
 
 def _gradients_throughout(found: Moments) -> Moments:
@@ -178,27 +185,35 @@ def _gradients_throughout(found: Moments) -> Moments:
     return found._replace(moments=moments)
 
 
-def _buffers(architecture: Architecture, workload: Training, own: Training) -> list[Part]:
+def _buffers(architecture: Architecture, workload: Training, own: Training) -> tuple[Part, ...]:
     """Return the tensors on their way between cards: gathered tokens, keys and values, inputs of the next stage."""
-    parallel, size = workload.parallel, ELEMENT_BYTES[arithmetic(own.compute)]
-    tokens = own.micro_batch * (own.sequence_length or 0)
-    stream = tokens * architecture.hidden * size
+    parallel = workload.parallel
+    return _sent(
+        parallel,
+        workload.profile,
+        own.micro_batch * (own.sequence_length or 0),
+        architecture.hidden,
+        _key_width(architecture) if parallel.context > 1 else 0,
+        ELEMENT_BYTES[arithmetic(own.compute)],
+    )
+
+
+@lru_cache(maxsize=256)
+def _sent(parallel: Parallel, profile: str, tokens: int, hidden: int, width: int, size: int) -> tuple[Part, ...]:
+    stream = tokens * hidden * size
     found = []
-    if workload.profile == "megatron":
+    if profile == "megatron":
         found.append(_part("workspace of Transformer Engine", _WORKSPACE, f"{_WORKSPACE:,}", _ENGINE))
     if parallel.sequence and parallel.tensor > 1:
-        found.append(
-            _part("tokens gathered for a block", stream, f"{tokens:,} × {architecture.hidden:,} × w", _SEQUENCE)
-        )
+        found.append(_part("tokens gathered for a block", stream, f"{tokens:,} × {hidden:,} × w", _SEQUENCE))
     if parallel.context > 1:
-        width = _key_width(architecture)
         found.append(
             _part("keys and values on their way", 4 * tokens * width * size, f"4 × {tokens:,} × {width:,} × w", _RING)
         )
     if parallel.pipeline > 1:
         sent = ceil_div(stream, parallel.tensor if parallel.sequence else 1)
         found.append(_part("input of a stage and its gradient", 2 * sent, f"2 × {sent:,}", _HANDED_ON))
-    return found
+    return tuple(found)
 
 
 @lru_cache(maxsize=256)
@@ -211,24 +226,6 @@ def _part(name: str, size: int, formula: str, source: str) -> Part:
     return Part(name=name, bytes=size, formula=formula, source=source)
 
 
-def _on_the_way(found: Moments, rank: Rank, workload: Training | Inference) -> Moments:
-    """Return `found` with the activations of the micro-batches that are between the stages."""
-    groups = workload.parallel.interleave
-    others = max(found.dynamic * (rank.in_flight - groups) // groups, 0)
-    if not others or not isinstance(workload, Training):
-        return found
-    why = f"activations of {rank.in_flight / groups - 1:g} more micro-batches on their way"
-    return found._replace(moments=tuple([_with_activations(moment, others, why) for moment in found.moments]))
-
-
-def _with_activations(moment: Moment, more: int, why: str) -> Moment:
-    if moment.name not in ("forward", "loss", "backward"):
-        return moment
-    held: list[Held] = [resized(item, more, why) if item.name == "activations" else item for item in moment.terms]
-    return Moment(moment.name, held, moment.explanation)
-
-
 def _without_loss(found: Moments) -> Moments:
     """Return the moments of a stage without a head: there is no loss to compute."""
-    kept = tuple(moment for moment in found.moments if moment.name != "loss")
-    return found._replace(moments=kept)
+    return found._replace(moments=tuple([moment for moment in found.moments if moment.name != "loss"]))

@@ -1,6 +1,7 @@
 """What training keeps beside the network, where replicas share it: by FSDP, DeepSpeed or Megatron."""
 
 from functools import lru_cache
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES
@@ -31,6 +32,7 @@ _DECIDING: Final = (
     "loss",
     "profile",
 )
+_deciding: Final = attrgetter(*_DECIDING)
 
 
 def sharded_moments(architecture: Architecture, workload: Training, own: Training, run: Run, beside: Beside) -> Moments:
@@ -55,9 +57,10 @@ def sharded_moments(architecture: Architecture, workload: Training, own: Trainin
 
 
 class _KeptBy(NamedTuple):
-    """What decides what a step keeps, whatever it computes."""
+    """What decides what a step keeps, whatever it computes: the `_DECIDING` fields, and whether all is in fp32."""
 
-    fields: tuple[tuple[str, object], ...]
+    values: tuple[object, ...]
+    in_fp32: bool
 
 
 def _what_is_kept(workload: Training, own: Training, *, copies: bool) -> _KeptBy:
@@ -65,15 +68,15 @@ def _what_is_kept(workload: Training, own: Training, *, copies: bool) -> _KeptBy
 
     It keeps fp32 where parameters are in fp32 between steps; with `copies` 16-bit ones have fp32 copies.
     """
-    in_fp32 = own.weights != workload.weights or (copies and not own.adapts)
-    formats = (("compute", "fp32"), ("weights", "fp32")) if in_fp32 else ()
-    return _KeptBy((*((name, getattr(workload, name)) for name in _DECIDING), *formats))
+    return _KeptBy(_deciding(workload), own.weights != workload.weights or (copies and not own.adapts))
 
 
 @lru_cache(maxsize=256)
 def _kept(architecture: Architecture, by: _KeptBy, run: Run) -> tuple[Held, ...]:
     """Return what is there while the optimizer steps."""
-    smallest = Training.model_validate({**dict(by.fields), "sequence_length": 1, "parallel": ALONE})
+    fields = dict(zip(_DECIDING, by.values, strict=True))
+    formats = {"compute": "fp32", "weights": "fp32"} if by.in_fp32 else {}
+    smallest = Training.model_validate({**fields, **formats, "sequence_length": 1, "parallel": ALONE})
     step = run(architecture, smallest).moments[-1]
     return tuple(item for item in step.terms if item.name in (*KEPT, "gradients"))
 
@@ -101,15 +104,19 @@ def _fsdp(
     cards = parallel.state_shards
     counts = sharded_counts(architecture, cards, cards // parallel.expert)
     shares = _shares(architecture, kept, cards, cards // parallel.expert)
+    lasting = tuple([item for item in shares if item.name != "gradients"])
+    reduced = [item for item in shares if item.name == "gradients"]
+    accumulates, offloads = workload.gradient_accumulation > 1, parallel.offload == "parameters"
     sharding = Sharding(
         counts=counts,
         cards=cards,
         units=_units(counts, workload.adapts, *_gathered_bytes(found.moments[-1])),
-        kept=tuple([item for item in shares if item.name != "gradients"]),
-        gradients=next((item for item in shares if item.name == "gradients"), None),
-        accumulates=workload.gradient_accumulation > 1,
+        kept=lasting,
+        gradients=reduced[0] if reduced else None,
+        persistent=() if offloads else (*lasting, *reduced) if accumulates else lasting,
+        accumulates=accumulates,
         keeps_units=not parallel.reshard_after_forward,
-        offloads=parallel.offload == "parameters",
+        offloads=offloads,
         beside=beside,
     )
     frees = Backward(found.layer_bytes, found.behind_bytes, _norm_flight(architecture, own))

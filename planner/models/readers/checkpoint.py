@@ -138,8 +138,9 @@ def _is_beside(file: str) -> bool:
 def _require_all(path: Path, parts: tuple[Path, ...]) -> None:
     missing = [part.name for part in parts if not os.path.exists(part)]
     if missing:
-        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise ModelFileError(path, f"{shown(missing[0])}{more} of {len(parts)} files is missing", _COMPLETE)
+        files = "1 file" if len(parts) == 1 else f"{len(parts):,} files"
+        more = f" and {len(missing) - 1:,} more are" if len(missing) > 1 else " is"
+        raise ModelFileError(path, f"of {files} {shown(missing[0])}{more} missing", _COMPLETE)
 
 
 def _all_tensors(parts: tuple[Path, ...]) -> Iterator[FileTensor]:

@@ -108,7 +108,9 @@ def _scheduled_indexers(fields: Fields, layers: int) -> tuple[bool, ...]:
 def _note_unbuilt_layers(fields: Fields) -> None:
     extra = fields.integer("num_nextn_predict_layers", default=0, low=0, high=MAX_LAYERS)
     if extra:
-        fields.note(f"{extra} layer(s) that predict further tokens are stored in the checkpoint and not counted")
+        layers = "1 layer that predicts" if extra == 1 else f"{extra:,} layers that predict"
+        stored = "is" if extra == 1 else "are"
+        fields.note(f"{layers} further tokens {stored} stored in the checkpoint and not counted")
 
 
 READERS: Final[Mapping[str, Reader]] = {

@@ -86,7 +86,11 @@ def _read_safetensors(path: Path) -> Architecture:
 def _read_folder(folder: Path) -> Architecture:
     if os.path.lexists(folder / ADAPTER_FILE) and not os.path.lexists(folder / _CONFIG):
         base = read_adapter(folder).base or "a model that it does not name"
-        raise ModelFileError(folder, f"holds a LoRA adapter of {base[:200]}", "Choose the model that it was made for.")
+        raise ModelFileError(
+            folder,
+            f"holds a LoRA adapter of {base[:200]}",
+            "Choose the model that it was made for, or estimate its training: gpu-planner fit FOLDER.",
+        )
     if os.path.lexists(folder / MODEL_INDEX):
         return read_pipeline_folder(folder)
     weights = _weights(folder)

@@ -9,10 +9,12 @@ from planner.workload.recipes.axolotl import read_axolotl
 from planner.workload.recipes.deepspeed import read_deepspeed
 from planner.workload.recipes.draft import Draft
 from planner.workload.recipes.llama_factory import read_llama_factory
+from planner.workload.recipes.peft import read_peft
 from planner.workload.recipes.recipe import FORMAT_TITLES, Format, Recipe, keys_of
 from planner.workload.recipes.trainer import read_training_arguments, read_trl
 
 _MARKS: Final[dict[Format, frozenset[str]]] = {
+    "peft": frozenset({"peft_type"}),
     "accelerate": frozenset({"distributed_type", "compute_environment"}),
     "axolotl": frozenset({"base_model"}),
     "llama-factory": frozenset({"finetuning_type", "lora_target", "quantization_bit", "stage"}),
@@ -34,6 +36,7 @@ _READERS: Final[dict[Format, Callable[[Draft], None]]] = {
     "trl": read_trl,
     "transformers": read_training_arguments,
     "deepspeed": read_deepspeed,
+    "peft": read_peft,
 }
 
 

@@ -244,6 +244,6 @@ def _shown(value: object) -> str:
     elif isinstance(value, list | tuple):
         text = ", ".join(_shown(item) for item in value[:12])
     else:
-        text = str(value) if isinstance(value, str | int | float) else f"a {type(value).__name__}"
+        text = "an object" if isinstance(value, dict) else str(value)
     text = "".join(letter if letter.isprintable() else "·" for letter in text[: 2 * _SHOWN_CHARACTERS])
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[: _SHOWN_CHARACTERS - 1]}…"

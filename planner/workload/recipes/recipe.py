@@ -5,7 +5,7 @@ from typing import Final, Literal
 from planner.base import Spec
 from planner.workload.training import Training
 
-Format = Literal["axolotl", "trl", "transformers", "deepspeed", "accelerate", "llama-factory"]
+Format = Literal["axolotl", "trl", "transformers", "deepspeed", "accelerate", "llama-factory", "peft"]
 
 FORMAT_TITLES: Final[dict[Format, str]] = {
     "axolotl": "axolotl",
@@ -14,6 +14,7 @@ FORMAT_TITLES: Final[dict[Format, str]] = {
     "deepspeed": "DeepSpeed",
     "accelerate": "accelerate",
     "llama-factory": "LLaMA-Factory",
+    "peft": "PEFT's adapters",
 }
 READ_FROM: Final[dict[Format, str]] = {
     "axolotl": "axolotl 0.18.0",
@@ -22,6 +23,7 @@ READ_FROM: Final[dict[Format, str]] = {
     "deepspeed": "DeepSpeed 0.16.5",
     "accelerate": "accelerate 1.15.0.dev0",
     "llama-factory": "LLaMA-Factory 0.9.6.dev0",
+    "peft": "PEFT 0.21",
 }
 """The version of each program whose sources say what its keys and their defaults are."""
 

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QToolButton
 
 from planner.errors import SpecError
 from planner.gui.memory.tab import MemoryTab
-from planner.plan.advise import advise
+from planner.plan.advice.advise import advise
 from planner.plan.plan import ModelChoice
 from planner.workload.workload import Inference, Training
 

@@ -1,8 +1,9 @@
+from dataclasses import replace
 from math import isnan
 
 import pytest
 
-from planner.gui.memory.curve_data import CurveData, curve_values, memory_ticks, value_ticks
+from planner.gui.memory.curves.data import CurveData, curve_values, memory_ticks, value_ticks
 from planner.plan.explore import CurvePoint
 from planner.units import GIB
 
@@ -56,6 +57,20 @@ def test_the_curve_is_cut_where_it_crosses_the_cards_line():
     assert below[-1] == above[0] == (3.5, 24)
     assert below[0] == (1, 14)
     assert above[-1] == (8, 42)
+
+
+@pytest.mark.parametrize(
+    ("capacity", "corner"), [(24, "below right"), (40, "above left"), (100, "above left"), (None, "above left")]
+)
+def test_words_about_the_card_stand_clear_of_the_curve(capacity, corner):
+    assert line(capacity_gib=capacity).words_corner == corner
+
+
+def test_words_about_the_card_stand_at_the_end_that_is_above_it():
+    rising = line()
+    falling = replace(rising, points=tuple(point(value, 50 - 4 * value) for value in range(1, 9)))
+    assert falling.words_corner == "below left"
+    assert replace(falling, capacity_bytes=40 * GIB).words_corner == "above right"
 
 
 @pytest.mark.parametrize(("capacity", "fitting"), [(None, 8), (100, 8), (4, 0)])

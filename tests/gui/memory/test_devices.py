@@ -27,8 +27,8 @@ def test_unequal_cards_have_a_row_each(unequal):
     assert [row.share.total_bytes for row in rows] == [
         one.total_bytes for one in unequal.workspace.evaluation.memory.per_gpu
     ]
-    assert sum(row.is_fullest for row in rows) == 1
-    fullest = next(row for row in rows if row.is_fullest)
+    (fullest,) = (row for row in rows if row.scarcity == "least free")
+    assert "the card with the least free needs" in unequal.answer.sentence
     assert fullest.share.total_bytes == unequal.workspace.evaluation.memory.total_bytes
     table = unequal.devices.table
     texts = [table.records().texts(number) for number in range(len(rows))]
@@ -42,7 +42,7 @@ def test_the_rows_are_copied_with_the_keyboard(unequal, qtbot):
     table.selectAll()
     qtbot.keyClick(table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
     lines = QGuiApplication.clipboard().text().splitlines()
-    assert lines[0].startswith("Cards\tLayers\tNeeds, GiB")
+    assert lines[0].startswith("Cards\tStage\tLayers\tNeeds, GiB")
     assert len(lines) == 1 + len(unequal.devices.rows)
 
 

@@ -3,7 +3,7 @@
 import pytest
 from PySide6.QtWidgets import QComboBox
 
-from planner.gui.memory.image_questions import sizes
+from planner.gui.memory.questions.images import sizes
 from planner.gui.memory.tab import MemoryTab
 from planner.gui.widgets.field import Field
 from planner.plan.plan import ModelChoice
@@ -44,7 +44,7 @@ def test_a_model_of_text_is_asked_nothing_about_images(tab: MemoryTab):
 def test_a_pipeline_is_asked_about_images_and_not_about_text(pipeline: MemoryTab):
     assert not any(field(pipeline, name).isHidden() for name in (*ALL, "batch", "weights", "compute"))
     assert all(field(pipeline, name).isHidden() for name in OF_TEXT)
-    assert words(pipeline, "image_size") == "Its own (1,024 × 1,024)"
+    assert words(pipeline, "image_size") == "Own (1,024 × 1,024)"
     assert field(pipeline, "weights").text == "As computed (BF16)"
 
 

@@ -7,7 +7,7 @@ from PySide6.QtCore import QMimeData, Qt, QUrl
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFileDialog
 
-from planner.plan.log_files import corrections_file, load_corrections
+from planner.plan.logs.files import corrections_file, load_corrections
 from planner.plan.plan import ModelChoice
 from planner.units import MIB
 from planner.workload.workload import Training

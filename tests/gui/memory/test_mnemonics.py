@@ -22,8 +22,11 @@ PLANS = {
     "hf": (Inference(), 1),
     "vllm": (Inference(profile="vllm"), 1),
     "llama.cpp": (Inference(profile="llama.cpp"), 1),
+    "images": (Inference(), 1),
+    "vision": (Inference(), 1),
     "unequal": (Inference(gpus=(CardCount(id="rtx-4090"), CardCount(id="rtx-3090"))), 2),
 }
+MODELS = {"images": "stabilityai/stable-diffusion-xl-base-1.0", "vision": "Qwen/Qwen2-VL-7B-Instruct"}
 
 
 def mnemonics(tab: MemoryTab) -> dict[str, list[str]]:
@@ -39,6 +42,7 @@ def mnemonics(tab: MemoryTab) -> dict[str, list[str]]:
 @pytest.mark.parametrize("name", PLANS)
 def test_each_key_leads_to_one_place(tab: MemoryTab, name):
     workload, count = PLANS[name]
+    tab.workspace.apply("model", model=ModelChoice(id=MODELS.get(name, "meta-llama/Llama-3.1-8B")))
     tab.workspace.apply(name, workload=workload, gpu=None if workload.gpus else "h100-sxm5-80gb", count=count)
     for section in tab.controls.findChildren(Section):
         section.set_open(True)
@@ -59,3 +63,9 @@ def test_each_key_leads_to_one_place_about_a_traced_module(tab: MemoryTab):
 def test_what_decides_most_has_a_key(tab: MemoryTab):
     tab.workspace.apply("lora", workload=Training(method="lora"))
     assert set("mtdrgqlzi") <= mnemonics(tab).keys()
+
+
+def test_each_key_leads_to_one_place_beside_a_pinned_plan(tab: MemoryTab):
+    tab.workspace.pin.put(tab.workspace.plan)
+    found = mnemonics(tab)
+    assert {letter: texts for letter, texts in found.items() if len(texts) > 1} == {}

@@ -3,8 +3,8 @@
 import gc
 import sys
 
-from planner.gui.memory.curve_data import CurveData
-from planner.gui.memory.curve_plot import CurvePlot
+from planner.gui.memory.curves.data import CurveData
+from planner.gui.memory.curves.plot import CurvePlot
 from planner.plan.explore import CurvePoint
 from planner.units import GIB
 

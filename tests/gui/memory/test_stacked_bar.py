@@ -4,7 +4,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QHelpEvent
 from PySide6.QtWidgets import QToolTip
 
-from planner.gui.memory.bar import StackedBar
+from planner.gui.memory.bar.bar import StackedBar
 
 
 @pytest.fixture
@@ -78,7 +78,8 @@ def test_the_overflow_has_the_bad_colour(bar, theme):
     bar.set_view(view(cache_gib=13))
     over = bar.layout_in_pixels.pieces[-1]
     image = bar.grab().toImage()
-    assert image.pixelColor(round(over.left) + 8, 5) == theme.color("bad")
+    assert image.pixelColor(round(over.left) + 8, 2) == theme.color("bad")
+    assert image.pixelColor(round(over.left) + 8, 8) == theme.color("kv_cache")
 
 
 def test_it_grows_with_its_legend(bar):

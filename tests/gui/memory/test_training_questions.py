@@ -6,8 +6,8 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QLineEdit, QRadioButton, QToolButton
 
+from planner.gui.memory.questions.training_options import linear_names, optimizer_choices
 from planner.gui.memory.tab import MemoryTab
-from planner.gui.memory.training_options import linear_names, optimizer_choices
 from planner.gui.widgets.choice_field import ChoiceField
 from planner.gui.widgets.field import Field
 from planner.gui.widgets.section import Section

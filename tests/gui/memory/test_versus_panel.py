@@ -9,7 +9,7 @@ from planner.gui.memory.tab import MemoryTab
 from planner.gui.workspace import SAMPLE_PLAN
 from planner.plan.files import save_plan
 from planner.plan.plan import ModelChoice
-from planner.plan.preset import load_presets
+from planner.plan.recipes.preset import load_presets
 from planner.plan.versus import versus
 from planner.workload.workload import Inference, Training
 

@@ -12,10 +12,15 @@ def picture():
 
 
 @pytest.fixture
-def menu(qtbot):
-    parent = QWidget()
-    qtbot.addWidget(parent)
-    yield ResultMenu(Result(lambda: "words", lambda: "a,b\n", lambda: "{}", picture), "memory", parent)
+def parent(qtbot):
+    widget = QWidget()
+    qtbot.addWidget(widget)
+    return widget
+
+
+@pytest.fixture
+def menu(parent):
+    return ResultMenu(Result(lambda: "words", lambda: "a,b\n", lambda: "{}", picture), "memory", parent)
 
 
 @pytest.mark.parametrize(

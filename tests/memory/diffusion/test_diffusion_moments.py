@@ -162,7 +162,7 @@ def test_a_size_is_written_as_people_do():
     for wrong in ("wide", "1x2x3", 0, "12x"):
         with pytest.raises(ValueError, match="image_size"):
             Inference(image_size=wrong)
-    with pytest.raises(ValueError, match="not a weight format"):
+    with pytest.raises(ValueError, match="text_weights"):
         Diffusion(text_weights="q9")
 
 

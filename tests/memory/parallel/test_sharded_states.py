@@ -7,6 +7,7 @@ from planner.memory.estimate import estimate_memory, moments_of
 from planner.memory.parallel.shares import sharded_counts
 from planner.memory.parallel.work import sharder_of
 from planner.memory.result import MemoryResult
+from planner.models.architecture import Tensor
 from planner.workload.defaults import with_defaults
 from planner.workload.parallel import Parallel
 from planner.workload.workload import Training
@@ -107,7 +108,7 @@ def test_parameters_of_a_billion_elements_stay_whole_in_zero_3():
 
 
 @pytest.mark.parametrize(
-    ("parallel", "on_card", "in_ram"),
+    ("parallel", "on_card", "beside"),
     [
         ({"zero": 1, "offload": "optimizer"}, {"weights", "gradients"}, 12 + 2),
         ({"zero": 2, "offload": "optimizer"}, {"weights"}, 12 + 2 + 4),
@@ -115,14 +116,19 @@ def test_parameters_of_a_billion_elements_stay_whole_in_zero_3():
         ({"zero": 3, "offload": "nvme"}, set(), 12 + 4 + 2),
     ],
 )
-def test_what_is_offloaded_is_in_ram(parallel, on_card, in_ram):
+def test_what_is_offloaded_is_in_ram_or_on_disk(parallel, on_card, beside):
     model = llama()
     workload = Training(**SHORT, profile="deepspeed", parallel=Parallel(**parallel))
     result = estimate_memory(model, workload, count=CARDS)
     found = held(result, "step")
+    waits = "the parameters wait beside the card, in RAM or on disk"
+    assert result.phases[0].explanation == (waits if not on_card else "the parameters are on the card")
     assert {name for name in found if name in ("weights", "gradients", "master_weights", "optimizer_states")} == on_card
     # Each card keeps its share; the figure is that of all of them.
-    assert result.host_bytes == pytest.approx(in_ram * model.parameters, rel=1e-3)
+    found = (result.host_bytes, result.disk_bytes)
+    kept, nothing = found if parallel["offload"] == "optimizer" else found[::-1]
+    assert kept == pytest.approx(beside * model.parameters, rel=1e-3)
+    assert nothing is None
 
 
 def test_fsdp_shares_fp32_and_computes_in_16_bits():
@@ -138,6 +144,7 @@ def test_fsdp_offloads_to_ram():
     workload = Training(**SHORT, parallel=Parallel(zero=3, offload="parameters"))
     result = estimate_memory(model, workload, count=CARDS)
     assert not {"weights", "gradients", "optimizer_states"} & set(held(result, "step"))
+    assert "wait beside the card" in result.phases[0].explanation
     assert result.host_bytes == pytest.approx(16 * model.parameters, rel=1e-4)
 
 
@@ -225,11 +232,11 @@ def test_adapters_are_shared_with_the_frozen_network():
         assert 0 < found["adapters"] < found["weights"] / 10
 
 
-def test_offloaded_adapters_are_in_ram():
+def test_offloaded_adapters_are_on_disk():
     workload = Training(**SHORT, method="lora", compute="bf16", profile="deepspeed")
     result = estimate_memory(llama(), workload.evolve(parallel=Parallel(zero=3, offload="nvme")), count=CARDS)
-    assert result.host_bytes is not None
-    assert result.host_bytes > 2 * llama().parameters
+    assert result.disk_bytes is not None
+    assert result.disk_bytes > 2 * llama().parameters
 
 
 def test_one_layer_has_no_other_to_gather_ahead():
@@ -237,3 +244,10 @@ def test_one_layer_has_no_other_to_gather_ahead():
     deep = estimate_memory(small_llama(num_hidden_layers=2), Training(parallel=Parallel(zero=3)), count=2)
     assert result.total_bytes < deep.total_bytes
     assert sum(term.bytes for term in result.terms) == result.total_bytes
+
+
+def test_a_scalar_is_a_row_that_every_card_holds():
+    plain = llama()
+    scaled = plain.evolve(head=(*plain.head, Tensor(name="logit_scale", shape=(), role="other")))
+    counts, without = sharded_counts(scaled, CARDS, CARDS), sharded_counts(plain, CARDS, CARDS)
+    assert (counts.share - without.share, counts.own_edges - without.own_edges) == (1, 1)

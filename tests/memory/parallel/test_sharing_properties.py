@@ -9,7 +9,7 @@ from small_models import DEEPSEEK, architectures, bundled, llama, other, small_l
 
 from planner.errors import SpecError
 from planner.memory.estimate import estimate_memory
-from planner.memory.kv_cache import kv_cache_term
+from planner.memory.inference.kv_cache import kv_cache_term
 from planner.memory.parallel.shares import sharded_counts
 from planner.memory.parallel.splitting import split_layers
 from planner.memory.parallel.tensor import tensor_share

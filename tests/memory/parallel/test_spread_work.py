@@ -270,7 +270,10 @@ def test_a_term_grows_or_shrinks_to_nothing_at_least(more, size, sign):
     written = grown.write()
     assert (grown.bytes, written.bytes) == (size, size)
     assert written.formula == f"T {sign} M"
-    assert bool(written.parts) == (more > 0)
+    assert not written.parts, "what is added would be a part, and the rest none"
+    parts = (Part(name="all of it", bytes=10, formula="T", source="s"),)
+    parted = resized(term("activations", 10, "T", (), "s", parts=parts), more, "freed by then").write()
+    assert sum(part.bytes for part in parted.parts) == (size if more > 0 else 0)
 
 
 def test_parts_of_a_term_are_shared_to_the_byte():
@@ -285,6 +288,8 @@ def test_parts_of_a_term_are_shared_to_the_byte():
     written = shared(whole, 1, 3, 3, "of three").write()
     assert written.bytes == 34
     assert sum(part.bytes for part in written.parts) == 34
+    more = resized(whole.evolve(parts=()), 5, "more").write()
+    assert (more.bytes, more.parts) == (whole.bytes + 5, ())
     empty = whole.evolve(bytes=0, low_bytes=0, high_bytes=0, parts=(whole.parts[0],))
     assert shared(empty, 1, 3, 3, "of three").write().bytes == 0
 
@@ -296,6 +301,7 @@ def test_parts_of_a_term_are_shared_to_the_byte():
         (training(gradient_as_bucket_view=True), "over 4 cards: gradients once, in buckets."),
         (training(zero=3), "ZeRO-3 as FSDP2 of PyTorch 2.13 does it, over 4 cards: shares of parameters"),
         (training(zero=1, tensor=2), "ZeRO-1 as DeepSpeed 0.19 does it, over 2 cards: 16-bit parameters"),
+        (training(tensor=4).evolve(profile="megatron"), "Replicas as Megatron-LM 0.20 has them, over 1 card: 16-bit"),
         (training().evolve(profile="megatron"), "Replicas as Megatron-LM 0.20 has them, over 4 cards: 16-bit"),
     ],
 )

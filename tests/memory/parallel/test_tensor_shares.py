@@ -4,7 +4,7 @@ import pytest
 from reader_cases import FALCON_H1, MAMBA2
 from small_models import DEEPSEEK, GPT2, MIXTRAL, bundled, llama, other
 
-from planner.memory.kv_cache import kv_cache_term
+from planner.memory.inference.kv_cache import kv_cache_term
 from planner.memory.parallel.tensor import parameters_by_place, tensor_share
 from planner.models.architecture import Architecture, Attention, LatentAttention, Mlp, Moe, StateMixer
 from planner.models.readers.config_json import read_config

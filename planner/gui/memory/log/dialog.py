@@ -17,11 +17,11 @@ from planner.gui.widgets.record_table import RecordTable
 from planner.gui.workspace import Workspace
 from planner.memory.corrections import Correction
 from planner.memory.logs.reading import LogReading
-from planner.plan.corrected import correction_key, with_correction
 from planner.plan.evaluate import evaluate
-from planner.plan.log_comparison import compare_plan
-from planner.plan.log_corrections import suggest_correction
-from planner.plan.log_files import Log, corrections_file, keep_correction, load_corrections
+from planner.plan.logs.comparison import compare_plan
+from planner.plan.logs.corrected import correction_key, with_correction
+from planner.plan.logs.corrections import suggest_correction
+from planner.plan.logs.files import Log, corrections_file, keep_correction, load_corrections
 from planner.present import format as fmt
 from planner.present.log_comparison import LogRow, LogView, log_view
 
@@ -176,5 +176,5 @@ class LogDialog(QDialog):
         layout.addWidget(self.table)
         for widget in below:
             layout.addWidget(widget)
-        layout.addStretch()
+        layout.addStretch(1)
         layout.addWidget(buttons)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import QMimeData, QTimer, Signal, Slot
+from PySide6.QtGui import QFontDatabase
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
 
 from planner.errors import PlannerError
@@ -14,7 +15,7 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.label import make_label
 from planner.memory.logs.read import read_log
 from planner.memory.logs.reading import LogReading
-from planner.plan.log_files import Log, log_of_text, open_log
+from planner.plan.logs.files import Log, log_of_text, open_log
 
 _FILES: Final = "Logs (*.log *.txt *.json *.csv *.out);;All files (*)"
 _TASK: Final = "read-log"
@@ -106,6 +107,7 @@ class _Field(QPlainTextEdit):
         super().__init__()
         self.setTabChangesFocus(True)
         self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))  # logs are tables
 
     def canInsertFromMimeData(self, source: QMimeData) -> bool:
         """Accept files beside text."""

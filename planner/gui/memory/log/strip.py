@@ -7,8 +7,8 @@ from planner.gui.theme import Theme, mark
 from planner.gui.widgets.label import make_label
 from planner.gui.workspace import Workspace
 from planner.memory.corrections import correction_note
-from planner.plan.corrected import counting
 from planner.plan.evaluate import Evaluation
+from planner.plan.logs.corrected import counting
 from planner.present import format as fmt
 
 

@@ -26,10 +26,7 @@ def _size(value: float) -> str:
 
 def _fraction(row: ComparisonRow) -> str:
     share = row.difference_fraction
-    if share is None:
-        return "not traced"
-    sign = "" if share == 0 else "+" if share > 0 else "−"
-    return f"{sign}{fmt.precise_percent(abs(share))}"
+    return "not traced" if share is None else fmt.signed_percent(share)
 
 
 _COLUMNS: Final[tuple[Column[ComparisonRow], ...]] = (

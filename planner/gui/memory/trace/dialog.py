@@ -7,8 +7,8 @@ from PySide6.QtCore import QSize, Qt, Signal, Slot
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QFrame, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from planner.errors import PlannerError, SpecError
-from planner.gui.memory.questions import new_form, remembered_section
-from planner.gui.memory.radio_field import RadioField
+from planner.gui.memory.questions.questions import new_form, remembered_section
+from planner.gui.memory.questions.radio_field import RadioField
 from planner.gui.memory.trace.inputs_editor import InputsEditor
 from planner.gui.memory.trace.more_form import MoreForm
 from planner.gui.memory.trace.request_form import RequestForm
@@ -44,6 +44,7 @@ class TraceDialog(QDialog):
         self._go = QPushButton(self.tr("&Trace"))
         self.setWindowTitle(self.tr("Trace a module"))
         self._lay_out(missing)
+        self.resize(_SIZE)
         for button in self.findChildren(QPushButton):
             button.setAutoDefault(button is self._go)  # Return means to trace, wherever the keyboard is
         self._connect()
@@ -105,10 +106,6 @@ class TraceDialog(QDialog):
             self._workspace.settings.add_traced(Path(request.target.place))
         super().accept()
         self.wanted.emit(request)
-
-    def sizeHint(self) -> QSize:
-        """Ask for room for all first questions."""
-        return _SIZE
 
     def _say(self, error: PlannerError) -> None:
         places: dict[str, QWidget] = {"file": self.target.file, "name": self.target.name, "place": self.target.place}

@@ -5,7 +5,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from planner.errors import SpecError
-from planner.gui.memory.questions import new_form
+from planner.gui.memory.questions.questions import new_form
 from planner.gui.theme import Theme
 from planner.gui.widgets.label import make_label
 from planner.gui.widgets.number_field import NumberField

@@ -9,8 +9,8 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from planner.errors import PlannerError, SpecError
-from planner.gui.memory.questions import new_form, remembered_section, token_stops
-from planner.gui.memory.radio_field import RadioField
+from planner.gui.memory.questions.questions import new_form, remembered_section, token_stops
+from planner.gui.memory.questions.radio_field import RadioField
 from planner.gui.memory.trace import run_words
 from planner.gui.memory.words import TASKS, words_of
 from planner.gui.theme import Theme

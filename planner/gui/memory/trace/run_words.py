@@ -99,7 +99,7 @@ def with_device(request: TraceRequest, value: object) -> TraceRequest:
 
 def device_options(request: TraceRequest, capability: str | None) -> Options:
     """Return the devices to choose from; `capability` is that of the plan's card, where it is one by NVIDIA."""
-    card: Options = () if capability is None else ((("cuda", capability), f"CUDA {capability}, the plan's card"),)
+    card: Options = () if capability is None else ((("cuda", capability), f"CUDA {capability}, this card"),)
     options = (*card, (("cuda", None), "CUDA, any card"), (("cpu", None), "CPU, as on this computer"))
     return _with(options, device_of(request), f"CUDA {request.compute_capability}")
 

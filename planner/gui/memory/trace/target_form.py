@@ -8,8 +8,8 @@ from PySide6.QtCore import QTimer, Signal, Slot
 from PySide6.QtWidgets import QFileDialog, QMenu, QPushButton, QVBoxLayout, QWidget
 
 from planner.errors import ModelFileError, SpecError
-from planner.gui.memory.questions import new_form
-from planner.gui.memory.radio_field import RadioField
+from planner.gui.memory.questions.questions import new_form
+from planner.gui.memory.questions.radio_field import RadioField
 from planner.gui.theme import Theme
 from planner.gui.widgets.choice_field import ChoiceField
 from planner.gui.widgets.icon_button import IconButton

@@ -15,7 +15,7 @@ from planner.gui.widgets.search_list import Choice
 from planner.gui.workspace import Workspace
 from planner.plan.files import load_plan
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.preset import find_preset, load_presets, with_preset
+from planner.plan.recipes.preset import find_preset, load_presets, with_preset
 from planner.present.preset import preset_detail
 
 _PLANS: Final = "Plans (*.json);;All files (*)"

@@ -7,8 +7,8 @@ from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QToolButton, QVBoxLayout, QWidget
 
-from planner.gui.memory.bar import StackedBar
-from planner.gui.memory.bar_layout import longest
+from planner.gui.memory.bar.bar import StackedBar
+from planner.gui.memory.bar.layout import longest
 from planner.gui.memory.versus.columns import VERSUS_COLUMNS
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.elided_label import ElidedLabel
@@ -37,8 +37,8 @@ class VersusPanel(QWidget):
         self._found: Versus | None = None
         self.view: VersusView | None = None
         self.sentence = make_label(font=theme.font(bold=True), wrap=True)
-        self.swap = self._link(self.tr("S&wap"), self.tr("Plan with the pinned one, and pin this one."))
-        self.unpin = self._link(self.tr("&Unpin"), self.tr("Show the plan alone again."))
+        self.swap = self._link(self.tr("Swap"), self.tr("Plan with the pinned one, and pin this one."))
+        self.unpin = self._link(self.tr("Unpin"), self.tr("Show the plan alone again."))
         self.export = IconButton(theme, "save", self.tr("Copy or save the comparison"))
         self._here, self._there = ElidedLabel(role="muted"), ElidedLabel(role="muted")
         self.answer = make_label(wrap=True)

@@ -1,0 +1,1 @@
+"""The terms to scale against the card."""

@@ -1,0 +1,162 @@
+"""The stacked bar: what the run needs, to scale against what the card can give."""
+
+from typing import Final
+
+from PySide6.QtCore import QEvent, QPoint, QSize, Qt, Signal, Slot
+from PySide6.QtGui import QFocusEvent, QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+
+from planner.gui.memory.bar.canvas import Canvas
+from planner.gui.memory.bar.layout import BarLayout, Piece, lay_out
+from planner.gui.memory.bar.legend import Legend
+from planner.gui.memory.bar.paint import paint_bar, paint_outlines
+from planner.gui.memory.bar.scale import paint_scale
+from planner.gui.theme import Theme
+from planner.present import format as fmt
+from planner.present.memory import MemoryView, Segment
+
+_MINIMUM_WIDTH: Final = 240
+
+
+class StackedBar(QWidget):
+    """The terms of the peak as one bar. Hovering, or the arrow keys, read out each piece with its exact bytes.
+
+    `activated` carries the name of a term that was clicked, or chosen with Enter.
+    """
+
+    activated = Signal(str)
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self._view: MemoryView | None = None
+        self._shared_bytes: int | None = None
+        self._layout: BarLayout | None = None
+        self._canvas = Canvas(theme, _MINIMUM_WIDTH)
+        self._labelled: frozenset[str] = frozenset()
+        self._legend: Legend | None = None
+        self._current: str | None = None
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setMouseTracking(True)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setAccessibleName(self.tr("Memory of one card, part by part"))
+        theme.changed.connect(self._arrange)
+
+    @property
+    def layout_in_pixels(self) -> BarLayout | None:
+        """Return where the pieces lie, once there is something to show."""
+        return self._layout
+
+    def set_view(self, view: MemoryView, shared_bytes: int | None = None) -> None:
+        """Show another result; bars that are compared are given what the longest of them reaches."""
+        self._view, self._shared_bytes = view, shared_bytes
+        self.setAccessibleDescription(describe(view))
+        self._arrange()
+
+    def minimumSizeHint(self) -> QSize:
+        """Return the least width at which the bar can still be read."""
+        return QSize(_MINIMUM_WIDTH, self.height())
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint bar, scale and legend."""
+        if self._view is None or self._layout is None or self._legend is None:
+            return
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        paint_bar(painter, self._canvas, self._layout, self._labelled)
+        paint_outlines(painter, self._canvas, self._layout, self._current, self.hasFocus())
+        paint_scale(painter, self._canvas, self._layout, self._view.capacity_bytes)
+        self._legend.paint(painter)
+        painter.end()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Lay the pieces out over the new width."""
+        super().resizeEvent(event)
+        self._arrange()
+
+    def event(self, event: QEvent) -> bool:
+        """Answer the hover with the piece under the pointer."""
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            piece = self._piece_at(event.pos())
+            QToolTip.showText(event.globalPos(), self.read_out(piece.segment) if piece else "", self)
+            return True
+        return super().event(event)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Mark the piece under the pointer."""
+        piece = self._piece_at(event.position().toPoint())
+        self._mark(piece.segment.name if piece else None)
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """Unmark when the pointer has left."""
+        super().leaveEvent(event)
+        self._mark(None)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """Open the term that was clicked."""
+        piece = self._piece_at(event.position().toPoint())
+        if piece and piece.segment.kind == "term":
+            self.activated.emit(piece.segment.name)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Step through the pieces with the arrow keys; Enter opens a term."""
+        steps = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
+        key = Qt.Key(event.key())
+        if key in steps:
+            self._step(steps[key])
+        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self._current:
+            self.activated.emit(self._current)
+        else:
+            super().keyPressEvent(event)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """Unmark when the keyboard has left."""
+        super().focusOutEvent(event)
+        self._mark(None)
+
+    def read_out(self, segment: Segment) -> str:
+        """Return the words for one piece: its exact bytes and its share."""
+        if self._view is None or segment.kind != "term":
+            return segment.tooltip
+        share = fmt.percent(segment.bytes / self._view.total_bytes)
+        return self.tr("{piece}\n{share} of what the run needs").format(piece=segment.tooltip, share=share)
+
+    @Slot()
+    def _arrange(self) -> None:
+        if self._view is None:
+            return
+        self._canvas = Canvas(self._theme, self.width())
+        self._layout = lay_out(self._view, self._canvas.bar.width(), self._shared_bytes)
+        self._labelled = self._canvas.labelled(self._layout)
+        self._legend = Legend(self._canvas, self._layout, self._labelled)
+        self.setFixedHeight(round(self._canvas.legend_top + self._legend.height))
+        self.update()
+
+    def _piece_at(self, position: QPoint) -> Piece | None:
+        if self._layout is None or position.y() > self._canvas.bar.bottom():
+            return None
+        return self._layout.at(position.x() - self._canvas.bar.left())
+
+    def _mark(self, name: str | None) -> None:
+        if name != self._current:
+            self._current = name
+            self.update()
+
+    def _step(self, by: int) -> None:
+        pieces = self._layout.pieces if self._layout else ()
+        if not pieces:
+            return
+        names = [piece.segment.name for piece in pieces]
+        start = names.index(self._current) if self._current in names else (-1 if by > 0 else len(names))
+        piece = pieces[(start + by) % len(pieces)]
+        self._mark(piece.segment.name)
+        middle = self.mapToGlobal(QPoint(round((piece.left + piece.right) / 2), self.height()))
+        QToolTip.showText(middle, self.read_out(piece.segment), self)
+
+
+def describe(view: MemoryView) -> str:
+    """Return the bar in words, with its numbers, for screen readers."""
+    parts = "; ".join(segment.text for segment in view.segments)
+    needs = f"{fmt.size(view.total_bytes)} ({fmt.size_range(view.low_bytes, view.high_bytes)})"
+    capacity = "" if view.capacity_bytes is None else f" of {fmt.size(view.capacity_bytes)} usable"
+    return f"Needs {needs}{capacity}: {parts}."

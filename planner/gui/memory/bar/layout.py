@@ -1,0 +1,93 @@
+"""Where the pieces of the stacked bar lie, in pixels: arithmetic only, no painting."""
+
+from dataclasses import dataclass
+from math import ceil, log2
+from typing import Final
+
+from planner.present import format as fmt
+from planner.present.memory import MemoryView, Segment
+from planner.units import GIB, MIB
+
+_TICKS_WANTED: Final = 7
+_MARGIN: Final = 1.02
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A segment and the pixels it takes."""
+
+    segment: Segment
+    left: float
+    right: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A mark of the scale."""
+
+    x: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class BarLayout:
+    """The bar in pixels; `edge` is the card's, where its usable memory is known."""
+
+    pieces: tuple[Piece, ...]
+    ticks: tuple[Tick, ...]
+    low: float
+    total: float
+    high: float
+    edge: float | None
+    width: float
+
+    @property
+    def card_right(self) -> float:
+        """Return where the card ends; without a known capacity, where the bar ends."""
+        return self.width if self.edge is None else self.edge
+
+    def at(self, x: float) -> Piece | None:
+        """Return the piece under `x`: past the card's edge, what would lie there."""
+        return next((piece for piece in self.pieces if piece.left <= x < piece.right), None)
+
+
+def longest(view: MemoryView) -> int:
+    """Return the bytes that the bar of `view` reaches, the upper end of its uncertainty included."""
+    held = view.total_bytes + sum(segment.bytes for segment in view.segments if segment.kind == "other")
+    return max(view.bar_bytes, held + view.high_bytes - view.total_bytes)
+
+
+def lay_out(view: MemoryView, width: float, shared_bytes: int | None = None) -> BarLayout:
+    """Return `view`'s segments to scale over `width` pixels, with room for the upper end of the uncertainty.
+
+    Bars that are compared have one scale: `shared_bytes` is what the longest of them reaches.
+    """
+    capacity = view.capacity_bytes
+    if shared_bytes is not None:
+        whole = shared_bytes * _MARGIN
+    else:
+        reached = longest(view)
+        whole = reached if capacity is not None and reached <= capacity else reached * _MARGIN
+    per_byte = width / whole
+    return BarLayout(
+        pieces=tuple(
+            Piece(segment, segment.start_bytes * per_byte, (segment.start_bytes + segment.bytes) * per_byte)
+            for segment in view.segments
+        ),
+        ticks=_ticks(whole, width),
+        low=view.low_bytes * per_byte,
+        total=view.total_bytes * per_byte,
+        high=view.high_bytes * per_byte,
+        edge=None if capacity is None else capacity * per_byte,
+        width=width,
+    )
+
+
+def _ticks(whole: float, width: float) -> tuple[Tick, ...]:
+    """Return round sizes along the bar; steps are powers of two, as memory sizes are."""
+    step = 2 ** max(0, ceil(log2(whole / _TICKS_WANTED)))
+    unit, factor = ("GiB", GIB) if step >= GIB / 2 else ("MiB", MIB)
+    return tuple(
+        Tick(position * width / whole, fmt.quantity(position / factor, unit))
+        for position in range(0, int(whole) + 1, step)
+    )

@@ -1,0 +1,1 @@
+"""Memory over one number of the plan."""

@@ -1,0 +1,149 @@
+"""What the sensitivity curve shows, and where the marks of its axes stand; arithmetic only."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from math import ceil, floor, inf, log2, nan
+from typing import Final, Literal
+
+from planner.gui.widgets.ticks import nice_step, round_ticks
+from planner.plan.explore import Axis, CurvePoint
+from planner.present import format as fmt
+from planner.units import GIB
+
+_WIDE: Final = 16
+_ROOM: Final = 1.1
+_FARTHEST: Final = 2
+_LINEAR_POINTS: Final = 32
+_WIDE_POINTS: Final = 40
+
+Place = tuple[float, float]
+"""A point of the plot: the axis' x and GiB."""
+_GAP: Final[Place] = (nan, nan)
+Corner = Literal["above left", "above right", "below left", "below right"]
+"""Where words stand at a line over the whole plot: above or below it, at one of its ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class CurveData:
+    """Memory at ascending values of `axis`, of which `current` is the plan's; `title` says it: *Sequences at once*."""
+
+    axis: Axis
+    title: str
+    points: tuple[CurvePoint, ...]
+    current: CurvePoint
+    capacity_bytes: int | None
+    card: str | None
+
+    @property
+    def is_wide(self) -> bool:
+        """Return whether the values span so much that a logarithmic axis shows them better."""
+        return self.points[-1].value >= _WIDE * self.points[0].value > 0
+
+    @property
+    def memory_range(self) -> tuple[float, float]:
+        """Return the ends of the memory axis: the plan's point, the card's line and some room around them.
+
+        What lies far above both is cut off. The axis starts at 0 unless everything lies in its upper part.
+        """
+        seen = max(self.current.high_bytes, self.capacity_bytes or 0)
+        highest = max(point.high_bytes for point in self.points)
+        top = min(max(highest, seen) * _ROOM, seen * _FARTHEST)
+        lowest = min(min(point.low_bytes for point in self.points), self.capacity_bytes or top)
+        return (lowest - (top - lowest) * (_ROOM - 1) if lowest > top / 2 else 0), top
+
+    @property
+    def words_corner(self) -> Corner:
+        """Return where words about the card's line stand clear of the curve: at the end where it is farther away."""
+        limit = inf if self.capacity_bytes is None else self.capacity_bytes
+        first, last = self.points[0], self.points[-1]
+        middle = self.nearest((self.x(first.value) + self.x(last.value)) / 2)
+        rises = last.total_bytes >= first.total_bytes
+        if middle.total_bytes > limit:
+            return "below right" if rises else "below left"
+        return "above left" if rises else "above right"
+
+    def x(self, value: float) -> float:
+        """Return where `value` stands on the axis."""
+        return log2(value) if self.is_wide else value
+
+    def split(self) -> tuple[tuple[Place, ...], tuple[Place, ...]]:
+        """Return the curve in GiB below and above the card's line; both end on it where it is crossed.
+
+        What lies apart is parted by a place that is no number.
+        """
+        places = [(self.x(point.value), point.total_bytes / GIB) for point in self.points]
+        limit = inf if self.capacity_bytes is None else self.capacity_bytes / GIB
+        cut = places[:1]
+        for before, after in pairwise(places):
+            if (before[1] <= limit) != (after[1] <= limit):
+                cut.append(_crossing(before, after, limit))
+            cut.append(after)
+        return _parts(cut, [y <= limit for _, y in cut]), _parts(cut, [y >= limit for _, y in cut])
+
+    def nearest(self, x: float) -> CurvePoint:
+        """Return the point nearest to `x` on the axis."""
+        return min(self.points, key=lambda point: abs(self.x(point.value) - x))
+
+    def csv_rows(self) -> tuple[tuple[str, ...], ...]:
+        """Return a header and a row a point, with exact bytes."""
+        header = (self.axis, "bytes", "low_bytes", "high_bytes", "host_bytes", "gib")
+        rows = (
+            (
+                *(str(p.value), str(p.total_bytes), str(p.low_bytes), str(p.high_bytes)),
+                *("" if p.host_bytes is None else str(p.host_bytes), f"{p.total_bytes / GIB:.6f}"),
+            )
+            for p in self.points
+        )
+        return (header, *rows)
+
+
+def _crossing(before: Place, after: Place, limit: float) -> Place:
+    (x0, y0), (x1, y1) = before, after
+    return x0 + (x1 - x0) * (limit - y0) / (y1 - y0), limit
+
+
+def _parts(places: Sequence[Place], belongs: Sequence[bool]) -> tuple[Place, ...]:
+    """Return the places that belong, with a gap where others lie between them."""
+    runs = groupby(zip(belongs, places, strict=True), key=lambda pair: pair[0])
+    parts = [[place for _, place in run] for inside, run in runs if inside]
+    return tuple(place for number, part in enumerate(parts) for place in ([_GAP, *part] if number else part))
+
+
+def curve_values(current: int, largest: int | None, lowest: int, limit: int | None) -> tuple[int, ...]:
+    """Return the values at which the curve is computed: from `lowest` to past the current and the largest that fits.
+
+    `limit` is the highest value that makes sense, unless the plan itself is beyond it.
+    """
+    wanted = max(4 * current, (largest or 0) * 3 // 2, 8 * lowest)
+    top = wanted if limit is None else min(wanted, max(limit, current))
+    bottom = min(lowest, current)
+    if top - bottom <= _LINEAR_POINTS:
+        values = set(range(bottom, top + 1))
+    elif top / bottom < _WIDE:
+        values = {bottom + (top - bottom) * step // _LINEAR_POINTS for step in range(_LINEAR_POINTS + 1)}
+    else:
+        values = {round(bottom * (top / bottom) ** (step / _WIDE_POINTS)) for step in range(_WIDE_POINTS + 1)}
+    marks = {value for value in (current, largest) if value is not None and value <= top}
+    return tuple(sorted(values | marks))
+
+
+def value_ticks(data: CurveData, wanted: int) -> list[tuple[float, str]]:
+    """Return about `wanted` marks of the value axis: powers of two where it is logarithmic, else round numbers."""
+    first, last = data.points[0].value, data.points[-1].value
+    if not data.is_wide:
+        return [(float(value), fmt.integer(value)) for value in _round_values(first, last, wanted)]
+    exponents = range(ceil(log2(first)), floor(log2(last)) + 1)
+    stride = max(1, ceil(len(exponents) / max(1, wanted)))
+    return [(float(exponent), fmt.integer(2**exponent)) for exponent in exponents[::stride]]
+
+
+def memory_ticks(data: CurveData, wanted: int) -> list[tuple[float, str]]:
+    """Return about `wanted` marks of the memory axis, which is in GiB."""
+    low, high = (end / GIB for end in data.memory_range)
+    return round_ticks(low, high, wanted)
+
+
+def _round_values(first: int, last: int, wanted: int) -> Sequence[int]:
+    step = max(1, round(nice_step((last - first) / max(1, wanted))))
+    return range(ceil(first / step) * step, last + 1, step)

@@ -1,0 +1,151 @@
+"""Around the plan: the curve and what is solved for, computed in the background after a short rest."""
+
+from functools import partial
+from typing import Final, NamedTuple
+
+from PySide6.QtCore import QTimer, Signal, Slot
+from PySide6.QtGui import QHideEvent, QShowEvent
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from planner.errors import PlannerError
+from planner.gui.memory.curves.data import CurveData
+from planner.gui.memory.curves.explored import TITLES, Found, compute_curve, find_all, title_of
+from planner.gui.memory.curves.panel import CurvePanel
+from planner.gui.memory.largest import LargestRow
+from planner.gui.tasks import TaskRunner
+from planner.gui.theme import Theme
+from planner.gui.workspace import Workspace
+from planner.plan.catalog import Catalog
+from planner.plan.evaluate import Evaluation
+from planner.plan.explore import Axis, at_value, axes_of
+from planner.plan.plan import Plan
+
+REST_MS: Final = 120
+_CURVE_HEIGHT: Final = 190
+_KEY: Final = "exploration"
+
+
+class Explored(NamedTuple):
+    """What was computed around a plan."""
+
+    found: tuple[Found, ...]
+    curve: CurveData
+
+
+class Exploration(QWidget):
+    """What the same plan would need with other numbers. `updated` says that everything is up to date."""
+
+    updated = Signal()
+
+    def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner, aside_width: int) -> None:
+        super().__init__()
+        self._workspace, self._theme, self._tasks = workspace, theme, tasks
+        self._evaluation: Evaluation | None = None
+        self._axis: Axis | None = None
+        self.curve = CurvePanel(theme)
+        self.curve.setMinimumHeight(_CURVE_HEIGHT)
+        self.rows: list[LargestRow] = []
+        self._rest = QTimer(self, singleShot=True, interval=REST_MS)
+        self._lay_out(aside_width)
+        self._rest.timeout.connect(self.update_now)
+        self.curve.axis_chosen.connect(self._on_axis_chosen)
+        self.curve.value_chosen.connect(self._on_value_chosen)
+        self.curve.failed.connect(workspace.failed)
+
+    def set_evaluation(self, evaluation: Evaluation) -> None:
+        """Follow the plan, as soon as it has rested and this is in view."""
+        self._evaluation = evaluation
+        axes = axes_of(evaluation)
+        self._tasks.cancel(_KEY)
+        for row in self.rows:
+            row.use.setEnabled(False)
+        if not axes:
+            return
+        if self._axis not in axes:
+            self._axis = axes[0]
+        self.curve.offer(tuple((axis, title_of(axis, evaluation).switch) for axis in axes), self._axis)
+        if self.isVisible():
+            self._rest.start()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Draw what changed while this was out of view."""
+        super().showEvent(event)
+        self._rest.start()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Rest while this is out of view."""
+        super().hideEvent(event)
+        self._rest.stop()
+
+    @Slot()
+    def update_now(self) -> None:
+        """Compute the curve and what is solved for, in the background."""
+        if self._evaluation is not None and self._axis in axes_of(self._evaluation):
+            work = partial(explore, self._evaluation, self._workspace.catalog, self._axis)
+            self._tasks.run(_KEY, work, self._take_result, self._on_error)
+
+    def _take_result(self, explored: Explored) -> None:
+        while len(self.rows) < len(explored.found):
+            self._add_row()
+        for position, row in enumerate(self.rows):
+            row.setVisible(position < len(explored.found))
+            if position < len(explored.found):
+                row.show_found(explored.found[position])
+        self.curve.set_data(explored.curve)
+        self.updated.emit()
+
+    def _on_error(self, error: BaseException) -> None:
+        if not isinstance(error, PlannerError):
+            raise error
+        self._workspace.failed.emit(error)
+
+    @Slot(object)
+    def _on_axis_chosen(self, axis: Axis) -> None:
+        self._axis = axis
+        self.update_now()
+
+    @Slot(object)
+    def _on_value_chosen(self, value: int) -> None:
+        if self._evaluation is not None and self.curve.data is not None:
+            axis = self.curve.data.axis
+            with self._workspace.reporting():
+                self._apply(axis, at_value(self._evaluation.plan, self._workspace.catalog, axis, value))
+
+    @Slot(object)
+    def _use(self, found: Found) -> None:
+        if found.plan is not None:
+            with self._workspace.reporting():
+                self._apply(found.asked, found.plan)
+
+    def _apply(self, asked: str, plan: Plan) -> None:
+        """Make `plan` the present one, as one step that is called after what was `asked`."""
+        step = next((title.step for axis, title in TITLES.items() if axis == asked), "card")
+        self._workspace.end_gesture()
+        self._workspace.apply(step, workload=plan.workload, gpu=plan.gpu, count=plan.count)
+        self._workspace.end_gesture()
+
+    def _add_row(self) -> None:
+        row = LargestRow(self._theme)
+        row.used.connect(self._use)
+        self.rows.append(row)
+        self._column.insertWidget(len(self.rows) - 1, row)
+
+    def _lay_out(self, aside_width: int) -> None:
+        aside = QWidget()
+        aside.setFixedWidth(aside_width)
+        self._column = QVBoxLayout(aside)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(self._theme.spacing.small)
+        self._column.addStretch(1)
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(self._theme.spacing.large)
+        layout.addWidget(self.curve, 1)
+        layout.addWidget(aside)
+
+
+def explore(evaluation: Evaluation, catalog: Catalog, axis: Axis) -> Explored:
+    """Return what is solved for, and the curve over `axis`."""
+    found = find_all(evaluation, catalog)
+    largest = next((one.value for one in found if one.asked == axis and isinstance(one.value, int)), None)
+    return Explored(found, compute_curve(evaluation, catalog, axis, largest))

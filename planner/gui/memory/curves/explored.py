@@ -1,0 +1,160 @@
+"""Which numbers of a plan the curve can run over, and what is solved for beside it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from planner.gui.memory.curves.data import CurveData, curve_values
+from planner.gui.memory.questions.images import makes_images
+from planner.plan.catalog import Catalog
+from planner.plan.evaluate import Evaluation, architecture_of
+from planner.plan.explore import Axis, axes_of, current_value, memory_curve, spreading_of
+from planner.plan.plan import Plan
+from planner.plan.solve import (
+    LENGTHS,
+    Field,
+    Solved,
+    all_layers,
+    fewest_cards,
+    largest_allowed,
+    largest_that_fits,
+    smallest_card,
+)
+from planner.present.solved import solved_words
+
+_SHORTEST: Final = 128
+_CARDS_IN_A_ROW: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Title:
+    """What a number is called: `axis` at the axis, `switch` in the list to choose from, `step` in the history."""
+
+    axis: str
+    switch: str
+    step: str
+
+
+TITLES: Final[dict[Axis, Title]] = {
+    "micro_batch": Title("Sequences per step", "Batch", "sequences per step"),
+    "sequence_length": Title("Sequence length, tokens", "Sequence length", "sequence length"),
+    "batch": Title("Sequences at once", "Sequences at once", "sequences at once"),
+    "context_length": Title("Context length, tokens", "Context length", "context length"),
+    "prompt_length": Title("Prompt length, tokens", "Prompt length", "prompt length"),
+    "lora_rank": Title("Rank of the adapters", "LoRA rank", "rank"),
+    "gpu_layers": Title("Layers on the card", "GPU layers", "layers on the card"),
+    "count": Title("Cards", "Cards", "number of cards"),
+}
+_IMAGES: Final = Title("Images at once", "Images at once", "images at once")
+_SOLVED: Final[tuple[Field, ...]] = ("micro_batch", "sequence_length", "batch", "context_length", "gpu_layers")
+_LARGEST: Final[dict[str, str]] = {
+    "micro_batch": "Largest batch that fits",
+    "sequence_length": "Longest sequence that fits",
+    "batch": "Most sequences at once that fit",
+    "context_length": "Longest context that fits",
+    "gpu_layers": "Most layers on the card",
+    "count": "Fewest cards of this kind",
+    "gpu": "Smallest card that fits",
+}
+_MOST_IMAGES: Final = "Most images at once that fit"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was solved for: `words` say the value, or why there is none; `plan` is the plan with it."""
+
+    asked: str
+    title: str
+    words: str
+    value: int | str | None = None
+    plan: Plan | None = None
+    is_taken: bool = False
+
+
+def title_of(axis: Axis, evaluation: Evaluation) -> Title:
+    """Return what a number is called for the model of this plan."""
+    return _IMAGES if axis == "batch" and makes_images(evaluation) else TITLES[axis]
+
+
+def find_all(evaluation: Evaluation, catalog: Catalog) -> tuple[Found, ...]:
+    """Return everything that can be solved for this plan; without a card the smallest one only."""
+    plan = evaluation.plan
+    if plan.workload.gpus:
+        return tuple(_largest(evaluation, catalog, field) for field in _solvable(evaluation))
+    smallest = _smallest(plan, catalog)
+    if plan.gpu is None:
+        return (smallest,)
+    found = tuple(_largest(evaluation, catalog, field) for field in _solvable(evaluation))
+    return (*found, _fewest(plan, catalog), smallest)
+
+
+def compute_curve(evaluation: Evaluation, catalog: Catalog, axis: Axis, largest: int | None) -> CurveData:
+    """Return the memory over `axis`, around the plan's value and the `largest` that fits."""
+    current = current_value(evaluation, axis)
+    architecture = architecture_of(evaluation.plan, catalog)
+    spreading = spreading_of(evaluation.plan, architecture) if axis == "count" else None
+    if spreading is not None:
+        values = tuple(sorted({*_few(spreading.counts, max(current, largest or 0)), current}))
+    elif axis == "gpu_layers":
+        values = tuple(range(all_layers(architecture) + 1))
+    else:
+        values = _values(evaluation, axis, current, largest)
+    points = memory_curve(evaluation.plan, catalog, axis, values)
+    return CurveData(
+        axis=axis,
+        title=f"Cards {spreading.how}".strip() if spreading else title_of(axis, evaluation).axis,
+        points=points,
+        current=next(point for point in points if point.value == current),
+        capacity_bytes=evaluation.memory.capacity_bytes,
+        card=evaluation.gpu.name if evaluation.gpu else None,
+    )
+
+
+def _solvable(evaluation: Evaluation) -> tuple[Field, ...]:
+    axes = axes_of(evaluation)
+    return tuple(field for field in _SOLVED if field in axes)
+
+
+def _values(evaluation: Evaluation, axis: Axis, current: int, largest: int | None) -> tuple[int, ...]:
+    if axis == "lora_rank" or axis == "count":
+        return curve_values(current, None, 1, None)
+    limit = largest_allowed(evaluation.plan, axis)
+    if axis in LENGTHS:
+        return curve_values(current, largest, _SHORTEST, min(evaluation.max_context or limit, limit))
+    return curve_values(current, largest, 1, limit)
+
+
+def _few(counts: Sequence[int], reached: int) -> list[int]:
+    """Return the counts up to twice what was `reached`, and of many only each doubling: stages take time to compute."""
+    near = [count for count in counts if count <= max(2 * reached, _CARDS_IN_A_ROW)]
+    return [count for count in near if count <= _CARDS_IN_A_ROW or count & (count - 1) == 0]
+
+
+def _largest(evaluation: Evaluation, catalog: Catalog, field: Field) -> Found:
+    plan = evaluation.plan
+    surely = largest_that_fits(plan, catalog, field)
+    barely = largest_that_fits(plan, catalog, field, "tight")
+    best = surely if surely.value is not None else barely
+    is_taken = best.value == current_value(evaluation, field)
+    title = _MOST_IMAGES if field == "batch" and makes_images(evaluation) else _LARGEST[field]
+    return Found(field, title, solved_words(surely, barely), best.value, best.plan, is_taken)
+
+
+def _fewest(plan: Plan, catalog: Catalog) -> Found:
+    surely, barely = fewest_cards(plan, catalog), fewest_cards(plan, catalog, "tight")
+    best = surely if surely.value is not None else barely
+    words = ", ".join(part for part in (solved_words(surely, barely), best.how) if part)
+    return Found("count", _LARGEST["count"], words, best.value, best.plan, best.plan == plan)
+
+
+def _smallest(plan: Plan, catalog: Catalog) -> Found:
+    surely = smallest_card(plan, catalog)
+    best = surely if surely.value is not None else smallest_card(plan, catalog, "tight")
+    return Found("gpu", _LARGEST["gpu"], _card_words(best, catalog), best.value, best.plan, best.value == plan.gpu)
+
+
+def _card_words(solved: Solved, catalog: Catalog) -> str:
+    if not isinstance(solved.value, str):
+        return f"none, {solved.reason}"
+    name = catalog.hardware.gpu(solved.value).name
+    return f"{name}, tight" if solved.verdict == "tight" else name

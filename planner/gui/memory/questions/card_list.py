@@ -1,0 +1,113 @@
+"""Cards of several kinds: a line for each, with its number."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from planner.gui.choices import card_choices, card_name
+from planner.gui.memory.questions.picker_field import PickerField
+from planner.gui.theme import Theme
+from planner.gui.widgets.field import message_line, tell
+from planner.gui.widgets.icon_button import IconButton
+from planner.gui.widgets.number_field import NumberField
+from planner.gui.workspace import Workspace
+from planner.workload.parallel import CardCount
+
+_NUMBER_WIDTH = 64
+
+
+class CardList(QWidget):
+    """`edited` carries the cards that the person made of those that are shown; `finished` ends the gesture."""
+
+    edited = Signal(object)
+    finished = Signal()
+
+    def __init__(self, workspace: Workspace, theme: Theme) -> None:
+        super().__init__()
+        self._workspace, self._theme = workspace, theme
+        self._cards: tuple[CardCount, ...] = ()
+        self.rows: list[CardRow] = []
+        self._message = message_line()
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(theme.spacing.tiny)
+        self._column.addWidget(self._message)
+
+    @property
+    def cards(self) -> tuple[CardCount, ...]:
+        """Return the cards that are shown."""
+        return self._cards
+
+    def set_cards(self, cards: Sequence[CardCount]) -> None:
+        """Show `cards`; lines are kept, so that the keyboard stays where it is."""
+        self._cards = tuple(cards)
+        self.show_problem("")
+        while len(self.rows) > len(self._cards):
+            row = self.rows.pop()
+            self._column.removeWidget(row)
+            row.setParent(None)
+            row.deleteLater()
+        while len(self.rows) < len(self._cards):
+            self._add_row()
+        for row, kind in zip(self.rows, self._cards, strict=True):
+            row.show_kind(kind)
+
+    def show_problem(self, message: str) -> None:
+        """Say under the list why the cards are not allowed."""
+        tell(self._message, message)
+
+    def add(self, gpu_id: str) -> None:
+        """Put another card of the kind `gpu_id` beside those that are there."""
+        found = [place for place, kind in enumerate(self._cards) if kind.id == gpu_id]
+        if found:
+            self._change(found[0], count=self._cards[found[0]].count + 1)
+        else:
+            self.edited.emit((*self._cards, CardCount(id=gpu_id)))
+        self.finished.emit()
+
+    def _add_row(self) -> None:
+        place = len(self.rows)
+        row = CardRow(self._workspace, self._theme, place)
+        row.card.edited.connect(lambda gpu_id: self._change(place, id=gpu_id))
+        row.number.edited.connect(lambda count: self._change(place, count=count))
+        row.remove.clicked.connect(partial(self._remove, place))
+        for field in (row.card, row.number):
+            field.finished.connect(self.finished)
+        self.rows.append(row)
+        self._column.insertWidget(place, row)
+
+    def _change(self, place: int, **changes: object) -> None:
+        changed = self._cards[place].evolve(**changes)
+        self.edited.emit((*self._cards[:place], changed, *self._cards[place + 1 :]))
+
+    def _remove(self, place: int) -> None:
+        self.edited.emit((*self._cards[:place], *self._cards[place + 1 :]))
+        self.finished.emit()
+
+
+class CardRow(QWidget):
+    """A kind of card, how many of it, and a way to leave it out."""
+
+    def __init__(self, workspace: Workspace, theme: Theme, place: int) -> None:
+        super().__init__()
+        self.card = PickerField(
+            theme, lambda: card_choices(workspace), lambda value: card_name(workspace, value), self.tr("Search cards")
+        )
+        self.number = NumberField(1, 100_000)
+        self.number.setFixedWidth(_NUMBER_WIDTH)
+        self.remove = IconButton(theme, "close", self.tr("Leave out these cards"))
+        self.card.set_name(f"Cards, kind {place + 1}")
+        self.number.set_name(f"Number of cards of kind {place + 1}")
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(theme.spacing.tiny)
+        layout.addWidget(self.card, 1, Qt.AlignmentFlag.AlignTop)
+        layout.addWidget(self.number, 0, Qt.AlignmentFlag.AlignTop)
+        layout.addWidget(self.remove, 0, Qt.AlignmentFlag.AlignTop)
+
+    def show_kind(self, kind: CardCount) -> None:
+        """Show `kind`."""
+        self.card.set_value(kind.id)
+        self.number.set_value(kind.count)

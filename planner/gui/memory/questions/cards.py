@@ -1,0 +1,111 @@
+"""On which cards it runs, and what else they have to hold."""
+
+from functools import cached_property
+
+from PySide6.QtCore import Slot
+from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
+
+from planner.errors import PlannerError
+from planner.gui.choices import card_choices, card_name
+from planner.gui.memory.questions.card_list import CardList
+from planner.gui.memory.questions.picker_field import PickerField
+from planner.gui.memory.questions.questions import at_the_left, bind, explained, new_form, remembered_section
+from planner.gui.memory.questions.sharing import would_do
+from planner.gui.memory.questions.size_field import SizeField
+from planner.gui.theme import Theme, mark
+from planner.gui.widgets.number_field import NumberField
+from planner.gui.widgets.popover import SearchPopover
+from planner.gui.workspace import Workspace
+from planner.plan.answers.degrees import possible_counts
+from planner.plan.evaluate import Evaluation
+from planner.present.parallel import cards_phrase
+from planner.workload.parallel import CardCount
+
+_LIST_WIDTH = 560
+_COUNT = "number of cards"
+
+
+class CardsQuestions(QWidget):
+    """The card and how many of them, or a list of unequal ones, and what other processes hold."""
+
+    def __init__(self, workspace: Workspace, theme: Theme) -> None:
+        super().__init__()
+        self._workspace, self._theme = workspace, theme
+        self.card = PickerField(
+            theme, lambda: card_choices(workspace), lambda value: card_name(workspace, value), self.tr("Search cards")
+        )
+        self.count = NumberField(1, 100_000)
+        self.unequal = CardList(workspace, theme)
+        self.others = SizeField()
+        self.add = QPushButton(self.tr("Add &another kind…"))
+        mark(self.add, "link")
+        self.add.setToolTip(self.tr("Plan for cards that differ, such as the two that are in one machine."))
+        self._form = form = new_form(theme)
+        form.add("Card", self.card, hint="The card that it runs on.")
+        form.add("&Number of cards", self.count, lambda: 1, "Each holds the whole model, unless they share it.")
+        form.add_across(self.unequal)
+        form.add_below(at_the_left(self.add))
+        form.add("Held &by others", self.others, lambda: 0, "What other processes hold on each card: 2 GiB, 512 MiB.")
+        self._section = remembered_section(workspace, theme, "Cards", form)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self._section)
+        bind(workspace, self.card, lambda value: workspace.answer("card", {"gpu": value}))
+        bind(workspace, self.count, lambda value: workspace.answer(_COUNT, {"count": value}), self._explain)
+        bind(
+            workspace,
+            self.others,
+            lambda value: workspace.answer("memory of other processes", {"workload.other_processes_bytes": value}),
+        )
+        self.unequal.edited.connect(self._take)
+        self.unequal.finished.connect(workspace.end_gesture)
+        self.add.clicked.connect(self._offer)
+
+    def refresh(self, evaluation: Evaluation) -> None:
+        """Show the cards of the plan."""
+        plan = evaluation.plan
+        unequal = bool(plan.workload.gpus)
+        self.card.set_value(plan.gpu)
+        self.count.set_value(plan.count)
+        self.others.set_value(plan.workload.other_processes_bytes)
+        self.unequal.set_cards(plan.workload.gpus)
+        self.unequal.setVisible(unequal)
+        for field in (self.card, self.count):
+            self._form.set_row_visible(field, not unequal)
+        self.add.setVisible(evaluation.traced is None and (unequal or plan.gpu is not None))
+        name = None if plan.gpu is None else card_name(self._workspace, plan.gpu)
+        self._section.set_marked(self._form.differs)
+        words = cards_phrase(plan.workload, plan.count, name, self._workspace.catalog.hardware)
+        self._section.set_summary(words or card_name(self._workspace, None))
+
+    def _explain(self, error: PlannerError) -> str:
+        before = self._workspace.before(_COUNT)
+        return f"{explained(error)} {would_do(possible_counts(before, self.count.value or 1, self._workspace.catalog))}"
+
+    @cached_property
+    def _popover(self) -> SearchPopover:
+        made = SearchPopover(self, self._theme, self.tr("Search cards"))
+        made.chosen.connect(self._add)
+        return made
+
+    @Slot()
+    def _offer(self) -> None:
+        self._popover.offer(self.add, card_choices(self._workspace), width=_LIST_WIDTH)
+
+    @Slot(object)
+    def _add(self, gpu_id: object) -> None:
+        plan = self._workspace.plan
+        if not plan.workload.gpus and plan.gpu is not None:
+            self.unequal.set_cards((CardCount(id=plan.gpu, count=plan.count),))
+        self.unequal.add(str(gpu_id))
+
+    @Slot(object)
+    def _take(self, cards: tuple[CardCount, ...]) -> None:
+        """Plan for `cards`, or as before for one kind of them."""
+        answer: dict[str, object] = {"count": sum(kind.count for kind in cards)}
+        answer |= {"gpu": cards[0].id} if len(cards) == 1 else {"gpu": None, "workload.gpus": cards}
+        try:
+            self._workspace.answer("cards", answer)
+        except PlannerError as error:
+            self.unequal.setVisible(True)
+            self.unequal.show_problem(explained(error))

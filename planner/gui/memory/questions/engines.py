@@ -1,0 +1,130 @@
+"""What to ask about the engine that runs a model, and its own settings."""
+
+from typing import Final, get_args
+
+from planner.gui.memory.questions.questions import Questions, new_form
+from planner.gui.memory.words import ATTENTION, Options, kv_cache_options, words_of
+from planner.gui.widgets.choice_field import ChoiceField
+from planner.gui.widgets.field import Field
+from planner.gui.widgets.number_field import NumberField
+from planner.memory.engines.settings import settings_in_use
+from planner.plan.evaluate import Evaluation
+from planner.present import format as fmt
+from planner.workload.engines import CACHE_FORMATS, PROFILE_TITLES, SETTINGS, EngineSettings, Profile, VllmVersion
+from planner.workload.workload import Inference, Workload
+
+PROFILES: Final[Options] = ((None, "By the weights"), *PROFILE_TITLES.items())
+_SHARES: Final = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.92, 0.95, 0.98)
+_LLAMA_ATTENTION: Final[Options] = (("sdpa", "Flash attention"), ("eager", "Without flash attention"))
+_OF_ENGINE: Final = "engine."
+_MOST: Final = 1_000_000
+
+
+def ask_engine(questions: Questions) -> None:
+    """Ask which engine runs the model; what it can be told unfolds below."""
+    form = new_form(questions.theme)
+    profile = ChoiceField(questions.theme, PROFILES)
+    questions.ask(form, "profile", "Engine", profile, "The software that runs the model. It decides what is reserved.")
+    questions.ask(
+        form,
+        "gpu_layers",
+        "Layers on the card",
+        NumberField(0, 100_000, placeholder="all"),
+        "The last layers stand on the card, the others in RAM; the output counts as one.",
+    )
+    for name, label, field, hint in _settings(questions):
+        questions.ask(form, f"{_OF_ENGINE}{name}", label, field, hint)
+    questions.add_section("Engine", form, _summary)
+
+
+def _settings(questions: Questions) -> tuple[tuple[str, str, Field, str], ...]:
+    theme = questions.theme
+    versions = tuple((version, f"vLLM {version}") for version in get_args(VllmVersion))
+
+    def number(maximum: int) -> NumberField:
+        return NumberField(1, maximum, placeholder=fmt.UNKNOWN)
+
+    def yes_or_no() -> ChoiceField:
+        return ChoiceField(theme, ((None, "As usual"), (True, "Yes"), (False, "No")))
+
+    return (
+        (
+            "version",
+            "Version",
+            ChoiceField(theme, ((None, "As usual"), *versions)),
+            "What is reserved differs between versions.",
+        ),
+        (
+            "max_num_seqs",
+            "Sequences in a step",
+            number(_MOST),
+            "vLLM warms up for this many, and reserves logits.",
+        ),
+        ("max_num_batched_tokens", "Tokens in a step", number(100_000_000), "The activations of a step grow with it."),
+        (
+            "memory_utilization",
+            "Share of the card",
+            ChoiceField(theme, shares(None)),
+            "What is left holds the cache.",
+        ),
+        ("block_size", "Tokens in a page", number(4096), "The cache is kept in pages of this many tokens."),
+        ("enforce_eager", "No CUDA graphs", yes_or_no(), "Graphs are faster, and take memory of their own."),
+        ("slots", "Slots", number(256), "Sequences that llama-server answers at once."),
+        ("n_batch", "Tokens in a batch", number(_MOST), "What is handed to the model in one call."),
+        ("n_ubatch", "Tokens at once", number(_MOST), "The compute buffer grows with it."),
+        ("kv_unified", "One cache", yes_or_no(), "Slots share one cache, or have one of their own each."),
+        (
+            "swa_full",
+            "Full sliding layers",
+            yes_or_no(),
+            "Keep the whole context in layers with a window.",
+        ),
+        ("n_outputs_max", "Rows of logits", number(_MOST), "Rows of a batch whose logits are made."),
+    )
+
+
+def shares(chosen: float | None) -> Options:
+    """Return the shares of the card to choose from, with the one that was chosen elsewhere."""
+    values = sorted({*_SHARES, *((chosen,) if chosen else ())})
+    return ((None, "As usual"), *((value, fmt.percent(value)) for value in values))
+
+
+def imply_settings(questions: Questions, evaluation: Evaluation) -> None:
+    """Say in the empty fields of settings what applies."""
+    workload = evaluation.workload
+    if evaluation.architecture is None or not isinstance(workload, Inference):
+        return
+    used = settings_in_use(evaluation.architecture, workload, evaluation.gpu)
+    for name in EngineSettings.model_fields:
+        field = questions.asked(f"{_OF_ENGINE}{name}")
+        if isinstance(field, NumberField):
+            field.set_implied(getattr(used, name))
+
+
+def belongs(name: str, profile: Profile | None) -> bool:
+    """Return whether the field `name` of the workload is a question about `profile`."""
+    if name == "gpu_layers":
+        return profile == "llama.cpp"
+    setting = name.removeprefix(_OF_ENGINE)
+    return setting == name or (profile is not None and setting in SETTINGS[profile])
+
+
+def attention_options(profile: Profile | None) -> Options:
+    """Return the ways to attend; llama.cpp has its own flash attention, which can be switched off."""
+    return _LLAMA_ATTENTION if profile == "llama.cpp" else ATTENTION
+
+
+def cache_options(profile: Profile | None) -> Options:
+    """Return the cache formats that the engine has."""
+    formats = CACHE_FORMATS[profile] if profile is not None else ()
+    return tuple(option for option in kv_cache_options() if not formats or option[0] in formats)
+
+
+def _summary(workload: Workload) -> str:
+    if not isinstance(workload, Inference):
+        return ""
+    parts = [words_of(PROFILES, workload.profile)]
+    if workload.gpu_layers is not None:
+        parts.append(f"{fmt.plural(workload.gpu_layers, 'layer')} on the card")
+    given = len(workload.engine.given())
+    return ", ".join([*parts, fmt.plural(given, "setting")] if given else parts)

@@ -1,0 +1,57 @@
+"""Start from a recipe that many know."""
+
+from functools import cached_property
+
+from PySide6.QtCore import Slot
+from PySide6.QtWidgets import QPushButton
+
+from planner.gui.theme import Theme, mark
+from planner.gui.widgets.popover import SearchPopover
+from planner.gui.widgets.search_list import Choice
+from planner.gui.workspace import Workspace
+from planner.plan.recipes.preset import Preset, load_presets, with_preset
+from planner.present.preset import preset_detail, preset_notes
+
+_LIST_WIDTH = 620
+
+
+class PresetButton(QPushButton):
+    """Opens the list of recipes; the one that is chosen becomes the plan in one step."""
+
+    def __init__(self, workspace: Workspace, theme: Theme) -> None:
+        super().__init__()
+        self.setText(self.tr("Start from a rec&ipe…"))
+        self.setToolTip(self.tr("How others train or run a model, with where they say so."))
+        mark(self, "link")
+        self._workspace, self._theme = workspace, theme
+        self.clicked.connect(self.open)
+        workspace.preset_requested.connect(self.open)
+
+    @cached_property
+    def popover(self) -> SearchPopover:
+        """Return the list, which is made when it is first opened."""
+        made = SearchPopover(self, self._theme, self.tr("Search recipes"))
+        made.chosen.connect(self._start)
+        return made
+
+    @Slot()
+    def open(self) -> None:
+        """Open the list under the button."""
+        hardware = self._workspace.catalog.hardware
+        choices = [
+            Choice(preset, preset.title, preset_detail(preset, hardware), words=f"{preset.id} {preset.summary}")
+            for preset in load_presets()
+        ]
+        self.popover.offer(self, choices, width=_LIST_WIDTH)
+
+    @Slot(object)
+    def _start(self, preset: Preset) -> None:
+        workspace = self._workspace
+        with workspace.reporting():
+            model = preset.own_model
+            plan = with_preset(workspace.plan if model is None else workspace.plan.evolve(model=model), preset)
+            workspace.end_gesture()
+            workspace.apply(preset.title, model=plan.model, workload=plan.workload, gpu=plan.gpu, count=plan.count)
+            workspace.end_gesture()
+            first, *others = preset_notes(preset)
+            workspace.noticed.emit(first, " ".join((*others, ", ".join(preset.sources))))

@@ -1,0 +1,1 @@
+"""Inference: prompts, caches and the work of one layer."""

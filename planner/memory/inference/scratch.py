@@ -1,0 +1,236 @@
+"""The tensors that one layer works with and frees again before the next: the activations of inference."""
+
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from planner.memory.kernels import (
+    MASK,
+    AttentionKind,
+    Kernel,
+    is_masked,
+    kernel_of,
+    mask_bytes,
+    repeats_heads,
+    softmax_bytes,
+)
+from planner.memory.precision import Precision
+from planner.memory.training.activations import stack_positions
+from planner.models.architecture import (
+    Activation,
+    Architecture,
+    Attention,
+    LatentAttention,
+    Layer,
+    Mixer,
+    Mlp,
+    Moe,
+    Stack,
+)
+
+_WIDE_BY_ACTIVATION: Final[dict[Activation, int]] = {"gelu-new": 4, "gelu-bloom": 5, "quick-gelu": 3}
+"""Tensors of the intermediate width alive at once where Python computes an activation step by step; else two."""
+
+
+class Copied(NamedTuple):
+    """What a layer copies in a step of decoding: the tokens that it keeps, and elements for each of them."""
+
+    tokens: int
+    elements: int
+
+    @property
+    def total(self) -> int:
+        """Return the elements."""
+        return self.tokens * self.elements
+
+
+@lru_cache(maxsize=1024)
+def scratch_bytes(
+    architecture: Architecture, batch: int, prompt: int, precision: Precision, attention: AttentionKind
+) -> int:
+    """Return the largest scratch that one layer needs for `batch` × `prompt` tokens, with the mask that all share.
+
+    **Formula** per token, the larger of two: 4h (embeddings, the layer's input, the residual and its norm) beside the
+    feed-forward block, 3i (gate, up and their product; 2i without a gate); 3h beside the attention, the largest of its
+    rotation 4q, the norm of the queries with its fp32 copies, and eager scores a · s · (scores, their fp32 copy and the
+    softmax). h more where positions have embeddings. Keys and values are in the cache already.
+    """
+    most = 0
+    for stack in architecture.stacks:
+        if stack.name in ("vision", "audio") and architecture.kind == "vision-language":
+            continue
+        is_decoder_of_pair = architecture.kind == "encoder-decoder" and stack is architecture.main
+        tokens = 1 if is_decoder_of_pair else stack_positions(stack, prompt)
+        widest = max(_layer_scratch(group.layer, stack, tokens, precision, attention) for group in stack.groups)
+        masks = mask_bytes(stack, batch, tokens, precision, attention) + _causal_bytes(
+            stack, tokens, precision, attention
+        )
+        most = max(most, batch * tokens * widest + masks)
+    return most
+
+
+@lru_cache(maxsize=256)
+def tower_scratch_bytes(tower: Stack, images: int, patches: int, precision: Precision, attention: AttentionKind) -> int:
+    """Return the largest scratch that one layer of a vision tower needs for `images`, each of so many patches.
+
+    **Formula**: as in `scratch_bytes`, without a cache: each image attends to itself only.
+    """
+    widest = max(_layer_scratch(group.layer, tower, patches, precision, attention) for group in tower.groups)
+    return images * patches * widest + mask_bytes(tower, images, patches, precision, attention)
+
+
+def _causal_bytes(stack: Stack, tokens: int, precision: Precision, attention: AttentionKind) -> int:
+    """Return the causal mask that matrix products make for themselves: whether a pair is seen, and what is added."""
+    for group in stack.groups:
+        mixer, masked = group.layer.mixer, is_masked(group.layer, tokens, attention)
+        if isinstance(mixer, Attention) and kernel_of(mixer, precision, attention, masked) == "math":
+            return tokens * tokens * (MASK + 4)
+    return 0
+
+
+def _positions(stack: Stack) -> int:
+    """Return 1 if the embeddings of positions stay beside those of tokens, else 0."""
+    return 1 if sum(1 for tensor in stack.before if tensor.role == "embedding") > 1 else 0
+
+
+def largest_copy(architecture: Architecture, context: int, precision: Precision, attention: AttentionKind) -> Copied:
+    """Return what the layer that copies most copies for each sequence in a step of decoding.
+
+    **Formula**: its keys, which grow by a token (2q more where attention repeats them; 3q in matrix products: keys,
+    values, and scaled keys); with latent attention the latent, and the keys and values
+    that are expanded from it for every cached token.
+    """
+    copies = (
+        _copied(mixer, context, precision, attention)
+        for group in architecture.main.groups
+        for mixer in (group.layer.mixer, group.layer.second_mixer)
+    )
+    return max(copies, key=lambda copy: copy.total)
+
+
+def _copied(mixer: Mixer | None, context: int, precision: Precision, attention: AttentionKind) -> Copied:
+    if isinstance(mixer, LatentAttention):
+        values = mixer.heads * mixer.v_head_dim if attention == "eager" else 0
+        return Copied(context, mixer.kv_lora_rank + _expanded(mixer) + _query_key(mixer) + values)
+    if not isinstance(mixer, Attention):
+        return Copied(0, 0)
+    kernel = kernel_of(mixer, precision, attention, masked=False)
+    tokens = min(context, mixer.window or context)
+    if kernel == "math" and mixer.grouping == "broadcast":
+        # Copies in fp32: keys and values, scaled keys, and one of them for each head.
+        return Copied(tokens, (3 * mixer.kv_dim + mixer.q_dim) * 4 // precision.compute_bytes)
+    if not repeats_heads(mixer, kernel, attention, masked=False):
+        return Copied(tokens, mixer.cached_dim)
+    if mixer.grouping == "broadcast":
+        return Copied(tokens, mixer.q_dim)
+    return Copied(tokens, 3 * mixer.q_dim if kernel == "math" else mixer.cached_dim + 2 * mixer.q_dim)
+
+
+def _layer_scratch(layer: Layer, stack: Stack, tokens: int, precision: Precision, attention: AttentionKind) -> int:
+    hidden, size = stack.hidden, precision.compute_bytes
+    mixers = (layer.mixer, layer.second_mixer)
+    widest = max(_mixer_scratch(mixer, layer, tokens, precision, attention) for mixer in mixers)
+    beside = 4 * hidden * size + _feed_forward_scratch(layer.feed_forward, hidden, size)
+    return max(
+        beside + size * _probabilities(layer, tokens, precision, attention),
+        (3 + _positions(stack)) * hidden * size + widest,
+    )
+
+
+def _probabilities(layer: Layer, tokens: int, precision: Precision, attention: AttentionKind) -> int:
+    """Return the elements of eager attention's result that are still there while the next block runs.
+
+    They are the layer's, and those of the layer before where they are handed out.
+    """
+    mixer = layer.mixer
+    if isinstance(mixer, Attention | LatentAttention):
+        is_eager = kernel_of(mixer, precision, attention, is_masked(layer, tokens, attention)) == "eager"
+        layers = 2 if isinstance(mixer, Attention) and mixer.returns_scores else 1
+        return layers * mixer.heads * tokens if is_eager else 0
+    return 0
+
+
+def _feed_forward_scratch(block: Mlp | Moe | None, hidden: int, size: int) -> int:
+    if block is None:
+        return 0
+    if isinstance(block, Mlp):
+        gated = 4 if block.fused_gate_up else 3
+        return size * block.intermediate * (gated if block.gated else _WIDE_BY_ACTIVATION.get(block.activation, 2))
+    beside = hidden if block.shared_gate else 0
+    routed = block.visits * _expert_scratch(block, hidden, size) + size * beside
+    return max(routed, size * (3 * block.shared_intermediate + hidden))
+
+
+def _expert_scratch(block: Moe, hidden: int, size: int) -> int:
+    """Return what each visit of a token to an expert needs: the inner width, or the outputs, weighted and put back.
+
+    **Source**: transformers `integrations.moe.grouped_mm_experts_forward`. An fp32 router's weights are in fp32, and so
+    is what they are multiplied with.
+    """
+    inner = size * (hidden + block.intermediate * (4 if block.gated else 2))
+    weighted = 4 if block.fp32_router else size
+    return max(inner, 2 * hidden * (size + weighted))
+
+
+def _mixer_scratch(
+    mixer: Mixer | None, layer: Layer, tokens: int, precision: Precision, attention: AttentionKind
+) -> int:
+    size = precision.compute_bytes
+    if mixer is None:
+        return 0
+    if isinstance(mixer, LatentAttention):
+        width = 3 * _query_key(mixer) + _expanded(mixer) + mixer.heads * mixer.v_head_dim + 2 * mixer.latent_dim
+        return size * width + (_score_scratch(mixer, tokens, "eager", precision) if attention == "eager" else 0)
+    if isinstance(mixer, Attention):
+        return _attention_scratch(mixer, layer, tokens, precision, attention)
+    return 4 * mixer.inner_dim * size
+
+
+def _attention_scratch(
+    mixer: Attention, layer: Layer, tokens: int, precision: Precision, attention: AttentionKind
+) -> int:
+    size = precision.compute_bytes
+    masked = is_masked(layer, tokens, attention)
+    kernel = kernel_of(mixer, precision, attention, masked)
+    in_one = mixer.q_dim + 2 * mixer.kv_dim if mixer.fused_qkv else 0
+    projected = in_one or mixer.q_dim
+    rotation = size * (projected + 3 * mixer.q_dim) if mixer.rotary else 0
+    normed = (size + 8) * mixer.q_dim if mixer.qk_norm != "none" and not layer.norm.native else 0
+    repeated = 2 * mixer.q_dim if repeats_heads(mixer, kernel, attention, masked) else 0
+    if kernel == "fused":
+        attended = size * (projected + mixer.q_dim + repeated + (tokens if masked else 0))
+        return max(rotation, normed, attended)
+    scores = _score_scratch(mixer, tokens, kernel, precision)
+    queries = in_one + mixer.q_dim if mixer.rotary else projected
+    if kernel == "eager":
+        return max(rotation, normed, size * (queries + repeated) + scores)
+    copied = repeated if mixer.grouping == "native" else 2 * mixer.kv_dim
+    return max(rotation, normed, size * queries + 4 * (mixer.q_dim + copied) + scores)
+
+
+def _score_scratch(mixer: Attention | LatentAttention, tokens: int, kernel: Kernel, precision: Precision) -> int:
+    """Count the scores, their copy in fp32 where the softmax is in it, and the softmax; the cast back is smaller.
+
+    Matrix products hold the scores, the safe softmax, what it computes and a byte that says which are masked, and for
+    each pair of positions whether it is seen and what is added. Where a layer hands its probabilities out, those of
+    the last one are there too, and the scores once more, with the mask added.
+
+    **Source**: `softmax` of aten/src/ATen/native/SoftMax.cpp (only half precision is read as it is), `_safe_softmax`
+    of aten/src/ATen/native/transformers/attention.cpp.
+
+    **Assumes** bf16 where the format has two bytes.
+    """
+    size = precision.compute_bytes
+    softmax = softmax_bytes(mixer, kernel, precision)
+    if kernel == "math":
+        return mixer.heads * tokens * (3 * softmax + MASK)
+    handed_out = 2 * size if isinstance(mixer, Attention) and mixer.returns_scores else 0
+    copied = softmax if softmax > size else 0
+    return mixer.heads * tokens * (size + copied + softmax + handed_out)
+
+
+def _query_key(mixer: LatentAttention) -> int:
+    return mixer.heads * (mixer.qk_nope_head_dim + mixer.qk_rope_head_dim)
+
+
+def _expanded(mixer: LatentAttention) -> int:
+    return mixer.heads * (mixer.qk_nope_head_dim + mixer.v_head_dim)

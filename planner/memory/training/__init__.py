@@ -1,0 +1,1 @@
+"""Training: what a step holds, moment by moment."""

@@ -1,0 +1,92 @@
+"""Linear layers in fp8, as torchao trains them: what they cast for a product lives as long as the product."""
+
+from functools import lru_cache
+from typing import Final
+
+from planner.dtypes import ELEMENT_BYTES
+from planner.memory.result import Term
+from planner.memory.tensors import parameter_counts
+from planner.memory.terms import library, model, term
+from planner.memory.terms import workload as chosen
+from planner.memory.training.plain import head_matrix, plain_setup
+from planner.memory.training.setup import Casts, Setup, cast_term
+from planner.memory.tuned.setup import is_tuned, tuned_setup
+from planner.models.architecture import Architecture
+from planner.workload.training import Training
+
+FP8_NOTES: Final = (
+    "fp8 is torchao's float8 with scales found anew, in kernels that torch.compile fuses: linear layers keep their "
+    "inputs and parameters for the backward pass as they are, and cast them for each product. The head stays in bf16.",
+)
+_SOURCE: Final = (
+    "torchao 0.19 float8/float8_linear.py `matmul_with_hp_or_float8_args`: inputs and weights are saved in high "
+    "precision; accelerate `filter_first_and_last_linear_layers` leaves the head out"
+)
+_UNFUSED_BYTES: Final = 8
+"""Bytes of fp32 copies for each element that is cast where nothing fuses them: scaled, and clamped."""
+
+
+def fp8_setup(architecture: Architecture, workload: Training) -> Setup:
+    """Return the setup of training whose linear layers multiply in fp8; all else is as in bf16."""
+    compute = "amp-bf16" if workload.weights == "fp32" else "bf16"
+    in_bf16 = workload.evolve(compute=compute)
+    setup = (tuned_setup if is_tuned(in_bf16) else plain_setup)(architecture, in_bf16)
+    return setup._replace(
+        casts=_casts(architecture) if compute == "amp-bf16" else setup.casts,
+        scratch=(*setup.scratch, *fp8_copies(architecture, workload, backward=True)),
+        scratch_forward=(*setup.scratch_forward, *fp8_copies(architecture, workload, backward=False)),
+        notes=(*setup.notes, *FP8_NOTES),
+    )
+
+
+def _casts(architecture: Architecture) -> Casts:
+    """Return what autocast still casts and keeps: the head, routers and convolutions."""
+    beside, size = parameter_counts(architecture, in_fp8=True).cast, ELEMENT_BYTES["bf16"]
+    behind = cast_term(beside + head_matrix(architecture), size)
+    return Casts(behind, behind, cast_term(beside, size), cast_term(beside, size))
+
+
+def fp8_copies(architecture: Architecture, workload: Training, *, backward: bool) -> tuple[Term, ...]:
+    """Return what the linear layer with the most to cast holds in fp8 at once.
+
+    **Formula**: T · i + i · o in the forward pass, and 2 · T · o more in the backward pass, where the gradient is cast
+    for both of its products. At most each cast holds two copies in fp32, where no kernel fuses them.
+
+    **Source**: torchao 0.19 float8/float8_linear.py and float8_scaling_utils.py.
+    """
+    tokens = workload.micro_batch * (workload.sequence_length or 0)
+    found = [
+        (tokens * (each + 2 * made * backward) + each * made, each, made) for made, each in _linear_shapes(architecture)
+    ]
+    if not found:
+        return ()
+    copies, read, made = max(found)
+    widest = max(tokens * read, tokens * made * backward, read * made)
+    symbols = (
+        chosen("T", tokens, f"tokens: {workload.micro_batch:,} × {workload.sequence_length:,}"),
+        model("i", read, "width that the layer with the most to cast reads"),
+        model("o", made, "width that it makes"),
+        library("G", 2 * backward, "casts of the output's gradient"),
+    )
+    held = term(
+        "temporaries",
+        copies,
+        "T × i + i × o + G × T × o",
+        symbols,
+        _SOURCE,
+        certainty="assumed",
+        high_bytes=copies + _UNFUSED_BYTES * widest,
+    )
+    return (held,)
+
+
+@lru_cache(maxsize=256)
+def _linear_shapes(architecture: Architecture) -> frozenset[tuple[int, int]]:
+    """Return the shapes (outputs, inputs) of linear layers inside the network."""
+    groups = (group for stack in architecture.stacks for group in stack.groups)
+    return frozenset(
+        (tensor.shape[0], tensor.shape[1])
+        for group in groups
+        for tensor in group.layer.tensors
+        if tensor.role == "linear" and len(tensor.shape) == 2
+    )

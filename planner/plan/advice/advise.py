@@ -1,0 +1,238 @@
+"""What would make a plan fit: single changes and short combinations, each estimated as a whole, ranked by its cost."""
+
+from collections.abc import Iterable, Iterator
+from math import prod
+from typing import Final
+
+from pydantic import Field
+
+from planner.base import Spec
+from planner.memory.result import Verdict
+from planner.plan.advice.change import COSTS, RISKS, Change, Cost, Risk
+from planner.plan.advice.changes import CHANGES
+from planner.plan.advice.ladders import ladders
+from planner.plan.advice.larger_card import larger_card
+from planner.plan.advice.search import Bench, Tried, changed, search
+from planner.plan.catalog import Catalog
+from planner.plan.evaluate import architecture_of, fits_by_gpu
+from planner.plan.plan import Plan
+from planner.workload.defaults import with_defaults
+
+_MOST: Final = 8
+_NEAREST: Final = 3
+_OF_A_KIND: Final = 2
+_WORTH_SAYING: Final = 0.01
+# What is kept of the work asked for differs too little to be worth a further change.
+_ALMOST: Final = 0.75
+_ORDER: Final[tuple[Verdict | None, ...]] = ("fits", "tight", None, "does-not-fit")
+
+
+class Step(Spec):
+    """One change of an advice: what is done, what it turns, and who says what it costs."""
+
+    name: str
+    lever: str
+    sentence: str
+    source: str
+
+
+class Setting(Spec):
+    """A field of the plan, by its JSON name, and the value that it gets."""
+
+    field: str
+    value: bool | int | float | str | tuple[int, ...] | None
+
+
+class Advice(Spec):
+    """Changes that make a plan need less memory, or give it more, and what they come to.
+
+    `saved_bytes` is what one card has to hold less. `verdict` is the one afterwards, none where the card cannot run it
+    (`needs` then says why) or where there is no card. `slower_by_about` is a factor on the time, as far as it is known,
+    none where it is not; `costs` says the rest. `kept` is the part of what was asked for that is still done. `plan` is
+    the plan with the changes made.
+    """
+
+    name: str
+    steps: tuple[Step, ...]
+    settings: tuple[Setting, ...]
+    verdict: Verdict | None
+    saved_bytes: int
+    total_bytes: int
+    free_bytes: int | None
+    fit_probability: float | None
+    cost: Cost
+    slower_by_about: float | None
+    costs: tuple[str, ...]
+    kept: float
+    risk: Risk
+    needs: tuple[str, ...]
+    keeps: tuple[str, ...]
+    plan: Plan = Field(exclude=True, repr=False)
+
+
+def advise(plan: Plan, catalog: Catalog, changes: tuple[Change, ...] = CHANGES) -> tuple[Advice, ...]:
+    """Return what would make `plan` fit, the best first, at most eight; `changes` are those that may be made.
+
+    Each advice is minimal: without one of its changes the plan would not fit. Where only other hardware makes it fit,
+    the changes that come nearest are returned as well. For a plan that fits, or has no card, they are the single
+    changes that save at least a hundredth of what it needs, the most first. A traced plan can only be given another
+    card.
+
+    **Formula** Ranked by the verdict, the cost (none, time, less than was asked, much time, hardware; a real risk
+    to quality weighs like less), the risk, and the number of changes.
+    """
+    if plan.model.trace is not None:
+        return tuple(_hardware_advice(plan, catalog))
+    bench = Bench.of(plan, catalog, architecture_of(plan, catalog))
+    workload = with_defaults(plan.workload, bench.architecture, plan.count)
+    gpu = catalog.hardware.gpu(plan.gpu) if plan.gpu else None
+    offered = [change for change in changes if change.applies_to(workload, gpu)]
+    if not _in_need(bench.start):
+        return tuple(sorted(_savings(bench, offered), key=lambda advice: -advice.saved_bytes)[:_MOST])
+    tried = search(bench, offered, ladders(plan, workload, bench.architecture))
+    found = [_advice(bench.start, one) for one in tried if _helps(bench.start, one)]
+    found.extend(_hardware_advice(plan, catalog))
+    if all(advice.cost == "hardware" for advice in found):
+        found.extend(_nearest(bench.start, tried))
+    return _best(found)
+
+
+def _in_need(start: Tried) -> bool:
+    return bool(start.fit.unsupported) or start.fit.verdict in ("tight", "does-not-fit")
+
+
+def _savings(bench: Bench, offered: Iterable[Change]) -> Iterator[Advice]:
+    least = _WORTH_SAYING * bench.start.held_bytes
+    for change in offered:
+        tried = bench.tried(bench.start, change)
+        if tried is not None and bench.start.held_bytes - tried.held_bytes >= least:
+            yield _advice(bench.start, tried)
+
+
+def _helps(start: Tried, tried: Tried) -> bool:
+    """Return whether the plan then fits, or likely fits where it did not, or would if its card could run it."""
+    fit = tried.fit
+    if fit.unsupported:
+        has_room = fit.free_bytes is not None and fit.free_bytes >= 0
+        return len(tried.changes) == 1 and not start.fit.unsupported and has_room
+    return fit.verdict == "fits" or (fit.likely and not start.fit.likely)
+
+
+def _nearest(start: Tried, tried: Iterable[Tried]) -> Iterator[Advice]:
+    """Yield what comes nearest to fitting, each turning other levers than those before it."""
+    seen: list[frozenset[str]] = []
+    for one in sorted(tried, key=lambda one: (one.held_bytes, len(one.changes))):
+        levers = frozenset(change.lever for change in one.changes)
+        if one.fit.likely or one.held_bytes >= start.held_bytes:
+            continue
+        if len(seen) < _NEAREST and not any(part <= levers for part in seen):
+            seen.append(levers)
+            yield _advice(start, one)
+
+
+def _hardware_advice(plan: Plan, catalog: Catalog) -> Iterator[Advice]:
+    """Yield another card; traced plans have no more than that."""
+    before = None if plan.gpu is None else fits_by_gpu(plan, catalog)[plan.gpu]
+    other = larger_card(plan, catalog)
+    if before is None or other is None or before.verdict == "fits":
+        return
+    change, fit = other
+    yield _advice(Tried((), plan, before), Tried((change,), changed(plan, change), fit))
+
+
+def _advice(start: Tried, tried: Tried) -> Advice:
+    changes = tried.changes
+    return Advice(
+        name=" + ".join(change.name for change in changes),
+        steps=tuple(Step(name=one.name, lever=one.lever, sentence=one.sentence, source=one.source) for one in changes),
+        settings=tuple(_settings(start.plan, tried.plan)),
+        verdict=tried.fit.verdict,
+        saved_bytes=start.held_bytes - tried.held_bytes,
+        total_bytes=tried.fit.total_bytes,
+        free_bytes=tried.fit.free_bytes,
+        fit_probability=tried.fit.fit_probability,
+        cost=max((change.cost for change in changes), key=COSTS.index),
+        slower_by_about=_slower([change.slower_by_about for change in changes]),
+        costs=_said(change.costs for change in changes),
+        kept=prod(change.kept for change in changes),
+        risk=max((change.risk for change in changes), key=RISKS.index),
+        needs=_said((*(change.needs for change in changes), *tried.fit.unsupported)),
+        keeps=_said(change.keeps for change in changes),
+        plan=tried.plan,
+    )
+
+
+def _slower(factors: list[float | None]) -> float | None:
+    known = prod(factor for factor in factors if factor is not None)
+    return None if known == 1 and None in factors else known
+
+
+def _said(words: Iterable[str]) -> tuple[str, ...]:
+    """Return each of the words that are not empty once."""
+    return tuple(dict.fromkeys(word for word in words if word))
+
+
+def _settings(old: Plan, new: Plan) -> Iterator[Setting]:
+    for name in ("gpu", "count"):
+        if getattr(old, name) != getattr(new, name):
+            yield Setting(field=name, value=getattr(new, name))
+    yield from _changed_fields(old.workload, new.workload, "workload")
+
+
+def _changed_fields(old: Spec, new: Spec, place: str) -> Iterator[Setting]:
+    for name in type(new).model_fields:
+        before, after = getattr(old, name), getattr(new, name)
+        if isinstance(before, Spec) and isinstance(after, Spec):
+            yield from _changed_fields(before, after, f"{place}.{name}")
+        elif before != after:
+            yield Setting(field=f"{place}.{name}", value=after)
+
+
+def _best(found: Iterable[Advice]) -> tuple[Advice, ...]:
+    """Return the advice worth reading: nothing that something simpler is as good as, and few of one kind."""
+    ranked = sorted(found, key=_rank)
+    kept: list[Advice] = []
+    for advice in ranked:
+        alike = sum(1 for other in kept if _levers(other) == _levers(advice))
+        simpler = any(_is_simpler(other, advice) for other in ranked)
+        if not simpler and alike < (_OF_A_KIND if len(advice.steps) == 1 else 1):
+            kept.append(advice)
+    return tuple(kept[:_MOST])
+
+
+def _rank(advice: Advice) -> tuple[object, ...]:
+    return (
+        _ORDER.index(advice.verdict),
+        _burden(advice),
+        -advice.kept,
+        _slowness(advice),
+        RISKS.index(advice.risk),
+        len(advice.steps),
+        -advice.saved_bytes,
+    )
+
+
+def _burden(advice: Advice) -> int:
+    """Return how much is asked; a real risk to quality weighs like less than was asked for."""
+    return max(COSTS.index(advice.cost), COSTS.index("less") if advice.risk == "real" else 0)
+
+
+def _slowness(advice: Advice) -> tuple[float, bool]:
+    """Return what orders by time: a slowdown of which nothing is known stands before the known ones."""
+    return (advice.slower_by_about or 1.0, advice.slower_by_about is None)
+
+
+def _levers(advice: Advice) -> frozenset[str]:
+    return frozenset(step.lever for step in advice.steps)
+
+
+def _is_simpler(one: Advice, other: Advice) -> bool:
+    """Return whether `one` does with fewer changes what `other` does, at about the same price or a lower one."""
+    return (
+        len(one.steps) < len(other.steps)
+        and _ORDER.index(one.verdict) <= _ORDER.index(other.verdict)
+        and _burden(one) <= _burden(other)
+        and (one.slower_by_about or 1.0) <= (other.slower_by_about or 1.0)
+        and RISKS.index(one.risk) <= RISKS.index(other.risk)
+        and one.kept >= _ALMOST * other.kept
+    )

@@ -1,0 +1,76 @@
+"""One way to need less memory, and what it costs. What it saves is not written down: the whole estimate is asked."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from planner.hardware.gpu import Gpu
+from planner.workload.workload import Workload
+
+Cost = Literal["none", "time", "less", "much-time", "hardware"]
+"""none; time: it takes longer; less: less is done than was asked for; much-time: it takes several times as long, since
+parts are elsewhere than on the card; hardware: other or more cards."""
+Risk = Literal["none", "small", "real"]
+"""What may become of the quality of the trained model, or of the answers."""
+
+COSTS: Final[tuple[Cost, ...]] = ("none", "time", "less", "much-time", "hardware")
+RISKS: Final[tuple[Risk, ...]] = ("none", "small", "real")
+
+_BF16_CAPABILITY: Final = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One way to need less memory.
+
+    `lever` names what it turns: of two changes with one lever, one is enough. `applies` are the values that fields of
+    the workload, its defaults filled in, must have; `engine.n_ubatch` is a field of a part. `settings` are the fields
+    of the workload that change, a mapping within one those of the part of that name; `hardware` are fields of the plan.
+    `slower_by_about` is a factor on the time, none where it is longer by an amount that is not known; `kept` is the
+    part of what was asked for that is still done. `needs` is what else must be there, `keeps` what stays as it was.
+    `native_bf16` limits a change to cards that compute bf16 themselves, or to those that do not; `shares_states` one to
+    plans with several cards that can share what they would each keep.
+    """
+
+    name: str
+    lever: str
+    sentence: str
+    source: str
+    settings: Mapping[str, object] = field(default_factory=dict)
+    applies: Mapping[str, tuple[object, ...]] = field(default_factory=dict)
+    hardware: Mapping[str, object] = field(default_factory=dict)
+    cost: Cost = "none"
+    slower_by_about: float | None = 1.0
+    costs: str = ""
+    kept: float = 1.0
+    risk: Risk = "none"
+    needs: str = ""
+    keeps: str = ""
+    native_bf16: bool | None = None
+    shares_states: bool = False
+
+    def applies_to(self, workload: Workload, gpu: Gpu | None) -> bool:
+        """Return whether it changes something about `workload`, whose defaults are filled in, on `gpu`."""
+        if self.native_bf16 is not None and gpu is not None and computes_bf16(gpu) != self.native_bf16:
+            return False
+        if self.shares_states and workload.parallel.state_shards == 1:
+            return False
+        return all(_value(workload, name) in values for name, values in self.applies.items())
+
+
+def computes_bf16(gpu: Gpu) -> bool:
+    """Return whether `gpu` computes bf16 itself; NVIDIA's cards before Ampere emulate it.
+
+    **Source**: CUDA C++ Programming Guide, arithmetic instructions by compute capability: bf16 from 8.0 on.
+    """
+    if gpu.vendor != "NVIDIA" or not gpu.compute_capability:
+        return True
+    return float(gpu.compute_capability) >= _BF16_CAPABILITY
+
+
+def _value(workload: Workload, path: str) -> object:
+    """Return the value at `path` of the workload, none where it has no such field."""
+    value: object = workload
+    for name in path.split("."):
+        value = getattr(value, name, None)
+    return value

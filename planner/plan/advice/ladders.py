@@ -1,0 +1,168 @@
+"""The numbers that a plan can be changed by: smaller batches, shorter texts, more cards."""
+
+from collections.abc import Iterator
+from math import gcd
+from typing import Final
+
+from planner.models.architecture import Architecture
+from planner.plan.advice.change import Change
+from planner.plan.advice.engine_ladders import engine_ladders
+from planner.plan.advice.ladder import Ladder
+from planner.plan.advice.pipeline_changes import smaller_images
+from planner.plan.plan import Plan
+from planner.plan.sharing import usual_sharing
+from planner.workload.workload import Inference, Training, Workload
+
+_GRAINS: Final = 16
+_LEAST_PART: Final = 8
+_MOST_CARDS: Final = 64
+_ASKED: Final = "less of what was asked for is done"
+_SHARED: Final = "data parallelism: each card holds the whole model and computes a part of the batch"
+
+
+def ladders(plan: Plan, workload: Workload, architecture: Architecture) -> tuple[Ladder, ...]:
+    """Return the ladders of `plan`; `workload` is the plan's with its defaults filled in."""
+    own = _training(workload) if isinstance(workload, Training) else _inference(workload, plan, architecture)
+    found = [_closed_processes(workload), *own, _more_cards(plan, workload)]
+    if plan.gpu is not None and plan.count == 1 and workload.parallel.is_plain:
+        found.append(_shared_network(workload, architecture))
+    return tuple(ladder for ladder in found if ladder.values)
+
+
+def _training(workload: Training) -> Iterator[Ladder]:
+    total = workload.micro_batch * workload.gradient_accumulation
+    divisors = [size for size in range(workload.micro_batch - 1, 0, -1) if workload.micro_batch % size == 0]
+
+    def smaller(size: int) -> Change:
+        times = total // size
+        return Change(
+            name=f"micro-batch {size:,}, accumulated {times:,} times",
+            lever="batch",
+            sentence="Make each step of smaller passes, whose gradients are added up.",
+            source="gradients of a mean add up",
+            settings={"micro_batch": size, "gradient_accumulation": times},
+            cost="time",
+            slower_by_about=None,
+            costs="smaller passes use the card less well",
+            keeps=f"{total:,} sequences per card and optimizer step",
+        )
+
+    yield Ladder("batch", divisors, smaller)
+    yield _shorter("sequence_length", workload.sequence_length or 1, "sequences", "longer texts are cut")
+
+
+def _inference(workload: Inference, plan: Plan, architecture: Architecture) -> Iterator[Ladder]:
+    what = "image" if architecture.kind == "diffusion" else "sequence"
+
+    def fewer(size: int) -> Change:
+        return Change(
+            name=f"{size:,} {what}{'' if size == 1 else 's'} at once",
+            lever="batch",
+            sentence=f"Run fewer {what}s at once; the others wait.",
+            source=_ASKED,
+            settings={"batch": size},
+            cost="less",
+            costs=f"{workload.batch - size:,} fewer at once",
+            kept=size / workload.batch,
+            keeps="the answers",
+        )
+
+    yield Ladder("batch", range(workload.batch - 1, 0, -1), fewer)
+    if architecture.kind == "diffusion":
+        yield smaller_images(workload)
+        return
+    yield from engine_ladders(workload, architecture)
+    prompt = plan.workload.prompt_length if isinstance(plan.workload, Inference) else None
+    yield _shorter("context_length", workload.context_length or 1, "a context", "less is remembered", prompt)
+
+
+def _shorter(field: str, length: int, what: str, loss: str, prompt: int | None = None) -> Ladder:
+    grain = 1 << max(0, (length // _GRAINS).bit_length() - 1)
+
+    def shorter(tokens: int) -> Change:
+        cut = {"prompt_length": tokens} if prompt is not None and prompt > tokens else {}
+        return Change(
+            name=f"{what} of {tokens:,} tokens",
+            lever="length",
+            sentence=f"Read at most {tokens:,} tokens instead of {length:,}.",
+            source=_ASKED,
+            settings={field: tokens, **cut},
+            cost="less",
+            costs=loss,
+            kept=tokens / length,
+            risk="real",
+        )
+
+    return Ladder("length", range((length - 1) // grain * grain, length // _LEAST_PART - 1, -grain), shorter)
+
+
+def _closed_processes(workload: Workload) -> Ladder:
+    def closed(_held: int) -> Change:
+        return Change(
+            name="close other programs",
+            lever="processes",
+            sentence="End what other processes do on the card.",
+            source="the memory that they hold is typed in",
+            settings={"other_processes_bytes": 0},
+            needs="the card for this alone",
+        )
+
+    held = workload.other_processes_bytes
+    return Ladder("processes", (held,) if held else (), closed)
+
+
+def _more_cards(plan: Plan, workload: Workload) -> Ladder:
+    """Return the plan on more cards that share its batch, so that the whole of it stays as it is."""
+    field = "micro_batch" if isinstance(workload, Training) else "batch"
+    size: int = getattr(workload, field)
+
+    def shared(times: int) -> Change:
+        return Change(
+            name=f"{plan.count * times:,} cards, {size // times:,} on each",
+            lever="cards",
+            sentence=f"Share the batch of each card between {times:,}.",
+            source=_SHARED,
+            settings={field: size // times, "parallel": {"data": None}},
+            hardware={"count": plan.count * times},
+            cost="hardware",
+            costs=f"{times:,} × the cards",
+            keeps="the whole batch",
+        )
+
+    most = min(size, _MOST_CARDS) if plan.gpu else 0
+    return Ladder("cards", [times for times in range(2, most + 1) if size % times == 0], shared)
+
+
+def _shared_network(workload: Workload, architecture: Architecture) -> Ladder:
+    """Return the work of one card on several that share the network."""
+    sharing = usual_sharing(workload, architecture)
+
+    def shared(count: int) -> Change:
+        batch = _split_batch(workload, count) if isinstance(workload, Training) else {}
+        grows = isinstance(workload, Training) and not batch
+        return Change(
+            name=f"{count:,} cards {sharing.title}",
+            lever="cards",
+            sentence=sharing.sentence,
+            source=sharing.source,
+            settings={"parallel": sharing.settings(count), **batch},
+            hardware={"count": count},
+            cost="hardware",
+            slower_by_about=None,
+            costs=f"{count:,} × the cards; {sharing.costs}",
+            keeps=f"the batch of each card, {count:,} times in all" if grows else "the whole batch",
+        )
+
+    return Ladder("cards", sharing.counts, shared)
+
+
+def _split_batch(workload: Training, cards: int) -> dict[str, object]:
+    """Return fewer passes for each of `cards`, or smaller ones, so that the whole batch stays; nothing if it cannot."""
+    passes = gcd(workload.gradient_accumulation, cards)
+    left = cards // passes
+    if workload.micro_batch % left:
+        return {}
+    return {
+        "gradient_accumulation": workload.gradient_accumulation // passes,
+        "micro_batch": workload.micro_batch // left,
+    }

@@ -1,0 +1,150 @@
+"""The search for changes that make a plan fit.
+
+Sets of changes grow one by one, as long as they do not fit; those that do are minimal: no part of them is enough.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from pydantic import ValidationError
+
+from planner.base import Spec
+from planner.errors import SpecError
+from planner.memory.fit import CardFit
+from planner.models.architecture import Architecture
+from planner.plan.advice.change import Change
+from planner.plan.advice.ladder import Ladder
+from planner.plan.catalog import Catalog
+from planner.plan.judge import AtWorst, is_good, judge
+from planner.plan.plan import Plan
+
+_MOST_CHANGES: Final = 3
+# Larger sets are made from the smaller ones that need the least: the table may grow without the time doing so.
+_BEAM: Final = 10
+_CLIMBED: Final = 5
+
+
+class Tried(NamedTuple):
+    """A plan with changes made, and the verdict on it."""
+
+    changes: tuple[Change, ...]
+    plan: Plan
+    fit: CardFit
+
+    @property
+    def held_bytes(self) -> int:
+        """Return what the card then has to hold, for others too."""
+        return self.fit.total_bytes + self.plan.workload.other_processes_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """Where changes of one plan are tried."""
+
+    catalog: Catalog
+    architecture: Architecture
+    start: Tried
+
+    @classmethod
+    def of(cls, plan: Plan, catalog: Catalog, architecture: Architecture) -> "Bench":
+        """Return the place to try changes of `plan`, whose model is `architecture`."""
+        return cls(catalog, architecture, Tried((), plan, judge(plan, catalog, architecture)))
+
+    def tried(self, base: Tried, change: Change) -> Tried | None:
+        """Return `base` with one change more, or none where the workload does not take it with the others."""
+        try:
+            plan = changed(base.plan, change)
+            fit = judge(plan, self.catalog, self.architecture)
+        except (ValidationError, SpecError):
+            return None
+        return Tried((*base.changes, change), plan, fit)
+
+
+def changed(plan: Plan, change: Change) -> Plan:
+    """Return `plan` with `change` made.
+
+    Raises:
+        pydantic.ValidationError: If the workload does not take it.
+    """
+    settings = {name: _merged(getattr(plan.workload, name, None), value) for name, value in change.settings.items()}
+    return plan.evolve(workload=plan.workload.evolve(**settings), **change.hardware)
+
+
+def _merged(old: object, new: object) -> object:
+    return old.evolve(**new) if isinstance(old, Spec) and isinstance(new, dict) else new
+
+
+def search(bench: Bench, offered: Iterable[Change], numbers: Iterable[Ladder]) -> tuple[Tried, ...]:
+    """Return every set that was tried; a set that fits is not added to.
+
+    A ladder stands alone or ends a set: its number is the mildest with which the set fits, or is tight where none fits.
+    What takes much time is not combined with more than one other change: it would hide sets that do without.
+    """
+    singles = [tried for tried in (bench.tried(bench.start, change) for change in offered) if tried is not None]
+    changes = [tried.changes[0] for tried in singles]
+    found, level = list(singles), _unfinished(singles)
+    ladders = tuple(numbers)
+    found.extend(_climbed(bench, [bench.start, *level[:_CLIMBED]], ladders))
+    for size in range(2, _MOST_CHANGES + 1):
+        level = _grown(bench, level, changes, [one for one in found if is_good(one.fit, "fits")])
+        found.extend(level)
+        level = _unfinished(one for one in level if not _takes_much_time(one))
+        if size < _MOST_CHANGES:
+            found.extend(_climbed(bench, level[:_CLIMBED], ladders))
+    return tuple(found)
+
+
+def _unfinished(tried: Iterable[Tried]) -> list[Tried]:
+    """Return those that do not fit yet, nearest first, as many as are worth going on with."""
+    return sorted((one for one in tried if not is_good(one.fit, "fits")), key=lambda one: one.held_bytes)[:_BEAM]
+
+
+def _grown(bench: Bench, level: list[Tried], changes: list[Change], enough: list[Tried]) -> list[Tried]:
+    """Return the sets with one change more, leaving out those of which a part is enough already."""
+    done = {frozenset(change.name for change in one.changes) for one in enough}
+    grown: dict[frozenset[str], Tried] = {}
+    for base in level:
+        for change in changes:
+            names = frozenset((change.name, *(one.name for one in base.changes)))
+            if names in grown or _same_lever(base, change.lever) or any(part < names for part in done):
+                continue
+            tried = bench.tried(base, change)
+            if tried is not None:
+                grown[names] = tried
+    return list(grown.values())
+
+
+def _climbed(bench: Bench, bases: list[Tried], ladders: tuple[Ladder, ...]) -> Iterator[Tried]:
+    for base in bases:
+        for ladder in ladders:
+            tried = None if _same_lever(base, ladder.lever) else _mildest(bench, base, ladder)
+            if tried is not None:
+                yield tried
+
+
+def _mildest(bench: Bench, base: Tried, ladder: Ladder) -> Tried | None:
+    """Return `base` with the mildest number that makes it fit, or else tight, or else with the hardest one."""
+    hardest = bench.tried(base, ladder.change(ladder.values[-1]))
+    if hardest is None:
+        return None
+    at_worst: AtWorst = "fits" if is_good(hardest.fit, "fits") else "tight"
+    if not is_good(hardest.fit, at_worst):
+        return hardest
+    low, high, best = -1, len(ladder.values) - 1, hardest
+    while high - low > 1:
+        middle = (low + high) // 2
+        tried = bench.tried(base, ladder.change(ladder.values[middle]))
+        if tried is not None and is_good(tried.fit, at_worst):
+            high, best = middle, tried
+        else:
+            low = middle
+    return best
+
+
+def _takes_much_time(base: Tried) -> bool:
+    return any(change.cost == "much-time" for change in base.changes)
+
+
+def _same_lever(base: Tried, lever: str) -> bool:
+    return any(change.lever == lever for change in base.changes)

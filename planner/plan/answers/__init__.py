@@ -1,0 +1,1 @@
+"""An answer changes the plan, and what it makes impossible moves along."""

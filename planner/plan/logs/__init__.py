@@ -1,0 +1,1 @@
+"""A plan beside what a run of it printed."""

@@ -1,0 +1,144 @@
+"""What was estimated beside what a run printed: term by term where the log separates them, else counter by counter."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from planner.errors import SpecError
+from planner.memory.corrections import TermCorrection
+from planner.memory.logs.reading import LogReading
+from planner.memory.result import TermName
+from planner.plan.catalog import Catalog
+from planner.plan.evaluate import Evaluation, evaluate
+from planner.plan.logs.actuals import Actuals, actuals_of
+from planner.plan.logs.compared import Actual, ComparedRow, Comparison, RowName
+from planner.plan.logs.corrections import can_correct, counter_correction, term_corrections
+from planner.plan.logs.reasons import notes_on, why
+from planner.plan.plan import Plan
+
+GROUPS: Final[dict[RowName, tuple[TermName, ...]]] = {
+    "weights": ("weights", "master_weights", "adapters"),
+    "kv_cache": ("kv_cache",),
+    "state": ("state",),
+    # Where the one ends and the other begins is a matter of words: engines print one peak of all of them.
+    "working": ("activations", "logits", "temporaries", "buffers"),
+    "overhead": ("framework_overhead", "communication"),
+}
+"""The estimate's terms that each amount of a log stands for."""
+_COUNTERS: Final[tuple[RowName, ...]] = (
+    "pool",
+    "allocated",
+    "reserved",
+    "process",
+    "card",
+    "capacity",
+    "card-total",
+    "host",
+)
+_SUMMED: Final[tuple[RowName, ...]] = ("weights", "kv_cache", "state", "working", "overhead")
+_FEWEST_SUMMED: Final = 2
+
+
+def compare_plan(plan: Plan, catalog: Catalog, reading: LogReading) -> Comparison:
+    """Return `plan`, estimated without corrections, beside the log `reading`.
+
+    Raises:
+        SpecError: If the plan cannot be evaluated, or nothing in the log has a counterpart in an estimate.
+    """
+    return compare(evaluate(plan.evolve(corrections=()), catalog), reading)
+
+
+def compare(evaluation: Evaluation, reading: LogReading) -> Comparison:
+    """Return the rows of what `evaluation` predicted and `reading` found, with the reasons of their differences.
+
+    A term is taken at the phase in which it is largest. Of several devices the fullest counts, or their sum where they
+    hold parts of a model that the plan has on one.
+
+    Raises:
+        SpecError: If nothing in the log has a counterpart in an estimate.
+    """
+    actuals = actuals_of(evaluation, reading)
+    terms = tuple(_term_rows(evaluation, actuals, reading))
+    rows = (*terms, *_sum(terms), *_counter_rows(evaluation, actuals, reading, with_terms=bool(terms)))
+    if not rows:
+        hint = "A log with sizes of weights, caches, allocated, reserved or used memory is needed."
+        raise SpecError("log", "nothing in this log can be compared with an estimate", hint)
+    return Comparison(reading=reading, rows=rows, notes=tuple(notes_on(evaluation, reading, actuals)))
+
+
+def _term_rows(evaluation: Evaluation, actuals: Actuals, reading: LogReading) -> Iterator[ComparedRow]:
+    correctable = can_correct(evaluation, reading)
+    for name, terms in GROUPS.items():
+        actual = actuals.terms.get(name)
+        if actual is None:
+            continue
+        predicted = _largest(evaluation, terms)
+        corrections = term_corrections(name, predicted, actual, actuals, evaluation, reading) if correctable else ()
+        yield _row(name, predicted, actual, why(name, predicted, actual, evaluation, reading, actuals), corrections)
+
+
+def _counter_rows(
+    evaluation: Evaluation, actuals: Actuals, reading: LogReading, *, with_terms: bool
+) -> Iterator[ComparedRow]:
+    correctable = can_correct(evaluation, reading) and not with_terms
+    attributed = 0
+    for name in _COUNTERS:
+        actual = actuals.pool if name == "pool" else actuals.counters.get(name)
+        if actual is None:
+            continue
+        predicted = _predicted(evaluation, name)
+        corrections: tuple[TermCorrection, ...] = ()
+        if correctable and predicted is not None:
+            corrections = counter_correction(name, predicted, attributed, actual, evaluation)
+            attributed += sum(item.added_bytes for item in corrections)
+        yield _row(name, predicted, actual, why(name, predicted, actual, evaluation, reading, actuals), corrections)
+
+
+def _row(
+    name: RowName, predicted: int | None, actual: Actual, reason: str, corrections: tuple[TermCorrection, ...]
+) -> ComparedRow:
+    return ComparedRow(
+        name=name,
+        predicted_bytes=predicted,
+        actual_bytes=actual.bytes,
+        low_bytes=actual.low,
+        high_bytes=actual.high,
+        at_least=actual.sense in ("at-least", "moment"),
+        explanation=reason,
+        lines=actual.lines,
+        corrections=corrections,
+    )
+
+
+def _sum(rows: tuple[ComparedRow, ...]) -> Iterator[ComparedRow]:
+    """Yield the sum of the terms that both sides have, where there are several."""
+    summed = [row for row in rows if row.name in _SUMMED and row.predicted_bytes is not None]
+    if len(summed) >= _FEWEST_SUMMED:
+        yield ComparedRow(
+            name="sum",
+            predicted_bytes=sum(row.predicted_bytes or 0 for row in summed),
+            actual_bytes=sum(row.actual_bytes for row in summed),
+            low_bytes=sum(row.low_bytes for row in summed),
+            high_bytes=sum(row.high_bytes for row in summed),
+            explanation="The rows above, which need not be largest at the same moment.",
+            lines=tuple(sorted({line for row in summed for line in row.lines})),
+        )
+
+
+def _largest(evaluation: Evaluation, names: tuple[TermName, ...]) -> int:
+    phases = evaluation.memory.phases
+    return max(sum(share.bytes for share in phase.shares if share.name in names) for phase in phases)
+
+
+def _predicted(evaluation: Evaluation, name: RowName) -> int | None:
+    memory = evaluation.memory
+    found: dict[RowName, int | None] = {
+        "pool": memory.cache_pool.bytes if memory.cache_pool else None,
+        "allocated": memory.allocated_bytes,
+        "reserved": memory.reserved_bytes,
+        "process": memory.total_bytes,
+        "card": memory.total_bytes + memory.other_processes_bytes,
+        "capacity": memory.capacity_bytes,
+        "card-total": evaluation.gpu.smi_memory_bytes if evaluation.gpu else None,
+        "host": memory.host_bytes,
+    }
+    return found[name]

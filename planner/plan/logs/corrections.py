@@ -1,0 +1,101 @@
+"""Which differences a correction may make up for, and the correction that a comparison suggests.
+
+Only what the same engine did on the plan's card, and what no other choice explains: weights in another format or a
+longer context are not the estimate's mistake.
+"""
+
+from typing import Final
+
+from planner.memory.corrections import Correction, TermCorrection
+from planner.memory.logs.reading import LogReading
+from planner.memory.result import TermName
+from planner.plan.evaluate import Evaluation
+from planner.plan.logs.actuals import Actuals
+from planner.plan.logs.compared import Actual, Comparison, RowName
+from planner.plan.logs.corrected import correction_key
+from planner.units import MIB
+from planner.workload.workload import Inference
+
+_ENOUGH: Final = 1 * MIB
+LEAST_FACTOR: Final = 0.7
+MOST_FACTOR: Final = 1.4
+"""Beyond these, measured over estimated is no error of the estimate but another run: checked runs are within 6 %."""
+_MOST_WEIGHTS: Final = 0.1
+_SCALING: Final[dict[RowName, tuple[TermName, ...]]] = {
+    "kv_cache": ("kv_cache",),
+    "state": ("state",),
+    "working": ("activations", "logits", "temporaries", "buffers"),
+}
+
+
+def can_correct(evaluation: Evaluation, reading: LogReading) -> bool:
+    """Return whether `reading` is of the plan's engine, and the plan is estimated for a card."""
+    profile = evaluation.workload.profile or "hf"
+    engine = "pytorch" if profile == "hf" else profile
+    return evaluation.traced is None and evaluation.plan.gpu is not None and reading.engine in (None, engine)
+
+
+def term_corrections(
+    name: RowName, predicted: int, actual: Actual, actuals: Actuals, evaluation: Evaluation, reading: LogReading
+) -> tuple[TermCorrection, ...]:
+    """Return what makes a term what the log shows: bytes for weights, a factor for what grows with the workload."""
+    difference = actual.bytes - predicted
+    if abs(difference) < max(_ENOUGH, actual.high - actual.bytes) or not predicted:
+        return ()
+    if name == "weights" and not actuals.host_weights and abs(difference) <= _MOST_WEIGHTS * predicted:
+        return (TermCorrection(term="weights", added_bytes=difference),)
+    factor = actual.bytes / predicted
+    same_length = reading.context_length in (None, _context(evaluation)) or actuals.pool is not None
+    if name in _SCALING and same_length and actuals.summed == 1 and LEAST_FACTOR <= factor <= MOST_FACTOR:
+        return tuple(TermCorrection(term=term, factor=factor) for term in _SCALING[name])
+    return ()
+
+
+def counter_correction(
+    name: RowName, predicted: int, attributed: int, actual: Actual, evaluation: Evaluation
+) -> tuple[TermCorrection, ...]:
+    """Return what makes up for the difference of a counter, less the bytes `attributed` to narrower counters.
+
+    What was read at one moment, or when a run failed, is known only from below: nothing is taken away for it.
+    """
+    residual = actual.bytes - predicted - attributed
+    if not LEAST_FACTOR * predicted <= actual.bytes <= MOST_FACTOR * predicted:
+        return ()
+    if abs(residual) < max(_ENOUGH, actual.high - actual.low) or (residual < 0 and actual.sense != "peak"):
+        return ()
+    if name == "allocated":
+        return (TermCorrection(term=_working_term(evaluation), added_bytes=residual),)
+    if name == "reserved":
+        return (TermCorrection(term="framework_overhead", added_bytes=residual, part="slack"),)
+    if name == "process":
+        return (TermCorrection(term="framework_overhead", added_bytes=residual),)
+    return ()
+
+
+def _context(evaluation: Evaluation) -> int | None:
+    return evaluation.workload.context_length if isinstance(evaluation.workload, Inference) else None
+
+
+def _working_term(evaluation: Evaluation) -> TermName:
+    """Return the largest of the short-lived terms at the peak: the least certain of all that is allocated."""
+    short_lived = [term for term in evaluation.memory.terms if term.name in ("activations", "logits", "temporaries")]
+    return max(short_lived, key=lambda term: term.bytes).name if short_lived else "temporaries"
+
+
+def suggest_correction(comparison: Comparison, evaluation: Evaluation, date: str, digest: str) -> Correction | None:
+    """Return the correction by this log of `date`, or none where there is nothing that it may correct."""
+    terms = tuple(item for row in comparison.rows for item in row.corrections)
+    key = correction_key(evaluation)
+    if not terms or key is None:
+        return None
+    profile, _, gpu, model_type = key
+    return Correction(
+        terms=terms,
+        gpu=gpu,
+        model_type=model_type,
+        profile=profile,
+        task=evaluation.workload.task,
+        log=", ".join(comparison.reading.formats),
+        date=date,
+        digest=digest,
+    )

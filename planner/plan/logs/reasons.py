@@ -1,0 +1,213 @@
+"""Why a log differs from the estimate: a rule a mechanism; where no rule is met, nothing is made up."""
+
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from planner.memory.logs.reading import LogReading
+from planner.plan.evaluate import Evaluation
+from planner.plan.logs.actuals import Actuals, planned_tokens
+from planner.plan.logs.compared import Actual, RowName
+from planner.plan.logs.corrections import LEAST_FACTOR, MOST_FACTOR
+from planner.units import GIB, MIB
+from planner.workload.workload import Inference
+
+_SAME: Final = 0.01
+_LIKE: Final = 0.12
+_WORTH_SAYING: Final = 64 * MIB
+_BITS: Final = {32.0: "fp32", 16.0: "bf16 or fp16", 8.0: "8 bits a weight", 4.5: "4 bits a weight with their scales"}
+_COUNTED: Final = ("allocated", "reserved", "process")
+_ENGINES: Final = {"hf": "Hugging Face Transformers", "vllm": "vLLM", "llama.cpp": "llama.cpp", "pytorch": "PyTorch"}
+
+
+class _Case(NamedTuple):
+    """A row with all that its reasons are found in."""
+
+    name: RowName
+    predicted: int | None
+    actual: Actual
+    evaluation: Evaluation
+    reading: LogReading
+    actuals: Actuals
+
+    @property
+    def ratio(self) -> float:
+        """Return measured over estimated."""
+        return self.actual.bytes / self.predicted if self.predicted else 0.0
+
+
+_Rule = Callable[[_Case], str | None]
+
+
+def why(
+    name: RowName,
+    predicted: int | None,
+    actual: Actual,
+    evaluation: Evaluation,
+    reading: LogReading,
+    actuals: Actuals,
+) -> str:
+    """Return the reasons of one row as sentences; empty where no mechanism is known."""
+    case = _Case(name, predicted, actual, evaluation, reading, actuals)
+    sentences = (rule(case) for rule in (*_RULES.get(name, ()), _agreement))
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def notes_on(evaluation: Evaluation, reading: LogReading, actuals: Actuals) -> Iterator[str]:
+    """Yield what decides whether the log and the plan are about the same run at all."""
+    profile = evaluation.workload.profile or "hf"
+    runs = "pytorch" if profile == "hf" else profile
+    if reading.engine not in (None, runs):
+        yield (
+            f"The log is of {_ENGINES[reading.engine or runs]}, the plan is for {_ENGINES[profile]}: "
+            "they hold different things for the same model."
+        )
+    if reading.model is not None and not _same_model(reading.model, evaluation):
+        yield f"The log names the model {reading.model}, the plan {evaluation.plan.model.id}."
+    length = _context(evaluation)
+    if reading.context_length and length and reading.context_length != length:
+        yield f"The log's context is {reading.context_length:,} tokens, the plan's {length:,}."
+    if actuals.summed > 1:
+        yield f"The log splits the model over {actuals.summed} devices, which are added up here."
+    yield from reading.notes
+
+
+def _same_model(name: str, evaluation: Evaluation) -> bool:
+    own = evaluation.plan.model.id.rpartition("/")[2]
+    plain = [text.lower().replace("-", "").replace("_", "").replace(" ", "") for text in (name, own)]
+    return plain[1] in plain[0] or plain[0] in plain[1]
+
+
+def _context(evaluation: Evaluation) -> int | None:
+    return evaluation.workload.context_length if isinstance(evaluation.workload, Inference) else None
+
+
+def _agreement(case: _Case) -> str | None:
+    if case.predicted is None:
+        return "The estimate has no such figure."
+    if case.actual.sense in ("at-least", "moment"):
+        return _from_below(case)
+    if abs(case.ratio - 1) <= _SAME:
+        return "They agree within 1 %."
+    far = case.name in _COUNTED and not LEAST_FACTOR <= case.ratio <= MOST_FACTOR
+    return "That is another run than the plan's: compare model, batch, length and formats." if far else None
+
+
+def _from_below(case: _Case) -> str:
+    more = case.actual.low - (case.predicted or 0)
+    held = "The run held at least this at that moment"
+    if case.actual.sense == "at-least":
+        asked = case.name == "allocated"
+        held = f"The run {'held or asked for' if asked else 'held'} at least this when it failed"
+    if more <= 0:
+        return f"{held}, and the estimate is not below it."
+    return f"{held}: {_gib(more)} more than estimated."
+
+
+def _number_format(case: _Case) -> str | None:
+    """**Formula**: bits a parameter = 8 × bytes ÷ parameters, of the log and of the plan."""
+    if case.predicted is None or abs(case.ratio - 1) <= _LIKE or not case.evaluation.parameters:
+        return None
+    bits = 8 * (case.actual.bytes + case.actuals.host_weights) / case.evaluation.parameters
+    planned = 8 * case.predicted / case.evaluation.parameters
+    likely = next((name for known, name in _BITS.items() if abs(bits / known - 1) <= _LIKE), None)
+    if likely is None or abs(bits / planned - 1) <= _LIKE:
+        return None
+    return f"The log has {bits:.1f} bits a parameter, which looks like {likely}; the plan has {planned:.1f}."
+
+
+def _host_weights(case: _Case) -> str | None:
+    held = case.actuals.host_weights
+    return f"{_gib(held)} of the weights stay in the host's memory." if held > _WORTH_SAYING else None
+
+
+def _pool(case: _Case) -> str | None:
+    pool, tokens = case.actuals.pool, planned_tokens(case.evaluation)
+    if pool is None:
+        return None
+    return (
+        f"vLLM fills its share of the card with the cache: the pool of {_gib(pool.bytes)} holds "
+        f"{case.reading.cache_tokens:,} tokens and is no need. This is what the plan's {tokens:,} tokens take of it."
+    )
+
+
+def _whole_pool(_case: _Case) -> str:
+    return (
+        "What is left of vLLM's share of the card: it differs with the share, with other processes and the terms above."
+    )
+
+
+def _other_length(case: _Case) -> str | None:
+    length, logged = _context(case.evaluation), case.reading.context_length
+    if case.actuals.pool is not None or not length or not logged or length == logged:
+        return None
+    return f"The log's cache is for {logged:,} tokens, {logged / length:.3g} times the plan's {length:,}."
+
+
+def _cache_format(case: _Case) -> str | None:
+    if _other_length(case) or case.predicted is None:
+        return None
+    if abs(case.ratio - 0.5) <= _LIKE / 2:
+        return "Half of the plan's: it looks like a cache of 8 bits."
+    return "Twice the plan's: it looks like a cache of a wider format." if abs(case.ratio - 2) <= _LIKE else None
+
+
+def _profiled(case: _Case) -> str | None:
+    profile = case.evaluation.workload.profile
+    if case.reading.engine == "vllm" and profile != "vllm":
+        return "vLLM profiles its own largest batch and the logits of every slot, whatever the plan's batch is."
+    if case.reading.engine == "llama.cpp" and profile != "llama.cpp":
+        return "llama.cpp computes a prompt in micro-batches of n_ubatch tokens, in one buffer a device."
+    return None
+
+
+def _libraries(case: _Case) -> str | None:
+    if case.reading.engine == "llama.cpp":
+        return "It includes what other processes hold on the card."
+    inside = case.actuals.graphs and case.evaluation.workload.profile != "vllm"
+    graphs = f" CUDA graphs hold {_gib(case.actuals.graphs)} of it." if inside else ""
+    return f"vLLM counts from when it has started, so that the device context is not in it.{graphs}"
+
+
+def _slack(case: _Case) -> str | None:
+    if case.actual.sense == "at-least":
+        return None  # what was asked for in vain is counted to what is allocated, and was never reserved
+    allocated = case.actuals.counters.get("allocated")
+    if allocated is None:
+        return "The log has what the allocator reserved, which is more than what is allocated."
+    unused = max(case.actual.bytes - allocated.bytes, 0)
+    memory = case.evaluation.memory
+    expected = memory.reserved_bytes - memory.allocated_bytes
+    return f"PyTorch's allocator holds {_gib(unused)} beyond its tensors; the estimate allows {_gib(expected)}."
+
+
+def _whole_card(case: _Case) -> str | None:
+    process, others = case.actuals.counters.get("process"), case.actuals.others
+    if process is None:
+        return "The card's other processes are in it."
+    rest = case.actual.bytes - process.bytes - others
+    said = [f"other processes hold {_gib(others)}"] if others else []
+    said += [f"the driver and what it does not list hold {_gib(rest)}"] if rest > _WORTH_SAYING else []
+    return f"Of the card, {' and '.join(said)}." if said else None
+
+
+def _other_card(case: _Case) -> str | None:
+    if case.predicted is None or abs(case.ratio - 1) <= _LIKE / 2:
+        return None
+    return f"It is not the plan's card: that one has {_gib(case.predicted)}."
+
+
+def _gib(count_bytes: int) -> str:
+    return f"{count_bytes / GIB:,.2f} GiB"
+
+
+_RULES: Final[dict[RowName, tuple[_Rule, ...]]] = {
+    "weights": (_number_format, _host_weights),
+    "kv_cache": (_pool, _other_length, _cache_format),
+    "pool": (_whole_pool,),
+    "working": (_profiled,),
+    "overhead": (_libraries,),
+    "reserved": (_slack,),
+    "card": (_whole_card,),
+    "capacity": (_other_card,),
+    "card-total": (_other_card,),
+}

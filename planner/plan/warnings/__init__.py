@@ -1,0 +1,1 @@
+"""What nobody asked for and everybody wants to know."""

@@ -1,0 +1,134 @@
+"""What is true of a plan and easily overlooked: each a sentence with the plan's own numbers, and its source."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from planner.memory.result import MemoryResult
+from planner.models.architecture import Architecture, Moe
+from planner.plan.advice.change import computes_bf16
+from planner.plan.evaluate import Evaluation
+from planner.plan.warnings.sharing import sharing_warnings
+from planner.plan.warnings.warning import SAME_PLAN, WORTH_SAYING, PlanWarning, estimated_with, gib, saved_by
+from planner.workload.workload import Training
+
+_LOSS: Final = "the terms of the peak; transformers' loss keeps fp32 copies of the logits for its derivative"
+_BF16: Final = "CUDA C++ Programming Guide: arithmetic in bf16 from compute capability 8.0 on"
+_EXPERTS: Final = "a router may choose any expert for any token"
+_ADAPTERS: Final = "PEFT: each adapter keeps its own input, beside what the frozen layers keep; the same plan estimated"
+_FP16: Final = "PyTorch automatic mixed precision: GradScaler refuses to unscale gradients in fp16"
+
+
+def warnings_about(evaluation: Evaluation) -> tuple[PlanWarning, ...]:
+    """Return what is easily overlooked about a plan; nothing about a traced one, which has no formula to look into."""
+    if evaluation.architecture is None:
+        return ()
+    return tuple(_warnings(evaluation, evaluation.architecture))
+
+
+def _warnings(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
+    yield from _loss_peak(evaluation, architecture)
+    yield from _emulated_bf16(evaluation)
+    yield from _resident_experts(evaluation, architecture)
+    yield from _eager_scores(evaluation, architecture)
+    yield from _full_precision(evaluation, architecture)
+    yield from _adapter_activations(evaluation, architecture)
+    yield from sharing_warnings(evaluation, architecture)
+    if evaluation.workload.task == "training" and evaluation.workload.compute == "fp16":
+        sentence = (
+            "Parameters and gradients in fp16 cannot be scaled: updates below 6e-8 are lost. "
+            "fp16 autocast keeps the parameters in fp32."
+        )
+        yield PlanWarning(name="unscaled-fp16", sentence=sentence, source=_FP16)
+
+
+def _loss_peak(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
+    memory = evaluation.memory
+    logits = memory.term("logits")
+    if memory.peak_phase != "loss" or logits is None or logits.bytes < WORTH_SAYING * memory.total_bytes:
+        return
+    vocabulary = architecture.vocabulary or 0
+    sentence = (
+        f"The loss is the peak: with a vocabulary of {vocabulary:,} its logits take {gib(logits.bytes)}, "
+        f"{100 * logits.bytes / memory.total_bytes:.0f} % of everything."
+    )
+    yield PlanWarning(name="loss-peak", sentence=sentence, source=_LOSS)
+
+
+def _emulated_bf16(evaluation: Evaluation) -> Iterator[PlanWarning]:
+    gpu, compute = evaluation.gpu, evaluation.workload.compute
+    if gpu is None or computes_bf16(gpu) or compute not in ("bf16", "amp-bf16"):
+        return
+    other = compute.replace("bf16", "fp16")
+    sentence = (
+        f"{gpu.name} (compute capability {gpu.compute_capability}) does not compute bf16 itself, but emulates it "
+        f"slowly; {other} runs on it as it is."
+    )
+    yield PlanWarning(name="emulated-bf16", sentence=sentence, source=_BF16)
+
+
+def _resident_experts(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
+    blocks = (group.layer.feed_forward for stack in architecture.stacks for group in stack.groups)
+    routed = [(block.experts, block.top_k) for block in blocks if isinstance(block, Moe)]
+    total, active = evaluation.parameters, evaluation.active_parameters
+    if not routed or total - active < WORTH_SAYING * total:
+        return
+    experts, visited = max(routed)
+    sentence = (
+        f"All {experts:,} experts of a layer are in memory, though a token visits {visited:,}: "
+        f"{total / 1e9:.3g} B parameters decide the memory, {active / 1e9:.3g} B the speed."
+    )
+    yield PlanWarning(name="resident-experts", sentence=sentence, source=_EXPERTS)
+
+
+def _eager_scores(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
+    if evaluation.workload.attention != "eager":
+        return
+    saved = saved_by(evaluation, architecture, attention="sdpa")
+    if saved >= WORTH_SAYING * evaluation.memory.total_bytes:
+        sentence = (
+            "Eager attention holds the scores of every pair of tokens, which grow with the square of the length: "
+            f"SDPA needs {gib(saved)} less."
+        )
+        yield PlanWarning(name="eager-scores", sentence=sentence, source=SAME_PLAN)
+
+
+def _full_precision(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
+    workload = evaluation.workload
+    half = "bf16" if evaluation.gpu is None or computes_bf16(evaluation.gpu) else "fp16"
+    if isinstance(workload, Training):
+        if workload.compute not in ("fp32", "tf32"):
+            return
+        what, name, changes = "Everything is computed", f"{half} autocast", {"compute": f"amp-{half}"}
+    elif workload.weights == "fp32":
+        what, name, changes = "The weights are kept", half, {"weights": half, "compute": half}
+    else:
+        return
+    saved = saved_by(evaluation, architecture, **changes)
+    if saved >= WORTH_SAYING * evaluation.memory.total_bytes:
+        sentence = f"{what} in fp32, which few models need: {name} needs {gib(saved)} less."
+        yield PlanWarning(name="fp32", sentence=sentence, source=SAME_PLAN)
+
+
+def _adapter_activations(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:
+    workload = evaluation.workload
+    if not isinstance(workload, Training) or not workload.adapts:
+        return
+    plain = workload.weights if workload.weights in ("fp32", "fp16") else "bf16"
+    # Activations are the same under any optimizer, and not every one takes 16-bit parameters.
+    same: dict[str, object] = {"optimizer": "adamw", "optimizer_step": None}
+    changes = {"method": "full", "lora": None, "weights": plain, "compute": plain}
+    whole = estimated_with(evaluation, architecture, **changes, **same)
+    kept, full = _kept_activations(evaluation.memory), _kept_activations(whole)
+    if kept > full:
+        sentence = (
+            f"Adapters save states, not activations: {gib(kept)} of them are kept for the backward pass, "
+            f"{gib(full)} if the whole model were trained in {plain}."
+        )
+        yield PlanWarning(name="adapter-activations", sentence=sentence, source=_ADAPTERS)
+
+
+def _kept_activations(memory: MemoryResult) -> int:
+    """Return the most bytes of activations in any phase."""
+    return max(
+        (part.bytes for phase in memory.phases for part in phase.shares if part.name == "activations"), default=0
+    )

@@ -1,0 +1,39 @@
+"""The tab key goes through the results as one reads them."""
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QWidget
+
+from planner.gui.memory.tab import MemoryTab
+from planner.plan.plan import ModelChoice
+from planner.workload.parallel import CardCount, Parallel
+from planner.workload.workload import Inference, Training
+
+
+def reached(tab: MemoryTab) -> list[QWidget]:
+    """Return what the tab key reaches in the results, from the bar on."""
+    found, widget = [], tab.bar.nextInFocusChain()
+    while widget is not tab.bar:
+        if tab.results.isAncestorOf(widget) and widget.focusPolicy() & Qt.FocusPolicy.TabFocus:
+            found.append(widget)
+        widget = widget.nextInFocusChain()
+    return found
+
+
+def test_rows_that_were_added_later_stand_where_they_are_read(tab: MemoryTab, qtbot):
+    learning = Training(micro_batch=4)
+    with qtbot.waitSignals([tab.advice.updated, tab.exploration.updated], timeout=20_000):
+        tab.workspace.apply("x", model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=learning, gpu="rtx-4090")
+    order = reached(tab)
+    lines = [order.index(line) for line in tab.breakdown.lines]
+    offers = [order.index(line.apply) for line in tab.advice.lines]
+    uses = [order.index(row.use) for row in tab.exploration.rows if row.use.isVisible() and row.use in order]
+    assert lines + offers == sorted(lines + offers)
+    assert max(offers) < order.index(tab.advice.more) < min(uses)
+    assert uses == sorted(uses)
+
+
+def test_the_table_of_cards_comes_before_the_terms(tab: MemoryTab):
+    cards = (CardCount(id="rtx-4090"), CardCount(id="tesla-t4"))
+    tab.workspace.apply("x", workload=Inference(parallel=Parallel(pipeline=2), gpus=cards), gpu=None, count=2)
+    order = reached(tab)
+    assert order.index(tab.devices.table) < order.index(tab.breakdown.lines[0])
