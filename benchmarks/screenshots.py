@@ -56,8 +56,22 @@ def draw_everything(window: "Window", folder: Path) -> None:
             for place in window.places:
                 window.show_tab(place.key)
                 save(window, folder / f"{place.key}-{scheme}-{width}x{height}.png")
+    draw_monitor(window, folder)
     draw_plans(window, folder)
     draw_traced(window, folder)
+
+
+def draw_monitor(window: "Window", folder: Path) -> None:
+    """Play the demo, and draw it at its beginning, with its processes, and once a card is lost."""
+    tab = window.monitor()
+    tab.desk.show_demo()
+    wait_until(lambda: not tab.feed.is_live)
+    draw_in_all_looks(window, folder, "monitor-demo")
+    tab.focus_search()
+    tab.replay_bar.slider.setValue(tab.replay_bar.slider.maximum())
+    draw_in_all_looks(window, folder, "monitor-lost")
+    tab.process_section.set_open(False)
+    tab.feed.go_live()
 
 
 def draw_plans(window: "Window", folder: Path) -> None:

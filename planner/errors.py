@@ -10,7 +10,9 @@ PlannerError(message, hint)
  ├ PlanFileError(path, reason)         a plan that cannot be read or written
  ├ RecipeError(path, reason)           another program's training file that cannot be read
  ├ LogError(reason)                    a text of a run that cannot be read
- └ TraceError(stage, reason)           a module that could not be traced, with the user's own traceback
+ ├ TraceError(stage, reason)           a module that could not be traced, with the user's own traceback
+ ├ RecordingError(path, reason)        a recording of the monitor that cannot be read or written
+ └ MonitorUnavailableError(reason)     no card can be read, with the named state that explains it
 ```
 """
 
@@ -203,6 +205,24 @@ class TraceError(PlannerError):
         """Return the traceback and the last of what was printed, as one text."""
         printed = f"the module printed:\n{self.printed[-_PRINTED_CHARACTERS:]}" if self.printed else ""
         return "\n\n".join(part.rstrip() for part in (self.traceback, printed) if part)
+
+
+class RecordingError(PlannerError):
+    """A recording of the monitor, or another program's log, that cannot be read or written."""
+
+    def __init__(self, path: Path | str, reason: str, hint: str = "") -> None:
+        super().__init__(f"{path}: {reason}", hint)
+        self.path, self.reason = path, reason
+
+
+class MonitorUnavailableError(PlannerError):
+    """No card can be read here; `kind` names the state."""
+
+    environment = True
+
+    def __init__(self, reason: str, hint: str, kind: str) -> None:
+        super().__init__(reason, hint)
+        self.reason, self.kind = reason, kind
 
 
 def _named(place: tuple[int | str, ...]) -> Iterator[int | str]:

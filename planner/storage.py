@@ -10,6 +10,7 @@ from planner.units import MIB
 
 UNFINISHED: Final = ".unfinished"
 """How the names of files end that are being written; one that stays was left by a process that was killed."""
+_UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 _CHECK_PATH: Final = "Check the path and its rights."
 
 
@@ -45,6 +46,11 @@ def read_regular(path: Path, what: str, limit: int) -> bytes:
         raise UnreadableFileError(f"is not a path ({error})", _CHECK_PATH) from error
     reason = f"too large for a {what} ({about.st_size:,} bytes)"
     raise UnreadableFileError(reason, f"Open a file of at most {limit // MIB:,} MiB.")
+
+
+def decoded(data: bytes) -> str:
+    """Return the text of a file; PowerShell writes UTF-16, and bytes that are no text become question marks."""
+    return data.decode("utf-16" if data.startswith(_UTF16) else "utf-8-sig", "replace")
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:

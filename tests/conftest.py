@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from fake_nvml_kit import fake_nvml, near_nvml, nvml_library  # noqa: F401  # fixtures
 
 from planner.plan.catalog import Catalog, load_catalog
 

@@ -27,6 +27,7 @@ COMMANDS: Final = {
     "fit": "does a model fit a card, and what takes the memory",
     "gpus": "search, compare and show accelerators",
     "models": "search and show models",
+    "monitor": "what the cards of this machine do right now",
     "trace": "the exact memory peak of any PyTorch module, without a GPU",
 }
 _HELP: Final = """usage: gpu-planner [PLAN.json]         open the window
@@ -45,12 +46,15 @@ examples:
   gpu-planner fit meta-llama/Llama-3.1-8B --gpu "RTX 4090"
   gpu-planner gpus --where 'memory_gib >= 80' --sort price
   gpu-planner models llama
+  gpu-planner monitor
   gpu-planner trace net.py:Net --input "x=8x3x224x224:float32" --task training
 
 `gpu-planner COMMAND --help` explains a command with its options, units, defaults and examples."""
 
 _DISPLAYS: Final = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
-_WITHOUT_WINDOW: Final = "The commands fit, gpus, models and trace work without a window; see gpu-planner --help."
+_WITHOUT_WINDOW: Final = (
+    "The commands fit, gpus, models, monitor and trace work without a window; see gpu-planner --help."
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

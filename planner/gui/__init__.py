@@ -4,6 +4,8 @@ from importlib import import_module
 
 _CORE = (
     "planner.memory.engines.settings",
+    "planner.monitor.alerts",
+    "planner.monitor.settings",
     "planner.models.load",
     "planner.models.readers.assemble",
     "planner.models.readers.config_json",

@@ -9,6 +9,7 @@ from pydantic import Field, ValidationError
 from PySide6.QtCore import QObject, QTimer, Slot
 
 from planner.base import Spec
+from planner.gui.monitor.settings import MonitorSettings
 from planner.storage import write_atomically
 
 Scheme = Literal["system", "light", "dark"]
@@ -41,6 +42,7 @@ class Settings(Spec):
     open_sections: tuple[str, ...] = ()
     traced_files: tuple[str, ...] = ()
     trusted_code: tuple[str, ...] = Field(default=(), description="SHA-256 of code of one's own that may be run")
+    monitor: MonitorSettings = MonitorSettings()
 
 
 class SettingsStore(QObject):

@@ -51,6 +51,9 @@ class Tab(QWidget):
     def run_primary_action(self) -> None:
         """Do what `primary_action` says; tabs without one need not override it."""
 
+    def shut_down(self) -> None:
+        """Put away what runs beside the window; it is closed for good."""
+
     def showEvent(self, event: QShowEvent) -> None:
         """Draw what changed while the tab was hidden."""
         super().showEvent(event)

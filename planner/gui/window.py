@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
 from PySide6.QtCore import QByteArray, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QIcon, QKeySequence
@@ -17,17 +17,21 @@ from planner.gui.actions import ActionSet
 from planner.gui.commands import declare
 from planner.gui.documents import Documents
 from planner.gui.palette import CommandPalette
-from planner.gui.settings import Scheme
+from planner.gui.settings import Scheme, Settings
 from planner.gui.tab import Tab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.banner import Banner
+from planner.gui.widgets.hairline import hairline
 from planner.gui.widgets.icon_button import IconButton
 from planner.gui.widgets.plan_bar import PlanBar
 from planner.gui.widgets.status_line import StatusLine
 from planner.gui.widgets.tab_list import TabList
 from planner.gui.workspace import Workspace
 from planner.paths import resources_dir
+
+if TYPE_CHECKING:
+    from planner.gui.monitor.tab import MonitorTab
 
 _START_SIZE: Final = QSize(1280, 800)
 _LOGS: Final = (".log", ".txt", ".out")
@@ -53,6 +57,7 @@ class TabPlace:
 TABS: Final = (
     TabPlace("catalog", "Catalog", "catalog", "planner.gui.catalog.tab", "CatalogTab"),
     TabPlace("memory", "Memory", "memory", "planner.gui.memory.tab", "MemoryTab"),
+    TabPlace("monitor", "Monitor", "monitor", "planner.gui.monitor.tab", "MonitorTab"),
 )
 
 
@@ -134,6 +139,11 @@ class Window(QMainWindow):
         self.show_tab("memory")
         self.workspace.trace_again_requested.emit()
 
+    def monitor(self) -> "MonitorTab":
+        """Show the Monitor tab and return it."""
+        self.show_tab("monitor")
+        return cast("MonitorTab", self.tab)
+
     def choose_scheme(self, scheme: Scheme) -> None:
         """Switch between the system's, the light and the dark look."""
         self.theme.apply(scheme)
@@ -188,6 +198,8 @@ class Window(QMainWindow):
             event.ignore()
             return
         self.workspace.trace_cancel_requested.emit()
+        for tab in self._tabs.values():
+            tab.shut_down()
         self.workspace.settings.update(geometry=self.saveGeometry().toBase64().toStdString())
         event.accept()
 
@@ -200,14 +212,14 @@ class Window(QMainWindow):
         middle = QHBoxLayout()
         middle.setSpacing(0)
         middle.addWidget(self._tab_list)
-        middle.addWidget(_vertical_hairline())
+        middle.addWidget(hairline(Qt.Orientation.Vertical))
         middle.addWidget(self._pages, 1)
         center = QWidget()
         column = QVBoxLayout(center)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.plan_bar)
-        column.addWidget(_horizontal_hairline())
+        column.addWidget(hairline(Qt.Orientation.Horizontal))
         column.addWidget(self.banner)
         column.addLayout(middle, 1)
         self.setCentralWidget(center)
@@ -219,7 +231,7 @@ class Window(QMainWindow):
         if settings.geometry is not None:
             self.restoreGeometry(QByteArray.fromBase64(settings.geometry.encode()))
         known = [place.key for place in self.places]
-        self.show_tab(settings.tab if settings.tab in known else known[-1])
+        self.show_tab(settings.tab if settings.tab in known else Settings().tab)
 
     def _fill_menus(self) -> None:
         bar = self.menuBar()
@@ -273,21 +285,3 @@ class Window(QMainWindow):
 def _dropped_path(event: QDropEvent) -> Path | None:
     urls = event.mimeData().urls()
     return Path(urls[0].toLocalFile()) if len(urls) == 1 and urls[0].isLocalFile() else None
-
-
-def _vertical_hairline() -> QWidget:
-    line = QWidget()
-    line.setFixedWidth(1)
-    return _as_hairline(line)
-
-
-def _horizontal_hairline() -> QWidget:
-    line = QWidget()
-    line.setFixedHeight(1)
-    return _as_hairline(line)
-
-
-def _as_hairline(line: QWidget) -> QWidget:
-    line.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-    mark(line, "hairline")
-    return line

@@ -25,7 +25,8 @@ from planner.gui.memory.trace.what_if import WhatIf
 from planner.gui.memory.versus.panel import VersusPanel
 from planner.gui.tab import Tab
 from planner.gui.tasks import TaskRunner
-from planner.gui.theme import Theme, mark
+from planner.gui.theme import Theme
+from planner.gui.widgets.hairline import hairline
 from planner.gui.widgets.label import make_label
 from planner.gui.widgets.record_export import rows_to_csv
 from planner.gui.widgets.result_menu import Result, ResultMenu, picture_of
@@ -148,15 +149,11 @@ class MemoryTab(Tab):
         return picture_of(self._body, self.answer.geometry().united(last.geometry()), self.theme.spacing.medium)
 
     def _lay_out(self) -> None:
-        line = QWidget()
-        line.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        mark(line, "hairline")
-        line.setFixedWidth(1)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
         layout.addWidget(self.controls)
-        layout.addWidget(line)
+        layout.addWidget(hairline(Qt.Orientation.Vertical))
         layout.addLayout(self._right(), 1)
 
     def _right(self) -> QVBoxLayout:

@@ -21,10 +21,10 @@ class Plot(QWidget):
     Subclasses add their items in `__init__` and then call `_dress`, which they extend with the colours of those items.
     """
 
-    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+    def __init__(self, theme: Theme, parent: QWidget | None = None, axes: dict[str, Any] | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self._plot: Any = pg.PlotWidget()
+        self._plot: Any = pg.PlotWidget(axisItems=axes)
         self._item: Any = self._plot.getPlotItem()
         self._item.setMenuEnabled(False)
         self._item.hideButtons()

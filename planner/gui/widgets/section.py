@@ -45,6 +45,12 @@ class Section(QWidget):
         self._summary.setVisible(not opened)
         self._dress()
 
+    def set_title(self, title: str) -> None:
+        """Change the heading."""
+        if title != self._button.text():
+            self._button.setText(title)
+            self._dress()
+
     def set_title_width(self, width: int) -> None:
         """Give the title at least `width` pixels, so that the summaries of several sections line up."""
         self._button.setMinimumWidth(width)

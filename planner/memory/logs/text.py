@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from planner.errors import LogError
+from planner.storage import decoded
 from planner.units import KIB, MIB
 
 MAX_BYTES: Final = 16 * MIB
@@ -14,7 +15,6 @@ MAX_TELLING_CHARACTERS: Final = 512 * KIB
 """The most that one reader looks at; no start of an engine prints a hundredth of it."""
 _SHOWN: Final = 300
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]{0,16}[A-Za-z]")
-_UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 _PICKLE: Final = b"\x80"
 _ZIP: Final = b"PK\x03\x04"
 _UNPICKLED: Final = (
@@ -110,4 +110,4 @@ def decode_log(data: bytes) -> str:
         )
     if data.startswith((_PICKLE, _ZIP)):
         raise LogError("this is a pickle or a PyTorch file, not text", _UNPICKLED)
-    return data.decode("utf-16" if data.startswith(_UTF16) else "utf-8-sig", "replace")
+    return decoded(data)

@@ -1,0 +1,220 @@
+"""What the plots of the monitor cost: `python benchmarks/monitor_plots.py [--seconds 20] [--hours 24]`.
+
+Three things are printed: a redraw of 48 curves of 36,000 points each beside pyqtgraph's own (aim: at most 17 ms), the
+share of a core of the plots that are redrawn once a second beside an empty window with as many pyqtgraph plots, and
+the memory of a history that is fed ten times a second for a day (aim: flat).
+"""
+
+import argparse
+import gc
+import math
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import psutil
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+import pyqtgraph as pg
+from PySide6.QtCore import QTimer
+from PySide6.QtGui import QPen
+from PySide6.QtWidgets import QApplication, QGridLayout, QWidget
+
+from planner.gui.monitor.plots.grid import PlotGrid
+from planner.gui.settings import SettingsStore
+from planner.gui.theme import Theme
+from planner.monitor.device import Device
+from planner.monitor.history import History
+from planner.monitor.inventory import Inventory
+from planner.monitor.reading import Reading
+from planner.monitor.sample import Sample
+
+POINTS = 36_000
+CARDS = 8
+SHOWN = ("utilization_fraction", "memory_used_bytes", "power_watts", "temperature_celsius", "sm_clock_mhz")
+SHOWN += ("memory_controller_fraction",)
+CURVES = CARDS * len(SHOWN)
+REDRAWS = 25
+AIM_MS = 17.0
+SIZE = (1920, 900)
+RATE = 10
+UUIDS = [f"GPU-{number:08d}-0000-0000-0000-000000000000" for number in range(CARDS)]
+
+
+def main() -> None:
+    """Print what each costs."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=20.0, help="how long each idle window is watched")
+    parser.add_argument("--hours", type=float, default=24.0, help="how long the history is fed")
+    arguments = parser.parse_args()
+    app = QApplication([])
+    theme = Theme(app, "light")
+    theme.dress()
+    with tempfile.TemporaryDirectory() as folder:
+        settings = SettingsStore(Path(folder) / "settings.json")
+        grid, ours = our_redraw(theme, settings)
+        empty, plain = plain_redraw(POINTS)
+        sparse, few = plain_redraw(SIZE[0] // 3)
+        print_redraws({"ours": ours, "pyqtgraph, all points": plain, "pyqtgraph, a point a pixel": few})
+        empty.close()
+        print_idle(grid, ours, "ours", arguments.seconds)
+        grid.close()
+        print_idle(sparse, few, "an empty window with as many curves", arguments.seconds)
+        sparse.close()
+    print_memory(arguments.hours)
+
+
+def readings(number: int, second: float) -> dict[str, Reading]:
+    """Return what a card that is busy in waves shows."""
+    wave = 0.5 + 0.5 * math.sin(second / 300 + number)
+    noise = ((number * 7919 + int(second * 10) * 104_729) % 1000) / 1000
+    values = (
+        min(1.0, wave + 0.1 * noise),
+        (20 + 40 * wave) * 2.0**30,
+        100 + 500 * wave + 40 * noise,
+        35.0 + round(40 * wave),
+        1980 - 200 * wave - 15 * round(noise * 4),
+        0.5 * wave + 0.05 * noise,
+    )
+    return {name: Reading(value) for name, value in zip(SHOWN, values, strict=True)}
+
+
+def samples(first: int, count: int, step: float) -> Iterator[Sample]:
+    """Yield samples of all cards at even steps."""
+    for number in range(first, first + count):
+        second = number * step
+        cards = {uuid: readings(place, second) for place, uuid in enumerate(UUIDS)}
+        yield Sample(second, 1.7e9 + second, cards)
+
+
+def filled(count: int, step: float) -> History:
+    """Return a history of so many samples."""
+    history = History()
+    history.note(Inventory(devices=tuple(Device(uuid, "Card", number) for number, uuid in enumerate(UUIDS))))
+    for sample in samples(0, count, step):
+        history.note(sample)
+    return history
+
+
+def our_redraw(theme: Theme, settings: SettingsStore) -> tuple[PlotGrid, Callable[[], None]]:
+    """Return our plots with everything in view, and what redraws them after one more reading."""
+    history = filled(POINTS, 1.0)
+    grid = PlotGrid(theme, history, settings)
+    show(grid, lambda: len(drawn(grid)) == len(SHOWN), grid.refresh)
+    grid.view.set_span(None)
+    more = samples(POINTS, 10**9, 1.0)
+
+    def redraw() -> None:
+        history.note(next(more))
+        grid.refresh()
+        QApplication.processEvents()
+
+    return grid, redraw
+
+
+def plain_redraw(points: int) -> tuple[QWidget, Callable[[], None]]:
+    """Return a bare window with as many pyqtgraph curves, and what redraws them."""
+    window = QWidget()
+    layout = QGridLayout(window)
+    random = np.random.default_rng(0)
+    times = np.arange(float(points))
+    curves: list[Any] = []
+    for number in range(len(SHOWN)):
+        plot = pg.PlotWidget()
+        plot.getPlotItem().setXRange(0, points, padding=0)
+        plot.getPlotItem().setYRange(0, 2)
+        layout.addWidget(plot, number // 2, number % 2)
+        for _ in range(CARDS):
+            curves.append(pg.PlotCurveItem(pen=QPen(pg.mkColor("k"), 0)))
+            plot.addItem(curves[-1])
+    values = [
+        np.sin(times / 300 * 600 / points + place) * 0.5 + random.random(points) * 0.1 + 1 for place in range(CURVES)
+    ]
+    show(window, lambda: True, lambda: None)
+
+    def redraw() -> None:
+        for curve, value in zip(curves, values, strict=True):
+            curve.setData(times, value)
+        QApplication.processEvents()
+
+    return window, redraw
+
+
+def show(window: QWidget, is_ready: Callable[[], bool], again: Callable[[], None]) -> None:
+    """Show a window and wait until it is as it will be."""
+    window.resize(*SIZE)
+    window.show()
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        again()
+        for _ in range(20):
+            QApplication.processEvents()
+        if is_ready():
+            return
+    raise SystemExit("the window never showed what it should")
+
+
+def drawn(grid: PlotGrid) -> list[QWidget]:
+    """Return the plots that are in sight."""
+    return [panel for panel in grid.panels if panel.is_drawn and not panel.visibleRegion().isEmpty()]
+
+
+def print_redraws(redraws: dict[str, Callable[[], None]]) -> None:
+    """Print how long each takes."""
+    print(f"a redraw of {CURVES} curves of {POINTS:,} points, {SIZE[0]} × {SIZE[1]}, median processor time")
+    for name, redraw in redraws.items():
+        redraw()
+        taken = []
+        for _ in range(REDRAWS):
+            began = time.process_time()
+            redraw()
+            taken.append(time.process_time() - began)
+        verdict = (
+            "" if name != "ours" else f"  (aim ≤ {AIM_MS:g} ms: {'met' if median(taken) <= AIM_MS / 1e3 else 'missed'})"
+        )
+        print(f"  {name:<30}{median(taken) * 1e3:>8.1f} ms{verdict}")
+
+
+def print_idle(window: QWidget, redraw: Callable[[], None], name: str, seconds: float) -> None:
+    """Print the share of a core of a window that is redrawn once a second."""
+    process, app = psutil.Process(), QApplication.instance()
+    assert app is not None
+    timer = QTimer(window, interval=1000)
+    timer.timeout.connect(redraw)
+    timer.start()
+    before, began = process.cpu_times(), time.monotonic()
+    QTimer.singleShot(round(seconds * 1000), app.quit)
+    app.exec()
+    timer.stop()
+    after, elapsed = process.cpu_times(), time.monotonic() - began
+    share = (after.user + after.system - before.user - before.system) / elapsed
+    print(f"redrawn once a second, {name}: {share:.2%} of a core")
+
+
+def print_memory(hours: float) -> None:
+    """Print what a history holds while it is fed."""
+    total = round(hours * 3600 * RATE)
+    print(f"a history of {CURVES} series fed {RATE} times a second")
+    history, process = filled(0, 1.0), psutil.Process()
+    longest, part = 0.0, max(1, total // 8)
+    for first in range(0, total, part):
+        for sample in samples(first, min(part, total - first), 1 / RATE):
+            began = time.perf_counter()
+            history.note(sample)
+            longest = max(longest, time.perf_counter() - began)
+        gc.collect()
+        held, kept = process.memory_info().rss / 2**20, len(history.series(UUIDS[0], SHOWN[0]))
+        print(
+            f"  {(first + part) / RATE / 3600:5.1f} h  readings {history.nbytes / 2**20:6.1f} MiB, {kept:,} a series, "
+            f"process {held:6.1f} MiB, longest note {longest * 1e3:5.1f} ms"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""Kills writers of recordings at random moments, and says what each file has lost.
+
+    python benchmarks/recording_kills.py [--kills N] [--at-once N] [--seed N]
+
+Each writer is a process that records eight cards twenty times a second. It is killed (SIGKILL; on Windows it is ended)
+after a tenth of a second to two seconds. Every file must open, and must hold everything up to a second before the
+kill; the exit code is 1 where one does not.
+"""
+
+import argparse
+import random
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from time import monotonic, sleep, time
+from typing import NamedTuple
+
+from planner.monitor.device import Device
+from planner.monitor.inventory import Inventory
+from planner.monitor.metrics import DEVICE_METRICS
+from planner.monitor.reading import Reading
+from planner.monitor.recording.reading import read_recording
+from planner.monitor.recording.recorder import Recorder
+from planner.monitor.sample import Sample
+
+_CARDS = tuple(f"GPU-{number}" for number in range(8))
+_INTERVAL = 0.05
+_LOST_AT_MOST = 1.0
+_LIVES = (0.1, 2.0)
+
+
+class Kill(NamedTuple):
+    """What one kill cost: seconds between the last sample that can be read and the kill, samples and bytes kept."""
+
+    lost_seconds: float
+    samples: int
+    size: int
+
+
+def main() -> int:
+    """Kill as often as asked, and print what was lost."""
+    arguments = _arguments()
+    if arguments.write is not None:
+        _write(arguments.write)
+    lives = [random.Random(arguments.seed + turn).uniform(*_LIVES) for turn in range(arguments.kills)]
+    with tempfile.TemporaryDirectory() as folder:
+        kills = list(_kill_all(Path(folder), lives, arguments.at_once))
+    lost = sorted(kill.lost_seconds for kill in kills)
+    per_second = median(kill.size / max(kill.samples, 1) for kill in kills) / _INTERVAL
+    print(f"{len(kills)} kills, every file opened")
+    print(f"lost: median {median(lost):.3f} s, worst {lost[-1]:.3f} s (at most {_LOST_AT_MOST:g} s)")
+    print(f"written: {per_second / 1e3:.1f} kB/s for {len(_CARDS)} cards at {1 / _INTERVAL:.0f} Hz")
+    return int(lost[-1] > _LOST_AT_MOST)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--at-once", type=int, default=4, help="how many writers run at the same time")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--write", type=Path, help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def _kill_all(folder: Path, lives: list[float], at_once: int) -> Iterator[Kill]:
+    for first in range(0, len(lives), at_once):
+        group = lives[first : first + at_once]
+        files = [folder / f"{first + number}.gpurec" for number in range(len(group))]
+        writers = [_start(file) for file in files]
+        began = monotonic()
+        for life, writer, file in sorted(zip(group, writers, files, strict=True), key=lambda one: one[0]):
+            sleep(max(0.0, began + life - monotonic()))
+            yield _kill(*writer, file)
+
+
+def _start(file: Path) -> tuple["subprocess.Popen[bytes]", float]:
+    """Return a writer that has noted its first sample, and when."""
+    writer = subprocess.Popen([sys.executable, __file__, "--write", str(file)], stdout=subprocess.PIPE)
+    assert writer.stdout is not None
+    return writer, float(writer.stdout.readline())
+
+
+def _kill(writer: "subprocess.Popen[bytes]", first: float, file: Path) -> Kill:
+    at = monotonic()
+    writer.kill()
+    writer.communicate()
+    recording = read_recording(file)
+    # What is read must be readable to its end, not only its first and last line.
+    samples = sum(isinstance(update, Sample) for update in recording)
+    last = first if recording.last is None else recording.last.monotonic_seconds
+    return Kill(at - last, samples, file.stat().st_size)
+
+
+def _write(file: Path) -> None:
+    """Record until killed."""
+    draw = random.Random(0).random
+    with Recorder(file) as recorder:
+        recorder.note(Inventory("580", devices=tuple(Device(uuid, uuid, int(uuid[4:])) for uuid in _CARDS)))
+        while True:
+            readings = {uuid: {metric.name: Reading(round(draw(), 3)) for metric in DEVICE_METRICS} for uuid in _CARDS}
+            recorder.note(Sample(now := monotonic(), time(), readings))
+            print(now, flush=True)
+            sleep(_INTERVAL)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

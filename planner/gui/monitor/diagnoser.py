@@ -1,0 +1,53 @@
+"""The diagnosis of what is shown, asked anew no more often than it can change."""
+
+from collections.abc import Mapping
+from time import monotonic
+from typing import Final
+
+from planner.gui.monitor.feed import Feed
+from planner.monitor.diagnosis.checklist import check
+from planner.monitor.diagnosis.spans import span_changes
+from planner.monitor.diagnosis.tracker import Tracker
+from planner.monitor.diagnosis.verdict import Kind, Verdict
+from planner.present.diagnosis import ChecklistRow, Said, checklist_rows, said
+
+# It looks at minutes: what is asked more often changes no more often.
+_EVERY_SECONDS: Final = 2.0
+
+
+class Diagnoser:
+    """Keeps what was said last, until the cards or enough time is another; puts it on the time line."""
+
+    def __init__(self, feed: Feed) -> None:
+        self._feed = feed
+        self._said: Mapping[str, Said] = {}
+        self.is_under_filled = False
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew, for another source."""
+        self._tracker = Tracker()
+        self._verdicts: Mapping[str, Verdict] = {}
+        self._looked_at = float("-inf")
+        self._states: tuple[tuple[str, str], ...] = ()
+
+    def look(self) -> Mapping[str, Said]:
+        """Return what is said of each card, by UUID; nothing before there is a reading."""
+        shown, now = self._feed.shown, monotonic()
+        if shown.end is None:
+            return {}
+        states = tuple((device.uuid, device.state) for device in shown.inventory.devices)
+        if states != self._states or now - self._looked_at >= _EVERY_SECONDS:
+            self._looked_at, self._states = now, states
+            before, verdicts = self._verdicts, self._tracker.note(shown, shown.end)
+            self._verdicts = verdicts
+            for event in span_changes(before, verdicts, self._feed.history.wall_of):
+                self._feed.history.add_event(event)
+            self.is_under_filled = any(verdict.kind is Kind.UNDER_FILLED for verdict in verdicts.values())
+            self._said = {uuid: said(verdict) for uuid, verdict in verdicts.items()}
+        return self._said
+
+    def checklist(self, uuid: str) -> tuple[ChecklistRow, ...]:
+        """Return what to optimise next, by what one card of those shown does."""
+        shown = self._feed.shown
+        return checklist_rows(check(shown, uuid, shown.end))

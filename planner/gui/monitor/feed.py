@@ -1,0 +1,199 @@
+"""What the Monitor tab shows: this machine as it is, or a recording; the one place that the views look at."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from PySide6.QtCore import QObject, Signal, Slot
+
+from planner.errors import RecordingError
+from planner.gui.monitor.live import Live
+from planner.gui.monitor.replay import Loaded, Replay
+from planner.monitor.alerts import AlertRules, AlertWatch
+from planner.monitor.history import History, Series
+from planner.monitor.inventory import Inventory
+from planner.monitor.latest import Latest
+from planner.monitor.recording.recorder import Recorder
+from planner.monitor.settings import Settings
+from planner.monitor.supervisor import Patience, Update
+
+_KEPT: Final = "What was written until then can be replayed."
+
+
+class Shown(NamedTuple):
+    """What stands at the time that is shown, and everything read around it; a diagnosis asks for no more."""
+
+    latest: Latest
+    inventory: Inventory
+    end: float | None
+    series: Callable[[str, str], Series]
+
+
+class Feed(QObject):
+    """Live readings go on being kept while a recording is played, so that going back to live finds no gap.
+
+    `updated` says that what stands is other than before, `switched` that the source is another, `alerted` carries an
+    `Alert`, `recording_changed` says that writing began or ended, `failed` carries a `PlannerError`.
+    """
+
+    updated = Signal()
+    switched = Signal()
+    alerted = Signal(object)
+    recording_changed = Signal()
+    failed = Signal(object)
+
+    def __init__(
+        self,
+        interval_seconds: float,
+        rules: AlertRules,
+        patience: Patience | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__()
+        self.replay: Replay | None = None
+        self.is_released = False
+        self._history = History()
+        self._watch = AlertWatch(rules)
+        self._recorder: Recorder | None = None
+        self._is_started = False
+        self._live = Live(Settings(fast_seconds=interval_seconds), patience, environment)
+        self._live.arrived.connect(self._take)
+
+    @property
+    def is_live(self) -> bool:
+        """Return whether this machine is shown, and not a recording."""
+        return self.replay is None
+
+    @property
+    def history(self) -> History:
+        """Return everything that the plots can show."""
+        return self._history if self.replay is None else self.replay.history
+
+    @property
+    def latest(self) -> Latest:
+        """Return what stands at the time that is shown."""
+        return self._history.latest if self.replay is None else self.replay.latest
+
+    @property
+    def live_latest(self) -> Latest:
+        """Return what stands on this machine, whatever is shown."""
+        return self._history.latest
+
+    @property
+    def now(self) -> float | None:
+        """Return the time that is shown, by the monotonic clock; none before there is anything."""
+        return self._history.end if self.replay is None else self.replay.now
+
+    @property
+    def shown(self) -> Shown:
+        """Return what a diagnosis looks at."""
+        return Shown(self.latest, self.latest.inventory, self.now, self.history.series)
+
+    @property
+    def is_busy_unseen(self) -> bool:
+        """Return whether the driver is needed although nobody looks: for a recording, or for alerts."""
+        return self.recorded_to is not None or self._watch.rules.is_on
+
+    @property
+    def recorded_to(self) -> Path | None:
+        """Return the file that is written, none while none is."""
+        return None if self._recorder is None else self._recorder.path
+
+    def start(self) -> None:
+        """Watch this machine, unless that goes on already."""
+        if not self._is_started:
+            self._is_started = True
+            self._live.start()
+
+    def stop(self) -> None:
+        """Put everything away; for good."""
+        self.end_replay()
+        if self._is_started:
+            self._live.stop()
+        self.stop_recording()
+
+    def set_interval(self, seconds: float) -> None:
+        """Read every so many seconds from now on."""
+        self._live.set_interval(seconds)
+
+    def set_rules(self, rules: AlertRules) -> None:
+        """Speak up about other things from now on."""
+        self._watch = AlertWatch(rules)
+
+    def release(self) -> None:
+        """Let the driver go, so that it can be unloaded or the card can sleep."""
+        self.is_released = True
+        self._live.release()
+        self.updated.emit()
+
+    def resume(self) -> None:
+        """Take the driver up again."""
+        self.is_released = False
+        self._live.resume()
+        self.updated.emit()
+
+    def record_to(self, path: Path) -> None:
+        """Write everything that is read to `path` from now on, over what is there.
+
+        Raises:
+            RecordingError: If the file cannot be written.
+        """
+        self._recorder = Recorder(path, replace=True)
+        self._recorder.note(self._history.inventory)
+        self.recording_changed.emit()
+
+    @Slot()
+    def stop_recording(self) -> None:
+        """Close the file that is written."""
+        recorder, self._recorder = self._recorder, None
+        if recorder is not None:
+            recorder.close()
+            if recorder.failure is not None:
+                self.failed.emit(RecordingError(recorder.path, recorder.failure, _KEPT))
+            self.recording_changed.emit()
+
+    def play(self, loaded: Loaded) -> None:
+        """Show a recording from its beginning."""
+        self.end_replay()
+        self.replay = Replay(loaded)
+        self.replay.moved.connect(self.updated)
+        self.switched.emit()
+
+    def go_live(self) -> None:
+        """Show this machine again."""
+        if self.replay is not None:
+            self.end_replay()
+            self.switched.emit()
+
+    def end_replay(self) -> None:
+        """Put the recording away."""
+        if self.replay is not None:
+            self.replay.stop()
+            self.replay = None
+
+    def add_mark(self, time: float, text: str) -> None:
+        """Put a note at a time of what is shown."""
+        if self.is_live:
+            self.mark_live(time, text)
+        else:
+            self.history.add_mark(time, text)
+        self.updated.emit()
+
+    def mark_live(self, time: float, text: str) -> None:
+        """Put a note on the time line of this machine, also into the file that is written."""
+        self._history.add_mark(time, text)
+        if self._recorder is not None:
+            self._recorder.mark(text)
+
+    @Slot(object)
+    def _take(self, updates: Sequence[Update]) -> None:
+        for update in updates:
+            self._history.note(update)
+            if self._recorder is not None:
+                self._recorder.note(update)
+            for alert in self._watch.note(update, self._history.latest):
+                self.alerted.emit(alert)
+        if self._recorder is not None and self._recorder.failure is not None:
+            self.stop_recording()
+        if self.is_live:
+            self.updated.emit()

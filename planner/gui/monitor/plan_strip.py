@@ -1,0 +1,109 @@
+"""The line that lays the plan beside what is measured, and the way to plan for the cards of this machine."""
+
+from collections.abc import Mapping
+from functools import partial
+
+from PySide6.QtCore import Slot
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QWidget
+
+from planner.gui.tasks import TaskRunner
+from planner.gui.theme import Theme, mark
+from planner.gui.widgets.elided_label import ElidedLabel
+from planner.gui.workspace import Workspace
+from planner.monitor.device import Device
+from planner.monitor.latest import Latest
+from planner.plan.evaluate import Evaluation
+from planner.plan.measured import Expected, batch_that_fills, plan_for_card
+from planner.plan.solve import Solved
+from planner.present import format as fmt
+from planner.present.beside_plan import BesidePlan, Matches, Offer, beside_plan, matches_of, offers
+from planner.present.measured import fill_sentence
+
+_FILLING = "monitor batch"
+_MATCHING = "monitor cards"
+
+
+class PlanStrip(QWidget):
+    """Hidden while there is no card."""
+
+    def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
+        super().__init__()
+        self._workspace, self._tasks = workspace, tasks
+        self._fill: str | None = None
+        self._devices: tuple[Device, ...] = ()
+        self._matches: Matches = {}
+        self._found = BesidePlan()
+        self._offers: tuple[Offer, ...] = ()
+        self.sentence = ElidedLabel()
+        self.plan = QPushButton(self.tr("Plan for this card"))
+        self.plan.setToolTip(self.tr("Let the plan be for the cards of this machine."))
+        mark(self.plan, "link")
+        self._menu = QMenu(self)
+        self._menu.aboutToShow.connect(self._fill_menu)
+        self.plan.setMenu(self._menu)
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(theme.spacing.small)
+        layout.addWidget(self.sentence, 1)
+        layout.addWidget(self.plan)
+        self.hide()
+
+    @property
+    def expected(self) -> Mapping[str, Expected]:
+        """Return what the plan predicts of which cards, by UUID."""
+        return self._found.expected
+
+    def forget(self) -> None:
+        """The plan is another: what was found out about its batch holds no more."""
+        self._fill = None
+        self._tasks.cancel(_FILLING)
+
+    def cancel(self) -> None:
+        """Wait for nothing any more."""
+        self._tasks.cancel(_FILLING)
+        self._tasks.cancel(_MATCHING)
+
+    def show_beside(self, latest: Latest, *, is_under_filled: bool) -> None:
+        """Lay the plan beside what is measured now; of a card that is under-filled, say how far the batch can go."""
+        if latest.inventory.devices != self._devices:
+            self._devices = latest.inventory.devices
+            self._find_matches()
+        is_known = all(device.uuid in self._matches for device in self._devices)
+        self._found = beside_plan(self._workspace.evaluation, self._matches, latest) if is_known else BesidePlan()
+        asks = is_under_filled and bool(self._found.expected)
+        if asks and self._fill is None:
+            self._find_fill()
+        self.sentence.setText(f"{self._found.sentence} {(self._fill or '') if asks else ''}".strip())
+        self.plan.setVisible(bool(self._offers))
+        self.setVisible(bool(self._found.sentence or self._offers))
+
+    def _find_matches(self) -> None:
+        """Look the cards up in the catalog; the first name takes a tenth of a second."""
+        work = partial(matches_of, self._workspace.catalog.hardware, self._devices)
+        self._tasks.run(_MATCHING, work, self._on_matched, lambda _error: None)
+
+    def _on_matched(self, matches: Matches) -> None:
+        self._matches, self._offers = matches, offers(matches)
+
+    def _find_fill(self) -> None:
+        """Find out how far the batch can go; that takes a moment, and is said once it is known."""
+        self._fill = ""
+        evaluation = self._workspace.evaluation
+        work = partial(batch_that_fills, evaluation.plan, self._workspace.catalog)
+        self._tasks.run(_FILLING, work, partial(self._on_filled, evaluation), lambda _error: None)
+
+    def _on_filled(self, evaluation: Evaluation, solved: tuple[Solved, Solved] | None) -> None:
+        self._fill = fill_sentence(evaluation.plan, solved)
+
+    @Slot()
+    def _fill_menu(self) -> None:
+        self._menu.clear()
+        for offer in self._offers:
+            self._menu.addAction(fmt.count_of(offer.cards, offer.gpu.name), partial(self._plan_for, offer))
+
+    def _plan_for(self, offer: Offer) -> None:
+        workspace = self._workspace
+        workspace.end_gesture()
+        with workspace.reporting():
+            planned = plan_for_card(workspace.plan, offer.gpu, offer.cards)
+            workspace.apply("card", gpu=planned.gpu, count=planned.count, workload=planned.workload)

@@ -1,0 +1,185 @@
+"""What the band of events shows where; arithmetic only."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Final, Literal, NamedTuple
+
+from planner.gui.monitor.plots.clock_ticks import clock_text
+from planner.monitor.events import Event, EventKind
+from planner.monitor.history import History, Mark
+from planner.present.happenings import event_title, lasting
+
+Lane = Literal["Slowed", "Events", "Diagnosis", "Marks"]
+LANES: Final[tuple[Lane, ...]] = ("Slowed", "Events", "Diagnosis", "Marks")
+
+_ROLES: Final = {
+    "power-cap": "warn",
+    "sync-boost": "muted",
+    "power-brake": "series-5",
+    "hardware-slowdown": "bad",
+    "software-thermal": "bad",
+    "hardware-thermal": "bad",
+}
+_SIGNS: Final = {
+    EventKind.XID: ("X", "bad"),
+    EventKind.ECC: ("E", "bad"),
+    EventKind.LOST: ("!", "bad"),
+    EventKind.FAULT: ("!", "warn"),
+    EventKind.RETURNED: ("↑", "ok"),
+    EventKind.ADDED: ("↑", "ok"),
+    EventKind.ASLEEP: ("z", "muted"),
+    EventKind.DRIVER_CHANGED: ("D", "warn"),
+    EventKind.PROCESS_STARTED: ("+", "ok"),
+    EventKind.PROCESS_ENDED: ("−", "muted"),
+}
+
+
+_NEAR: Final = 2.0
+
+
+class Place(NamedTuple):
+    """Where a time lies on the band: `left` is the start's place, `per_second` the pixels of a second."""
+
+    start: float
+    end: float
+    left: float
+    per_second: float
+
+    def x(self, time: float) -> float:
+        """Return the horizontal place of a time, kept within the span."""
+        return self.left + (min(max(time, self.start), self.end) - self.start) * self.per_second
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A span or a sign in a lane: from `left` to `right`, in the row `row` of as many as the lane has cards.
+
+    `events` or `mark` is what it stands for; `is_hatched` sets what comes of heat apart from what comes of power.
+    """
+
+    lane: Lane
+    left: float
+    right: float
+    role: str
+    events: tuple[Event, ...] = ()
+    text: str = ""
+    row: int = 0
+    is_hatched: bool = False
+    mark: Mark | None = None
+
+
+def shapes_of(history: History, place: Place, labels: Mapping[str, str], sign_width: float) -> list[Shape]:
+    """Return what is to be drawn; `labels` are the shown cards, events of others are left out.
+
+    Spans and signs that would touch become one.
+    """
+    now = place.end if history.end is None else history.end
+    rows = {uuid: row for row, uuid in enumerate(labels)}
+    events = [
+        event
+        for event in history.events(place.start, place.end)
+        if event.kind is not EventKind.GAP and (event.uuid in labels or not event.uuid)
+    ]
+    spans = [_slowed(event, place, rows.get(event.uuid, 0), now) for event in events if event.kind is EventKind.SLOWED]
+    found = [_verdict(event, place, now) for event in events if event.kind is EventKind.DIAGNOSIS]
+    signs = [_sign(event, place, sign_width) for event in events if event.kind in _SIGNS]
+    return [*_merged(spans), *_clustered(signs), *found, *_flags(history, place)]
+
+
+def gaps_of(history: History, place: Place) -> list[tuple[float, float]]:
+    """Return from where to where nothing was read."""
+    return [(place.x(gap.began), place.x(gap.ended)) for gap in history.gaps(place.start, place.end)]
+
+
+def shape_words(shape: Shape, history: History, labels: Mapping[str, str]) -> tuple[str, ...]:
+    """Return all that a shape stands for, a line each."""
+    marks = () if shape.mark is None else (_mark_words(shape.mark, history),)
+    return (*(_words(event, history, labels) for event in shape.events), *marks)
+
+
+def event_rows(history: History, start: float, end: float, labels: Mapping[str, str]) -> tuple[str, ...]:
+    """Return a line for each event and mark, in the order of their times."""
+    events = history.events(start, end)
+    lines = [(event.began.monotonic_seconds, _words(event, history, labels)) for event in events]
+    lines += [(mark.time, _mark_words(mark, history)) for mark in history.marks if start <= mark.time <= end]
+    return tuple(words for _, words in sorted(lines))
+
+
+def _words(event: Event, history: History, labels: Mapping[str, str]) -> str:
+    began = event.began.monotonic_seconds
+    ended = (history.end or began) if event.ended is None else event.ended.monotonic_seconds
+    card = f"card {labels.get(event.uuid, event.uuid)}: " if event.uuid else ""
+    lasted = f", {lasting(ended - began)}" if ended > began else ""
+    goes_on = " so far" if event.ended is None else ""
+    return f"{clock_text(history.wall_of(began))}  {card}{event_title(event)}{lasted}{goes_on}"
+
+
+def _mark_words(mark: Mark, history: History) -> str:
+    return f"{clock_text(history.wall_of(mark.time))}  {mark.text}"
+
+
+def _ends(event: Event, place: Place, now: float) -> tuple[float, float]:
+    left = place.x(event.began.monotonic_seconds)
+    right = place.x(now if event.ended is None else event.ended.monotonic_seconds)
+    return left, max(right, left + 1)
+
+
+def _slowed(event: Event, place: Place, row: int, now: float) -> Shape:
+    role = _ROLES.get(event.what, "muted")
+    return Shape("Slowed", *_ends(event, place, now), role, (event,), row=row, is_hatched="thermal" in event.what)
+
+
+def _verdict(event: Event, place: Place, now: float) -> Shape:
+    return Shape("Diagnosis", *_ends(event, place, now), "accent", (event,), text=event_title(event))
+
+
+def _sign(event: Event, place: Place, width: float) -> Shape:
+    sign, role = _SIGNS[event.kind]
+    middle = place.x(event.began.monotonic_seconds)
+    return Shape("Events", middle - width / 2, middle + width / 2, role, (event,), text=sign)
+
+
+def _flags(history: History, place: Place) -> list[Shape]:
+    """Return the marks, the words of each as long as there is room before the next."""
+    marks = [mark for mark in history.marks if place.start <= mark.time <= place.end]
+    ends = [*(place.x(mark.time) for mark in marks[1:]), place.x(place.end)]
+    flags = zip(marks, ends, strict=False)
+    return [Shape("Marks", place.x(mark.time), end, "accent", text=mark.text, mark=mark) for mark, end in flags]
+
+
+def _merged(spans: Iterable[Shape]) -> list[Shape]:
+    """Return the spans, those of one kind that are next to each other as one: a limit may be met many times."""
+    ordered = sorted(spans, key=lambda span: (span.row, span.role, span.is_hatched, span.left))
+    merged = []
+    for _, members in groupby(ordered, key=lambda span: (span.row, span.role, span.is_hatched)):
+        for run in _runs(list(members), _NEAR):
+            right = max(span.right for span in run)
+            events = tuple(event for span in run for event in span.events)
+            merged.append(run[0] if len(run) == 1 else replace(run[0], right=right, events=events))
+    return merged
+
+
+def _clustered(signs: Iterable[Shape]) -> list[Shape]:
+    """Return the signs, those that touch as one; the worst of them gives its colour."""
+    runs = _runs(sorted(signs, key=lambda sign: sign.left), 0.0)
+    return [run[0] if len(run) == 1 else _joined(run) for run in runs]
+
+
+def _runs(shapes: list[Shape], room: float) -> list[list[Shape]]:
+    """Part shapes that are ordered from left to right where one is `room` away from the one before."""
+    runs: list[list[Shape]] = []
+    for shape in shapes:
+        if runs and shape.left < runs[-1][-1].right + room:
+            runs[-1].append(shape)
+        else:
+            runs.append([shape])
+    return runs
+
+
+def _joined(signs: list[Shape]) -> Shape:
+    worst = min(signs, key=lambda sign: ("bad", "warn", "ok", "muted").index(sign.role))
+    texts = {sign.text for sign in signs}
+    text = texts.pop() if len(texts) == 1 else worst.text if worst.role == "bad" else "…"
+    events = tuple(event for sign in signs for event in sign.events)
+    return Shape("Events", signs[0].left, signs[-1].right, worst.role, events, text=text)

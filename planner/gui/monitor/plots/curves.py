@@ -1,0 +1,92 @@
+"""What a plot draws: a curve for each quantity of each owner, no finer than the pixels can show."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.gui.monitor.plots.scales import Range
+from planner.gui.monitor.plots.specs import PlotSpec
+from planner.monitor.history import HOST, Columns, Gap, History
+
+Key = tuple[str, str]
+"""An owner and a quantity."""
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A card in the plots: its UUID, its name, how it is called where room is short, and which stroke it has."""
+
+    uuid: str
+    name: str
+    label: str
+    stroke: int
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """One curve: where its points lie, and before which of them it is broken."""
+
+    key: Key
+    label: str
+    stroke: int
+    columns: Columns
+    x: Floats
+    y: Floats
+    breaks: tuple[int, ...]
+
+
+def owners_of(history: History) -> tuple[Owner, ...]:
+    """Return the cards that something is known of: those in place by their numbers, then those that are gone."""
+    known = set(history.owners) - {HOST}
+    devices = [device for device in history.inventory.devices if device.uuid in known]
+    named = [(device.uuid, f"{device.index} · {device.name}", str(device.index)) for device in devices]
+    gone = [(uuid, uuid, uuid[-4:]) for uuid in history.owners if uuid in known - {device.uuid for device in devices}]
+    return tuple(Owner(uuid, name, label, stroke) for stroke, (uuid, name, label) in enumerate([*named, *gone]))
+
+
+def keys_of(spec: PlotSpec, owners: tuple[Owner, ...]) -> tuple[tuple[Key, str, int], ...]:
+    """Return the curves that a plot can have, each with its label and its stroke."""
+    if spec.is_host:
+        return tuple(((HOST, name), spec.metric(name).title, stroke) for stroke, name in enumerate(spec.metrics))
+    return tuple(((owner.uuid, name), owner.label, owner.stroke) for owner in owners for name in spec.metrics)
+
+
+def is_known(history: History, spec: PlotSpec, owners: tuple[Owner, ...]) -> bool:
+    """Return whether anything was ever read for a plot."""
+    return any(len(history.series(*key)) for key, _, _ in keys_of(spec, owners))
+
+
+def curve(history: History, key: Key, label: str, stroke: int, span: Range, pixels: int) -> Curve:
+    """Return one curve of a time on so many pixels."""
+    series = history.series(*key)
+    columns = series.between(span.low, span.high, pixels)
+    points = 1 if columns.low is columns.high else 2
+    breaks = tuple(points * place for place in _breaks(columns, series.gaps(span.low, span.high)))
+    return Curve(key, label, stroke, columns, *_points(columns, points), breaks)
+
+
+def range_of(curves: list[Curve]) -> Range | None:
+    """Return the lowest and the highest value of all, none where there is none."""
+    drawn = [curve.columns for curve in curves if len(curve.columns.times)]
+    if not drawn:
+        return None
+    return Range(min(float(each.low.min()) for each in drawn), max(float(each.high.max()) for each in drawn))
+
+
+def _points(columns: Columns, points: int) -> tuple[Floats, Floats]:
+    if points == 1:
+        return columns.times, columns.low
+    heights = np.empty(2 * len(columns.times))
+    heights[0::2], heights[1::2] = columns.low, columns.high
+    return np.repeat(columns.times, 2), heights
+
+
+def _breaks(columns: Columns, gaps: tuple[Gap, ...]) -> list[int]:
+    """Return the columns that begin after a gap; a gap within one column is too narrow to be seen."""
+    if not gaps or not len(columns.times):
+        return []
+    after = np.searchsorted(columns.times, [gap.ended for gap in gaps], side="right") - 1
+    seen = (after > 0) & (columns.times[after] > [gap.began for gap in gaps])
+    return [int(place) for place in after[seen]]

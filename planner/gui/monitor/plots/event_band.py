@@ -1,0 +1,224 @@
+"""The band under the plots: what happened when, over the same time."""
+
+from typing import Final
+
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal, Slot
+from PySide6.QtGui import (
+    QBrush,
+    QContextMenuEvent,
+    QFontMetrics,
+    QGuiApplication,
+    QHelpEvent,
+    QKeyEvent,
+    QPainter,
+    QPaintEvent,
+)
+from PySide6.QtWidgets import QMenu, QSizePolicy, QToolTip, QWidget
+
+from planner.gui.monitor.plots.band_layout import LANES, Lane, Place, Shape, event_rows, gaps_of, shape_words, shapes_of
+from planner.gui.monitor.plots.clock_ticks import clock_ticks
+from planner.gui.monitor.plots.curves import Owner
+from planner.gui.monitor.plots.gestures import Gestures
+from planner.gui.monitor.plots.keys import handle_key
+from planner.gui.monitor.plots.look import axis_width
+from planner.gui.monitor.plots.view import TimeView
+from planner.gui.theme import Theme
+from planner.gui.widgets.plot import cosmetic_pen
+from planner.monitor.history import History, Mark
+
+_CLOCK: Final = "00:00:00"
+_MOST_WORDS: Final = 12
+# What the plotting library leaves on each side, so that in one column the band lies exactly below the plots.
+_PLOT_MARGIN: Final = 1
+
+
+class EventBand(QWidget):
+    """Lanes of what slowed the cards, of events, verdicts and marks, with the time below.
+
+    It has the keyboard for all plots. `mark_wanted` carries the time at which a note is to be put.
+    """
+
+    mark_wanted = Signal(float)
+
+    def __init__(self, theme: Theme, history: History, view: TimeView) -> None:
+        super().__init__()
+        self._theme, self._history, self._view = theme, history, view
+        self._labels: dict[str, str] = {}
+        self._lanes: tuple[Lane, ...] = ("Events",)
+        self._shapes: list[Shape] = []
+        self._right = 0
+        self.setFont(theme.font("small"))
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAccessibleName(self.tr("Events over time"))
+        self.setAccessibleDescription(
+            self.tr("Arrows move the cursor, with Shift the time that is shown; + and - zoom")
+        )
+        self.gestures = Gestures(self, view, self.time_at)
+        self.gestures.double_clicked.connect(self.mark_wanted)
+        view.cursor_moved.connect(self.update)
+        theme.changed.connect(self.update)
+
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        """Return what is drawn."""
+        return tuple(self._shapes)
+
+    def set_history(self, history: History) -> None:
+        """Show another history."""
+        self._history = history
+
+    @Slot()
+    def refresh(self, owners: tuple[Owner, ...], right: int) -> None:
+        """Draw what happened to these cards in the time that is shown; `right` is what the plots' scroll bar takes."""
+        self._right = right
+        self._labels = {owner.uuid: owner.label for owner in owners}
+        self._draw()
+
+    def text(self) -> str:
+        """Return what happened in the time that is shown, a line each."""
+        return "\n".join(event_rows(self._history, self._view.start, self._view.end, self._labels))
+
+    def time_at(self, x: float) -> float:
+        """Return the time at a horizontal place."""
+        place = self._place
+        return min(max(place.start + (x - place.left) / place.per_second, place.start), place.end)
+
+    def shapes_at(self, x: float, y: float) -> list[Shape]:
+        """Return what is drawn at a place; where spans overlap, all of them."""
+        lane = self._lane_at(y)
+        return [shape for shape in self._shapes if shape.lane == lane and shape.left - 3 <= x <= shape.right + 3]
+
+    def sizeHint(self) -> QSize:
+        """Ask for the height of the lanes that there are, and of the time."""
+        return QSize(0, self._line * (len(self._lanes) + 1))
+
+    def minimumSizeHint(self) -> QSize:
+        """Ask for the same."""
+        return self.sizeHint()
+
+    def event(self, event: QEvent) -> bool:
+        """Tell what is under the pointer."""
+        if isinstance(event, QHelpEvent):
+            shapes = self.shapes_at(event.x(), event.y())
+            words = [line for shape in shapes for line in shape_words(shape, self._history, self._labels)]
+            more = [self.tr("and {0} more").format(len(words) - _MOST_WORDS)] if len(words) > _MOST_WORDS else []
+            QToolTip.showText(event.globalPos(), "\n".join([*words[:_MOST_WORDS], *more]), self)
+            return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Move the cursor or the time that is shown, zoom, follow, or put a mark."""
+        if event.key() == Qt.Key.Key_M:
+            self.mark_wanted.emit(self._view.end if self._view.cursor is None else self._view.cursor)
+        elif not handle_key(event, self._view):
+            super().keyPressEvent(event)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """Offer what can be done here."""
+        menu = self.menu_at(event.x(), event.y())
+        menu.exec(event.globalPos())
+        menu.deleteLater()
+
+    def menu_at(self, x: float, y: float) -> QMenu:
+        """Return what can be done at a place."""
+        menu = QMenu(self)
+        time = self.time_at(x)
+        menu.addAction(self.tr("Put a &mark here…"), lambda: self.mark_wanted.emit(time))
+        for shape in self.shapes_at(x, y):
+            if shape.mark is not None:
+                self._offer_removal(menu, shape.mark)
+        menu.addAction(self.tr("&Copy the events as text"), lambda: QGuiApplication.clipboard().setText(self.text()))
+        return menu
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Draw the lanes, what is in them, the time and the cursor."""
+        painter = QPainter(self)
+        self._paint_ground(painter)
+        line = self._line
+        for shape in self._shapes:
+            self._paint_shape(painter, shape, line)
+        self._paint_time(painter)
+        if self._view.cursor is not None:
+            x = self._place.x(self._view.cursor)
+            painter.setPen(cosmetic_pen(self._theme.color("muted"), 1))
+            painter.drawLine(QPointF(x, 0), QPointF(x, self._line * len(self._lanes)))
+        if self.hasFocus():
+            painter.setPen(self._theme.color("focus"))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
+
+    def _draw(self) -> None:
+        width = QFontMetrics(self.font()).horizontalAdvance("M")
+        self._shapes = shapes_of(self._history, self._place, self._labels, width)
+        # That of events is always there, so that the band is never bare.
+        used = {shape.lane for shape in self._shapes} | {"Events"}
+        self._lanes = tuple(lane for lane in LANES if lane in used)
+        self.updateGeometry()
+        self.update()
+
+    @property
+    def _line(self) -> int:
+        return QFontMetrics(self.font()).height() + self._theme.spacing.tiny
+
+    @property
+    def _place(self) -> Place:
+        left = axis_width(self._theme) + _PLOT_MARGIN
+        per_second = max(1.0, self.width() - left - self._right - _PLOT_MARGIN) / self._view.span
+        return Place(self._view.start, self._view.end, left, per_second)
+
+    def _lane_at(self, y: float) -> Lane | None:
+        number = int(y // self._line)
+        return self._lanes[number] if 0 <= number < len(self._lanes) else None
+
+    def _offer_removal(self, menu: QMenu, mark: Mark) -> None:
+        def remove() -> None:
+            self._history.remove_mark(mark)
+            self._draw()
+
+        menu.addAction(self.tr("&Remove the mark “{0}”").format(mark.text), remove)
+
+    def _paint_ground(self, painter: QPainter) -> None:
+        place, line = self._place, self._line
+        for number, lane in enumerate(self._lanes):
+            painter.setPen(self._theme.color("muted"))
+            box = QRectF(0, number * line, place.left, line)
+            painter.drawText(box, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, lane)
+            painter.setPen(cosmetic_pen(self._theme.color("border"), 1))
+            painter.drawLine(QPointF(place.left, (number + 1) * line), QPointF(self.width(), (number + 1) * line))
+        hatch = QBrush(self._theme.color("border"), Qt.BrushStyle.BDiagPattern)
+        for left, right in gaps_of(self._history, place):
+            painter.fillRect(QRectF(left, 0, max(1.0, right - left), line * len(self._lanes)), hatch)
+
+    def _paint_shape(self, painter: QPainter, shape: Shape, line: int) -> None:
+        box = self._box(shape, line)
+        color = self._theme.color(shape.role)
+        if shape.lane == "Slowed":
+            style = Qt.BrushStyle.Dense3Pattern if shape.is_hatched else Qt.BrushStyle.SolidPattern
+            painter.fillRect(box, QBrush(color, style))
+            return
+        painter.setPen(color)
+        if shape.lane == "Events":
+            painter.drawText(box, Qt.AlignmentFlag.AlignCenter, shape.text)
+            return
+        painter.drawLine(box.topLeft(), box.bottomLeft())
+        words = QFontMetrics(self.font()).elidedText(shape.text, Qt.TextElideMode.ElideRight, int(box.width()) - 4)
+        painter.drawText(QPointF(box.left() + 4, box.bottom() - self._theme.spacing.tiny), words)
+        if shape.lane == "Diagnosis":
+            painter.drawLine(box.bottomLeft(), box.bottomRight())
+
+    def _box(self, shape: Shape, line: int) -> QRectF:
+        top = self._lanes.index(shape.lane) * line
+        if shape.lane != "Slowed":
+            return QRectF(shape.left, top + 1, shape.right - shape.left, line - 2)
+        height = (line - 2) / max(1, len(self._labels))
+        return QRectF(shape.left, top + 1 + shape.row * height, shape.right - shape.left, max(1.0, height - 0.5))
+
+    def _paint_time(self, painter: QPainter) -> None:
+        place, top = self._place, self._line * len(self._lanes)
+        wide = QFontMetrics(self.font()).horizontalAdvance(_CLOCK)
+        wanted = int((self.width() - place.left) / (2 * wide))
+        painter.setPen(self._theme.color("muted"))
+        for time, text in clock_ticks(place.start, place.end, wanted, self._history.wall_of):
+            x = place.x(time)
+            painter.drawText(QRectF(x - wide, top, 2 * wide, self._line), Qt.AlignmentFlag.AlignCenter, text)

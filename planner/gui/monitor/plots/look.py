@@ -1,0 +1,38 @@
+"""How plots, legend and band look alike: the stroke of each card, and the room left of the time."""
+
+from typing import Final
+
+from PySide6.QtGui import QColor, QFontMetrics, QPen
+
+from planner.gui.theme import Theme
+from planner.gui.widgets.plot import cosmetic_pen
+
+_COLORS: Final = 8
+_DASHES: Final[tuple[tuple[float, ...], ...]] = ((), (7, 3), (2, 2), (8, 2, 2, 2), (12, 4))
+
+_WIDEST_TICK: Final = "1,000\u2009MB/s"
+_GRID_SHARE: Final = 0.4
+
+
+def stroke(theme: Theme, number: int, width: float = 1.0) -> QPen:
+    """Return the pen of the card at this place; the first eight differ in colour, and each from the next in dash."""
+    pen = cosmetic_pen(theme.color(f"series-{number % _COLORS + 1}"), width)
+    dash = _DASHES[(number + number // _COLORS) % len(_DASHES)]
+    if dash:
+        pen.setDashPattern(dash)
+    return pen
+
+
+def blended(color: QColor, ground: QColor) -> QColor:
+    """Return a faint tone of a colour on a ground."""
+    share, rest = _GRID_SHARE, 1 - _GRID_SHARE
+    return QColor(
+        round(share * color.red() + rest * ground.red()),
+        round(share * color.green() + rest * ground.green()),
+        round(share * color.blue() + rest * ground.blue()),
+    )
+
+
+def axis_width(theme: Theme) -> int:
+    """Return the room left of every plot, the same for all so that their times are below each other."""
+    return QFontMetrics(theme.font("small")).horizontalAdvance(_WIDEST_TICK) + theme.spacing.small

@@ -1,0 +1,146 @@
+"""The processes on the cards: sorted, filtered, copied, and ended where that is allowed."""
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QPoint, Qt, Signal, Slot
+from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLineEdit, QMenu, QPushButton, QVBoxLayout, QWidget
+
+from planner.gui.monitor.ending import Ending
+from planner.gui.settings import TableLayout
+from planner.gui.theme import Theme
+from planner.gui.widgets.label import make_label
+from planner.gui.widgets.record_model import RecordTableModel
+from planner.gui.widgets.record_table import RecordTable
+from planner.gui.workspace import Workspace
+from planner.monitor.latest import Latest
+from planner.present import format as fmt
+from planner.present.monitor import ProcessRow, process_rows
+from planner.present.processes import DETAILED_PROCESS_COLUMNS, matching, process_name
+from planner.units import GIB
+
+_TABLE = "processes"
+_LEAST_ROWS, _MOST_ROWS = 2, 6
+
+
+class Processes(QWidget):
+    """A search and a table; `summarised` carries a line that says what is there while the table is folded away."""
+
+    summarised = Signal(str)
+
+    def __init__(self, workspace: Workspace, theme: Theme) -> None:
+        super().__init__()
+        self._workspace = workspace
+        self._model = RecordTableModel(DETAILED_PROCESS_COLUMNS, process_name, self)
+        usual = TableLayout(
+            shown=tuple(column.key for column in DETAILED_PROCESS_COLUMNS), sort_key="memory", descending=True
+        )
+        self.table = RecordTable(self._model, theme, usual)
+        self.table.setAccessibleName(self.tr("Processes"))
+        self.search = QLineEdit(clearButtonEnabled=True, placeholderText=self.tr("Search processes (Ctrl+F)"))
+        self.search.setAccessibleName(self.tr("Search processes"))
+        self.only_own = QCheckBox(self.tr("O&nly mine"))
+        self.end = QPushButton(self.tr("End process…"))
+        self.end.setToolTip(self.tr("Ask the selected process to end."))
+        self._copy = QPushButton(self.tr("Cop&y"))
+        self.ending = Ending(workspace, self)
+        self._empty = make_label(self.tr("No process uses a card."), "muted")
+        self._lay_out(theme)
+        self._connect()
+        if (layout := workspace.settings.current.tables.get(_TABLE)) is not None:
+            self.table.arrange(layout)
+        self.set_live(True)
+
+    def set_live(self, is_live: bool) -> None:
+        """Only what runs on this machine now can be ended."""
+        self._is_live = is_live
+        self._on_chosen()
+
+    def show_processes(self, latest: Latest) -> None:
+        """Show what runs now; what is chosen and where one has scrolled to stay."""
+        rows = process_rows(latest)
+        if rows != self._model.all_records:
+            bar = self.table.verticalScrollBar()
+            before = bar.value()
+            self._model.set_records(rows)
+            bar.setValue(before)
+        self._give_room(len(rows))
+        self._empty.setVisible(not rows)
+        self.table.setVisible(bool(rows))
+        self.summarised.emit(_summary(rows))
+        self._on_chosen()
+
+    def copy(self) -> None:
+        """Copy the selected rows, or all where none is selected."""
+        if not self.table.selected_records:
+            self.table.selectAll()
+        self.table.copy_selected()
+
+    def _give_room(self, rows: int) -> None:
+        """Be as high as so many rows need, within bounds."""
+        row = self.table.verticalHeader().defaultSectionSize()
+        # Below the rows there may be a bar to scroll sideways.
+        edges = self.table.horizontalHeader().sizeHint().height() + self.table.horizontalScrollBar().sizeHint().height()
+        self.table.setMinimumHeight(edges + row * _LEAST_ROWS)
+        self.table.setMaximumHeight(edges + row * min(max(rows, _LEAST_ROWS), _MOST_ROWS))
+
+    def _lay_out(self, theme: Theme) -> None:
+        bar = QHBoxLayout()
+        bar.setSpacing(theme.spacing.small)
+        bar.addWidget(self.search, 1)
+        for widget in (self.only_own, self._copy, self.end):
+            bar.addWidget(widget)
+        self.search.setMaximumWidth(360)
+        bar.insertStretch(1, 1)
+        column = QVBoxLayout(self)
+        column.setSpacing(theme.spacing.small)
+        column.addLayout(bar)
+        column.addWidget(self._empty)
+        column.addWidget(self.table, 1)
+        self._give_room(0)
+        self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+
+    def _connect(self) -> None:
+        self.search.textChanged.connect(self._filter)
+        self.only_own.toggled.connect(self._filter)
+        self.end.clicked.connect(self._end_chosen)
+        self._copy.clicked.connect(self.copy)
+        self.table.current_changed.connect(self._on_chosen)
+        self.table.selectionModel().selectionChanged.connect(self._on_chosen)
+        self.table.customContextMenuRequested.connect(self._open_menu)
+        self.table.arranged.connect(self._remember)
+
+    @Slot()
+    def _filter(self) -> None:
+        text, only_own = self.search.text(), self.only_own.isChecked()
+        self._model.set_filter(lambda rows: matching(rows, text, only_own=only_own))
+
+    @Slot()
+    def _on_chosen(self) -> None:
+        self.end.setEnabled(self._is_live and len(self.table.selected_records) == 1)
+
+    @Slot()
+    def _end_chosen(self) -> None:
+        self.ending.ask(self.table.selected_records[0].process)
+
+    @Slot(QPoint)
+    def _open_menu(self, where: QPoint) -> None:
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.addAction(self.tr("Copy"), self.copy)
+        end = menu.addAction(self.tr("End process…"), self._end_chosen)
+        end.setEnabled(self.end.isEnabled())
+        menu.popup(self.table.viewport().mapToGlobal(where))
+
+    @Slot()
+    def _remember(self) -> None:
+        tables = {**self._workspace.settings.current.tables, _TABLE: self.table.layout_now()}
+        self._workspace.settings.update(tables=tables)
+
+
+def _summary(rows: Sequence[ProcessRow]) -> str:
+    if not rows:
+        return "none"
+    held = sum(row.process.memory_bytes.value or 0 for row in rows if row.process.is_reliable)
+    count = len({row.process.pid for row in rows})
+    noun = "process" if count == 1 else "processes"
+    return f"{fmt.integer(count)} {noun}" + (f", {fmt.significant(held / GIB)}{fmt.THIN}GiB" if held else "")

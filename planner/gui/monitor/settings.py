@@ -1,0 +1,23 @@
+"""What the Monitor tab remembers between runs."""
+
+from pydantic import Field
+
+from planner.base import Spec
+from planner.gui.monitor.plots.settings import PlotSettings
+from planner.monitor.alerts import AlertRules
+from planner.monitor.settings import FASTEST_SECONDS, SLOWEST_SECONDS
+
+
+class MonitorSettings(Spec):
+    """How often and how far back to look, and what may be done.
+
+    The driver is let go once the tab was hidden for `release_after_minutes`; None keeps it.
+    """
+
+    interval_seconds: float = Field(default=1.0, ge=FASTEST_SECONDS, le=SLOWEST_SECONDS)
+    span_seconds: float | None = Field(default=600.0, gt=0, description="None: all there is")
+    release_after_minutes: float | None = Field(default=10.0, gt=0)
+    may_end_others: bool = False
+    shows_processes: bool = False
+    alerts: AlertRules = AlertRules()
+    plots: PlotSettings = PlotSettings()

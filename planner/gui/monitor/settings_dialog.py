@@ -1,0 +1,147 @@
+"""What to be told of, when the driver is let go, and which processes may be ended."""
+
+from typing import Final
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QCheckBox, QDialog, QDialogButtonBox, QDoubleSpinBox, QGridLayout, QVBoxLayout, QWidget
+
+from planner.gui.monitor.settings import MonitorSettings
+from planner.gui.theme import Theme
+from planner.gui.widgets.label import make_label
+from planner.monitor.alerts import AlertRules
+
+_PER_CENT: Final = 100.0
+_USUAL_IDLE_MINUTES: Final = 15.0
+_USUAL_RELEASE_MINUTES: Final = 10.0
+
+
+class SettingsDialog(QDialog):
+    """Changes a `MonitorSettings`; `chosen` carries the new one."""
+
+    chosen = Signal(object)
+
+    def __init__(self, settings: MonitorSettings, theme: Theme, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setWindowTitle(self.tr("Alerts and settings"))
+        self._settings = settings
+        self._grid = QGridLayout()
+        self._grid.setHorizontalSpacing(theme.spacing.medium)
+        self._grid.setVerticalSpacing(theme.spacing.small)
+        self._theme = theme
+        self._add_alerts(settings.alerts)
+        self._add_others(settings)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel)
+        buttons.accepted.connect(self.accept)
+        buttons.rejected.connect(self.reject)
+        layout = QVBoxLayout(self)
+        layout.setSpacing(theme.spacing.medium)
+        layout.addLayout(self._grid)
+        layout.addWidget(buttons)
+        self.is_on.toggled.connect(self._enable)
+        self._enable(self.is_on.isChecked())
+
+    def accept(self) -> None:
+        """Hand over what was chosen."""
+        rules = AlertRules(
+            is_on=self.is_on.isChecked(),
+            temperature_celsius=self.temperature.chosen,
+            memory_fraction=_scaled(self.memory.chosen, 1 / _PER_CENT),
+            idle_minutes=self.idle.chosen,
+            lost=self.lost.isChecked(),
+            process_ended=self.process_ended.isChecked(),
+            hold_seconds=self.hold.value(),
+        )
+        changes = {
+            "alerts": rules,
+            "release_after_minutes": self.release.chosen,
+            "may_end_others": self.may_end_others.isChecked(),
+        }
+        super().accept()
+        self.chosen.emit(self._settings.evolve(**changes))
+
+    def _add_alerts(self, rules: AlertRules) -> None:
+        self._head(self.tr("Alerts"))
+        self.is_on = self._check(self.tr("&Tell me, on the desktop and as a mark on the time line"), rules.is_on)
+        self.temperature = self._threshold(
+            self.tr("A card is at least this &hot"), rules.temperature_celsius, 90, 150, "°C"
+        )
+        memory = _scaled(rules.memory_fraction, _PER_CENT)
+        self.memory = self._threshold(self.tr("At least this much of its &memory is used"), memory, 95, 100, "%")
+        self.idle = self._threshold(
+            self.tr("It is &idle (below 5 %) for"), rules.idle_minutes, _USUAL_IDLE_MINUTES, 10_000, "min"
+        )
+        self.lost = self._check(self.tr("A card is &lost"), rules.lost)
+        self.process_ended = self._check(self.tr("A &process on a card ended"), rules.process_ended)
+        self.hold = _number(rules.hold_seconds, 0, 3600, "s")
+        self._row(make_label(self.tr("Heat and memory must last for")), self.hold)
+        self._alerts = (self.lost, self.process_ended, self.hold, self.temperature, self.memory, self.idle)
+
+    def _add_others(self, settings: MonitorSettings) -> None:
+        self._head(self.tr("The driver and processes"))
+        self.release = self._threshold(
+            self.tr("Let the &driver go when this tab was hidden for"),
+            settings.release_after_minutes,
+            _USUAL_RELEASE_MINUTES,
+            10_000,
+            "min",
+        )
+        self.release.setToolTip(self.tr("So that a laptop's card can sleep. Not while recording or with alerts on."))
+        self.may_end_others = self._check(self.tr("Allow to end processes of &other users"), settings.may_end_others)
+
+    def _enable(self, is_on: bool) -> None:
+        for widget in self._alerts:
+            widget.setEnabled(is_on)
+
+    def _head(self, text: str) -> None:
+        self._grid.addWidget(make_label(text, font=self._theme.font(bold=True)), self._grid.rowCount(), 0, 1, 2)
+
+    def _check(self, text: str, is_on: bool) -> QCheckBox:
+        box = QCheckBox(text)
+        box.setChecked(is_on)
+        self._grid.addWidget(box, self._grid.rowCount(), 0, 1, 2)
+        return box
+
+    def _threshold(self, text: str, value: float | None, usual: float, most: float, unit: str) -> "_Threshold":
+        threshold = _Threshold(text, value, usual, most, unit)
+        self._row(threshold, threshold.number)
+        return threshold
+
+    def _row(self, left: QWidget, right: QWidget) -> None:
+        row = self._grid.rowCount()
+        self._grid.addWidget(left, row, 0)
+        self._grid.addWidget(right, row, 1)
+
+
+class _Threshold(QCheckBox):
+    """A number that can be switched off."""
+
+    def __init__(self, text: str, value: float | None, usual: float, most: float, unit: str) -> None:
+        super().__init__(text)
+        self.number = _number(usual if value is None else value, 1, most, unit)
+        self.number.setAccessibleName(text.replace("&", ""))
+        self.setChecked(value is not None)
+        self._update()
+        self.toggled.connect(self._update)
+
+    @property
+    def chosen(self) -> float | None:
+        """Return the number, none where it is switched off."""
+        return self.number.value() if self.isChecked() else None
+
+    def setEnabled(self, enabled: bool) -> None:
+        """Enable the number as well, if it is switched on."""
+        super().setEnabled(enabled)
+        self._update()
+
+    def _update(self) -> None:
+        self.number.setEnabled(self.isEnabled() and self.isChecked())
+
+
+def _number(value: float, least: float, most: float, unit: str) -> QDoubleSpinBox:
+    box = QDoubleSpinBox(minimum=least, maximum=most, decimals=0, suffix=f" {unit}")
+    box.setValue(value)
+    return box
+
+
+def _scaled(value: float | None, factor: float) -> float | None:
+    return None if value is None else value * factor

@@ -1,0 +1,299 @@
+"""The Monitor tab: what the cards do, why they are no faster, and what was planned of them."""
+
+from time import time
+from typing import ClassVar, Final
+
+from PySide6.QtCore import QTimer, Slot
+from PySide6.QtGui import QCloseEvent, QHideEvent, QShowEvent
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QVBoxLayout
+
+from planner.gui.monitor.card_lines import CardLines
+from planner.gui.monitor.desk import Desk
+from planner.gui.monitor.diagnoser import Diagnoser
+from planner.gui.monitor.fault_list import FaultList
+from planner.gui.monitor.feed import Feed
+from planner.gui.monitor.nothing import Nothing
+from planner.gui.monitor.notifier import Notifier
+from planner.gui.monitor.own_share import OwnShare
+from planner.gui.monitor.plan_strip import PlanStrip
+from planner.gui.monitor.plots.grid import PlotGrid
+from planner.gui.monitor.processes import Processes
+from planner.gui.monitor.replay_bar import ReplayBar
+from planner.gui.monitor.toolbar import Toolbar
+from planner.gui.monitor.verdict_dialog import VerdictDialog
+from planner.gui.tab import Tab
+from planner.gui.tasks import TaskRunner
+from planner.gui.theme import Theme
+from planner.gui.widgets.elided_label import ElidedLabel
+from planner.gui.widgets.section import Section
+from planner.gui.workspace import Workspace
+from planner.monitor.inventory import Inventory
+from planner.plan.evaluate import Evaluation
+from planner.present.card_line import card_line, card_name
+from planner.present.faults import fault_views
+from planner.present.monitor import card_rows, driver_line, host_line
+from planner.present.own_cost import own_cost
+
+_MINUTE_MS: Final = 60_000
+
+
+class MonitorTab(Tab):
+    """Cards at the top, plots below, processes at the bottom; `feed` may be one of a test."""
+
+    key: ClassVar[str] = "monitor"
+    title: ClassVar[str] = "Monitor"
+    icon_name: ClassVar[str] = "monitor"
+
+    def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner, feed: Feed | None = None) -> None:
+        super().__init__(workspace, theme, tasks)
+        settings = workspace.settings.current.monitor
+        self.feed = feed or Feed(settings.interval_seconds, settings.alerts)
+        self.feed.setParent(self)
+        self.desk = Desk(self.feed, workspace, theme, tasks, self)
+        self.diagnoser = Diagnoser(self.feed)
+        self.notifier = Notifier(self.feed, workspace, theme, self)
+        self.more = self.desk.menu()
+        self.toolbar = Toolbar(theme, settings, self.more)
+        self.replay_bar = ReplayBar(theme)
+        self.faults = FaultList(theme)
+        self.cards = CardLines(theme)
+        self.nothing = Nothing(theme)
+        self.plan_strip = PlanStrip(workspace, theme, tasks)
+        self.machine = ElidedLabel(role="muted")
+        self.take_up = QPushButton(self.tr("Take up the GPU again"))
+        self.plots = PlotGrid(theme, self.feed.history, workspace.settings)
+        self.plots.view.set_span(settings.span_seconds)
+        self.more.aboutToShow.connect(self._offer_plots)
+        self.processes = Processes(workspace, theme)
+        self.process_section = Section(theme, self.tr("Processes"), self.processes)
+        self.is_paused = False
+        self._released_unseen = False
+        self._share = OwnShare()
+        self._plots_menu: QMenu | None = None
+        self._lines: dict[tuple[str, str], float | None] = {}
+        self._hidden = QTimer(self, singleShot=True)
+        self._hidden.timeout.connect(self._on_hidden_long)
+        self._lay_out()
+        self._connect()
+        self._on_switched()
+        self.process_section.set_open(settings.shows_processes)
+
+    def refresh(self, _evaluation: Evaluation) -> None:
+        """Show what stands now beside the plan."""
+        self.plan_strip.forget()
+        self._show_now()
+
+    def copy_result(self) -> str:
+        """Return what the cards do and what is wrong, as text."""
+        heading = (self.toolbar.source.text(), self.machine.text())
+        return "\n".join([*heading, *self.cards.texts, *self.faults.texts, self.nothing.text]).strip()
+
+    def focus_search(self) -> None:
+        """Unfold the processes, with the keyboard in their search."""
+        if not self.process_section.is_open:
+            self.process_section.set_open(True)
+            self._on_processes_toggled(True)
+        self.processes.search.setFocus()
+
+    def shut_down(self) -> None:
+        """Let the driver go, close the file that is written, and wait until all is gone."""
+        self._hidden.stop()
+        self.desk.cancel()
+        self.plan_strip.cancel()
+        self.notifier.close()
+        self.feed.stop()
+
+    @Slot()
+    def toggle_pause(self) -> None:
+        """Let the view stand still, or go on; readings are kept meanwhile."""
+        if self.feed.replay is not None:
+            self.replay_bar.toggle()
+            return
+        self.is_paused = not self.is_paused
+        self.toolbar.set_paused(self.is_paused)
+        self._show_now()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Begin to watch; take up the driver again if it was let go because nobody looked."""
+        super().showEvent(event)
+        self._hidden.stop()
+        self.feed.start()
+        if self._released_unseen:
+            self._released_unseen = False
+            self.feed.resume()
+        self._show_now()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Begin to wait for the time after which the driver is let go."""
+        super().hideEvent(event)
+        minutes = self.desk.settings.release_after_minutes
+        if minutes is not None:
+            self._hidden.start(round(minutes * _MINUTE_MS))
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """Put everything away where the tab is a window of its own."""
+        self.shut_down()
+        super().closeEvent(event)
+
+    @Slot()
+    def _on_hidden_long(self) -> None:
+        if self.feed.is_busy_unseen:
+            self._hidden.start()
+        elif not self.feed.is_released:
+            self._released_unseen = True
+            self.feed.release()
+
+    @Slot()
+    def _on_updated(self) -> None:
+        if self.isVisible() and not (self.is_paused and self.feed.is_live):
+            self._show_now()
+
+    @Slot()
+    def _on_switched(self) -> None:
+        """Show another source from its beginning."""
+        replay = self.feed.replay
+        self.is_paused = False
+        self.diagnoser.forget()
+        self.plots.set_history(self.feed.history)
+        self._set_span()
+        self.toolbar.set_paused(False)
+        self.toolbar.set_source(self.tr("Live") if replay is None else replay.loaded.title, is_live=replay is None)
+        self.replay_bar.set_replay(replay)
+        self.processes.set_live(replay is None)
+        self._show_now()
+        if replay is not None:
+            replay.play()
+
+    def _show_now(self) -> None:
+        latest = self.feed.latest
+        rows = card_rows(latest)
+        found = self.diagnoser.look()
+        self.plan_strip.show_beside(latest, is_under_filled=self.diagnoser.is_under_filled)
+        self.cards.show_cards([card_line(row) for row in rows], found, self._expected_shares())
+        self.cards.setVisible(bool(rows))
+        self.faults.show_faults(fault_views(latest, self._wall_now()))
+        self.take_up.setVisible(self.feed.is_live and self.feed.is_released)
+        self._explain_nothing(latest.inventory)
+        self._show_machine()
+        self.replay_bar.refresh()
+        self.processes.show_processes(latest)
+        self.plots.refresh()
+        if not self.feed.is_live:
+            self.plots.view.point_at(self.feed.now)
+
+    def _expected_shares(self) -> dict[str, float]:
+        """Draw what the plan predicts into the plots, and return it as shares of each card's memory."""
+        shares = {}
+        for device in self.feed.latest.inventory.devices:
+            expected = self.plan_strip.expected.get(device.uuid)
+            memory, power = (None, None) if expected is None else (expected.memory_bytes, expected.power_watts)
+            total = device.fact("memory_total_bytes")
+            if memory is not None and total:
+                shares[device.uuid] = memory / total
+            self._draw_line("memory_used_bytes", device.uuid, memory)
+            self._draw_line("power_watts", device.uuid, power)
+        return shares
+
+    def _draw_line(self, metric: str, uuid: str, value: float | None) -> None:
+        if self._lines.get((metric, uuid)) != value:
+            self._lines[metric, uuid] = value
+            self.plots.set_line(metric, uuid, value, self.tr("plan"))
+
+    def _wall_now(self) -> float:
+        return time() if self.feed.is_live else self.feed.latest.wall_seconds or 0.0
+
+    def _explain_nothing(self, inventory: Inventory) -> None:
+        is_known = bool(inventory.faults or inventory.driver_version)
+        self.nothing.setVisible(not inventory.devices and not self.feed.is_released)
+        self.nothing.explain(self.tr("No NVIDIA card can be read here.") if is_known else self.tr("Looking for cards…"))
+
+    def _show_machine(self) -> None:
+        latest = self.feed.latest
+        self.machine.setText("  ·  ".join(part for part in (driver_line(latest), host_line(latest)) if part))
+        self.toolbar.cost.setText(own_cost(latest.cost, self._share.look()) if self.feed.is_live else "")
+
+    @Slot()
+    def _offer_plots(self) -> None:
+        """Put the choice of plots into the menu, as it is now."""
+        before, self._plots_menu = self._plots_menu, self.plots.plots_menu()
+        if before is not None:
+            before.deleteLater()
+        self.more.addMenu(self._plots_menu)
+
+    @Slot(str)
+    def _show_verdict(self, uuid: str) -> None:
+        found, rows = self.diagnoser.look().get(uuid), card_rows(self.feed.latest)
+        row = next((row for row in rows if row.device.uuid == uuid), None)
+        if found is not None and row is not None:
+            checklist = self.diagnoser.checklist(uuid)
+            self.desk.show(VerdictDialog(card_name(row), found, checklist, self.theme, self.window()))
+
+    @Slot(bool)
+    def _on_processes_toggled(self, is_open: bool) -> None:
+        self.desk.change(shows_processes=is_open)
+
+    @Slot(object)
+    def _on_span(self, seconds: float | None) -> None:
+        self.desk.change(span_seconds=seconds)
+        self.plots.view.set_span(seconds)
+
+    def _set_span(self) -> None:
+        """Show the usual span of what is live, and the whole of a recording."""
+        span = self.desk.settings.span_seconds if self.feed.is_live else None
+        self.toolbar.show_span(span)
+        self.plots.view.set_span(span)
+
+    @Slot(float)
+    def _on_interval(self, seconds: float) -> None:
+        self.desk.change(interval_seconds=seconds)
+        self.feed.set_interval(seconds)
+
+    @Slot()
+    def _on_recording_changed(self) -> None:
+        path = self.feed.recorded_to
+        self.toolbar.set_recording(is_on=path is not None)
+        self.toolbar.record.setToolTip("" if path is None else str(path))
+
+    def _lay_out(self) -> None:
+        space = self.theme.spacing
+        released = QHBoxLayout()
+        released.addWidget(self.take_up)
+        released.addStretch(1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(space.medium, space.small, space.medium, space.small)
+        column.setSpacing(space.small)
+        column.addWidget(self.toolbar)
+        column.addWidget(self.replay_bar)
+        column.addWidget(self.faults)
+        column.addLayout(released)
+        column.addWidget(self.cards)
+        column.addWidget(self.plan_strip)
+        column.addWidget(self.machine)
+        column.addWidget(self.nothing)
+        column.addWidget(self.plots, 1)
+        column.addWidget(self.process_section)
+
+    def _connect(self) -> None:
+        feed, desk, toolbar = self.feed, self.desk, self.toolbar
+        feed.updated.connect(self._on_updated)
+        feed.switched.connect(self._on_switched)
+        feed.recording_changed.connect(self._on_recording_changed)
+        feed.failed.connect(self.workspace.failed)
+        desk.settled.connect(lambda: toolbar.set_alerts(is_on=desk.settings.alerts.is_on))
+        toolbar.pause_wanted.connect(self.toggle_pause)
+        toolbar.live_wanted.connect(feed.go_live)
+        toolbar.record_wanted.connect(desk.toggle_recording)
+        toolbar.open_wanted.connect(desk.choose_recording)
+        toolbar.mark_wanted.connect(desk.ask_mark)
+        toolbar.alerts_wanted.connect(desk.open_settings)
+        toolbar.span_chosen.connect(self._on_span)
+        toolbar.interval_chosen.connect(self._on_interval)
+        self.nothing.open_wanted.connect(desk.choose_recording)
+        self.nothing.demo_wanted.connect(desk.show_demo)
+        self.nothing.doctor_wanted.connect(desk.show_doctor)
+        self.take_up.clicked.connect(desk.toggle_release)
+        self.plots.mark_wanted.connect(desk.ask_mark_at)
+        self.plots.failed.connect(self.workspace.failed)
+        self.cards.opened.connect(self._show_verdict)
+        self.process_section.toggled.connect(self._on_processes_toggled)
+        self.processes.summarised.connect(self.process_section.set_summary)

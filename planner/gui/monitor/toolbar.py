@@ -1,0 +1,136 @@
+"""The row of buttons of the Monitor tab: what is shown, how often it is read, and what can be done."""
+
+from typing import Final
+
+from PySide6.QtCore import Signal, Slot
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QMenu, QPushButton, QToolButton, QWidget
+
+from planner.gui.monitor.settings import MonitorSettings
+from planner.gui.theme import Theme, mark
+from planner.gui.widgets.elided_label import ElidedLabel
+from planner.gui.widgets.icon_button import IconButton
+from planner.gui.widgets.label import make_label
+from planner.present import format as fmt
+
+SPANS: Final[tuple[tuple[str, float | None], ...]] = (
+    ("1 minute", 60.0),
+    ("5 minutes", 300.0),
+    ("10 minutes", 600.0),
+    ("30 minutes", 1800.0),
+    ("1 hour", 3600.0),
+    ("6 hours", 21_600.0),
+    ("24 hours", 86_400.0),
+    ("all there is", None),
+)
+INTERVALS: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+
+
+class Toolbar(QWidget):
+    """Each signal is something that is asked for; `span_chosen` carries seconds or none, `interval_chosen` seconds."""
+
+    pause_wanted = Signal()
+    live_wanted = Signal()
+    record_wanted = Signal()
+    open_wanted = Signal()
+    mark_wanted = Signal()
+    alerts_wanted = Signal()
+    span_chosen = Signal(object)
+    interval_chosen = Signal(float)
+
+    def __init__(self, theme: Theme, settings: MonitorSettings, more: QMenu) -> None:
+        super().__init__()
+        self._theme = theme
+        self.source = make_label(font=theme.font(bold=True))
+        self.cost = ElidedLabel(role="muted")
+        self.live = QPushButton(self.tr("Back to live"))
+        self.pause = IconButton(theme, "pause", self.tr("Pause"))
+        self.span = _choice(self.tr("Time span that is shown"))
+        self.interval = _choice(self.tr("How often the cards are read"))
+        self.record = QPushButton(self.tr("&Record"))
+        self.open = QPushButton(self.tr("&Open…"))
+        self.open.setToolTip(self.tr("Replay a recording, or a log of nvidia-smi, dmon, nvtop or DCGM."))
+        self.note = IconButton(theme, "flag", self.tr("Mark this moment with a note"))
+        self.alerts = IconButton(theme, "bell", self.tr("Alerts"))
+        self._more = IconButton(theme, "more", self.tr("More"))
+        self._more.setMenu(more)
+        self._more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self._fill(settings)
+        self._lay_out()
+        self._connect()
+        theme.changed.connect(self._tint)
+        self.set_recording(is_on=False)
+
+    def set_source(self, name: str, *, is_live: bool) -> None:
+        """Say what is shown; only what is live can be recorded and read more often."""
+        self.source.setText(name)
+        mark(self.source, "" if is_live else "warn")
+        self.live.setVisible(not is_live)
+        for widget in (self.interval, self._every, self.record):
+            widget.setVisible(is_live)
+
+    def show_span(self, seconds: float | None) -> None:
+        """Show which span was chosen."""
+        self.span.setCurrentIndex(max(0, self.span.findData(seconds)))
+
+    def set_paused(self, is_paused: bool) -> None:
+        """Show whether the view stands still."""
+        self.pause.set_icon("play" if is_paused else "pause")
+        self.pause.set_words(self.tr("Go on") if is_paused else self.tr("Pause"))
+
+    def set_recording(self, *, is_on: bool) -> None:
+        """Show whether what is read is written to a file."""
+        self._is_recording = is_on
+        self.record.setText(self.tr("Stop &recording") if is_on else self.tr("&Record"))
+        self._tint()
+
+    def set_alerts(self, *, is_on: bool) -> None:
+        """Show whether alerts are on."""
+        self.alerts.set_icon("bell", "accent" if is_on else "muted")
+        self.alerts.set_words(self.tr("Alerts: on") if is_on else self.tr("Alerts: off"))
+
+    def _fill(self, settings: MonitorSettings) -> None:
+        for title, seconds in SPANS:
+            self.span.addItem(title, seconds)
+        for interval in INTERVALS:
+            self.interval.addItem(f"{interval:g}{fmt.THIN}s", interval)
+        self.show_span(settings.span_seconds)
+        self.interval.setCurrentIndex(max(0, self.interval.findData(settings.interval_seconds)))
+        self.set_alerts(is_on=settings.alerts.is_on)
+
+    def _lay_out(self) -> None:
+        self._every = make_label(self.tr("every"), "muted")
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(self._theme.spacing.small)
+        layout.addWidget(self.source)
+        layout.addWidget(self.live)
+        layout.addWidget(self.cost, 1)
+        layout.addWidget(self.pause)
+        layout.addWidget(make_label(self.tr("show"), "muted"))
+        layout.addWidget(self.span)
+        layout.addWidget(self._every)
+        layout.addWidget(self.interval)
+        for widget in (self.record, self.open, self.note, self.alerts, self._more):
+            layout.addWidget(widget)
+
+    def _connect(self) -> None:
+        self.pause.clicked.connect(self.pause_wanted)
+        self.live.clicked.connect(self.live_wanted)
+        self.record.clicked.connect(self.record_wanted)
+        self.open.clicked.connect(self.open_wanted)
+        self.note.clicked.connect(self.mark_wanted)
+        self.alerts.clicked.connect(self.alerts_wanted)
+        self.span.activated.connect(lambda _row: self.span_chosen.emit(self.span.currentData()))
+        self.interval.activated.connect(lambda _row: self.interval_chosen.emit(self.interval.currentData()))
+
+    @Slot()
+    def _tint(self) -> None:
+        self.record.setIcon(self._theme.icon("stop" if self._is_recording else "record", "bad"))
+
+
+def _choice(name: str) -> QComboBox:
+    box = QComboBox()
+    box.setAccessibleName(name)
+    box.setToolTip(name)
+    box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+    return box

@@ -1,0 +1,39 @@
+"""Why a card's clock is as it is: NVML's bits, in words."""
+
+from typing import Final, NamedTuple
+
+
+class ClockReason(NamedTuple):
+    """One bit of the clock reasons; `slows` says whether it holds the card back against its will."""
+
+    bit: int
+    name: str
+    title: str
+    slows: bool
+
+
+CLOCK_REASONS: Final = (
+    ClockReason(0x1, "idle", "idle", slows=False),
+    ClockReason(0x2, "application-clocks", "clocks set by hand", slows=False),
+    ClockReason(0x4, "power-cap", "power limit", slows=True),
+    ClockReason(0x8, "hardware-slowdown", "slowed by the card: heat, power brake or supply", slows=True),
+    ClockReason(0x10, "sync-boost", "kept in step with other cards", slows=True),
+    ClockReason(0x20, "software-thermal", "slowed by the driver for heat", slows=True),
+    ClockReason(0x40, "hardware-thermal", "slowed by the card for heat", slows=True),
+    ClockReason(0x80, "power-brake", "slowed by the machine's power supply", slows=True),
+    ClockReason(0x100, "display-clocks", "clocks set by the display", slows=False),
+)
+"""Every bit. **Source** nvml.h, nvmlClocksEventReasons."""
+
+
+def slowing(bits: int, utilization: float | None) -> tuple[ClockReason, ...]:
+    """Return what holds a card back now.
+
+    The bit of the power limit says nothing while a card does nothing: it is seen at 39 W of 250 W on an idle card
+    (nvidia-smi of an RTX 2080 Super, nvidia_gpu_exporter, internal/captures, MIT).
+    """
+    return tuple(
+        reason
+        for reason in CLOCK_REASONS
+        if reason.slows and bits & reason.bit and not (reason.name == "power-cap" and utilization == 0)
+    )

@@ -1,0 +1,1 @@
+"""What holds a card back: rules with published thresholds over the last minutes of its history."""

@@ -1,0 +1,118 @@
+"""From history to a verdict a card."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from planner.monitor.device import Device
+from planner.monitor.diagnosis.look import SECONDS, Past, look
+from planner.monitor.diagnosis.rule import Rule, told
+from planner.monitor.diagnosis.rules import RULES
+from planner.monitor.diagnosis.stretch import Stretch
+from planner.monitor.diagnosis.verdict import Also, Evidence, Kind, Verdict
+from planner.monitor.diagnosis.window import Window
+from planner.monitor.faults import FAULTS, FaultKind
+from planner.monitor.inventory import Inventory
+from planner.monitor.latest import Latest
+from planner.monitor.reading import EXPLANATIONS, Cause
+
+_LEAST_SECONDS: Final = 20.0
+_LEAST_VALUES: Final = 5
+_SEEN: Final = (("memory_full_fraction", "last"), ("power_of_limit_fraction", "median"))
+
+
+def diagnose_all(past: Past, at: float | None = None, seconds: float = SECONDS) -> Mapping[str, Verdict]:
+    """Return the verdict on each card of the inventory, by its UUID; see `diagnose`."""
+    return {device.uuid: diagnose(past, device.uuid, at, seconds) for device in past.inventory.devices}
+
+
+def diagnose(past: Past, uuid: str, at: float | None = None, seconds: float = SECONDS) -> Verdict:
+    """Return what holds back a card, from the `seconds` before `at` (monotonic; by default the last reading).
+
+    What is known of processes is of now; they are left out where `at` lies further back.
+
+    Raises:
+        KeyError: If the inventory has no such card.
+    """
+    device = _device(past.inventory, uuid)
+    end = past.end if at is None else at
+    if device.state != "running":
+        return _absent(device, end or 0.0)
+    window = look(past, device, end or 0.0, seconds)
+    return judge(window, end or 0.0, _why_unknown(past.latest, device))
+
+
+def judge(window: Window, at: float, why_unknown: str = "") -> Verdict:
+    """Return the verdict on what was seen up to `at`: the first rule that holds, and what else is wrong."""
+    use = window.quantity("use_fraction")
+    start = window.phase_start
+    now = window if start is None else window.since(start)
+    seen = now.quantity("use_fraction")
+    is_enough = seen is not None and len(seen.times) >= _LEAST_VALUES and at - seen.times[0] >= _LEAST_SECONDS
+    found = list(_found(now, at, only_of_moment=not is_enough))
+    first = found[0] if found else _nothing_found(now, at, use, why_unknown, is_enough=is_enough)
+    return _with_others(first, found[1:])
+
+
+def _found(window: Window, at: float, *, only_of_moment: bool) -> Iterator[Verdict]:
+    """Yield all troubles and, last, the first rule of the others that holds."""
+    for rule in RULES:
+        if only_of_moment and not rule.is_of_moment:
+            continue
+        evidence = rule.evidence(window)
+        if evidence is not None:
+            yield _verdict(rule, evidence, _begin(window, at), at)
+            if not rule.is_trouble:
+                return
+
+
+def _verdict(rule: Rule, evidence: tuple[Evidence, ...], since: float, at: float) -> Verdict:
+    return Verdict(rule.kind, rule.severity, rule.title, rule.sentence, since, at, evidence, rule.advice)
+
+
+def _with_others(first: Verdict, others: list[Verdict]) -> Verdict:
+    also = tuple(Also(other.kind, other.severity, other.title) for other in others if other.kind is not first.kind)
+    return Verdict(
+        first.kind,
+        first.severity,
+        first.title,
+        first.sentence,
+        first.since,
+        first.at,
+        first.evidence,
+        first.advice,
+        also,
+    )
+
+
+def _nothing_found(window: Window, at: float, use: Stretch | None, why: str, *, is_enough: bool) -> Verdict:
+    since = _begin(window, at)
+    if use is None:
+        sentence = f"How much it works is not known: {why}. Memory and power are all that can be judged."
+        return Verdict(Kind.UNKNOWN, "note", "cannot be judged", sentence, since, at, told(window, _SEEN))
+    assert not is_enough  # the last rules hold of whatever is known
+    sentence = f"A verdict takes {_LEAST_SECONDS:.0f} seconds of the same work; so far there are {at - since:.0f}."
+    return Verdict(Kind.TOO_EARLY, "note", "too early to say", sentence, since, at)
+
+
+def _begin(window: Window, at: float) -> float:
+    use = window.quantity("use_fraction") or window.quantity("power_watts")
+    return at if use is None else use.times[0]
+
+
+def _absent(device: Device, at: float) -> Verdict:
+    kind = FaultKind.LOST if device.state == "lost" else FaultKind.ASLEEP
+    about = FAULTS[kind]
+    sentence = f"{about.title[:1].upper()}{about.title[1:]}."
+    return Verdict(Kind(kind.value), about.severity, device.state, sentence, at, at, advice=(about.advice,))
+
+
+def _why_unknown(latest: Latest, device: Device) -> str:
+    cause = latest.reading(device.uuid, "utilization_fraction").cause
+    return EXPLANATIONS[cause or Cause.NOT_YET]
+
+
+def _device(inventory: Inventory, uuid: str) -> Device:
+    found = next((device for device in inventory.devices if device.uuid == uuid), None)
+    if found is None:
+        raise KeyError(uuid)
+    return found

@@ -1,0 +1,41 @@
+"""A rule: what must be true of a card's last minutes, and what is said then."""
+
+from dataclasses import dataclass
+
+from planner.monitor.diagnosis.verdict import Condition, Evidence, Kind, Severity
+from planner.monitor.diagnosis.window import Window
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """All of `conditions` must hold; a quantity that is not known makes a rule not hold.
+
+    `shown` are quantities that are told beside them, with a statistic each. `is_trouble`: told beside whatever else is
+    found. `is_of_moment`: what was read just now is enough.
+    """
+
+    kind: Kind
+    severity: Severity
+    title: str
+    sentence: str
+    conditions: tuple[Condition, ...]
+    advice: tuple[str, ...] = ()
+    shown: tuple[tuple[str, str], ...] = ()
+    is_trouble: bool = False
+    is_of_moment: bool = False
+
+    def evidence(self, window: Window) -> tuple[Evidence, ...] | None:
+        """Return what was seen if the rule holds, else none."""
+        found = []
+        for condition in self.conditions:
+            seen = window.statistic(condition.metric, condition.statistic)
+            if seen is None or not condition.holds(seen):
+                return None
+            found.append(Evidence(condition.metric, condition.statistic, seen, condition))
+        return (*found, *told(window, self.shown))
+
+
+def told(window: Window, shown: tuple[tuple[str, str], ...]) -> tuple[Evidence, ...]:
+    """Return what was seen of quantities that are only told; those that are not known are left out."""
+    seen = ((name, statistic, window.statistic(name, statistic)) for name, statistic in shown)
+    return tuple(Evidence(name, statistic, value) for name, statistic, value in seen if value is not None)

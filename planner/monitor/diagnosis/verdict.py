@@ -1,0 +1,108 @@
+"""What is found of a card: a verdict, with what was seen, what it was held against, and what to try."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal, NamedTuple
+
+Severity = Literal["error", "warning", "note", "good"]
+Sign = Literal[">=", "<=", ">", "<"]
+
+
+class Kind(StrEnum):
+    """What a card suffers from, or that it does not; the values are names in JSON and in recordings."""
+
+    LOST = "lost"
+    ASLEEP = "asleep"
+    TOO_EARLY = "too-early"
+    UNKNOWN = "unknown"
+    MEMORY_ERRORS = "memory-errors"
+    THERMAL = "thermal-throttled"
+    POWER_BRAKE = "power-brake"
+    NEAR_FULL = "near-out-of-memory"
+    LEAK = "leak"
+    UNEXPLAINED = "busy-without-memory"
+    MEDIA = "video"
+    INPUT_BOUND = "input-bound"
+    IDLE_HELD = "idle-held"
+    IDLE = "idle"
+    IMBALANCE = "imbalance"
+    TRANSFER_BOUND = "transfer-bound"
+    HOST_BOUND = "host-bound"
+    FLUCTUATING = "fluctuating"
+    UNDER_FILLED = "under-filled"
+    SYNC_BOUND = "launch-or-sync-bound"
+    UNDER_USED = "under-used"
+    POWER_CAPPED = "power-throttled"
+    MEMORY_BOUND = "memory-bandwidth-bound"
+    COMPUTE_BOUND = "compute-bound"
+    HEALTHY = "healthy"
+
+
+class Source(NamedTuple):
+    """Where a threshold comes from; a heuristic is one that nobody published."""
+
+    text: str
+    is_heuristic: bool = False
+
+
+class Condition(NamedTuple):
+    """What must be true of one quantity: a `statistic` of it, in the quantity's unit, against a threshold."""
+
+    metric: str
+    statistic: str
+    sign: Sign
+    threshold: float
+    source: Source
+
+    def holds(self, seen: float) -> bool:
+        """Return whether `seen` is on the right side of the threshold."""
+        if self.sign == ">=":
+            return seen >= self.threshold
+        if self.sign == "<=":
+            return seen <= self.threshold
+        return seen > self.threshold if self.sign == ">" else seen < self.threshold
+
+
+class Evidence(NamedTuple):
+    """What was seen of one quantity, and the condition that it met; none where it is only told."""
+
+    metric: str
+    statistic: str
+    seen: float
+    condition: Condition | None = None
+
+    @property
+    def source(self) -> Source | None:
+        """Return where the threshold comes from."""
+        return None if self.condition is None else self.condition.source
+
+
+class Also(NamedTuple):
+    """Something else that is wrong at the same time."""
+
+    kind: Kind
+    severity: Severity
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is found of one card at `at`, from what was read since `since`; both are monotonic seconds.
+
+    `advice` has the likeliest help first. `also` names what else is wrong.
+    """
+
+    kind: Kind
+    severity: Severity
+    title: str
+    sentence: str
+    since: float
+    at: float
+    evidence: tuple[Evidence, ...] = ()
+    advice: tuple[str, ...] = ()
+    also: tuple[Also, ...] = ()
+
+    @property
+    def is_heuristic(self) -> bool:
+        """Return whether it rests on a threshold that nobody published."""
+        return any(one.source.is_heuristic for one in self.evidence if one.source is not None)

@@ -1,0 +1,262 @@
+"""Everything that rules ask about one card over the last minutes: what was read, and what follows from it."""
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Final
+
+from planner.monitor.device import Device
+from planner.monitor.diagnosis.pcie import link_bytes_per_s
+from planner.monitor.diagnosis.stretch import STATISTICS, Stretch
+from planner.monitor.process import CardProcess
+
+HOST_PREFIX: Final = "host."
+"""What stands before the names of the machine's quantities, some of which are those of cards too."""
+LONG_SUFFIX: Final = ".long"
+"""What stands after the name of a quantity that is looked at over ten minutes."""
+
+ACTIVE: Final = 0.1
+"""From here on a card does something. **Source** gpu-usage-audit: a utilisation of 10 % or more is active."""
+HIGH_CPU: Final = 0.9
+HIGH_WAIT: Final = 0.5
+"""**Source** AWS SageMaker Debugger, CPUBottleneck and IOBottleneck: above 90 % and above 50 %, GPU below 10 %."""
+
+_IDLE_SECONDS: Final = 30.0
+
+
+Read = Callable[[str], Stretch | None]
+"""Returns what was read of a quantity, none where nothing was."""
+
+
+class Window:
+    """One card and the machine over a while.
+
+    `read` knows what was read by the names of `planner.monitor.metrics`, the machine's after `host.`. `processes` are
+    those of the card, None where they are not known. `peers` are the utilisations of cards that work at the same.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        read: Read,
+        processes: tuple[CardProcess, ...] | None = None,
+        cores: int | None = None,
+        peers: tuple[Stretch, ...] = (),
+    ) -> None:
+        self.device, self.processes, self.cores, self.peers = device, processes, cores, peers
+        self._read, self._known = read, dict[str, Stretch | None]()
+
+    def quantity(self, name: str) -> Stretch | None:
+        """Return a quantity over the while, read or derived; none where it is not known."""
+        if name not in self._known:
+            derive = DERIVED.get(name)
+            self._known[name] = self._read(name) if derive is None else derive(self)
+        return self._known[name]
+
+    def statistic(self, name: str, statistic: str) -> float | None:
+        """Return one number on a quantity, none where the quantity is not known."""
+        stretch = self.quantity(name)
+        return None if stretch is None else STATISTICS[statistic](stretch)
+
+    def since(self, start: float) -> "Window":
+        """Return the part that begins at `start`, with the whole of what is asked over a longer while.
+
+        What is not read often keeps its last value.
+        """
+
+        def read(name: str) -> Stretch | None:
+            stretch = self.quantity(name)
+            if stretch is None or name.endswith(LONG_SUFFIX):
+                return stretch
+            return stretch.since(start) or Stretch(stretch.times[-1:], stretch.values[-1:])
+
+        peers = tuple(part for peer in self.peers if (part := peer.since(start)))
+        return Window(self.device, read, self.processes, self.cores, peers)
+
+    @cached_property
+    def phase_start(self) -> float | None:
+        """Return since when the card does what it does: from its first work on, or since it stopped."""
+        use = self.quantity("use_fraction")
+        if use is None:
+            return None
+        *_, last = use.runs(ACTIVE)
+        if not last.is_above and last.seconds >= _IDLE_SECONDS:
+            return last.start
+        return next((time for time, value in zip(use.times, use.values, strict=True) if value >= ACTIVE), use.times[0])
+
+
+def _use(window: Window) -> Stretch | None:
+    return window.quantity("utilization_fraction") or window.quantity("graphics_active_fraction")
+
+
+def _memory_full(window: Window) -> Stretch | None:
+    return _of_total(window, "memory_free_bytes", "memory_used_bytes")
+
+
+def _memory_long(window: Window) -> Stretch | None:
+    return _of_total(window, "", f"memory_used_bytes{LONG_SUFFIX}")
+
+
+def _memory_long_seconds(window: Window) -> Stretch | None:
+    used = window.quantity(f"memory_used_bytes{LONG_SUFFIX}")
+    return None if used is None else Stretch((0.0,), (used.seconds,))
+
+
+def _of_total(window: Window, free_name: str, used_name: str) -> Stretch | None:
+    total = window.device.fact("memory_total_bytes")
+    free, used = window.quantity(free_name), window.quantity(used_name)
+    if not total:
+        return None
+    if free is not None:
+        return free.with_each(lambda value: 1 - value / total)
+    return None if used is None else used.with_each(lambda value: value / total)
+
+
+def _memory_left(window: Window) -> Stretch | None:
+    total, full = window.device.fact("memory_total_bytes"), window.quantity("memory_full_fraction")
+    return None if not total or full is None else full.with_each(lambda share: (1 - share) * total)
+
+
+def _power_share(window: Window) -> Stretch | None:
+    power, limit = window.quantity("power_watts"), window.quantity("power_limit_watts")
+    if power is None or limit is None:
+        return None
+    return power.with_each(lambda drawn, most: drawn / most if most else None, limit)
+
+
+def _clock_share(window: Window) -> Stretch | None:
+    clock, most = window.quantity("sm_clock_mhz"), window.device.fact("sm_clock_most_mhz")
+    return clock.with_each(lambda value: value / most) if clock is not None and most else None
+
+
+def _pcie(window: Window) -> Stretch | None:
+    out, back = window.quantity("pcie_transmit_bytes_per_s"), window.quantity("pcie_receive_bytes_per_s")
+    return None if out is None or back is None else out.with_each(lambda one, other: one + other, back)
+
+
+def _pcie_share(window: Window) -> Stretch | None:
+    names = ("pcie_receive_bytes_per_s", "pcie_generation", "pcie_width")
+    out, *others = (window.quantity(name) for name in ("pcie_transmit_bytes_per_s", *names))
+    known = [other for other in others if other is not None]
+    if out is None or len(known) < len(names):
+        return None
+
+    def share(sent: float, received: float, generation: float, width: float) -> float | None:
+        carries = link_bytes_per_s(generation, width)
+        return max(sent, received) / carries if carries else None
+
+    return out.with_each(share, *known)
+
+
+def _media(window: Window) -> Stretch | None:
+    encoder, decoder = window.quantity("encoder_fraction"), window.quantity("decoder_fraction")
+    return None if encoder is None or decoder is None else encoder.with_each(max, decoder)
+
+
+def _starved(name: str, level: float) -> Callable[[Window], Stretch | None]:
+    def starved(window: Window) -> Stretch | None:
+        use, host = window.quantity("use_fraction"), window.quantity(name)
+        if use is None or host is None:
+            return None
+        return use.with_each(lambda value, other: float(value < ACTIVE and other > level), host)
+
+    return starved
+
+
+def _waiting_cores(window: Window) -> Stretch | None:
+    waiting, cores = window.quantity("host.io_wait_fraction"), window.cores
+    return waiting.with_each(lambda share: share * cores) if waiting is not None and cores else None
+
+
+def _bit(bits: int, *, but: int = 0) -> Callable[[Window], Stretch | None]:
+    def held(window: Window) -> Stretch | None:
+        reasons = window.quantity("clock_reasons")
+        if reasons is None:
+            return None
+        return reasons.with_each(lambda value: float(bool(int(value) & bits and not int(value) & but)))
+
+    return held
+
+
+def _capped(window: Window) -> Stretch | None:
+    """Say when the power limit held a card that worked: on an idle one the bit means nothing."""
+    use, reasons = window.quantity("use_fraction"), window.quantity("clock_reasons")
+    if use is None or reasons is None:
+        return None
+    return use.with_each(lambda value, bits: float(value >= ACTIVE and bool(int(bits) & 0x4)), reasons)
+
+
+def _computing(window: Window) -> tuple[CardProcess, ...]:
+    return tuple(one for one in window.processes or () if one.kind != "graphics" and one.is_reliable)
+
+
+def _held_memory(window: Window) -> Stretch | None:
+    """Tell the memory of the processes that compute; a desktop's do not count."""
+    held = [one.memory_bytes.value for one in _computing(window)]
+    known = [value for value in held if value is not None]
+    if window.processes is None or len(known) < len(held):
+        return None
+    return Stretch((0.0,), (sum(known),))
+
+
+def _busiest_process(window: Window) -> Stretch | None:
+    shares = [one.host.cpu_fraction for one in _computing(window) if one.host is not None]
+    known = [share for share in shares if share is not None]
+    return Stretch((0.0,), (max(known),)) if known else None
+
+
+def _is_in_use(window: Window) -> Stretch | None:
+    use, held = window.quantity("use_fraction"), window.quantity("held_memory_bytes")
+    works = use is not None and max(use.values) >= ACTIVE
+    return Stretch((0.0,), (float(works or (held is not None and held.values[0] > 0)),))
+
+
+_BINS: Final = 10
+
+
+def _beside_busiest(compare: Callable[[Stretch, Stretch], float]) -> Callable[[Window], Stretch | None]:
+    def compared(window: Window) -> Stretch | None:
+        use = window.quantity("use_fraction")
+        if use is None or not window.peers:
+            return None
+        return Stretch((0.0,), (compare(use, max(window.peers, key=lambda peer: peer.mean)),))
+
+    return compared
+
+
+def _distance(one: Stretch, other: Stretch) -> float:
+    """Return how far histograms are apart: half the sum of their differences, 0 to 1."""
+    return sum(abs(first - second) for first, second in zip(_histogram(one), _histogram(other), strict=True)) / 2
+
+
+def _histogram(stretch: Stretch) -> list[float]:
+    counts = [0] * _BINS
+    for value in stretch.values:
+        counts[min(_BINS - 1, int(value * _BINS))] += 1
+    return [count / len(stretch.values) for count in counts]
+
+
+DERIVED: Final[Mapping[str, Callable[[Window], Stretch | None]]] = {
+    "use_fraction": _use,
+    "memory_full_fraction": _memory_full,
+    "memory_left_bytes": _memory_left,
+    "memory_long_fraction": _memory_long,
+    "memory_long_seconds": _memory_long_seconds,
+    "power_of_limit_fraction": _power_share,
+    "clock_of_most_fraction": _clock_share,
+    "pcie_bytes_per_s": _pcie,
+    "pcie_of_link_fraction": _pcie_share,
+    "media_fraction": _media,
+    "starved_by_cpu": _starved("host.cpu_fraction", HIGH_CPU),
+    "starved_by_disk": _starved("host.io_wait_fraction", HIGH_WAIT),
+    "waiting_cores": _waiting_cores,
+    "slowed_by_heat": _bit(0x20 | 0x40),
+    "slowed_by_supply": _bit(0x80),
+    "slowed_by_card": _bit(0x8, but=0x40 | 0x80),
+    "held_by_power_limit": _capped,
+    "held_memory_bytes": _held_memory,
+    "busiest_process_cores": _busiest_process,
+    "is_in_use": _is_in_use,
+    "peer_distance": _beside_busiest(_distance),
+    "peer_lag": _beside_busiest(lambda one, other: other.mean - one.mean),
+}
+"""What follows from what was read, by name."""

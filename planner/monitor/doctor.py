@@ -1,0 +1,150 @@
+"""What works on this machine, what does not, and why: a check-up of everything between a card and its readings."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from importlib import metadata
+from typing import Final, Literal, NamedTuple
+
+from planner.monitor.device import Device
+from planner.monitor.faults import Fault, Severity
+from planner.monitor.latest import Latest
+from planner.monitor.metrics import DEVICE_METRICS, HOST_METRICS
+from planner.monitor.pci import PowerState, same_card
+from planner.monitor.reading import EXPLANATIONS, Cause, Reading
+from planner.monitor.surroundings import Surroundings
+
+Outcome = Literal["works", "partly", "fails", "note"]
+
+_DISTRIBUTION: Final = "nvidia-ml-py"
+_OUTCOMES: Final[Mapping[Severity, Outcome]] = {"error": "fails", "warning": "partly", "note": "note"}
+
+
+class Check(NamedTuple):
+    """One thing that was looked at: how it stands, what was found, and what to do where something is to be done."""
+
+    subject: str
+    outcome: Outcome
+    found: str
+    advice: str = ""
+
+
+def check_up(
+    latest: Latest, surroundings: Surroundings, seen: Mapping[str, PowerState], binding_version: str | None
+) -> tuple[Check, ...]:
+    """Return all checks; `seen` are the cards that the system sees without the driver."""
+    return (
+        _binding(binding_version),
+        _driver(latest),
+        _seen(latest, seen),
+        *(_card(latest, device) for device in latest.inventory.devices),
+        *(_fault(latest, fault) for fault in latest.inventory.faults),
+        _host(latest),
+        Check("System", "note", _place(surroundings)),
+        *_cost(latest),
+    )
+
+
+def binding_version() -> str | None:
+    """Return the version of nvidia-ml-py, none if it is not installed."""
+    try:
+        return metadata.version(_DISTRIBUTION)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _binding(version: str | None) -> Check:
+    if version is None:
+        return Check("nvidia-ml-py", "fails", "not installed", "Run: pip install nvidia-ml-py")
+    return Check("nvidia-ml-py", "works", f"version {version}")
+
+
+def _driver(latest: Latest) -> Check:
+    inventory = latest.inventory
+    if inventory.driver_version:
+        versions = f"{inventory.driver_version}, NVML {inventory.nvml_version}, CUDA {inventory.cuda_version}"
+        return Check("Driver", "works", versions)
+    return Check("Driver", "fails", "does not answer; see below")
+
+
+def _seen(latest: Latest, seen: Mapping[str, PowerState]) -> Check:
+    if not seen:
+        return Check("PCI", "note", "the system shows no NVIDIA card, or does not tell")
+    listed = [device.pci_bus_id for device in latest.inventory.devices]
+    unknown = [place for place in seen if not any(same_card(bus_id, place) for bus_id in listed)]
+    places = ", ".join(f"{place} ({state})" for place, state in seen.items())
+    if not unknown:
+        return Check("PCI", "works", places)
+    return Check("PCI", "partly", places, f"The driver does not list {', '.join(unknown)}: see dmesg for NVRM lines.")
+
+
+def _card(latest: Latest, device: Device) -> Check:
+    subject = f"Card {device.index} {device.name}" if device.mig_parent is None else f"Instance {device.name}"
+    if device.state != "running":
+        return Check(subject, "note" if device.state == "asleep" else "fails", device.state)
+    readings = {metric.title: latest.reading(device.uuid, metric.name) for metric in DEVICE_METRICS}
+    return _counted(subject, readings)
+
+
+def _counted(subject: str, readings: Mapping[str, Reading]) -> Check:
+    by_cause: defaultdict[Cause, list[str]] = defaultdict(list)
+    for title, reading in readings.items():
+        if reading.value is None:
+            by_cause[reading.cause or Cause.NOT_YET].append(title)
+    lacking = sum(map(len, by_cause.values()))
+    found = f"{len(readings) - lacking} of {len(readings)} quantities"
+    reasons = (f"{EXPLANATIONS[cause]}: {', '.join(titles)}" for cause, titles in by_cause.items())
+    return Check(subject, "works" if lacking < len(readings) else "fails", "; ".join([found, *reasons]))
+
+
+def _fault(latest: Latest, fault: Fault) -> Check:
+    names = {device.uuid: device.name for device in latest.inventory.devices}
+    subject = names.get(fault.uuid or "", "State")
+    detail = f" ({fault.detail})" if fault.detail else ""
+    return Check(subject, _OUTCOMES[fault.about.severity], f"{fault.about.title}{detail}", fault.about.advice)
+
+
+def _host(latest: Latest) -> Check:
+    return _counted(
+        "Machine", {metric.title: latest.host[metric.name] for metric in HOST_METRICS if metric.name in latest.host}
+    )
+
+
+def _place(surroundings: Surroundings) -> str:
+    parts = [surroundings.system]
+    if surroundings.is_container:
+        parts.append("in a container")
+    if surroundings.is_wsl:
+        parts.append("under WSL")
+    if surroundings.has_own_pids:
+        parts.append("with process numbers of its own")
+    return ", ".join(parts)
+
+
+def _cost(latest: Latest) -> tuple[Check, ...]:
+    cost = latest.cost
+    if cost is None:
+        return ()
+    found = (
+        f"{cost.sweep_seconds * 1e3:.1f} ms a look, of which {cost.driver_seconds * 1e3:.1f} ms in {cost.calls} calls "
+        f"into the driver; {cost.memory_bytes / 2**20:.0f} MiB"
+    )
+    return (Check("This monitor", "note", found),)
+
+
+def what_blocks(latest: Latest) -> Fault | None:
+    """Return what keeps every card from being read, none if one can be or nothing is known to be wrong."""
+    if latest.inventory.driver_version and any(device.state == "running" for device in latest.inventory.devices):
+        return None
+    return _worst(latest)
+
+
+def what_blocked(latest: Latest) -> Fault | None:
+    """Return what kept every card from being read, after there was time for it."""
+    if any(latest.readings(device.uuid) for device in latest.inventory.devices):
+        return None
+    return _worst(latest)
+
+
+def _worst(latest: Latest) -> Fault | None:
+    order: tuple[Severity, ...] = ("error", "warning", "note")
+    return min(latest.inventory.faults, key=lambda fault: order.index(fault.about.severity), default=None)

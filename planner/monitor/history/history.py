@@ -1,0 +1,141 @@
+"""Everything that was measured in the last day, of every card and of the machine."""
+
+from math import inf
+from typing import Final
+
+from planner.monitor.events import LATE, Event, EventDetector
+from planner.monitor.history.happenings import Happenings
+from planner.monitor.history.marks import Mark
+from planner.monitor.history.pace import Pace
+from planner.monitor.history.series import Gap, Series
+from planner.monitor.history.wall_clock import WallClock
+from planner.monitor.inventory import Inventory
+from planner.monitor.latest import Latest
+from planner.monitor.sample import Readings, Sample
+
+HOST: Final = "host"
+"""The owner of what is measured of the machine; all others are UUIDs of cards."""
+
+_DAY_SECONDS: Final = 86_400.0
+# Series make room at different times if they begin with different room.
+_STAGGER: Final = 7
+_STAGGERED: Final = 512
+
+
+class History:
+    """A series for each quantity of each owner, with gaps, events and marks; `seconds` is how far back it goes.
+
+    What is not known or cannot be true leaves a gap. Times are monotonic seconds. Memory is bounded whatever the rate,
+    see `Series`. It belongs to one thread.
+    """
+
+    def __init__(self, seconds: float = _DAY_SECONDS) -> None:
+        self.seconds = seconds
+        self.latest = Latest()
+        self._series: dict[tuple[str, str], Series] = {}
+        self._everything, self._nothing = Series(seconds), Series(seconds)
+        self._clock = WallClock()
+        self._pace = Pace()
+        self._detector = EventDetector(1.0)
+        self._happenings = Happenings()
+        self._marks: list[Mark] = []
+
+    @property
+    def inventory(self) -> Inventory:
+        """Return the driver and its cards as they are now."""
+        return self.latest.inventory
+
+    @property
+    def start(self) -> float | None:
+        """Return the time of the first sample that is kept, none before there is one."""
+        return float(self._everything.times[0]) if len(self._everything) else None
+
+    @property
+    def end(self) -> float | None:
+        """Return the time of the last sample, none before there is one."""
+        return float(self._everything.times[-1]) if len(self._everything) else None
+
+    @property
+    def owners(self) -> tuple[str, ...]:
+        """Return the owners that something is known of, in the order in which they were first read."""
+        return tuple(dict.fromkeys(owner for owner, _ in self._series))
+
+    @property
+    def marks(self) -> tuple[Mark, ...]:
+        """Return the marks in the order of their times."""
+        return tuple(self._marks)
+
+    @property
+    def nbytes(self) -> int:
+        """Return the memory that readings have room for."""
+        return sum(series.nbytes for series in self._series.values())
+
+    def note(self, update: Inventory | Sample) -> None:
+        """Take over an update; a sample that is not later than the last is passed over."""
+        if isinstance(update, Inventory):
+            self.latest.note_inventory(update)
+            self._add_events(self._detector.note_inventory(update))
+        elif self.end is None or update.monotonic_seconds > self.end:
+            self._note_sample(update)
+
+    def series(self, owner: str, metric: str) -> Series:
+        """Return the readings of one quantity of a card (its UUID) or of `HOST`; empty where there are none."""
+        return self._series.get((owner, metric), self._nothing)
+
+    def wall_of(self, time: float) -> float:
+        """Return the seconds since 1970 at a time."""
+        return self._clock.wall_of(time)
+
+    def events(self, start: float, end: float) -> tuple[Event, ...]:
+        """Return what happened in a time or reached into it, in the order in which it began."""
+        return self._happenings.between(start, end)
+
+    def add_event(self, event: Event) -> None:
+        """Put what was found out elsewhere, such as a diagnosis, on the time line; or the end of what is there."""
+        self._happenings.note(event)
+
+    def gaps(self, start: float, end: float) -> tuple[Gap, ...]:
+        """Return the times in which nothing at all was read."""
+        return self._everything.gaps(start, end)
+
+    def add_mark(self, time: float, text: str) -> None:
+        """Put a note at a time."""
+        self._marks = sorted([*self._marks, Mark(time, text)])
+
+    def remove_mark(self, mark: Mark) -> None:
+        """Take a note away; one that is not there need not be."""
+        self._marks = [other for other in self._marks if other != mark]
+
+    def _note_sample(self, sample: Sample) -> None:
+        time = sample.monotonic_seconds
+        if self.end is not None:
+            self._pace.note(time - self.end)
+        self._clock.note(time, sample.wall_seconds)
+        self.latest.note_sample(sample)
+        # The number says only that something was read.
+        self._everything.append(time, 1.0)
+        self._note_readings(HOST, time, sample.host)
+        for uuid, readings in sample.devices.items():
+            self._note_readings(uuid, time, readings)
+        self._add_events(self._detector.note_sample(sample))
+        if self._pace.late_seconds < inf:
+            self._detector.interval_seconds = self._pace.late_seconds / LATE
+        self._happenings.forget_before(time - self.seconds)
+
+    def _note_readings(self, owner: str, time: float, readings: Readings) -> None:
+        for name, reading in readings.items():
+            series = self._series.get((owner, name))
+            if reading.value is None or reading.is_implausible:
+                if series is not None:
+                    series.note_missing()
+            else:
+                (series or self._add_series(owner, name)).append(time, reading.value)
+
+    def _add_series(self, owner: str, name: str) -> Series:
+        stagger = _STAGGER * (len(self._series) % _STAGGERED)
+        series = self._series[owner, name] = Series(self.seconds, stagger)
+        return series
+
+    def _add_events(self, events: tuple[Event, ...]) -> None:
+        for event in events:
+            self._happenings.note(event)

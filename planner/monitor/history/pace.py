@@ -1,0 +1,28 @@
+"""How far apart readings come, found out from the readings themselves, and which are so far apart that some lack."""
+
+from math import inf
+from typing import Final
+
+from planner.monitor.events import LATE
+
+# What comes sooner is never late: looks ten times a second are jittery.
+_NEVER_LATE_SECONDS: Final = 1.0
+
+
+class Pace:
+    """The usual interval: the longer of the last two, so that one early reading makes no gap of the next."""
+
+    __slots__ = ("_before", "_last")
+
+    def __init__(self) -> None:
+        self._last = self._before = 0.0
+
+    @property
+    def late_seconds(self) -> float:
+        """Return how far apart two readings are between which others lack; infinite before there are two."""
+        usual = max(self._last, self._before)
+        return max(LATE * usual, _NEVER_LATE_SECONDS) if usual else inf
+
+    def note(self, seconds: float) -> None:
+        """Take down how far apart the last two readings were."""
+        self._before, self._last = self._last, seconds

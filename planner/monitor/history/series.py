@@ -1,0 +1,171 @@
+"""The readings of one quantity of one owner over time."""
+
+from bisect import bisect_left
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from planner.monitor.history.pace import Pace
+from planner.monitor.history.pyramid import Floats, Places, Pyramid, grown
+from planner.monitor.history.thinning import BUCKET_SECONDS, kept
+
+_FIRST_ROOM: Final = 256
+# Of the span's seconds. Readings are kept whole where they come once a second, and the latest whatever their rate.
+_MOST: Final = 1.25
+_THINNED_ABOVE: Final = 1.125
+_WHOLE: Final = 0.125
+# Below so many readings a column each of them can be drawn.
+_RAW_A_COLUMN: Final = 2
+
+
+class Gap(NamedTuple):
+    """A time without readings: from the last before it to the first after it."""
+
+    began: float
+    ended: float
+
+
+class Columns(NamedTuple):
+    """What is drawn of a series: at ascending times the lowest and the highest value until the next."""
+
+    times: Floats
+    low: Floats
+    high: Floats
+
+
+class Series:
+    """Readings in the order of their times, in monotonic seconds; those older than `seconds` are forgotten.
+
+    There are never more than 1.25 for each second of the span. Where they come faster, of older ones the lowest and the
+    highest of every two seconds are kept. `stagger` parts the times at which series make room, which takes some
+    milliseconds each.
+    """
+
+    def __init__(self, seconds: float, stagger: int = 0) -> None:
+        self._seconds = seconds
+        self._most = int(seconds * _MOST) + stagger + 4
+        self._times: Floats = np.empty(min(_FIRST_ROOM + stagger, self._most))
+        self._values: Floats = np.empty_like(self._times)
+        self._count = self._thinned = 0
+        self._last = -np.inf
+        self._gaps: list[Gap] = []
+        self._is_broken = False
+        self._pace = Pace()
+        self._pyramid = Pyramid()
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def times(self) -> Floats:
+        """Return the times of all readings, as a view that holds until the next reading."""
+        return self._times[: self._count]
+
+    @property
+    def values(self) -> Floats:
+        """Return the values of all readings, as a view that holds until the next reading."""
+        return self._values[: self._count]
+
+    @property
+    def last(self) -> float | None:
+        """Return the last value, none where there is none or it is over."""
+        return float(self._values[self._count - 1]) if self._count and not self._is_broken else None
+
+    @property
+    def nbytes(self) -> int:
+        """Return the memory that the readings have room for."""
+        return self._times.nbytes + self._values.nbytes
+
+    def append(self, time: float, value: float) -> None:
+        """Take down a reading; one that is not later than the last is passed over."""
+        if time <= self._last:
+            return
+        if self._count:
+            self._note_pace(time)
+        if self._count == len(self._times):
+            self._make_room()
+        self._times[self._count] = self._last = time
+        self._values[self._count] = value
+        self._count += 1
+
+    def note_missing(self) -> None:
+        """Take down that the quantity was looked at and not known: a gap up to the next reading."""
+        self._is_broken = True
+
+    def at(self, time: float) -> float | None:
+        """Return the value that stood at a time, none before the first reading, after the last and in gaps."""
+        place = int(np.searchsorted(self.times, time, side="right")) - 1
+        if place < 0 or self._is_in_gap(time) or self._is_over(time):
+            return None
+        return float(self._values[place])
+
+    def gaps(self, start: float, end: float) -> tuple[Gap, ...]:
+        """Return the gaps that reach into a time, in their order."""
+        first = bisect_left(self._gaps, start, key=lambda gap: gap.ended)
+        last = bisect_left(self._gaps, end, key=lambda gap: gap.began)
+        return tuple(self._gaps[first:last])
+
+    def between(self, start: float, end: float, pixels: int) -> Columns:
+        """Return what to draw from `start` to `end` on so many pixels, with the readings on either side of it.
+
+        Where there are few readings they are returned as they are; else in about as many columns as pixels, whose
+        borders stay in place while the span moves. No lowest or highest value is lost.
+        """
+        times = self.times
+        first, stop = (int(place) for place in np.searchsorted(times, (start, np.nextafter(end, np.inf))))
+        if stop - first <= _RAW_A_COLUMN * pixels:
+            view = slice(max(0, first - 1), stop + 1)
+            seen = self.values[view]
+            return Columns(times[view], seen, seen)
+        width = (end - start) / pixels
+        borders = np.arange(np.ceil(start / width), np.ceil(end / width)) * width
+        ends = np.concatenate(([first], first + times[first:stop].searchsorted(borders), [stop]))
+        cuts = ends[:-1][ends[1:] > ends[:-1]]
+        cuts, low, high = self._pyramid.extremes(self.values, cuts, stop)
+        return Columns(times[cuts], low, high)
+
+    def _note_pace(self, time: float) -> None:
+        step = time - self._last
+        if self._is_broken or step > self._pace.late_seconds:
+            self._gaps.append(Gap(float(self._last), time))
+            self._is_broken = False
+        self._pace.note(step)
+
+    def _is_in_gap(self, time: float) -> bool:
+        place = bisect_left(self._gaps, time, key=lambda gap: gap.ended)
+        after = self._gaps[place] if place < len(self._gaps) else None
+        return after is not None and after.began < time < after.ended
+
+    def _is_over(self, time: float) -> bool:
+        late = time - self._last
+        return late > 0 and (self._is_broken or late > self._pace.late_seconds)
+
+    def _make_room(self) -> None:
+        if self._count < self._most:
+            length = min(2 * self._count, self._most)
+            self._times = grown(self._times, self._count, length)
+            self._values = grown(self._values, self._count, length)
+            return
+        forgotten = int(np.searchsorted(self.times, self._last - self._seconds))
+        self._thinned = max(0, self._thinned - forgotten)
+        self._keep(np.arange(forgotten, self._count))
+        if self._count > _THINNED_ABOVE * self._seconds:
+            self._thin()
+        oldest = float(self._times[0])
+        self._gaps = self._gaps[bisect_left(self._gaps, oldest, key=lambda gap: gap.ended) :]
+
+    def _thin(self) -> None:
+        """Thin all but the latest readings; gaps so short as not to be seen any more go too."""
+        border = self._times[self._count - int(_WHOLE * self._seconds)] // BUCKET_SECONDS * BUCKET_SECONDS
+        thinned, whole = self._thinned, int(np.searchsorted(self.times, border))
+        chosen = thinned + kept(self._times[thinned:whole], self._values[thinned:whole])
+        self._thinned = thinned + len(chosen)
+        self._keep(np.concatenate((np.arange(thinned), chosen, np.arange(whole, self._count))))
+        self._gaps = [gap for gap in self._gaps if gap.ended > border or gap.ended - gap.began > BUCKET_SECONDS]
+
+    def _keep(self, places: Places) -> None:
+        count = len(places)
+        self._times[:count] = self._times[places]
+        self._values[:count] = self._values[places]
+        self._count = count
+        self._pyramid.forget()

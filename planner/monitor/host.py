@@ -1,0 +1,114 @@
+"""The machine itself: processors, memory, disks and network."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+import psutil
+
+from planner.monitor.metrics import HOST_BY_NAME, judged
+from planner.monitor.rates import Rates
+from planner.monitor.reading import Cause, Reading, missing
+
+Times = Mapping[str, float]
+"""The seconds that one CPU spent on each thing."""
+
+_COUNTERS: Final = (
+    ("disk_read_bytes_per_s", "disk", "read_bytes"),
+    ("disk_write_bytes_per_s", "disk", "write_bytes"),
+    ("network_receive_bytes_per_s", "network", "bytes_recv"),
+    ("network_transmit_bytes_per_s", "network", "bytes_sent"),
+)
+# The loop-back device carries what never leaves the machine.
+_LOOP_BACKS: Final = ("lo", "lo0", "Loopback Pseudo-Interface 1")
+
+
+class HostReadings(NamedTuple):
+    """The machine's quantities and the share of each CPU."""
+
+    readings: dict[str, Reading]
+    cores: tuple[float, ...]
+
+
+class Host:
+    """Reads the machine; shares and rates are since the last reading."""
+
+    def __init__(self) -> None:
+        self._rates = Rates()
+        self._times = _cpu_times()
+
+    def read(self, now: float, *, slow: bool = True) -> HostReadings:
+        """Return what the machine does; `now` is monotonic, in seconds."""
+        times = _cpu_times()
+        readings, cores = cpu_shares(self._times, times)
+        self._times = times
+        memory = psutil.virtual_memory()
+        readings["memory_used_bytes"] = judged(HOST_BY_NAME["memory_used_bytes"], memory.total - memory.available)
+        readings["memory_available_bytes"] = judged(HOST_BY_NAME["memory_available_bytes"], memory.available)
+        if slow:
+            readings["swap_used_bytes"] = judged(HOST_BY_NAME["swap_used_bytes"], psutil.swap_memory().used)
+        return HostReadings(readings | self._traffic(now), cores)
+
+    def _traffic(self, now: float) -> dict[str, Reading]:
+        counters = {"disk": _disk(), "network": _network()}
+        readings = {}
+        for name, source, attribute in _COUNTERS:
+            counter = counters[source].get(attribute)
+            if counter is None:
+                readings[name] = missing(Cause.HIDDEN)
+                continue
+            rate = self._rates.per_second(name, now, counter)
+            readings[name] = missing(Cause.NOT_YET) if rate is None else judged(HOST_BY_NAME[name], rate)
+        return readings
+
+
+def cpu_shares(before: Sequence[Times], after: Sequence[Times]) -> tuple[dict[str, Reading], tuple[float, ...]]:
+    """Return the shares of all CPUs together and of each, between two readings of the system's counters.
+
+    **Formula** busy = 1 − (idle + waiting for disks) ÷ all, guests' time counted once.
+    """
+    if len(before) != len(after):
+        # A processor came or went.
+        before = after
+    spent = [_differences(first, second) for first, second in zip(before, after, strict=True)]
+    everything = sum(all_of for all_of, _, _ in spent)
+    if everything <= 0:
+        nothing = missing(Cause.NOT_YET)
+        return {"cpu_fraction": nothing, "io_wait_fraction": nothing}, tuple(0.0 for _ in after)
+    waits = "iowait" in after[0]
+    waiting = sum(waited for _, _, waited in spent) / everything
+    return {
+        "cpu_fraction": judged(HOST_BY_NAME["cpu_fraction"], sum(busy for _, busy, _ in spent) / everything),
+        "io_wait_fraction": judged(HOST_BY_NAME["io_wait_fraction"], waiting)
+        if waits
+        else missing(Cause.NOT_SUPPORTED),
+    }, tuple(busy / all_of if all_of > 0 else 0.0 for all_of, busy, _ in spent)
+
+
+def _differences(before: Times, after: Times) -> tuple[float, float, float]:
+    """Return all time, the busy time and the time that waited for disks."""
+    grown = {name: max(0.0, after[name] - before[name]) for name in after}
+    # The kernel counts a guest's time as user's time too.
+    everything = sum(grown.values()) - grown.get("guest", 0.0) - grown.get("guest_nice", 0.0)
+    waiting = grown.get("iowait", 0.0)
+    return everything, max(0.0, everything - grown["idle"] - waiting), waiting
+
+
+def _cpu_times() -> tuple[Times, ...]:
+    return tuple(times._asdict() for times in psutil.cpu_times(percpu=True))
+
+
+def _disk() -> dict[str, int]:
+    with suppress(OSError, RuntimeError):
+        counters = psutil.disk_io_counters(nowrap=False)
+        if counters is not None:
+            return {"read_bytes": counters.read_bytes, "write_bytes": counters.write_bytes}
+    return {}
+
+
+def _network() -> dict[str, int]:
+    with suppress(OSError):
+        cards = psutil.net_io_counters(pernic=True, nowrap=False)
+        real = [counters for name, counters in cards.items() if name not in _LOOP_BACKS]
+        return {"bytes_recv": sum(one.bytes_recv for one in real), "bytes_sent": sum(one.bytes_sent for one in real)}
+    return {}

@@ -1,0 +1,51 @@
+"""The latest of everything: what stands now, put together from samples that each hold a part."""
+
+from collections.abc import Mapping
+
+from planner.monitor.inventory import Inventory
+from planner.monitor.process import CardProcess
+from planner.monitor.reading import Cause, Reading, missing
+from planner.monitor.sample import Cost, Sample
+
+
+class Latest:
+    """The last reading of each quantity, the processes and the inventory."""
+
+    def __init__(self) -> None:
+        self.inventory = Inventory()
+        self.processes: tuple[CardProcess, ...] = ()
+        self.host: Mapping[str, Reading] = {}
+        self.cores: tuple[float, ...] = ()
+        self.cost: Cost | None = None
+        self.monotonic_seconds: float | None = None
+        self.wall_seconds: float | None = None
+        self._devices: dict[str, dict[str, Reading]] = {}
+
+    def note_inventory(self, inventory: Inventory) -> None:
+        """Take over which cards there are; a card that does not run keeps no readings."""
+        self.inventory = inventory
+        running = {device.uuid for device in inventory.devices if device.state == "running"}
+        self._devices = {uuid: readings for uuid, readings in self._devices.items() if uuid in running}
+        self.processes = tuple(process for process in self.processes if process.uuid in running)
+
+    def note_sample(self, sample: Sample) -> None:
+        """Take over what was read."""
+        self.monotonic_seconds, self.wall_seconds = sample.monotonic_seconds, sample.wall_seconds
+        self.host = {**self.host, **sample.host}
+        self.cores, self.cost = sample.cores, sample.cost
+        for uuid, readings in sample.devices.items():
+            self._devices.setdefault(uuid, {}).update(readings)
+        if sample.processes is not None:
+            self.processes = sample.processes
+
+    def readings(self, uuid: str) -> Mapping[str, Reading]:
+        """Return the last readings of one card; none where it does not run."""
+        return self._devices.get(uuid, {})
+
+    def reading(self, uuid: str, name: str) -> Reading:
+        """Return one card's last reading of one quantity, or why there is none."""
+        known = self._devices.get(uuid, {}).get(name)
+        if known is not None:
+            return known
+        state = next((device.state for device in self.inventory.devices if device.uuid == uuid), "running")
+        return missing({"lost": Cause.LOST, "asleep": Cause.ASLEEP}.get(state, Cause.NOT_YET))

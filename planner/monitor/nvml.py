@@ -1,0 +1,272 @@
+"""NVIDIA's management library through nvidia-ml-py: the only file that knows the binding.
+
+Each call is counted and named while it runs, so that another thread can tell where a driver hangs. A call that fails
+raises `NvmlFailure`; what that means for a reading is in `cause_of`.
+"""
+
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from time import monotonic
+from typing import Any, Final, NamedTuple
+
+from planner.monitor.busy import Busy
+from planner.monitor.faults import FaultKind
+from planner.monitor.process import Kind
+from planner.monitor.reading import Cause
+
+Handle = Any
+
+INVALID_ARGUMENT: Final = 2
+NOT_SUPPORTED: Final = 3
+FUNCTION_NOT_FOUND: Final = 13
+RESET_REQUIRED: Final = 16
+BAD_TEXT: Final = -1
+"""Our own code for a text that is none, beside NVML's own (nvml.h, nvmlReturn_t)."""
+
+GPU_IS_LOST: Final = 15
+GONE: Final = frozenset({GPU_IS_LOST, 28})
+"""GPU_IS_LOST and GPU_NOT_FOUND: the card is not to be asked again."""
+SESSION_OVER: Final = frozenset({1, 9, 18})
+"""UNINITIALIZED, DRIVER_NOT_LOADED and LIB_RM_VERSION_MISMATCH: the library must be opened anew."""
+
+_CAUSES: Final = {
+    2: Cause.NOT_SUPPORTED,
+    3: Cause.NOT_SUPPORTED,
+    4: Cause.NO_PERMISSION,
+    6: Cause.NOT_SUPPORTED,
+    13: Cause.MISSING_SYMBOL,
+    15: Cause.LOST,
+    17: Cause.HIDDEN,
+    21: Cause.NOT_YET,
+    25: Cause.MISSING_SYMBOL,
+    26: Cause.NOT_SUPPORTED,
+    27: Cause.NOT_YET,
+    28: Cause.LOST,
+    BAD_TEXT: Cause.UNREADABLE,
+}
+_OPENING: Final = {
+    4: FaultKind.NO_PERMISSION,
+    9: FaultKind.NO_DRIVER,
+    12: FaultKind.NO_LIBRARY,
+    18: FaultKind.MISMATCH,
+}
+_PROCESS_CALLS: Final[Mapping[Kind, str]] = {
+    "compute": "nvmlDeviceGetComputeRunningProcesses",
+    "graphics": "nvmlDeviceGetGraphicsRunningProcesses",
+    "mps": "nvmlDeviceGetMPSComputeRunningProcesses",
+}
+_NOT_AVAILABLE: Final = 2**64 - 1
+_MOST_PROCESSES: Final = 64
+# Members of nvmlValue_t by nvmlValueType_t.
+_MEMBERS: Final = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
+
+
+class NvmlFailure(Exception):  # noqa: N818  # it is NVML's failure, not an error of this program
+    """A call that did not succeed, with NVML's code; `raw` is a text that cannot be decoded."""
+
+    def __init__(self, call: str, code: int, raw: bytes = b"") -> None:
+        super().__init__(f"{call} returned {code}")
+        self.call, self.code, self.raw = call, code, raw
+
+
+class NoBindingError(Exception):
+    """nvidia-ml-py cannot be used; `kind` says why."""
+
+    def __init__(self, kind: FaultKind, detail: str) -> None:
+        super().__init__(detail)
+        self.kind, self.detail = kind, detail
+
+
+class Listed(NamedTuple):
+    """A process as the driver lists it; bytes are None where the driver keeps them to itself."""
+
+    pid: int
+    memory_bytes: int | None
+
+
+class _ProcessV1(ctypes.Structure):
+    """The first layout of nvmlProcessInfo_t, which the binding no longer has."""
+
+    _fields_ = (("pid", ctypes.c_uint), ("usedGpuMemory", ctypes.c_ulonglong))
+
+
+class Nvml:
+    """The library; one call at a time, and from one thread only.
+
+    Raises:
+        NoBindingError: If nvidia-ml-py is missing, or something else has its name.
+    """
+
+    def __init__(self) -> None:
+        self._binding = _load_binding()
+        self._busy: tuple[str, str, float] | None = None
+        self.calls = 0
+        self.driver_seconds = 0.0
+        self.field_microseconds = 0
+
+    @property
+    def busy(self) -> Busy | None:
+        """Return the call that runs now; from any thread."""
+        busy = self._busy
+        return None if busy is None else Busy(*busy)
+
+    def call(self, name: str, subject: str, *arguments: Any) -> Any:
+        """Return what the binding's function of that name returns.
+
+        Raises:
+            NvmlFailure: If it fails, or the driver or the binding has no such function.
+        """
+        try:
+            function = getattr(self._binding, name)
+        except AttributeError:
+            raise NvmlFailure(name, FUNCTION_NOT_FOUND) from None
+        return self._run(name, subject, function, arguments)
+
+    def text(self, name: str, subject: str, *arguments: Any) -> str:
+        """Return a text, whatever type this binding gives it.
+
+        Raises:
+            NvmlFailure: If the call fails, or what it gives is no UTF-8.
+        """
+        value = self.call(name, subject, *arguments)
+        try:
+            return value.decode() if isinstance(value, bytes) else str(value)
+        except UnicodeDecodeError as error:
+            raise NvmlFailure(name, BAD_TEXT, bytes(error.object)) from None
+
+    def memory(self, subject: str, handle: Handle) -> tuple[float, float, float | None, float]:
+        """Return total, used, reserved and free bytes; in old drivers reserved is unknown and part of used.
+
+        Raises:
+            NvmlFailure: If the driver tells nothing of this card's memory.
+        """
+        try:
+            info = self.call("nvmlDeviceGetMemoryInfo", subject, handle, self._binding.nvmlMemory_v2)
+            return info.total, info.used, info.reserved, info.free
+        except NvmlFailure as failure:
+            if failure.code in GONE | SESSION_OVER:
+                raise
+        info = self.call("nvmlDeviceGetMemoryInfo", subject, handle)
+        return info.total, info.used, None, info.free
+
+    def fields(self, subject: str, handle: Handle, ids: Sequence[int | tuple[int, int]]) -> list[float | Cause]:
+        """Return field values, in the order of `ids`, each a number or why there is none; an id may have a scope.
+
+        Raises:
+            NvmlFailure: If the whole batch fails.
+        """
+        values = self.call("nvmlDeviceGetFieldValues", subject, handle, ids)
+        self.field_microseconds += sum(value.latencyUsec for value in values)
+        return [
+            cause_of(value.nvmlReturn) if value.nvmlReturn else float(getattr(value.value, _MEMBERS[value.valueType]))
+            for value in values
+        ]
+
+    def processes(self, subject: str, handle: Handle, kind: Kind) -> list[Listed]:
+        """Return the processes of one kind on a card, by the newest layout that driver and binding share.
+
+        Raises:
+            NvmlFailure: If no layout works.
+        """
+        name = _PROCESS_CALLS[kind]
+        for version in ("_v3", "_v2"):
+            try:
+                found = self.call(name + version, subject, handle)
+            except NvmlFailure as failure:
+                if failure.code != FUNCTION_NOT_FOUND:
+                    raise
+            else:
+                return [Listed(one.pid, one.usedGpuMemory) for one in found]
+        return self._first_processes(name, subject, handle)
+
+    def process_use(self, subject: str, handle: Handle, since: int) -> list[tuple[int, int, int, int]]:
+        """Return pid, time in microseconds, and per cent of SMs and of memory traffic, of samples after `since`.
+
+        Raises:
+            NvmlFailure: If there are none, or the driver does not tell.
+        """
+        found = self.call("nvmlDeviceGetProcessUtilization", subject, handle, since)
+        return [(one.pid, one.timeStamp, one.smUtil, one.memUtil) for one in found]
+
+    def gpm_request(self, ids: Sequence[int]) -> Any:
+        """Return a request for GPM metrics by NVIDIA's numbers, to be used again and again."""
+        request = self._binding.c_nvmlGpmMetricsGet_t()
+        request.version = self._binding.NVML_GPM_METRICS_GET_VERSION
+        request.numMetrics = len(ids)
+        for at, number in enumerate(ids):
+            request.metrics[at].metricId = number
+        return request
+
+    def gpm(self, subject: str, request: Any, first: Any, second: Any) -> list[float | Cause]:
+        """Return GPM metrics between two samples, in the order of the request.
+
+        Raises:
+            NvmlFailure: If the driver cannot tell.
+        """
+        request.sample1, request.sample2 = first, second
+        self.call("nvmlGpmMetricsGet", subject, request)
+        metrics = (request.metrics[at] for at in range(request.numMetrics))
+        return [cause_of(one.nvmlReturn) if one.nvmlReturn else float(one.value) for one in metrics]
+
+    def next_event(self, events: Any) -> tuple[Handle, int, int] | None:
+        """Return the card, the type and the data of an event that waits, without waiting for one."""
+        with suppress(NvmlFailure):
+            data = self.call("nvmlEventSetWait_v2", "", events, 0)
+            return data.device, data.eventType, data.eventData
+        return None
+
+    def _run(self, name: str, subject: str, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+        began = monotonic()
+        self._busy = (name, subject, began)
+        self.calls += 1
+        try:
+            return function(*arguments)
+        except self._binding.NVMLError as error:
+            raise NvmlFailure(name, error.value) from None
+        except UnicodeDecodeError as error:
+            raise NvmlFailure(name, BAD_TEXT, bytes(error.object)) from None
+        finally:
+            self._busy = None
+            self.driver_seconds += monotonic() - began
+
+    def _first_processes(self, name: str, subject: str, handle: Handle) -> list[Listed]:
+        function = self.call("_nvmlGetFunctionPointer", subject, name)
+        count, found = ctypes.c_uint(_MOST_PROCESSES), (_ProcessV1 * _MOST_PROCESSES)()
+        code = self._run(name, subject, function, (handle, ctypes.byref(count), found))
+        if code:
+            raise NvmlFailure(name, code)
+        return [_listed_first(one) for one in found[: count.value]]
+
+
+def _listed_first(one: _ProcessV1) -> Listed:
+    return Listed(one.pid, None if one.usedGpuMemory == _NOT_AVAILABLE else one.usedGpuMemory)
+
+
+def cause_of(code: int) -> Cause:
+    """Return why a reading is missing when its call returns `code`."""
+    return _CAUSES.get(code, Cause.FAILED)
+
+
+def opening_fault(code: int) -> FaultKind:
+    """Return what it means when the library cannot be opened."""
+    return _OPENING.get(code, FaultKind.DRIVER_ERROR)
+
+
+def same_handle(first: Handle, second: Handle) -> bool:
+    """Return whether two handles are the same card's."""
+    return ctypes.cast(first, ctypes.c_void_p).value == ctypes.cast(second, ctypes.c_void_p).value
+
+
+def _load_binding() -> Any:
+    try:
+        import pynvml
+    except ImportError as error:
+        raise NoBindingError(FaultKind.NO_BINDING, str(error)) from error
+    binding: Any = pynvml
+    # nvidia-ml-py is one module; the old distribution `pynvml` is a package with calls of its own.
+    if hasattr(binding, "__path__") or not hasattr(binding, "_nvmlGetFunctionPointer"):
+        raise NoBindingError(
+            FaultKind.WRONG_BINDING, str(getattr(binding, "__file__", None) or "a folder named pynvml")
+        )
+    return binding

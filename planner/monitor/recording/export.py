@@ -1,0 +1,165 @@
+"""Recordings as tables for other programs: a row for each card and one for the machine, a sample at a time.
+
+The columns are `time` (UTC), `seconds` since the first sample, `owner` (the card's UUID, or `host`), its `index` and
+`name`, then every quantity by its name in `metrics`, in its unit. What was not read or is not known is empty; the last
+column names the values of the row that cannot be true.
+"""
+
+import csv
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib import import_module
+from itertools import islice
+from pathlib import Path
+from types import ModuleType
+from typing import Final, NamedTuple
+
+from planner.errors import RecordingError
+from planner.monitor.device import Device
+from planner.monitor.inventory import Inventory
+from planner.monitor.metrics import DEVICE_METRICS, HOST_METRICS
+from planner.monitor.reading import Reading
+from planner.monitor.recording.recording import Recording
+from planner.monitor.sample import Readings, Sample
+from planner.storage import UNFINISHED
+
+_HOST: Final = "host"
+_QUANTITIES: Final = tuple(dict.fromkeys(metric.name for metric in (*DEVICE_METRICS, *HOST_METRICS)))
+COLUMNS: Final = ("time", "seconds", "owner", "index", "name", *_QUANTITIES, "implausible")
+"""The columns of every table."""
+# So many rows are held in memory at a time.
+_ROWS_A_GROUP: Final = 20_000
+_NO_PYARROW: Final = 'Run: pip install "gpu-planner[parquet]", or export to a file that ends in .csv.'
+
+
+class Row(NamedTuple):
+    """One line of the table; `quantities` are in the order of the columns."""
+
+    time: datetime
+    seconds: float
+    owner: str
+    number: int | None
+    name: str | None
+    quantities: tuple[float | None, ...]
+    implausible: str
+
+    @property
+    def cells(self) -> tuple[object, ...]:
+        """Return the row in the order of the columns."""
+        return *self[:5], *self.quantities, self.implausible
+
+
+def export(recording: Recording, path: Path) -> int:
+    """Write a recording as the ending of `path` says, `.csv` or `.parquet`; return how many rows it has.
+
+    Raises:
+        RecordingError: If it ends otherwise, cannot be written, or Parquet is not installed.
+    """
+    if path.suffix.lower() == ".parquet":
+        return export_parquet(recording, path)
+    if path.suffix.lower() == ".csv":
+        return export_csv(recording, path)
+    raise RecordingError(path, "is neither .csv nor .parquet", "End its name in one of them.")
+
+
+def export_csv(recording: Recording, path: Path) -> int:
+    """Write a recording as CSV, UTF-8 with a header; return how many rows it has.
+
+    Raises:
+        RecordingError: If it cannot be written.
+    """
+    count = 0
+    with _replacing(path) as part, part.open("w", encoding="utf-8", errors="backslashreplace", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(COLUMNS)
+        for row in rows(recording):
+            writer.writerow([row.time.isoformat(timespec="milliseconds"), *map(_text, row.cells[1:])])
+            count += 1
+    return count
+
+
+def export_parquet(recording: Recording, path: Path) -> int:
+    """Write a recording as Parquet; return how many rows it has.
+
+    Raises:
+        RecordingError: If pyarrow is not installed, or it cannot be written.
+    """
+    try:
+        arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise RecordingError(path, "Parquet needs the package pyarrow", _NO_PYARROW) from error
+    schema, count = _schema(arrow), 0
+    waiting = rows(recording)
+    with _replacing(path) as part, parquet.ParquetWriter(str(part), schema) as writer:
+        while group := list(islice(waiting, _ROWS_A_GROUP)):
+            columns = dict(zip(COLUMNS, map(list, zip(*(row.cells for row in group), strict=True)), strict=True))
+            writer.write_table(arrow.Table.from_pydict(columns, schema=schema))
+            count += len(group)
+    return count
+
+
+def rows(recording: Recording) -> Iterator[Row]:
+    """Yield the table, row by row."""
+    devices: dict[str, Device] = {}
+    for update in recording:
+        if isinstance(update, Inventory):
+            devices = {device.uuid: device for device in update.devices}
+            continue
+        if update.host:
+            yield _row(update, recording.start, _HOST, None, update.host)
+        for uuid, readings in update.devices.items():
+            yield _row(update, recording.start, uuid, devices.get(uuid), readings)
+
+
+def _row(sample: Sample, start: float, owner: str, device: Device | None, readings: Readings) -> Row:
+    return Row(
+        _time(sample.wall_seconds),
+        round(sample.monotonic_seconds - start, 6),
+        owner,
+        None if device is None else device.index,
+        None if device is None else device.name,
+        tuple(_number(readings.get(name)) for name in _QUANTITIES),
+        " ".join(name for name, reading in readings.items() if reading.is_implausible),
+    )
+
+
+def _number(reading: Reading | None) -> float | None:
+    # Parquet takes no large integer for a float.
+    return None if reading is None or reading.value is None else float(reading.value)
+
+
+def _time(wall_seconds: float) -> datetime:
+    try:
+        return datetime.fromtimestamp(wall_seconds, UTC)
+    except (OverflowError, OSError, ValueError):
+        # A clock that was never set, in a file from elsewhere.
+        return datetime.fromtimestamp(0, UTC)
+
+
+def _text(cell: object) -> object:
+    # Spreadsheets take a text that starts so for a formula.
+    if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return f"'{cell}"
+    return int(cell) if isinstance(cell, float) and cell.is_integer() else cell
+
+
+def _schema(arrow: ModuleType) -> object:
+    texts = dict.fromkeys(("owner", "name", "implausible"), arrow.string())
+    special = {"time": arrow.timestamp("us", tz="UTC"), "index": arrow.int32(), **texts}
+    return arrow.schema([(name, special.get(name, arrow.float64())) for name in COLUMNS])
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """Give a file beside `path` to write, and put it in its place only when it is whole."""
+    part = path.with_name(f"{path.name}{UNFINISHED}")
+    try:
+        yield part
+        os.replace(part, path)
+    except OSError as error:
+        reason = f"cannot be written ({error.strerror or error})"
+        raise RecordingError(path, reason, "Check the folder, its rights, and the room on the disk.") from error
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,103 @@
+"""What the columns of a log are: by their names, or where it has none, by their units."""
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import date
+from typing import Final, NamedTuple
+
+from planner.monitor.recording.logs.cells import moment_of, unit_of
+from planner.monitor.recording.logs.names import AMD_SMI, FIELDS, KNOWN, TIMES, UNITS, Field
+
+_UNIT: Final = re.compile(r"(.*\S)\s*[\[(]([^\])]{1,12})[\])]")
+_PLACE: Final = re.compile(r"(?:[0-9a-f]{8}|[0-9a-f]{4}):[0-9a-f]{2}:[0-9a-f]{2}\.\d", re.IGNORECASE)
+_STATE: Final = re.compile(r"P\d{1,2}")
+_AMD_ONLY: Final = "gfx_activity"
+# The order in which people ask nvidia-smi for what has the same unit.
+_BY_UNIT: Final = {
+    "%": ("utilization.gpu", "utilization.memory"),
+    "w": ("power.draw", "power.limit"),
+    "mhz": ("clocks.sm", "clocks.mem"),
+}
+
+
+class Header(NamedTuple):
+    """The columns' names in small letters, and the quantities among them with the units that the header tells."""
+
+    names: tuple[str, ...]
+    fields: dict[str, Field]
+
+    def first(self, wanted: frozenset[str]) -> int | None:
+        """Return the place of the first column of one of these names."""
+        return next((place for place, name in enumerate(self.names) if name in wanted), None)
+
+    def times(self) -> tuple[int, ...]:
+        """Return the places of the time: one column, or a date and a time."""
+        if {"date", "time"} <= set(self.names):
+            return self.names.index("date"), self.names.index("time")
+        place = self.first(TIMES)
+        return () if place is None else (place,)
+
+
+def header_of(cells: Sequence[str]) -> Header | None:
+    """Return the header that a line is, none where it is no header."""
+    names, units = zip(*map(_parted, cells), strict=True) if cells else ((), ())
+    if sum(name in KNOWN for name in names) < min(2, len(names)) or not names:
+        return None
+    known = FIELDS | AMD_SMI if _AMD_ONLY in names else FIELDS
+    fields = {name: _with_unit(known[name], unit) for name, unit in zip(names, units, strict=True) if name in known}
+    return Header(names, fields) if fields else None
+
+
+def guessed_header(rows: Sequence[Sequence[str]], day: date) -> Header | None:
+    """Return the header of rows without one, by the units in them; none where there are no units."""
+    if not rows or not any(unit_of(cell) for cell in rows[0]):
+        return None
+    names = list(_guessed_names(rows[0], day))
+    _tell_memory(names, rows)
+    return Header(tuple(names), {name: FIELDS[name] for name in names if name in FIELDS})
+
+
+def _parted(cell: str) -> tuple[str, str]:
+    """Return a column's name and its unit: `power.draw [W]`."""
+    text = cell.strip().strip("\"'#").strip().lower()
+    match = _UNIT.fullmatch(text)
+    return (text, "") if match is None else (match[1], match[2].strip())
+
+
+def _with_unit(field: Field, unit: str) -> Field:
+    return field._replace(per_one=UNITS[unit]) if unit in UNITS else field
+
+
+def _guessed_names(row: Sequence[str], day: date) -> Iterator[str]:
+    seen: dict[str, int] = {}
+    for cell in row:
+        unit = unit_of(cell)
+        names = _BY_UNIT.get(unit or "", ())
+        count = seen[unit or ""] = seen.get(unit or "", -1) + 1
+        if count < len(names):
+            yield names[count]
+        elif unit:
+            yield unit
+        elif unit == "" and not float(cell) >= 1e9:
+            yield "temperature.gpu" if len(seen) > 1 else "index"
+        else:
+            yield _name_of_text(cell.strip(), day)
+
+
+def _name_of_text(text: str, day: date) -> str:
+    if moment_of(text, day) is not None:
+        return "timestamp"
+    if text.startswith(("GPU-", "MIG-")):
+        return "uuid"
+    return "pci.bus_id" if _PLACE.fullmatch(text) else "pstate" if _STATE.fullmatch(text) else "name"
+
+
+def _tell_memory(names: list[str], rows: Sequence[Sequence[str]]) -> None:
+    """Name the columns in MiB: one is what is used; of two, the second is what there is or what is free."""
+    places = [place for place, name in enumerate(names) if name == "mib"]
+    if len(places) > 2 or not places:
+        return
+    names[places[0]] = "memory.used"
+    if len(places) == 2:
+        second = {row[places[1]].strip() for row in rows if len(row) == len(names)}
+        names[places[1]] = "memory.total" if len(second) == 1 else "memory.free"

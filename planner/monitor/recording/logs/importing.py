@@ -1,0 +1,89 @@
+"""Opens logs of other programs as recordings."""
+
+from datetime import date
+from io import BytesIO
+from pathlib import Path
+from typing import Final
+
+from planner.errors import RecordingError
+from planner.monitor.events import Moment
+from planner.monitor.recording.logs.nvtop import read_nvtop
+from planner.monitor.recording.logs.tables import Table
+from planner.monitor.recording.logs.ticks import Line, TooManyCardsError, updates_of
+from planner.monitor.recording.reading import open_regular, read_recording, recording_of_bytes
+from planner.monitor.recording.recording import Recording
+from planner.monitor.recording.records import VERSION, End, Header
+from planner.monitor.recording.writer import RecordingWriter
+from planner.storage import UnreadableFileError, decoded, read_regular
+from planner.units import MIB
+
+NO_TIMES: Final = "The log has no times: its lines were taken to be a second apart."
+_MOST_BYTES: Final = 64 * MIB
+_PROGRAM: Final = "another program's log"
+_GZIP: Final = b"\x1f\x8b"
+_KNOWN: Final = (
+    "It takes the CSV of nvidia-smi --query-gpu, nvidia-smi dmon, dcgmi dmon, the JSON of nvtop -s, "
+    "and CSV with columns named as theirs."
+)
+
+
+def open_recording(path: Path) -> Recording:
+    """Return a recording of this program, or another program's log as one.
+
+    Raises:
+        RecordingError: If it is neither.
+    """
+    with open_regular(path) as stream:
+        is_ours = stream.read(len(_GZIP)) == _GZIP
+    return read_recording(path) if is_ours else import_log(path)
+
+
+def import_log(path: Path) -> Recording:
+    """Return another program's log as a recording: UTF-8 or UTF-16, with blank, list and `[N/A]` cells, many cards.
+
+    Raises:
+        RecordingError: If it is none that is known, too large, or cannot be read.
+    """
+    try:
+        text = decoded(read_regular(path, "log", _MOST_BYTES))
+    except UnreadableFileError as error:
+        raise RecordingError(path, error.reason, error.hint) from error
+    return recording_of_text(text, path)
+
+
+def recording_of_text(text: str, path: Path) -> Recording:
+    """Return the text of a log as a recording; `path` says where it is from, and its date when, where it has none.
+
+    Raises:
+        RecordingError: If it is none that is known.
+    """
+    day = _day(path)
+    table = Table(text, day)
+    lines = list(read_nvtop(text) if text.lstrip("\ufeff \t\r\n").startswith(("[", "{")) else table.lines())
+    if not any(line.readings for line in lines):
+        raise RecordingError(path, "is no log of cards that is known", _KNOWN)
+    notes = [*table.notes, *([] if any(line.at for line in lines) else [NO_TIMES])]
+    if table.bad_lines:
+        notes.append(f"{table.bad_lines:,} of its lines could not be read.")
+    return recording_of_bytes(_written(lines, day, path), path, tuple(notes))
+
+
+def _written(lines: list[Line], day: date, path: Path) -> bytes:
+    stream = BytesIO()
+    writer, moment = RecordingWriter(stream), Moment(0.0, 0.0)
+    writer.put(Header(VERSION, _PROGRAM, 0.0), moment)
+    try:
+        for moment, update in updates_of(lines, day):
+            writer.put(update, moment)
+    except TooManyCardsError as error:
+        raise RecordingError(path, str(error), _KNOWN) from error
+    writer.put(End(moment.wall_seconds), moment)
+    writer.end()
+    return stream.getvalue()
+
+
+def _day(path: Path) -> date:
+    try:
+        return date.fromtimestamp(path.stat().st_mtime)
+    except (OSError, ValueError):
+        return date(2000, 1, 1)

@@ -1,0 +1,217 @@
+"""A recording that is read: what it spans, its marks and its plan at once, what was seen bit by bit."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any, BinaryIO, Final, NamedTuple
+
+from planner.errors import RecordingError
+from planner.monitor.events import Moment
+from planner.monitor.inventory import Inventory
+from planner.monitor.recording.blocks import Begin, Damage, read_lines
+from planner.monitor.recording.records import (
+    SAMPLE_START,
+    VERSION,
+    End,
+    Header,
+    Mark,
+    PlannedRun,
+    Record,
+    read_record,
+)
+from planner.monitor.sample import Sample
+from planner.monitor.wire import BadLineError
+
+_MOST_MARKS: Final = 10_000
+_MOST_BAD_LINES: Final = 10_000
+_AGAIN: Final = "Open a file that gpu-planner monitor --record has written."
+
+
+class Loss(NamedTuple):
+    """What is missing: whether the end is, broken places, the most bytes of the file that they take, and bad lines."""
+
+    is_cut: bool = False
+    places: int = 0
+    lost_bytes: int = 0
+    bad_lines: int = 0
+
+
+class Timed(NamedTuple):
+    """An update and when it was seen, by the monotonic clock."""
+
+    monotonic_seconds: float
+    update: Inventory | Sample
+
+
+class Recording:
+    """What a file holds. It is read again each time that it is gone through: a day of eight cards fills no memory.
+
+    `notes` are sentences about how it was made, of a log of another program. Times are monotonic seconds.
+
+    Raises:
+        RecordingError: If the file is no recording, or one of a later version.
+        OSError: If it cannot be read.
+    """
+
+    def __init__(self, open_stream: Callable[[], BinaryIO], path: Path, notes: tuple[str, ...] = ()) -> None:
+        self.path, self.notes = path, notes
+        self._open = open_stream
+        contents = _Contents(path)
+        with closing(open_stream()) as stream:
+            contents.scan(stream)
+        if contents.header is None:
+            raise RecordingError(path, "is no recording of the monitor", _AGAIN)
+        self.header: Final = contents.header
+        self.samples: Final = contents.samples
+        self.first, self.last = contents.first, contents.last
+        self.marks: Final = tuple(contents.marks)
+        self.plan: Final = contents.plan
+        self.loss: Final = contents.loss
+        self._members: Final = tuple(contents.members)
+
+    @property
+    def start(self) -> float:
+        """Return the time of the first sample; 0 where there is none."""
+        return 0.0 if self.first is None else self.first.monotonic_seconds
+
+    @property
+    def seconds(self) -> float:
+        """Return how long it is, from the first sample to the last."""
+        return 0.0 if self.last is None else max(0.0, self.last.monotonic_seconds - self.start)
+
+    def __iter__(self) -> Iterator[Inventory | Sample]:
+        return (timed.update for timed in self.timed())
+
+    def content(self) -> bytes:
+        """Return the bytes of its file, which a log that was imported does not have yet.
+
+        Raises:
+            OSError: If they cannot be read any more.
+        """
+        with closing(self._open()) as stream:
+            return stream.read()
+
+    def timed(self, since: float | None = None) -> Iterator[Timed]:
+        """Yield the updates with their times; with `since`, from somewhat before that time on, cards first.
+
+        Raises:
+            OSError: If the file cannot be read any more.
+        """
+        with closing(self._open()) as stream:
+            yield from _updates(read_lines(stream, self._offset(since)))
+
+    def _offset(self, since: float | None) -> int:
+        offset = 0
+        for place, first in self._members:
+            if since is None or first > since:
+                break
+            offset = place
+        return offset
+
+
+class _Contents:
+    """What a first look at a file finds: all but the samples between the first and the last of each member."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.header: Header | None = None
+        self.first: Moment | None = None
+        self.last: Moment | None = None
+        self.marks: list[Mark] = []
+        self.plan: Mapping[str, Any] | None = None
+        self.members: list[tuple[int, float]] = []
+        self.samples = 0
+        self.loss = Loss(is_cut=True)
+        self._begun: int | None = None
+        self._latest = b""
+
+    def scan(self, stream: BinaryIO) -> None:
+        for found in read_lines(stream):
+            if isinstance(found, bytes):
+                self._note_line(found)
+            elif isinstance(found, Begin):
+                self._end_member()
+                self._begun = found.offset
+            else:
+                self._note_damage(found)
+        self._end_member()
+
+    def _note_line(self, line: bytes) -> None:
+        if not line.startswith(SAMPLE_START):
+            self._note_other(line)
+        elif self._begun is None:
+            self.samples += 1
+            self._latest = line
+        elif (at := self._moment(line)) is not None:
+            self.samples += 1
+            self.members.append((self._begun, at.monotonic_seconds))
+            self.first = self.first or at
+            self.last, self._begun, self._latest = at, None, b""
+
+    def _end_member(self) -> None:
+        """Take down the time of the last sample of a member."""
+        if self._latest:
+            self.last = self._moment(self._latest) or self.last
+            self._latest = b""
+
+    def _moment(self, line: bytes) -> Moment | None:
+        sample = self._read(line)
+        return Moment(sample.monotonic_seconds, sample.wall_seconds) if isinstance(sample, Sample) else None
+
+    def _note_other(self, line: bytes) -> None:
+        record = self._read(line)
+        if isinstance(record, Header):
+            self._note_header(record)
+        elif isinstance(record, Mark) and len(self.marks) < _MOST_MARKS:
+            self.marks.append(record)
+        elif isinstance(record, PlannedRun):
+            self.plan = record.plan
+        elif isinstance(record, End):
+            self.loss = self.loss._replace(is_cut=False)
+
+    def _note_header(self, header: Header) -> None:
+        if header.version > VERSION:
+            reason = f"was written by a later version ({header.program})"
+            raise RecordingError(self._path, reason, "Update GPU Planner.")
+        self.header = self.header or header
+
+    def _read(self, line: bytes) -> Record | None:
+        try:
+            return read_record(line)
+        except BadLineError:
+            self.loss = self.loss._replace(bad_lines=self.loss.bad_lines + 1)
+        if self.header is None or self.loss.bad_lines > _MOST_BAD_LINES:
+            raise RecordingError(self._path, "is no recording of the monitor", _AGAIN)
+        return None
+
+    def _note_damage(self, damage: Damage) -> None:
+        if not damage.is_end:
+            loss = self.loss
+            self.loss = loss._replace(places=loss.places + 1, lost_bytes=loss.lost_bytes + damage.lost_bytes)
+
+
+def _updates(found: Iterator[Begin | Damage | bytes]) -> Iterator[Timed]:
+    """Yield the updates of lines; an inventory that only says again what stands is left out."""
+    standing: Inventory | None = None
+    at = 0.0
+    waiting: list[Timed] = []
+    for line in found:
+        record = _record(line) if isinstance(line, bytes) else None
+        if isinstance(record, Moment):
+            at = record.monotonic_seconds
+        elif isinstance(record, Inventory) and record != standing:
+            standing = record
+            waiting.append(Timed(at, record))
+        elif isinstance(record, Sample):
+            # The clocks of who reads and who writes may differ: what comes first in the file came first.
+            yield from (timed._replace(monotonic_seconds=min(timed[0], record.monotonic_seconds)) for timed in waiting)
+            waiting.clear()
+            yield Timed(record.monotonic_seconds, record)
+    yield from waiting
+
+
+def _record(line: bytes) -> Record | None:
+    try:
+        return read_record(line)
+    except BadLineError:
+        return None

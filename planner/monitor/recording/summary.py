@@ -1,0 +1,225 @@
+"""What a time on the cards came to: energy, cost, averages, peaks, and how long each was held back."""
+
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final, NamedTuple, Protocol
+
+from planner.monitor.clock_reasons import slowing
+from planner.monitor.device import Device
+from planner.monitor.events import LATE
+from planner.monitor.inventory import Inventory
+from planner.monitor.recording.recording import Recording
+from planner.monitor.sample import Sample
+
+JOULES_PER_KWH: Final = 3.6e6
+"""By definition: 1,000 W for 3,600 s."""
+AVERAGED: Final = (
+    "utilization_fraction",
+    "memory_controller_fraction",
+    "memory_used_bytes",
+    "power_watts",
+    "temperature_celsius",
+    "sm_clock_mhz",
+)
+"""What averages and peaks are told of."""
+_NEEDED: Final = frozenset((*AVERAGED, "energy_joules", "clock_reasons"))
+# Looks ten times a second are jittery: what comes sooner is never late.
+_NEVER_LATE_SECONDS: Final = 1.0
+
+
+class Readings(Protocol):
+    """The values of one quantity and when each was read, in order."""
+
+    @property
+    def times(self) -> Sequence[float]:
+        """Return when, in monotonic seconds."""
+
+    @property
+    def values(self) -> Sequence[float]:
+        """Return what."""
+
+
+class Source(Protocol):
+    """What a summary is made of, such as `History`."""
+
+    @property
+    def inventory(self) -> Inventory:
+        """Return the cards."""
+
+    def series(self, owner: str, metric: str) -> Readings:
+        """Return the values of one quantity of one card."""
+
+
+class Statistic(NamedTuple):
+    """The average over time, and the highest value."""
+
+    mean: float
+    peak: float
+
+
+@dataclass(frozen=True, slots=True)
+class CardSummary:
+    """What one card did in `seconds` in which it was read.
+
+    `energy_joules` is from the card's own counter, or where `is_estimated`, from its power; `usd` is what that costs.
+    `statistics` are by the names of `metrics`, `slowed_seconds` by those of clock reasons.
+    """
+
+    device: Device
+    seconds: float
+    energy_joules: float | None
+    is_estimated: bool
+    usd: float | None
+    statistics: Mapping[str, Statistic]
+    slowed_seconds: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What all cards did; energy and cost are of the cards alone, not of the machine around them."""
+
+    cards: tuple[CardSummary, ...]
+    usd_per_kwh: float | None
+
+    @property
+    def energy_joules(self) -> float | None:
+        """Return the energy of the cards of which it is known, none where it is of none."""
+        known = [card.energy_joules for card in self.cards if card.energy_joules is not None]
+        return sum(known) if known else None
+
+    @property
+    def usd(self) -> float | None:
+        """Return what that energy costs, none without a tariff."""
+        return _cost(self.energy_joules, self.usd_per_kwh)
+
+    @property
+    def is_estimated(self) -> bool:
+        """Return whether some of the energy is from the power that cards reported."""
+        return any(card.is_estimated for card in self.cards)
+
+
+def summary(source: Recording | Source, usd_per_kwh: float | None = None) -> Summary:
+    """Return what a recording or a history comes to, at a price of energy in USD per kWh.
+
+    **Formula** Energy is the sum of the counter's rises. Without a counter it is ∫ P dt by the trapezoidal rule, and
+    averages are ∫ x dt ÷ ∫ dt likewise; gaps are left out of both.
+
+    **Assumes** of power that it is what the driver reports: an A100 or H100 samples a quarter of the time only
+    (arXiv 2312.02741), so that such an energy is an estimate. A counter that falls was set back, and that step counts
+    as nothing.
+    """
+    series = _Columns(source) if isinstance(source, Recording) else source
+    # What an instance draws is part of its card.
+    cards = (_of_card(device, series, usd_per_kwh) for device in series.inventory.devices)
+    return Summary(tuple(cards), usd_per_kwh)
+
+
+class _Column(NamedTuple):
+    times: "array[float]"
+    values: "array[float]"
+
+
+class _Columns:
+    """The readings of a recording, as a history keeps them; cards that went away are there too."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._columns: dict[tuple[str, str], _Column] = {}
+        self._devices: dict[str, Device] = {}
+        for update in recording:
+            if isinstance(update, Inventory):
+                self._devices |= {device.uuid: device for device in update.devices}
+            else:
+                self._note(update)
+
+    @property
+    def inventory(self) -> Inventory:
+        return Inventory(devices=tuple(self._devices.values()))
+
+    def series(self, owner: str, metric: str) -> _Column:
+        return self._columns.get((owner, metric)) or _Column(array("d"), array("d"))
+
+    def _note(self, sample: Sample) -> None:
+        for uuid, readings in sample.devices.items():
+            for name in _NEEDED & readings.keys():
+                reading = readings[name]
+                if reading.value is None or reading.is_implausible:
+                    continue
+                column = self._columns.get((uuid, name))
+                if column is None:
+                    column = self._columns[uuid, name] = _Column(array("d"), array("d"))
+                if not column.times or sample.monotonic_seconds > column.times[-1]:
+                    column.times.append(sample.monotonic_seconds)
+                    column.values.append(reading.value)
+
+
+def _of_card(device: Device, source: Source, usd_per_kwh: float | None) -> CardSummary:
+    series = {name: source.series(device.uuid, name) for name in AVERAGED}
+    integrals = {name: _integrated(readings) for name, readings in series.items() if len(readings.values)}
+    statistics = {name: _statistic(series[name].values, integral) for name, integral in integrals.items()}
+    energy = _counted(source.series(device.uuid, "energy_joules"))
+    is_estimated = energy is None and "power_watts" in integrals
+    if is_estimated:
+        energy = integrals["power_watts"].area
+    return CardSummary(
+        device,
+        max((integral.seconds for integral in integrals.values()), default=0.0),
+        energy,
+        is_estimated,
+        _cost(energy, usd_per_kwh),
+        statistics,
+        _slowed(source, device.uuid),
+    )
+
+
+def _counted(counter: Readings) -> float | None:
+    if len(counter.values) < 2:
+        return None
+    return sum(max(0.0, float(after) - float(before)) for before, after in pairwise(counter.values))
+
+
+class _Integral(NamedTuple):
+    """∫ x dt and ∫ dt."""
+
+    area: float
+    seconds: float
+
+
+def _integrated(readings: Readings) -> _Integral:
+    """Return the integral without the gaps."""
+    late, area, seconds = _late_seconds(readings.times), 0.0, 0.0
+    points = zip(map(float, readings.times), map(float, readings.values), strict=True)
+    for (start, first), (end, last) in pairwise(points):
+        if end - start <= late:
+            area += (end - start) * (first + last) / 2
+            seconds += end - start
+    return _Integral(area, seconds)
+
+
+def _statistic(values: Sequence[float], integral: _Integral) -> Statistic:
+    mean = integral.area / integral.seconds if integral.seconds else sum(map(float, values)) / len(values)
+    return Statistic(mean, float(max(values)))
+
+
+def _late_seconds(times: Sequence[float]) -> float:
+    """Return how far apart two readings are between which others lack."""
+    steps = [float(after) - float(before) for before, after in pairwise(times)]
+    return max(LATE * sorted(steps)[len(steps) // 2], _NEVER_LATE_SECONDS) if steps else 0.0
+
+
+def _slowed(source: Source, uuid: str) -> dict[str, float]:
+    """Return for how long each reason held the card back; a reason holds until the next reading."""
+    bits, use = source.series(uuid, "clock_reasons"), source.series(uuid, "utilization_fraction")
+    use_at = dict(zip(map(float, use.times), map(float, use.values), strict=True))
+    late = _late_seconds(bits.times)
+    found: dict[str, float] = {}
+    for (start, value), (end, _) in pairwise(zip(map(float, bits.times), bits.values, strict=True)):
+        if end - start <= late:
+            for reason in slowing(int(value), use_at.get(start)):
+                found[reason.name] = found.get(reason.name, 0.0) + end - start
+    return found
+
+
+def _cost(energy_joules: float | None, usd_per_kwh: float | None) -> float | None:
+    return None if energy_joules is None or usd_per_kwh is None else energy_joules / JOULES_PER_KWH * usd_per_kwh

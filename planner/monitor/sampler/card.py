@@ -1,0 +1,138 @@
+"""One card or MIG instance that is read again and again."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from planner.monitor.device import Device
+from planner.monitor.metrics import BY_NAME, judged
+from planner.monitor.nvml import GPU_IS_LOST, Nvml, NvmlFailure
+from planner.monitor.rates import EnergyMeter, Rates
+from planner.monitor.reading import Cause, Reading, missing
+from planner.monitor.sampler.answers import Answers, CardLostError
+from planner.monitor.sampler.finding import Found
+from planner.monitor.sampler.gpm import GpmMeter
+from planner.monitor.sampler.questions import FAST, FAST_FIELDS, GPM, SLOW, SLOW_FIELDS, FieldQuestion, Question
+
+_PER_CENT: Final = 100
+_UTILIZATION: Final = "utilization_fraction"
+_CONTROLLER: Final = "memory_controller_fraction"
+_MEMORY: Final = ("memory_used_bytes", "memory_reserved_bytes", "memory_free_bytes")
+_ONLY_OF_CARDS: Final = (
+    *(question.name for questions in (FAST, FAST_FIELDS, SLOW, SLOW_FIELDS) for question in questions),
+    _UTILIZATION,
+    _CONTROLLER,
+    "power_watts",
+)
+
+_Readings = dict[str, Reading]
+
+
+class Card:
+    """Reads one card; of a MIG instance only its memory and, where there is GPM, its activity are told.
+
+    Every method that reads raises `CardLostError` if the card is gone, and `SessionOverError` if the whole session is.
+    """
+
+    def __init__(self, nvml: Nvml, found: Found) -> None:
+        self.device: Device = found.device
+        self.handle = found.handle
+        self._nvml = nvml
+        self._answers = Answers(
+            nvml, found.device.uuid, found.handle, in_mig_mode=bool(found.device.fact("mig_enabled"))
+        )
+        self._gpm = GpmMeter(nvml, found.device, found.handle, found.parent_handle)
+        self._rates = Rates()
+        self._energy = EnergyMeter()
+        self._is_instance = found.device.mig_parent is not None
+
+    def read_fast(self, now: float) -> _Readings:
+        """Return what changes quickly, without what is known never to be told; `now` is monotonic, in seconds."""
+        readings = self._memory()
+        if not self._is_instance:
+            readings |= self._utilization() | self._ask_all(FAST) | self._fields(FAST_FIELDS, now)
+            power = self._power(readings, now)
+            if power is not None:
+                readings["power_watts"] = power
+        return readings
+
+    def read_slow(self, now: float) -> _Readings:
+        """Return what changes slowly or takes the driver long, and why the rest is never told."""
+        if self._is_instance:
+            readings = {name: missing(Cause.MIG) for name in _ONLY_OF_CARDS}
+        else:
+            readings = self._ask_all(SLOW) | self._fields(SLOW_FIELDS, now)
+        return self._answers.nevers | readings | self._read_gpm()
+
+    def check(self, failure: NvmlFailure) -> None:
+        """Raise what a failed call about this card means, if it means more than that this call failed."""
+        self._answers.failed("", failure)
+
+    def close(self) -> None:
+        """Give back what was taken from the library."""
+        self._gpm.close()
+
+    def _memory(self) -> _Readings:
+        try:
+            total, used, reserved, free = self._nvml.memory(self.device.uuid, self.handle)
+        except NvmlFailure as failure:
+            return {name: self._answers.failed(name, failure) for name in _MEMORY}
+        return {
+            "memory_used_bytes": judged(BY_NAME["memory_used_bytes"], used, total),
+            "memory_free_bytes": judged(BY_NAME["memory_free_bytes"], free, total),
+            "memory_reserved_bytes": missing(Cause.MISSING_SYMBOL)
+            if reserved is None
+            else judged(BY_NAME["memory_reserved_bytes"], reserved, total),
+        }
+
+    def _ask_all(self, questions: Sequence[Question]) -> _Readings:
+        asked = (question for question in questions if not self._answers.never(question.name))
+        return {question.name: self._answers.ask(question) for question in asked}
+
+    def _utilization(self) -> _Readings:
+        if self._answers.never(_UTILIZATION):
+            return {}
+        try:
+            rates = self._nvml.call("nvmlDeviceGetUtilizationRates", self.device.uuid, self.handle)
+        except NvmlFailure as failure:
+            return {name: self._answers.failed(name, failure) for name in (_UTILIZATION, _CONTROLLER)}
+        self._answers.note_answer(_UTILIZATION)
+        return {
+            _UTILIZATION: judged(BY_NAME[_UTILIZATION], rates.gpu / _PER_CENT),
+            _CONTROLLER: judged(BY_NAME[_CONTROLLER], rates.memory / _PER_CENT),
+        }
+
+    def _fields(self, questions: Sequence[FieldQuestion], now: float) -> _Readings:
+        asked = [question for question in questions if not self._answers.never(question.name)]
+        if not asked:
+            return {}
+        try:
+            values = self._nvml.fields(self.device.uuid, self.handle, [question.field for question in asked])
+        except NvmlFailure as failure:
+            return {question.name: self._answers.failed(question.name, failure) for question in asked}
+        return {question.name: self._field(question, value, now) for question, value in zip(asked, values, strict=True)}
+
+    def _field(self, question: FieldQuestion, value: float | Cause, now: float) -> Reading:
+        if isinstance(value, Cause):
+            if value is Cause.LOST:
+                raise CardLostError(self.device.uuid, NvmlFailure("nvmlDeviceGetFieldValues", GPU_IS_LOST))
+            return self._answers.lacking(question.name, value)
+        scaled = value / question.per
+        if not question.is_counter:
+            return judged(BY_NAME[question.name], scaled)
+        rate = self._rates.per_second(question.name, now, scaled)
+        return missing(Cause.NOT_YET) if rate is None else judged(BY_NAME[question.name], rate)
+
+    def _power(self, readings: _Readings, now: float) -> Reading | None:
+        """Return the mean power of the last second by the energy counter, or else what the driver reports."""
+        energy, reported = readings.get("energy_joules"), readings.get("power_reported_watts")
+        watts = None if energy is None or energy.value is None else self._energy.watts(now, energy.value)
+        # A counter that stands still while the card draws power is none.
+        if watts is None or (watts == 0 and reported is not None and reported.value):
+            return reported
+        return judged(BY_NAME["power_watts"], watts)
+
+    def _read_gpm(self) -> _Readings:
+        try:
+            return self._gpm.read()
+        except NvmlFailure as failure:
+            return {name: self._answers.failed(name, failure) for name, _ in GPM}

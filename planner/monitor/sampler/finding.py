@@ -1,0 +1,124 @@
+"""Finds the cards and their MIG instances, and reads what is fixed about each."""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from planner.monitor.device import Device
+from planner.monitor.metrics import BY_NAME, judged
+from planner.monitor.nvml import Handle, Nvml, NvmlFailure, cause_of
+from planner.monitor.reading import Reading, missing
+from planner.monitor.sampler.answers import Answers
+from planner.monitor.sampler.questions import FACTS
+
+_WDDM: Final = 0
+
+
+class Found(NamedTuple):
+    """A card or an instance that answers: what is fixed about it, and the driver's handle."""
+
+    device: Device
+    handle: Handle
+    parent_handle: Handle | None = None
+
+
+class Unreachable(NamedTuple):
+    """A card that the driver counts and will not open."""
+
+    number: int
+    failure: NvmlFailure
+
+
+def find_devices(nvml: Nvml) -> Iterator[Found | Unreachable]:
+    """Give every card that the driver counts, each followed by its instances.
+
+    Raises:
+        NvmlFailure: If the cards cannot be counted.
+    """
+    for index in range(nvml.call("nvmlDeviceGetCount", "")):
+        try:
+            handle = nvml.call("nvmlDeviceGetHandleByIndex", str(index), index)
+            card = _card(nvml, index, handle)
+        except NvmlFailure as failure:
+            yield Unreachable(index, failure)
+        else:
+            yield Found(card, handle)
+            yield from _instances(nvml, card, handle)
+
+
+def _card(nvml: Nvml, index: int, handle: Handle) -> Device:
+    uuid = nvml.text("nvmlDeviceGetUUID", str(index), handle)
+    pci = _pci_bus_id(nvml, uuid, handle)
+    name, raw = _name(nvml, uuid, handle, pci)
+    return Device(uuid, name, index, pci, raw_name=raw, facts=_facts(nvml, uuid, handle))
+
+
+def _instances(nvml: Nvml, card: Device, handle: Handle) -> Iterator[Found]:
+    if not card.fact("mig_enabled"):
+        return
+    try:
+        most = nvml.call("nvmlDeviceGetMaxMigDeviceCount", card.uuid, handle)
+    except NvmlFailure:
+        return
+    for at in range(most):
+        try:
+            instance = nvml.call("nvmlDeviceGetMigDeviceHandleByIndex", card.uuid, handle, at)
+            yield Found(_instance(nvml, card, at, instance), instance, handle)
+        except NvmlFailure:
+            # A place that no instance takes now.
+            continue
+
+
+def _instance(nvml: Nvml, card: Device, at: int, handle: Handle) -> Device:
+    uuid = nvml.text("nvmlDeviceGetUUID", card.uuid, handle)
+    name, raw = _name(nvml, uuid, handle, f"{card.name} MIG {at}")
+    ids = tuple(
+        int(nvml.call(call, uuid, handle)) for call in ("nvmlDeviceGetGpuInstanceId", "nvmlDeviceGetComputeInstanceId")
+    )
+    facts = {"memory_total_bytes": _memory_total(nvml, uuid, handle)}
+    try:
+        units = nvml.call("nvmlDeviceGetAttributes", uuid, handle).multiprocessorCount
+        facts["multiprocessors"] = judged(BY_NAME["multiprocessors"], units)
+    except NvmlFailure as failure:
+        facts["multiprocessors"] = missing(cause_of(failure.code))
+    return Device(uuid, name, at, card.pci_bus_id, card.uuid, (ids[0], ids[1]), raw, facts=facts)
+
+
+def _name(nvml: Nvml, uuid: str, handle: Handle, otherwise: str) -> tuple[str, str | None]:
+    """Return a name that can be shown, and what the driver said where that is no text."""
+    try:
+        return nvml.text("nvmlDeviceGetName", uuid, handle), None
+    except NvmlFailure as failure:
+        raw = failure.raw.decode("ascii", "backslashreplace") if failure.raw else None
+        return otherwise or uuid, raw
+
+
+def _pci_bus_id(nvml: Nvml, uuid: str, handle: Handle) -> str:
+    try:
+        place = nvml.call("nvmlDeviceGetPciInfo", uuid, handle).busId
+    except (NvmlFailure, UnicodeDecodeError):
+        return ""
+    return place.decode("ascii", "replace") if isinstance(place, bytes) else str(place)
+
+
+def _facts(nvml: Nvml, uuid: str, handle: Handle) -> dict[str, Reading]:
+    answers = Answers(nvml, uuid, handle)
+    facts = {question.name: answers.ask(question) for question in FACTS}
+    facts["memory_total_bytes"] = _memory_total(nvml, uuid, handle)
+    try:
+        major, minor = nvml.call("nvmlDeviceGetCudaComputeCapability", uuid, handle)
+        facts["compute_capability"] = judged(BY_NAME["compute_capability"], major + minor / 10)
+    except NvmlFailure as failure:
+        facts["compute_capability"] = answers.failed("compute_capability", failure)
+    try:
+        model = nvml.call("nvmlDeviceGetDriverModel", uuid, handle)[0]
+        facts["windows_display_driver"] = judged(BY_NAME["windows_display_driver"], int(model == _WDDM))
+    except NvmlFailure as failure:
+        facts["windows_display_driver"] = answers.failed("windows_display_driver", failure)
+    return facts
+
+
+def _memory_total(nvml: Nvml, uuid: str, handle: Handle) -> Reading:
+    try:
+        return judged(BY_NAME["memory_total_bytes"], nvml.memory(uuid, handle)[0])
+    except NvmlFailure as failure:
+        return missing(cause_of(failure.code))

@@ -1,0 +1,167 @@
+"""One opening of the library: its cards, read again and again until the session is over."""
+
+from contextlib import suppress
+from dataclasses import replace
+from time import monotonic
+from typing import Any, Final
+
+from planner.monitor.device import Device
+from planner.monitor.faults import Fault, FaultKind
+from planner.monitor.nvml import Nvml, NvmlFailure, cause_of, same_handle
+from planner.monitor.process import CardProcess
+from planner.monitor.reading import Cause, Reading
+from planner.monitor.sample import Xid
+from planner.monitor.sampler.answers import CardLostError
+from planner.monitor.sampler.card import Card
+from planner.monitor.sampler.card_processes import CardProcesses
+from planner.monitor.sampler.finding import Unreachable, find_devices
+from planner.monitor.sampler.versions import Versions, read_versions
+
+_XID: Final = 0x8
+# More than these at once are told with the next sample.
+_MOST_EVENTS: Final = 100
+
+
+class Session:
+    """The library while it is open.
+
+    Methods that read raise `SessionOverError` when it must be opened anew. A card that is lost is never asked again;
+    the others are.
+    """
+
+    def __init__(self, nvml: Nvml, processes: CardProcesses) -> None:
+        self._nvml, self._processes = nvml, processes
+        self._cards: dict[str, Card] = {}
+        self._events: Any = None
+        self._count = 0
+        self._pending: dict[str, None] = {}
+        self.versions = Versions()
+        self.lost: dict[str, Device] = {}
+        self.faults: list[Fault] = []
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """Return the cards that answer, then those that were lost."""
+        return (*(card.device for card in self._cards.values()), *self.lost.values())
+
+    def open(self, wall: float) -> None:
+        """Open the library and find its cards; `wall` is in seconds since 1970.
+
+        Raises:
+            NvmlFailure: If the library cannot be opened.
+        """
+        self._nvml.call("nvmlInit", "")
+        try:
+            self.versions = read_versions(self._nvml)
+            for found in find_devices(self._nvml):
+                if isinstance(found, Unreachable):
+                    self._note_unreachable(found, wall)
+                else:
+                    self._cards[found.device.uuid] = Card(self._nvml, found)
+            self._count = self._nvml.call("nvmlDeviceGetCount", "")
+            self._listen()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Let the driver go."""
+        for card in self._cards.values():
+            card.close()
+        if self._events is not None:
+            with suppress(NvmlFailure):
+                self._nvml.call("nvmlEventSetFree", "", self._events)
+        self._cards, self._events = {}, None
+        with suppress(NvmlFailure):
+            self._nvml.call("nvmlShutdown", "")
+
+    def read(self, now: float, wall: float, *, slow: bool, budget_seconds: float) -> dict[str, dict[str, Reading]]:
+        """Return the readings of every card that answers.
+
+        `slow` asks for what takes the driver long too: of one card at least, of the others as time allows, of the rest
+        when this is called again.
+        """
+        if slow:
+            # Those that still wait come first.
+            self._pending |= dict.fromkeys(self._cards)
+        deadline = monotonic() + budget_seconds
+        readings = {}
+        for uuid, card in list(self._cards.items()):
+            try:
+                readings[uuid] = card.read_fast(now)
+            except CardLostError as error:
+                self._lose(card, error, wall)
+        for uuid in list(self._pending):
+            del self._pending[uuid]
+            if uuid not in self._cards:
+                continue
+            try:
+                readings[uuid] |= self._cards[uuid].read_slow(monotonic())
+            except CardLostError as error:
+                self._lose(self._cards[uuid], error, wall)
+            if monotonic() >= deadline:
+                break
+        return {uuid: read for uuid, read in readings.items() if uuid in self._cards}
+
+    def read_processes(self, wall: float) -> tuple[CardProcess, ...]:
+        """Return the processes on every card that answers."""
+        found: list[CardProcess] = []
+        for card in list(self._cards.values()):
+            try:
+                found += self._processes.read(card)
+            except CardLostError as error:
+                self._lose(card, error, wall)
+        return tuple(found)
+
+    def read_xids(self) -> tuple[Xid, ...]:
+        """Return the errors that the driver reported since the last time."""
+        xids = []
+        for _ in range(_MOST_EVENTS if self._events is not None else 0):
+            event = self._nvml.next_event(self._events)
+            if event is None:
+                break
+            handle, kind, data = event
+            uuid = next((card.device.uuid for card in self._cards.values() if same_handle(card.handle, handle)), "")
+            if kind == _XID:
+                xids.append(Xid(uuid, data))
+        return tuple(xids)
+
+    def has_changed(self) -> bool:
+        """Return whether the driver counts more or fewer cards than were found."""
+        try:
+            return bool(self._nvml.call("nvmlDeviceGetCount", "") != self._count)
+        except NvmlFailure:
+            return True
+
+    def forget_place(self, index: int) -> None:
+        """Forget a card that could not be opened, since it is known by its UUID from before."""
+        uuid = f"index-{index}"
+        self.lost.pop(uuid, None)
+        self.faults = [fault for fault in self.faults if fault.uuid != uuid]
+
+    def _listen(self) -> None:
+        try:
+            self._events = self._nvml.call("nvmlEventSetCreate", "")
+        except NvmlFailure:
+            # Windows has no events.
+            return
+        for card in self._cards.values():
+            if card.device.mig_parent is None:
+                with suppress(NvmlFailure):
+                    self._nvml.call("nvmlDeviceRegisterEvents", card.device.uuid, card.handle, _XID, self._events)
+
+    def _lose(self, card: Card, error: CardLostError, wall: float) -> None:
+        kind = FaultKind.RESET_REQUIRED if error.wants_reset else FaultKind.LOST
+        for uuid, other in list(self._cards.items()):
+            if uuid == card.device.uuid or other.device.mig_parent == card.device.uuid:
+                self.lost[uuid] = replace(other.device, state="lost")
+                self.faults.append(Fault(kind, wall, uuid, f"seen by {error.failure.call}"))
+                del self._cards[uuid]
+
+    def _note_unreachable(self, found: Unreachable, wall: float) -> None:
+        """Keep a card that is counted but cannot be opened, by its place: its UUID cannot be asked."""
+        failure = found.failure
+        kind = FaultKind.NO_PERMISSION if cause_of(failure.code) is Cause.NO_PERMISSION else FaultKind.LOST
+        uuid = f"index-{found.number}"
+        self.lost[uuid] = Device(uuid, f"card {found.number}", found.number, state="lost")
+        self.faults.append(Fault(kind, wall, uuid, str(failure)))

@@ -1,0 +1,255 @@
+"""Keeps a session with the driver for as long as there can be one, and says what is wrong while there is none."""
+
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from planner.monitor.backoff import BackOff
+from planner.monitor.device import Device
+from planner.monitor.faults import Fault, FaultBook, FaultKind
+from planner.monitor.host_processes import HostProcesses
+from planner.monitor.inventory import Inventory
+from planner.monitor.nvml import NoBindingError, Nvml, NvmlFailure, opening_fault
+from planner.monitor.process import CardProcess
+from planner.monitor.reading import Reading
+from planner.monitor.sample import Xid
+from planner.monitor.sampler.answers import SessionOverError
+from planner.monitor.sampler.card_processes import CardProcesses
+from planner.monitor.sampler.session import Session
+from planner.monitor.sampler.sleeping import SleepWatch
+from planner.monitor.sampler.versions import Versions
+from planner.monitor.surroundings import Surroundings
+
+_OPENING_FAULTS: Final = (
+    FaultKind.NO_DRIVER,
+    FaultKind.NO_LIBRARY,
+    FaultKind.MISMATCH,
+    FaultKind.NO_PERMISSION,
+    FaultKind.DRIVER_ERROR,
+    FaultKind.NO_CARDS,
+)
+# How often a card that sleeps is looked at.
+_SLEEP_LOOK_SECONDS: Final = 1.0
+# How long all must go well to be called so.
+_STEADY_SECONDS: Final = 60.0
+
+
+class Swept(NamedTuple):
+    """What one look at the cards gave; processes are None where they were not looked at."""
+
+    devices: dict[str, dict[str, Reading]]
+    processes: tuple[CardProcess, ...] | None = None
+    xids: tuple[Xid, ...] = ()
+
+
+class CardWatch:
+    """All cards, whatever happens to them.
+
+    `first_try` is when the driver may be opened at the earliest, by the monotonic clock.
+    """
+
+    def __init__(
+        self,
+        surroundings: Surroundings,
+        sleep: SleepWatch,
+        first_try: float,
+        retry: BackOff,
+        look_again: BackOff,
+    ) -> None:
+        self.book = FaultBook()
+        self.nvml: Nvml | None = None
+        self.must_restart = False
+        self._surroundings, self._sleep = surroundings, sleep
+        self._retry, self._look_again = retry, look_again
+        self._next_try = first_try
+        self._next_look: float | None = None
+        self._session: Session | None = None
+        self._known: dict[str, Device] = {}
+        self._versions = Versions()
+        self._host_processes = HostProcesses()
+        self._is_released = False
+        self._was_open = False
+        self._opened_at = 0.0
+        self._reset_at: float | None = None
+        self._reset_by = ""
+
+    def inventory(self) -> Inventory:
+        """Return what there is now."""
+        return Inventory(*self._versions, tuple(self._known.values()), self.book.current)
+
+    def release(self, wall: float) -> None:
+        """Let the driver go until `resume`."""
+        self._is_released = True
+        self.close()
+        self.book.note(Fault(FaultKind.RELEASED, wall))
+
+    def resume(self) -> None:
+        """Take the driver up again."""
+        self._is_released = False
+        self._next_try = 0.0
+        self.book.clear(FaultKind.RELEASED)
+
+    def close(self) -> None:
+        """Let the driver go; the next sweep takes it up again."""
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+    def sweep(self, now: float, wall: float, *, slow: bool, processes: bool, budget_seconds: float) -> Swept:
+        """Look at every card, after opening the driver if that is due and wakes nobody.
+
+        `slow` also reads what takes the driver long, of as many cards as `budget_seconds` allow.
+        """
+        if self._is_released:
+            return Swept({})
+        if self._session is None:
+            self._open(now, wall)
+        session = self._session
+        if session is None:
+            return Swept({})
+        if slow and self._should_look_again(session, now):
+            self.close()
+            self._open(now, wall)
+            session = self._session
+            if session is None:
+                return Swept({})
+        try:
+            return self._read(session, now, wall, slow=slow, processes=processes, budget_seconds=budget_seconds)
+        except SessionOverError as error:
+            self._reset_at, self._reset_by = now, str(error)
+            self.close()
+            return Swept({})
+
+    def _read(
+        self, session: Session, now: float, wall: float, *, slow: bool, processes: bool, budget_seconds: float
+    ) -> Swept:
+        devices = session.read(now, wall, slow=slow, budget_seconds=budget_seconds)
+        listed = session.read_processes(wall) if processes else None
+        if processes:
+            self._host_processes.end_round()
+        swept = Swept(devices, listed, session.read_xids() if slow else ())
+        self._take_over(session, now)
+        self._judge(swept, wall, slow=slow)
+        if self._reset_at is not None and now - self._reset_at > _STEADY_SECONDS:
+            self._reset_at = None
+            self.book.clear(FaultKind.DRIVER_RESET)
+        if processes and self._sleep.should_let_go(now, is_idle=_is_idle(swept)):
+            self.close()
+            self._mark_asleep()
+            self.book.note(Fault(FaultKind.ASLEEP, wall, detail="let go, so that it can sleep"))
+        return swept
+
+    def _open(self, now: float, wall: float) -> None:
+        if now < self._next_try or not self._may_open(now, wall):
+            return
+        try:
+            self.nvml = self.nvml or Nvml()
+            listing = CardProcesses(self.nvml, self._host_processes, sees_same_pids=not self._surroundings.has_own_pids)
+            session = Session(self.nvml, listing)
+            session.open(wall)
+        except NoBindingError as error:
+            self._next_try = float("inf")
+            self.book.note(Fault(error.kind, wall, detail=error.detail))
+            return
+        except NvmlFailure as failure:
+            self._note_closed(failure, now, wall)
+            return
+        except SessionOverError as error:
+            self._next_try = now + self._retry.next_seconds()
+            self.book.note(Fault(FaultKind.DRIVER_ERROR, wall, detail=str(error)))
+            return
+        self._note_open(session, now, wall)
+
+    def _may_open(self, now: float, wall: float) -> bool:
+        asleep = self._sleep.asleep()
+        for place in asleep if not self._known else ():
+            uuid = f"pci-{place}"
+            self._known[uuid] = Device(uuid, f"NVIDIA card at {place}", len(self._known), place, state="asleep")
+        if asleep:
+            self._mark_asleep()
+            self.book.note(Fault(FaultKind.ASLEEP, wall))
+        may_open = self._sleep.may_open(now)
+        if not may_open:
+            self._next_try = now + _SLEEP_LOOK_SECONDS
+        return may_open
+
+    def _note_open(self, session: Session, now: float, wall: float) -> None:
+        self._session, self._versions = session, session.versions
+        self._retry.reset()
+        self.book.clear(*_OPENING_FAULTS, FaultKind.ASLEEP)
+        self._was_open, self._opened_at = True, now
+        self._next_look = None
+        if self._reset_at is not None:
+            self.book.note(Fault(FaultKind.DRIVER_RESET, wall, detail=self._reset_by))
+        found = {device.uuid: device for device in session.devices}
+        # What was known and is not found any more is lost, unless it only was a place.
+        gone = {
+            uuid: replace(device, state="lost")
+            for uuid, device in self._known.items()
+            if uuid not in found and uuid.startswith("GPU-")
+        }
+        for uuid, device in gone.items():
+            session.forget_place(device.index)
+            session.faults.append(Fault(FaultKind.LOST, wall, uuid, "the driver does not list it any more"))
+        session.lost |= gone
+        for uuid in found:
+            if uuid not in session.lost:
+                self.book.clear(FaultKind.LOST, FaultKind.RESET_REQUIRED, uuid=uuid)
+        self._take_over(session, now)
+        self._note_surroundings(session, wall)
+
+    def _note_surroundings(self, session: Session, wall: float) -> None:
+        if not session.devices:
+            self.book.note(Fault(FaultKind.NO_CARDS, wall))
+        elif self._surroundings.has_own_pids:
+            self.book.note(Fault(FaultKind.FOREIGN_PIDS, wall))
+        if self._surroundings.is_wsl:
+            self.book.note(Fault(FaultKind.WSL, wall))
+        for device in session.devices:
+            if device.raw_name is not None:
+                self.book.note(Fault(FaultKind.BAD_NAME, wall, device.uuid, device.raw_name))
+
+    def _note_closed(self, failure: NvmlFailure, now: float, wall: float) -> None:
+        kind = opening_fault(failure.code)
+        self._next_try = now + self._retry.next_seconds()
+        self.book.clear(*(other for other in _OPENING_FAULTS if other is not kind))
+        self.book.note(Fault(kind, wall, detail=str(failure)))
+        # An older library stays loaded in this process: only a new process takes the new one.
+        self.must_restart = kind is FaultKind.MISMATCH and self._was_open
+
+    def _take_over(self, session: Session, now: float) -> None:
+        """Take over what the session lost and found."""
+        for fault in session.faults:
+            self.book.note(fault)
+        session.faults.clear()
+        self._known = {device.uuid: device for device in session.devices}
+        self.book.keep_devices(frozenset(self._known))
+        if session.lost and self._next_look is None:
+            self._next_look = now + self._look_again.next_seconds()
+        elif not session.lost and now - self._opened_at > _STEADY_SECONDS:
+            self._look_again.reset()
+
+    def _should_look_again(self, session: Session, now: float) -> bool:
+        return (self._next_look is not None and now >= self._next_look) or session.has_changed()
+
+    def _judge(self, swept: Swept, wall: float, *, slow: bool) -> None:
+        for uuid, readings in swept.devices.items():
+            odd = sorted(name for name, reading in readings.items() if reading.is_implausible)
+            if odd:
+                self.book.note(Fault(FaultKind.IMPLAUSIBLE, wall, uuid, ", ".join(odd)))
+            elif slow:
+                self.book.clear(FaultKind.IMPLAUSIBLE, uuid=uuid)
+        if swept.processes is not None:
+            unreliable = {process.uuid for process in swept.processes if not process.is_reliable}
+            for uuid in swept.devices:
+                if uuid in unreliable:
+                    self.book.note(Fault(FaultKind.UNRELIABLE_PROCESSES, wall, uuid))
+                else:
+                    self.book.clear(FaultKind.UNRELIABLE_PROCESSES, uuid=uuid)
+
+    def _mark_asleep(self) -> None:
+        self._known = {uuid: replace(device, state="asleep") for uuid, device in self._known.items()}
+
+
+def _is_idle(swept: Swept) -> bool:
+    busy = (readings.get("utilization_fraction") for readings in swept.devices.values())
+    return not swept.processes and not any(reading is not None and reading.value for reading in busy)

@@ -1,0 +1,43 @@
+"""What kind of place this process runs in: a container, WSL, a process-id space of its own."""
+
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import Final, NamedTuple
+
+# The inode of the first process-id space, a constant of Linux (PROC_PID_INIT_INO, include/linux/proc_ns.h).
+_FIRST_PID_SPACE: Final = "pid:[4026531836]"
+_CONTAINER_MARKS: Final = (".dockerenv", "run/.containerenv")
+
+
+class Surroundings(NamedTuple):
+    """Where this process runs.
+
+    In a process-id space of its own the driver's numbers for processes are not those that are seen here.
+    """
+
+    system: str
+    is_container: bool
+    is_wsl: bool
+    has_own_pids: bool
+
+
+def look_around(root: Path = Path("/")) -> Surroundings:
+    """Return where this process runs; `root` is where the file system begins."""
+    release = platform.release()
+    return Surroundings(
+        system=f"{platform.system()} {release}",
+        is_container=any((root / mark).exists() for mark in _CONTAINER_MARKS) or "container" in os.environ,
+        is_wsl="microsoft" in release.lower() or (root / "dev/dxg").exists(),
+        has_own_pids=_has_own_pids(root),
+    )
+
+
+def _has_own_pids(root: Path) -> bool:
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        return os.readlink(root / "proc/self/ns/pid") != _FIRST_PID_SPACE
+    except OSError:
+        return False

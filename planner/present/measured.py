@@ -1,0 +1,87 @@
+"""A plan's prediction beside what a card measures, in words."""
+
+from typing import NamedTuple
+
+from planner.memory.result import TermName
+from planner.plan.measured import BesideMeasured
+from planner.plan.plan import Plan
+from planner.plan.solve import Solved
+from planner.present import format as fmt
+from planner.present.names import TERM_TITLES
+from planner.present.solved import solved_words
+
+
+class MeasuredRow(NamedTuple):
+    """A line of the comparison: what, predicted, measured, and the difference."""
+
+    title: str
+    predicted: str
+    measured: str
+    difference: str
+
+
+def measured_sentence(found: BesideMeasured) -> str:
+    """Return `Predicted 17.2 GiB, measured 17.9 GiB: +4 %, mostly device context and allocator.`."""
+    expected = found.expected
+    sizes = f"Predicted {fmt.size(expected.memory_bytes)}, measured {fmt.size(found.measured_bytes)}"
+    whole = " on the whole card" if found.basis == "card" else ""
+    return f"{sizes}{whole}: {_difference(found.difference_fraction)}{_why(found)}."
+
+
+def measured_rows(found: BesideMeasured) -> tuple[MeasuredRow, ...]:
+    """Return memory and power as rows; what is not known is said."""
+    expected, measured = found.expected, found.measured
+    title = "Memory of the process" if found.basis == "process" else "Memory of the card"
+    memory = MeasuredRow(
+        title,
+        fmt.size_with_range(expected.memory_bytes, expected.low_bytes, expected.high_bytes),
+        fmt.size(found.measured_bytes),
+        _difference(found.difference_fraction),
+    )
+    others = MeasuredRow("Everything else on the card", "", fmt.size(measured.other_bytes), "")
+    power = MeasuredRow(
+        "Power", f"up to {fmt.power(expected.power_watts)}", fmt.power(measured.power_watts, "unknown"), ""
+    )
+    if expected.power_watts is None:
+        power = power._replace(predicted=fmt.NOT_PUBLISHED)
+    elif measured.power_watts is not None:
+        power = power._replace(difference=f"{fmt.percent(measured.power_watts / expected.power_watts)} of it")
+    return (memory, others, power) if measured.other_bytes is not None else (memory, power)
+
+
+def fill_sentence(plan: Plan, solved: tuple[Solved, Solved] | None) -> str:
+    """Return by how much the batch can be raised: `The batch can go from 4 to 6, up to 8 tight.`; else why not."""
+    if solved is None:
+        return ""
+    surely, barely = solved
+    now = plan.workload.micro_batch if plan.workload.task == "training" else plan.workload.batch
+    largest = surely.value if isinstance(surely.value, int) else 0
+    most = barely.value if isinstance(barely.value, int) else 0
+    if max(largest, most) <= now:
+        return f"A larger batch than {fmt.integer(now)} does not fit."
+    return f"The batch can go from {fmt.integer(now)} to {solved_words(surely, barely)}."
+
+
+def _difference(fraction: float) -> str:
+    if abs(fraction) < 0.005:
+        return f"within 1{fmt.THIN}%"
+    return f"{'+' if fraction > 0 else '−'}{fmt.percent(abs(fraction))}"
+
+
+def _why(found: BesideMeasured) -> str:
+    if found.reason == "before-peak":
+        return "; less than the estimate's range, so the peak may be yet to come"
+    if found.reason == "other-processes":
+        return "; more than the estimate's range, part of which other processes hold"
+    likeliest = "" if found.likeliest is None else f", mostly {_term(found.likeliest)}"
+    if found.reason == "more-than-expected":
+        return f"{likeliest}; more than the estimate's range"
+    return likeliest if abs(found.difference_fraction) >= 0.005 else ""
+
+
+def _term(name: TermName) -> str:
+    """Return a term's name within a sentence; the overhead's range is that of the context and of the allocator."""
+    if name == "framework_overhead":
+        return "the device context and the allocator"
+    title = TERM_TITLES[name]
+    return title if title[:2].isupper() else f"{title[:1].lower()}{title[1:]}"

@@ -1,0 +1,172 @@
+"""The command `monitor`: once, live, as JSON, and as a check-up, with and without a driver."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from fake_nvml_kit import A, B, card
+
+from planner.cli import main as cli
+from planner.cli.monitor_screen import Screen
+
+
+def run_monitor(fake_nvml, *words, stop_after=None, **options):
+    """Run the command in a process of its own; with `stop_after`, end it like Ctrl+C after so many lines."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "planner", "monitor", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=fake_nvml.environment,
+        text=True,
+        encoding="utf-8",
+        **options,
+    )
+    lines = [process.stdout.readline() for _ in range(stop_after or 0)]
+    if stop_after is not None:
+        process.send_signal(signal.SIGINT)
+    rest, errors = process.communicate(timeout=60)
+    return process.returncode, "".join(lines) + rest, errors
+
+
+@pytest.fixture
+def near(near_nvml, monkeypatch):
+    """Let the command in this process start its sampler on the library."""
+    return near_nvml
+
+
+def test_once_shows_cards_processes_and_what_is_wrong(near, capsys):
+    near.say(card(0, A) | {"0.process.compute": f"{os.getpid()}:{3 * 2**30}"}, card(1, B, name="\\xf8", utilization=0))
+    assert cli.main(["monitor", "--once"]) == 0
+    printed = capsys.readouterr().out
+    assert "driver 580.65.06 · CUDA 13.0 · CPU " in printed
+    row = next(line for line in printed.splitlines() if "NVIDIA Test 0" in line)
+    assert row.split() == [
+        "0",
+        "NVIDIA",
+        "Test",
+        "0",
+        "50",
+        "1.00",
+        "/",
+        "24.0",
+        "20",
+        "200",
+        "/",
+        "450",
+        "60",
+        "2520",
+        "30",
+        "busy",
+    ]
+    assert "idle" in next(line for line in printed.splitlines() if "00000000:01:00.0" in line)
+    assert f"{os.getpid()}" in printed
+    assert "· card 1: the driver's name for the card is no text (\\xf8)" in printed
+
+
+def test_once_as_json_has_devices_host_and_state(near, capsys):
+    near.say(card(0, A))
+    assert cli.main(["monitor", "--once", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert list(found) == ["devices", "host", "state"]
+    assert found["devices"][0]["metrics"]["utilization_fraction"] == 0.5
+    assert found["host"]["metrics"]["cpu_fraction"] is not None
+    assert found["host"]["metrics"]["network_receive_bytes_per_s"] is not None
+
+
+def test_without_a_driver_it_says_why_and_what_to_do(near, capsys):
+    near.say(error__nvmlInitWithFlags=9)
+    assert cli.main(["monitor", "--once"]) == 3
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("error: the NVIDIA driver is not loaded (nvmlInit returned 9)\nhint: Load it")
+
+
+def test_without_a_driver_json_still_tells_the_machine_and_the_state(near, capsys):
+    near.say(error__nvmlInitWithFlags=18)
+    assert cli.main(["monitor", "--once", "--json"]) == 3
+    found = json.loads(capsys.readouterr().out)
+    assert found["devices"] == []
+    assert found["host"]["metrics"]["memory_used_bytes"] > 0
+    assert found["state"]["faults"][0]["kind"] == "version-mismatch"
+    assert found["state"]["faults"][0]["advice"].startswith("Reboot")
+
+
+def test_the_live_view_ends_at_once_without_a_driver(near, capsys):
+    near.say(error__nvmlInitWithFlags=9)
+    assert cli.main(["monitor", "--json"]) == 3
+    assert "error: the NVIDIA driver is not loaded" in capsys.readouterr().err
+
+
+def test_the_check_up_is_no_failure_without_a_driver(near, capsys):
+    near.say(error__nvmlInitWithFlags=9)
+    assert cli.main(["monitor", "--doctor"]) == 0
+    printed = capsys.readouterr().out
+    assert "✗ Driver: does not answer; see below" in printed
+    assert "✗ State: the NVIDIA driver is not loaded (nvmlInit returned 9)\n    Load it" in printed
+    assert "✓ Machine: 9 of 9 quantities" in printed
+
+
+def test_the_check_up_as_json(near, capsys):
+    near.say(card(0, A))
+    assert cli.main(["monitor", "--doctor", "--json"]) == 0
+    checks = json.loads(capsys.readouterr().out)
+    assert [check["outcome"] for check in checks[:2]] == ["works", "works"]
+    assert "NVIDIA Test 0" in checks[3]["subject"]
+
+
+def test_the_live_view_prints_a_line_a_sample_and_ends_with_ctrl_c(fake_nvml):
+    fake_nvml.say(card(0, A))
+    code, printed, errors = run_monitor(fake_nvml, "--json", "--interval", "0.1", stop_after=3)
+    assert (code, errors) == (0, "")
+    times = [json.loads(line)["state"]["monotonic_seconds"] for line in printed.splitlines()]
+    assert len(times) >= 3
+    assert times == sorted(times)
+
+
+def test_the_live_table_goes_on_where_there_is_no_terminal(fake_nvml):
+    fake_nvml.say(card(0, A))
+    code, printed, errors = run_monitor(fake_nvml, "--interval", "0.1", stop_after=12)
+    assert (code, errors) == (0, "")
+    assert printed.count("driver 580.65.06") >= 2
+    assert "\x1b" not in printed
+
+
+@pytest.mark.parametrize("interval", ["0", "11", "x", "nan"])
+def test_an_interval_that_cannot_be_kept_is_refused(interval, capsys):
+    assert cli.main(["monitor", "--interval", interval]) == 2
+    assert "is not a number of seconds from 0.1 to 10" in capsys.readouterr().err
+
+
+class _Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_page_is_drawn_over_the_last_one(monkeypatch):
+    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((8, 4)))
+    terminal = _Terminal()
+    with Screen(terminal) as screen:
+        screen.show("one\ntwo")
+        screen.show("a line that is too long\n2\n3\n4\n5")
+    drawn = terminal.getvalue()
+    assert drawn == ("\x1b[?25lone\x1b[K\ntwo\x1b[K\n\x1b[J\x1b[2Fa line t\x1b[K\n2\x1b[K\n3\x1b[K\n\x1b[J\x1b[?25h")
+
+
+def test_what_shows_at_once_is_said_of_a_card_with_what_helps(near, capsys):
+    near.say(card(0, A, **{"memory.used": 24 * 2**30 - 2**29}), card(1, B))
+    assert cli.main(["monitor", "--once"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    place = next(place for place, line in enumerate(lines) if line.startswith("! card 0: Nearly out of memory."))
+    assert lines[place + 1].startswith("    Checkpoint activations")
+    assert not any("card 1:" in line for line in lines)
+
+
+def test_json_tells_the_diagnosis_of_each_card(near, capsys):
+    near.say(card(0, A, reasons=0x40))
+    assert cli.main(["monitor", "--once", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["devices"][0]["diagnosis"]
+    assert (found["kind"], found["evidence"][0]["metric"]) == ("thermal-throttled", "slowed_by_heat")

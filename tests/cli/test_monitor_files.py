@@ -1,0 +1,158 @@
+"""The command `monitor` on files: recorded, replayed, summed up, exported, converted, and refused."""
+
+import csv
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+from fake_nvml_kit import A, card
+from recording_kit import CARDS, sample, written
+
+from planner.cli import main as cli
+from planner.monitor.recording.reading import read_recording
+from planner.monitor.recording.records import Mark
+
+LOG = """\
+timestamp, index, name, utilization.gpu [%], memory.used [MiB], power.draw [W], temperature.gpu
+2026/01/03 15:36:53.500, 0, NVIDIA X, 90 %, 1024 MiB, 100.00 W, 50
+2026/01/03 15:36:54.500, 0, NVIDIA X, 100 %, 2048 MiB, 200.00 W, 52
+2026/01/03 15:36:55.500, 0, NVIDIA X, 95 %, 2048 MiB, 200.00 W, 54
+"""
+
+
+@pytest.fixture
+def log(tmp_path):
+    path = tmp_path / "smi.csv"
+    path.write_text(LOG)
+    return str(path)
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Return a recording of a minute and ten seconds that was cut off."""
+    path = tmp_path / "run.gpurec"
+    counted = (
+        sample(float(at), a={"energy_joules": 3600.0 * at, "clock_reasons": 4, "utilization_fraction": 1.0})
+        for at in range(71)
+    )
+    path.write_bytes(written([CARDS, *counted, Mark(1.0, 2.0, "x")], is_ended=False))
+    return str(path)
+
+
+def test_a_live_run_is_recorded(fake_nvml, tmp_path, capsys):
+    fake_nvml.say(card(0, A))
+    path = tmp_path / "run.gpurec"
+    command = [sys.executable, "-m", "planner", "monitor", "--json", "--interval", "0.1", "--record", str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=fake_nvml.environment) as process:
+        lines = [json.loads(process.stdout.readline()) for _ in range(3)]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+    found = read_recording(path)
+    assert (found.loss.is_cut, found.samples >= 3) == (False, True)
+    assert cli.main(["monitor", "--replay", str(path), "--json"]) == 0
+    again = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [one["devices"][0]["metrics"] for one in again[:3]] == [one["devices"][0]["metrics"] for one in lines]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")
+def test_a_disk_that_is_full_ends_the_run_and_says_so(fake_nvml, tmp_path):
+    import resource
+
+    fake_nvml.say(card(0, A))
+    path = tmp_path / "run.gpurec"
+    command = [sys.executable, "-m", "planner", "monitor", "--json", "--interval", "0.1", "--record", str(path)]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        env=fake_nvml.environment,
+        timeout=60,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000)),
+    )
+    assert done.returncode == 2
+    assert b"run.gpurec: File too large" in done.stderr
+    assert read_recording(path).loss.is_cut
+
+
+def test_a_file_that_is_there_is_not_written_over(run, capsys):
+    assert cli.main(["monitor", "--record", run]) == 2
+    assert "there is a file of that name" in capsys.readouterr().err
+
+
+def test_a_log_is_replayed_at_its_pace(log, capsys):
+    assert cli.main(["monitor", "--replay", log, "--speed", "20", "--from", "0:01"]) == 0
+    printed = capsys.readouterr().out
+    assert "15:36:53" not in printed
+    assert printed.index("15:36:54 · driver not told") < printed.index("15:36:55")
+    assert "NVIDIA X" in printed
+
+
+def test_a_replay_says_what_is_lost(run, capsys):
+    assert cli.main(["monitor", "--replay", run, "--json", "--from", "69.5"]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == "It was cut off: its last second may be missing.\n"
+    assert [json.loads(line)["state"]["monotonic_seconds"] for line in printed.out.splitlines()] == [69.0, 70.0]
+
+
+def test_a_summary_in_words(run, log, capsys):
+    assert cli.main(["monitor", "--summary", run, "--tariff", "0.5"]) == 0
+    printed = capsys.readouterr().out.replace("\u2009", " ")
+    assert "run.gpurec: 1 min 10 s from 14 November 2023" in printed
+    assert ", 71 samples, 1 mark\n70 Wh on the cards, $0.035 at $0.50 a kWh\nIt was cut off" in printed
+    assert "NVIDIA Test 0" in printed
+    assert "power limit 1 min 10 s" in printed
+    assert cli.main(["monitor", "--summary", log]) == 0
+    printed = capsys.readouterr().out.replace("\u2009", " ")
+    assert "≈ 0.0972 Wh on the cards (≈: from reported power, no counter)" in printed
+
+
+def test_a_summary_as_json(log, capsys):
+    assert cli.main(["monitor", "--summary", log, "--tariff", "0.36", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["energy_joules"], found["is_energy_estimated"]) == (350.0, True)
+    assert found["usd"] == pytest.approx(350 / 3.6e6 * 0.36)
+    assert found["devices"][0]["metrics"]["power_watts"] == {"mean": 175.0, "peak": 200.0}
+
+
+def test_export_and_import(log, tmp_path, capsys):
+    out, kept = tmp_path / "out.csv", tmp_path / "kept.gpurec"
+    assert cli.main(["monitor", "--replay", log, "--export", str(out)]) == 0
+    assert capsys.readouterr().out == f"{out}: 3 rows\n"
+    with out.open() as stream:
+        assert [row["power_watts"] for row in csv.DictReader(stream)] == ["100", "200", "200"]
+    assert cli.main(["monitor", "--import", log, "--record", str(kept)]) == 0
+    assert capsys.readouterr().out.startswith(f"{kept}: 2")
+    assert read_recording(kept).samples == 3
+    assert cli.main(["monitor", "--import", log, "--record", str(kept)]) == 2
+    assert "cannot be written (File exists)" in capsys.readouterr().err
+
+
+def test_how_a_log_was_read_is_told(tmp_path, capsys):
+    log = tmp_path / "dmon.txt"
+    log.write_text("# gpu pwr sm\n# Idx W %\n0 100 50\n")
+    assert cli.main(["monitor", "--import", str(log), "--record", str(tmp_path / "kept.gpurec")]) == 0
+    assert "The log has no times" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--speed", "2"], "--speed needs --replay FILE"),
+        (["--from", "2"], "--from needs --replay FILE"),
+        (["--export", "a.csv"], "--export needs --replay FILE"),
+        (["--tariff", "1"], "--tariff needs --summary FILE"),
+        (["--import", "a.csv"], "--import needs --record FILE"),
+        (["--replay", "a", "--summary", "b"], "--replay and --summary do not go together"),
+        (["--once", "--record", "b"], "--record and --once do not go together"),
+        (["--replay", "a", "--record", "b"], "--record and --replay do not go together"),
+        (["--replay", "a", "--speed", "0"], "'0' is not a speed from 0.01 to 1000"),
+        (["--replay", "a", "--speed", "fast"], "'fast' is not a speed"),
+        (["--replay", "a", "--from", "1:2:3:4"], "'1:2:3:4' is not a time such as 90, 1:30 or 2:01:30"),
+        (["--summary", "a", "--tariff", "nan"], "'nan' is not a price of a kWh in USD"),
+        (["--replay", "missing.gpurec"], "missing.gpurec: cannot be read"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(words, said, capsys):
+    assert cli.main(["monitor", *words]) == 2
+    assert said in capsys.readouterr().err

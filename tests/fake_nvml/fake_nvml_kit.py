@@ -1,0 +1,199 @@
+"""Builds the stand-in for NVIDIA's library, writes what it should say, and hears what is made of it."""
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from queue import Empty, Queue
+from time import monotonic
+
+import psutil
+import pytest
+
+from planner.monitor.faults import Fault, FaultKind
+from planner.monitor.gathering import note
+from planner.monitor.inventory import Inventory
+from planner.monitor.latest import Latest
+from planner.monitor.sample import Sample
+from planner.monitor.settings import Settings
+from planner.monitor.supervisor import Patience, Supervisor, Update
+
+SOURCE = Path(__file__).parent / "fake_nvml.c"
+LIBRARY = "libnvidia-ml.so.1"
+A = "GPU-aaaaaaaa-0000-0000-0000-000000000000"
+B = "GPU-bbbbbbbb-0000-0000-0000-000000000000"
+C = "GPU-cccccccc-0000-0000-0000-000000000000"
+FAST = Settings(fast_seconds=0.1, slow_seconds=0.1, process_seconds=0.1, retry_seconds=0.1, look_again_seconds=0.1)
+# A busy machine may make a sampler wait: only tests of one that hangs are in a hurry.
+CALM = Patience(start=20.0, quiet=10.0, kill=20.0, end=5.0, first_retry=0.1, last_retry=0.2, healthy=0.3)
+HURRIED = CALM._replace(start=5.0, quiet=0.15, kill=0.3)
+# Generous: only a test that fails waits so long.
+LONGEST_SECONDS = 30.0
+
+_ORDINARY = {
+    "memory.total": 24 * 2**30,
+    "memory.reserved": 2**28,
+    "memory.used": 2**30,
+    "utilization": 50,
+    "memory_utilization": 20,
+    "power": 200_000,
+    "power_limit": 450_000,
+    "temperature.0": 60,
+    "clock.1": 2520,
+    "clock.2": 10501,
+    "fan": 30,
+    "pstate": 2,
+    "reasons": 0,
+    "encoder": 0,
+    "decoder": 0,
+    "pcie.0": 1000,
+    "pcie.1": 7000,
+    "pcie_generation": 4,
+    "pcie_width": 16,
+}
+
+
+def card(number: int | str, uuid: str, **changes: object) -> dict[str, object]:
+    """Return the keys of an ordinary card; a name with __ for a dot changes one, None takes it away."""
+    values = {"uuid": uuid, "name": f"NVIDIA Test {number}", "pci": f"00000000:0{number}:00.0", **_ORDINARY}
+    values |= {name.replace("__", "."): value for name, value in changes.items()}
+    return {f"{number}.{name}": value for name, value in values.items() if value is not None}
+
+
+class FakeNvml:
+    """A driver under the test's control: what it says, what it was asked, and a supervisor that listens to it."""
+
+    def __init__(self, folder: Path, library: Path) -> None:
+        self.folder, self.library = folder, library
+        self.script, self.log = folder / "script.txt", folder / "log.txt"
+        self.latest = Latest()
+        self.updates: list[Update] = []
+        self._queue: Queue[Update] = Queue()
+
+    def say(self, *cards: Mapping[str, object], events: tuple[str, ...] = (), **general: object) -> None:
+        """Write the whole script anew: the cards' keys, then general ones."""
+        keys: dict[str, object] = {"count": len(cards)}
+        for one in cards:
+            keys |= one
+        keys |= {name.replace("__", "."): value for name, value in general.items()}
+        lines = [f"{key} {value}" for key, value in keys.items()] + [f"event {event}" for event in events]
+        fresh = self.script.with_suffix(".new")
+        fresh.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        fresh.replace(self.script)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return the environment in which the binding finds this library."""
+        places = {
+            "LD_LIBRARY_PATH": str(self.library.parent),
+            "FAKE_NVML_SCRIPT": str(self.script),
+            "FAKE_NVML_LOG": str(self.log),
+            "GPU_PLANNER_PCI_DEVICES": str(self.folder / "pci"),
+        }
+        return {**os.environ, **places}
+
+    def calls(self) -> list[str]:
+        """Return what was called so far, each with its card."""
+        return self.log.read_text(encoding="utf-8").splitlines() if self.log.exists() else []
+
+    def supervisor(self, settings: Settings = FAST, patience: Patience = CALM) -> Supervisor:
+        """Return a supervisor whose updates `wait_for` hears."""
+        return Supervisor(self._queue.put, settings, patience, self.environment)
+
+    def wait_for(self, holds: Callable[[Latest], bool]) -> Latest:
+        """Hear updates until `holds` of what stands."""
+        deadline = monotonic() + LONGEST_SECONDS
+        while not holds(self.latest):
+            try:
+                update = self._queue.get(timeout=max(0.01, deadline - monotonic()))
+            except Empty:
+                pytest.fail(f"never held; faults: {self.latest.inventory.faults}")
+            self.updates.append(update)
+            note(self.latest, update)
+        return self.latest
+
+    def wait_for_sample(self, holds: Callable[[Sample], bool] = lambda sample: True) -> Sample:
+        """Hear updates until a sample for which `holds`."""
+        found: list[Sample] = []
+
+        def arrived(_latest: Latest) -> bool:
+            last = self.updates[-1] if len(self.updates) > heard else None
+            found.extend([last] if isinstance(last, Sample) and holds(last) else [])
+            return bool(found)
+
+        heard = len(self.updates)
+        self.wait_for(arrived)
+        return found[-1]
+
+    def wait_for_fault(self, kind: FaultKind, uuid: str | None = None, detail: str | None = None) -> Fault:
+        """Hear updates until that is wrong, and says so."""
+        found: list[Fault] = []
+
+        def holds(latest: Latest) -> bool:
+            faults = (fault for fault in latest.inventory.faults if fault.key == (kind, uuid))
+            found.extend(fault for fault in faults if detail in (None, fault.detail))
+            return bool(found)
+
+        self.wait_for(holds)
+        return found[-1]
+
+    def wait_until_over(self, kind: FaultKind, uuid: str | None = None) -> Inventory:
+        """Hear updates until that is not wrong any more."""
+        return self.wait_for(lambda latest: (kind, uuid) not in keys_of(latest)).inventory
+
+
+def states_of(latest: Latest) -> dict[str, str]:
+    """Return how each card is."""
+    return {device.uuid: device.state for device in latest.inventory.devices}
+
+
+def keys_of(latest: Latest) -> set[tuple[FaultKind, str | None]]:
+    """Return what is wrong with what."""
+    return {fault.key for fault in latest.inventory.faults}
+
+
+def build(folder: Path, without: tuple[str, ...] = ()) -> Path:
+    """Compile the library, without some of its functions, and return its file."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None or not sys.platform.startswith("linux"):
+        pytest.skip("the stand-in for NVIDIA's library needs Linux and a C compiler")
+    folder.mkdir(parents=True, exist_ok=True)
+    hidden = folder / "hidden.map"
+    names = "".join(f"{name}; " for name in ("no_such_name", *without))
+    hidden.write_text(f"{{ global: *; local: {names}}};")
+    flags = ["-O1", "-shared", "-fPIC", f"-Wl,-soname,{LIBRARY}", f"-Wl,--version-script={hidden}"]
+    subprocess.run([compiler, *flags, "-o", folder / LIBRARY, SOURCE], check=True)
+    return folder / LIBRARY
+
+
+@pytest.fixture(scope="session")
+def nvml_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the whole library."""
+    return build(tmp_path_factory.mktemp("nvml"))
+
+
+@pytest.fixture
+def fake_nvml(tmp_path: Path, nvml_library: Path) -> Iterator[FakeNvml]:
+    """Give a driver for samplers in processes of their own, and see that they leave nothing behind."""
+    before = _belongings()
+    yield FakeNvml(tmp_path, nvml_library)
+    assert _belongings() == before
+
+
+def _belongings() -> tuple[int, int, int]:
+    """Return how many threads, open files and processes this process has."""
+    process = psutil.Process()
+    return threading.active_count(), process.num_fds(), len(process.children(recursive=True))
+
+
+@pytest.fixture
+def near_nvml(fake_nvml: FakeNvml, monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
+    """Return a driver for this very process: the binding finds the library that is already loaded by its name."""
+    ctypes.CDLL(str(fake_nvml.library))
+    for name, value in fake_nvml.environment.items():
+        monkeypatch.setenv(name, value)
+    return fake_nvml

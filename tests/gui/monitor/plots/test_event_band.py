@@ -1,0 +1,129 @@
+"""The band of events under the plots."""
+
+import pytest
+from plots_kit import A, B
+from PySide6.QtCore import QEvent, QPoint, Qt
+from PySide6.QtGui import QGuiApplication, QHelpEvent
+from PySide6.QtWidgets import QApplication, QToolTip
+
+from planner.gui.monitor.plots.band_layout import Place, event_rows, gaps_of, shape_words, shapes_of
+from planner.monitor.events import Event, EventKind, Moment
+
+LABELS = {A: "0", B: "1"}
+PLACE = Place(0.0, 600.0, 10.0, 1.0)
+
+
+def lanes(history, place=PLACE, labels=LABELS):
+    return {(shape.lane, shape.text, shape.row): shape for shape in shapes_of(history, place, labels, 8)}
+
+
+def test_everything_has_its_place(two_cards):
+    shapes = lanes(two_cards)
+    held = shapes["Slowed", "", 0]
+    assert (held.left, held.right, held.role, held.is_hatched) == (310, 340, "warn", False)
+    hot = shapes["Slowed", "", 1]
+    assert (hot.left, hot.right, hot.is_hatched) == (600, 609, True)
+    assert shapes["Events", "X", 0].left == 356
+    assert shapes["Diagnosis", "input-bound", 0].right == 170
+    assert shapes["Marks", "larger batch", 0].left == 410
+    assert gaps_of(two_cards, PLACE) == [(209, 270)]
+
+
+def test_events_of_cards_that_are_switched_off_are_left_out(two_cards):
+    assert {lane for lane, *_ in lanes(two_cards, labels={A: "0"})} == {"Slowed", "Diagnosis", "Marks"}
+
+
+def test_words_say_which_card_and_how_long(two_cards):
+    shapes = lanes(two_cards)
+    (held,) = shape_words(shapes["Slowed", "", 0], two_cards, LABELS)
+    assert held.endswith("card 0: power limit, 30\u2009s")
+    (hot,) = shape_words(shapes["Slowed", "", 1], two_cards, LABELS)
+    assert hot.endswith("card 1: slowed by the card for heat, 9\u2009s so far")
+    assert shape_words(shapes["Marks", "larger batch", 0], two_cards, LABELS)[0].endswith("larger batch")
+
+
+def test_what_touches_becomes_one_sign_that_tells_all(two_cards):
+    for offset, kind in enumerate((EventKind.PROCESS_STARTED, EventKind.PROCESS_ENDED, EventKind.PROCESS_STARTED)):
+        moment = Moment(500.0 + offset, 0.0)
+        two_cards.add_event(Event(kind, moment, moment, A, "python", 7 + offset))
+    several = lanes(two_cards)["Events", "…", 0]
+    assert len(several.events) == 3
+    moment = Moment(503.0, 0.0)
+    two_cards.add_event(Event(EventKind.XID, moment, moment, B, number=79))
+    worst = max(lanes(two_cards).values(), key=lambda shape: len(shape.events))
+    assert (worst.text, worst.role) == ("X", "bad")
+
+
+def test_spans_side_by_side_become_one(two_cards):
+    for second in range(400, 420, 2):
+        began, ended = Moment(float(second), 0.0), Moment(second + 1.0, 0.0)
+        two_cards.add_event(Event(EventKind.SLOWED, began, ended, A, "power-cap"))
+    spans = [shape for shape in shapes_of(two_cards, PLACE, LABELS, 8) if shape.lane == "Slowed" and shape.row == 0]
+    assert [(span.left, span.right) for span in spans] == [(310, 340), (410, 429)]
+
+
+def test_all_events_are_told_as_text(two_cards):
+    rows = event_rows(two_cards, 0.0, 600.0, LABELS)
+    assert len(rows) == 7
+    assert rows[0].endswith("card 0: input-bound, 1\u2009min 0\u2009s")
+
+
+def test_the_band_shows_the_lanes_that_there_are(grid):
+    grid.view.set_span(None)
+    assert {shape.lane for shape in grid.band.shapes} == {"Slowed", "Events", "Diagnosis", "Marks"}
+    high = grid.band.sizeHint().height()
+    grid.view.show(0.0, 60.0)
+    assert grid.band.shapes == ()
+    assert grid.band.sizeHint().height() < high
+
+
+def test_the_band_tells_what_is_under_the_pointer(grid):
+    grid.view.set_span(None)
+    shape = next(shape for shape in grid.band.shapes if shape.lane == "Events")
+    where = QPoint(round(shape.left) + 2, round(1.5 * grid.band._line))
+    assert grid.band.shapes_at(where.x(), where.y()) == [shape]
+    QApplication.sendEvent(grid.band, QHelpEvent(QEvent.Type.ToolTip, where, grid.band.mapToGlobal(where)))
+    assert QToolTip.text().endswith("card 1: Xid 31")
+    QToolTip.hideText()
+
+
+def test_a_mark_is_put_and_taken_away(grid, qtbot, two_cards):
+    grid.view.set_span(None)
+    with qtbot.waitSignal(grid.mark_wanted):
+        qtbot.keyClick(grid.band, Qt.Key.Key_M)
+    shape = next(shape for shape in grid.band.shapes if shape.mark is not None)
+    menu = grid.band.menu_at(shape.left, 3.5 * grid.band._line)
+    put, remove, copy = menu.actions()
+    with qtbot.waitSignal(grid.mark_wanted):
+        put.trigger()
+    remove.trigger()
+    assert two_cards.marks == ()
+    copy.trigger()
+    assert "Xid 31" in QGuiApplication.clipboard().text()
+
+
+@pytest.mark.parametrize(
+    ("key", "modifier", "holds"),
+    [
+        (Qt.Key.Key_Left, Qt.KeyboardModifier.NoModifier, lambda view: view.cursor == pytest.approx(498.0)),
+        (Qt.Key.Key_Right, Qt.KeyboardModifier.NoModifier, lambda view: view.cursor == pytest.approx(499.0)),
+        (Qt.Key.Key_Left, Qt.KeyboardModifier.ShiftModifier, lambda view: view.end == pytest.approx(489.0)),
+        (Qt.Key.Key_Plus, Qt.KeyboardModifier.NoModifier, lambda view: view.span == pytest.approx(80.0)),
+        (Qt.Key.Key_Minus, Qt.KeyboardModifier.NoModifier, lambda view: view.span == pytest.approx(125.0)),
+        (Qt.Key.Key_Home, Qt.KeyboardModifier.NoModifier, lambda view: view.start == 0.0),
+        (Qt.Key.Key_End, Qt.KeyboardModifier.NoModifier, lambda view: view.follow and view.end == 599.0),
+        (Qt.Key.Key_F12, Qt.KeyboardModifier.NoModifier, lambda view: view.end == 499.0),
+    ],
+)
+def test_the_keyboard_does_what_the_pointer_does(grid, qtbot, key, modifier, holds):
+    grid.view.show(399.0, 499.0)
+    qtbot.keyClick(grid.band, key, modifier)
+    assert holds(grid.view)
+
+
+def test_escape_takes_the_cursor_away(grid, qtbot):
+    grid.view.point_at(590.0)
+    grid.band.setFocus()
+    grid.grab()
+    qtbot.keyClick(grid.band, Qt.Key.Key_Escape)
+    assert grid.view.cursor is None

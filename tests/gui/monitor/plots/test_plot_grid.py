@@ -1,0 +1,291 @@
+"""The plots as a person uses them."""
+
+import gc
+import sys
+
+import pytest
+from plots_kit import A, B, wheel
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QGuiApplication
+from pytestqt.qtbot import QtBot
+
+from planner.gui.monitor.plots.grid import PlotGrid
+from planner.gui.monitor.plots.panel import MetricPanel
+from planner.monitor.history import HOST, History
+from planner.monitor.inventory import Inventory
+from planner.units import GIB
+
+REDRAWS = 300
+
+
+def panel(grid: PlotGrid, key: str) -> MetricPanel:
+    return next(panel for panel in grid.panels if panel.spec.key == key)
+
+
+def viewport(grid: PlotGrid, key: str):
+    return panel(grid, key)._plot._plot.viewport()
+
+
+def keys(grid: PlotGrid) -> list[str]:
+    return [panel.spec.key for panel in grid.panels]
+
+
+def test_there_is_a_plot_for_what_was_measured(grid):
+    assert keys(grid) == ["utilization", "memory_used", "power", "temperature", "cpu", "disk"]
+    assert [curve.key for curve in panel(grid, "power").curves] == [(A, "power_watts"), (B, "power_watts")]
+    assert [button.text() for button in grid.legend.buttons] == ["0 · Card", "1 · Card"]
+
+
+def test_nothing_is_drawn_of_an_empty_history(qtbot, theme, settings):
+    grid = PlotGrid(theme, History(), settings)
+    qtbot.addWidget(grid)
+    grid.show()
+    grid.refresh()
+    assert grid.panels == ()
+
+
+def test_a_gap_breaks_the_curves(grid):
+    grid.view.set_span(None)
+    for curve in panel(grid, "utilization").curves:
+        (place,) = curve.breaks
+        assert curve.x[place] >= 260.0
+        assert curve.x[place - 1] <= 199.0
+
+
+def test_a_gap_breaks_thinned_curves_too(grid):
+    grid.view.set_span(None)
+    from planner.gui.monitor.plots.curves import curve
+    from planner.gui.monitor.plots.scales import Range
+
+    thinned = curve(grid._history, (A, "utilization_fraction"), "0", 0, Range(0.0, 599.0), 50)
+    (place,) = thinned.breaks
+    assert len(thinned.x) <= 104
+    assert thinned.x[place] == 260.0
+    assert (thinned.columns.low.min(), thinned.columns.high.max()) == (0.5, 0.9)
+
+
+def test_the_cursor_is_one_for_all_and_tells_the_values(grid, qtbot):
+    with qtbot.waitSignal(grid.cursor_moved):
+        grid.view.point_at(301.0)
+    assert panel(grid, "utilization").read_out.endswith("0: 90\u2009%   1: 90\u2009%")
+    assert panel(grid, "cpu").read_out.endswith("CPU: 25\u2009%   Waiting for disks: 1\u2009%")
+    assert panel(grid, "disk").read_out.endswith("5\u2009MB/s")
+    assert panel(grid, "power")._plot._cursor.isVisible()
+    grid.view.point_at(230.0)
+    assert panel(grid, "power").read_out.endswith("no readings")
+    grid.view.point_at(None)
+    assert panel(grid, "power").read_out == "0: 300\u2009W   1: 301\u2009W"
+    assert not panel(grid, "power")._plot._cursor.isVisible()
+
+
+def test_the_pointer_moves_the_cursor_pans_and_zooms(grid, qtbot):
+    grid.view.set_span(100.0)
+    surface = viewport(grid, "power")
+    middle = QPoint(surface.width() // 2, surface.height() // 2)
+    qtbot.mouseMove(surface, middle)
+    qtbot.waitUntil(lambda: grid.view.cursor is not None)
+    qtbot.mousePress(surface, Qt.MouseButton.LeftButton, pos=middle)
+    drag(qtbot, surface, middle + QPoint(60, 0))
+    qtbot.mouseRelease(surface, Qt.MouseButton.LeftButton, pos=middle + QPoint(60, 0))
+    assert not grid.follow
+    assert grid.view.end < 599.0
+    span = grid.view.span
+    wheel(surface, middle, 120, Qt.KeyboardModifier.ControlModifier)
+    assert grid.view.span == pytest.approx(0.8 * span)
+    end = grid.view.end
+    wheel(surface, middle, 120, Qt.KeyboardModifier.ShiftModifier)
+    assert grid.view.end < end
+    start = grid.view.start
+    wheel(surface, middle, 120, Qt.KeyboardModifier.NoModifier)
+    assert grid.view.start == start
+
+
+def drag(qtbot: QtBot, surface, to: QPoint) -> None:
+    from PySide6.QtCore import QEvent, QPointF
+    from PySide6.QtGui import QMouseEvent
+    from PySide6.QtWidgets import QApplication
+
+    held = Qt.MouseButton.LeftButton
+    where = QPointF(to)
+    move = QMouseEvent(
+        QEvent.Type.MouseMove, where, where, Qt.MouseButton.NoButton, held, Qt.KeyboardModifier.NoModifier
+    )
+    QApplication.sendEvent(surface, move)
+
+
+def test_a_double_click_asks_for_a_mark(grid, qtbot):
+    surface = viewport(grid, "power")
+    with qtbot.waitSignal(grid.mark_wanted) as asked:
+        qtbot.mouseDClick(surface, Qt.MouseButton.LeftButton, pos=QPoint(surface.width() - 2, 30))
+    assert asked.args == [pytest.approx(599.0, abs=5)]
+
+
+def test_following_shows_what_comes(grid, two_cards, make_sample):
+    grid.view.set_span(60.0)
+    two_cards.note(make_sample(600))
+    grid.refresh()
+    assert grid.view.end == 600.0
+    grid.follow = False
+    two_cards.note(make_sample(601))
+    grid.refresh()
+    assert grid.view.end == 600.0
+
+
+def test_a_card_can_be_switched_off_in_all_plots(grid):
+    grid.legend.buttons[0].click()
+    assert [curve.key[0] for curve in panel(grid, "power").curves] == [B]
+    grid.legend.show_only(A)
+    assert [curve.key[0] for curve in panel(grid, "utilization").curves] == [A]
+    grid.legend.show_only(A)
+    assert len(panel(grid, "utilization").curves) == 2
+
+
+def test_a_double_click_in_the_legend_leaves_one_alone(grid, qtbot):
+    button = grid.legend.buttons[1]
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    qtbot.mouseDClick(button, Qt.MouseButton.LeftButton)
+    assert grid.legend.hidden == {A}
+
+
+def test_a_curve_of_the_machine_can_be_switched_off(grid):
+    cpu = panel(grid, "cpu")
+    cpu.legend.buttons[1].click()
+    assert [curve.key for curve in cpu.curves] == [(HOST, "cpu_fraction")]
+
+
+def test_limits_and_lines_are_in_the_plots(grid):
+    assert [line.title for line in panel(grid, "memory_used")._all_lines()] == ["all memory: 24.0\u2009GiB"]
+    assert [line.value for line in panel(grid, "temperature")._all_lines()] == [92.0]
+    grid.set_line("memory_used_bytes", A, 17.2 * GIB, "plan: 17.2 GiB")
+    grid.refresh()
+    plot = panel(grid, "memory_used")._plot
+    assert [line.title for *_, line in plot._lines] == ["all memory: 24.0\u2009GiB", "plan: 17.2 GiB"]
+    grid.set_line("memory_used_bytes", A, None)
+    grid.refresh()
+    assert len(plot._lines) == 1
+
+
+def test_a_line_of_the_machine_is_not_in_the_cards_plot(grid):
+    grid.set_line("memory_used_bytes", HOST, 1.0, "RAM")
+    assert len(panel(grid, "memory_used")._all_lines()) == 1
+
+
+def test_which_plots_are_shown_is_remembered(grid, settings):
+    grid.show_plot("power", False)
+    assert "power" not in keys(grid)
+    assert "power" in settings.current.monitor.plots.hidden
+    titles = {action.text(): action for action in grid.plots_menu().actions()}
+    assert not titles["Power"].isChecked()
+    assert "Fan (not measured here)" in titles
+    titles["Power"].toggle()
+    assert "power" in keys(grid)
+
+
+def test_the_order_of_plots_is_remembered(grid, settings):
+    panel(grid, "power").moved.emit(-1)
+    assert keys(grid)[:3] == ["utilization", "power", "memory_used"]
+    panel(grid, "power").moved.emit(1)
+    assert keys(grid)[:3] == ["utilization", "memory_used", "power"]
+    panel(grid, "utilization").moved.emit(-1)
+    assert keys(grid)[0] == "utilization"
+    panel(grid, "cpu").moved.emit(1)
+    assert keys(grid)[-1] == "cpu"
+    assert settings.current.monitor.plots.order
+    panel(grid, "disk").hidden.emit()
+    assert "disk" not in keys(grid)
+
+
+def test_a_plot_is_shown_as_a_table(grid):
+    grid.view.set_span(4.0)
+    shown = panel(grid, "power")
+    shown._as_table.setChecked(True)
+    rows = shown._figures.rows
+    assert [row.time for row in rows] == [599.0, 598.0, 597.0, 596.0, 595.0, 594.0]
+    assert shown._figures._text(1, rows[0]) == "301\u2009W"
+    grid.legend.buttons[0].click()
+    assert shown._figures._labels == ("1",)
+
+
+def test_a_thinned_table_tells_both_ends(grid):
+    shown = panel(grid, "utilization")
+    grid.view.set_span(None)
+    curves = shown._curves(shown_range(grid), 50)
+    shown._figures.set_curves(curves, grid._history.wall_of)
+    assert shown._figures._text(0, shown._figures.rows[5]) == "50\u2009% – 90\u2009%"
+
+
+def shown_range(grid: PlotGrid):
+    from planner.gui.monitor.plots.scales import Range
+
+    return Range(grid.view.start, grid.view.end)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".png", ".svg"])
+def test_a_plot_is_saved(grid, tmp_path, ending):
+    file = tmp_path / f"power{ending}"
+    panel(grid, "power").save_to(file)
+    assert file.stat().st_size > 1000
+    if ending == ".csv":
+        header, first, *_ = file.read_text(encoding="utf-8").splitlines()
+        assert header == "clock,seconds,curve,quantity,lowest,highest"
+        assert first.endswith(",0.000,0,power_watts,300,300")
+
+
+def test_what_cannot_be_saved_is_told(grid, tmp_path, qtbot):
+    with qtbot.waitSignal(grid.failed):
+        panel(grid, "power").save_to(tmp_path / "no such folder" / "power.csv")
+
+
+def test_figures_are_copied(grid):
+    panel(grid, "power").copy_table()
+    assert QGuiApplication.clipboard().text().startswith("clock\tseconds")
+
+
+def test_another_history_takes_the_place(grid, make_sample):
+    other = History()
+    other.note(make_sample(5000))
+    grid.follow = False
+    grid.set_history(other)
+    assert grid.follow
+    assert grid.view.end == 5000.0
+    assert len(panel(grid, "power").curves[0].x) == 1
+
+
+def test_a_card_that_is_gone_keeps_its_curves(grid, two_cards):
+    two_cards.note(Inventory())
+    grid.refresh()
+    assert [button.text() for button in grid.legend.buttons] == [A, B]
+
+
+def test_a_wide_window_has_two_columns(grid, qtbot):
+    grid.resize(1900, 900)
+    qtbot.waitUntil(lambda: grid._placed[1] == 2)
+    grid.resize(900, 900)
+    qtbot.waitUntil(lambda: grid._placed[1] == 1)
+
+
+def test_another_look_is_taken_on(grid, theme):
+    before = grid.grab().toImage()
+    theme.apply("dark")
+    try:
+        assert grid.grab().toImage() != before
+    finally:
+        theme.apply("light")
+
+
+def test_redrawing_keeps_the_references_to_none(grid):
+    surface = viewport(grid, "utilization")
+    shown = panel(grid, "utilization")
+
+    def redraw(times: int) -> None:
+        for number in range(times):
+            grid.view.point_at(300.0 + number)
+            shown.refresh()
+            surface.repaint()
+
+    redraw(10)
+    gc.collect()
+    before = sys.getrefcount(None)
+    redraw(REDRAWS)
+    gc.collect()
+    assert abs(sys.getrefcount(None) - before) < REDRAWS // 2

@@ -1,0 +1,67 @@
+"""The diagnosis of what is shown: said of each card, and put on the time line."""
+
+from diagnosis_kit import UUID, a_history
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QPushButton, QWidget
+
+from planner.gui.monitor.diagnoser import Diagnoser
+from planner.gui.monitor.feed import Shown
+from planner.gui.monitor.verdict_dialog import VerdictDialog
+from planner.monitor.events import EventKind
+from planner.monitor.history import History
+from planner.monitor.inventory import Inventory
+
+
+class OneFeed:
+    """A feed that shows one history."""
+
+    def __init__(self, history):
+        self.history = history
+
+    @property
+    def shown(self):
+        history = self.history
+        return Shown(history.latest, history.inventory, history.end, history.series)
+
+
+def test_a_verdict_is_said_and_begins_a_span_on_the_time_line():
+    feed = OneFeed(a_history(utilization_fraction=0.4, memory_used_bytes=5e9))
+    diagnoser = Diagnoser(feed)
+    assert diagnoser.look()[UUID].title == "Has room for more"
+    assert diagnoser.is_under_filled
+    events = [event for event in feed.history.events(0.0, 150.0) if event.kind is EventKind.DIAGNOSIS]
+    assert [(event.what, event.uuid, event.ended) for event in events] == [("under-filled", UUID, None)]
+
+
+def test_what_was_said_stays_until_it_is_time_or_the_cards_change():
+    feed = OneFeed(a_history())
+    diagnoser = Diagnoser(feed)
+    first = diagnoser.look()
+    assert diagnoser.look() is first
+    feed.history.note(Inventory("580"))
+    assert diagnoser.look() == {}
+    events = [event for event in feed.history.events(0.0, 150.0) if event.kind is EventKind.DIAGNOSIS]
+    assert [event.ended.monotonic_seconds for event in events] == [150.0]
+
+
+def test_nothing_is_said_before_there_is_a_reading():
+    assert Diagnoser(OneFeed(History())).look() == {}
+
+
+def test_the_list_of_what_to_do_next_is_of_the_card_that_is_shown():
+    diagnoser = Diagnoser(OneFeed(a_history()))
+    assert diagnoser.checklist(UUID)[0].title == "Profile first"
+
+
+def test_the_dialog_tells_what_was_seen_and_what_to_do_next_and_copies_both(qtbot, theme):
+    diagnoser, parent = Diagnoser(OneFeed(a_history(clock_reasons=0x20))), QWidget()
+    qtbot.addWidget(parent)
+    dialog = VerdictDialog("card 0", diagnoser.look()[UUID], diagnoser.checklist(UUID), theme, parent)
+    qtbot.addWidget(dialog)
+    assert "What to try, the likeliest first:" in dialog.text.toPlainText()
+    assert dialog.checklist.toPlainText().startswith("1. Profile first: not measured here")
+    copy = next(button for button in dialog.findChildren(QPushButton) if button.text() == "&Copy")
+    copy.click()
+    copied = QGuiApplication.clipboard().text()
+    assert copied.startswith("Slowed by heat.")
+    assert "Fill the card with the batch: ✓ done" in copied

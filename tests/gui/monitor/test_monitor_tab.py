@@ -1,0 +1,178 @@
+"""The Monitor tab against a driver that does what the test wants."""
+
+import os
+from pathlib import Path
+
+from fake_nvml_kit import HURRIED, A, B, card
+from PySide6.QtCore import QElapsedTimer, QTimer
+from PySide6.QtGui import QGuiApplication
+
+from planner.monitor.faults import FaultKind
+
+LONGEST_MS = 30_000
+# What the window may be busy with at a stretch; where others want the processor too, everything takes longer.
+LONGEST_BLOCK_MS = 100 * max(1.0, 2 * os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
+def waited_ms() -> float:
+    """Return for how long this thread was ready to run, and others had the processor (proc(5), schedstat)."""
+    return int(Path("/proc/thread-self/schedstat").read_text(encoding="ascii").split()[1]) / 1e6
+
+
+class Probe:
+    """A timer that finds out for how long the window did nothing else, beside waiting for a busy processor."""
+
+    def __init__(self) -> None:
+        self.longest_ms, self._waited_ms = 0.0, waited_ms()
+        self._clock = QElapsedTimer()
+        self._timer = QTimer(interval=5)
+        self._timer.timeout.connect(self._tick)
+
+    def __enter__(self):
+        self._clock.start()
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_error):
+        self._timer.stop()
+
+    def _tick(self) -> None:
+        before, self._waited_ms = self._waited_ms, waited_ms()
+        self.longest_ms = max(self.longest_ms, self._clock.restart() - (self._waited_ms - before))
+
+
+def faults_of(tab):
+    return {fault.kind for fault in tab.feed.latest.inventory.faults}
+
+
+def wait_for_plots(qtbot, tab):
+    """Wait until every plot that is in sight was drawn, which is a matter of the first second."""
+    wait(qtbot, lambda: tab.plots.panels and all(panel.is_drawn for panel in tab.plots.panels if in_sight(panel)))
+
+
+def in_sight(panel):
+    return not panel.visibleRegion().isEmpty()
+
+
+def wait(qtbot, holds):
+    qtbot.waitUntil(lambda: bool(holds()), timeout=LONGEST_MS)
+
+
+def test_a_card_is_told_with_its_values_diagnosis_process_and_cost(qtbot, make_tab, driver):
+    driver.say(card(0, A, memory__used=12 * 2**30) | {"0.process.compute": f"{os.getpid()}:{2**30}"})
+    tab = make_tab()
+    wait(qtbot, lambda: tab.cards.texts and "50" in tab.cards.texts[0] and tab.toolbar.cost.text())
+    said = tab.cards.texts[0].replace("\u2009", " ")
+    assert said.startswith("0  Test 0, busy, 50 %, 12.0 / 24.0 GiB, 200 / 450 W, 60 °C, 2,520 MHz")
+    wait(qtbot, lambda: "Too early to say" in tab.cards.texts[0])
+    assert tab.machine.text().startswith("driver ")
+    assert "a look, sampler" in tab.toolbar.cost.text()
+    assert tab.cards.texts[0] in tab.copy_result()
+    assert tab.nothing.isHidden()
+    assert tab.faults.isHidden()
+
+
+def test_without_a_driver_the_tab_says_why_and_shows_the_machine(qtbot, make_tab):
+    tab = make_tab(without_driver=True)
+    wait(qtbot, lambda: tab.faults.texts and tab.machine.text().count("·"))
+    assert "management library is not on this machine" in tab.faults.texts[0]
+    assert "since" in tab.faults.texts[0]
+    assert "--gpus all" in tab.faults.texts[0]
+    assert tab.nothing.text == "No NVIDIA card can be read here."
+    assert "RAM" in tab.machine.text()
+    tab.nothing.doctor.click()
+    wait(qtbot, lambda: "nvidia-ml-py" in tab.desk.dialog.text.toPlainText())
+    tab.desk.dialog.copy.click()
+    assert "Driver: does not answer" in QGuiApplication.clipboard().text()
+    tab.desk.dialog.close()
+
+
+def test_a_lost_card_is_named_and_the_other_goes_on_without_the_window_stopping(qtbot, make_tab, driver):
+    driver.say(card(0, A), card(1, B))
+    tab = make_tab()
+    wait(qtbot, lambda: len(tab.cards.texts) == 2 and all("busy" in text for text in tab.cards.texts))
+    wait_for_plots(qtbot, tab)
+    with Probe() as probe:
+        driver.say(card(0, A), card(1, B) | {"1.error.*": 15})
+        wait(qtbot, lambda: FaultKind.LOST in faults_of(tab))
+        wait(qtbot, lambda: "lost" in tab.cards.texts[1])
+        end = tab.feed.now
+        wait(qtbot, lambda: tab.feed.now > end + 0.3)
+    assert "busy" in tab.cards.texts[0]
+    assert any("Card 1" in text for text in tab.faults.texts)
+    assert probe.longest_ms < LONGEST_BLOCK_MS
+
+
+def test_a_driver_that_hangs_is_named_while_the_window_and_the_machine_go_on(qtbot, make_tab, driver):
+    driver.say(card(0, A) | {"0.hang.nvmlDeviceGetPowerUsage": "5x0 1"})
+    tab = make_tab(HURRIED)
+    wait(qtbot, lambda: tab.cards.texts)
+    wait_for_plots(qtbot, tab)
+    with Probe() as probe:
+        wait(qtbot, lambda: FaultKind.NOT_ANSWERING in faults_of(tab))
+        assert any("does not answer" in text for text in tab.faults.texts)
+        end = tab.feed.now or 0.0
+        wait(qtbot, lambda: (tab.feed.now or 0.0) > end + 0.3)
+    assert probe.longest_ms < LONGEST_BLOCK_MS
+
+
+def test_a_crash_of_the_library_is_named_and_survived_without_the_window_stopping(qtbot, make_tab, driver):
+    driver.say(card(0, A))
+    tab = make_tab()
+    wait(qtbot, lambda: tab.cards.texts and "busy" in tab.cards.texts[0])
+    wait_for_plots(qtbot, tab)
+    with Probe() as probe:
+        driver.say(card(0, A) | {"0.crash.nvmlDeviceGetClockInfo": "1"})
+        wait(qtbot, lambda: FaultKind.SAMPLER_CRASHED in faults_of(tab))
+        assert any("crashed" in text for text in tab.faults.texts)
+        driver.say(card(0, A))
+        wait(qtbot, lambda: FaultKind.SAMPLER_CRASHED not in faults_of(tab))
+    assert probe.longest_ms < LONGEST_BLOCK_MS
+
+
+def test_the_driver_is_released_and_taken_up_again(qtbot, make_tab, driver):
+    driver.say(card(0, A))
+    tab = make_tab()
+    wait(qtbot, lambda: tab.cards.texts)
+    tab.desk.toggle_release()
+    wait(qtbot, lambda: FaultKind.RELEASED in faults_of(tab))
+    assert tab.take_up.isVisible()
+    assert tab.desk.release_words() == "&Take up the GPU again"
+    tab.take_up.click()
+    wait(qtbot, lambda: FaultKind.RELEASED not in faults_of(tab) and "busy" in tab.cards.texts[0])
+    assert not tab.take_up.isVisible()
+
+
+def test_the_driver_is_released_when_the_tab_was_hidden_long_and_taken_up_when_it_is_shown(qtbot, make_tab, driver):
+    driver.say(card(0, A))
+    tab = make_tab()
+    tab.desk.change(release_after_minutes=0.0002)
+    wait(qtbot, lambda: tab.cards.texts)
+    tab.hide()
+    wait(qtbot, lambda: FaultKind.RELEASED in faults_of(tab))
+    tab.show()
+    wait(qtbot, lambda: FaultKind.RELEASED not in faults_of(tab))
+
+
+def test_pause_holds_the_view_while_readings_are_kept(qtbot, make_tab, driver):
+    driver.say(card(0, A))
+    tab = make_tab()
+    wait(qtbot, lambda: tab.cards.texts and "50" in tab.cards.texts[0])
+    tab.toolbar.pause.click()
+    driver.say(card(0, A, utilization=77))
+    wait(qtbot, lambda: tab.feed.latest.reading(A, "utilization_fraction").value == 0.77)
+    assert "50" in tab.cards.texts[0]
+    tab.toolbar.pause.click()
+    assert "77" in tab.cards.texts[0]
+
+
+def test_the_interval_and_the_span_are_remembered(qtbot, make_tab, driver, workspace):
+    driver.say(card(0, A))
+    tab = make_tab()
+    tab.toolbar.interval.setCurrentIndex(tab.toolbar.interval.findData(0.2))
+    tab.toolbar.interval.activated.emit(tab.toolbar.interval.currentIndex())
+    tab.toolbar.span.setCurrentIndex(tab.toolbar.span.findData(60.0))
+    tab.toolbar.span.activated.emit(tab.toolbar.span.currentIndex())
+    remembered = workspace.settings.current.monitor
+    assert (remembered.interval_seconds, remembered.span_seconds) == (0.2, 60.0)
+    assert tab.plots.view.span == 60.0

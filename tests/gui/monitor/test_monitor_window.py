@@ -1,0 +1,40 @@
+"""The Monitor tab in its place in the window: menu, keys, and everything put away when the window closes."""
+
+import psutil
+from PySide6.QtGui import QKeySequence
+from PySide6.QtWidgets import QLabel
+
+from planner.gui.monitor.tab import MonitorTab
+from planner.gui.window import TABS, Window
+
+LONGEST_MS = 30_000
+
+
+def make_window(qtbot, workspace, theme, tasks) -> Window:
+    window = Window(workspace, theme, tasks, TABS)
+    qtbot.addWidget(window, before_close_func=lambda _window: workspace.undo_stack.setClean())
+    window.show()
+    return window
+
+
+def test_the_tab_has_the_third_key_a_menu_and_nothing_runs_before_it_is_shown(qtbot, workspace, theme, tasks):
+    window = make_window(qtbot, workspace, theme, tasks)
+    assert not psutil.Process().children()
+    assert window.commands["view.monitor"].shortcut() == QKeySequence("Ctrl+3")
+    window.commands["view.monitor"].trigger()
+    assert isinstance(window.tab, MonitorTab)
+    window.close()
+    assert not psutil.Process().children()
+
+
+def test_actions_of_the_menu_lead_to_the_tab(qtbot, workspace, theme, tasks):
+    window = make_window(qtbot, workspace, theme, tasks)
+    window.commands["monitor.demo"].trigger()
+    tab = window.tab
+    assert isinstance(tab, MonitorTab)
+    qtbot.waitUntil(lambda: not tab.feed.is_live, timeout=LONGEST_MS)
+    window.show_tab("memory")
+    window.commands["monitor.live"].trigger()
+    assert window.tab is tab
+    assert tab.feed.is_live
+    assert any(label.text() == "Live" for label in tab.findChildren(QLabel))

@@ -1,0 +1,142 @@
+"""Verdicts from look to look, and the list of what to do next."""
+
+import json
+
+import pytest
+from diagnosis_kit import ORDINARY, UUID, a_device, a_history, a_recording
+
+from planner.monitor.diagnosis.checklist import CHECKLIST, check
+from planner.monitor.diagnosis.diagnose import diagnose
+from planner.monitor.diagnosis.plain import verdict_object
+from planner.monitor.diagnosis.spans import span_changes
+from planner.monitor.diagnosis.tracker import Tracker
+from planner.monitor.diagnosis.verdict import Kind
+from planner.monitor.inventory import Inventory
+from planner.units import GIB
+
+
+def standing(history, uuid=UUID):
+    return {checked.item.name: checked.standing for checked in check(history, uuid)}
+
+
+def test_a_verdict_keeps_the_time_at_which_its_kind_was_found_first():
+    history, tracker = a_recording("saturating"), Tracker()
+    first = tracker.note(history, 40.0)[UUID]
+    last = tracker.note(history, 124.0)[UUID]
+    assert (first.kind, last.kind) == (Kind.HEALTHY, Kind.HEALTHY)
+    assert first.since == last.since == 0.0
+    assert last.at == 124.0
+
+
+def test_another_kind_takes_its_place_when_it_was_found_twice_on_end():
+    working, idle = a_history(), a_history(utilization_fraction=0.0)
+    tracker = Tracker()
+    looks = (working, idle, working, idle, idle, idle)
+    kinds = [tracker.note(history)[UUID].kind for history in looks]
+    assert kinds == [Kind.HEALTHY] * 4 + [Kind.IDLE] * 2
+
+
+def test_two_kinds_that_take_turns_do_not_count_for_each_other():
+    tracker = Tracker()
+    hot, idle = a_history(clock_reasons=0x20), a_history(utilization_fraction=0.0)
+    kinds = [tracker.note(history)[UUID].kind for history in (a_history(), hot, idle, hot, hot)]
+    assert kinds == [Kind.HEALTHY] * 4 + [Kind.THERMAL]
+
+
+def test_going_back_in_time_starts_anew():
+    history, tracker = a_recording("saturating"), Tracker()
+    tracker.note(history, 124.0)
+    assert tracker.note(history, 10.0)[UUID].kind is Kind.TOO_EARLY
+
+
+def test_a_card_that_is_gone_is_forgotten():
+    tracker = Tracker()
+    tracker.note(a_history())
+    assert tracker.note(a_history(inventory=Inventory("580"))) == {}
+
+
+def test_the_list_of_a_card_that_does_nothing_says_nothing():
+    assert set(standing(a_history(utilization_fraction=0.0)).values()) == {"unknown"}
+    assert set(standing(a_history(utilization_fraction=None)).values()) == {"unknown"}
+
+
+def test_what_is_done_is_told_by_what_is_measured():
+    gpm = {"tensor_active_fraction": 0.6, "sm_active_fraction": 0.7}
+    assert standing(a_history(**gpm)) == {
+        "profile": "unknown",
+        "data-loading": "done",
+        "batch-size": "done",
+        "mixed-precision": "done",
+        "pinned-memory": "done",
+        "small-kernels": "to-do",
+        "steady": "done",
+    }
+
+
+def test_what_is_not_measured_is_not_known_and_what_fails_is_to_do():
+    shape = {**dict.fromkeys(ORDINARY), "memory_used_bytes": 5 * GIB}
+    found = standing(a_history(**{**shape, "utilization_fraction": lambda time: 0.9 if time % 10 < 5 else 0.0}))
+    assert (found["mixed-precision"], found["pinned-memory"]) == ("unknown", "unknown")
+    assert (found["data-loading"], found["batch-size"], found["steady"]) == ("to-do", "to-do", "to-do")
+    partly = a_history(**{**shape, "utilization_fraction": 0.9}, host={"cpu_fraction": None})
+    assert standing(partly)["data-loading"] == "unknown"
+
+
+def test_the_list_of_a_card_that_is_not_there():
+    with pytest.raises(KeyError):
+        check(a_history(inventory=Inventory("580", devices=(a_device(),))), "GPU-none")
+
+
+def test_every_item_says_how_and_by_which_guide():
+    assert CHECKLIST[0].name == "profile"
+    assert all(item.how and item.guide.text and item.why.endswith(".") for item in CHECKLIST)
+
+
+def wall_of(time):
+    return 1e9 + time
+
+
+def told(events):
+    return [
+        (event.what, event.began.monotonic_seconds, event.ended and event.ended.monotonic_seconds) for event in events
+    ]
+
+
+def test_verdicts_become_spans_that_end_where_the_next_begins():
+    working, stopped = a_history(), a_history(utilization_fraction=lambda time: 0.95 if time < 100 else 0.0)
+    tracker = Tracker()
+    first = tracker.note(working)
+    begun = span_changes({}, first, wall_of)
+    assert told(begun) == [("healthy", 30.0, None)]
+    assert begun[0].began.wall_seconds == 1e9 + 30
+    assert span_changes(first, tracker.note(working), wall_of) == ()
+    tracker.note(stopped)
+    after = tracker.note(stopped)
+    ended = span_changes(first, after, wall_of)
+    assert told(ended) == [("healthy", 30.0, 100.0), ("idle", 100.0, None)]
+    assert ended[0].key == begun[0].key
+    assert told(span_changes(after, {}, wall_of)) == [("idle", 100.0, 150.0)]
+
+
+def test_going_back_ends_a_span_where_it_was_seen_last():
+    history, tracker = a_recording("saturating"), Tracker()
+    late = tracker.note(history, 124.0)
+    early = tracker.note(history, 60.0)
+    ended = ("healthy", late[UUID].since, 124.0)
+    assert told(span_changes(late, early, wall_of)) == [ended, ("healthy", 0.0, None)]
+    assert told(span_changes(late, tracker.note(history, 10.0), wall_of)) == [ended]
+
+
+def test_what_says_nothing_is_no_span():
+    early = Tracker().note(a_history(seconds=5))
+    assert span_changes({}, early, wall_of) == span_changes(early, {}, wall_of) == ()
+
+
+def test_a_verdict_as_plain_values():
+    found = verdict_object(diagnose(a_history(clock_reasons=0x20), UUID))
+    assert json.loads(json.dumps(found)) == found
+    assert (found["kind"], found["severity"], found["also"][0]["kind"]) == ("thermal-throttled", "warning", "healthy")
+    slowed, temperature, *_ = found["evidence"]
+    assert (slowed["metric"], slowed["seen"], slowed["sign"], slowed["threshold"]) == ("slowed_by_heat", 1.0, ">", 0.05)
+    assert slowed["is_heuristic"] is True
+    assert set(temperature) == {"metric", "statistic", "seen"}

@@ -1,0 +1,373 @@
+"""Logs of other programs: real excerpts and files of the same shapes, whole, torn and hostile."""
+
+import random
+import string
+from datetime import date, datetime
+from pathlib import Path
+
+import pytest
+
+from planner.errors import RecordingError
+from planner.monitor.inventory import Inventory
+from planner.monitor.reading import Cause, missing
+from planner.monitor.recording.logs.importing import NO_TIMES, import_log, open_recording, recording_of_text
+from planner.monitor.recording.logs.tables import NO_HEADER
+from planner.monitor.recording.logs.ticks import updates_of
+from planner.monitor.recording.recorder import Recorder
+from planner.monitor.sample import Sample
+
+# beam11221/plato gpu_log.csv, lines 50 to 60 in part (Apache-2.0); the log has no header.
+PLATO = """\
+2026/04/25 16:20:23.686, 0 %, 0 %, 1949 MiB, 18199 MiB, 28, 11.48 W
+2026/04/25 16:20:28.887, 2 %, 0 %, 3767 MiB, 16381 MiB, 30, 31.73 W
+2026/04/25 16:20:33.907, 0 %, 0 %, 6183 MiB, 13965 MiB, 31, 32.69 W
+2026/04/25 16:20:38.986, 0 %, 0 %, 20137 MiB, 11 MiB, 31, 31.49 W
+2026/04/25 16:23:34.819, 44 %, 47 %, 4 MiB, 20143 MiB, 28, 18.40 W
+"""
+# nvidia_gpu_exporter, internal/captures (MIT): an RTX 2080 Super that encodes, and an H100 in MIG mode.
+DMON = """\
+# gpu    pwr  gtemp  mtemp     sm    mem    enc    dec    jpg    ofa   mclk   pclk
+# Idx      W      C      C      %      %      %      %      %      %    MHz    MHz
+    0     98     45      -      8      3    100      0      0      0   7500   2055
+    0     98     45      -      8      3    100      0      0      0   7500   2055
+"""
+DMON_MIG = """\
+# gpu    pwr  gtemp  mtemp     sm    mem    enc    dec    jpg    ofa   mclk   pclk
+# Idx      W      C      C      %      %      %      %      %      %    MHz    MHz
+    0     70     42     48      -      -      -      -      -      -   2619    345
+"""
+# As a tutorial shows `nvidia-smi dmon -s pucet -o DT`, with a second card.
+DMON_DATED = """\
+#Date       Time        gpu   pwr gtemp mtemp    sm   mem   enc   dec  mclk  pclk sbecc dbecc   pci rxpci txpci
+#YYYYMMDD   HH:MM:SS    Idx     W     C     C     %     %     %     %   MHz   MHz  errs  errs  errs  MB/s  MB/s
+ 20210102   19:12:31      0    37    19     -     0     0     0     0   405   300     -     -     0     1     2
+ 20210102   19:12:31      1    60    30     -    50     7     0     0  5000  1300     -     -     0     3     4
+ 20210102   19:12:33      0    38    19     -     0     0     0     0   405   300     -     -     0     1     2
+"""
+DMON_CSV = """\
+#gpu, pwr, gtemp, sm
+# Idx, W, C, %
+0, 100, 50, 99
+"""
+QUERY = """\
+timestamp, index, uuid, pci.bus_id, name, utilization.gpu [%], memory.used [MiB], memory.total [MiB], power.draw [W], \
+clocks.sm [MHz], pstate, clocks_event_reasons.active, encoder.stats.sessionCount, fan.speed [%], temperature.memory
+2026/01/03 15:36:53.507, 0, GPU-0a, 00000000:01:00.0, NVIDIA GeForce RTX 4090, 1 %, 1129 MiB, 24564 MiB, 33.09 W, \
+210 MHz, P8, 0x0000000000000001, 0, 30 %, [N/A]
+2026/01/03 15:36:53.512, 1, GPU-0b, 00000000:02:00.0, NVIDIA GeForce RTX 4090, [Insufficient Permissions], , \
+24564 MiB, \
+[Unknown Error], 2520 MHz, P0, 0x4, 0, [Function Not Found], [Not Supported]
+2026/01/03 15:36:54.507, 0, GPU-0a, 00000000:01:00.0, NVIDIA GeForce RTX 4090, 34 %, 17304 MiB, 24564 MiB, 71.06 W, \
+2520 MHz, P2, 0x0, 0, 31 %, [Requested functionality has been deprecated]
+2026/01/03 15:36:54.512, 1, GPU-0b, 000000
+"""
+# As amd-smi of an MI-series writes it: cells that are lists, N/A, seconds since 1970, and a blank line between looks.
+AMD = """\
+timestamp,gpu,gfx_activity,umc_activity,vcn_activity,socket_power,gfx_0_clk,mem_0_clk,edge,hotspot,mem
+1786553852,0,97,12,"['N/A', 'N/A']",238,2100,2000,N/A,37,23
+1786553852,1,0,0,"[0, 0]",242,94,2000,N/A,41,26
+
+1786553853,0,96,12,"['N/A', 'N/A']",239,2100,2000,N/A,38,23
+1786553853,1,0,0,"[0, 0]",243,94,2000,N/A,41,26
+"""
+DCGMI = """\
+#Entity         GPUTL             FBUSD             FBTTL             SMACT             DRAMA             TOTEC
+ID
+GPU 0           10                800               1000              0.512             N/A               5000
+GPU 1           30                900               1000              0.25              0.125             7000
+GPU-I 3         N/A               100               1000              0.9               0.5               N/A
+GPU 0           11                800               1000              0.513             N/A               6000
+"""
+DCGM_CSV = """\
+timestamp,gpu,uuid,DCGM_FI_DEV_GPU_UTIL,DCGM_FI_DEV_POWER_USAGE,DCGM_FI_PROF_PIPE_TENSOR_ACTIVE
+2026-01-03T10:00:00+00:00,0,GPU-0a,99,650.5,0.41
+2026-01-03T10:00:01+00:00,0,GPU-0a,98,655.5,0.42
+"""
+# Version 3.3.0 left out commas (Syllo/nvtop issue 438); the second snapshot is cut off.
+NVTOP = """\
+[
+  {
+   "device_name": "NVIDIA GeForce RTX 5060 Ti",
+   "gpu_clock": "210MHz",
+   "mem_clock": "405MHz",
+   "temp": "36C",
+   "fan_speed": "CPU Fan",
+   "power_draw": "7W",
+   "gpu_util": "0%",
+   "mem_util": "35%"
+   "mem_total": "21197180928"
+   "mem_used": "7585398784"
+   "mem_free": "13611782144"
+  },
+  {
+   "device_name": "Battlemage G21",
+   "gpu_clock": "400MHz",
+   "mem_clock": null,
+   "fan_speed": "1179RPM",
+   "pcie_link_gen": 3,
+   "processes" : [
+      {"pid": "7", "gpu_usage": null}
+   ]
+  }
+]
+[
+  {
+   "device_name": "NVIDIA GeForce RTX 5060 Ti",
+   "gpu_util": "5
+"""
+
+
+@pytest.fixture
+def imported(tmp_path):
+    def read(text, encoding="utf-8", name="gpu_log.csv"):
+        path = tmp_path / name
+        path.write_bytes(text.encode(encoding) if isinstance(text, str) else text)
+        return import_log(path)
+
+    return read
+
+
+def samples(recording):
+    return [update for update in recording if isinstance(update, Sample)]
+
+
+def cards(recording):
+    return [update for update in recording if isinstance(update, Inventory)][-1].devices
+
+
+def value(recording, place, uuid, name):
+    return samples(recording)[place].devices[uuid][name].value
+
+
+def test_a_log_without_a_header_is_told_by_its_units(imported):
+    found = imported(PLATO)
+    assert found.notes == (NO_HEADER,)
+    assert found.seconds == pytest.approx(191.133)
+    assert value(found, 4, "log-0", "utilization_fraction") == 0.44
+    assert value(found, 4, "log-0", "memory_controller_fraction") == pytest.approx(0.47)
+    assert value(found, 3, "log-0", "memory_used_bytes") == 20137 * 2**20
+    assert value(found, 3, "log-0", "memory_free_bytes") == 11 * 2**20
+    assert value(found, 1, "log-0", "temperature_celsius") == 30
+    assert value(found, 1, "log-0", "power_watts") == 31.73
+    assert found.first.wall_seconds == datetime(2026, 4, 25, 16, 20, 23, 686000).timestamp()
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+def test_a_query_of_two_cards(imported, encoding, ends):
+    found = imported(QUERY.replace("\n", ends), encoding)
+    first, second = cards(found)
+    assert (first.uuid, first.index, first.name) == ("GPU-0a", 0, "NVIDIA GeForce RTX 4090")
+    assert (second.uuid, second.index, second.pci_bus_id) == ("GPU-0b", 1, "00000000:02:00.0")
+    assert first.fact("memory_total_bytes") == 24564 * 2**20
+    look = samples(found)[0].devices
+    assert look["GPU-0a"]["power_watts"].value == 33.09
+    assert look["GPU-0a"]["performance_state"].value == 8
+    assert look["GPU-0a"]["clock_reasons"].value == 1
+    assert look["GPU-0a"]["memory_temperature_celsius"] == missing(Cause.NOT_SUPPORTED)
+    assert "memory_used_bytes" not in look["GPU-0b"], "a blank cell is no reading"
+    assert look["GPU-0b"]["utilization_fraction"] == missing(Cause.NO_PERMISSION)
+    assert look["GPU-0b"]["power_watts"] == missing(Cause.FAILED)
+    assert look["GPU-0b"]["fan_fraction"] == missing(Cause.MISSING_SYMBOL)
+    assert list(samples(found)[1].devices) == ["GPU-0a"]
+    assert found.notes == ("1 of its lines could not be read.",)
+    assert found.seconds == pytest.approx(1.0)
+
+
+def test_numbers_without_units_are_in_those_of_the_header(imported):
+    found = imported("memory.used [MiB], power.draw [W], util\n100, 50.5, 20\n")
+    assert value(found, 0, "log-0", "memory_used_bytes") == 100 * 2**20
+    assert value(found, 0, "log-0", "utilization_fraction") == pytest.approx(0.2)
+    assert imported("power.draw [mW], pstate\n5000, P0\n").samples == 1
+
+
+def test_dmon_has_no_times(imported):
+    found = imported(DMON)
+    assert found.notes == (NO_TIMES,)
+    assert (found.samples, found.seconds) == (2, 1.0)
+    assert value(found, 0, "log-0", "encoder_fraction") == 1.0
+    assert value(found, 0, "log-0", "utilization_fraction") == 0.08
+    assert samples(found)[0].devices["log-0"]["memory_temperature_celsius"] == missing(Cause.NOT_SUPPORTED)
+    mig = samples(imported(DMON_MIG))[0].devices["log-0"]
+    assert mig["utilization_fraction"].value is None
+    assert mig["power_watts"].value == 70
+
+
+def test_dmon_with_dates_and_two_cards(imported):
+    found = imported(DMON_DATED)
+    assert (found.notes, found.seconds, found.samples) == ((), 2.0, 2)
+    assert value(found, 0, "log-1", "power_watts") == 60
+    assert value(found, 0, "log-1", "pcie_transmit_bytes_per_s") == 4e6
+    assert value(found, 0, "log-1", "pcie_receive_bytes_per_s") == 3e6
+    assert found.first.wall_seconds == datetime(2021, 1, 2, 19, 12, 31).timestamp()
+
+
+def test_dmon_as_csv(imported):
+    assert value(imported(DMON_CSV), 0, "log-0", "utilization_fraction") == 0.99
+
+
+def test_amd_smi_has_lists_and_blank_lines(imported):
+    found = imported(AMD)
+    assert (found.samples, found.seconds, found.notes) == (2, 1.0, ())
+    assert found.first.wall_seconds == 1786553852
+    assert value(found, 0, "log-0", "temperature_celsius") == 37, "the hotspot where there is no edge"
+    assert value(found, 1, "log-1", "power_watts") == 243
+    assert value(found, 0, "log-0", "memory_temperature_celsius") == 23
+    assert value(found, 0, "log-0", "memory_controller_fraction") == 0.12
+    assert [card.name for card in cards(found)] == ["Card 0", "Card 1"]
+
+
+def test_dcgmi_dmon(imported):
+    found = imported(DCGMI)
+    assert [card.name for card in cards(found)] == ["Card 0", "Card 1", "Card GPU-I 3"]
+    assert value(found, 0, "log-1", "sm_active_fraction") == 0.25
+    assert value(found, 1, "log-0", "energy_joules") == 6.0
+    assert cards(found)[0].fact("memory_total_bytes") == 1000 * 2**20
+    assert found.notes == (NO_TIMES,)
+
+
+def test_dcgm_fields_as_csv(imported):
+    found = imported(DCGM_CSV)
+    assert value(found, 1, "GPU-0a", "tensor_active_fraction") == 0.42
+    assert found.first.wall_seconds == 1767434400
+
+
+def test_nvtop_with_and_without_commas(imported):
+    found = imported(NVTOP, name="nvtop.json")
+    assert found.notes == (NO_TIMES,)
+    first, second = cards(found)
+    assert (first.name, second.name) == ("NVIDIA GeForce RTX 5060 Ti", "Battlemage G21")
+    assert first.fact("memory_total_bytes") == 21197180928
+    look = samples(found)[0].devices
+    assert look["log-0"]["power_watts"].value == 7
+    assert "fan_fraction" not in look["log-0"] | look["log-1"], "no share of the full speed"
+    assert look["log-1"]["pcie_generation"].value == 3
+    gpus = '{"gpus": [{"device_name": "A", "pci": "0000:0c:00.0", "gpu_util": "3%", "odd": []}, 7]} {"gpus": 1}'
+    assert cards(imported(gpus))[0].pci_bus_id == "0000:0c:00.0"
+
+
+def test_a_script_that_repeats_date_and_header(imported):
+    found = imported(
+        "\n\n10:30:01\npower.draw [W], utilization.gpu [%]\n100 W, 5 %\n"
+        "\n\n10:30:03\npower.draw [W], utilization.gpu [%]\n110 W, 6 %\n"
+    )
+    assert (found.samples, found.seconds, found.notes) == (2, 2.0, ())
+
+
+def test_cards_that_are_not_named_are_told_by_their_time(imported):
+    found = imported("timestamp,power.draw\n" + "".join(f"2026/01/03 10:00:0{at},{at}\n" for at in (0, 0, 0, 1, 1, 1)))
+    assert [len(look.devices) for look in samples(found)] == [3, 3]
+
+
+def test_a_clock_that_jumps_back_makes_no_time_twice(imported):
+    times = ("2026/01/03 10:00:00", "2026/01/03 10:00:02", "2026/01/03 09:00:00", "2026/01/03 09:00:01")
+    found = imported("timestamp,power.draw\n" + "".join(f"{at},1\n" for at in times))
+    assert [look.monotonic_seconds for look in samples(found)] == [0.0, 2.0, 4.0, 5.0]
+
+
+@pytest.mark.parametrize(
+    ("cell", "seconds"),
+    [
+        ("2026-01-03T10:00:01.123456789+00:00", 1767434401.123456),
+        ("2026-01-03T10:00:01,123456789+00:00", 1767434401.123456),
+        ("1767434401.5", 1767434401.5),
+        ("1767434401500", 1767434401.5),
+    ],
+)
+def test_times_in_many_forms(imported, cell, seconds):
+    found = imported(f'timestamp,power.draw\n"{cell}",1\n')
+    assert found.first.wall_seconds == pytest.approx(seconds, abs=1e-5)
+
+
+def test_seconds_since_the_start(imported):
+    assert imported("timestamp,power.draw\n0.25,1\n0.75,2\n").seconds == 0.5
+
+
+@pytest.mark.parametrize("cell", ["", "soon", "1e300", "9" * 40, "0001-01-01", "-5e9"])
+def test_what_is_no_time_is_none(imported, cell):
+    assert imported(f"timestamp,power.draw\n{cell},1\n").notes[0] == NO_TIMES
+
+
+def test_columns_told_by_their_units(imported):
+    line = "GPU-0a, 00000000:01:00.0, NVIDIA X, 0, P8, 5 %, 6 %, 7 %, 10 MiB, 20 MiB, 50, 30 W, 60 W, 1500 MHz"
+    found = imported(f"{line}\n{line.replace('10 MiB', '15 MiB')}\n")
+    (card,) = cards(found)
+    assert (card.uuid, card.name, card.pci_bus_id) == ("GPU-0a", "NVIDIA X", "00000000:01:00.0")
+    assert card.fact("memory_total_bytes") == 20 * 2**20, "what stays the same is what there is"
+    assert value(found, 0, "GPU-0a", "power_limit_watts") == 60
+    assert value(found, 0, "GPU-0a", "performance_state") == 8
+    assert value(imported("5 %, 1 MiB\n"), 0, "log-0", "memory_used_bytes") == 2**20
+    three = imported("5 %, 1 MiB, 2 MiB, 3 MiB\n")
+    assert "memory_used_bytes" not in samples(three)[0].devices["log-0"], "of three, nobody knows which is which"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "\n\n",
+        "hello\nworld, here\n",
+        "1, 2, 3\n",
+        "timestamp, name\n1, 2\n",
+        "[",
+        "[1]",
+        '{"a": 1}',
+        "[" * 50_000,
+        "\0" * 9,
+        "power.draw,util\n" + "9" * 70_000 + ",1\n",
+        "power.draw [W], util\n",
+        "power.draw [W], util\nmuch, more\n",
+    ],
+)
+def test_what_is_no_log_is_refused(imported, text):
+    with pytest.raises(RecordingError, match="is no log of cards that is known") as refused:
+        imported(text)
+    assert "nvidia-smi --query-gpu" in refused.value.hint
+
+
+def test_no_lines_are_no_updates():
+    assert list(updates_of([], date(2026, 1, 1))) == []
+
+
+def test_too_many_cards_are_refused(imported):
+    with pytest.raises(RecordingError, match="names more than 1,024 cards"):
+        imported("index,power.draw\n" + "".join(f"{number},1\n" for number in range(2000)))
+
+
+def test_what_cannot_be_read_is_told(tmp_path):
+    with pytest.raises(RecordingError, match="is a folder"):
+        import_log(tmp_path)
+    with pytest.raises(RecordingError, match="cannot be read"):
+        open_recording(tmp_path / "missing.csv")
+
+
+def test_a_path_that_is_none_is_told():
+    with pytest.raises(RecordingError, match="cannot be read"):
+        open_recording(Path("a\0b"))
+    with pytest.raises(RecordingError, match="is no log"):
+        recording_of_text("nothing", Path("a\0b"))
+
+
+def test_either_kind_is_opened(tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text(PLATO)
+    assert open_recording(log).samples == 5
+    with Recorder(tmp_path / "run.gpurec"):
+        pass
+    assert open_recording(tmp_path / "run.gpurec").samples == 0
+
+
+@pytest.mark.fuzz
+def test_a_spoilt_log_is_read_or_refused_and_nothing_else(imported):
+    numbers = random.Random(7)
+    odd = [*string.printable, "\0", "é", "[N/A]", "nan", "inf", "1e999", "%", '"', "#", "9" * 400, "GPU 0"]
+    for turn in range(1500):
+        text = list(numbers.choice([PLATO, DMON, DMON_DATED, QUERY, AMD, DCGMI, DCGM_CSV, NVTOP]))
+        for _ in range(numbers.randint(1, 20)):
+            place = numbers.randrange(len(text))
+            text[place : place + numbers.choice([0, 1, 1, 4])] = numbers.choice(odd)
+        try:
+            found = imported("".join(text), "utf-16" if turn % 9 == 0 else "utf-8")
+        except RecordingError:
+            continue
+        assert samples(found)

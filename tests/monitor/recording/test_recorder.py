@@ -1,0 +1,150 @@
+"""What is recorded while it is seen: kept through kills, ended properly, and honest about a disk that fails."""
+
+import io
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from queue import Queue
+
+import pytest
+from fake_nvml_kit import CALM, FAST, LONGEST_SECONDS, A, card
+from recording_kit import CARDS, sample
+
+from planner.errors import RecordingError
+from planner.monitor.recording import recorder as recorder_module
+from planner.monitor.recording.reading import read_recording
+from planner.monitor.recording.recorder import PROGRAM, Recorder
+from planner.monitor.recording.recording import Loss
+from planner.monitor.sample import Sample
+from planner.monitor.supervisor import Supervisor
+
+KILLS = Path(__file__).parents[3] / "benchmarks" / "recording_kills.py"
+
+
+def test_what_is_noted_is_there_again(tmp_path):
+    path = tmp_path / "run.gpurec"
+    with Recorder(path) as recorder:
+        recorder.note(CARDS)
+        recorder.note_plan({"model": "llama"})
+        for second in range(3):
+            recorder.note(sample(float(second), a={"power_watts": 100.0}))
+        mark = recorder.mark("epoch 2")
+    recorder.close()
+    found = read_recording(path)
+    assert next(iter(found)) == CARDS
+    assert (found.samples, found.marks, found.plan) == (3, (mark,), {"model": "llama"})
+    assert (found.header.program, found.loss, recorder.failure) == (PROGRAM, Loss(), None)
+
+
+def test_it_is_a_recording_from_its_first_moment_on(tmp_path):
+    with Recorder(tmp_path / "run.gpurec") as recorder:
+        assert read_recording(recorder.path).loss == Loss(is_cut=True)
+
+
+def test_a_flood_is_written_bit_by_bit(tmp_path, monkeypatch):
+    monkeypatch.setattr(recorder_module, "_FLUSH_SECONDS", 0.0)
+    with Recorder(tmp_path / "run.gpurec") as recorder:
+        for second in range(100):
+            recorder.note(sample(float(second)))
+    assert read_recording(recorder.path).samples == 100
+
+
+def test_a_file_that_is_there_stays(tmp_path):
+    path = tmp_path / "run.gpurec"
+    path.write_text("precious")
+    with pytest.raises(RecordingError, match="there is a file of that name"):
+        Recorder(path)
+    assert path.read_text() == "precious"
+    with Recorder(path, replace=True):
+        pass
+    assert read_recording(path).samples == 0
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(RecordingError, match="cannot be written"):
+        Recorder(tmp_path / "missing" / "run.gpurec")
+
+
+FULL = Path("/dev/full")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs a disk that is always full")
+def test_a_full_disk_at_the_start():
+    with pytest.raises(RecordingError, match="No space left"):
+        Recorder(FULL, replace=True)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")
+def test_a_disk_that_fails_later_is_told_and_nothing_more_is_taken(tmp_path):
+    import resource
+
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    recorder = Recorder(tmp_path / "run.gpurec")
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (recorder.path.stat().st_size + 20, limits[1]))
+        recorder.note(CARDS)
+        recorder._thread.join(LONGEST_SECONDS)
+        recorder.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert recorder.failure == "File too large"
+    recorder.note(CARDS)
+    assert read_recording(recorder.path).loss.is_cut
+
+
+def test_a_plan_that_is_none_ends_the_recording(tmp_path):
+    with Recorder(tmp_path / "run.gpurec") as recorder:
+        recorder.note(CARDS)
+        recorder.note_plan({"bytes": float("nan")})
+        recorder._thread.join(LONGEST_SECONDS)
+    assert "not JSON compliant" in recorder.failure
+    assert read_recording(recorder.path).loss.is_cut
+
+
+class _HangingDisk(io.BytesIO):
+    """A disk that takes the first thing and then hangs until it is let go."""
+
+    def __init__(self):
+        super().__init__()
+        self.goes_on = threading.Event()
+        self.count = 0
+
+    def write(self, data):
+        self.count += 1
+        if self.count > 1:
+            self.goes_on.wait(LONGEST_SECONDS)
+        return super().write(data)
+
+
+def test_a_disk_that_hangs_holds_nobody_up(tmp_path, monkeypatch):
+    disk = _HangingDisk()
+    monkeypatch.setattr(recorder_module, "_open", lambda path, replace: disk)
+    monkeypatch.setattr(recorder_module, "_MOST_WAITING", 3)
+    monkeypatch.setattr(recorder_module, "_PATIENCE_SECONDS", 0.01)
+    recorder = Recorder(tmp_path / "run.gpurec")
+    while recorder.failure is None:
+        recorder.note(CARDS)
+    recorder.close()
+    assert recorder.failure == "the disk does not take what is written"
+    disk.goes_on.set()
+    recorder._queue.put(None)
+    recorder._thread.join(LONGEST_SECONDS)
+
+
+def test_a_real_run_is_recorded(fake_nvml, tmp_path):
+    fake_nvml.say(card(0, A))
+    with Recorder(tmp_path / "run.gpurec") as recorder:
+        queue = Queue()
+        with Supervisor(lambda update: (recorder.note(update), queue.put(update)), FAST, CALM, fake_nvml.environment):
+            heard = [queue.get(timeout=LONGEST_SECONDS) for _ in range(8)]
+    found = list(read_recording(recorder.path))
+    assert found[: len(heard)] == heard
+    assert any(A in update.devices for update in found if isinstance(update, Sample))
+
+
+def test_ten_kills_lose_a_second_at_most():
+    command = [sys.executable, KILLS, "--kills", "10", "--at-once", "10"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "10 kills, every file opened" in done.stdout

@@ -1,0 +1,298 @@
+"""A recording can be read however it ended: cut anywhere, broken in its middle, or no recording at all."""
+
+import gzip
+import os
+import random
+import zlib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from recording_kit import CARDS, A, recording, sample, written
+
+from planner.errors import RecordingError
+from planner.monitor.events import Moment
+from planner.monitor.process import CardProcess, HostProcess
+from planner.monitor.reading import Cause, Reading, missing
+from planner.monitor.recording.blocks import MAX_LINE_BYTES
+from planner.monitor.recording.checks import checked
+from planner.monitor.recording.reading import read_recording, recording_of_bytes
+from planner.monitor.recording.recording import Loss
+from planner.monitor.recording.records import End, Header, Mark, PlannedRun, read_record, record_line
+from planner.monitor.sample import Cost, Sample, Xid
+from planner.monitor.wire import BadLineError, busy_line
+
+SAMPLES_OF_TWO_MINUTES = [sample(float(second), a={"power_watts": 100.0 + second}) for second in range(130)]
+
+
+def opened(data):
+    return recording_of_bytes(data, Path("a test"))
+
+
+def values(found):
+    return [update for update in found if isinstance(update, Sample)]
+
+
+def test_everything_is_there_again():
+    mark, plan = Mark(1.0, 2.0, "here"), PlannedRun({"model": "llama"})
+    found = recording(plan, *SAMPLES_OF_TWO_MINUTES, mark)
+    assert list(found) == [CARDS, *SAMPLES_OF_TWO_MINUTES]
+    assert (found.marks, found.plan, found.samples) == ((mark,), {"model": "llama"}, 130)
+    assert (found.start, found.seconds, found.first.wall_seconds) == (
+        0.0,
+        129.0,
+        SAMPLES_OF_TWO_MINUTES[0].wall_seconds,
+    )
+    assert (found.header.program, found.loss, found.notes) == ("a test", Loss(), ())
+    assert list(opened(found.content())) == list(found)
+
+
+def test_a_recording_without_a_sample_is_one_too():
+    found = recording()
+    assert (found.samples, found.seconds, found.first, found.start) == (0, 0.0, None, 0.0)
+    assert list(found) == [CARDS]
+
+
+def test_it_is_ordinary_gzip():
+    lines = gzip.decompress(written([CARDS, *SAMPLES_OF_TWO_MINUTES])).splitlines()
+    assert lines[0].startswith(b'{"recording":{"version":1,')
+    assert sum(line.startswith(b'{"sample"') for line in lines) == 130
+
+
+def test_a_jump_reads_only_from_the_minute_on():
+    found = recording(*SAMPLES_OF_TWO_MINUTES)
+    late = list(found.timed(125.0))
+    assert late[0].update == CARDS
+    assert late[1].update == SAMPLES_OF_TWO_MINUTES[120]
+    assert len(list(found.timed(-5.0))) == len(list(found.timed())) == 131
+
+
+def test_cut_anywhere_it_keeps_what_was_flushed_a_second_before():
+    data = written([CARDS, *SAMPLES_OF_TWO_MINUTES])
+    whole = values(opened(data))
+    before = -1
+    for size in range(200, len(data), 7):
+        try:
+            found = opened(data[:size])
+        except RecordingError:
+            assert size < 300, "even the first line is missing"
+            continue
+        kept = values(found)
+        assert kept == whole[: len(kept)]
+        assert len(kept) >= before
+        assert found.loss.places == 0
+        before = len(kept)
+    assert before >= 128
+
+
+def test_a_file_that_was_never_closed_says_so():
+    found = recording(*SAMPLES_OF_TWO_MINUTES, is_ended=False)
+    assert found.loss == Loss(is_cut=True)
+    assert len(values(found)) == 130
+
+
+def test_a_broken_place_costs_a_minute_at_most():
+    data = bytearray(written([CARDS, *SAMPLES_OF_TWO_MINUTES]))
+    middle = data.index(b"\x1f\x8b\x08", 10) + 40
+    data[middle : middle + 20] = bytes(20)
+    found = opened(bytes(data))
+    assert found.loss.places == 1
+    assert 0 < found.loss.lost_bytes < len(data)
+    kept = [one.monotonic_seconds for one in values(found)]
+    assert kept[:60] == [float(second) for second in range(60)]
+    assert kept[-10:] == [float(second) for second in range(120, 130)]
+
+
+def test_even_without_its_beginning():
+    data = written([CARDS, *SAMPLES_OF_TWO_MINUTES])
+    found = opened(b"junk" * 20_000 + data[300:])
+    assert found.loss.places == 1
+    assert next(one.monotonic_seconds for one in values(found)) == 60.0
+    assert next(iter(found)) == CARDS
+
+
+def member(*lines):
+    compressor = zlib.compressobj(wbits=31)
+    return compressor.compress(b"".join(line + b"\n" for line in lines)) + compressor.flush()
+
+
+HEADER = record_line(Header(1, "a test", 0.0)).rstrip()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"timestamp, power.draw [W]\n",
+        os.urandom(2000),
+        gzip.compress(b"hello\n"),
+        gzip.compress(bytes(MAX_LINE_BYTES + 2_000_000)),
+        member(b'{"at":{"monotonic_seconds":1,"wall_seconds":2}}'),
+        member(HEADER, *[b""] * 20_000),
+        b"\x1f\x8b\x08\x00\x00\x00\x00\x00" * 500,
+    ],
+)
+def test_what_is_no_recording_is_refused(data):
+    with pytest.raises(RecordingError, match="a test: is no recording of the monitor"):
+        opened(data)
+
+
+def test_a_later_version_is_refused():
+    with pytest.raises(RecordingError, match=r"was written by a later version \(gpu-planner 9\)"):
+        opened(member(record_line(Header(2, "gpu-planner 9", 0.0)).rstrip()))
+
+
+def test_bad_lines_are_passed_over_and_counted():
+    good = [record_line(one).rstrip() for one in SAMPLES_OF_TWO_MINUTES[:3]]
+    found = opened(member(HEADER, b'{"sample":{}}', good[0], b"junk", good[1], good[2], b'{"sample":'))
+    assert [one.monotonic_seconds for one in values(found)] == [0.0, 1.0, 2.0]
+    assert found.loss == Loss(is_cut=True, bad_lines=3)
+
+
+def test_an_inventory_is_never_later_than_the_sample_after_it():
+    late = [record_line(one).rstrip() for one in (Moment(1e6, 0.0), CARDS, SAMPLES_OF_TWO_MINUTES[1])]
+    found = opened(member(HEADER, *late, *late[:2]))
+    assert [timed.monotonic_seconds for timed in found.timed()] == [1.0, 1.0]
+
+
+def test_too_many_marks_are_not_kept():
+    mark = record_line(Mark(0.0, 0.0, "x")).rstrip()
+    assert len(opened(member(HEADER, *[mark] * 10_001)).marks) == 10_000
+
+
+def test_what_is_no_file_is_refused(tmp_path):
+    with pytest.raises(RecordingError, match="is no file"):
+        read_recording(tmp_path)
+    with pytest.raises(RecordingError, match="cannot be read"):
+        read_recording(tmp_path / "missing")
+    with pytest.raises(RecordingError, match="cannot be read"):
+        read_recording(Path("a\0b"))
+
+
+@pytest.mark.parametrize(
+    "record", [Header(1, "p", 2.0), Mark(1.0, 2.0, "né"), PlannedRun({"a": [1]}), End(3.0), Moment(1.0, 2.0), CARDS]
+)
+def test_records_survive(record):
+    line = record_line(record)
+    assert line.endswith(b"\n")
+    assert read_record(line) == record
+
+
+def test_a_whole_sample_survives():
+    host = HostProcess("python", "ann", "python train.py", 1.0, 0.5, 2**30, is_own=True)
+    readings = (Reading(2**30), missing(Cause.NOT_SUPPORTED), Reading(2.0, is_implausible=True))
+    one = replace(
+        sample(1.5, {"cpu_fraction": 0.25}, a={"power_watts": 100.0}, b={}),
+        cores=(0.1, 0.9),
+        processes=(
+            CardProcess(7, A, "compute", *readings, host),
+            CardProcess(8, A, "mps", *readings, is_reliable=False),
+        ),
+        xids=(Xid(A, 79),),
+        cost=Cost(0.01, 40, 0.005, 12, 0.001, 2**24),
+    )
+    assert read_record(record_line(one)) == one
+    assert opened(written([CARDS, one])).last.monotonic_seconds == 1.5
+
+
+SAMPLE = '{"sample":{"at":1,"wall":2,"devices":{},"host":{},"cores":[]%s}}'
+PROCESS = (
+    ',"processes":[{"pid":1,"uuid":"u","kind":"compute","memory_bytes":1,"sm_fraction":0,'
+    '"memory_controller_fraction":0,"is_reliable":true,"host":%s}]'
+)
+HOST = '{"name":"n","user":"u","command":"c","started_seconds":1,"cpu_fraction":null,"memory_bytes":1,"is_own":true}'
+INVENTORY = '{"inventory":{"driver":"","nvml":"","cuda":"","devices":[%s],"faults":[%s]}}'
+DEVICE = (
+    '{"uuid":"u","name":"n","index":0,"pci_bus_id":"","mig_parent":null,"mig_instance":null,"raw_name":null,'
+    '"state":"running","facts":{}}'
+)
+FAULT = '{"kind":"lost","since_seconds":1,"uuid":null,"detail":""}'
+
+
+def test_the_lines_below_are_good_before_they_are_spoilt():
+    assert read_record((SAMPLE % (PROCESS % HOST)).encode()).processes[0].host.name == "n"
+    assert read_record((INVENTORY % (DEVICE, FAULT)).encode()).devices[0].uuid == "u"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"{}",
+        b"null",
+        b"[" * 100_000,
+        b'{"other":{}}',
+        b'{"plan":[]}',
+        b'{"mark":{"monotonic_seconds":1,"wall_seconds":2}}',
+        b'{"mark":{"monotonic_seconds":1,"wall_seconds":2,"text":3}}',
+        b'{"mark":{"monotonic_seconds":"1","wall_seconds":2,"text":"a"}}',
+        b'{"recording":{"version":true,"program":"p","wall_seconds":0}}',
+        b'{"at":{"monotonic_seconds":NaN,"wall_seconds":0}}',
+        b'{"end":{"wall_seconds":1e999}}',
+        busy_line(None).rstrip(),
+        b'{"sample" :null, "x":1}',
+        (SAMPLE % ',"cost":[1,2,3,4,5,null]').encode(),
+        (SAMPLE % ',"xids":[[1,2]]').encode(),
+        (SAMPLE % ',"xids":[["u","2"]]').encode(),
+        (SAMPLE % "").replace('"at":1', '"at":NaN').encode(),
+        (SAMPLE % "").replace('"at":1', f'"at":{"9" * 400}').encode(),
+        (SAMPLE % "").replace('"cores":[]', '"cores":["1"]').encode(),
+        (SAMPLE % "").replace('"host":{}', '"host":{"cpu_fraction":1e300}').encode(),
+        (SAMPLE % "").replace('"devices":{}', '"devices":{"u":{"power_watts":NaN}}').encode(),
+        (SAMPLE % (PROCESS % HOST)).replace('"pid":1', '"pid":[]').encode(),
+        (SAMPLE % (PROCESS % HOST)).replace('"uuid":"u"', '"uuid":1').encode(),
+        (SAMPLE % (PROCESS % HOST)).replace("compute", "mining").encode(),
+        (SAMPLE % (PROCESS % HOST)).replace('"is_reliable":true', '"is_reliable":1').encode(),
+        (SAMPLE % (PROCESS % HOST)).replace('"is_own":true', '"is_own":"yes"').encode(),
+        (SAMPLE % (PROCESS % HOST)).replace('"name":"n"', '"name":1').encode(),
+        (SAMPLE % (PROCESS % HOST)).replace('"cpu_fraction":null', '"cpu_fraction":"a"').encode(),
+        (INVENTORY % (DEVICE, FAULT)).replace('"driver":""', '"driver":1').encode(),
+        (INVENTORY % (DEVICE, FAULT)).replace('"index":0', '"index":"0"').encode(),
+        (INVENTORY % (DEVICE, FAULT)).replace('"mig_instance":null', '"mig_instance":["a",1]').encode(),
+        (INVENTORY % (DEVICE, FAULT)).replace("running", "dancing").encode(),
+        (INVENTORY % (DEVICE, FAULT)).replace('"detail":""', '"detail":1').encode(),
+        (INVENTORY % (DEVICE, FAULT)).replace('"since_seconds":1', '"since_seconds":"x"').encode(),
+    ],
+)
+def test_a_line_that_cannot_be_used_is_refused(line):
+    with pytest.raises(BadLineError):
+        read_record(line)
+
+
+def test_quantities_of_a_later_version_are_left_out():
+    line = SAMPLE.replace('"host":{}', '"host":{"cpu_fraction":1,"moon":2}') % ""
+    found = read_record(line.replace('"devices":{}', '"devices":{"u":{"power_watts":3,"moon":4}}').encode())
+    assert (list(found.host), list(found.devices["u"])) == (["cpu_fraction"], ["power_watts"])
+
+
+def test_a_line_of_too_many_cards_is_refused():
+    many = ",".join(f'"{number}":{{}}' for number in range(1025))
+    with pytest.raises(BadLineError, match="no machine has 1,025 cards"):
+        read_record((SAMPLE % "").replace('"devices":{}', f'"devices":{{{many}}}').encode())
+    with pytest.raises(BadLineError, match="no machine has 1,025 cards"):
+        read_record((INVENTORY % (",".join([DEVICE] * 1025), "")).encode())
+
+
+def test_only_samples_and_inventories_are_updates():
+    with pytest.raises(BadLineError):
+        checked(None)
+
+
+@pytest.mark.fuzz
+def test_a_spoilt_file_is_read_or_refused_and_nothing_else():
+    random_numbers = random.Random(5)
+    data = written([CARDS, *SAMPLES_OF_TWO_MINUTES[:70], Mark(1.0, 2.0, "x")])
+    plain = gzip.decompress(data)
+    for turn in range(3000):
+        # Spoilt bytes seldom get past the checksum: half of the time what is compressed is spoilt.
+        source = bytearray(data if turn % 2 else plain)
+        for _ in range(random_numbers.randint(1, 8)):
+            place = random_numbers.randrange(len(source))
+            cut = random_numbers.choice([0, 1, 5, 100])
+            source[place : place + cut] = random_numbers.choice([b"", b"NaN", b"[", b"null", os.urandom(3), b'"x"'])
+        try:
+            found = opened(bytes(source) if turn % 2 else gzip.compress(bytes(source), mtime=0))
+        except RecordingError:
+            continue
+        for update in found:
+            assert update is not None

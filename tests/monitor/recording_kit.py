@@ -1,0 +1,62 @@
+"""Recordings that tests make: cards that draw what they are told, a second apart."""
+
+from collections.abc import Iterable
+from io import BytesIO
+from pathlib import Path
+
+from planner.monitor.device import Device
+from planner.monitor.events import Moment
+from planner.monitor.inventory import Inventory
+from planner.monitor.reading import Reading
+from planner.monitor.recording.reading import recording_of_bytes
+from planner.monitor.recording.recording import Recording
+from planner.monitor.recording.records import VERSION, End, Header, Record
+from planner.monitor.recording.writer import RecordingWriter
+from planner.monitor.sample import Sample
+
+A, B = "GPU-a", "GPU-b"
+WALL = 1_700_000_000.0
+CARDS = Inventory(
+    "580.65.06",
+    devices=tuple(
+        Device(uuid, f"NVIDIA Test {index}", index, facts={"memory_total_bytes": Reading(24 * 2**30)})
+        for index, uuid in enumerate((A, B))
+    ),
+)
+
+
+def sample(at: float, host: dict[str, float] | None = None, **readings: dict[str, float]) -> Sample:
+    """Return a sample of cards `a` and `b`."""
+    devices = {f"GPU-{letter}": plain(values) for letter, values in readings.items()}
+    return Sample(at, WALL + at, devices, plain(host or {}))
+
+
+def plain(values: dict[str, float]) -> dict[str, Reading]:
+    """Return readings of values."""
+    return {name: Reading(value) for name, value in values.items()}
+
+
+def written(records: Iterable[Record], *, is_ended: bool = True, step: float = 0.5) -> bytes:
+    """Return the file of records, flushed every `step` seconds of the samples' own clock."""
+    stream = BytesIO()
+    writer, now = RecordingWriter(stream), Moment(0.0, WALL)
+    writer.put(Header(VERSION, "a test", WALL), now)
+    flushed = 0.0
+    for record in records:
+        if isinstance(record, Sample):
+            now = Moment(record.monotonic_seconds, record.wall_seconds)
+        writer.put(record, now)
+        if now.monotonic_seconds - flushed >= step:
+            writer.flush()
+            flushed = now.monotonic_seconds
+    if is_ended:
+        writer.put(End(now.wall_seconds), now)
+        writer.end()
+    else:
+        writer.flush()
+    return stream.getvalue()
+
+
+def recording(*records: Record, is_ended: bool = True) -> Recording:
+    """Return a recording of the cards and `records`."""
+    return recording_of_bytes(written((CARDS, *records), is_ended=is_ended), Path("a test"))

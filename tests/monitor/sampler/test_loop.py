@@ -1,0 +1,125 @@
+"""The rhythm of the sampler, heard by a channel in this process."""
+
+from collections import deque
+from time import monotonic
+
+import pytest
+from fake_nvml_kit import A, card
+
+from planner.monitor.backoff import BackOff
+from planner.monitor.busy import Busy
+from planner.monitor.endings import RESTART
+from planner.monitor.inventory import Inventory
+from planner.monitor.sample import Sample
+from planner.monitor.sampler.loop import Sampler
+from planner.monitor.sampler.sleeping import SleepWatch
+from planner.monitor.sampler.watch import CardWatch
+from planner.monitor.settings import Settings
+from planner.monitor.surroundings import Surroundings
+from planner.monitor.wire import read_line
+
+PLAIN = Surroundings("Linux", is_container=False, is_wsl=False, has_own_pids=False)
+
+
+class Heard:
+    """A channel that gives its commands one after the other, each once so many samples were sent."""
+
+    def __init__(self, *commands):
+        self._commands = deque(commands)
+        self.messages = []
+
+    def send(self, line):
+        self.messages.append(read_line(line))
+
+    @property
+    def samples(self):
+        return [message for message in self.messages if isinstance(message, Sample)]
+
+    def wait(self, seconds):
+        after, command = self._commands[0]
+        if len(self.samples) >= after:
+            self._commands.popleft()
+            return command
+        until = monotonic() + seconds
+        while monotonic() < until:
+            pass
+        return {}
+
+
+@pytest.fixture
+def sampler(near_nvml, tmp_path):
+    def make(settings):
+        sleep = SleepWatch(tmp_path / "pci")
+        cards = CardWatch(PLAIN, sleep, 0.0, BackOff(0.0, 0.0), BackOff(10.0, 300.0))
+        return Sampler(cards, settings)
+
+    return make
+
+
+def test_fast_slow_and_processes_have_cadences_of_their_own(near_nvml, sampler):
+    near_nvml.say(card(0, A))
+    channel = Heard((9, {"stop": True}))
+    made = sampler(Settings(fast_seconds=0.02, slow_seconds=0.06, process_seconds=0.1))
+    assert made.run(channel) == 0
+    assert isinstance(channel.messages[0], Inventory)
+    times = [sample.monotonic_seconds for sample in channel.samples]
+    slow = [at for at, sample in zip(times, channel.samples, strict=True) if "pcie_width" in sample.devices[A]]
+    listed = [at for at, sample in zip(times, channel.samples, strict=True) if sample.processes is not None]
+    assert 1 < len(slow) < len(times)
+    assert 1 <= len(listed) <= len(slow)
+    assert slow[1] - slow[0] >= 0.06
+    assert channel.samples[0].cost.calls > 0
+    # Five microseconds for each field value, as the library says.
+    assert channel.samples[0].cost.field_microseconds == 5 * 14
+    assert channel.samples[0].cost.memory_bytes > 0
+    assert near_nvml.calls()[-1] == "nvmlShutdown "
+
+
+def test_an_inventory_is_told_only_when_it_changes(near_nvml, sampler):
+    near_nvml.say(card(0, A))
+    channel = Heard((5, {"stop": True}))
+    sampler(Settings(fast_seconds=0.01)).run(channel)
+    assert sum(isinstance(message, Inventory) for message in channel.messages) == 2
+
+
+def test_commands_are_obeyed_between_looks(near_nvml, sampler):
+    near_nvml.say(card(0, A))
+    commands = (
+        (1, {"release": True}),
+        (3, {"resume": True}),
+        (5, {"interval": 0.1}),
+        (6, {"other": 1}),
+        (8, {"stop": True}),
+    )
+    channel = Heard(*commands)
+    sampler(Settings(fast_seconds=0.01)).run(channel)
+    assert [bool(sample.devices) for sample in channel.samples[:5]] == [True, False, False, True, True]
+    times = [sample.monotonic_seconds for sample in channel.samples]
+    assert times[7] - times[6] >= 0.09
+
+
+def test_what_was_missed_is_not_made_up_for(near_nvml, sampler):
+    near_nvml.say(card(0, A) | {"0.slow.nvmlDeviceGetPowerUsage": "150 0"})
+    channel = Heard((3, {"stop": True}))
+    sampler(Settings(fast_seconds=0.05)).run(channel)
+    times = [sample.monotonic_seconds for sample in channel.samples]
+    assert times[1] - times[0] >= 0.15
+    assert times[2] - times[1] >= 0.045
+
+
+def test_a_new_process_is_asked_for_where_the_library_is_an_old_one(near_nvml, sampler):
+    near_nvml.say(
+        card(0, A, error=None) | {"0.error.nvmlDeviceGetMemoryInfo_v2": "0 1"}, error__nvmlInitWithFlags="0 18"
+    )
+    channel = Heard((100, {}))
+    assert sampler(Settings(fast_seconds=0.01)).run(channel) == RESTART
+
+
+def test_where_it_is_can_be_asked_at_any_time(near_nvml, sampler):
+    near_nvml.say(card(0, A))
+    made = sampler(Settings(fast_seconds=0.01))
+    assert read_line(made.where()) is None
+    made.run(Heard((1, {"stop": True})))
+    assert read_line(made.where()) is None
+    made._cards.nvml._busy = ("nvmlInit", "", 1.0)
+    assert read_line(made.where()) == Busy("nvmlInit", "", 1.0)

@@ -1,0 +1,336 @@
+"""One opening of the library, in this very process: instances, processes, events, GPM and odd answers."""
+
+import os
+
+import pytest
+from fake_nvml_kit import A, B, card
+
+from planner.monitor.faults import FaultKind
+from planner.monitor.host_processes import HostProcesses
+from planner.monitor.nvml import Nvml, NvmlFailure, cause_of, opening_fault
+from planner.monitor.reading import Cause
+from planner.monitor.sample import Xid
+from planner.monitor.sampler.answers import SessionOverError
+from planner.monitor.sampler.card_processes import CardProcesses
+from planner.monitor.sampler.session import Session
+
+MIG = "MIG-11111111-0000-0000-0000-000000000000"
+
+
+@pytest.fixture
+def session(near_nvml):
+    """Return a way to open the library on what it should say, and close it in the end."""
+    opened = []
+
+    def make(*cards, sees_same_pids=True, **general):
+        near_nvml.say(*cards, **general)
+        nvml = Nvml()
+        made = Session(nvml, CardProcesses(nvml, HostProcesses(), sees_same_pids=sees_same_pids))
+        made.open(5.0)
+        opened.append(made)
+        return made
+
+    yield make
+    for made in opened:
+        made.close()
+
+
+def read(session, now=0.0, *, slow=True):
+    return session.read(now, 5.0, slow=slow, budget_seconds=10.0)
+
+
+def test_an_instance_tells_its_memory_and_activity_and_nothing_else(session):
+    instance = {
+        "0:0.uuid": MIG,
+        "0:0.name": "NVIDIA H100 MIG 1g.10gb",
+        "0:0.gpu_instance": 3,
+        "0:0.compute_instance": 0,
+        "0:0.memory.total": 10 * 2**30,
+        "0:0.memory.used": 2**30,
+        "0:0.units": 16,
+        "0:3.gpm": 1,
+        "0:3.gpm.2": 75,
+        "0.gpm": 1,
+    }
+    near = session(card(0, A, mig=1, mig_devices=7, utilization=None, encoder=None) | instance)
+    whole, part = near.devices
+    assert (part.uuid, part.mig_parent, part.mig_instance) == (MIG, A, (3, 0))
+    assert part.fact("memory_total_bytes") == 10 * 2**30
+    assert part.fact("multiprocessors") == 16
+    assert whole.fact("mig_enabled") == 1
+    read(near)
+    readings = read(near, 1.0)
+    assert readings[MIG]["memory_used_bytes"].value == 2**30
+    assert readings[MIG]["sm_active_fraction"].value == 0.75
+    assert readings[MIG]["power_watts"].cause is Cause.MIG
+    assert readings[MIG]["temperature_celsius"].cause is Cause.MIG
+    assert readings[A]["utilization_fraction"].cause is Cause.MIG
+    assert readings[A]["encoder_fraction"].cause is Cause.MIG
+    assert readings[A]["power_watts"].value == 200
+
+
+def test_an_instance_that_does_not_tell_its_size_is_one_still(session):
+    instance = {"0:0.uuid": MIG, "0:0.gpu_instance": 1, "0:0.compute_instance": 0}
+    near = session(card(0, A, mig=1, mig_devices=2) | instance)
+    part = near.devices[1]
+    assert part.name == "NVIDIA Test 0 MIG 0"
+    assert part.facts["memory_total_bytes"].cause is Cause.NOT_SUPPORTED
+    assert part.facts["multiprocessors"].cause is Cause.NOT_SUPPORTED
+    assert read(near)[MIG]["memory_used_bytes"].cause is Cause.NOT_SUPPORTED
+
+
+def test_a_card_whose_instances_cannot_be_counted_has_none(session):
+    assert len(session(card(0, A, mig=1)).devices) == 1
+
+
+def test_instances_are_lost_with_their_card(session, near_nvml):
+    instance = {"0:0.uuid": MIG, "0:0.gpu_instance": 1, "0:0.compute_instance": 0, "0:0.memory.total": 2**30}
+    parts = card(0, A, mig=1, mig_devices=1) | instance
+    near = session(parts, card(1, B))
+    near_nvml.say(parts | {"0.error.*": 15}, card(1, B))
+    assert set(read(near)) == {B}
+    assert set(near.lost) == {A, MIG}
+    assert {fault.kind for fault in near.faults} == {FaultKind.LOST}
+
+
+def test_gpm_needs_two_looks_and_is_asked_for_not_known(session):
+    near = session(card(0, A, gpm=1) | {"0.gpm.2": 81.5, "0.gpm.10": 40}, card(1, B))
+    assert read(near)[A]["sm_active_fraction"].cause is Cause.NOT_YET
+    readings = read(near, 1.0)
+    assert readings[A]["sm_active_fraction"].value == pytest.approx(0.815)
+    assert readings[A]["dram_active_fraction"].value == 0.4
+    assert readings[A]["tensor_active_fraction"].cause is Cause.NOT_SUPPORTED
+    assert readings[B]["sm_active_fraction"].cause is Cause.NOT_SUPPORTED
+
+
+@pytest.mark.parametrize(("code", "cause"), [(3, Cause.NOT_SUPPORTED), (4, Cause.NO_PERMISSION), (999, Cause.FAILED)])
+def test_gpm_that_fails_says_why(session, code, cause):
+    near = session(card(0, A, gpm=1) | {"0.error.nvmlGpmQueryDeviceSupport": code})
+    assert read(near)[A]["sm_active_fraction"].cause is cause
+
+
+def test_what_is_never_told_is_not_asked_again(session, near_nvml):
+    near = session(card(0, A, fan=None))
+    assert read(near)[A]["fan_fraction"].cause is Cause.NOT_SUPPORTED
+    asked = near_nvml.calls().count("nvmlDeviceGetFanSpeed 0")
+    assert "fan_fraction" not in read(near, 1.0, slow=False)[A]
+    assert read(near, 2.0)[A]["fan_fraction"].cause is Cause.NOT_SUPPORTED
+    assert near_nvml.calls().count("nvmlDeviceGetFanSpeed 0") == asked
+
+
+def test_what_fails_once_is_asked_again(session, near_nvml):
+    near = session(
+        card(0, A) | {"0.error.nvmlDeviceGetFanSpeed": "999 0", "0.error.nvmlDeviceGetUtilizationRates": "17 0"}
+    )
+    first = read(near)[A]
+    assert first["fan_fraction"].cause is Cause.FAILED
+    assert first["utilization_fraction"].cause is Cause.HIDDEN
+    assert read(near, 1.0)[A]["fan_fraction"].value == 0.3
+
+
+def test_counters_become_what_they_grow(session):
+    fields = {"0.field.138": "1000 1100", "0.field.139": "0 50", "0.field.74": "0 250000000"}
+    near = session(card(0, A) | fields)
+    first, second = read(near), read(near, 0.5)
+    assert first[A]["nvlink_transmit_bytes_per_s"].cause is Cause.NOT_YET
+    # The slow ones are timed by the clock itself: both directions of a link at one time.
+    assert second[A]["nvlink_transmit_bytes_per_s"].value == pytest.approx(
+        2 * second[A]["nvlink_receive_bytes_per_s"].value
+    )
+    assert second[A]["power_capped_fraction"].value == 0.5
+
+
+def test_power_is_taken_from_the_energy_counter_unless_that_stands_still(session):
+    near = session(card(0, A) | {"0.field.83": "0 300000 300000 300000"})
+    assert read(near)[A]["power_watts"].value == 200
+    assert read(near, 1.0)[A]["power_watts"].value == 300
+    assert read(near, 2.0)[A]["power_watts"].value == 200
+    assert read(near, 3.0)[A]["energy_joules"].value == 300
+
+
+def test_a_value_that_the_driver_marks_as_unknown_is_none(session):
+    near = session(card(0, A, fan=0xFFFFFFFF, reasons=0xFFFFFFFF))
+    readings = read(near)[A]
+    assert readings["fan_fraction"].cause is Cause.HIDDEN
+    assert readings["clock_reasons"].value == 0xFFFFFFFF
+
+
+def test_a_card_lost_within_field_values_is_lost(session, near_nvml):
+    near = session(card(0, A), card(1, B))
+    near_nvml.say(card(0, A) | {"0.field_error.82": 15}, card(1, B))
+    assert set(read(near)) == {B}
+
+
+def test_a_card_that_asks_for_a_reset_is_left_alone(session):
+    near = session(card(0, A) | {"0.error.nvmlDeviceGetPowerUsage": 16}, card(1, B))
+    assert set(read(near)) == {B}
+    (fault,) = near.faults
+    assert (fault.kind, fault.uuid, fault.detail) == (FaultKind.RESET_REQUIRED, A, "seen by nvmlDeviceGetPowerUsage")
+
+
+def test_a_card_lost_while_it_is_read_slowly_leaves_no_half_of_it(session):
+    near = session(card(0, A) | {"0.error.nvmlDeviceGetPcieThroughput": 15}, card(1, B))
+    assert set(read(near)) == {B}
+
+
+def test_a_card_that_cannot_be_opened_is_told_by_its_place(session):
+    near = session(card(0, A), card(1, B) | {"1.error.nvmlDeviceGetHandleByIndex_v2": 4})
+    assert [(device.uuid, device.state) for device in near.devices] == [(A, "running"), ("index-1", "lost")]
+    assert near.faults[0].kind is FaultKind.NO_PERMISSION
+    near.forget_place(1)
+    assert near.faults == []
+    assert [device.uuid for device in near.devices] == [A]
+
+
+@pytest.mark.parametrize("uuid_error", ["0.error.nvmlDeviceGetUUID", None])
+def test_a_handle_that_leads_elsewhere_ends_the_session(session, near_nvml, uuid_error):
+    near = session(card(0, A))
+    read(near)
+    stale = {"0.error.nvmlDeviceGetFanSpeed": 2}
+    near_nvml.say((card(0, B) if uuid_error is None else card(0, A) | {uuid_error: 2}) | stale)
+    with pytest.raises(SessionOverError, match="the handle of GPU-aaaa"):
+        read(near, 1.0)
+
+
+def test_a_card_that_dislikes_one_question_is_kept(session, near_nvml):
+    near = session(card(0, A))
+    read(near)
+    near_nvml.say(card(0, A) | {"0.error.nvmlDeviceGetFanSpeed": 2})
+    assert read(near, 1.0)[A]["fan_fraction"].cause is Cause.NOT_SUPPORTED
+
+
+def test_slow_readings_are_shared_out_over_looks(session):
+    near = session(card(0, A), card(1, B))
+    first = near.read(0.0, 0.0, slow=True, budget_seconds=0.0)
+    second = near.read(1.0, 0.0, slow=False, budget_seconds=0.0)
+    third = near.read(2.0, 0.0, slow=False, budget_seconds=0.0)
+    had = [[uuid for uuid in looked if "pcie_width" in looked[uuid]] for looked in (first, second, third)]
+    assert had == [[A], [B], []]
+
+
+def test_the_next_round_begins_with_those_that_wait(session):
+    near = session(card(0, A), card(1, B))
+    had = []
+    for at in range(4):
+        looked = near.read(float(at), 0.0, slow=True, budget_seconds=0.0)
+        had += [uuid for uuid in looked if "pcie_width" in looked[uuid]]
+    assert had == [A, B, A, B]
+
+
+def test_processes_are_listed_with_what_the_system_knows(session):
+    me, total = os.getpid(), 24 * 2**30
+    listed = {
+        "0.process.compute": f"{me}:4096 99999999:{2 * total} 4000000:-1",
+        "0.process.graphics": f"{me}:8192",
+        "0.usage": f"{me}:10:40:7 {me}:20:50:9 77:5:300:1",
+    }
+    near = session(card(0, A) | listed)
+    processes = {process.pid: process for process in near.read_processes(0.0)}
+    own = processes[me]
+    assert (own.kind, own.memory_bytes.value, own.is_reliable) == ("compute", 4096, True)
+    assert own.sm_fraction.value == 0.5
+    assert own.memory_controller_fraction.value == 0.09
+    assert own.host.memory_bytes > 0
+    swapped = processes[99999999]
+    assert not swapped.is_reliable
+    assert swapped.memory_bytes.is_implausible
+    assert swapped.host is None
+    hidden = processes[4000000]
+    assert hidden.memory_bytes.cause is Cause.HIDDEN
+    assert hidden.is_reliable
+    # The same samples do not count twice.
+    (again,) = (process for process in near.read_processes(0.0) if process.pid == me)
+    assert again.sm_fraction.cause is Cause.NOT_YET
+
+
+def test_the_numbers_of_another_system_are_never_matched_with_ours(session):
+    near = session(card(0, A) | {"0.process.compute": f"{os.getpid()}:4096"}, sees_same_pids=False)
+    (process,) = near.read_processes(0.0)
+    assert process.host is None
+
+
+def test_a_card_lost_while_its_processes_are_listed_is_lost(session):
+    near = session(card(0, A) | {"0.error.nvmlDeviceGetComputeRunningProcesses_v3": 15}, card(1, B))
+    assert near.read_processes(0.0) == ()
+    assert set(near.lost) == {A}
+
+
+def test_a_card_that_lists_no_processes_has_none(session):
+    near = session(card(0, A) | {"0.error.nvmlDeviceGetComputeRunningProcesses_v3": 3})
+    assert near.read_processes(0.0) == ()
+
+
+def test_the_first_layout_of_processes_is_read(session):
+    gone = {f"0.error.nvmlDeviceGetComputeRunningProcesses{version}": 13 for version in ("_v2", "_v3")}
+    near = session(card(0, A) | gone | {"0.process.compute": "5:-1 6:100"})
+    assert [(one.pid, one.memory_bytes.value) for one in near.read_processes(0.0)] == [(5, None), (6, 100)]
+    gone["0.error.nvmlDeviceGetComputeRunningProcesses"] = 999
+    near = session(card(0, A) | gone)
+    assert near.read_processes(0.0) == ()
+
+
+def test_errors_are_told_once_each_and_by_card(near_nvml, session):
+    near = session(card(0, A), card(1, B))
+    assert near.read_xids() == ()
+    near_nvml.say(card(0, A), card(1, B), events=("1 8 79", "0 16 1", "0 8 31"))
+    assert near.read_xids() == (Xid(B, 79), Xid(A, 31))
+    assert near.read_xids() == ()
+
+
+def test_a_flood_of_errors_is_told_in_parts(near_nvml, session):
+    near = session(card(0, A))
+    near_nvml.say(card(0, A), events=("0 8 31",) * 150)
+    assert len(near.read_xids()) == 100
+    assert len(near.read_xids()) == 50
+
+
+def test_a_count_that_changes_or_fails_is_a_reason_to_look_again(near_nvml, session):
+    near = session(card(0, A))
+    assert not near.has_changed()
+    near_nvml.say(card(0, A), card(1, B))
+    assert near.has_changed()
+    near_nvml.say(card(0, A), error__nvmlDeviceGetCount_v2=1)
+    assert near.has_changed()
+
+
+def test_a_library_that_fails_half_way_is_closed_again(near_nvml):
+    near_nvml.say(card(0, A), error__nvmlDeviceGetCount_v2=999)
+    nvml = Nvml()
+    with pytest.raises(NvmlFailure, match="nvmlDeviceGetCount returned 999"):
+        Session(nvml, CardProcesses(nvml, HostProcesses(), sees_same_pids=True)).open(0.0)
+    assert near_nvml.calls()[-1] == "nvmlShutdown "
+
+
+def test_versions_that_are_not_told_are_empty(session):
+    errors = dict.fromkeys(
+        (
+            "error.nvmlSystemGetDriverVersion",
+            "error.nvmlSystemGetNVMLVersion",
+            "error.nvmlSystemGetCudaDriverVersion_v2",
+        ),
+        999,
+    )
+    assert session(card(0, A) | errors).versions == ("", "", "")
+
+
+def test_a_card_without_a_place_is_named_by_its_uuid(session):
+    near = session(card(0, A, pci=None, name=None))
+    (device,) = near.devices
+    assert (device.name, device.pci_bus_id, device.raw_name) == (A, "", None)
+
+
+def test_a_place_that_is_no_text_is_none(session):
+    assert session(card(0, A, pci="\\xf8\\xf8")).devices[0].pci_bus_id == ""
+
+
+def test_a_memory_that_is_lost_is_not_asked_for_the_old_way(session, near_nvml):
+    near = session(card(0, A))
+    near_nvml.say(card(0, A) | {"0.error.nvmlDeviceGetMemoryInfo_v2": 15})
+    asked = near_nvml.calls().count("nvmlDeviceGetMemoryInfo 0")
+    assert read(near) == {}
+    assert near_nvml.calls().count("nvmlDeviceGetMemoryInfo 0") == asked
+
+
+def test_codes_that_are_new_are_failures():
+    assert cause_of(12345) is Cause.FAILED
+    assert opening_fault(12345) is FaultKind.DRIVER_ERROR

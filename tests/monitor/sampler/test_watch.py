@@ -1,0 +1,219 @@
+"""Keeping a session for as long as there can be one, and letting cards sleep."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from fake_nvml_kit import A, B, card
+
+from planner.monitor.backoff import BackOff
+from planner.monitor.faults import FaultKind
+from planner.monitor.sampler.sleeping import SleepWatch
+from planner.monitor.sampler.watch import CardWatch
+from planner.monitor.surroundings import Surroundings
+
+PLAIN = Surroundings("Linux", is_container=False, is_wsl=False, has_own_pids=False)
+
+
+def pci_card(folder: Path, status: str, control: str = "auto") -> None:
+    place = folder / "0000:01:00.0"
+    (place / "power").mkdir(parents=True, exist_ok=True)
+    files = {"vendor": "0x10de", "class": "0x030000", "power/runtime_status": status, "power/control": control}
+    for name, content in files.items():
+        (place / name).write_text(f"{content}\n")
+
+
+@pytest.fixture
+def watch(near_nvml, tmp_path):
+    """Return a way to watch cards, which are let go in the end."""
+    made = []
+
+    def make(surroundings=PLAIN, first_try=0.0):
+        sleep = SleepWatch(tmp_path / "pci")
+        made.append(CardWatch(surroundings, sleep, first_try, BackOff(1.0, 60.0), BackOff(10.0, 300.0)))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def sweep(watch, now, *, slow=True, processes=True):
+    return watch.sweep(now, 1000.0 + now, slow=slow, processes=processes, budget_seconds=10.0)
+
+
+def kinds(watch):
+    return {fault.kind for fault in watch.book.current}
+
+
+def test_the_driver_is_left_alone_until_it_is_time(watch, near_nvml):
+    near_nvml.say(card(0, A))
+    cards = watch(first_try=5.0)
+    assert sweep(cards, 4.9).devices == {}
+    assert near_nvml.calls() == []
+    assert set(sweep(cards, 5.0).devices) == {A}
+
+
+def test_it_is_tried_again_ever_later(watch, near_nvml):
+    near_nvml.say(card(0, A), error__nvmlInitWithFlags=9)
+    cards = watch()
+    for now in (0.0, 0.5, 1.0, 2.5, 3.0):
+        sweep(cards, now)
+    assert near_nvml.calls().count("nvmlInitWithFlags ") == 3
+    assert kinds(cards) == {FaultKind.NO_DRIVER}
+    near_nvml.say(card(0, A), error__nvmlInitWithFlags=4)
+    sweep(cards, 7.0)
+    assert kinds(cards) == {FaultKind.NO_PERMISSION}
+
+
+def test_only_a_process_that_was_open_restarts_for_a_new_library(watch, near_nvml):
+    near_nvml.say(card(0, A), error__nvmlInitWithFlags=18)
+    cards = watch()
+    sweep(cards, 0.0)
+    assert not cards.must_restart
+    near_nvml.say(card(0, A))
+    sweep(cards, 1.0)
+    near_nvml.say(card(0, A) | {"0.error.*": 1}, error__nvmlInitWithFlags=18)
+    sweep(cards, 2.0)
+    assert kinds(cards) == set()
+    sweep(cards, 2.1)
+    assert cards.must_restart
+    assert kinds(cards) == {FaultKind.MISMATCH}
+
+
+def test_a_reset_is_told_for_a_while(watch, near_nvml):
+    near_nvml.say(card(0, A))
+    cards = watch()
+    sweep(cards, 0.0)
+    near_nvml.say(card(0, A) | {"0.error.nvmlDeviceGetMemoryInfo_v2": "1 0"})
+    sweep(cards, 1.0)
+    assert set(sweep(cards, 2.0).devices) == {A}
+    assert kinds(cards) == {FaultKind.DRIVER_RESET}
+    sweep(cards, 62.0)
+    assert kinds(cards) == set()
+
+
+def test_a_session_that_ends_while_it_is_opened_is_tried_again(watch, near_nvml):
+    near_nvml.say(card(0, A) | {"0.error.nvmlDeviceGetEccMode": 1})
+    cards = watch()
+    assert sweep(cards, 0.0).devices == {}
+    assert kinds(cards) == {FaultKind.DRIVER_ERROR}
+    near_nvml.say(card(0, A))
+    assert set(sweep(cards, 1.0).devices) == {A}
+    assert kinds(cards) == set()
+
+
+def test_a_driver_that_goes_while_it_is_looked_at_again_is_told(watch, near_nvml):
+    near_nvml.say(card(0, A))
+    cards = watch()
+    sweep(cards, 0.0)
+    near_nvml.say(card(0, A), card(1, B), error__nvmlInitWithFlags=9)
+    assert sweep(cards, 1.0).devices == {}
+    assert kinds(cards) == {FaultKind.NO_DRIVER}
+
+
+def test_lost_cards_are_looked_for_ever_later_until_all_goes_well_for_long(watch, near_nvml):
+    gone = {"0.error.*": 15}
+    near_nvml.say(card(0, A), card(1, B))
+    cards = watch()
+    sweep(cards, 0.0)
+    near_nvml.say(card(0, A) | gone, card(1, B))
+    opened = []
+    for now in range(1, 60):
+        sweep(cards, float(now))
+        if near_nvml.calls().count("nvmlInitWithFlags ") > len(opened) + 1:
+            opened.append(now)
+    assert opened == [11, 31]
+    near_nvml.say(card(0, A), card(1, B))
+    assert set(sweep(cards, 80.0).devices) == {A, B}
+    sweep(cards, 150.0)
+    near_nvml.say(card(0, A) | gone, card(1, B))
+    sweep(cards, 151.0)
+    before = near_nvml.calls().count("nvmlInitWithFlags ")
+    sweep(cards, 160.9)
+    assert near_nvml.calls().count("nvmlInitWithFlags ") == before
+    sweep(cards, 161.0)
+    assert near_nvml.calls().count("nvmlInitWithFlags ") == before + 1
+
+
+def test_places_that_change_what_is_seen_are_told(watch, near_nvml):
+    near_nvml.say(card(0, A))
+    cards = watch(Surroundings("Linux", is_container=True, is_wsl=True, has_own_pids=True))
+    sweep(cards, 0.0)
+    assert kinds(cards) == {FaultKind.FOREIGN_PIDS, FaultKind.WSL}
+
+
+def test_processes_that_cannot_be_true_are_told_while_they_are_there(watch, near_nvml):
+    near_nvml.say(card(0, A) | {"0.process.compute": f"1:{2**60}"})
+    cards = watch()
+    sweep(cards, 0.0)
+    assert kinds(cards) == {FaultKind.UNRELIABLE_PROCESSES}
+    near_nvml.say(card(0, A))
+    sweep(cards, 1.0, processes=False)
+    assert kinds(cards) == {FaultKind.UNRELIABLE_PROCESSES}
+    sweep(cards, 2.0)
+    assert kinds(cards) == set()
+
+
+def test_a_card_that_sleeps_is_known_but_not_asked(watch, near_nvml, tmp_path):
+    pci_card(tmp_path / "pci", "suspended")
+    near_nvml.say(card(0, A))
+    cards = watch()
+    sweep(cards, 0.0)
+    assert near_nvml.calls() == []
+    assert [(device.uuid, device.state) for device in cards.inventory().devices] == [("pci-0000:01:00.0", "asleep")]
+    pci_card(tmp_path / "pci", "active")
+    sweep(cards, 1.0)
+    assert [(device.uuid, device.state) for device in cards.inventory().devices] == [(A, "running")]
+    assert kinds(cards) == set()
+
+
+def test_an_idle_card_is_let_go_so_that_it_can_sleep_and_taken_up_when_it_is_used(watch, near_nvml, tmp_path):
+    pci_card(tmp_path / "pci", "active")
+    near_nvml.say(card(0, A, utilization=0))
+    cards = watch()
+    for now in range(10):
+        assert set(sweep(cards, float(now)).devices) == {A}
+    sweep(cards, 10.0)
+    assert near_nvml.calls()[-1] == "nvmlShutdown "
+    assert kinds(cards) == {FaultKind.ASLEEP}
+    assert cards.inventory().devices[0].state == "asleep"
+    assert sweep(cards, 12.0).devices == {}
+    pci_card(tmp_path / "pci", "suspended")
+    assert sweep(cards, 18.0).devices == {}
+    pci_card(tmp_path / "pci", "active")
+    assert set(sweep(cards, 19.0).devices) == {A}
+    assert cards.inventory().devices[0].state == "running"
+
+
+def test_a_card_that_stays_awake_is_let_go_ever_more_rarely(tmp_path):
+    pci_card(tmp_path, "active")
+    sleep = SleepWatch(tmp_path)
+    let_go, is_open = [], True
+    for now in range(1000):
+        if is_open and sleep.should_let_go(float(now), is_idle=True):
+            let_go.append(now)
+            is_open = False
+        elif not is_open:
+            is_open = sleep.may_open(float(now))
+    gaps = [later - earlier for earlier, later in pairwise(let_go)]
+    assert let_go[0] == 10
+    assert gaps == sorted(gaps)
+    assert gaps[-1] > 4 * gaps[0]
+
+
+@pytest.mark.parametrize(("control", "use"), [("on", 0), ("auto", 50)])
+def test_a_card_that_is_used_or_never_sleeps_is_kept(watch, near_nvml, tmp_path, control, use):
+    pci_card(tmp_path / "pci", "active", control)
+    near_nvml.say(card(0, A, utilization=use))
+    cards = watch()
+    for now in range(0, 60, 5):
+        assert set(sweep(cards, float(now)).devices) == {A}
+
+
+def test_a_card_with_a_process_is_kept(watch, near_nvml, tmp_path):
+    pci_card(tmp_path / "pci", "active")
+    near_nvml.say(card(0, A, utilization=0) | {"0.process.compute": "1:100"})
+    cards = watch()
+    for now in range(0, 60, 5):
+        assert set(sweep(cards, float(now)).devices) == {A}

@@ -1,0 +1,108 @@
+"""Alerts are told once, after a while, and again only when what they are about was clearly over."""
+
+import pytest
+
+from planner.monitor.alerts import AlertKind, AlertRules, AlertWatch
+from planner.monitor.device import Device
+from planner.monitor.gathering import note
+from planner.monitor.inventory import Inventory
+from planner.monitor.latest import Latest
+from planner.monitor.process import CardProcess
+from planner.monitor.reading import Cause, Reading, missing
+from planner.monitor.sample import Sample
+
+GIB = 2**30
+CARD = Device("GPU-a", "NVIDIA Test", 0, facts={"memory_total_bytes": Reading(10.0 * GIB)})
+
+
+class Scene:
+    """One card that is watched second by second."""
+
+    def __init__(self, **rules):
+        self.watch = AlertWatch(AlertRules(is_on=True, hold_seconds=2, **rules))
+        self.latest, self.second = Latest(), 100.0
+        self.hear(Inventory("1", devices=(CARD,)))
+
+    def hear(self, update):
+        note(self.latest, update)
+        return [alert.kind for alert in self.watch.note(update, self.latest)]
+
+    def see(self, processes=None, **readings):
+        self.second += 1
+        found = {name: value if isinstance(value, Reading) else Reading(value) for name, value in readings.items()}
+        return self.hear(Sample(self.second, self.second, {CARD.uuid: found}, processes=processes))
+
+
+def test_heat_is_told_once_it_lasts_and_again_only_after_it_was_left():
+    scene = Scene(temperature_celsius=80)
+    assert [scene.see(temperature_celsius=value) for value in (85, 85)] == [[], []]
+    assert scene.see(temperature_celsius=85) == [AlertKind.TEMPERATURE]
+    assert [scene.see(temperature_celsius=value) for value in (86, 79, 85, 85, 85)] == [[]] * 5
+    assert [scene.see(temperature_celsius=value) for value in (77, 85, 85)] == [[]] * 3
+    assert scene.see(temperature_celsius=85) == [AlertKind.TEMPERATURE]
+
+
+def test_a_short_peak_is_not_told():
+    scene = Scene(temperature_celsius=80)
+    assert [scene.see(temperature_celsius=value) for value in (85, 60, 85, 60, 85)] == [[]] * 5
+
+
+def test_nearly_full_memory_is_told():
+    scene = Scene(memory_fraction=0.9)
+    seen = [scene.see(memory_used_bytes=9.5 * GIB) for _ in range(3)]
+    assert seen == [[], [], [AlertKind.MEMORY]]
+
+
+def test_what_is_not_known_or_switched_off_is_not_told():
+    scene = Scene(temperature_celsius=None, memory_fraction=None)
+    assert [scene.see(temperature_celsius=149, memory_used_bytes=10 * GIB) for _ in range(4)] == [[]] * 4
+    scene = Scene()
+    assert [scene.see(temperature_celsius=missing(Cause.NOT_SUPPORTED)) for _ in range(4)] == [[]] * 4
+
+
+def test_a_card_that_is_idle_for_long_is_told():
+    scene = Scene(idle_minutes=0.05, temperature_celsius=None)
+    seen = [scene.see(utilization_fraction=value) for value in (0.5, 0.0, 0.01, 0.0, 0.0)]
+    assert seen == [[], [], [], [], [AlertKind.IDLE]]
+
+
+@pytest.mark.parametrize(("wanted", "told"), [(True, [AlertKind.LOST]), (False, [])])
+def test_a_lost_card_is_told_once(wanted, told):
+    scene = Scene(lost=wanted)
+    lost = Inventory("1", devices=(Device("GPU-a", "NVIDIA Test", 0, state="lost"),))
+    assert scene.hear(lost) == told
+    assert scene.hear(Inventory("2", devices=lost.devices)) == []
+
+
+@pytest.mark.parametrize(("wanted", "told"), [(True, [AlertKind.PROCESS_ENDED]), (False, [])])
+def test_the_end_of_a_process_is_told_if_wanted(wanted, told):
+    scene = Scene(process_ended=wanted)
+    running = CardProcess(7, CARD.uuid, "compute", Reading(1.0))
+    assert scene.see(processes=(running,)) == []
+    assert scene.see() == []
+    assert scene.see(processes=()) == told
+
+
+def test_nothing_is_told_while_alerts_are_off():
+    watch = AlertWatch(AlertRules(hold_seconds=0, temperature_celsius=50))
+    latest = Latest()
+    for update in (
+        Inventory("1", devices=(CARD,)),
+        Sample(1.0, 1.0, {CARD.uuid: {"temperature_celsius": Reading(90)}}),
+    ):
+        note(latest, update)
+        assert watch.note(update, latest) == ()
+
+
+def test_a_card_that_only_encodes_is_not_idle():
+    scene = Scene(idle_minutes=0.05)
+    # The encoder of an RTX 2080 Super at work (nvidia_gpu_exporter, internal/captures, MIT), with less of the rest.
+    assert [scene.see(utilization_fraction=0.04, encoder_fraction=1.0) for _ in range(5)] == [[]] * 5
+    assert [scene.see(utilization_fraction=0.04, encoder_fraction=0.0) for _ in range(4)] == [[]] * 3 + [
+        [AlertKind.IDLE]
+    ]
+
+
+def test_a_card_that_was_not_read_is_not_judged():
+    scene = Scene(temperature_celsius=50)
+    assert [scene.hear(Sample(second, second)) for second in (200.0, 300.0)] == [[], []]

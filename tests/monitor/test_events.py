@@ -1,0 +1,111 @@
+"""Events are found by comparing what stands with what stood before."""
+
+from planner.monitor.device import Device
+from planner.monitor.events import EventDetector, EventKind
+from planner.monitor.faults import Fault, FaultKind
+from planner.monitor.inventory import Inventory
+from planner.monitor.process import CardProcess, HostProcess
+from planner.monitor.reading import Cause, Reading, missing
+from planner.monitor.sample import Sample, Xid
+
+A, B = "GPU-a", "GPU-b"
+
+
+def sample(at, *, processes=None, xids=(), **readings):
+    values = {name: value if isinstance(value, tuple) else Reading(value) for name, value in readings.items()}
+    return Sample(float(at), 1000.0 + at, {A: values} if values else {}, processes=processes, xids=xids)
+
+
+def told(events):
+    return [(event.kind, event.what, event.began.monotonic_seconds, event.ended and event.ended[0]) for event in events]
+
+
+def test_being_slowed_is_a_span_that_is_told_twice():
+    detector = EventDetector(1.0)
+    assert detector.note_sample(sample(0, clock_reasons=0, utilization_fraction=1)) == ()
+    (begun,) = detector.note_sample(sample(1, clock_reasons=4, utilization_fraction=1))
+    assert (begun.kind, begun.what, begun.uuid, begun.ended) == (EventKind.SLOWED, "power-cap", A, None)
+    assert detector.note_sample(sample(2, clock_reasons=4, utilization_fraction=1)) == ()
+    over, other = detector.note_sample(sample(3, clock_reasons=0x40, utilization_fraction=1))
+    assert over.key == begun.key
+    assert over.ended.wall_seconds == 1003
+    assert other.what == "hardware-thermal"
+
+
+def test_a_limit_at_idle_is_no_event_and_a_missing_reading_ends_none():
+    detector = EventDetector(1.0)
+    assert detector.note_sample(sample(0, clock_reasons=4, utilization_fraction=0)) == ()
+    assert len(detector.note_sample(sample(1, clock_reasons=4, utilization_fraction=missing(Cause.MIG)))) == 1
+    assert detector.note_sample(sample(2, clock_reasons=missing(Cause.FAILED))) == ()
+    assert detector.note_sample(sample(3, fan_fraction=0)) == ()
+    assert told(detector.note_sample(sample(4, clock_reasons=0))) == [(EventKind.SLOWED, "power-cap", 1.0, 4.0)]
+
+
+def test_spans_of_two_cards_are_kept_apart():
+    detector = EventDetector(1.0)
+    slow, free = {"clock_reasons": Reading(0x40)}, {"clock_reasons": Reading(0)}
+    assert len(detector.note_sample(Sample(0.0, 0.0, {A: slow, B: slow}))) == 2
+    (over,) = detector.note_sample(Sample(1.0, 1.0, {A: slow, B: free}))
+    assert over.uuid == B
+
+
+def test_what_comes_late_leaves_a_gap():
+    detector = EventDetector(1.0)
+    assert detector.note_sample(sample(0, fan_fraction=0)) == ()
+    assert detector.note_sample(sample(2.4, fan_fraction=0)) == ()
+    assert detector.note_sample(sample(4)) == ()
+    assert told(detector.note_sample(sample(9, fan_fraction=0))) == [(EventKind.GAP, "", 2.4, 9.0)]
+
+
+def test_errors_are_told_once_each_and_counters_by_what_they_grew():
+    detector = EventDetector(1.0)
+    (xid,) = detector.note_sample(sample(0, xids=(Xid(A, 79),), ecc_corrected=3))
+    assert (xid.kind, xid.uuid, xid.number) == (EventKind.XID, A, 79)
+    (ecc,) = detector.note_sample(sample(1, ecc_corrected=5, ecc_uncorrected=missing(Cause.MIG)))
+    assert (ecc.kind, ecc.what, ecc.number) == (EventKind.ECC, "ecc_corrected", 2)
+    assert detector.note_sample(sample(2, ecc_corrected=5)) == ()
+
+
+def _process(pid, name=None):
+    host = None if name is None else HostProcess(name, "me", name, 0.0, None, 0, is_own=True)
+    return CardProcess(pid, A, "compute", Reading(1), host=host)
+
+
+def test_processes_start_and_end_but_not_at_the_first_look():
+    detector = EventDetector(1.0)
+    assert detector.note_sample(sample(0, processes=(_process(1, "a"),))) == ()
+    assert detector.note_sample(sample(1)) == ()
+    (started,) = detector.note_sample(sample(2, processes=(_process(1, "a"), _process(2))))
+    assert (started.kind, started.number, started.what) == (EventKind.PROCESS_STARTED, 2, "")
+    (ended,) = detector.note_sample(sample(3, processes=(_process(2),)))
+    assert (ended.kind, ended.number, ended.what) == (EventKind.PROCESS_ENDED, 1, "a")
+
+
+def test_cards_come_go_and_return():
+    def inventory(**states):
+        return Inventory("1", devices=tuple(Device(uuid, uuid, 0, state=state) for uuid, state in states.items()))
+
+    detector = EventDetector(1.0)
+    assert detector.note_inventory(inventory(a="running")) == ()
+    assert [event.kind for event in detector.note_inventory(inventory(a="lost", b="running"))] == [
+        EventKind.LOST,
+        EventKind.ADDED,
+    ]
+    assert detector.note_inventory(inventory(a="lost", b="running")) == ()
+    assert [event.kind for event in detector.note_inventory(inventory(a="running", b="asleep"))] == [
+        EventKind.RETURNED,
+        EventKind.ASLEEP,
+    ]
+
+
+def test_a_new_driver_and_faults_are_on_the_time_line():
+    detector = EventDetector(1.0)
+    detector.note_sample(sample(5))
+    assert detector.note_inventory(Inventory("580")) == ()
+    (hangs,) = detector.note_inventory(Inventory("580", faults=(Fault(FaultKind.NOT_ANSWERING, 0.0),)))
+    assert (hangs.kind, hangs.what, hangs.ended) == (EventKind.FAULT, "not-answering", None)
+    detector.note_sample(sample(6))
+    changed, over = detector.note_inventory(Inventory("590"))
+    assert (changed.kind, changed.what) == (EventKind.DRIVER_CHANGED, "580 → 590")
+    assert over.ended.monotonic_seconds == 6
+    assert detector.note_inventory(Inventory("")) == ()

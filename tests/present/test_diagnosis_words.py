@@ -1,0 +1,139 @@
+"""Verdicts in words: on a card's line, in full, in the shell, and the list of what to do next."""
+
+from dataclasses import replace
+
+import pytest
+from diagnosis_kit import OTHER, UUID, a_device, a_history, a_process
+
+from planner.monitor.device import Device
+from planner.monitor.diagnosis.checklist import CHECKLIST, check
+from planner.monitor.diagnosis.diagnose import diagnose, diagnose_all
+from planner.monitor.diagnosis.rules import RULES
+from planner.monitor.diagnosis.verdict import Evidence, Kind, Verdict
+from planner.monitor.inventory import Inventory
+from planner.present import format as fmt
+from planner.present.diagnosis import (
+    ChecklistRow,
+    checklist_rows,
+    checklist_text,
+    evidence_line,
+    said,
+    verdict_lines,
+    verdict_text,
+)
+from planner.units import GIB
+
+T = fmt.THIN
+
+
+def test_a_card_that_waits_for_data():
+    history = a_history(
+        utilization_fraction=0.0, host={"cpu_fraction": 0.97}, processes=[a_process()], memory_used_bytes=23.5 * GIB
+    )
+    found = said(diagnose(history, UUID))
+    assert found.tone == "warn"
+    assert found.sentence.startswith("Nearly out of memory. The next larger batch")
+    assert found.sentence.endswith(" Also: waits for data: the processor is full.")
+    history = a_history(utilization_fraction=0.0, host={"cpu_fraction": 0.97}, processes=[a_process()])
+    assert said(diagnose(history, UUID)).details.splitlines() == [
+        f"For 2{T}min 0{T}s; seen in the last minutes:",
+        f"• Processor over 90 % while the card is under 10 %: 100{T}% of the time (> 50{T}%; "
+        "AWS SageMaker Debugger, CPUBottleneck (smdebug_rulesconfig 1.0.1))",
+        f"• CPU: 97{T}% in the median",
+        f"• Utilisation: 0{T}% on average",
+        "",
+        "What to try, the likeliest first:",
+        "1. Load data in more processes: DataLoader(num_workers=…, persistent_workers=True, prefetch_factor=4).",
+        "2. Do once what is the same in each epoch: decode, resize and tokenise beforehand, and store it.",
+        "3. Move augmentation to the card (torchvision v2 on tensors, Kornia, NVIDIA DALI).",
+        "4. Pin what is copied and copy beside the work: pin_memory=True, .to(device, non_blocking=True).",
+        "5. Look at some steps with torch.profiler: it shows what the card waits for.",
+    ]
+
+
+def test_a_card_in_steady_use_is_told_so_and_its_thresholds_are_called_heuristics():
+    found = said(diagnose(a_history(), UUID))
+    assert (found.tone, found.sentence) == ("ok", "In steady use. It is used above 70 % and steadily.")
+    assert f"Utilisation: 95{T}% at the lowest quarter (≥ 70{T}%; heuristic: three quarters" in found.details
+
+
+def test_a_lost_card_has_advice_alone():
+    history = a_history(inventory=Inventory("580", devices=(a_device(state="lost"),)))
+    assert verdict_text(diagnose(history, UUID)).startswith("What to try, the likeliest first:\n1. It may have fallen")
+
+
+def test_nothing_to_say_is_said_in_few_words():
+    early = diagnose(a_history(seconds=5), UUID)
+    assert verdict_text(early) == ""
+    assert said(early).sentence.startswith("Too early to say. A verdict takes 20 seconds")
+
+
+@pytest.mark.parametrize(
+    ("metric", "statistic", "value", "shown"),
+    [
+        ("pcie_bytes_per_s", "mean", 3.2e9, f"PCIe, both ways: 3.2{T}GB/s on average"),
+        ("memory_left_bytes", "last", GIB, f"Memory left: 1.00{T}GiB now"),
+        ("power_watts", "median", 312.4, f"Power: 312{T}W in the median"),
+        ("temperature_celsius", "most", 91.0, f"Temperature: 91{T}°C at most"),
+        ("sm_clock_mhz", "median", 1980.0, f"SM clock: 1,980{T}MHz in the median"),
+        ("memory_long_seconds", "last", 600.0, f"Time that memory was watched: 600{T}s now"),
+        ("use_fraction", "swings", 4.0, "Utilisation: 4 falls from over 70 to under 30 %"),
+        ("host.io_wait_fraction", "median", 0.3, f"Waiting for disks: 30{T}% in the median"),
+        ("peer_distance", "last", 0.75, "Distance of histograms to the busiest card's: 0.75 now"),
+        ("pcie_width", "last", 16.0, "PCIe lanes: 16 now"),
+    ],
+)
+def test_what_is_seen_has_its_unit(metric, statistic, value, shown):
+    assert evidence_line(Evidence(metric, statistic, value)) == shown
+
+
+def test_everything_that_rules_ask_has_a_name_and_a_unit():
+    conditions = [condition for rule in (*RULES, *CHECKLIST) for condition in rule.conditions]
+    told = [Evidence(one.metric, one.statistic, one.threshold, one) for one in conditions]
+    told += [Evidence(metric, statistic, 1.0) for rule in RULES for metric, statistic in rule.shown]
+    assert all("_" not in evidence_line(one).split(" (")[0] for one in told)
+
+
+def test_lines_of_the_shell_name_the_card_and_the_likeliest_help():
+    cards = {UUID: {}, OTHER: {"clock_reasons": 0x20}}
+    history = a_history(devices=cards)
+    lines = verdict_lines(diagnose_all(history), history.inventory.devices)
+    assert lines[0] == "✓ card 0: In steady use. It is used above 70 % and steadily."
+    assert lines[1].startswith("! card 0: Slowed by heat. It lowers its clock")
+    assert lines[2] == "    Clear dust and what blocks the air; see that the fans turn."
+
+
+def test_the_shell_says_nothing_of_what_is_not_known_yet_or_stands_elsewhere():
+    instance = Device("MIG-1", "1g", 3, mig_parent=UUID)
+    lost = a_device(state="lost")
+    history = a_history(seconds=5, inventory=Inventory("580", devices=(lost, instance)))
+    verdict = Verdict(Kind.IDLE, "note", "idle", "Nothing runs on it.", 0.0, 1.0)
+    found = {**diagnose_all(history), "MIG-1": verdict}
+    assert verdict_lines(found, history.inventory.devices) == ("· instance 3: Idle. Nothing runs on it.",)
+    assert verdict_lines({}, history.inventory.devices) == ()
+
+
+def test_the_list_of_what_to_do_next():
+    history = a_history(utilization_fraction=lambda time: 0.9 if time % 10 < 5 else 0.0, memory_used_bytes=18 * GIB)
+    rows = checklist_rows(check(history, UUID))
+    assert [row.standing for row in rows] == [
+        "not measured here",
+        "to do",
+        "✓ done",
+        "not measured here",
+        "✓ done",
+        "not measured here",
+        "to do",
+    ]
+    assert rows[2].title == "Fill the card with the batch"
+    assert rows[2].seen.startswith(f"Memory in use: 75{T}% at the highest 5 % (≥ 70{T}%; AWS SageMaker")
+    assert rows[0].source == "PyTorch, Performance Tuning Guide"
+    assert len(rows) == len(CHECKLIST)
+
+
+def test_the_list_as_text():
+    row = ChecklistRow("Profile first", "to do", "Utilisation: low", "It shows more.", ("So.", "Or so."), "a guide")
+    assert checklist_text((row, replace(row, seen=""))) == (
+        "1. Profile first: to do\n   It shows more.\n   Utilisation: low\n   • So.\n   • Or so.\n   Source: a guide\n\n"
+        "2. Profile first: to do\n   It shows more.\n   • So.\n   • Or so.\n   Source: a guide"
+    )

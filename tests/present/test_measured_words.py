@@ -1,0 +1,82 @@
+"""A prediction beside a measurement, in words and rows."""
+
+import pytest
+
+from planner.plan.evaluate import evaluate
+from planner.plan.measured import BesideMeasured, Expected, Measured, batch_that_fills, beside
+from planner.plan.plan import ModelChoice, Plan
+from planner.plan.solve import Solved
+from planner.present import format as fmt
+from planner.present.measured import fill_sentence, measured_rows, measured_sentence
+from planner.units import GIB, MIB
+from planner.workload.workload import Training
+
+T = fmt.THIN
+PLAN = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=Training(micro_batch=4), gpu="rtx-4090")
+
+
+def found(measured=17.9, reason="in-range", likeliest="framework_overhead", basis="process", watts=450.0, drawn=312.0):
+    held = int(measured * GIB)
+    expected = Expected(int(17.2 * GIB), 16 * GIB, 19 * GIB, watts)
+    own = held if basis == "process" else None
+    return BesideMeasured(expected, Measured(20 * GIB, own, drawn), basis, held, reason, likeliest)
+
+
+@pytest.mark.parametrize(
+    ("beside_it", "sentence"),
+    [
+        (found(), f"17.9{T}GiB: +4{T}%, mostly the device context and the allocator."),
+        (found(likeliest="logits"), f"17.9{T}GiB: +4{T}%, mostly logits and loss."),
+        (found(likeliest="kv_cache"), f"17.9{T}GiB: +4{T}%, mostly KV cache."),
+        (found(17.25), f"17.2{T}GiB: within 1{T}%."),
+        (
+            found(12.0, "before-peak", None),
+            f"12.0{T}GiB: −30{T}%; less than the estimate's range, so the peak may be yet to come.",
+        ),
+        (
+            found(20.0, "more-than-expected"),
+            f"20.0{T}GiB: +16{T}%, mostly the device context and the allocator; more than the estimate's range.",
+        ),
+        (
+            found(20.0, "other-processes", None, "card"),
+            f"20.0{T}GiB on the whole card: +16{T}%; more than the estimate's range, "
+            "part of which other processes hold.",
+        ),
+    ],
+)
+def test_sentences(beside_it, sentence):
+    assert measured_sentence(beside_it) == f"Predicted 17.2{T}GiB, measured {sentence}"
+
+
+def test_rows_of_memory_and_power():
+    assert measured_rows(found()) == (
+        ("Memory of the process", f"17.2{T}GiB (16.0 – 19.0)", f"17.9{T}GiB", f"+4{T}%"),
+        ("Everything else on the card", "", f"2.10{T}GiB", ""),
+        ("Power", f"up to 450{T}W", f"312{T}W", f"69{T}% of it"),
+    )
+
+
+def test_rows_of_what_is_not_known():
+    rows = measured_rows(found(basis="card", watts=None, drawn=None))
+    assert [row.title for row in rows] == ["Memory of the card", "Power"]
+    assert rows[1][1:] == ("not published", "unknown", "")
+    assert measured_rows(found(drawn=None))[2][1:] == (f"up to 450{T}W", "unknown", "")
+
+
+def test_by_how_much_the_batch_can_be_raised(catalog):
+    solved = batch_that_fills(PLAN, catalog)
+    sentence = fill_sentence(PLAN, solved)
+    assert sentence.startswith(f"The batch can go from 4 to {solved[0].value}")
+    full = PLAN.evolve(workload=Training(micro_batch=solved[1].value))
+    assert fill_sentence(full, solved) == f"A larger batch than {solved[1].value} does not fit."
+    reading = Plan(model=ModelChoice(id="openai-community/gpt2"), gpu="rtx-4090")
+    assert fill_sentence(reading, batch_that_fills(reading, catalog)).startswith("The batch can go from 1 to ")
+    assert fill_sentence(PLAN, None) == ""
+    nothing = Solved(asked="micro_batch", reason="not even 1 fits")
+    assert fill_sentence(PLAN, (nothing, nothing)) == "A larger batch than 4 does not fit."
+
+
+def test_a_real_evaluation_beside_a_little_more(catalog):
+    evaluation = evaluate(PLAN, catalog)
+    measured = Measured(20 * GIB, evaluation.memory.total_bytes + 150 * MIB, 300.0)
+    assert measured_sentence(beside(evaluation, measured)).endswith("%, mostly the device context and the allocator.")

@@ -1,0 +1,84 @@
+"""Recordings and what they came to, in words."""
+
+import pytest
+from recording_kit import CARDS, recording, sample
+
+from planner.monitor.recording.recording import Loss
+from planner.monitor.recording.summary import JOULES_PER_KWH, Statistic, summary
+from planner.monitor.sample import Sample
+from planner.present.recording import (
+    SUMMARY_COLUMNS,
+    cost,
+    energy,
+    gap_sentence,
+    loss_sentences,
+    recording_line,
+    summary_line,
+)
+
+THIN = "\u2009"
+
+
+@pytest.mark.parametrize(
+    ("joules", "is_estimated", "text"),
+    [
+        (None, False, "–"),
+        (1800.0, False, "0.5 Wh"),
+        (JOULES_PER_KWH * 1.234, False, "1.23 kWh"),
+        (JOULES_PER_KWH, True, "≈ 1 kWh"),
+    ],
+)
+def test_energy(joules, is_estimated, text):
+    assert energy(joules, is_estimated=is_estimated).replace(THIN, " ") == text
+
+
+@pytest.mark.parametrize(("usd", "text"), [(None, "–"), (0.0, "$0.00"), (0.00412, "$0.0041"), (2.391, "$2.39")])
+def test_cost(usd, text):
+    assert cost(usd) == text
+
+
+def test_what_is_lost():
+    found = loss_sentences(Loss(is_cut=True, places=2, lost_bytes=2048, bad_lines=1))
+    assert [sentence.replace(THIN, " ") for sentence in found] == [
+        "It was cut off: its last second may be missing.",
+        "2 places of the file cannot be read, 2.00 KiB at most.",
+        "1 line of it cannot be understood.",
+    ]
+    assert loss_sentences(Loss()) == ()
+
+
+def test_a_recording_in_a_line():
+    assert recording_line(recording()) == "a test: no samples"
+    assert recording_line(recording(Sample(0.0, 1e20))).endswith("from an unknown time, 1 sample")
+
+
+def test_a_card_of_which_nothing_is_known():
+    found = summary(recording(sample(0.0)))
+    assert summary_line(found) == ""
+    texts = {column.key: column.text(found.cards[0]) for column in SUMMARY_COLUMNS}
+    assert texts["name"] == CARDS.devices[0].name
+    assert set(texts.values()) == {"0", CARDS.devices[0].name, f"0{THIN}s", "–"}
+    assert {column.key for column in SUMMARY_COLUMNS if column.value(found.cards[0]) is None} >= {"energy", "power"}
+
+
+def test_gaps_are_told_where_energy_is_estimated():
+    samples = [sample(float(at), a={"power_watts": 100.0}) for at in (0, 1, 2, 3, 33, 34)]
+    found = recording(*samples)
+    assert (
+        gap_sentence(summary(found), found.seconds).replace(THIN, " ")
+        == "Gaps of 30 s are not in the estimated energy."
+    )
+    assert gap_sentence(summary(recording(*samples[:4])), 3.0) == ""
+    counted = recording(*(sample(float(at), a={"energy_joules": at}) for at in (0, 1, 2, 3, 33, 34)))
+    assert gap_sentence(summary(counted), counted.seconds) == ""
+
+
+def test_a_card_in_a_row():
+    readings = {"utilization_fraction": 0.5, "memory_used_bytes": 2**33, "power_watts": 100.0, "clock_reasons": 0x24}
+    found = summary(recording(*(sample(float(at), a=readings) for at in range(3))), 0.5)
+    card = found.cards[0]
+    assert card.statistics["power_watts"] == Statistic(100.0, 100.0)
+    texts = {column.key: column.text(card).replace(THIN, " ") for column in SUMMARY_COLUMNS}
+    assert (texts["utilization"], texts["memory"], texts["power"]) == ("50 / 50", "8.00 / 8.00", "100 / 100")
+    assert texts["slowed"] == "power limit 2 s, slowed by the driver for heat 2 s"
+    assert SUMMARY_COLUMNS[6].value(card) == 2**33
