@@ -309,6 +309,13 @@ Return nvmlDeviceGetHandleByIndex_v2(u32 index, Device *into) {
     return code ? code : open_count ? SUCCESS : UNINITIALIZED;
 }
 
+/* Ours asks by number and never for it; other monitors do. */
+Return nvmlDeviceGetIndex(Device device, u32 *into) {
+    BEGIN;
+    *into = (u32)found.card;
+    return SUCCESS;
+}
+
 /* A device's texts. */
 
 Return nvmlDeviceGetName(Device device, char *into, u32 size) {
