@@ -28,7 +28,7 @@ EXPLANATIONS: Final = {
     Cause.MIG: "a card in MIG mode does not tell it",
     Cause.HIDDEN: "the operating system or the container hides it",
     Cause.NOT_YET: "it needs a second look",
-    Cause.UNREADABLE: "what the driver says is no text",
+    Cause.UNREADABLE: "the driver tells it in a form that cannot be read",
     Cause.FAILED: "the driver failed to answer",
 }
 """The causes as people read them."""
