@@ -80,7 +80,19 @@ class Said:
 def said(verdict: Verdict) -> Said:
     """Return a verdict as it stands on a card's line."""
     title = f"{verdict.title[:1].upper()}{verdict.title[1:]}"
-    return Said(title, _sentence(verdict), _TONES[verdict.severity], verdict_text(verdict))
+    return Said(title, sentence_of(verdict), tone_of(verdict), verdict_text(verdict))
+
+
+def tone_of(verdict: Verdict) -> Tone:
+    """Return in which tone a verdict is told."""
+    return _TONES[verdict.severity]
+
+
+def sentence_of(verdict: Verdict) -> str:
+    """Return a verdict as a sentence or two: what it is, what that means, and what else is wrong."""
+    also = fmt.listing(tuple(other.title for other in verdict.also))
+    title = f"{verdict.title[:1].upper()}{verdict.title[1:]}"
+    return f"{title}. {verdict.sentence}" + (f" Also: {also}." if also else "")
 
 
 def verdict_text(verdict: Verdict) -> str:
@@ -102,7 +114,7 @@ def verdict_lines(verdicts: Mapping[str, Verdict], devices: tuple[Device, ...]) 
         if verdict is None or verdict.kind in _SILENT:
             continue
         name = f"card {device.index}" if device.mig_parent is None else f"instance {device.index}"
-        lines.append(f"{_SHELL_SIGNS[verdict.severity]} {name}: {_sentence(verdict)}")
+        lines.append(f"{_SHELL_SIGNS[verdict.severity]} {name}: {sentence_of(verdict)}")
         if verdict.severity in ("error", "warning") and verdict.advice:
             lines.append(f"    {verdict.advice[0]}")
     return tuple(lines)
@@ -163,12 +175,6 @@ def _item_lines(number: int, row: ChecklistRow) -> tuple[str, ...]:
     seen = (f"   {row.seen}",) if row.seen else ()
     how = tuple(f"   • {sentence}" for sentence in row.how)
     return (f"{number}. {row.title}: {row.standing}", f"   {row.why}", *seen, *how, f"   Source: {row.source}")
-
-
-def _sentence(verdict: Verdict) -> str:
-    also = fmt.listing(tuple(other.title for other in verdict.also))
-    title = f"{verdict.title[:1].upper()}{verdict.title[1:]}"
-    return f"{title}. {verdict.sentence}" + (f" Also: {also}." if also else "")
 
 
 def _shown(name: str, statistic: str, value: float) -> str:

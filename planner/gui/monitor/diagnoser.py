@@ -47,6 +47,11 @@ class Diagnoser:
             self._said = {uuid: said(verdict) for uuid, verdict in verdicts.items()}
         return self._said
 
+    @property
+    def verdicts(self) -> Mapping[str, Verdict]:
+        """Return what stands of each card, by UUID, as of the last look."""
+        return self._verdicts
+
     def checklist(self, uuid: str) -> tuple[ChecklistRow, ...]:
         """Return what to optimise next, by what one card of those shown does."""
         shown = self._feed.shown

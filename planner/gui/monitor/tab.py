@@ -14,6 +14,7 @@ from planner.gui.monitor.fault_list import FaultList
 from planner.gui.monitor.feed import Feed
 from planner.gui.monitor.nothing import Nothing
 from planner.gui.monitor.notifier import Notifier
+from planner.gui.monitor.outlook import Outlook
 from planner.gui.monitor.own_share import OwnShare
 from planner.gui.monitor.plan_strip import PlanStrip
 from planner.gui.monitor.plots.grid import PlotGrid
@@ -31,6 +32,7 @@ from planner.monitor.inventory import Inventory
 from planner.plan.evaluate import Evaluation
 from planner.present.card_line import card_line, card_name
 from planner.present.faults import fault_views
+from planner.present.headline import Headline, headline
 from planner.present.monitor import card_rows, driver_line, host_line
 from planner.present.own_cost import own_cost
 
@@ -55,6 +57,7 @@ class MonitorTab(Tab):
         self.more = self.desk.menu()
         self.toolbar = Toolbar(theme, settings, self.more)
         self.replay_bar = ReplayBar(theme)
+        self.outlook = Outlook(theme)
         self.faults = FaultList(theme)
         self.cards = CardLines(theme)
         self.nothing = Nothing(theme)
@@ -86,7 +89,7 @@ class MonitorTab(Tab):
     def copy_result(self) -> str:
         """Return what the cards do and what is wrong, as text."""
         heading = (self.toolbar.source.text(), self.machine.text())
-        return "\n".join([*heading, *self.cards.texts, *self.faults.texts, self.nothing.text]).strip()
+        return "\n".join([*heading, self.outlook.text, *self.cards.texts, *self.faults.texts]).strip()
 
     def focus_search(self) -> None:
         """Unfold the processes, with the keyboard in their search."""
@@ -169,11 +172,13 @@ class MonitorTab(Tab):
         rows = card_rows(latest)
         found = self.diagnoser.look()
         self.plan_strip.show_beside(latest, is_under_filled=self.diagnoser.is_under_filled)
-        self.cards.show_cards([card_line(row) for row in rows], found, self._expected_shares())
+        # What is said of the only card stands above it already.
+        self.cards.show_cards([card_line(row) for row in rows], found if len(rows) > 1 else {}, self._expected_shares())
         self.cards.setVisible(bool(rows))
         self.faults.show_faults(fault_views(latest, self._wall_now()))
         self.take_up.setVisible(self.feed.is_live and self.feed.is_released)
-        self._explain_nothing(latest.inventory)
+        self.outlook.show_headline(self._headline(latest.inventory))
+        self.nothing.setVisible(not rows and not self.feed.is_released)
         self._show_machine()
         self.replay_bar.refresh()
         self.processes.show_processes(latest)
@@ -202,10 +207,13 @@ class MonitorTab(Tab):
     def _wall_now(self) -> float:
         return time() if self.feed.is_live else self.feed.latest.wall_seconds or 0.0
 
-    def _explain_nothing(self, inventory: Inventory) -> None:
+    def _headline(self, inventory: Inventory) -> Headline:
+        if inventory.devices:
+            return headline(self.diagnoser.verdicts, inventory.devices)
+        if self.feed.is_live and self.feed.is_released:
+            return Headline(self.tr("The GPU is released: nothing of it is read."))
         is_known = bool(inventory.faults or inventory.driver_version)
-        self.nothing.setVisible(not inventory.devices and not self.feed.is_released)
-        self.nothing.explain(self.tr("No NVIDIA card can be read here.") if is_known else self.tr("Looking for cards…"))
+        return Headline(self.tr("No NVIDIA card can be read here.") if is_known else self.tr("Looking for cards…"))
 
     def _show_machine(self) -> None:
         latest = self.feed.latest
@@ -264,12 +272,13 @@ class MonitorTab(Tab):
         column.setSpacing(space.small)
         column.addWidget(self.toolbar)
         column.addWidget(self.replay_bar)
+        column.addWidget(self.outlook)
         column.addWidget(self.faults)
+        column.addWidget(self.nothing)
         column.addLayout(released)
         column.addWidget(self.cards)
         column.addWidget(self.plan_strip)
         column.addWidget(self.machine)
-        column.addWidget(self.nothing)
         column.addWidget(self.plots, 1)
         column.addWidget(self.process_section)
 
@@ -295,5 +304,6 @@ class MonitorTab(Tab):
         self.plots.mark_wanted.connect(desk.ask_mark_at)
         self.plots.failed.connect(self.workspace.failed)
         self.cards.opened.connect(self._show_verdict)
+        self.outlook.opened.connect(self._show_verdict)
         self.process_section.toggled.connect(self._on_processes_toggled)
         self.processes.summarised.connect(self.process_section.set_summary)

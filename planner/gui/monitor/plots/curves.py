@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from planner.gui.monitor.plots.scales import Range
 from planner.gui.monitor.plots.specs import PlotSpec
+from planner.monitor.device import Device
 from planner.monitor.history import HOST, Columns, Gap, History
 
 Key = tuple[str, str]
@@ -41,9 +42,18 @@ def owners_of(history: History) -> tuple[Owner, ...]:
     """Return the cards that something is known of: those in place by their numbers, then those that are gone."""
     known = set(history.owners) - {HOST}
     devices = [device for device in history.inventory.devices if device.uuid in known]
-    named = [(device.uuid, f"{device.index} · {device.name}", str(device.index)) for device in devices]
+    are_alike = len({device.name for device in devices}) == 1
+    named = [(device.uuid, _title(device, are_alike), str(device.index)) for device in devices]
     gone = [(uuid, uuid, uuid[-4:]) for uuid in history.owners if uuid in known - {device.uuid for device in devices}]
     return tuple(Owner(uuid, name, label, stroke) for stroke, (uuid, name, label) in enumerate([*named, *gone]))
+
+
+def _title(device: Device, are_alike: bool) -> str:
+    """Return what a card is called in a legend; among cards of one name the number says enough."""
+    short = device.name.removeprefix("NVIDIA ")
+    if device.mig_parent is not None:
+        return f"Instance {device.index} · {short}"
+    return f"Card {device.index}" if are_alike else f"{device.index} · {short}"
 
 
 def keys_of(spec: PlotSpec, owners: tuple[Owner, ...]) -> tuple[tuple[Key, str, int], ...]:

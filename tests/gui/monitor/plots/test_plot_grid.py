@@ -33,7 +33,7 @@ def keys(grid: PlotGrid) -> list[str]:
 def test_there_is_a_plot_for_what_was_measured(grid):
     assert keys(grid) == ["utilization", "memory_used", "power", "temperature", "cpu", "disk"]
     assert [curve.key for curve in panel(grid, "power").curves] == [(A, "power_watts"), (B, "power_watts")]
-    assert [button.text() for button in grid.legend.buttons] == ["0 · Card", "1 · Card"]
+    assert [button.text() for button in grid.legend.buttons] == ["Card 0", "Card 1"]
 
 
 def test_nothing_is_drawn_of_an_empty_history(qtbot, theme, settings):
