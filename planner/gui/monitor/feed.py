@@ -48,6 +48,7 @@ class Feed(QObject):
         rules: AlertRules,
         patience: Patience | None = None,
         environment: Mapping[str, str] | None = None,
+        pace: Settings | None = None,
     ) -> None:
         super().__init__()
         self.replay: Replay | None = None
@@ -56,7 +57,7 @@ class Feed(QObject):
         self._watch = AlertWatch(rules)
         self._recorder: Recorder | None = None
         self._is_started = False
-        self._live = Live(Settings(fast_seconds=interval_seconds), patience, environment)
+        self._live = Live((pace or Settings())._replace(fast_seconds=interval_seconds), patience, environment)
         self._live.arrived.connect(self._take)
 
     @property
