@@ -17,6 +17,8 @@ class Cause(StrEnum):
     NOT_YET = "not-yet"
     UNREADABLE = "unreadable"
     FAILED = "failed"
+    NO_ANSWER = "no-answer"
+    RELEASED = "released"
 
 
 EXPLANATIONS: Final = {
@@ -30,6 +32,8 @@ EXPLANATIONS: Final = {
     Cause.NOT_YET: "it needs a second look",
     Cause.UNREADABLE: "the driver tells it in a form that cannot be read",
     Cause.FAILED: "the driver failed to answer",
+    Cause.NO_ANSWER: "the driver does not answer",
+    Cause.RELEASED: "the driver was let go",
 }
 """The causes as people read them."""
 

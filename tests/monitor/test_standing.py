@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from pydantic_core import to_json
 
 from planner.monitor.device import Device
@@ -63,6 +64,29 @@ def test_a_card_that_does_not_run_keeps_no_readings():
     assert latest.reading(B, "fan_fraction").cause is Cause.ASLEEP
     assert latest.readings(A) == {}
     assert latest.processes == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "cause"),
+    [
+        (FaultKind.NO_DRIVER, Cause.NO_ANSWER),
+        (FaultKind.NOT_ANSWERING, Cause.NO_ANSWER),
+        (FaultKind.SAMPLER_CRASHED, Cause.NO_ANSWER),
+        (FaultKind.RELEASED, Cause.RELEASED),
+    ],
+)
+def test_what_was_read_before_the_driver_was_gone_does_not_stand(kind, cause):
+    latest = latest_of(DEVICE, fan_fraction=0.3)
+    latest.note_sample(Sample(2.0, 3.0))
+    assert latest.reading(A, "fan_fraction").value == 0.3
+    latest.note_inventory(Inventory("580", devices=(DEVICE,), faults=(Fault(kind, 3.0),)))
+    assert latest.reading(A, "fan_fraction").value == 0.3
+    latest.note_sample(Sample(3.0, 4.0))
+    assert latest.reading(A, "fan_fraction").cause is cause
+    assert latest.processes == ()
+    latest.note_sample(Sample(4.0, 5.0, {A: {"power_watts": Reading(9)}}))
+    assert latest.reading(A, "power_watts").value == 9
+    assert latest.reading(A, "fan_fraction").cause is Cause.NOT_YET
 
 
 def test_the_report_names_every_quantity_and_says_why_one_is_missing():
