@@ -21,6 +21,7 @@ from planner.monitor.device import Device
 from planner.monitor.inventory import Inventory
 from planner.monitor.metrics import DEVICE_METRICS, HOST_METRICS
 from planner.monitor.reading import Reading
+from planner.monitor.recording.new_file import unwritable
 from planner.monitor.recording.recording import Recording
 from planner.monitor.sample import Readings, Sample
 from planner.storage import UNFINISHED
@@ -159,7 +160,6 @@ def _replacing(path: Path) -> Iterator[Path]:
         yield part
         os.replace(part, path)
     except OSError as error:
-        reason = f"cannot be written ({error.strerror or error})"
-        raise RecordingError(path, reason, "Check the folder, its rights, and the room on the disk.") from error
+        raise unwritable(path, error) from error
     finally:
         part.unlink(missing_ok=True)

@@ -2,7 +2,7 @@
 
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, NamedTuple, Protocol
 
@@ -93,6 +93,11 @@ class Summary:
     def usd(self) -> float | None:
         """Return what that energy costs, none without a tariff."""
         return _cost(self.energy_joules, self.usd_per_kwh)
+
+    def at(self, usd_per_kwh: float | None) -> "Summary":
+        """Return the same at another price of energy."""
+        cards = (replace(card, usd=_cost(card.energy_joules, usd_per_kwh)) for card in self.cards)
+        return Summary(tuple(cards), usd_per_kwh)
 
     @property
     def is_estimated(self) -> bool:

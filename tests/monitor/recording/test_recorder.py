@@ -119,7 +119,7 @@ class _HangingDisk(io.BytesIO):
 
 def test_a_disk_that_hangs_holds_nobody_up(tmp_path, monkeypatch):
     disk = _HangingDisk()
-    monkeypatch.setattr(recorder_module, "_open", lambda path, replace: disk)
+    monkeypatch.setattr(recorder_module, "open_new", lambda path, replace: disk)
     monkeypatch.setattr(recorder_module, "_MOST_WAITING", 3)
     monkeypatch.setattr(recorder_module, "_PATIENCE_SECONDS", 0.01)
     recorder = Recorder(tmp_path / "run.gpurec")

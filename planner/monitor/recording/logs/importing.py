@@ -37,9 +37,17 @@ def open_recording(path: Path) -> Recording:
     Raises:
         RecordingError: If it is neither.
     """
+    return read_recording(path) if is_recording(path) else import_log(path)
+
+
+def is_recording(path: Path) -> bool:
+    """Return whether a file is of this program, rather than another program's log.
+
+    Raises:
+        RecordingError: If it cannot be read.
+    """
     with open_regular(path) as stream:
-        is_ours = stream.read(len(_GZIP)) == _GZIP
-    return read_recording(path) if is_ours else import_log(path)
+        return stream.read(len(_GZIP)) == _GZIP
 
 
 def import_log(path: Path) -> Recording:
@@ -52,6 +60,8 @@ def import_log(path: Path) -> Recording:
         text = decoded(read_regular(path, "log", _MOST_BYTES))
     except UnreadableFileError as error:
         raise RecordingError(path, error.reason, error.hint) from error
+    if not text.strip("\ufeff\0 \t\r\n"):
+        raise RecordingError(path, "is empty", "If it is being written, look again once something is in it.")
     return recording_of_text(text, path)
 
 

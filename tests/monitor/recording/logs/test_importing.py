@@ -384,8 +384,6 @@ def test_columns_told_by_their_units(imported):
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "\n\n",
         "hello\nworld, here\n",
         "1, 2, 3\n",
         "timestamp, name\n1, 2\n",
@@ -393,7 +391,7 @@ def test_columns_told_by_their_units(imported):
         "[1]",
         '{"a": 1}',
         "[" * 50_000,
-        "\0" * 9,
+        "\0" * 9 + "a",
         "power.draw,util\n" + "9" * 70_000 + ",1\n",
         "power.draw [W], util\n",
         "power.draw [W], util\nmuch, more\n",
@@ -403,6 +401,12 @@ def test_what_is_no_log_is_refused(imported, text):
     with pytest.raises(RecordingError, match="is no log of cards that is known") as refused:
         imported(text)
     assert "nvidia-smi --query-gpu" in refused.value.hint
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "\0" * 9])
+def test_an_empty_file_is_told(imported, text):
+    with pytest.raises(RecordingError, match="is empty"):
+        imported(text)
 
 
 def test_no_lines_are_no_updates():
