@@ -99,7 +99,7 @@ def _read_member(stream: BinaryIO, offset: int) -> Generator[Begin | bytes, None
             # A little data may hold much: it is taken out bit by bit.
             *lines, rest = (rest + decompressor.decompress(data, _OUT_BYTES)).split(b"\n")
         except zlib.error:
-            yield from (rest + _until_damage(before, data)).split(b"\n")[:-1]
+            yield from (rest + b"".join(_until_damage(before, data))).split(b"\n")[:-1]
             return None, False
         yield from lines
         if len(rest) > MAX_LINE_BYTES:
@@ -107,13 +107,11 @@ def _read_member(stream: BinaryIO, offset: int) -> Generator[Begin | bytes, None
     return stream.tell() - len(decompressor.unused_data), False
 
 
-def _until_damage(decompressor: "zlib._Decompress", data: bytes) -> bytes:
-    """Return what `data` holds up to the place at which it is broken, which lies within the next `_OUT_BYTES`."""
-    found = b""
+def _until_damage(decompressor: "zlib._Decompress", data: bytes) -> Iterator[bytes]:
+    """Yield what `data` holds up to the place at which it is broken, which lies within the next `_OUT_BYTES`."""
+    pieces = (data[place : place + _STEP_BYTES] for place in range(0, len(data), _STEP_BYTES))
     with suppress(zlib.error):
-        for place in range(0, len(data), _STEP_BYTES):
-            found += decompressor.decompress(data[place : place + _STEP_BYTES])
-    return found
+        yield from map(decompressor.decompress, pieces)
 
 
 def _next_member(stream: BinaryIO, offset: int, size: int) -> int:
