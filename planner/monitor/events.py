@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from planner.monitor.clock_reasons import slowing
 from planner.monitor.device import DeviceState
 from planner.monitor.inventory import Inventory
+from planner.monitor.lateness import LATE
 from planner.monitor.process import CardProcess
 from planner.monitor.sample import Readings, Sample, Xid
 
@@ -64,8 +65,6 @@ _STATE_EVENTS: Final[dict[DeviceState, EventKind]] = {
     "asleep": EventKind.ASLEEP,
 }
 _ECC: Final = ("ecc_corrected", "ecc_uncorrected", "remapped_corrected", "remapped_uncorrected")
-# A sample may come late by so much of the interval before it is a gap.
-LATE: Final = 2.5
 
 
 class EventDetector:

@@ -3,13 +3,14 @@
 from math import inf
 from typing import Final
 
-from planner.monitor.events import LATE, Event, EventDetector
+from planner.monitor.events import Event, EventDetector
 from planner.monitor.history.happenings import Happenings
 from planner.monitor.history.marks import Mark
 from planner.monitor.history.pace import Pace
 from planner.monitor.history.series import Gap, Series
 from planner.monitor.history.wall_clock import WallClock
 from planner.monitor.inventory import Inventory
+from planner.monitor.lateness import LATE
 from planner.monitor.latest import Latest
 from planner.monitor.sample import Readings, Sample
 

@@ -8,8 +8,8 @@ from typing import Final, NamedTuple, Protocol
 
 from planner.monitor.clock_reasons import slowing
 from planner.monitor.device import Device
-from planner.monitor.events import LATE
 from planner.monitor.inventory import Inventory
+from planner.monitor.lateness import late_seconds
 from planner.monitor.recording.recording import Recording
 from planner.monitor.sample import Sample
 
@@ -25,8 +25,6 @@ AVERAGED: Final = (
 )
 """What averages and peaks are told of."""
 _NEEDED: Final = frozenset((*AVERAGED, "energy_joules", "clock_reasons"))
-# Looks ten times a second are jittery: what comes sooner is never late.
-_NEVER_LATE_SECONDS: Final = 1.0
 
 
 class Readings(Protocol):
@@ -210,7 +208,7 @@ def _statistic(values: Sequence[float], integral: _Integral) -> Statistic:
 def _late_seconds(times: Sequence[float]) -> float:
     """Return how far apart two readings are between which others lack."""
     steps = [float(after) - float(before) for before, after in pairwise(times)]
-    return max(LATE * sorted(steps)[len(steps) // 2], _NEVER_LATE_SECONDS) if steps else 0.0
+    return late_seconds(sorted(steps)[len(steps) // 2]) if steps else 0.0
 
 
 def _slowed(source: Source, uuid: str) -> dict[str, float]:
