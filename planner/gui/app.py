@@ -14,6 +14,7 @@ from planner import __version__
 from planner.errors import PlannerError
 from planner.gui.autosave import Autosave
 from planner.gui.diagnostics import Diagnostics
+from planner.gui.monitor.unfinished import unfinished_words
 from planner.gui.settings import SettingsStore
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
@@ -102,5 +103,8 @@ def _greet(window: Window, diagnostics: Diagnostics, argv: Sequence[str]) -> Non
                 "Help › Open log folder has the reason, in crash-last.log.",
             )
         )
+    unfinished = window.workspace.settings.current.monitor.unfinished
+    if unfinished is not None and unfinished.left_over is not None:
+        window.banner.show_notice(*unfinished_words(unfinished.left_over))
     if len(argv) > 1:
         QTimer.singleShot(0, window, lambda: window.documents.open(Path(argv[1])))

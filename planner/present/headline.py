@@ -37,7 +37,8 @@ def headline(verdicts: Mapping[str, Verdict], devices: Sequence[Device]) -> Head
     worst, verdict = min(found, key=lambda pair: (_rank(pair[1]), pair[1].severity != "error"))
     kinds = {(one.kind, one.title) for _device, one in found}
     sentence, more = _alike(verdict, len(found)) if len(kinds) == 1 else _mixed(found, _rank(verdict))
-    is_to_do = _rank(verdict) in _CLAUSES
+    # What to do about a card that is gone stands with the fault.
+    is_to_do = _rank(verdict) in _CLAUSES and verdict.kind is not Kind.LOST
     advice = verdict.advice[0] if is_to_do and verdict.advice else ""
     return Headline(sentence, more, advice, tone_of(verdict), worst.uuid)
 
@@ -65,9 +66,14 @@ def _mixed(found: Sequence[tuple[Device, Verdict]], rank: int) -> tuple[str, str
     if rank not in _CLAUSES:
         return f"Nothing needs attention: {_listed(found)}.", ""
     clause = _CLAUSES[rank][len(these) > 1]
-    sentence = f"{fmt.integer(len(these))} of {fmt.plural(len(found), 'card')} {clause}: {_listed(these)}."
+    sentence = f"{fmt.integer(len(these))} of {_counted(found)} {clause}: {_listed(these)}."
     more = _listed(others)
     return sentence, f"{more[:1].upper()}{more[1:]}." if more else ""
+
+
+def _counted(found: Sequence[tuple[Device, Verdict]]) -> str:
+    has_instances = any(device.mig_parent is not None for device, _verdict in found)
+    return f"{fmt.integer(len(found))} cards{' and instances' if has_instances else ''}"
 
 
 def _listed(found: Sequence[tuple[Device, Verdict]]) -> str:

@@ -10,7 +10,7 @@ HEAT = Verdict(Kind.THERMAL, "warning", "slowed by heat", "It is too hot.", 0.0,
 LITTLE = Verdict(Kind.UNDER_USED, "note", "used little", "It could do more.", 0.0, 60.0, advice=("Load data.",))
 WELL = Verdict(Kind.COMPUTE_BOUND, "good", "in full use: computes", "It always works.", 0.0, 60.0, advice=("bf16.",))
 IDLE = Verdict(Kind.IDLE, "note", "idle", "Nothing runs on it.", 0.0, 60.0)
-LOST = Verdict(Kind.LOST, "error", "lost", "It does not answer.", 0.0, 60.0)
+LOST = Verdict(Kind.LOST, "error", "lost", "It does not answer.", 0.0, 60.0, advice=("Reboot.",))
 
 
 def cards(count: int) -> list[Device]:
@@ -55,7 +55,7 @@ def test_the_worst_comes_first_and_the_others_below():
 def test_an_error_comes_before_a_warning():
     said = said_of(HEAT, LOST)
     assert said.sentence == "2 of 2 cards need attention: slowed by heat (card 0), lost (card 1)."
-    assert (said.more, said.tone, said.uuid) == ("", "bad", "GPU-1")
+    assert (said.more, said.tone, said.uuid, said.advice) == ("", "bad", "GPU-1", "")
 
 
 def test_a_card_that_could_do_more_is_told_where_nothing_is_wrong():
@@ -72,4 +72,4 @@ def test_where_nothing_is_wrong_that_is_said():
 def test_instances_are_told_from_cards():
     device, part = Device("GPU-0", "NVIDIA Card", 0), Device("MIG-1", "1g.10gb", 1, mig_parent="GPU-0")
     said = headline({"GPU-0": WELL, "MIG-1": HEAT}, (device, part))
-    assert said.sentence == "1 of 2 cards needs attention: slowed by heat (instance 1)."
+    assert said.sentence == "1 of 2 cards and instances needs attention: slowed by heat (instance 1)."

@@ -3,19 +3,21 @@
 from time import time
 from typing import ClassVar, Final
 
-from PySide6.QtCore import QTimer, Slot
+from PySide6.QtCore import Qt, QTimer, Slot
 from PySide6.QtGui import QCloseEvent, QHideEvent, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QVBoxLayout
+from PySide6.QtWidgets import QMenu, QPushButton, QVBoxLayout
 
 from planner.gui.monitor.card_lines import CardLines
 from planner.gui.monitor.desk import Desk
 from planner.gui.monitor.diagnoser import Diagnoser
 from planner.gui.monitor.fault_list import FaultList
 from planner.gui.monitor.feed import Feed
+from planner.gui.monitor.left_over import LeftOver
 from planner.gui.monitor.nothing import Nothing
 from planner.gui.monitor.notifier import Notifier
 from planner.gui.monitor.outlook import Outlook
 from planner.gui.monitor.own_share import OwnShare
+from planner.gui.monitor.plan_lines import PlanLines
 from planner.gui.monitor.plan_strip import PlanStrip
 from planner.gui.monitor.plots.grid import PlotGrid
 from planner.gui.monitor.processes import Processes
@@ -57,6 +59,7 @@ class MonitorTab(Tab):
         self.more = self.desk.menu()
         self.toolbar = Toolbar(theme, settings, self.more)
         self.replay_bar = ReplayBar(theme)
+        self.left_over = LeftOver(theme)
         self.outlook = Outlook(theme)
         self.faults = FaultList(theme)
         self.cards = CardLines(theme)
@@ -73,13 +76,15 @@ class MonitorTab(Tab):
         self._released_unseen = False
         self._share = OwnShare()
         self._plots_menu: QMenu | None = None
-        self._lines: dict[tuple[str, str], float | None] = {}
+        self._plan_lines = PlanLines(self.plots, self.tr("plan"))
         self._hidden = QTimer(self, singleShot=True)
         self._hidden.timeout.connect(self._on_hidden_long)
         self._lay_out()
         self._connect()
         self._on_switched()
         self.process_section.set_open(settings.shows_processes)
+        if settings.unfinished is not None:
+            self.left_over.offer(settings.unfinished.left_over)
 
     def refresh(self, _evaluation: Evaluation) -> None:
         """Show what stands now beside the plan."""
@@ -173,7 +178,8 @@ class MonitorTab(Tab):
         found = self.diagnoser.look()
         self.plan_strip.show_beside(latest, is_under_filled=self.diagnoser.is_under_filled)
         # What is said of the only card stands above it already.
-        self.cards.show_cards([card_line(row) for row in rows], found if len(rows) > 1 else {}, self._expected_shares())
+        shares = self._plan_lines.draw(latest.inventory.devices, self.plan_strip.expected)
+        self.cards.show_cards([card_line(row) for row in rows], found if len(rows) > 1 else {}, shares)
         self.cards.setVisible(bool(rows))
         self.faults.show_faults(fault_views(latest, self._wall_now()))
         self.take_up.setVisible(self.feed.is_live and self.feed.is_released)
@@ -186,39 +192,23 @@ class MonitorTab(Tab):
         if not self.feed.is_live:
             self.plots.view.point_at(self.feed.now)
 
-    def _expected_shares(self) -> dict[str, float]:
-        """Draw what the plan predicts into the plots, and return it as shares of each card's memory."""
-        shares = {}
-        for device in self.feed.latest.inventory.devices:
-            expected = self.plan_strip.expected.get(device.uuid)
-            memory, power = (None, None) if expected is None else (expected.memory_bytes, expected.power_watts)
-            total = device.fact("memory_total_bytes")
-            if memory is not None and total:
-                shares[device.uuid] = memory / total
-            self._draw_line("memory_used_bytes", device.uuid, memory)
-            self._draw_line("power_watts", device.uuid, power)
-        return shares
-
-    def _draw_line(self, metric: str, uuid: str, value: float | None) -> None:
-        if self._lines.get((metric, uuid)) != value:
-            self._lines[metric, uuid] = value
-            self.plots.set_line(metric, uuid, value, self.tr("plan"))
-
     def _wall_now(self) -> float:
         return time() if self.feed.is_live else self.feed.latest.wall_seconds or 0.0
 
     def _headline(self, inventory: Inventory) -> Headline:
+        if self.feed.is_live and self.feed.is_released:
+            return Headline(self.tr("The driver is released: nothing of the cards is read."))
         if inventory.devices:
             return headline(self.diagnoser.verdicts, inventory.devices)
-        if self.feed.is_live and self.feed.is_released:
-            return Headline(self.tr("The GPU is released: nothing of it is read."))
-        is_known = bool(inventory.faults or inventory.driver_version)
-        return Headline(self.tr("No NVIDIA card can be read here.") if is_known else self.tr("Looking for cards…"))
+        if inventory.faults or inventory.driver_version:
+            return Headline(self.tr("No NVIDIA card can be read here."))
+        return Headline(self.tr("Looking for cards…"))
 
     def _show_machine(self) -> None:
         latest = self.feed.latest
         self.machine.setText("  ·  ".join(part for part in (driver_line(latest), host_line(latest)) if part))
-        self.toolbar.cost.setText(own_cost(latest.cost, self._share.look()) if self.feed.is_live else "")
+        cost = own_cost(latest.cost, self._share.look()) if self.feed.is_live else ""
+        self.toolbar.cost.setText("  ·  ".join(part for part in (self.desk.recording_words, cost) if part))
 
     @Slot()
     def _offer_plots(self) -> None:
@@ -261,21 +251,20 @@ class MonitorTab(Tab):
         path = self.feed.recorded_to
         self.toolbar.set_recording(is_on=path is not None)
         self.toolbar.record.setToolTip("" if path is None else str(path))
+        self.desk.note_recorded(path)
 
     def _lay_out(self) -> None:
         space = self.theme.spacing
-        released = QHBoxLayout()
-        released.addWidget(self.take_up)
-        released.addStretch(1)
         column = QVBoxLayout(self)
         column.setContentsMargins(space.medium, space.small, space.medium, space.small)
         column.setSpacing(space.small)
         column.addWidget(self.toolbar)
         column.addWidget(self.replay_bar)
+        column.addWidget(self.left_over)
         column.addWidget(self.outlook)
         column.addWidget(self.faults)
         column.addWidget(self.nothing)
-        column.addLayout(released)
+        column.addWidget(self.take_up, 0, Qt.AlignmentFlag.AlignLeft)
         column.addWidget(self.cards)
         column.addWidget(self.plan_strip)
         column.addWidget(self.machine)
@@ -289,6 +278,8 @@ class MonitorTab(Tab):
         feed.recording_changed.connect(self._on_recording_changed)
         feed.failed.connect(self.workspace.failed)
         desk.settled.connect(lambda: toolbar.set_alerts(is_on=desk.settings.alerts.is_on))
+        self.left_over.opened.connect(desk.open)
+        self.left_over.settled.connect(lambda: desk.note_recorded(None))
         toolbar.pause_wanted.connect(self.toggle_pause)
         toolbar.live_wanted.connect(feed.go_live)
         toolbar.record_wanted.connect(desk.toggle_recording)

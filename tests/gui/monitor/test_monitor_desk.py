@@ -10,7 +10,9 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QInputDialog
 
 from planner.gui.monitor.replay import Loader, Replay
-from planner.monitor.alerts import AlertKind, AlertRules
+from planner.gui.monitor.summary_dialog import SummaryDialog
+from planner.monitor.alert_rules import AlertRules
+from planner.monitor.alerts import AlertKind
 from planner.present.faults import elapsed
 
 LONGEST_MS = 30_000
@@ -202,3 +204,41 @@ def test_the_plan_is_laid_beside_the_card_it_is_for(qtbot, make_tab, driver, wor
 )
 def test_spans_are_told_in_their_two_largest_units(seconds, said):
     assert elapsed(seconds) == said
+
+
+def test_what_a_recording_came_to_is_told_when_it_ends_and_has_a_price_once_one_is_set(
+    qtbot, make_tab, driver, workspace, recording
+):
+    driver.say(card(0, A, power=200_000))
+    tab = make_tab()
+    wait(qtbot, lambda: tab.feed.now)
+    tab.desk.record_to(recording)
+    begun = tab.feed.now
+    wait(qtbot, lambda: tab.feed.now > begun + 0.5)
+    tab.toolbar.record.click()
+    wait(qtbot, lambda: isinstance(tab.desk.dialog, SummaryDialog))
+    dialog = tab.desk.dialog
+    assert "Wh on the cards" in dialog.text
+    assert "$" not in dialog.text
+    dialog.tariff.setValue(0.3)
+    assert "at $0.30 a kWh" in dialog.text
+    assert workspace.settings.current.monitor.usd_per_kwh == 0.3
+    dialog.copy.click()
+    assert "Test 0" in QGuiApplication.clipboard().text()
+    dialog.replay.click()
+    wait(qtbot, lambda: not tab.feed.is_live)
+    tab.desk.show_summary()
+    wait(qtbot, lambda: tab.desk.dialog is not None)
+    assert "at $0.30 a kWh" in tab.desk.dialog.text
+    tab.desk.dialog.close()
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_a_recording_is_exported(qtbot, make_tab, driver, workspace, tmp_path, ending):
+    tab = make_tab(without_driver=True)
+    tab.desk.show_demo()
+    wait(qtbot, lambda: not tab.feed.is_live)
+    with qtbot.waitSignal(workspace.noticed, timeout=LONGEST_MS) as told:
+        tab.desk.export_to(tmp_path / f"table{ending}", tab.feed.replay.loaded.recording)
+    assert told.args[0].startswith("Exported ")
+    assert (tmp_path / f"table{ending}").stat().st_size > 10_000
