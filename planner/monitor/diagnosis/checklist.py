@@ -5,8 +5,8 @@ from typing import Final, Literal, NamedTuple
 
 from planner.monitor.diagnosis import advice, sources
 from planner.monitor.diagnosis.look import Past, look
+from planner.monitor.diagnosis.phase import ACTIVE, phase_of
 from planner.monitor.diagnosis.verdict import Condition, Evidence, Source
-from planner.monitor.diagnosis.window import ACTIVE
 
 Standing = Literal["done", "to-do", "unknown"]
 
@@ -111,7 +111,7 @@ def check(past: Past, uuid: str, at: float | None = None) -> tuple[Checked, ...]
     use = window.quantity("use_fraction")
     if use is None or max(use.values) < ACTIVE:
         return tuple(Checked(item, "unknown") for item in CHECKLIST)
-    working = window.since(window.phase_start or 0.0)
+    working = window.since(phase_of(use).start)
     return tuple(_checked(item, working.statistic) for item in CHECKLIST)
 
 

@@ -5,6 +5,7 @@ from typing import Final
 
 from planner.monitor.device import Device
 from planner.monitor.diagnosis.look import SECONDS, Past, look
+from planner.monitor.diagnosis.phase import phase_of
 from planner.monitor.diagnosis.rule import Rule, told
 from planner.monitor.diagnosis.rules import RULES
 from planner.monitor.diagnosis.stretch import Stretch
@@ -44,23 +45,28 @@ def diagnose(past: Past, uuid: str, at: float | None = None, seconds: float = SE
 def judge(window: Window, at: float, why_unknown: str = "") -> Verdict:
     """Return the verdict on what was seen up to `at`: the first rule that holds, and what else is wrong."""
     use = window.quantity("use_fraction")
-    start = window.phase_start
-    now = window if start is None else window.since(start)
-    seen = now.quantity("use_fraction")
-    is_enough = seen is not None and len(seen.times) >= _LEAST_VALUES and at - seen.times[0] >= _LEAST_SECONDS
-    found = list(_found(now, at, only_of_moment=not is_enough))
+    phase = None if use is None else phase_of(use)
+    now = window if phase is None else window.since(phase.start)
+    # A wait that is not over says nothing of the work before it, and is no rest yet.
+    work = now if phase is None or phase.wait_start is None else now.until(phase.wait_start)
+    is_enough = _is_enough(work.quantity("use_fraction"))
+    found = list(_found(now, work, at, only_of_moment=not is_enough))
     first = found[0] if found else _nothing_found(now, at, use, why_unknown, is_enough=is_enough)
     return _with_others(first, found[1:])
 
 
-def _found(window: Window, at: float, *, only_of_moment: bool) -> Iterator[Verdict]:
-    """Yield all troubles and, last, the first rule of the others that holds."""
+def _is_enough(seen: Stretch | None) -> bool:
+    return seen is not None and len(seen.times) >= _LEAST_VALUES and seen.seconds >= _LEAST_SECONDS
+
+
+def _found(now: Window, work: Window, at: float, *, only_of_moment: bool) -> Iterator[Verdict]:
+    """Yield all troubles as they are now and, last, the first rule of the others that holds of the work."""
     for rule in RULES:
         if only_of_moment and not rule.is_of_moment:
             continue
-        evidence = rule.evidence(window)
+        evidence = rule.evidence(now if rule.is_trouble else work)
         if evidence is not None:
-            yield _verdict(rule, evidence, _begin(window, at), at)
+            yield _verdict(rule, evidence, _begin(now, at), at)
             if not rule.is_trouble:
                 return
 

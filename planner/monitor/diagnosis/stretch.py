@@ -81,6 +81,21 @@ class Stretch:
         first = next((place for place, time in enumerate(self.times) if time >= start), None)
         return None if first is None else Stretch(self.times[first:], self.values[first:])
 
+    def until(self, end: float) -> "Stretch | None":
+        """Return what lies before `end`, none where nothing does."""
+        count = next((place for place, time in enumerate(self.times) if time >= end), len(self.times))
+        return Stretch(self.times[:count], self.values[:count]) if count else None
+
+    @property
+    def first(self) -> "Stretch":
+        """Return the first value alone."""
+        return Stretch(self.times[:1], self.values[:1])
+
+    @property
+    def last(self) -> "Stretch":
+        """Return the last value alone."""
+        return Stretch(self.times[-1:], self.values[-1:])
+
     def at_times(self, times: tuple[float, ...]) -> Sequence[float | None]:
         """Return the values that were last read at these times, none where there was none yet."""
         if times == self.times:  # what is read at every look

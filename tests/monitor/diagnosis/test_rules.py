@@ -53,6 +53,7 @@ CASES = [
     (Kind.HOST_BOUND, {**LOW, "processes": [a_process(cpu=1.0)]}),
     (Kind.FLUCTUATING, {"utilization_fraction": saw(1.0, 0.0)}),
     (Kind.FLUCTUATING, {"utilization_fraction": saw(1.0, 0.2)}),
+    (Kind.FLUCTUATING, {"utilization_fraction": lambda time: 0.0 if time % 20 < 2 else 0.97}),
     (Kind.UNDER_FILLED, {"utilization_fraction": 0.4, "memory_used_bytes": 5 * GIB}),
     (Kind.SYNC_BOUND, LOW),
     (Kind.SYNC_BOUND, {**GPM, "sm_active_fraction": 0.2}),
