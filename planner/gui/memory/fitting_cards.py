@@ -8,7 +8,6 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.label import make_label
-from planner.gui.widgets.popover import Popover
 from planner.gui.widgets.record_model import RecordTableModel
 from planner.gui.widgets.record_table import RecordTable
 from planner.gui.workspace import Workspace
