@@ -27,9 +27,10 @@ def phase_of(use: Stretch) -> Phase:
 
     It begins with the first work, or with the rest that follows work. Moments of use on an idle card are no work.
     """
-    if _is_idle(use):
-        return Phase(use.times[0])
     runs = list(use.runs(ACTIVE))
+    if _is_idle(use):
+        # What it does at this moment may be the beginning of work.
+        return Phase(runs[-1].start if runs[-1].is_above else use.times[0])
     first = next(place for place, run in enumerate(runs) if run.is_above and not _is_moment(use, runs[place:]))
     last = runs[-1]
     if last.is_above:

@@ -26,6 +26,7 @@ def use(*parts):
         ([(100, 0.9), (20, 0.0)], Phase(0.0, 100.0)),
         # A moment of use on an idle card: no work, before other work neither.
         ([(60, 0.0), (2, 0.4), (58, 0.0)], Phase(0.0)),
+        ([(116, 0.0), (4, 0.9)], Phase(116.0)),
         ([(10, 0.0), (2, 0.4), (90, 0.0), (18, 0.9)], Phase(102.0)),
         # Bursts: each wait is of the work, until one is longer than all others.
         ([(5, 0.9), (35, 0.0), (5, 0.9), (35, 0.0), (5, 0.9), (35, 0.0)], Phase(0.0, 85.0)),

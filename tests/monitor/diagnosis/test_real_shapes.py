@@ -34,7 +34,7 @@ def test_a_training_at_full_power_computes():
 def test_no_false_alarm_while_a_training_starts():
     recording = [a_recording("full-power", until=until, power_limit_watts=700.0) for until in range(30, 200, 5)]
     kinds = [verdict_of(history).kind for history in recording]
-    assert list(dict.fromkeys(kinds)) == [Kind.IDLE, Kind.TOO_EARLY, Kind.COMPUTE_BOUND]
+    assert list(dict.fromkeys(kinds)) == [Kind.TOO_EARLY, Kind.COMPUTE_BOUND]
 
 
 def test_bursts_of_a_training_that_waits_for_data_fluctuate():
