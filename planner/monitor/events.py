@@ -76,7 +76,7 @@ class EventDetector:
     def __init__(self, interval_seconds: float) -> None:
         self.interval_seconds = interval_seconds
         self._open: dict[tuple[EventKind, str, str], Event] = {}
-        self._last_seen: dict[str, Moment] = {}
+        self._last_seen: dict[str, tuple[Moment, float]] = {}
         self._counts: dict[tuple[str, str], float] = {}
         self._processes: dict[tuple[str, int], CardProcess] | None = None
         self._states: dict[str, DeviceState] = {}
@@ -104,8 +104,12 @@ class EventDetector:
         return tuple(found)
 
     def _gaps(self, uuid: str) -> Iterator[Event]:
-        last, self._last_seen[uuid] = self._last_seen.get(uuid), self._now
-        if last is not None and self._now.monotonic_seconds - last.monotonic_seconds > LATE * self.interval_seconds:
+        seen, self._last_seen[uuid] = self._last_seen.get(uuid), (self._now, self.interval_seconds)
+        if seen is None:
+            return
+        # Late by what was usual then: while a driver hangs nothing comes, and what is usual now is no measure.
+        last, interval = seen
+        if self._now.monotonic_seconds - last.monotonic_seconds > LATE * interval:
             yield Event(EventKind.GAP, last, self._now, uuid)
 
     def _slowed(self, uuid: str, readings: Readings) -> list[Event]:

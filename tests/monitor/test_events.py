@@ -57,6 +57,16 @@ def test_what_comes_late_leaves_a_gap():
     assert told(detector.note_sample(sample(9, fan_fraction=0))) == [(EventKind.GAP, "", 2.4, 9.0)]
 
 
+def test_a_gap_is_judged_by_what_was_usual_before_it():
+    detector = EventDetector(1.0)
+    for at in (0, 1):
+        assert detector.note_sample(sample(at, fan_fraction=0)) == ()
+    # The driver hung: the first sample is of the machine alone, and came so late that its interval means nothing.
+    detector.interval_seconds = 10.0
+    assert detector.note_sample(sample(11)) == ()
+    assert told(detector.note_sample(sample(12, fan_fraction=0))) == [(EventKind.GAP, "", 1.0, 12.0)]
+
+
 def test_errors_are_told_once_each_and_counters_by_what_they_grew():
     detector = EventDetector(1.0)
     (xid,) = detector.note_sample(sample(0, xids=(Xid(A, 79),), ecc_corrected=3))

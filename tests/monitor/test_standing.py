@@ -8,7 +8,7 @@ from pydantic_core import to_json
 from planner.monitor.device import Device
 from planner.monitor.doctor import binding_version, check_up, what_blocked, what_blocks
 from planner.monitor.faults import Fault, FaultKind
-from planner.monitor.inventory import Inventory
+from planner.monitor.inventory import Inventory, in_order
 from planner.monitor.latest import Latest
 from planner.monitor.metrics import DEVICE_METRICS, FACTS, HOST_METRICS
 from planner.monitor.process import CardProcess, HostProcess
@@ -139,6 +139,13 @@ def test_cards_are_not_forgotten_with_their_sampler():
     assert (lost.kind, lost.uuid, lost.since_seconds) == (FaultKind.LOST, A, 9.0)
     assert merge(other, Inventory("590", devices=(Device(B, "b", 0),)), 12.0).faults[0].since_seconds == 9.0
     assert merge(other, before, 12.0) == before
+
+
+def test_cards_keep_their_places_with_their_instances_after_them():
+    parts = [Device(f"MIG-{at}", "i", at, mig_parent=A) for at in (1, 0)]
+    stray = Device("MIG-9", "i", 2, mig_parent="GPU-unknown")
+    found = in_order((stray, Device(B, "b", 1), *parts, Device(A, "a", 0, state="lost")))
+    assert [device.uuid for device in found] == [A, "MIG-0", "MIG-1", B, "MIG-9"]
 
 
 def test_instances_and_places_are_not_kept():

@@ -7,7 +7,7 @@ from planner.monitor.backoff import BackOff
 from planner.monitor.device import Device
 from planner.monitor.faults import Fault, FaultBook, FaultKind
 from planner.monitor.host_processes import HostProcesses
-from planner.monitor.inventory import Inventory
+from planner.monitor.inventory import Inventory, in_order
 from planner.monitor.nvml import NoBindingError, Nvml, NvmlFailure, opening_fault
 from planner.monitor.process import CardProcess
 from planner.monitor.reading import Reading
@@ -75,7 +75,7 @@ class CardWatch:
 
     def inventory(self) -> Inventory:
         """Return what there is now."""
-        return Inventory(*self._versions, tuple(self._known.values()), self.book.current)
+        return Inventory(*self._versions, in_order(self._known.values()), self.book.current)
 
     def release(self, wall: float) -> None:
         """Let the driver go until `resume`."""
@@ -206,7 +206,9 @@ class CardWatch:
         if self._surroundings.is_wsl:
             self.book.note(Fault(FaultKind.WSL, wall))
         for device in session.devices:
-            if device.raw_name is not None:
+            if device.raw_name is None:
+                self.book.clear(FaultKind.BAD_NAME, uuid=device.uuid)
+            else:
                 self.book.note(Fault(FaultKind.BAD_NAME, wall, device.uuid, device.raw_name))
 
     def _note_closed(self, failure: NvmlFailure, now: float, wall: float) -> None:

@@ -167,6 +167,16 @@ def test_what_cannot_be_true_is_told_until_it_is_read_again(watch, near_nvml):
     assert kinds(cards) == set()
 
 
+def test_a_name_that_has_become_a_text_is_not_told_any_more(watch, near_nvml):
+    near_nvml.say(card(0, A, name="\\xf8"))
+    cards = watch()
+    sweep(cards, 0.0)
+    assert kinds(cards) == {FaultKind.BAD_NAME}
+    near_nvml.say(card(0, A), card(1, B))
+    sweep(cards, 1.0)
+    assert kinds(cards) == set()
+
+
 def test_instances_that_come_are_found_and_those_that_go_are_forgotten(watch, near_nvml):
     parts = card(0, A, mig=1, mig_devices=1)
     near_nvml.say(parts)
