@@ -7,10 +7,8 @@ from planner.monitor.diagnosis.stretch import Run, Stretch
 ACTIVE: Final = 0.1
 """From here on a card does something. **Source** gpu-usage-audit: a utilisation of 10 % or more is active."""
 
-# A card that did nothing for so long has stopped, or did before it began.
+# A card that did nothing for so long has stopped, unless it waits again and again.
 _REST_SECONDS: Final = 30.0
-# Waits that come again and again are of one work: what ends it is longer than they by so much.
-_LONGER_THAN_OTHERS: Final = 1.5
 # The same share as in the rules on cards that are idle.
 _BUT_FOR_MOMENTS: Final = 0.95
 
@@ -25,28 +23,28 @@ class Phase(NamedTuple):
 def phase_of(use: Stretch) -> Phase:
     """Return the phase at the end of what was seen of a card's use.
 
-    It begins with the first work, or with the rest that follows work. Moments of use on an idle card are no work.
+    It begins with the first work, with a rest, or with the work after it. A rest is a wait that is long, and longer
+    than all other waits together. Moments of use on an idle card are no work.
     """
     runs = list(use.runs(ACTIVE))
-    if _is_idle(use):
-        # What it does at this moment may be the beginning of work.
-        return Phase(runs[-1].start if runs[-1].is_above else use.times[0])
-    first = next(place for place, run in enumerate(runs) if run.is_above and not _is_moment(use, runs[place:]))
-    last = runs[-1]
-    if last.is_above:
-        return Phase(runs[first].start)
-    waits = (run.seconds for run in runs[first:-1] if not run.is_above)
-    is_rest = last.seconds >= max(_REST_SECONDS, _LONGER_THAN_OTHERS * max(waits, default=0.0))
-    return Phase(last.start) if is_rest else Phase(runs[first].start, last.start)
+    if use.quantile(_BUT_FOR_MOMENTS) >= ACTIVE:
+        return _phase(runs)
+    # What an idle card does at this moment may be the beginning of work.
+    return Phase(runs[-1].start if runs[-1].is_above else use.times[0])
 
 
-def _is_idle(use: Stretch) -> bool:
-    return use.quantile(_BUT_FOR_MOMENTS) < ACTIVE
+def _phase(runs: list[Run]) -> Phase:
+    first, last = 0 if runs[0].is_above else 1, len(runs) - 1
+    rest = _rest(runs, first)
+    if rest is None:
+        return Phase(runs[first].start, None if runs[last].is_above else runs[last].start)
+    return Phase(runs[last].start) if rest == last else _phase(runs[rest:])
 
 
-def _is_moment(use: Stretch, runs: list[Run]) -> bool:
-    """Return whether a run of use stands in a long rest, which goes on after it."""
-    if len(runs) < 3 or runs[1].seconds < _REST_SECONDS:
-        return False
-    before = use.until(runs[2].start)
-    return before is not None and _is_idle(before)
+def _rest(runs: list[Run], first: int) -> int | None:
+    """Return the place of the wait from `first` on that ends one work, or parts two; none where there is none."""
+    waits = {place: runs[place].seconds for place in range(first, len(runs)) if not runs[place].is_above}
+    longest = max(waits, key=lambda place: waits[place], default=None)
+    if longest is None or waits[longest] < _REST_SECONDS:
+        return None
+    return longest if 2 * waits[longest] > sum(waits.values()) else None

@@ -39,7 +39,10 @@ TROUBLES: Final = (
         "warning",
         "slowed by heat",
         "It lowers its clock because it, or its memory, is too hot.",
-        (Condition("slowed_by_heat", "share", ">", 0.05, sources.NOW_AND_THEN),),
+        (
+            Condition("slowed_by_heat", "share", ">", 0.05, sources.NOW_AND_THEN),
+            Condition("slowed_by_heat", "lately", ">", 0, sources.NOT_OVER),
+        ),
         _COOLING,
         (("temperature_celsius", "most"), ("temperature_margin_celsius", "last"), ("sm_clock_mhz", "median")),
         is_trouble=True,
@@ -50,7 +53,10 @@ TROUBLES: Final = (
         "warning",
         "slowed by the power supply",
         "The machine's power supply asks it to slow down.",
-        (Condition("slowed_by_supply", "share", ">", 0.05, sources.NOW_AND_THEN),),
+        (
+            Condition("slowed_by_supply", "share", ">", 0.05, sources.NOW_AND_THEN),
+            Condition("slowed_by_supply", "lately", ">", 0, sources.NOT_OVER),
+        ),
         (
             "See whether the supply is strong enough and all its cables are in.",
             "In a rack, see the power budget of the chassis.",
@@ -64,7 +70,10 @@ TROUBLES: Final = (
         "warning",
         "slowed by the card itself",
         "The card halves its clock or more: for heat, for an external brake, or because it draws too much too fast.",
-        (Condition("slowed_by_card", "share", ">", 0.05, sources.NOW_AND_THEN),),
+        (
+            Condition("slowed_by_card", "share", ">", 0.05, sources.NOW_AND_THEN),
+            Condition("slowed_by_card", "lately", ">", 0, sources.NOT_OVER),
+        ),
         _COOLING,
         (("temperature_celsius", "most"), ("power_watts", "median"), ("sm_clock_mhz", "median")),
         is_trouble=True,

@@ -30,8 +30,12 @@ def use(*parts):
         ([(10, 0.0), (2, 0.4), (90, 0.0), (18, 0.9)], Phase(102.0)),
         # Bursts: each wait is of the work, until one is longer than all others.
         ([(5, 0.9), (35, 0.0), (5, 0.9), (35, 0.0), (5, 0.9), (35, 0.0)], Phase(0.0, 85.0)),
-        ([(10, 0.9), (20, 0.0), (10, 0.9), (20, 0.0), (10, 0.9), (50, 0.0)], Phase(70.0)),
-        ([(20, 0.9), (40, 0.0), (60, 0.9)], Phase(0.0)),
+        ([(10, 0.9), (15, 0.0), (10, 0.9), (15, 0.0), (10, 0.9), (60, 0.0)], Phase(60.0)),
+        ([(10, 0.9), (20, 0.0), (10, 0.9), (60, 0.0), (20, 0.9)], Phase(100.0)),
+        # Two works, and a rest between them.
+        ([(20, 0.9), (40, 0.0), (60, 0.9)], Phase(60.0)),
+        ([(20, 0.9), (29, 0.0), (60, 0.9)], Phase(0.0)),
+        ([(10, 0.0), (10, 0.9), (60, 0.0), (5, 0.9), (35, 0.0)], Phase(85.0)),
     ],
 )
 def test_when_a_phase_begins(parts, phase):
@@ -47,6 +51,13 @@ def test_a_wait_that_is_not_over_does_not_change_the_verdict_on_the_work():
     assert [diagnose(history, UUID, at).kind for at in (129.0, 140.0, 150.0)] == [Kind.HEALTHY] * 3
     ended = a_history(seconds=170, utilization_fraction=evaluated)
     assert diagnose(ended, UUID).kind is Kind.IDLE
+
+
+def test_what_slowed_it_is_no_trouble_once_it_is_over():
+    heat = {"clock_reasons": lambda time: 0x20 if 60 <= time < 100 else 0}
+    assert diagnose(a_history(**heat), UUID, 100.0).kind is Kind.THERMAL
+    assert diagnose(a_history(**heat), UUID, 126.0).kind is Kind.THERMAL
+    assert diagnose(a_history(**heat), UUID, 131.0).kind is Kind.HEALTHY
 
 
 def test_troubles_are_those_of_now_also_while_it_waits():

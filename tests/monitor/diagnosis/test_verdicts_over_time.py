@@ -136,7 +136,7 @@ def test_a_verdict_as_plain_values():
     found = verdict_object(diagnose(a_history(clock_reasons=0x20), UUID))
     assert json.loads(json.dumps(found)) == found
     assert (found["kind"], found["severity"], found["also"][0]["kind"]) == ("thermal-throttled", "warning", "healthy")
-    slowed, temperature, *_ = found["evidence"]
+    slowed, _lately, temperature, *_ = found["evidence"]
     assert (slowed["metric"], slowed["seen"], slowed["sign"], slowed["threshold"]) == ("slowed_by_heat", 1.0, ">", 0.05)
     assert slowed["is_heuristic"] is True
     assert set(temperature) == {"metric", "statistic", "seen"}
