@@ -37,6 +37,11 @@ class Curve:
     y: Floats
     breaks: tuple[int, ...]
 
+    @property
+    def is_condensed(self) -> bool:
+        """Return whether it is drawn as the extremes of columns."""
+        return len(self.x) > len(self.columns.times)
+
 
 def owners_of(history: History) -> tuple[Owner, ...]:
     """Return the cards that something is known of: those in place by their numbers, then those that are gone."""
@@ -88,8 +93,10 @@ def range_of(curves: list[Curve]) -> Range | None:
 def _points(columns: Columns, points: int) -> tuple[Floats, Floats]:
     if points == 1:
         return columns.times, columns.low
+    # Up in one column and down in the next, so that nothing is drawn from the top of one to the bottom of another.
     heights = np.empty(2 * len(columns.times))
-    heights[0::2], heights[1::2] = columns.low, columns.high
+    heights[0::4], heights[1::4] = columns.low[0::2], columns.high[0::2]
+    heights[2::4], heights[3::4] = columns.high[1::2], columns.low[1::2]
     return np.repeat(columns.times, 2), heights
 
 
