@@ -61,11 +61,11 @@ class Toolbar(QWidget):
         self.set_recording(is_on=False)
 
     def set_source(self, name: str, *, is_live: bool) -> None:
-        """Say what is shown; only what is live can be recorded and read more often."""
+        """Say what is shown; what is live can be recorded and read more often; a replay has its own bar."""
         self.source.setText(name)
         mark(self.source, "" if is_live else "warn")
         self.live.setVisible(not is_live)
-        for widget in (self.interval, self._every, self.record):
+        for widget in (self.pause, self.interval, self._every, self.record):
             widget.setVisible(is_live)
 
     def show_span(self, seconds: float | None) -> None:
