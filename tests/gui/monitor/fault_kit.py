@@ -1,4 +1,4 @@
-"""Faults of the driver and of cards as data: what the library does, and what is said of it; and a tab that is watched."""
+"""Faults as data: what the library does, and what is said of it; and a tab that is watched meanwhile."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -196,6 +196,7 @@ class Watched:
         history = self.tab.feed.history
         told = {event.what for event in history.events(-inf, inf) if event.kind is EventKind.FAULT}
         assert told >= {case.kind.value for case, *_ in self.seen}
+        wait(self._qtbot, lambda: (self.tab.feed.now or 0.0) > self.seen[-1][2])
         self.tab.feed.stop_recording()
         recording = open_recording(self.file)
         inventories = [update for update in recording if isinstance(update, Inventory)]
