@@ -137,9 +137,9 @@ class Desk(QObject):
     @Slot()
     def choose_export(self) -> None:
         """Ask for a file, and write the recording that is shown as a table."""
-        replay = self._feed.replay
-        if replay is not None:
-            self._ask_export(replay.loaded.recording)
+        recording = self._replayed()
+        if recording is not None:
+            self._ask_export(recording)
 
     def export_to(self, path: Path, recording: Recording) -> None:
         """Write a recording as CSV or Parquet, in the background."""
@@ -148,13 +148,20 @@ class Desk(QObject):
     @Slot()
     def show_summary(self) -> None:
         """Show what the recording came to: energy, cost, averages, peaks."""
-        replay = self._feed.replay
-        if replay is not None:
-            self._sum_up(partial(_summed_up, replay.loaded.recording))
+        recording = self._replayed()
+        if recording is not None:
+            self._sum_up(partial(_summed_up, recording))
+
+    def _replayed(self) -> Recording | None:
+        """Return the recording that is shown; without one, say what is missing."""
+        if self._feed.replay is not None:
+            return self._feed.replay.loaded.recording
+        self._workspace.noticed.emit(self.tr("Open a recording first."), self.tr("This machine is shown live now."))
+        return None
 
     @Slot(object)
     def _ask_export(self, recording: Recording) -> None:
-        usual = str(recording.path.with_suffix(".csv"))
+        usual = recording.path.with_suffix(".csv").name
         chosen, kind = QFileDialog.getSaveFileName(self._tab, self.tr("Export"), usual, _TABLES)
         if chosen:
             self.export_to(_with_ending(Path(chosen), kind), recording)

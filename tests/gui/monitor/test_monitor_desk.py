@@ -195,9 +195,10 @@ def test_the_plan_is_laid_beside_the_card_it_is_for(qtbot, make_tab, driver, wor
     assert set(tab.plan_strip.expected) == {A}
     workspace.apply("card", gpu="tesla-t4")
     wait(qtbot, lambda: "none of the cards here" in tab.plan_strip.sentence.text())
-    tab.plan_strip.plan.menu().aboutToShow.emit()
-    tab.plan_strip.plan.menu().actions()[0].trigger()
+    tab.plan_strip.plan.click()
     assert workspace.plan.gpu == "rtx-4090"
+    workspace.undo_stack.undo()
+    assert workspace.plan.gpu == "tesla-t4"
 
 
 @pytest.mark.parametrize(
