@@ -57,13 +57,19 @@ class ColumnStore:
         return Columns(times[self._cuts[seen]], self._low[seen], self._high[seen])
 
     def _extend(self, times: Floats, values: Floats, first: int, stop: int) -> None:
-        """Make the last column again, which may have grown, and those after it; let go of those before `first`."""
+        """Take in what has come; when a column begins, let go of those before `first`."""
+        last, come = int(self._cuts[-1]), values[self._stop : stop]
+        self._stop = stop
+        if times[last] // self._width == times[stop - 1] // self._width:
+            self._low[-1] = min(self._low[-1], come.min())
+            self._high[-1] = max(self._high[-1], come.max())
+            return
+        # The last column may have grown too.
         old = slice(int(self._cuts.searchsorted(first, side="right")) - 1, -1)
-        cuts, low, high = self._made(times, values, int(self._cuts[-1]), stop)
+        cuts, low, high = self._made(times, values, last, stop)
         self._cuts = np.concatenate((self._cuts[old], cuts))
         self._low = np.concatenate((self._low[old], low))
         self._high = np.concatenate((self._high[old], high))
-        self._stop = stop
 
     def _made(self, times: Floats, values: Floats, first: int, stop: int) -> tuple[Places, Floats, Floats]:
         width = self._width
