@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QApplication, QMessageBox
 from planner import __version__
 from planner.errors import PlannerError
 from planner.gui.autosave import Autosave
+from planner.gui.collector import Collector
 from planner.gui.diagnostics import Diagnostics
 from planner.gui.monitor.unfinished import unfinished_words
 from planner.gui.settings import SettingsStore
@@ -49,7 +50,7 @@ def _create(argv: Sequence[str]) -> tuple[QApplication, Window]:
     autosave = Autosave(workspace, home / "autosave", app)
     diagnostics.save_work = autosave.flush
     window = Window(workspace, theme, tasks)
-    _tidy_at_the_end(app, tasks, autosave, settings, diagnostics)
+    _tidy_at_the_end(app, tasks, autosave, settings, diagnostics, Collector(app))
     theme.dress()
     window.show()
     _greet(window, diagnostics, argv)
@@ -68,13 +69,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _everything_kept() -> Iterator[None]:
-    """Look for no unreachable cycles in what is made inside: it lives as long as the window, and is never looked at."""
+    """Look for no unreachable cycles in what is made inside: it lives as long as the window, and is never looked at.
+
+    What is made afterwards is the `Collector`'s.
+    """
     gc.disable()
     try:
         yield
-    finally:
-        gc.freeze()
+    except BaseException:
         gc.enable()
+        raise
+    gc.freeze()
 
 
 def _application(argv: Sequence[str]) -> QApplication:
@@ -88,9 +93,14 @@ def _application(argv: Sequence[str]) -> QApplication:
 
 
 def _tidy_at_the_end(
-    app: QApplication, tasks: TaskRunner, autosave: Autosave, settings: SettingsStore, diagnostics: Diagnostics
+    app: QApplication,
+    tasks: TaskRunner,
+    autosave: Autosave,
+    settings: SettingsStore,
+    diagnostics: Diagnostics,
+    collector: Collector,
 ) -> None:
-    for step in (tasks.shutdown, autosave.close, settings.flush, diagnostics.uninstall):
+    for step in (tasks.shutdown, autosave.close, settings.flush, diagnostics.uninstall, collector.close):
         app.aboutToQuit.connect(step)
 
 
