@@ -99,10 +99,12 @@ def test_a_sampler_that_crashes_is_killed_or_hangs_is_told_recorded_and_started_
         window.provoke(crashed)
         window.driver.say(*HEALTHY)
         window.wait_until_well((FaultKind.SAMPLER_CRASHED, None))
+        # The next one takes its time, so that there is some to look.
+        window.driver.say(*HEALTHY, slow__nvmlInitWithFlags=700)
         began = time()
         os.kill(sampler().pid, signal.SIGKILL)
         window.see(failed, began)
-        window.wait_until_well((FaultKind.SAMPLER_FAILED, None))
+        window.wait_until_well((FaultKind.SAMPLER_FAILED, None), (FaultKind.NOT_ANSWERING, None))
         window.provoke(silent)
         window.driver.say(*HEALTHY)
         window.wait_until_well((FaultKind.NOT_ANSWERING, None))
@@ -196,7 +198,7 @@ def test_every_kind_of_fault_is_among_these():
 def test_the_probe_sees_a_window_that_stands_still(qtbot):
     """Without this, a probe that sees nothing would let every window pass."""
     with Probe() as probe:
-        end = thread_time() + 0.15
+        end = thread_time() + 0.5
         while thread_time() < end:
             continue
         wait(qtbot, lambda: probe.longest_ms > 0)
