@@ -87,7 +87,7 @@ def _why(found: BesideMeasured) -> str:
         return f"; {found.measured.engine} takes most of a card at its start, which this plan leaves out"
     likeliest = "" if found.likeliest is None else f", mostly {_term(found.likeliest)}"
     if found.reason == "more-than-expected":
-        return f"{likeliest}; more than the estimate's range"
+        return "; more than the estimate's range, so what runs may not be what was planned"
     return likeliest if abs(found.difference_fraction) >= 0.005 else ""
 
 

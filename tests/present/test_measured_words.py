@@ -37,7 +37,7 @@ def found(measured=17.9, reason="in-range", likeliest="framework_overhead", basi
         ),
         (
             found(20.0, "more-than-expected"),
-            f"20.0{T}GiB: +16{T}%, mostly the device context and the allocator; more than the estimate's range.",
+            f"20.0{T}GiB: +16{T}%; more than the estimate's range, so what runs may not be what was planned.",
         ),
         (
             found(20.0, "other-processes", None, "card"),

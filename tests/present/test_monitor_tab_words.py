@@ -54,6 +54,11 @@ def test_checks_have_a_mark_and_what_to_do():
     assert check_lines(checks) == "✗ Driver: does not answer\n    Reboot.\n✓ PCI: 0000:01:00.0"
 
 
+def test_cards_that_are_alike_are_told_once():
+    checks = [Check(f"Card {number} H100", "works", "19 of 42 quantities") for number in range(8)]
+    assert check_lines(checks) == "✓ Card 0 H100 and 7 more like it: 19 of 42 quantities"
+
+
 def test_the_monitor_tells_its_own_cost_as_far_as_it_is_known():
     assert own_cost(None, None) == ""
     cost = Cost(0.0021, 46, 0.001, 1, 0.0024, 20 << 20)
