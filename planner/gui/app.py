@@ -4,6 +4,7 @@ import gc
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,7 @@ from planner.errors import PlannerError
 from planner.gui.autosave import Autosave
 from planner.gui.collector import Collector
 from planner.gui.diagnostics import Diagnostics
+from planner.gui.imports import import_soon
 from planner.gui.monitor.unfinished import unfinished_words
 from planner.gui.settings import SettingsStore
 from planner.gui.tasks import TaskRunner
@@ -25,6 +27,16 @@ from planner.paths import state_dir
 from planner.plan.catalog import load_catalog
 
 CANNOT_START: Final = 3
+_NEXT: Final = (
+    "planner.gui.memory.curves.plot",
+    "planner.plan.answers.settle",
+    "planner.gui.memory.questions.training",
+    "planner.memory.training.moments",
+    "planner.gui.catalog.tab",
+    "planner.gui.monitor.tab",
+    "planner.gui.monitor.plots.metric_plot",
+)
+"""What the first clicks are likely to need, in this order."""
 
 
 def create(argv: Sequence[str]) -> tuple[QApplication, Window]:
@@ -64,6 +76,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except PlannerError as error:
         QMessageBox.critical(None, "GPU Planner", f"{error.message}\n\n{error.hint}".strip())
         return CANNOT_START
+    # Once the window is on the screen, which it is when the first event is handled after it was shown.
+    QTimer.singleShot(0, app, partial(import_soon, _NEXT))
     return app.exec()
 
 

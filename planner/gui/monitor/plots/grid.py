@@ -8,6 +8,7 @@ from PySide6.QtGui import QFontMetrics, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QScrollArea, QVBoxLayout, QWidget
 
 from planner.errors import PlannerError
+from planner.gui.imports import is_imported
 from planner.gui.monitor.plots.curves import Owner, is_known, owners_of
 from planner.gui.monitor.plots.event_band import EventBand
 from planner.gui.monitor.plots.legend import Legend, LegendEntry
@@ -19,6 +20,8 @@ from planner.gui.settings import SettingsStore
 from planner.gui.theme import Theme
 from planner.monitor.history import HOST, History
 
+_DRAWING: Final = "planner.gui.monitor.plots.metric_plot"
+_IMPORTING_MS: Final = 50
 _COLUMN_LETTERS: Final = 140
 _MOST_COLUMNS: Final = 3
 
@@ -203,6 +206,9 @@ class PlotGrid(QWidget):
             return
         owners = self._shown_owners()
         self.band.refresh(owners, self._scroll.width() - self._scroll.viewport().width())
+        if not is_imported(_DRAWING):
+            self._draw_soon(_IMPORTING_MS)
+            return
         for panel in self.panels:
             if panel.visibleRegion().isEmpty():
                 continue
@@ -215,10 +221,10 @@ class PlotGrid(QWidget):
                 return
 
     @Slot()
-    def _draw_soon(self) -> None:
+    def _draw_soon(self, after_ms: int = 0) -> None:
         if not self._waits:
             self._waits = True
-            QTimer.singleShot(0, self, self._draw_again)
+            QTimer.singleShot(after_ms, self, self._draw_again)
 
     @Slot()
     def _draw_again(self) -> None:
