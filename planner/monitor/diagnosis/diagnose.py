@@ -13,11 +13,12 @@ from planner.monitor.diagnosis.verdict import Also, Evidence, Kind, Verdict
 from planner.monitor.diagnosis.window import Window
 from planner.monitor.faults import FAULTS, FaultKind
 from planner.monitor.inventory import Inventory
-from planner.monitor.latest import Latest
 from planner.monitor.reading import EXPLANATIONS, Cause
 
 _LEAST_SECONDS: Final = 20.0
 _LEAST_VALUES: Final = 5
+_TOLD_ELSE: Final = ("power_watts", "memory_used_bytes", "temperature_celsius")
+_LEFT_OUT: Final = "it is not among what was read"
 _SEEN: Final = (("memory_full_fraction", "last"), ("power_of_limit_fraction", "median"))
 
 
@@ -39,7 +40,7 @@ def diagnose(past: Past, uuid: str, at: float | None = None, seconds: float = SE
     if device.state != "running":
         return _absent(device, end or 0.0)
     window = look(past, device, end or 0.0, seconds)
-    return judge(window, end or 0.0, _why_unknown(past.latest, device))
+    return judge(window, end or 0.0, _why_unknown(past, device))
 
 
 def judge(window: Window, at: float, why_unknown: str = "") -> Verdict:
@@ -112,9 +113,11 @@ def _absent(device: Device, at: float) -> Verdict:
     return Verdict(Kind(kind.value), about.severity, device.state, sentence, at, at, advice=(about.advice,))
 
 
-def _why_unknown(latest: Latest, device: Device) -> str:
-    cause = latest.reading(device.uuid, "utilization_fraction").cause
-    return EXPLANATIONS[cause or Cause.NOT_YET]
+def _why_unknown(past: Past, device: Device) -> str:
+    cause = past.latest.reading(device.uuid, "utilization_fraction").cause or Cause.NOT_YET
+    is_told_else = any(len(past.series(device.uuid, name).times) > 1 for name in _TOLD_ELSE)
+    # A log of another program has what its writer asked for.
+    return _LEFT_OUT if cause is Cause.NOT_YET and is_told_else else EXPLANATIONS[cause]
 
 
 def _device(inventory: Inventory, uuid: str) -> Device:

@@ -194,6 +194,11 @@ def test_nothing_read_yet_and_no_such_card():
         diagnose(history, "GPU-none")
 
 
+def test_a_log_without_utilisation_is_told_as_such():
+    found = diagnose(a_history(utilization_fraction=None), UUID)
+    assert (found.kind, found.sentence.split(": ")[1][:29]) == (Kind.UNKNOWN, "it is not among what was read")
+
+
 def test_a_card_whose_size_is_not_known_is_judged_by_the_rest():
     bare = {"inventory": Inventory("580", devices=(a_device(facts={}),)), "host": {"cpu_fraction": None}, "cores": 0}
     assert diagnose(a_history(**bare), UUID).kind is Kind.HEALTHY
