@@ -12,6 +12,7 @@ from planner.gui.monitor.desk import Desk
 from planner.gui.monitor.diagnoser import Diagnoser
 from planner.gui.monitor.fault_list import FaultList
 from planner.gui.monitor.feed import Feed
+from planner.gui.monitor.first_span import FirstSpan
 from planner.gui.monitor.left_over import LeftOver
 from planner.gui.monitor.nothing import Nothing
 from planner.gui.monitor.notifier import Notifier
@@ -68,7 +69,7 @@ class MonitorTab(Tab):
         self.machine = ElidedLabel(role="muted")
         self.take_up = QPushButton(self.tr("Take up the GPU again"))
         self.plots = PlotGrid(theme, self.feed.history, workspace.settings)
-        self.plots.view.set_span(settings.span_seconds)
+        self._first_span = FirstSpan(self.plots.view)
         self.more.aboutToShow.connect(self._offer_plots)
         self.processes = Processes(workspace, theme)
         self.process_section = Section(theme, self.tr("Processes"), self.processes)
@@ -188,6 +189,7 @@ class MonitorTab(Tab):
         self._show_machine()
         self.replay_bar.refresh()
         self.processes.show_processes(latest)
+        self._first_span.fit(self.feed.history)
         self.plots.refresh()
         if not self.feed.is_live:
             self.plots.view.point_at(self.feed.now)
@@ -233,13 +235,13 @@ class MonitorTab(Tab):
     @Slot(object)
     def _on_span(self, seconds: float | None) -> None:
         self.desk.change(span_seconds=seconds)
-        self.plots.view.set_span(seconds)
+        self._first_span.choose(seconds)
 
     def _set_span(self) -> None:
         """Show the usual span of what is live, and the whole of a recording."""
         span = self.desk.settings.span_seconds if self.feed.is_live else None
         self.toolbar.show_span(span)
-        self.plots.view.set_span(span)
+        self._first_span.begin(span)
 
     @Slot(float)
     def _on_interval(self, seconds: float) -> None:
@@ -258,16 +260,11 @@ class MonitorTab(Tab):
         column = QVBoxLayout(self)
         column.setContentsMargins(space.medium, space.small, space.medium, space.small)
         column.setSpacing(space.small)
-        column.addWidget(self.toolbar)
-        column.addWidget(self.replay_bar)
-        column.addWidget(self.left_over)
-        column.addWidget(self.outlook)
-        column.addWidget(self.faults)
-        column.addWidget(self.nothing)
+        for widget in (self.toolbar, self.replay_bar, self.left_over, self.outlook, self.faults, self.nothing):
+            column.addWidget(widget)
         column.addWidget(self.take_up, 0, Qt.AlignmentFlag.AlignLeft)
-        column.addWidget(self.cards)
-        column.addWidget(self.plan_strip)
-        column.addWidget(self.machine)
+        for lower in (self.cards, self.plan_strip, self.machine):
+            column.addWidget(lower)
         column.addWidget(self.plots, 1)
         column.addWidget(self.process_section)
 
