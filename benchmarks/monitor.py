@@ -31,6 +31,9 @@ RIVALS = {
     "gpustat": ("gpustat==1.1.1", ("-i", "{interval}", "-a", "-c", "-p", "-u")),
     "nvitop": ("nvitop==1.7.2", ("-m", "full", "--interval", "{interval}")),
 }
+# By NVML's numbers: ECC, power-capped time, memory temperature, energy, replays, NVLink, remapped rows, thermal time.
+FIELDS = {3: 0, 4: 0, 74: 0, 82: 70, 83: 10**9, 94: 0, 138: 1000, 139: 1000}
+FIELDS |= {142: 0, 143: 0, 144: 0, 145: 0, 269: 0, 270: 0}
 SETTLING_SECONDS = 5.0
 ROWS, COLUMNS = 60, 180
 # What programs ask a terminal, and what one answers: where its cursor is (ECMA-48, DSR and CPR).
@@ -86,13 +89,11 @@ def busy_processes(count: int) -> Iterator[list[int]]:
 
 
 def busy_card(number: int, pid: int) -> dict[str, object]:
-    """Return what a card says that a process keeps busy."""
-    counters = {
-        f"{number}.field.{field}": 1000 for field in (3, 4, 74, 82, 83, 94, 138, 139, 142, 143, 144, 145, 269, 270)
-    }
+    """Return what a healthy card says that a process keeps busy: all that our sampler asks for."""
+    fields = {f"{number}.field.{field}": value for field, value in FIELDS.items()}
     gpm = {f"{number}.gpm.{metric}": 50 for metric in (1, 2, 3, 5, 10)}
     processes = {f"{number}.process.compute": f"{pid}:{2**30}"}
-    return card(number, uuid_of(number), gpm=1, margin=30, jpeg=0, ofa=0) | counters | gpm | processes
+    return card(number, uuid_of(number), gpm=1, margin=30, jpeg=0, ofa=0) | fields | gpm | processes
 
 
 def uuid_of(number: int) -> str:

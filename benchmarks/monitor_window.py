@@ -7,6 +7,7 @@ python benchmarks/monitor_window.py plain POINTS [moving]   an empty window with
 """
 
 import json
+import math
 import os
 import sys
 import time
@@ -72,7 +73,13 @@ def ours(uuids: str, folder: str) -> tuple[QApplication, Callable[[str], object]
 
 def sample(uuids: list[str], at: float) -> Sample:
     """Return what cards that are busy in waves told at a time."""
-    wave = 0.5 + 0.5 * np.sin(at / 30)
+    cards = {uuid: readings(at / 30 + number) for number, uuid in enumerate(uuids)}
+    return Sample(at, time.time() - time.monotonic() + at, cards)
+
+
+def readings(phase: float) -> dict[str, Reading]:
+    """Return what a card told at a point of its wave."""
+    wave = 0.5 + 0.5 * math.sin(phase)
     values = {
         "utilization_fraction": wave,
         "memory_used_bytes": (8 + 8 * wave) * 2.0**30,
@@ -81,8 +88,7 @@ def sample(uuids: list[str], at: float) -> Sample:
         "sm_clock_mhz": 2500 - 15.0 * round(20 * wave),
         "memory_controller_fraction": 0.5 * wave,
     }
-    readings = {name: Reading(float(value)) for name, value in values.items()}
-    return Sample(at, time.time() - time.monotonic() + at, dict.fromkeys(uuids, readings))
+    return {name: Reading(value) for name, value in values.items()}
 
 
 def drawn(grid: Any) -> dict[str, object]:

@@ -68,6 +68,8 @@ class AlertWatch:
 
     def note(self, update: Inventory | Sample, latest: Latest) -> tuple[Alert, ...]:
         """Return what is to be told now; `latest` has taken `update` over already."""
+        if not self.rules.is_on:
+            return ()
         now = latest.monotonic_seconds or 0.0
         found = [*self._newly_lost(latest, now)]
         if isinstance(update, Sample):
@@ -76,7 +78,7 @@ class AlertWatch:
                     found += self._of_levels(device, latest, now)
             if update.processes is not None:
                 found += self._ended(latest, now)
-        return tuple(found) if self.rules.is_on else ()
+        return tuple(found)
 
     def _of_levels(self, device: Device, latest: Latest, now: float) -> Iterator[Alert]:
         rules = self.rules

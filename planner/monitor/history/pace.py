@@ -2,7 +2,7 @@
 
 from math import inf
 
-from planner.monitor.lateness import late_seconds
+from planner.monitor.lateness import LATE, late_seconds
 
 
 class Pace:
@@ -18,6 +18,12 @@ class Pace:
         """Return how far apart two readings are between which others lack; infinite before there are two."""
         usual = max(self._last, self._before)
         return late_seconds(usual) if usual else inf
+
+    def is_late(self, seconds: float) -> bool:
+        """Return whether others lack between two readings that are so far apart; not before there are two."""
+        usual = self._last if self._last > self._before else self._before
+        # Asked for each reading: the whole rule only where it may hold.
+        return seconds > LATE * usual > 0 and seconds > late_seconds(usual)
 
     def note(self, seconds: float) -> None:
         """Take down how far apart the last two readings were."""

@@ -115,7 +115,7 @@ class Series:
 
     def _note_pace(self, time: float) -> None:
         step = time - self._last
-        if self._is_broken or step > self._pace.late_seconds:
+        if self._is_broken or self._pace.is_late(step):
             self._gaps.append(Gap(float(self._last), time))
             self._is_broken = False
         self._pace.note(step)
@@ -127,7 +127,7 @@ class Series:
 
     def _is_over(self, time: float) -> bool:
         late = time - self._last
-        return late > 0 and (self._is_broken or late > self._pace.late_seconds)
+        return late > 0 and (self._is_broken or self._pace.is_late(late))
 
     def _make_room(self) -> None:
         if self._count < self._most:
