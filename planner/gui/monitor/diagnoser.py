@@ -6,7 +6,7 @@ from typing import Final
 
 from planner.gui.monitor.chronicle import Chronicle
 from planner.gui.monitor.feed import Feed
-from planner.monitor.diagnosis.checklist import check
+from planner.monitor.diagnosis.checklist import agreeing, check
 from planner.monitor.diagnosis.verdict import Kind, Verdict
 from planner.present.diagnosis import ChecklistRow, Said, checklist_rows, said
 
@@ -57,4 +57,5 @@ class Diagnoser:
     def checklist(self, uuid: str) -> tuple[ChecklistRow, ...]:
         """Return what to optimise next, by what one card of those shown does."""
         shown = self._feed.shown
-        return checklist_rows(check(shown, uuid, shown.end))
+        checked, verdict = check(shown, uuid, shown.end), self.verdicts.get(uuid)
+        return checklist_rows(checked if verdict is None else agreeing(checked, verdict))
