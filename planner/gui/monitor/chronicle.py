@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from planner.monitor.diagnosis.look import Past
 from planner.monitor.diagnosis.spans import span_changes
 from planner.monitor.diagnosis.tracker import Tracker
 from planner.monitor.diagnosis.verdict import Verdict
 from planner.monitor.history import History, Series
 from planner.monitor.inventory import Inventory
 from planner.monitor.latest import Latest
+from planner.monitor.past import Past
 
 _LEAST_SECONDS: Final = 5.0
 # A look at a card takes a millisecond: with so many, a day of eight cards takes three seconds.

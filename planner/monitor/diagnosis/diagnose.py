@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from planner.monitor.device import Device
-from planner.monitor.diagnosis.look import SECONDS, Past, look
+from planner.monitor.diagnosis.look import SECONDS, look
 from planner.monitor.diagnosis.phase import phase_of
 from planner.monitor.diagnosis.rule import Rule, told
 from planner.monitor.diagnosis.rules import RULES
@@ -13,6 +13,7 @@ from planner.monitor.diagnosis.verdict import Also, Evidence, Kind, Verdict
 from planner.monitor.diagnosis.window import Window
 from planner.monitor.faults import FAULTS, FaultKind
 from planner.monitor.inventory import Inventory
+from planner.monitor.past import Past
 from planner.monitor.reading import EXPLANATIONS, Cause
 
 _LEAST_SECONDS: Final = 20.0
