@@ -1,5 +1,7 @@
 """What the Monitor tab says: alerts, faults with since when, the doctor's checks, its own cost."""
 
+import pytest
+
 from planner.monitor.alerts import Alert, AlertKind
 from planner.monitor.device import Device
 from planner.monitor.doctor import Check
@@ -11,7 +13,7 @@ from planner.monitor.reading import Reading
 from planner.monitor.sample import Cost
 from planner.present.alerts import alert_sentence
 from planner.present.check_up import check_lines
-from planner.present.faults import fault_views
+from planner.present.faults import elapsed, fault_views
 from planner.present.own_cost import own_cost
 
 CARD = Device("GPU-a", "NVIDIA RTX 4090", 0)
@@ -47,6 +49,13 @@ def test_faults_come_the_worst_first_with_since_when_and_what_to_do():
     assert views[0].title.startswith("Card 0: ")
     assert "(2 min 5 s)" in views[0].since
     assert views[0].advice in views[0].as_text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(8, "8 s"), (125, "2 min 5 s"), (3600, "1 h"), (12_000, "3 h 20 min"), (190_000, "2 d 4 h")]
+)
+def test_spans_are_told_in_their_two_largest_units(seconds, said):
+    assert elapsed(seconds) == said
 
 
 def test_checks_have_a_mark_and_what_to_do():

@@ -13,7 +13,6 @@ from planner.gui.monitor.replay import Loader, Replay
 from planner.gui.monitor.summary_dialog import SummaryDialog
 from planner.monitor.alert_rules import AlertRules
 from planner.monitor.alerts import AlertKind
-from planner.present.faults import elapsed
 
 LONGEST_MS = 30_000
 
@@ -199,13 +198,6 @@ def test_the_plan_is_laid_beside_the_card_it_is_for(qtbot, make_tab, driver, wor
     assert workspace.plan.gpu == "rtx-4090"
     workspace.undo_stack.undo()
     assert workspace.plan.gpu == "tesla-t4"
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"), [(8, "8 s"), (125, "2 min 5 s"), (3600, "1 h"), (12_000, "3 h 20 min"), (190_000, "2 d 4 h")]
-)
-def test_spans_are_told_in_their_two_largest_units(seconds, said):
-    assert elapsed(seconds) == said
 
 
 def test_what_a_recording_came_to_is_told_when_it_ends_and_has_a_price_once_one_is_set(
