@@ -169,7 +169,7 @@ def _side_by_side(verdicts: list[Shape]) -> list[Shape]:
         held = [span for span in verdicts if span.left < right and span.right > left]
         if not held:
             continue
-        # The commonest first; the order of equals is that of the cards.
+        # The commonest first; among equals what began first.
         texts = Counter(span.text for span in held)
         piece = Shape("Diagnosis", left, right, "accent", _events_of(held), ", ".join(dict(texts.most_common())))
         before = pieces[-1] if pieces else None

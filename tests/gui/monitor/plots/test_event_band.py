@@ -65,7 +65,7 @@ def verdicts_on(history, *spans):
 def test_verdicts_on_several_cards_are_pieces_that_do_not_overlap(two_cards):
     pieces = verdicts_on(two_cards, (A, "rest", 300, 400), (B, "rest", 300, 450), (A, "work", 400, 500))
     told = [(piece.text, piece.left, piece.right, len(piece.events)) for piece in pieces]
-    assert told == [("rest", 310, 410, 2), ("work, rest", 410, 460, 2), ("work", 460, 510, 1)]
+    assert told == [("rest", 310, 410, 2), ("rest, work", 410, 460, 2), ("work", 460, 510, 1)]
 
 
 def test_verdicts_of_one_kind_on_end_are_one_piece(two_cards):
