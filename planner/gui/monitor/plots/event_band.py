@@ -28,6 +28,7 @@ from planner.monitor.history import History, Mark
 
 _CLOCK: Final = "00:00:00"
 _MOST_WORDS: Final = 12
+_FEWEST_LETTERS: Final = 4
 # What the plotting library leaves on each side, so that in one column the band lies exactly below the plots.
 _PLOT_MARGIN: Final = 1
 
@@ -202,8 +203,11 @@ class EventBand(QWidget):
             painter.drawText(box, Qt.AlignmentFlag.AlignCenter, shape.text)
             return
         painter.drawLine(box.topLeft(), box.bottomLeft())
-        words = QFontMetrics(self.font()).elidedText(shape.text, Qt.TextElideMode.ElideRight, int(box.width()) - 4)
-        painter.drawText(QPointF(box.left() + 4, box.bottom() - self._theme.spacing.tiny), words)
+        metrics = QFontMetrics(self.font())
+        words = metrics.elidedText(shape.text, Qt.TextElideMode.ElideRight, int(box.width()) - 4)
+        # With no room for a few letters an ellipsis would tell nothing.
+        if words == shape.text or len(words) >= _FEWEST_LETTERS:
+            painter.drawText(QPointF(box.left() + 4, box.bottom() - self._theme.spacing.tiny), words)
         if shape.lane == "Diagnosis":
             painter.drawLine(box.bottomLeft(), box.bottomRight())
 
