@@ -4,7 +4,7 @@ from functools import partial
 from typing import Final
 
 from PySide6.QtCore import QTimer, Signal, Slot
-from PySide6.QtGui import QFontMetrics, QResizeEvent, QShowEvent
+from PySide6.QtGui import QActionGroup, QFontMetrics, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QScrollArea, QVBoxLayout, QWidget
 
 from planner.errors import PlannerError
@@ -13,7 +13,7 @@ from planner.gui.monitor.plots.curves import Owner, is_known, owners_of
 from planner.gui.monitor.plots.event_band import EventBand
 from planner.gui.monitor.plots.legend import Legend, LegendEntry
 from planner.gui.monitor.plots.panel import MetricPanel
-from planner.gui.monitor.plots.settings import PlotSettings
+from planner.gui.monitor.plots.settings import MOST_COLUMNS, PlotSettings
 from planner.gui.monitor.plots.specs import PlotSpec, arranged
 from planner.gui.monitor.plots.view import TimeView
 from planner.gui.settings import SettingsStore
@@ -23,7 +23,6 @@ from planner.monitor.history import HOST, History
 _DRAWING: Final = "planner.gui.monitor.plots.metric_plot"
 _IMPORTING_MS: Final = 50
 _COLUMN_LETTERS: Final = 140
-_MOST_COLUMNS: Final = 3
 
 
 class PlotGrid(QWidget):
@@ -113,13 +112,29 @@ class PlotGrid(QWidget):
             action.setChecked(spec.key not in self._remembered.hidden)
             action.toggled.connect(partial(self.show_plot, spec.key))
         menu.addSeparator()
+        menu.addMenu(self._columns_menu(menu))
         menu.addAction(self.tr("&Restore the usual plots"), lambda: self._remember(PlotSettings()))
+        return menu
+
+    def _columns_menu(self, parent: QMenu) -> QMenu:
+        menu = QMenu(self.tr("&Columns"), parent)
+        group = QActionGroup(menu)
+        for count in (None, *range(1, MOST_COLUMNS + 1)):
+            action = group.addAction(self.tr("as many as there is room for") if count is None else str(count))
+            action.setCheckable(True)
+            action.setChecked(count == self._remembered.columns)
+            action.triggered.connect(lambda _checked, count=count: self.set_columns(count))
+        menu.addActions(group.actions())
         return menu
 
     def show_plot(self, key: str, shown: bool) -> None:
         """Show a plot, or hide it, from now on."""
         others = tuple(other for other in self._remembered.hidden if other != key)
         self._remember(self._remembered.evolve(hidden=others if shown else (*others, key)))
+
+    def set_columns(self, count: int | None) -> None:
+        """Put the plots into so many columns from now on; None into as many as there is room for."""
+        self._remember(self._remembered.evolve(columns=count))
 
     def move_plot(self, key: str, step: int) -> None:
         """Put a plot before the one before, or after the next one, among those that are shown."""
@@ -164,7 +179,7 @@ class PlotGrid(QWidget):
             if spec.key not in remembered.hidden and is_known(self._history, spec, self._owners)
         ]
         wide = QFontMetrics(self._theme.font()).averageCharWidth() * _COLUMN_LETTERS
-        columns = max(1, min(_MOST_COLUMNS, self.width() // wide))
+        columns = remembered.columns or max(1, min(MOST_COLUMNS, self.width() // wide))
         placed = tuple(spec.key for spec in specs), columns
         if placed == self._placed:
             return
@@ -175,7 +190,7 @@ class PlotGrid(QWidget):
         for number, spec in enumerate(specs):
             panel = self._panels.get(spec.key) or self._make_panel(spec)
             self._grid.addWidget(panel, number // columns, number % columns)
-        for column in range(_MOST_COLUMNS):
+        for column in range(MOST_COLUMNS):
             self._grid.setColumnStretch(column, int(column < columns))
         # Where they lie is known once the layout has been at work.
         self._draw_soon()

@@ -181,6 +181,24 @@ def test_which_plots_are_shown_is_remembered(grid, settings):
     assert "power" in keys(grid)
 
 
+def test_the_number_of_columns_can_be_chosen(grid, settings):
+    def choose(text: str) -> None:
+        (columns,) = [action.menu() for action in grid.plots_menu().actions() if action.menu() is not None]
+        next(action for action in columns.actions() if action.text() == text).trigger()
+
+    def in_one_row() -> int:
+        return sum(panel.y() == grid.panels[0].y() for panel in grid.panels)
+
+    choose("3")
+    assert settings.current.monitor.plots.columns == 3
+    grid._grid.activate()
+    assert in_one_row() == 3
+    choose("as many as there is room for")
+    assert settings.current.monitor.plots.columns is None
+    grid._grid.activate()
+    assert in_one_row() == 1
+
+
 def test_the_order_of_plots_is_remembered(grid, settings):
     panel(grid, "power").moved.emit(-1)
     assert keys(grid)[:3] == ["utilization", "power", "memory_used"]
