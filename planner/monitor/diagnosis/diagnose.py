@@ -7,8 +7,9 @@ from planner.monitor.device import Device
 from planner.monitor.diagnosis.look import SECONDS, look
 from planner.monitor.diagnosis.phase import phase_of
 from planner.monitor.diagnosis.rule import Rule, told
-from planner.monitor.diagnosis.rules import RULES
+from planner.monitor.diagnosis.rules import OF_WORK
 from planner.monitor.diagnosis.stretch import Stretch
+from planner.monitor.diagnosis.troubles import TROUBLES
 from planner.monitor.diagnosis.verdict import Also, Evidence, Kind, Verdict
 from planner.monitor.diagnosis.window import Window
 from planner.monitor.faults import FAULTS, FaultKind
@@ -18,6 +19,8 @@ from planner.monitor.reading import EXPLANATIONS, Cause
 
 _LEAST_SECONDS: Final = 20.0
 _LEAST_VALUES: Final = 5
+# Of what is looked at, the later half.
+_LATER_SECONDS: Final = SECONDS / 2
 _TOLD_ELSE: Final = ("power_watts", "memory_used_bytes", "temperature_celsius")
 _LEFT_OUT: Final = "it is not among what was read"
 _SEEN: Final = (("memory_full_fraction", "last"), ("power_of_limit_fraction", "median"))
@@ -51,26 +54,43 @@ def judge(window: Window, at: float, why_unknown: str = "") -> Verdict:
     now = window if phase is None else window.since(phase.start)
     # A wait that is not over says nothing of the work before it, and is no rest yet.
     work = now if phase is None or phase.wait_start is None else now.until(phase.wait_start)
-    is_enough = _is_enough(work.quantity("use_fraction"))
-    found = list(_found(now, work, at, only_of_moment=not is_enough))
+    is_enough = _is_enough(work)
+    found = [*_troubles(now, at, only_of_moment=not is_enough), *([_of_work(work, at)] if is_enough else [])]
     first = found[0] if found else _nothing_found(now, at, use, why_unknown, is_enough=is_enough)
     return _with_others(first, found[1:])
 
 
-def _is_enough(seen: Stretch | None) -> bool:
+def _is_enough(work: Window) -> bool:
+    seen = work.quantity("use_fraction")
     return seen is not None and len(seen.times) >= _LEAST_VALUES and seen.seconds >= _LEAST_SECONDS
 
 
-def _found(now: Window, work: Window, at: float, *, only_of_moment: bool) -> Iterator[Verdict]:
-    """Yield all troubles as they are now and, last, the first rule of the others that holds of the work."""
-    for rule in RULES:
-        if only_of_moment and not rule.is_of_moment:
-            continue
-        evidence = rule.evidence(now if rule.is_trouble else work)
-        if evidence is not None:
-            yield _verdict(rule, evidence, _begin(now, at), at)
-            if not rule.is_trouble:
-                return
+def _troubles(now: Window, at: float, *, only_of_moment: bool) -> Iterator[Verdict]:
+    """Yield what is wrong whatever the card does."""
+    for rule in TROUBLES:
+        if rule.is_of_moment or not only_of_moment:
+            yield from _held(rule, now, at)
+
+
+def _of_work(work: Window, at: float) -> Verdict:
+    """Return what holds of the work.
+
+    Where two works were looked at together, what each of them suffers from does not show; the later one is told then.
+    """
+    whole, later = _first(work, at), work.since(at - _LATER_SECONDS)
+    return _first(later, at) if whole.kind is Kind.UNDER_USED and _is_enough(later) else whole
+
+
+def _first(work: Window, at: float) -> Verdict:
+    # The last rules hold of whatever is known.
+    return next(verdict for rule in OF_WORK for verdict in _held(rule, work, at))
+
+
+def _held(rule: Rule, window: Window, at: float) -> Iterator[Verdict]:
+    """Yield the verdict of a rule if it holds."""
+    evidence = rule.evidence(window)
+    if evidence is not None:
+        yield _verdict(rule, evidence, _begin(window, at), at)
 
 
 def _verdict(rule: Rule, evidence: tuple[Evidence, ...], since: float, at: float) -> Verdict:

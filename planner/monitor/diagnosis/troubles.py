@@ -21,7 +21,6 @@ TROUBLES: Final = (
         "Rows of its memory are broken and could not be replaced.",
         (Condition("remapping_failed", "last", ">", 0, sources.KEMPNER),),
         ("Take it out of use and have it replaced; results may be wrong.",),
-        is_trouble=True,
         is_of_moment=True,
     ),
     Rule(
@@ -31,7 +30,6 @@ TROUBLES: Final = (
         "Rows of its memory were replaced after errors that could not be corrected.",
         (Condition("remapped_uncorrected", "last", ">", 0, sources.KEMPNER),),
         ("Reset the card if a row still waits for it.", "If the number grows, have the card replaced."),
-        is_trouble=True,
         is_of_moment=True,
     ),
     Rule(
@@ -45,7 +43,6 @@ TROUBLES: Final = (
         ),
         _COOLING,
         (("temperature_celsius", "most"), ("temperature_margin_celsius", "last"), ("sm_clock_mhz", "median")),
-        is_trouble=True,
         is_of_moment=True,
     ),
     Rule(
@@ -62,7 +59,6 @@ TROUBLES: Final = (
             "In a rack, see the power budget of the chassis.",
         ),
         (("power_watts", "median"), ("sm_clock_mhz", "median")),
-        is_trouble=True,
         is_of_moment=True,
     ),
     Rule(
@@ -76,7 +72,6 @@ TROUBLES: Final = (
         ),
         _COOLING,
         (("temperature_celsius", "most"), ("power_watts", "median"), ("sm_clock_mhz", "median")),
-        is_trouble=True,
         is_of_moment=True,
     ),
     Rule(
@@ -96,7 +91,6 @@ TROUBLES: Final = (
             advice.SEGMENTS,
         ),
         (("memory_full_fraction", "last"),),
-        is_trouble=True,
     ),
     Rule(
         Kind.NEAR_FULL,
@@ -109,7 +103,6 @@ TROUBLES: Final = (
             Condition("memory_left_bytes", "last", "<=", 2 * GIB, sources.NEAR_FULL),
         ),
         (advice.CHECKPOINTING, advice.SEGMENTS, "See below who else holds memory on this card."),
-        is_trouble=True,
         is_of_moment=True,
     ),
 )

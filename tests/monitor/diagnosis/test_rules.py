@@ -60,7 +60,10 @@ CASES = [
     (Kind.SYNC_BOUND, {**GPM, "sm_active_fraction": 0.45}),
     (Kind.SYNC_BOUND, {"power_watts": 100.0}),
     (Kind.UNDER_USED, {**LOW, "host": {"cpu_fraction": 0.8}}),
-    (Kind.UNDER_USED, {"utilization_fraction": lambda time: 1.0 if 20 < time < 70 else 0.4 if time < 140 else 0.2}),
+    (Kind.UNDER_USED, {"utilization_fraction": saw(0.75, 0.6)}),
+    # Two works in the time that is looked at: the later one is told.
+    (Kind.SYNC_BOUND, {**LOW, "utilization_fraction": lambda time: 1.0 if time < 80 else 0.4}),
+    (Kind.HEALTHY, {"utilization_fraction": lambda time: 0.4 if time < 85 else 1.0}),
     (Kind.POWER_CAPPED, {"clock_reasons": 0x4, "power_watts": 348.0, "sm_clock_mhz": 1600}),
     (Kind.MEMORY_BOUND, {**GPM, "sm_active_fraction": 0.45, "dram_active_fraction": 0.7}),
     (Kind.MEMORY_BOUND, {"memory_controller_fraction": 0.8}),
