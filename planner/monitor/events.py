@@ -82,11 +82,16 @@ class EventDetector:
         self._states: dict[str, DeviceState] = {}
         self._driver = ""
         self._now = Moment(0.0, 0.0)
+        self._is_dated = False
+        self._undated: Inventory | None = None
 
     def note_sample(self, sample: Sample) -> tuple[Event, ...]:
         """Return what a sample shows to have happened."""
-        self._now = Moment(sample.monotonic_seconds, sample.wall_seconds)
+        self._now, self._is_dated = Moment(sample.monotonic_seconds, sample.wall_seconds), True
         found: list[Event] = []
+        if self._undated is not None:
+            found += self.note_inventory(self._undated)
+            self._undated = None
         for uuid, readings in sample.devices.items():
             found += self._gaps(uuid)
             found += self._slowed(uuid, readings)
@@ -97,7 +102,10 @@ class EventDetector:
         return tuple(found)
 
     def note_inventory(self, inventory: Inventory) -> tuple[Event, ...]:
-        """Return what an inventory shows to have happened since the last sample."""
+        """Return what an inventory shows to have happened since the last sample; before the first, that tells when."""
+        if not self._is_dated:
+            self._undated = inventory
+            return ()
         found = [*self._driver_changes(inventory), *self._state_changes(inventory)]
         faults = {(fault.kind.value, fault.uuid or "") for fault in inventory.faults}
         found += self._spans(EventKind.FAULT, faults)

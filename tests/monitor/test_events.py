@@ -96,6 +96,7 @@ def test_cards_come_go_and_return():
         return Inventory("1", devices=tuple(Device(uuid, uuid, 0, state=state) for uuid, state in states.items()))
 
     detector = EventDetector(1.0)
+    detector.note_sample(sample(5))
     assert detector.note_inventory(inventory(a="running")) == ()
     assert [event.kind for event in detector.note_inventory(inventory(a="lost", b="running"))] == [
         EventKind.LOST,
@@ -106,6 +107,14 @@ def test_cards_come_go_and_return():
         EventKind.RETURNED,
         EventKind.ASLEEP,
     ]
+
+
+def test_what_is_wrong_before_the_first_reading_is_on_the_time_line_from_there():
+    detector = EventDetector(1.0)
+    assert detector.note_inventory(Inventory("", faults=(Fault(FaultKind.NOT_ANSWERING, 0.0),))) == ()
+    (wrong,) = detector.note_sample(sample(5))
+    assert (wrong.kind, wrong.began.monotonic_seconds) == (EventKind.FAULT, 5.0)
+    assert detector.note_sample(sample(6)) == ()
 
 
 def test_a_new_driver_and_faults_are_on_the_time_line():
