@@ -14,10 +14,11 @@ from time import thread_time, time
 
 import psutil
 import pytest
-from fake_nvml_kit import CALM, HURRIED, LIBRARY, A, B, FakeNvml
+from fake_nvml_kit import CALM, HURRIED, LIBRARY, A, B, C, FakeNvml, card
 from fault_kit import CARDS, DRIVER, HEALTHY, Case, Watched, first
 from tab_kit import Probe, faults_of, wait
 
+from planner.gui.monitor.replay import Loader
 from planner.monitor.child import Child
 from planner.monitor.events import EventKind
 from planner.monitor.faults import FaultKind
@@ -180,6 +181,34 @@ def test_what_is_wrong_from_the_start_is_told_beside_the_machine(qtbot, make_tab
     wait(qtbot, lambda: "RAM" in tab.machine.text())
     assert tab.nothing.isHidden() == (case.state != "")
     assert case.kind in faults_of(tab)
+
+
+def test_cards_and_instances_come_and_go_and_errors_are_told_without_the_window_stopping(qtbot, watched, driver):
+    window = watched()
+    feed, texts = window.tab.feed, lambda: window.tab.cards.texts
+    divided = card(0, A, mig=1, mig_devices=1, utilization=None)
+    instance = {"0:0.uuid": "MIG-1", "0:0.name": "NVIDIA 1g.10gb", "0:0.gpu_instance": 1, "0:0.compute_instance": 0}
+    with Probe() as probe:
+        driver.say(card(0, A), card(1, B), card(2, C))
+        wait(qtbot, lambda: len(texts()) == 3 and "busy" in texts()[2])
+        driver.say(divided | instance, card(1, B), events=("1 8 79",))
+        wait(qtbot, lambda: len(texts()) == 4 and texts()[1].startswith("└ 0  1g.10gb"))
+        wait(qtbot, lambda: "lost" in texts()[3] and xids(feed.history))
+        driver.say(card(0, A), card(1, B), card(2, C))
+        wait(qtbot, lambda: len(texts()) == 3 and "busy" in texts()[2])
+    assert not probe.stood_still
+    assert xids(feed.history) == [(B, 79)]
+    kinds = [(event.kind, event.uuid) for event in feed.history.events(-inf, inf)]
+    assert {(EventKind.ADDED, C), (EventKind.LOST, C), (EventKind.RETURNED, C), (EventKind.ADDED, "MIG-1")} <= set(
+        kinds
+    )
+    feed.stop_recording()
+    assert xids(Loader(window.file).load().history) == [(B, 79)]
+
+
+def xids(history) -> list[tuple[str, int | None]]:
+    """Return the errors that the driver told, each with its card."""
+    return [(event.uuid, event.number) for event in history.events(-inf, inf) if event.kind is EventKind.XID]
 
 
 def test_every_kind_of_fault_is_among_these():
