@@ -6,6 +6,7 @@ for as long, beside a full processor).
 """
 
 from itertools import groupby
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -19,11 +20,13 @@ from planner.monitor.inventory import Inventory
 from planner.monitor.process import CardProcess, HostProcess
 from planner.monitor.reading import Reading
 from planner.monitor.recording.player import Player
+from planner.monitor.recording.reading import read_recording
 from planner.monitor.sample import Sample
 from planner.units import GIB
 
 MINUTE = 60
 LIMIT = 700.0
+LOOK = 2.0
 FACTS = plain({"memory_total_bytes": 80 * GIB, "sm_clock_most_mhz": 1980})
 
 
@@ -41,7 +44,7 @@ def replayed(tell, seconds, cards=(A,), command="python train.py"):
         history.note(update)
     kinds = []
     while not player.is_over:
-        for update in player.advance(1.0):
+        for update in player.advance(LOOK):
             history.note(update)
         verdict = tracker.note(history)[A]
         kinds.append((player.position, verdict.kind, verdict.severity))
@@ -101,8 +104,8 @@ def test_a_training_that_saturates(power, kind):
     found = replayed(saturating(power), 7 * MINUTE, (A, B))
     assert [one for one, _ in found] == [Kind.TOO_EARLY, Kind.IDLE, Kind.TOO_EARLY, kind, Kind.IDLE_HELD], found
     begun, ended = found[3][1], found[4][1]
-    assert 60 <= begun <= 65, "20 seconds of work are enough"
-    assert 5 * MINUTE + 30 <= ended <= 5 * MINUTE + 35, "a rest of half a minute is one"
+    assert 60 <= begun <= 66, "20 seconds of work are enough"
+    assert 5 * MINUTE + 30 <= ended <= 5 * MINUTE + 36, "a rest of half a minute is one"
 
 
 def test_an_input_bound_training():
@@ -158,3 +161,27 @@ def test_no_false_alarm_in_four_minutes(name):
     tell, kinds = COUNTER_EXAMPLES[name]
     told = [kind for kind, _ in replayed(tell, 4 * MINUTE)]
     assert [kind for kind in told if kind is not Kind.TOO_EARLY] == kinds
+
+
+DEMO = Path(__file__).parents[3] / "resources" / "demo" / "training.gpurec"
+
+
+def test_the_demo_tells_what_its_notes_say():
+    player, history, tracker = Player(read_recording(DEMO)), History(), Tracker()
+    kinds = []
+    while not player.is_over:
+        for update in player.advance(5.0):
+            history.note(update)
+        kinds += [verdict.kind for verdict in list(tracker.note(history).values())[:1]]
+    told = [kind for kind, _ in groupby(kinds) if kind not in (Kind.TOO_EARLY, Kind.UNDER_USED)]
+    assert told == [
+        Kind.IDLE,
+        Kind.INPUT_BOUND,
+        Kind.COMPUTE_BOUND,
+        Kind.THERMAL,
+        Kind.NEAR_FULL,
+        Kind.COMPUTE_BOUND,
+        Kind.UNDER_FILLED,
+        Kind.IDLE_HELD,
+        Kind.COMPUTE_BOUND,
+    ]
