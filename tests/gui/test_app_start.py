@@ -110,6 +110,16 @@ def test_at_the_end_no_process_is_left(tmp_path):
     assert not any(psutil.pid_exists(pid) for pid in samplers)
 
 
+def test_a_recording_that_the_last_run_did_not_end_is_told(tmp_path):
+    recording = tmp_path / "run.gpurec"
+    recording.write_bytes(b"x")
+    unfinished = {"path": str(recording), "pid": 2**22 + 1, "process_started_seconds": 1.0}
+    (tmp_path / "settings.json").write_text(json.dumps({"monitor": {"unfinished": unfinished}}))
+    assert run(LOOK + QUIT, tmp_path)["banner"] == "The recording run.gpurec was cut off when the program ended."
+    recording.unlink()
+    assert run(LOOK + QUIT, tmp_path)["banner"] == ""
+
+
 WALK = """
 from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtWidgets import QAbstractButton, QComboBox, QLabel, QLineEdit, QScrollArea, QWidget

@@ -268,6 +268,7 @@ class PlotGrid(QWidget):
         self._scroll.setWidget(self._inner)
         self._scroll.setWidgetResizable(True)
         self._scroll.setFrameShape(QFrame.Shape.NoFrame)
+        self._scroll.setAccessibleName(self.tr("Plots"))
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(spacing.small)
