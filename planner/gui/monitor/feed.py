@@ -158,6 +158,8 @@ class Feed(QObject):
         """Show a recording from its beginning."""
         self.end_replay()
         self.replay = Replay(loaded)
+        # Before anyone listens: the views draw the switch, and need not draw the same again for the first move.
+        self.replay.play()
         self.replay.moved.connect(self.updated)
         self.switched.emit()
 

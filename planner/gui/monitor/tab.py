@@ -170,8 +170,6 @@ class MonitorTab(Tab):
         self.replay_bar.set_replay(replay)
         self.processes.set_live(replay is None)
         self._show_now()
-        if replay is not None:
-            replay.play()
 
     def _show_now(self) -> None:
         latest = self.feed.latest
