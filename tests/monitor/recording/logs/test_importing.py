@@ -6,17 +6,14 @@ from datetime import date, datetime
 from pathlib import Path
 
 import pytest
+from logs_kit import cards, samples, value
 
 from planner.errors import RecordingError
-from planner.monitor.inventory import Inventory
 from planner.monitor.reading import Cause, missing
 from planner.monitor.recording.logs.importing import import_log, open_recording, recording_of_text
-from planner.monitor.recording.logs.names import Field
-from planner.monitor.recording.logs.spelling import field_of
 from planner.monitor.recording.logs.tables import NO_HEADER, NO_TIMES, ODD_TIMES
 from planner.monitor.recording.logs.ticks import updates_of
 from planner.monitor.recording.recorder import Recorder
-from planner.monitor.sample import Sample
 
 # beam11221/plato gpu_log.csv, lines 50 to 60 in part (Apache-2.0); the log has no header.
 PLATO = """\
@@ -37,28 +34,6 @@ DMON_MIG = """\
 # gpu    pwr  gtemp  mtemp     sm    mem    enc    dec    jpg    ofa   mclk   pclk
 # Idx      W      C      C      %      %      %      %      %      %    MHz    MHz
     0     70     42     48      -      -      -      -      -      -   2619    345
-"""
-# The same, of processes: `pmon -c 2`, and `--query-compute-apps` as CSV.
-PMON = """\
-# gpu         pid   type     sm    mem    enc    dec    jpg    ofa    command
-# Idx           #    C/G      %      %      %      %      %      %    name
-    0       1234      C     97     41      -      -      -      -    python
-    0          -      -      -      -      -      -      -      -    -
-"""
-APPS = "timestamp, pid, process_name, used_gpu_memory [MiB]\n2026/01/03 15:36:53.507, 7, python, 900 MiB\n"
-# As scripts of people name their columns: karpathy/nanoGPT pull 643 and Levos06/baikal have such ones.
-BY_HAND = """\
-timestamp,gpu_index,temperature_C,utilization_gpu_percent,power_W,memory_used_gb
-2025-09-24T03:48:33.493Z,0, 38, 100, 387.25,10.5
-2025-09-24T03:48:33.493Z,1, 60, 97, 422.5,10.5
-2025-09-24T03:48:33.743Z,0, 38, 99, 388.25,10.5
-2025-09-24T03:48:33.743Z,1, 60, 98, 421.5,10.5
-"""
-# A spreadsheet of a country that writes numbers with a comma has saved it again.
-SEMICOLONS = """\
-timestamp;name;utilization.gpu [%];power.draw [W]
-2026/01/03 15:36:53,507;NVIDIA GeForce RTX 4090;34 %;33,09 W
-2026/01/03 15:36:54,507;NVIDIA GeForce RTX 4090;35 %;33,19 W
 """
 # As a tutorial shows `nvidia-smi dmon -s pucet -o DT`, with a second card.
 DMON_DATED = """\
@@ -141,28 +116,6 @@ NVTOP = """\
 """
 
 
-@pytest.fixture
-def imported(tmp_path):
-    def read(text, encoding="utf-8", name="gpu_log.csv"):
-        path = tmp_path / name
-        path.write_bytes(text.encode(encoding) if isinstance(text, str) else text)
-        return import_log(path)
-
-    return read
-
-
-def samples(recording):
-    return [update for update in recording if isinstance(update, Sample)]
-
-
-def cards(recording):
-    return [update for update in recording if isinstance(update, Inventory)][-1].devices
-
-
-def value(recording, place, uuid, name):
-    return samples(recording)[place].devices[uuid][name].value
-
-
 def test_a_log_without_a_header_is_told_by_its_units(imported):
     found = imported(PLATO)
     assert found.notes == (NO_HEADER,)
@@ -224,62 +177,6 @@ def test_dmon_with_dates_and_two_cards(imported):
     assert value(found, 0, "log-1", "pcie_transmit_bytes_per_s") == 4e6
     assert value(found, 0, "log-1", "pcie_receive_bytes_per_s") == 3e6
     assert found.first.wall_seconds == datetime(2021, 1, 2, 19, 12, 31).timestamp()
-
-
-@pytest.mark.parametrize("text", [PMON, APPS])
-def test_a_log_of_processes_is_told_apart_from_one_of_cards(imported, text):
-    with pytest.raises(RecordingError, match="is a log of processes, not of cards") as refused:
-        imported(text)
-    assert "--query-gpu=timestamp,index" in refused.value.hint
-
-
-def test_columns_that_people_name_themselves(imported):
-    found = imported(BY_HAND)
-    assert (found.samples, found.seconds, found.notes) == (2, 0.25, ())
-    first = {name: reading.value for name, reading in samples(found)[0].devices["log-0"].items()}
-    assert first == {
-        "temperature_celsius": 38,
-        "utilization_fraction": 1.0,
-        "power_watts": 387.25,
-        "memory_used_bytes": 10.5 * 2**30,
-    }
-
-
-@pytest.mark.parametrize(
-    ("name", "unit", "metric", "per_one"),
-    [
-        ("gpu memory used", "mib", "memory_used_bytes", 2**20),
-        ("vram_usage_mb", "", "memory_used_bytes", 2**20),
-        ("memory_mib", "", "memory_used_bytes", 2**20),
-        ("mem total", "bytes", "memory_total_bytes", 1.0),
-        ("gpu_usage_percent", "", "utilization_fraction", 0.01),
-        ("gpu usage", "percent", "utilization_fraction", 0.01),
-        ("gpuutil", "", None, None),
-        ("utilization_mem_pct", "", "memory_controller_fraction", 0.01),
-        ("temperature", "°c", "temperature_celsius", 1.0),
-        ("gpu_temp", "", "temperature_celsius", 1.0),
-        ("power max", "", "power_limit_watts", 1.0),
-        ("power_mw", "", "power_watts", 1e-3),
-        ("gpu_clock_mhz", "", "sm_clock_mhz", 1.0),
-        ("fan speed", "%", "fan_fraction", 0.01),
-        ("memory_used_percent", "", None, None),
-        ("fan", "rpm", None, None),
-        ("energy_kwh", "", None, None),
-        ("w", "", None, None),
-        ("epoch", "", None, None),
-    ],
-)
-def test_how_a_column_is_named(name, unit, metric, per_one):
-    field = field_of(name, unit)
-    assert field == (None if metric is None else Field(metric, per_one))
-
-
-def test_cells_parted_by_semicolons_or_tabs(imported):
-    found = imported(SEMICOLONS)
-    assert [value(found, place, "log-0", "power_watts") for place in (0, 1)] == [33.09, 33.19]
-    assert (found.seconds, cards(found)[0].name) == (1.0, "NVIDIA GeForce RTX 4090")
-    tabs = imported(QUERY.replace(", ", "\t"))
-    assert (tabs.samples, cards(tabs)[1].name) == (2, "NVIDIA GeForce RTX 4090")
 
 
 def test_dmon_as_csv(imported):
