@@ -124,13 +124,14 @@ class MonitorTab(Tab):
 
     def showEvent(self, event: QShowEvent) -> None:
         """Begin to watch; take up the driver again if it was let go because nobody looked."""
-        super().showEvent(event)
         self._hidden.stop()
         self.feed.start()
         if self._released_unseen:
             self._released_unseen = False
             self.feed.resume()
-        self._show_now()
+        # Whatever the plan did meanwhile, the readings are others.
+        self._stale = True
+        super().showEvent(event)
 
     def hideEvent(self, event: QHideEvent) -> None:
         """Begin to wait for the time after which the driver is let go."""
