@@ -110,6 +110,6 @@ DETAILED_PROCESS_COLUMNS: Final[tuple[Column[ProcessRow], ...]] = (
     ),
     Column("runtime", "Runtime", runtime_seconds, _runtime, align="right", width=11),
     words("kind", "Kind", lambda row: row.process.kind, width=9),
-    words("command", "Command", process_command, width=34, tooltip=process_command),
+    words("command", "Command", process_command, width=30, tooltip=process_command),
 )
 """What the window shows of processes."""

@@ -44,7 +44,7 @@ class Toolbar(QWidget):
         self.cost = ElidedLabel(role="muted")
         self.live = QPushButton(self.tr("Back to live"))
         self.pause = IconButton(theme, "pause", self.tr("Pause"))
-        self.span = _choice(self.tr("Time span that is shown"))
+        self.span = _choice(self.tr("Time span that is shown, as soon as so much is known"))
         self.interval = _choice(self.tr("How often the cards are read"))
         self.record = QPushButton(self.tr("&Record"))
         self.open = QPushButton(self.tr("&Open…"))
