@@ -111,7 +111,8 @@ class Desk(QObject):
         name = f"gpu-{datetime.now().astimezone():%Y-%m-%d-%H%M}.gpurec"
         chosen, _ = QFileDialog.getSaveFileName(self._tab, self.tr("Record"), name, _RECORDINGS)
         if chosen:
-            self.record_to(Path(chosen))
+            path = Path(chosen)
+            self.record_to(path if path.suffix else path.with_suffix(DEMO.suffix))
 
     def record_to(self, path: Path) -> None:
         """Record into `path`; a failure is shown across the window."""
