@@ -181,7 +181,7 @@ class Window(QMainWindow):
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
-        """Open what was dropped: a plan, a model, a training file, a folder, a trace, a log, a module or a recording."""
+        """Open what was dropped: a plan, a model, a training file, a folder, a trace, a log, a module, a recording."""
         path = _dropped_path(event)
         if path is None:
             return
