@@ -140,22 +140,25 @@ class EventBand(QWidget):
         for shape in self._shapes:
             self._paint_shape(painter, shape, line)
         self._paint_time(painter)
-        if self._view.cursor is not None:
-            x = self._place.x(self._view.cursor)
+        cursor = self._view.cursor
+        if cursor is not None and self._view.start <= cursor <= self._view.end:
+            x = self._place.x(cursor)
             painter.setPen(cosmetic_pen(self._theme.color("muted"), 1))
             painter.drawLine(QPointF(x, 0), QPointF(x, self._line * len(self._lanes)))
         if self.hasFocus():
             painter.setPen(self._theme.color("focus"))
             painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
+            painter.drawRect(self.rect().adjusted(int(self._place.left), 0, -1, -1))
 
     def _draw(self) -> None:
         width = QFontMetrics(self.font()).horizontalAdvance("M")
         self._shapes = shapes_of(self._history, self._place, self._labels, width)
         # That of events is always there, so that the band is never bare.
         used = {shape.lane for shape in self._shapes} | {"Events"}
-        self._lanes = tuple(lane for lane in LANES if lane in used)
-        self.updateGeometry()
+        lanes = tuple(lane for lane in LANES if lane in used)
+        if lanes != self._lanes:
+            self._lanes = lanes
+            self.updateGeometry()
         self.update()
 
     @property
