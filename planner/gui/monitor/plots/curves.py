@@ -68,9 +68,9 @@ def keys_of(spec: PlotSpec, owners: tuple[Owner, ...]) -> tuple[tuple[Key, str, 
     return tuple(((owner.uuid, name), owner.label, owner.stroke) for owner in owners for name in spec.metrics)
 
 
-def is_known(history: History, spec: PlotSpec, owners: tuple[Owner, ...]) -> bool:
+def is_known(history: History, spec: PlotSpec) -> bool:
     """Return whether anything was ever read for a plot."""
-    return any(len(history.series(*key)) for key, _, _ in keys_of(spec, owners))
+    return any(history.knows(metric, of_host=spec.is_host) for metric in spec.metrics)
 
 
 def curve(history: History, key: Key, label: str, stroke: int, span: Range, pixels: int) -> Curve:

@@ -106,7 +106,7 @@ class PlotGrid(QWidget):
         """Return the choice of plots; those that nothing is known for are said to be so."""
         menu = QMenu(self.tr("&Plots"), self)
         for spec in arranged(self._remembered.order):
-            known = is_known(self._history, spec, owners_of(self._history))
+            known = is_known(self._history, spec)
             action = menu.addAction(spec.title if known else self.tr("{0} (not measured here)").format(spec.title))
             action.setCheckable(True)
             action.setChecked(spec.key not in self._remembered.hidden)
@@ -176,7 +176,7 @@ class PlotGrid(QWidget):
         specs = [
             spec
             for spec in arranged(remembered.order)
-            if spec.key not in remembered.hidden and is_known(self._history, spec, self._owners)
+            if spec.key not in remembered.hidden and is_known(self._history, spec)
         ]
         wide = QFontMetrics(self._theme.font()).averageCharWidth() * _COLUMN_LETTERS
         columns = remembered.columns or max(1, min(MOST_COLUMNS, self.width() // wide))
