@@ -18,6 +18,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite tests/golden from what is printed now")
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """Stay in this process for a few files that are named: workers would need longer to start than these to run."""
+    few = len(config.args) <= 3 and all(".py" in argument for argument in config.args)
+    return 0 if few else None
+
+
 @pytest.fixture(autouse=True)
 def own_state_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Give every test its own empty state folder."""
