@@ -1,6 +1,7 @@
 """Shared set-up: no screen is needed, and no test touches the user's own folders."""
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,10 @@ from fake_nvml_kit import fake_nvml, near_nvml, nvml_library  # noqa: F401  # fi
 from planner.plan.catalog import Catalog, load_catalog
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+# What a script starts in the background ignores Ctrl+C, and so would the children whose end by it is tested.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _GOLDEN = Path(__file__).parent / "golden"
 
