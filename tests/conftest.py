@@ -11,6 +11,8 @@ from fake_nvml_kit import fake_nvml, near_nvml, nvml_library  # noqa: F401  # fi
 from planner.plan.catalog import Catalog, load_catalog
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+# The cores are shared by tests that run beside each other, not by the threads of one.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # What a script starts in the background ignores Ctrl+C, and so would the children whose end by it is tested.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
