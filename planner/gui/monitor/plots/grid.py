@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Final
 
-from PySide6.QtCore import QTimer, Signal, Slot
+from PySide6.QtCore import QSize, QTimer, Signal, Slot
 from PySide6.QtGui import QActionGroup, QFontMetrics, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QScrollArea, QVBoxLayout, QWidget
 
@@ -23,6 +23,8 @@ from planner.monitor.history import HOST, History
 _DRAWING: Final = "planner.gui.monitor.plots.metric_plot"
 _IMPORTING_MS: Final = 50
 _COLUMN_LETTERS: Final = 140
+# One plot with its heading.
+_LEAST_LINES: Final = 13
 
 
 class PlotGrid(QWidget):
@@ -51,7 +53,7 @@ class PlotGrid(QWidget):
         self._is_busy = self._waits = False
         self._inner = QWidget()
         self._grid = QGridLayout(self._inner)
-        self._scroll = QScrollArea()
+        self._scroll = _Panels()
         self._lay_out()
         self._connect()
 
@@ -267,6 +269,7 @@ class PlotGrid(QWidget):
         self._grid.setSpacing(spacing.large)
         self._scroll.setWidget(self._inner)
         self._scroll.setWidgetResizable(True)
+        self._scroll.setMinimumHeight(QFontMetrics(self._theme.font()).height() * _LEAST_LINES)
         self._scroll.setFrameShape(QFrame.Shape.NoFrame)
         self._scroll.setAccessibleName(self.tr("Plots"))
         column = QVBoxLayout(self)
@@ -275,3 +278,11 @@ class PlotGrid(QWidget):
         column.addWidget(self.legend)
         column.addWidget(self._scroll, 1)
         column.addWidget(self.band)
+
+
+class _Panels(QScrollArea):
+    """The plots, which take what the window has left."""
+
+    def sizeHint(self) -> QSize:
+        """Ask for no more than is needed."""
+        return self.minimumSize()
