@@ -99,9 +99,8 @@ class MonitorTab(Tab):
 
     def focus_search(self) -> None:
         """Unfold the processes, with the keyboard in their search."""
-        if not self.process_section.is_open:
-            self.process_section.set_open(True)
-            self._on_processes_toggled(True)
+        self.process_section.set_open(True)
+        self._on_processes_toggled(True)
         self.processes.search.setFocus()
 
     def shut_down(self) -> None:
@@ -223,6 +222,9 @@ class MonitorTab(Tab):
     @Slot(bool)
     def _on_processes_toggled(self, is_open: bool) -> None:
         self.desk.change(shows_processes=is_open)
+        if is_open:
+            # Once they have their place.
+            QTimer.singleShot(0, self, lambda: self._area.ensureWidgetVisible(self.processes))
 
     @Slot(object)
     def _on_span(self, seconds: float | None) -> None:
@@ -250,12 +252,13 @@ class MonitorTab(Tab):
     def _lay_out(self) -> None:
         space = self.theme.spacing
         body = QWidget()
+        self._area = scrolled(body)
         column, inner = QVBoxLayout(self), QVBoxLayout(body)
         column.setContentsMargins(space.medium, space.small, space.medium, space.small)
         inner.setContentsMargins(0, 0, 0, 0)
         for layout in (column, inner):
             layout.setSpacing(space.small)
-        for fixed in (self.toolbar, self.replay_bar, self.left_over, scrolled(body)):
+        for fixed in (self.toolbar, self.replay_bar, self.left_over, self._area):
             column.addWidget(fixed)
         for widget in (self.outlook, self.faults, self.nothing, self.take_up, self.cards, self.plan_strip):
             inner.addWidget(widget)
