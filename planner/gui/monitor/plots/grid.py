@@ -101,7 +101,11 @@ class PlotGrid(QWidget):
         self._owners = owners_of(self._history)
         self.legend.set_entries(tuple(LegendEntry(owner.uuid, owner.name, owner.stroke) for owner in self._owners))
         self.legend.setVisible(len(self._owners) > 1)
-        self._place()
+        if self._panels:
+            self._place()
+        else:
+            # To make them all takes some hundredths of a second, in which nothing else is to happen.
+            self._draw_soon()
         self._draw()
 
     def plots_menu(self) -> QMenu:
@@ -194,8 +198,8 @@ class PlotGrid(QWidget):
             self._grid.addWidget(panel, number // columns, number % columns)
         for column in range(MOST_COLUMNS):
             self._grid.setColumnStretch(column, int(column < columns))
-        # Where they lie is known once the layout has been at work.
-        self._draw_soon()
+        # Where they lie is known once the layout has been at work, which what waits already may come before.
+        QTimer.singleShot(0, self, self._draw_again)
 
     def _make_panel(self, spec: PlotSpec) -> MetricPanel:
         panel = self._panels[spec.key] = MetricPanel(self._theme, spec, self._history, self.view)
@@ -217,8 +221,7 @@ class PlotGrid(QWidget):
 
     @Slot()
     def _draw(self) -> None:
-        """Draw the plots that are in sight; of those that are seen for the first time one at once."""
-        self._waits = False
+        """Draw the plots that are in sight; those that are seen for the first time come one after the other."""
         if not self.isVisible() or self._is_busy or self._history.end is None:
             return
         owners = self._shown_owners()
@@ -226,16 +229,23 @@ class PlotGrid(QWidget):
         if not is_imported(_DRAWING):
             self._draw_soon(_IMPORTING_MS)
             return
-        for panel in self.panels:
-            if panel.visibleRegion().isEmpty():
-                continue
-            is_first = not panel.is_drawn
-            panel.set_owners(owners)
-            panel.refresh()
-            if is_first:
-                # Making a plot takes some hundredths of a second, during which nothing else happens.
-                self._draw_soon()
-                return
+        seen = [panel for panel in self.panels if not panel.visibleRegion().isEmpty()]
+        for panel in seen:
+            if panel.is_drawn:
+                self._draw_panel(panel)
+        if not all(panel.is_drawn for panel in seen):
+            self._draw_soon()
+
+    def _draw_panel(self, panel: MetricPanel) -> None:
+        panel.set_owners(self._shown_owners())
+        panel.refresh()
+
+    def _draw_next(self) -> None:
+        """Draw one plot for the first time: making it takes some hundredths of a second, with nothing else beside."""
+        if is_imported(_DRAWING):
+            new = (one for one in self.panels if not one.is_drawn and not one.visibleRegion().isEmpty())
+            if (panel := next(new, None)) is not None:
+                self._draw_panel(panel)
 
     @Slot()
     def _draw_soon(self, after_ms: int = 0) -> None:
@@ -249,6 +259,7 @@ class PlotGrid(QWidget):
         if self.isVisible() and self._history.end is not None:
             self._owners = owners_of(self._history)
             self._place()
+            self._draw_next()
         self._draw()
 
     @Slot(object)
