@@ -17,11 +17,11 @@ T = fmt.THIN
 PLAN = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=Training(micro_batch=4), gpu="rtx-4090")
 
 
-def found(measured=17.9, reason="in-range", likeliest="framework_overhead", basis="process", watts=450.0, drawn=312.0):
+def found(measured=17.9, reason="in-range", likeliest="framework_overhead", basis="process"):
     held = int(measured * GIB)
-    expected = Expected(int(17.2 * GIB), 16 * GIB, 19 * GIB, watts)
+    expected = Expected(int(17.2 * GIB), 16 * GIB, 19 * GIB, 450.0)
     own = held if basis == "process" else None
-    return BesideMeasured(expected, Measured(20 * GIB, own, drawn), basis, held, reason, likeliest)
+    return BesideMeasured(expected, Measured(20 * GIB, own), basis, held, reason, likeliest)
 
 
 @pytest.mark.parametrize(
@@ -78,5 +78,5 @@ def test_by_how_much_the_batch_can_be_raised(catalog):
 
 def test_a_real_evaluation_beside_a_little_more(catalog):
     evaluation = evaluate(PLAN, catalog)
-    measured = Measured(20 * GIB, evaluation.memory.total_bytes + 150 * MIB, 300.0)
+    measured = Measured(20 * GIB, evaluation.memory.total_bytes + 150 * MIB)
     assert measured_sentence(beside(evaluation, measured)).endswith("%, mostly the device context and the allocator.")
