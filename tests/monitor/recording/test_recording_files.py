@@ -16,7 +16,7 @@ from planner.monitor.process import CardProcess, HostProcess
 from planner.monitor.reading import Cause, Reading, missing
 from planner.monitor.recording.blocks import MAX_LINE_BYTES
 from planner.monitor.recording.checks import checked
-from planner.monitor.recording.reading import read_recording, recording_of_bytes
+from planner.monitor.recording.opening import read_recording, recording_of_bytes
 from planner.monitor.recording.recording import Loss
 from planner.monitor.recording.records import End, Header, Mark, PlannedRun, read_record, record_line
 from planner.monitor.sample import Cost, Sample, Xid
