@@ -1,0 +1,148 @@
+"""What is to be done: a run, a service, or hours of a day; and how many hours it takes at a given pace."""
+
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import Field
+
+from planner.base import Spec
+from planner.errors import SpecError
+from planner.performance.result import TimeResult
+
+WorkUnit = Literal["tokens", "samples", "epochs", "steps", "hours"]
+HOURS_PER_YEAR: Final = 8_766.0
+"""Hours of a year of 365.25 days."""
+_SECONDS_PER_HOUR: Final = 3_600.0
+
+
+class Pace(Spec):
+    """How fast the chosen cards work, all together, as `planner.performance` estimates it or a person measured it."""
+
+    tokens_per_second: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    samples_per_second: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    steps_per_second: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    low_time_factor: float = Field(default=1.0, gt=0, le=1, description="one time in ten is shorter, of that expected")
+    high_time_factor: float = Field(default=1.0, ge=1, le=100, description="one time in ten is longer")
+    source: str = Field(default="the estimate of the plan", min_length=3)
+
+    @classmethod
+    def of_result(cls, time: TimeResult) -> Self | None:
+        """Return the pace that an estimate of time says, or None where it says none."""
+        if time.seconds is None:
+            return None
+        low, high = time.low_seconds or time.seconds, time.high_seconds or time.seconds
+        return cls(
+            tokens_per_second=time.tokens_per_second,
+            samples_per_second=time.samples_per_second,
+            steps_per_second=1 / time.seconds if time.kind == "step" else None,
+            low_time_factor=min(low / time.seconds, 1.0),
+            high_time_factor=max(high / time.seconds, 1.0),
+            source=f"the estimate of time ({time.basis})",
+        )
+
+    def per_second(self, unit: WorkUnit) -> float | None:
+        """Return how many of `unit` are done in a second, or None where that is not known."""
+        match unit:
+            case "tokens":
+                return self.tokens_per_second
+            case "samples":
+                return self.samples_per_second
+            case "steps":
+                return self.steps_per_second
+            case _:
+                return None
+
+
+class Run(Spec):
+    """A training or a batch of work that ends, once or several times a year."""
+
+    kind: Literal["run"] = "run"
+    amount: float = Field(gt=0, le=1e18, allow_inf_nan=False, description="of the unit")
+    unit: WorkUnit = "hours"
+    dataset_samples: float | None = Field(default=None, gt=0, description="samples of an epoch")
+    repeats_per_year: float | None = Field(default=None, gt=0, le=1e6, description="none: once, and not again")
+    checkpoint_seconds: float = Field(default=0.0, ge=0, le=86_400, description="to write one, while nothing else runs")
+    checkpoint_interval_hours: float | None = Field(default=None, gt=0, le=10_000, description="none: the best one")
+    restart_seconds: float = Field(default=0.0, ge=0, le=86_400, description="until it runs again after a stop")
+    evaluation_fraction: float = Field(default=0.0, ge=0, le=10, description="of the training time, on top of it")
+    checkpoint_gb: float = Field(default=0.0, ge=0, le=1e9, description="of all checkpoints that are kept")
+    dataset_gb: float = Field(default=0.0, ge=0, le=1e9)
+    egress_gb: float = Field(default=0.0, ge=0, le=1e9, description="taken out of the cloud, each time")
+
+
+class Service(Spec):
+    """Requests that arrive day and night."""
+
+    kind: Literal["service"] = "service"
+    requests_per_day: float = Field(gt=0, le=1e12, allow_inf_nan=False)
+    prompt_tokens: float = Field(default=1_000, ge=0, le=1e8)
+    output_tokens: float = Field(default=300, gt=0, le=1e8)
+    peak_factor: float = Field(default=2.0, ge=1, le=1_000, description="the busiest moment over the average")
+    scales_down: bool = Field(default=False, description="rented machines are given back while demand is low")
+    model_gb: float = Field(default=0.0, ge=0, le=1e9, description="stored all the time")
+    egress_gb_per_month: float = Field(default=0.0, ge=0, le=1e9)
+
+
+class DailyHours(Spec):
+    """Cards that are simply in use for some hours of a day."""
+
+    kind: Literal["daily-hours"] = "daily-hours"
+    hours_per_day: float = Field(gt=0, le=24)
+    days_per_week: float = Field(default=5.0, gt=0, le=7)
+    stored_gb: float = Field(default=0.0, ge=0, le=1e9)
+
+
+Job = Annotated[Run | Service | DailyHours, Field(discriminator="kind")]
+
+
+class RunHours(Spec):
+    """How long one run takes without interruptions, and what the hours are for."""
+
+    work_hours: float
+    checkpoint_hours: float
+    evaluation_hours: float
+    start_hours: float
+    total_hours: float
+    low_hours: float
+    high_hours: float
+
+
+def run_hours(run: Run, pace: Pace | None) -> RunHours:
+    """Return the hours of one run, with the range of the pace; hours that were given are certain.
+
+    Checkpoints are written every `checkpoint_interval_hours` of work; without one, only at the end.
+
+    Raises:
+        SpecError: If the pace in the run's unit is not known, or an epoch has no size.
+    """
+    work = _work_hours(run, pace)
+    given = run.unit == "hours"
+    written = work / run.checkpoint_interval_hours if run.checkpoint_interval_hours else 1.0
+    checkpoint = written * run.checkpoint_seconds / _SECONDS_PER_HOUR
+    evaluation = work * run.evaluation_fraction
+    start = run.restart_seconds / _SECONDS_PER_HOUR
+    total = work + checkpoint + evaluation + start
+    low, high = (1.0, 1.0) if given or pace is None else (pace.low_time_factor, pace.high_time_factor)
+    return RunHours(
+        work_hours=work,
+        checkpoint_hours=checkpoint,
+        evaluation_hours=evaluation,
+        start_hours=start,
+        total_hours=total,
+        low_hours=total * low,
+        high_hours=total * high,
+    )
+
+
+def _work_hours(run: Run, pace: Pace | None) -> float:
+    if run.unit == "hours":
+        return run.amount
+    amount, unit = run.amount, run.unit
+    if unit == "epochs":
+        if run.dataset_samples is None:
+            raise SpecError("job.dataset_samples", "an epoch has no size", "Say how many samples the data set has.")
+        amount, unit = amount * run.dataset_samples, "samples"
+    per_second = pace.per_second(unit) if pace else None
+    if per_second is None:
+        hint = "Give the job in hours, or put a measured speed in."
+        raise SpecError("job.unit", f"how many {unit} a second these cards do is not known", hint)
+    return amount / per_second / _SECONDS_PER_HOUR

@@ -1,0 +1,151 @@
+"""The answers about money: each figure with its formula, its symbols, and where and when they come from."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from planner.base import Spec
+from planner.cost.figure import Certainty, Figure
+from planner.cost.offer import RentMode
+
+SymbolValue = float | int | str
+Origin = Literal["offer", "job", "terms", "place", "card", "catalog", "performance", "sum"]
+
+
+@dataclass(frozen=True, slots=True)
+class MoneySymbol:
+    """One letter of a formula, with its value here and where that comes from."""
+
+    name: str
+    value: SymbolValue
+    meaning: str
+    source: str
+    date: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MoneyTerm:
+    """An amount of money and how it was found; `low_usd` and `high_usd` bound it."""
+
+    name: str
+    usd: float
+    formula: str
+    symbols: tuple[MoneySymbol, ...]
+    source: str
+    certainty: Certainty
+    date: str | None
+    low_usd: float
+    high_usd: float
+
+
+class NoAnswer(Spec):
+    """Why a figure does not exist, in one sentence."""
+
+    reason: str
+
+
+class RentCost(Spec):
+    """What renting one offer costs for one job; for services and daily hours, for one month."""
+
+    offer_id: str
+    provider: str
+    mode: RentMode
+    instances: int
+    gpu_count: float
+    hours: float
+    low_hours: float
+    high_hours: float
+    billed_hours: float
+    usd: float
+    low_usd: float
+    high_usd: float
+    usd_per_gpu_hour: float
+    terms: tuple[MoneyTerm, ...]
+    oldest_price_date: str | None
+    notes: tuple[str, ...] = ()
+
+
+class OwnCost(Spec):
+    """What owning costs: at once, each month, over the horizon, and for each hour that it is used."""
+
+    gpu: str
+    count: int
+    upfront_usd: float
+    upfront: tuple[MoneyTerm, ...]
+    monthly_cash_usd: float
+    monthly: tuple[MoneyTerm, ...]
+    resale_usd: float
+    present_value_usd: float
+    usd_per_gpu_hour: float | None
+    usd_per_job: float | None
+    energy_kwh_per_month: float
+    carbon_kg_per_month: float | None
+    oldest_price_date: str | None
+    notes: tuple[str, ...] = ()
+
+
+class BreakEven(Spec):
+    """Where renting and owning cost the same; each is missing with its reason where there is no such point."""
+
+    gpu_hours: float | None
+    utilization_fraction: float | None
+    years: float | None
+    reason: str | None = None
+    years_reason: str | None = None
+
+
+class CurvePoint(Spec):
+    """What was spent by a moment, in today's money."""
+
+    years: float
+    gpu_hours: float
+    rent_usd: float
+    own_usd: float
+    rent_low_usd: float
+    rent_high_usd: float
+    own_low_usd: float
+    own_high_usd: float
+
+
+class Answer(Spec):
+    """The facts of the one sentence that answers whether to rent or to buy."""
+
+    decision: Literal["rent", "buy"]
+    provider: str
+    offer_id: str
+    gpu: str
+    count: int
+    planned_gpu_hours: float
+    planned_utilization_fraction: float
+    break_even_gpu_hours: float | None
+    break_even_reason: str | None
+    rent_usd: float
+    own_usd: float
+    saves_usd: float
+    flips_at_utilization_fraction: float | None
+    flips_at_card_price_usd: float | None
+    flips_at_rent_usd_per_gpu_hour: float | None
+    horizon_years: float
+    oldest_price_date: str | None
+    undated: tuple[str, ...] = ()
+
+
+class CostResult(Spec):
+    """Renting beside owning for one job."""
+
+    rent: RentCost | None
+    own: OwnCost | None
+    break_even: BreakEven | None
+    curve: tuple[CurvePoint, ...] = ()
+    answer: Answer | None = None
+    unsupported: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+def total_usd(terms: tuple[MoneyTerm, ...]) -> float:
+    """Return the sum of `terms`."""
+    return sum(term.usd for term in terms)
+
+
+def symbol(name: str, figure: Figure, meaning: str) -> MoneySymbol:
+    """Return the letter that stands for `figure`."""
+    return MoneySymbol(name, figure.value, meaning, figure.source, figure.date)
