@@ -11,6 +11,7 @@ PlannerError(message, hint)
  ├ RecipeError(path, reason)           another program's training file that cannot be read
  ├ LogError(reason)                    a text of a run that cannot be read
  ├ TraceError(stage, reason)           a module that could not be traced, with the user's own traceback
+ ├ PriceError(provider, reason)        prices that cannot be fetched, read or believed
  ├ RecordingError(path, reason)        a recording of the monitor that cannot be read or written
  └ MonitorUnavailableError(reason)     no card can be read, with the named state that explains it
 ```
@@ -213,6 +214,15 @@ class RecordingError(PlannerError):
     def __init__(self, path: Path | str, reason: str, hint: str = "") -> None:
         super().__init__(f"{path}: {reason}", hint)
         self.path, self.reason = path, reason
+
+
+class PriceError(PlannerError):
+    """Prices that cannot be fetched, read or believed; `provider` is whose, or which host or file they come from."""
+
+    def __init__(self, provider: str, reason: str, hint: str = "", *, environment: bool = False) -> None:
+        super().__init__(f"{provider}: {reason}", hint)
+        self.provider, self.reason = provider, reason
+        self.environment = environment
 
 
 class MonitorUnavailableError(PlannerError):
