@@ -1,0 +1,253 @@
+"""The published speeds as rows, and what the catalog calls their models and cards."""
+
+import csv
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple, Self
+
+from planner.hardware.gpu import Gpu
+from planner.hardware.names import resolve_gpu
+from planner.models.architecture import Architecture
+from planner.models.readers.config_json import read_config
+from planner.performance.efficiency import family_of
+from planner.plan.catalog import Catalog
+
+TRUTH: Final = Path(__file__).resolve().parent.parent / "tests" / "truth" / "throughput.csv"
+
+_GPUS: Final = {
+    "A100 40GB": "a100-sxm4-40gb",
+    "A100 40GB PCIe": "a100-pcie-40gb",
+    "A100 80GB": "a100-sxm4-80gb",
+    "A100 80GB SXM4": "a100-sxm4-80gb",
+    "A100 PCIe 80GB": "a100-pcie-80gb",
+    "A100 SXM 40GB": "a100-sxm4-40gb",
+    "A100 SXM (40GB per the quoting repo)": "a100-sxm4-40gb",
+    "A100 SXM 80GB": "a100-sxm4-80gb",
+    "A100 SXM 80GB (400W CTS)": "a100-sxm4-80gb",
+    "B200": "b200-sxm-180gb",
+    "B200 192GB SXM5": "b200-sxm-180gb",
+    "B200 SXM 180GB": "b200-sxm-180gb",
+    "GB200 186GB": "gb200-186gb",
+    "GB300": "gb300-288gb",
+    "Gaudi 2 96GB": "gaudi2",
+    "H100 80GB PCIe": "h100-pcie-80gb",
+    "H100 PCIe 80GB": "h100-pcie-80gb",
+    "H100 SXM 80GB": "h100-sxm5-80gb",
+    "H200 NVL 141GB": "h200-nvl-141gb",
+    "H200 SXM 141GB": "h200-sxm-141gb",
+    "Instinct MI325X 256GB HBM3E DLC": "instinct-mi325x",
+    "Instinct MI350X": "instinct-mi350x",
+    "L4 24GB": "l4",
+    "L40 48GB": "l40",
+    "RTX PRO 6000 Blackwell Server 96GB": "rtx-pro-6000-blackwell-server",
+    "TPU-v5e": "tpu-v5e",
+    "TPU-v5p": "tpu-v5p",
+    "V100 32GB": "tesla-v100-sxm2-32gb",
+}
+"""Names that the catalog does not resolve by itself; the source says which form factor it was."""
+
+_MODELS: Final = {
+    "BERT-base SQuAD (seq 384)": "google-bert/bert-base-uncased",
+    "BERT-large SQuAD (seq 384)": "google-bert/bert-large-uncased",
+    "BERT-large": "google-bert/bert-large-uncased",
+    "DeepSeekV3": "deepseek-ai/DeepSeek-V3",
+    "GPT OSS 120B": "openai/gpt-oss-120b",
+    "Kimi_K2": "moonshotai/Kimi-K2-Instruct",
+    "LLAMA2-7B": "meta-llama/Llama-2-7b-hf",
+    "LLAMA2-13B": "meta-llama/Llama-2-13b-hf",
+    "LLAMA2-70B": "meta-llama/Llama-2-70b-hf",
+    "LLAMA3-8B": "meta-llama/Meta-Llama-3-8B",
+    "LLAMA3-70B": "meta-llama/Meta-Llama-3-70B",
+    "LLAMA3_8B": "meta-llama/Meta-Llama-3-8B",
+    "LLAMA3_70B": "meta-llama/Meta-Llama-3-70B",
+    "LLAMA3.1_405B": "meta-llama/Llama-3.1-405B",
+    "Llama-2-70B": "meta-llama/Llama-2-70b-hf",
+    "Llama-2-70B LoRA (MLPerf, GovReport)": "meta-llama/Llama-2-70b-hf",
+    "Llama-3 7B": "meta-llama/Meta-Llama-3-8B",
+    "Llama-3 70B": "meta-llama/Meta-Llama-3-70B",
+    "Llama-3-8B": "meta-llama/Meta-Llama-3-8B",
+    "Llama-3.1-8B": "meta-llama/Llama-3.1-8B",
+    "Llama-3.1-8B (MLPerf, C4)": "meta-llama/Llama-3.1-8B",
+    "Llama-3.1-70B": "meta-llama/Llama-3.1-70B",
+    "Llama-3.1-405B": "meta-llama/Llama-3.1-405B",
+    "Llama-3.1-405B (MLPerf, C4)": "meta-llama/Llama-3.1-405B",
+    "Llama-3.2-3B": "meta-llama/Llama-3.2-3B",
+    "Qwen2.5-1.5B-Instruct": "Qwen/Qwen2.5-1.5B",
+    "Qwen3_235B_a22B": "Qwen/Qwen3-235B-A22B",
+    "Qwen3_30B_a3B": "Qwen/Qwen3-30B-A3B",
+    "phi-1.5": "microsoft/phi-1_5",
+    "StableLM Alpha": "stabilityai/stablelm-base-alpha-3b",
+}
+"""The catalog's ids of models by the names in the table."""
+
+
+def _mpt(width: int, heads: int, layers: int) -> dict[str, object]:
+    """Return a network of the scaling table of llm-foundry (scripts/train/benchmarking, train/yamls/pretrain)."""
+    shape = {"d_model": width, "n_heads": heads, "n_layers": layers, "vocab_size": 50_368}
+    return {"model_type": "mpt", "expansion_ratio": 4, "max_seq_len": 2_048, **shape}
+
+
+def _gpt3(width: int, heads: int, layers: int) -> dict[str, object]:
+    """Return a network of the GPT-3 series with Megatron's vocabulary of 51,200 (Brown et al. 2020, table 2.1)."""
+    return {
+        "model_type": "gpt2",
+        "n_embd": width,
+        "n_head": heads,
+        "n_layer": layers,
+        "n_positions": 2_048,
+        "vocab_size": 51_200,
+    }
+
+
+def _nemotron(width: int, heads: int, kv_heads: int, layers: int, inner: int) -> dict[str, object]:
+    """Return a network of the Nemotron series (NeMo `nemotron_8b`, `_22b` and `_340b` recipes)."""
+    return {
+        "model_type": "nemotron",
+        "hidden_size": width,
+        "num_attention_heads": heads,
+        "num_key_value_heads": kv_heads,
+        "num_hidden_layers": layers,
+        "intermediate_size": inner,
+        "vocab_size": 256_000,
+        "max_position_embeddings": 4_096,
+        "hidden_act": "relu2",
+        "tie_word_embeddings": False,
+    }
+
+
+_CONFIGS: Final[Mapping[str, dict[str, object]]] = {
+    "MPT-125m": _mpt(768, 12, 12),
+    "MPT-350m": _mpt(1_024, 16, 24),
+    "MPT-760m": _mpt(1_536, 12, 24),
+    "MPT-1b": _mpt(2_048, 16, 24),
+    "MPT-3b": _mpt(2_560, 20, 32),
+    "MPT-7b": _mpt(4_096, 32, 32),
+    "MPT-13b": _mpt(5_120, 40, 40),
+    "MPT-30b": _mpt(7_168, 56, 48),
+    "MPT-70b": _mpt(8_192, 64, 80),
+    "GPT3-5B": _gpt3(4_096, 32, 24),
+    "GPT3-20B": _gpt3(6_144, 48, 44),
+    "GPT3-175B": _gpt3(12_288, 96, 96),
+    "GPT-3 175B (MLPerf)": _gpt3(12_288, 96, 96),
+    "MT-NLG 530B": _gpt3(20_480, 128, 105),
+    "Nemotron-8B": _nemotron(4_096, 32, 32, 32, 16_384),
+    "Nemotron-22B": _nemotron(6_144, 48, 48, 40, 24_576),
+    "Nemotron-340B": _nemotron(18_432, 96, 8, 96, 73_728),
+}
+"""Networks that the catalog has not, by the shape that their makers publish."""
+
+
+class Row(NamedTuple):
+    """A published speed, as the table has it; numbers that the source does not state are none."""
+
+    id: str
+    task: str
+    model: str
+    parameters: float | None
+    active_parameters: float | None
+    gpu: str
+    cards: int
+    precision: str
+    batch: int | None
+    micro_batch: int | None
+    length: int | None
+    output_length: int | None
+    parallelism: str
+    recompute: str
+    framework: str
+    value: float | None
+    unit: str
+    quality: str
+    notes: str
+
+    @classmethod
+    def from_csv(cls, record: dict[str, str]) -> Self:
+        """Return the row that a record of the table describes."""
+        return cls(
+            id=record["id"],
+            task=record["task"],
+            model=record["model"],
+            parameters=_scaled(record["params_b"]),
+            active_parameters=_scaled(record["active_params_b"]),
+            gpu=record["gpu"],
+            cards=_whole(record["n_gpus"]) or 1,
+            precision=record["precision"],
+            batch=_whole(record["batch_global"]),
+            micro_batch=_whole(record["batch_micro"]),
+            length=_whole(record["seq_len"]),
+            output_length=_whole(record["output_len"]),
+            parallelism=record["parallelism"],
+            recompute=record["recompute"],
+            framework=record["framework"],
+            value=float(record["value"]) if record["value"] else None,
+            unit=record["unit"],
+            quality=record["quality"],
+            notes=record["notes"],
+        )
+
+    @property
+    def source(self) -> str:
+        """Return the prefix that rows of one source share."""
+        return self.id.partition("-")[0]
+
+
+class Excluded(NamedTuple):
+    """Why a row is not compared."""
+
+    reason: str
+
+
+def truth(path: Path | None = None) -> list[Row]:
+    """Return the published speeds of the table at `path`, by default the bundled one."""
+    with (path or TRUTH).open(encoding="utf-8", newline="") as stream:
+        return [Row.from_csv(record) for record in csv.DictReader(stream)]
+
+
+def gpu_of(row: Row, catalog: Catalog) -> Gpu | Excluded:
+    """Return the card of a row, or why it is not known."""
+    from planner.errors import PlannerError
+
+    try:
+        return resolve_gpu(catalog.hardware, _GPUS.get(row.gpu, row.gpu))
+    except PlannerError:
+        return Excluded(f"card not in the catalog: {row.gpu}")
+
+
+def architecture_of(row: Row, catalog: Catalog, models: Mapping[str, str] = _MODELS) -> Architecture | Excluded:
+    """Return the network of a row by `models`, a table of names and ids, or why it is not known."""
+    name = _sized(row)
+    if name in _CONFIGS:
+        return _built(name)
+    if name in models:
+        return catalog.models.model(models[name])
+    return Excluded(f"shape not known: {row.model}")
+
+
+def family(row: Row, catalog: Catalog) -> str:
+    """Return the family of the row's card in words, or its name where the catalog has none."""
+    gpu = gpu_of(row, catalog)
+    return row.gpu if isinstance(gpu, Excluded) else family_of(gpu)
+
+
+def _sized(row: Row) -> str:
+    """Return the model's name with its size where the name alone has several."""
+    if row.model == "Llama 2" and row.parameters:
+        return "LLAMA2-7B" if row.parameters < 1e10 else "LLAMA2-13B"
+    return row.model
+
+
+@cache
+def _built(name: str) -> Architecture:
+    return read_config(_CONFIGS[name], name)
+
+
+def _scaled(text: str) -> float | None:
+    return float(text) * 1e9 if text else None
+
+
+def _whole(text: str) -> int | None:
+    """Return the number that a field begins with; "max 4096 (unpacked)" and "16M tokens" state none."""
+    found = re.fullmatch(r"(\d+)(\.0)?", text)
+    return int(found[1]) if found else None
