@@ -29,7 +29,8 @@ class Experts(NamedTuple):
 
         **Formula**: 1 − (1 − k / E)ᴮ, tokens choosing independently and evenly.
         """
-        return 1.0 - (1.0 - self.visits / self.experts) ** rows
+        left: float = (1.0 - self.visits / self.experts) ** rows
+        return 1.0 - left
 
 
 class Pairs(NamedTuple):
@@ -39,7 +40,7 @@ class Pairs(NamedTuple):
     scores: float
     window: int | None
 
-    def count(self, tokens: float) -> float:
+    def of_prompt(self, tokens: float) -> float:
         """Return the pairs of a prompt of `tokens` tokens, each attending to itself and those before it."""
         if self.window is None or tokens <= self.window:
             return tokens * tokens / 2
@@ -70,16 +71,18 @@ class Work(NamedTuple):
 
     def attention_flops(self, tokens: float) -> float:
         """Return the operations of causal attention over a prompt."""
-        return sum([kind.flops * kind.count(tokens) for kind in self.pairs])
+        return sum([kind.flops * kind.of_prompt(tokens) for kind in self.pairs])
 
     def scores(self, tokens: float) -> float:
         """Return the attention scores of a prompt, all heads and layers together."""
-        return sum([kind.scores * kind.count(tokens) for kind in self.pairs])
+        return sum([kind.scores * kind.of_prompt(tokens) for kind in self.pairs])
 
 
 @lru_cache(maxsize=256)
-def work_of(architecture: Architecture, weights: str, number: int = -1) -> Work:
+def work_of(architecture: Architecture, weights: str, number: int = -1, *, every_expert: bool = False) -> Work:
     """Return what a pass over stack `number` of `architecture` takes, by default over the main one.
+
+    With `every_expert` all experts compute each token where the model's own code lets them (Llama 4 in transformers).
 
     **Formula**: 2 operations for each parameter of a product and token; attention 4 · heads · head size for each pair
     of a query and a key, half of the square where it is causal; experts k of E.
@@ -96,10 +99,10 @@ def work_of(architecture: Architecture, weights: str, number: int = -1) -> Work:
     return Work(
         layers=stack.layer_count,
         hidden=stack.hidden,
-        parameters=_products(dense) + sum(_active(group) for group in stack.groups),
+        parameters=_products(dense) + sum(_active(group, every_expert) for group in stack.groups),
         head_parameters=sum(tensor.parameters for tensor in head if len(tensor.shape) > 1),
         fixed_bytes=_bytes(architecture, weights, [*dense, *after]),
-        experts=tuple(_experts(architecture, weights, stack)),
+        experts=tuple(_experts(architecture, weights, stack, every_expert)),
         pairs=tuple(_pairs(stack)),
         pointwise_bytes=sum(group.count * _pointwise(group.layer, stack.hidden) for group in stack.groups),
         dequantised_bytes=_unpacked(weights, architecture, tensors),
@@ -118,26 +121,28 @@ def _products(tensors: Iterable[tuple[Tensor, int]]) -> int:
     return sum(tensor.size * count for tensor, count in tensors if tensor.role in _PRODUCTS)
 
 
-def _active(group: LayerGroup) -> float:
+def _active(group: LayerGroup, every_expert: bool) -> float:
     moe = group.layer.feed_forward
     if not isinstance(moe, Moe):
         return 0.0
-    return group.count * _routed(group.layer) * moe.visits / moe.experts
+    return group.count * _routed(group.layer) * _visits(moe, every_expert) / moe.experts
+
+
+def _visits(moe: Moe, every_expert: bool) -> int:
+    return moe.visits if every_expert else moe.top_k
 
 
 def _routed(layer: Layer) -> int:
     return sum(tensor.parameters for tensor in layer.tensors if tensor.role == "expert")
 
 
-def _experts(architecture: Architecture, weights: str, stack: Stack) -> Iterator[Experts]:
+def _experts(architecture: Architecture, weights: str, stack: Stack, every_expert: bool) -> Iterator[Experts]:
     for group in stack.groups:
         moe = group.layer.feed_forward
         if isinstance(moe, Moe):
-            own = [
-                (tensor, tensor.copies * group.count) for tensor in group.layer.tensors if tensor.role == "expert"
-            ]
+            own = [(tensor, tensor.copies * group.count) for tensor in group.layer.tensors if tensor.role == "expert"]
             held = _bytes(architecture, weights, own)
-            yield Experts(held, group.count * _routed(group.layer), moe.experts, moe.visits)
+            yield Experts(held, group.count * _routed(group.layer), moe.experts, _visits(moe, every_expert))
 
 
 def _bytes(architecture: Architecture, weights: str, tensors: list[tuple[Tensor, int]]) -> float:
@@ -197,7 +202,7 @@ def _activated(layer: Layer, hidden: int) -> int:
         case Mlp(gated=gated, intermediate=width):
             return (3 if gated else 2) * width
         case Moe(gated=gated, intermediate=width) as moe:
-            own = (3 if gated else 2) * (moe.visits * width + moe.shared_intermediate)
-            return own + 4 * moe.visits * hidden
+            own = (3 if gated else 2) * (moe.top_k * width + moe.shared_intermediate)
+            return own + 4 * moe.top_k * hidden
         case _:
             return 0

@@ -1,0 +1,217 @@
+"""Published speeds of inference as runs of the estimate: decoding, prompts, and throughput of many requests."""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from throughput_rows import Excluded, Row, architecture_of, gpu_of
+
+from planner.hardware.gpu import Gpu
+from planner.models.architecture import Architecture
+from planner.performance.inference.engines import EngineName
+from planner.performance.inference.machine import machine_of
+from planner.performance.inference.passes import Sharing
+from planner.performance.inference.request import Run, cached_bytes, read_prompt, write_token
+from planner.performance.inference.work import work_of
+from planner.performance.links import links_of
+from planner.performance.setting import TimeSetting
+from planner.plan.catalog import Catalog
+
+TASKS: Final = ("infer_decode", "infer_prefill", "infer_offline")
+_FLAT_MFU: Final = 0.4
+
+_MODELS: Final = {
+    "CodeLlama": "codellama/CodeLlama-34b-hf",
+    "CodeLlama 34B": "codellama/CodeLlama-34b-hf",
+    "CodeLlama-34b-Instruct-hf": "codellama/CodeLlama-34b-hf",
+    "DeepSeek-R1 (MLPerf)": "deepseek-ai/DeepSeek-R1",
+    "Falcon": "tiiuae/falcon-40b",
+    "Falcon 7B": "tiiuae/falcon-7b",
+    "Llama 2 13B": "meta-llama/Llama-2-13b-hf",
+    "Llama 3.1 405B": "meta-llama/Llama-3.1-405B",
+    "Llama 3.3 70B": "meta-llama/Llama-3.3-70B-Instruct",
+    "Llama 4 Maverick": "meta-llama/Llama-4-Maverick-17B-128E-Instruct",
+    "Llama 4 Scout": "meta-llama/Llama-4-Scout-17B-16E-Instruct",
+    "Llama-2-13B": "meta-llama/Llama-2-13b-hf",
+    "Llama-2-70B": "meta-llama/Llama-2-70b-hf",
+    "Llama-2-70B (MLPerf OpenOrca)": "meta-llama/Llama-2-70b-hf",
+    "Llama-2-70B-chat": "meta-llama/Llama-2-70b-hf",
+    "Llama-2-7B": "meta-llama/Llama-2-7b-hf",
+    "Llama-2-7B-chat": "meta-llama/Llama-2-7b-hf",
+    "Llama-3-70B": "meta-llama/Meta-Llama-3-70B",
+    "Llama-3-8B": "meta-llama/Meta-Llama-3-8B",
+    "Llama-3.1-405B": "meta-llama/Llama-3.1-405B",
+    "Llama-3.1-405B (MLPerf)": "meta-llama/Llama-3.1-405B",
+    "Llama-3.1-70B": "meta-llama/Llama-3.1-70B",
+    "Llama-3.1-8B": "meta-llama/Llama-3.1-8B",
+    "Llama-3.1-8B (MLPerf)": "meta-llama/Llama-3.1-8B",
+    "MPT 7B": "mosaicml/mpt-7b",
+    "Mistral 7B": "mistralai/Mistral-7B-v0.1",
+    "Mixtral 46.7B": "mistralai/Mixtral-8x7B-v0.1",
+    "Mixtral-8x7B": "mistralai/Mixtral-8x7B-v0.1",
+    "Mixtral-8x7B (MLPerf)": "mistralai/Mixtral-8x7B-v0.1",
+    "Qwen3-0.6B": "Qwen/Qwen3-0.6B",
+    "Qwen3-1.7B": "Qwen/Qwen3-1.7B",
+    "Qwen3-4B": "Qwen/Qwen3-4B",
+    "Qwen3-8B": "Qwen/Qwen3-8B",
+    "Qwen3-14B": "Qwen/Qwen3-14B",
+    "Qwen3-32B": "Qwen/Qwen3-32B",
+    "Qwen3-30B-A3B": "Qwen/Qwen3-30B-A3B",
+    "Qwen3-235B-A22B": "Qwen/Qwen3-235B-A22B",
+    "StableLM Alpha": "stabilityai/stablelm-base-alpha-3b",
+    "TinyLlama 1B": "TinyLlama/TinyLlama-1.1B-Chat-v1.0",
+    "Vicuna 7B": "lmsys/vicuna-7b-v1.5",
+    "phi-1.5": "microsoft/phi-1_5",
+    "LLAMA2-7B": "meta-llama/Llama-2-7b-hf",
+    "LLAMA2-13B": "meta-llama/Llama-2-13b-hf",
+}
+_ENGINES: Final[tuple[tuple[str, EngineName], ...]] = (
+    ("llama.cpp", "llama.cpp"),
+    ("vLLM (Nov 2023)", "vllm-v0"),
+    ("vLLM 0.5", "vllm-v0"),
+    ("vLLM", "vllm"),
+    ("SGLang", "vllm"),
+    ("TensorRT", "tensorrt-llm"),
+    ("gpt-fast", "compiled"),
+    ("AutoAWQ", "compiled"),
+    ("Transformers", "hf"),
+    ("LitGPT", "bnb-eager"),
+    ("Mango", "vllm"),
+)
+_WEIGHTS: Final = {
+    "BF16": "bf16",
+    "bf16": "bf16",
+    "bf16-true": "bf16",
+    "FP16": "fp16",
+    "fp16": "fp16",
+    "F16": "F16",
+    "FP8": "fp8",
+    "fp8": "fp8",
+    "float8_rowwise": "fp8",
+    "FP4": "nvfp4",
+    "fp4": "nvfp4",
+    "AWQ-INT4": "awq4-128",
+    "AWQ int4 GEMM": "awq4-128",
+    "AWQ int4 GEMV": "awq4-128",
+    "awq-hqq-int4": "awq4-64",
+    "int4wo-hqq": "awq4-64",
+    "int4wo-64": "awq4-64",
+    "int4 g32": "gptq4-32",
+    "GPTQ-INT4": "gptq4-128",
+    "GPTQ-Int8": "gptq8-128",
+    "int8": "int8",
+    "int8 weight-only": "int8",
+    "bnb.nf4": "nf4",
+    "bnb.nf4-dq": "nf4-dq",
+    "4-bit": "awq4-128",
+}
+
+
+class Speeds(NamedTuple):
+    """Tokens per second as estimated, and as two rules of thumb give them."""
+
+    ours: float
+    flat_mfu: float
+    bandwidth: float
+
+
+class Case(NamedTuple):
+    """What a row ran: the network, how, and for how long."""
+
+    row: Row
+    run: Run
+    gpu: Gpu
+    weights: str
+
+
+def predict(row: Row, catalog: Catalog) -> Speeds | Excluded:
+    """Return what the estimate says of a row, or why it is not covered."""
+    if row.value is None:
+        return Excluded("out of memory: no speed")
+    case = _case(row, catalog)
+    if isinstance(case, Excluded):
+        return case
+    return _PREDICTORS[row.task](case)
+
+
+def _case(row: Row, catalog: Catalog) -> Case | Excluded:
+    architecture, gpu = architecture_of(row, catalog, _MODELS), gpu_of(row, catalog)
+    if isinstance(architecture, Excluded):
+        return architecture
+    if isinstance(gpu, Excluded):
+        return gpu
+    engine = next((engine for name, engine in _ENGINES if name in row.framework), None)
+    weights = _WEIGHTS.get(row.precision, row.precision if row.precision == "Q4_K_M" else None)
+    if engine is None or weights is None:
+        return Excluded(f"engine or format not stated: {row.framework[:20]} {row.precision}")
+    return _of(row, architecture, gpu, engine, weights)
+
+
+def _of(row: Row, architecture: Architecture, gpu: Gpu, engine: EngineName, weights: str) -> Case | Excluded:
+    machine = machine_of(gpu, engine, weights, unfused=engine == "llama.cpp")
+    if machine is None:
+        return Excluded(f"bandwidth or rate not in the catalog: {gpu.name}")
+    tensor, stages = degrees(row)
+    sharing = Sharing(links_of(gpu, TimeSetting()), tensor, stages)
+    cache = "fp8" if engine == "tensorrt-llm" else "fp16"
+    work = _work(architecture, weights, engine)
+    return Case(row, Run(architecture, work, machine, sharing, cache), gpu, weights)
+
+
+def _work(architecture: Architecture, weights: str, engine: EngineName):  # type: ignore[no-untyped-def]
+    return work_of(architecture, weights, every_expert=engine in ("hf", "bnb-eager"))
+
+
+def degrees(row: Row) -> tuple[int, int]:
+    """Return the tensor and pipeline degrees that a row states; layers are split over cards in llama.cpp."""
+    found = {part[:2]: int(part[2:]) for part in row.parallelism.split(",") if part[:2] in ("TP", "PP") and part[2:]}
+    if row.parallelism == "TP":
+        return row.cards, 1
+    if row.parallelism in ("layer split", "sequential"):
+        return 1, row.cards
+    return found.get("TP", 1), found.get("PP", 1)
+
+
+def _decode(case: Case) -> Speeds | Excluded:
+    row, run = case.row, case.run
+    batch, answer = row.batch or 1, row.output_length or 256
+    prompt = (row.length or 0) if row.source in ("qw3", "awq") else 0
+    context = prompt + answer / 2
+    if row.source == "awq":
+        context = row.length or 0
+    step = write_token(run, batch, context)
+    return Speeds(batch / step.seconds, _flat(case, 1), batch / _bandwidth_step(case, batch, context))
+
+
+def _flat(case: Case, tokens_per_output: float) -> float:
+    work, machine = case.run.work, case.run.machine
+    flops = 2 * (work.parameters + work.head_parameters) * tokens_per_output
+    return _cards(case) * machine.ops_per_s * _FLAT_MFU / flops
+
+
+def _cards(case: Case) -> int:
+    return case.run.sharing.tensor * case.run.sharing.stages
+
+
+def _bandwidth_step(case: Case, batch: float, context: float) -> float:
+    run = case.run
+    moved = run.work.read_bytes(batch) + batch * cached_bytes(run, context)
+    return moved / ((case.gpu.bandwidth_bytes_per_s or 1) * run.sharing.tensor)
+
+
+def _prefill(case: Case) -> Speeds | Excluded:
+    row, run = case.row, case.run
+    batch, tokens = row.batch or 1, row.length
+    if not tokens:
+        return Excluded("length of the prompt not stated")
+    seconds = read_prompt(run, batch, tokens).seconds
+    if row.output_length:
+        seconds += row.output_length * write_token(run, batch, tokens).seconds
+    plain = _bandwidth_step(case, 1, 1)
+    return Speeds(batch * tokens / seconds, _flat(case, 1), batch * tokens / plain)
+
+
+_PREDICTORS: Final[dict[str, Callable[[Case], Speeds | Excluded]]] = {
+    "infer_decode": _decode,
+    "infer_prefill": _prefill,
+}
