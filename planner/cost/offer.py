@@ -13,6 +13,8 @@ Currency = Literal[
     "USD", "EUR", "GBP", "CHF", "SEK", "NOK", "DKK", "PLN", "CAD", "AUD", "JPY", "KRW", "INR", "CNY", "SGD", "BRL"
 ]
 RentMode = Literal["on-demand", "spot", "reserved-1y", "reserved-3y"]
+PriceKind = Literal["list", "median", "from"]
+"""list: what the provider asks; median: of a marketplace's offers; from: the lowest of them, seldom to be had."""
 RENT_MODES: Final[tuple[RentMode, ...]] = ("on-demand", "spot", "reserved-1y", "reserved-3y")
 HISTORY_DAYS: Final = 365
 """From this age on an offer is history: what was once asked, not what is asked."""
@@ -33,8 +35,7 @@ class ExchangeRate(Spec):
 class Offer(Spec):
     """A machine to rent. Prices are for the whole instance, in US dollars, without tax.
 
-    It names one card of the catalog (`gpu`), one system of it (`system`), or, where the source does not say which
-    card it is, the `candidates`.
+    It names one card of the catalog (`gpu`), or, where the source does not say which card it is, the `candidates`.
     """
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
@@ -58,6 +59,9 @@ class Offer(Spec):
     reserved_1y_price_usd_per_hour: float | None = None
     reserved_3y_price_usd_per_hour: float | None = None
     billing_increment_seconds: int | None = Field(default=None, gt=0, description="none where the source does not say")
+    price_kind: PriceKind = "list"
+    sample_size: int | None = Field(default=None, ge=1, description="how many offers a median is of")
+    incomplete: str | None = Field(default=None, min_length=3, description="why the price is not all that is paid")
     egress_free: bool = Field(default=False, description="whether the provider says that it charges no egress")
     price_date: str | None = Field(default=None, pattern=DATE, description="none where the source has no day")
     source: str = Field(min_length=3)
@@ -66,8 +70,8 @@ class Offer(Spec):
 
     @model_validator(mode="after")
     def _names_its_card(self) -> Self:
-        if sum((self.gpu is not None, self.system is not None, bool(self.candidates))) != 1:
-            raise ValueError("needs one of gpu, system and candidates")
+        if (self.gpu is None) == (not self.candidates):
+            raise ValueError("needs either gpu or candidates")
         if len(self.candidates) == 1:
             raise ValueError("one candidate is no ambiguity: name it as gpu")
         return self
@@ -113,8 +117,8 @@ class Offer(Spec):
 
     @property
     def cards(self) -> tuple[str, ...]:
-        """Return the ids of the cards that it is, or may be; none for systems."""
-        return self.candidates or ((self.gpu,) if self.gpu else ())
+        """Return the ids of the cards that it is, or may be."""
+        return (self.gpu,) if self.gpu else self.candidates
 
     def price_usd_per_hour(self, mode: RentMode) -> float | None:
         """Return the price of the whole instance in USD an hour, or None where there is none for this way to rent."""

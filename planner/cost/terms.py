@@ -37,7 +37,9 @@ class RentTerms(Spec):
     idle_billed_hours: float = Field(
         default=0.0, ge=0, le=1e6, description="billed for each job while nothing runs: setting up, waiting for data"
     )
-    storage_usd_per_gb_month: float | None = Field(default=None, ge=0, le=10, description="none: not counted, and said")
+    storage_usd_per_gb_month: float | None = Field(
+        default=None, ge=0, le=10, description="none: a typical price of the catalog"
+    )
     egress_usd_per_gb: float | None = Field(default=None, ge=0, le=10, description="none: the provider's tiers")
     price_drift_per_year: float = Field(default=0.0, ge=-0.9, le=3, description="0.1: prices rise by 10 % a year")
 
@@ -53,6 +55,9 @@ class BuyTerms(Spec):
     gpus_per_server: int | None = Field(default=None, ge=1, le=72)
     host_factor: float | None = Field(
         default=None, ge=1, le=10, description="price of the server over that of its cards"
+    )
+    network_usd: float | None = Field(
+        default=None, ge=0, le=1e9, description="switches and cables, instead of the share"
     )
     network_share: float | None = Field(
         default=None, ge=0, lt=1, description="of the whole cluster's price; counted from two servers on"

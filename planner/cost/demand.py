@@ -1,0 +1,150 @@
+"""What a job asks of machines: how many at once, for how many hours, and how often."""
+
+import math
+from typing import Final, Literal
+
+from planner.base import Spec
+from planner.cost.job import HOURS_PER_YEAR, DailyHours, Job, Pace, Run, Service, run_hours
+from planner.errors import SpecError
+
+HOURS_PER_MONTH: Final = HOURS_PER_YEAR / 12
+_DAYS_PER_MONTH: Final = HOURS_PER_MONTH / 24
+_DAYS_PER_WEEK: Final = 7
+_SECONDS_PER_DAY: Final = 86_400
+_SECONDS_PER_HOUR: Final = 3_600
+
+
+class Demand(Spec):
+    """What one period asks for: one run, or one month of a service or of daily hours.
+
+    A group is the cards that the plan names; a service may need several of them at once.
+    """
+
+    period: Literal["run", "month"]
+    groups: int = 1
+    sessions: float = 1.0
+    busy_hours: float
+    """Group-hours of work."""
+    low_busy_hours: float
+    high_busy_hours: float
+    rented_hours: float
+    """Group-hours between the start and the stop of machines that are paid by the hour."""
+    work_hours: float
+    start_hours: float = 0.0
+    checkpoint_hours: float = 0.0
+    interval_hours: float | None = None
+    periods_per_year: float | None
+    """None: once, and not again."""
+    stored_gb: float = 0.0
+    stored_months: float = 1.0
+    egress_gb: float = 0.0
+    scales_with_pace: bool = True
+
+    def per_year(self, horizon_years: float) -> float:
+        """Return the periods of a year; a run that is done once is spread over the horizon."""
+        return 1 / horizon_years if self.periods_per_year is None else self.periods_per_year
+
+
+def demand_of(job: Job, pace: Pace | None) -> Demand:
+    """Return what `job` asks for at `pace`.
+
+    Raises:
+        SpecError: If the pace does not say how long the job takes.
+    """
+    match job:
+        case Run():
+            return _run_demand(job, pace)
+        case Service():
+            return _service_demand(job, pace)
+        case DailyHours():
+            return _daily_demand(job)
+
+
+def load_at(share_of_time: float, peak_factor: float) -> float:
+    """Return the load, over its average, that is exceeded for `share_of_time` of the time.
+
+    **Formula** f · (1 − x)^(f − 1): its mean is 1 and its peak f, for every f
+    **Assumes** that shape; only the mean and the peak are known.
+    """
+    return float(peak_factor * (1 - share_of_time) ** (peak_factor - 1))
+
+
+def share_above(load: float, peak_factor: float) -> float:
+    """Return the share of the time in which the load, over its average, is above `load`; the inverse of `load_at`."""
+    if load >= peak_factor:
+        return 0.0
+    if peak_factor == 1:
+        return 1.0
+    return float(1 - (load / peak_factor) ** (1 / (peak_factor - 1)))
+
+
+def groups_of(job: Service, pace: Pace) -> float:
+    """Return how many groups the average load keeps busy.
+
+    Raises:
+        SpecError: If it is not known how many requests a group answers.
+    """
+    per_second = pace.samples_per_second
+    if per_second is None and pace.tokens_per_second is not None:
+        per_second = pace.tokens_per_second / job.output_tokens
+    if per_second is None:
+        hint = "Put a measured speed in."
+        raise SpecError("job", "how many requests a second these cards answer is not known", hint)
+    return job.requests_per_day / _SECONDS_PER_DAY / per_second
+
+
+def _run_demand(run: Run, pace: Pace | None) -> Demand:
+    hours = run_hours(run, pace)
+    return Demand(
+        period="run",
+        busy_hours=hours.total_hours,
+        low_busy_hours=hours.low_hours,
+        high_busy_hours=hours.high_hours,
+        rented_hours=hours.total_hours,
+        work_hours=hours.work_hours + hours.evaluation_hours,
+        start_hours=hours.start_hours,
+        checkpoint_hours=run.checkpoint_seconds / _SECONDS_PER_HOUR,
+        interval_hours=run.checkpoint_interval_hours,
+        periods_per_year=run.repeats_per_year,
+        stored_gb=run.checkpoint_gb + run.dataset_gb,
+        stored_months=hours.total_hours / HOURS_PER_MONTH,
+        egress_gb=run.egress_gb,
+    )
+
+
+def _service_demand(job: Service, pace: Pace | None) -> Demand:
+    average = groups_of(job, pace or Pace())
+    groups = math.ceil(average * job.peak_factor)
+    busy = average * HOURS_PER_MONTH
+    steps = (share_above(group / average, job.peak_factor) for group in range(groups))
+    rented = HOURS_PER_MONTH * (sum(steps) if job.scales_down else groups)
+    return Demand(
+        period="month",
+        groups=groups,
+        busy_hours=busy,
+        low_busy_hours=busy * (pace.low_time_factor if pace else 1.0),
+        high_busy_hours=min(busy * (pace.high_time_factor if pace else 1.0), groups * HOURS_PER_MONTH),
+        rented_hours=max(rented, busy),
+        work_hours=busy,
+        periods_per_year=12.0,
+        stored_gb=job.model_gb,
+        egress_gb=job.egress_gb_per_month,
+        scales_with_pace=job.scales_down,
+    )
+
+
+def _daily_demand(job: DailyHours) -> Demand:
+    days = _DAYS_PER_MONTH * job.days_per_week / _DAYS_PER_WEEK
+    busy = job.hours_per_day * days
+    return Demand(
+        period="month",
+        sessions=days,
+        busy_hours=busy,
+        low_busy_hours=busy,
+        high_busy_hours=busy,
+        rented_hours=busy,
+        work_hours=busy,
+        periods_per_year=12.0,
+        stored_gb=job.stored_gb,
+        scales_with_pace=False,
+    )
