@@ -1,8 +1,22 @@
 """What share of a card's figures work of a kind reaches: classes by family, format and size, each with its source."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Final, Literal, NamedTuple
 
 from planner.hardware.gpu import Gpu
+
+MatrixFormat = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "fp4"]
+Size = Literal["32", "19", "16", "8", "4"]
+"""Bits of what matrix units read: fp32, tf32, fp16 and bf16, fp8, fp4."""
+
+SIZES: Final[Mapping[MatrixFormat, Size]] = {
+    "fp32": "32",
+    "tf32": "19",
+    "fp16": "16",
+    "bf16": "16",
+    "fp8": "8",
+    "fp4": "4",
+}
 
 Family = Literal[
     "A100",
@@ -53,3 +67,74 @@ def family_of(gpu: Gpu) -> Family:
     if gpu.architecture == "Hopper" and "PCIe" in (gpu.form_factor or ""):
         return "Hopper PCIe"
     return _BY_ARCHITECTURE.get(gpu.architecture) or _BY_VENDOR.get(gpu.vendor, "other")
+
+
+class Classes(NamedTuple):
+    """Efficiencies and fixed costs of training by class.
+
+    `matrix` is the share of the dense rate that large matrix products reach while a network trains, `attention` that of
+    fused attention kernels, of the 16-bit rate; `experts` what of `matrix` products of routed experts reach. `rows` is
+    how fast small products get better: a share 1 − exp(−rows ÷ r₀) of `matrix`. `passes` and `fused_passes` say how
+    often each byte that a layer keeps is moved through memory in a forward pass, `backward_passes` how much more often
+    in a backward one; `memory` is the share of the bandwidth that it has. `recomputed` is what of a forward pass a
+    recomputation takes. `host` and `fused_host` are seconds that the host takes to launch a layer's forward pass,
+    `exposed` the share of communication that is not hidden, whatever there is to hide it behind.
+    """
+
+    matrix: Mapping[tuple[Family, Size], float]
+    attention: Mapping[Family, float]
+    experts: float
+    rows: float
+    passes: float
+    fused_passes: float
+    backward_passes: float
+    memory: float
+    recomputed: float
+    host: float
+    fused_host: float
+    exposed: float
+
+
+MEASURED: Final = Classes(
+    matrix={
+        ("A100", "16"): 0.75,
+        ("A100", "19"): 0.65,
+        ("Hopper SXM", "16"): 0.55,
+        ("Hopper SXM", "8"): 0.47,
+        ("Hopper PCIe", "16"): 0.5,
+        ("Hopper PCIe", "19"): 0.5,
+        ("Blackwell data centre", "16"): 0.55,
+        ("Blackwell data centre", "19"): 0.55,
+        ("Blackwell data centre", "8"): 0.5,
+        ("Blackwell data centre", "4"): 0.3,
+        ("Volta", "16"): 0.5,
+        ("Volta", "32"): 0.8,
+        ("Turing", "16"): 0.5,
+        ("Turing", "32"): 0.8,
+        ("Ampere GDDR", "16"): 0.75,
+        ("Ampere GDDR", "19"): 0.75,
+        ("Ada", "16"): 0.7,
+        ("Ada", "19"): 0.7,
+    },
+    attention={"A100": 0.35, "Hopper SXM": 0.3},
+    experts=0.5,
+    rows=200.0,
+    passes=2.0,
+    fused_passes=1.3,
+    backward_passes=2.0,
+    memory=0.8,
+    recomputed=0.65,
+    host=0.84e-3,
+    fused_host=0.2e-3,
+    exposed=0.1,
+)
+
+
+def matrix_share(classes: Classes, family: Family, size: Size) -> float:
+    """Return what large products in numbers of `size` reach on cards of `family`."""
+    return classes.matrix.get((family, size), 0.5)
+
+
+def attention_share(classes: Classes, family: Family, size: Size) -> float:
+    """Return what fused attention reaches."""
+    return classes.attention.get(family, 0.3)

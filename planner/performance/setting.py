@@ -31,6 +31,10 @@ class TimeSetting(Spec):
     network_bytes_per_s: float | None = Field(
         default=None, gt=0, description="from each card to other nodes; by default one port of its generation"
     )
+    matrix_format: Literal["fp8", "fp4"] | None = Field(
+        default=None,
+        description="what Transformer Engine computes the products of layers in, whatever their inputs are kept in",
+    )
     compiled: bool = Field(default=False, description="whether the network is compiled (torch.compile)")
     input_samples_per_second: float | None = Field(
         default=None, gt=0, description="sequences or images that loading brings, for all cards"

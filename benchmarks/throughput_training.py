@@ -1,0 +1,244 @@
+"""From a published training speed to the same run in the estimator, or the reason why it is not covered.
+
+What a source does not state is filled in here, and such rows are counted apart: MLPerf's logs state neither how the
+model is split nor the format of its products, and LitGPT's tables only the longest of their samples.
+"""
+
+import re
+from typing import Final, NamedTuple
+
+from throughput_rows import Excluded, Row, architecture_of, gpu_of
+
+from planner.errors import PlannerError
+from planner.hardware.gpu import Gpu
+from planner.models.architecture import Architecture
+from planner.performance.flops import forward_work
+from planner.performance.setting import TimeSetting
+from planner.plan.catalog import Catalog
+from planner.workload.defaults import with_defaults
+from planner.workload.parallel import Parallel
+from planner.workload.training import Lora, Training
+
+TASKS: Final = ("train", "finetune")
+_SQUAD_LENGTH: Final = 384
+_ALPACA_LENGTH: Final = 110
+"""Mean tokens of a sample of Alpaca with its prompt: 52,002 samples of 5.7 million tokens in all."""
+_MEGATRON: Final = ("nemo", "nemols", "mbr", "mlt", "meg", "l3")
+_NO_RUN: Final = {
+    "mli": "one layer alone, its batch not stated",
+    "usp": "its model is not stated",
+    "misc": "its model or batch is not stated",
+    "r4060": "its batch and lengths vary",
+}
+_MODULES: Final = ("RNN-T", "GNMT", "Tacotron2", "WaveGlow")
+_CPU_OFFLOAD: Final = "CPU offload"
+
+
+class Run(NamedTuple):
+    """A row as the estimator takes it: `length` tokens a sequence, and what was filled in."""
+
+    row: Row
+    architecture: Architecture
+    workload: Training
+    gpu: Gpu
+    setting: TimeSetting
+    measured_tokens_per_second: float
+    assumed: str
+
+
+def training_run(row: Row, catalog: Catalog) -> Run | Excluded:
+    """Return the run that `row` measured."""
+    if reason := _left_out(row):
+        return Excluded(reason)
+    gpu, architecture = gpu_of(row, catalog), architecture_of(row, catalog)
+    if isinstance(gpu, Excluded):
+        return gpu
+    if isinstance(architecture, Excluded):
+        return architecture
+    try:
+        shape = _shape(row)
+        workload = _workload(row, shape)
+        filled = with_defaults(workload, architecture, row.cards)
+    except (PlannerError, ValueError) as error:
+        return Excluded(f"refused: {str(error).splitlines()[0][:90]}")
+    assert isinstance(filled, Training)
+    tokens = _measured(row, architecture, shape, filled)
+    if tokens is None:
+        return Excluded(f"unit without a conversion: {row.unit}")
+    return Run(row, architecture, filled, gpu, _setting(row), tokens, shape.assumed)
+
+
+def _left_out(row: Row) -> str | None:
+    if row.value is None:
+        return "no speed: the run did not fit"
+    if row.source in _NO_RUN:
+        return _NO_RUN[row.source]
+    if row.model.startswith(_MODULES):
+        return "no transformer"
+    if row.unit == "min to train":
+        return "a time to a target, not a speed"
+    if "BERT" in row.model and row.source == "mlt":
+        return "sequences without their padding, whose lengths are not stated"
+    if row.source == "nemols" and not row.parallelism.startswith("TP"):
+        return "how the model is split is not stated"
+    if row.source == "tune" and row.length is None:
+        return "lengths vary, their mean is not stated"
+    return None
+
+
+class Shape(NamedTuple):
+    """How a row's batch and cards are divided."""
+
+    micro_batch: int
+    accumulation: int
+    length: int
+    parallel: Parallel
+    assumed: str
+
+
+def _shape(row: Row) -> Shape:
+    sizes = {name: int(size) for name, size in re.findall(r"(TP|PP|CP|VP|EP|FSDP|DP)=?(\d+)", row.parallelism)}
+    assumed = [] if row.parallelism else ["how it is split"]
+    tensor, pipeline, context = sizes.get("TP", 1), sizes.get("PP", 1), sizes.get("CP", 1)
+    accumulation = _accumulation(row)
+    if row.source == "mlt":
+        tensor, pipeline, context = _split(row, accumulation)
+    data = max(row.cards // (tensor * pipeline * context), 1)
+    micro = row.micro_batch or 0
+    if not micro:
+        assumed.append("micro-batch")
+        micro = max((row.batch or data) // (data * accumulation), 1) if row.source == "mlt" else 1
+    if row.batch and row.source != "mlt":
+        accumulation = max(row.batch // (micro * data), 1)
+    length = row.length or _SQUAD_LENGTH
+    if row.source == "lit":
+        length, accumulation = _ALPACA_LENGTH, max((row.batch or micro) // micro, 1)
+        assumed.append("mean length")
+    return Shape(micro, accumulation, length, _parallel(row, tensor, pipeline, context, sizes), ", ".join(assumed))
+
+
+def _accumulation(row: Row) -> int:
+    found = re.search(r"grad accumulation (\d+)", row.notes)
+    if found:
+        return int(found[1])
+    return 16 if row.source == "dle" and "accumulation" in row.notes and row.task == "train" else 1
+
+
+def _split(row: Row, accumulation: int) -> tuple[int, int, int]:
+    """Return tensor, pipeline and context of an MLPerf run: what is left when each replica has one sequence a pass."""
+    replicas = min(max((row.batch or 1) // accumulation, 1), row.cards)
+    shards = max(row.cards // replicas, 1)
+    tensor = min(shards, 4 if row.parameters and row.parameters < 2e11 else 8)
+    while shards % tensor:
+        tensor -= 1
+    rest = shards // tensor
+    return (tensor, rest, 1) if row.parameters and row.parameters > 1e11 else (tensor, 1, rest)
+
+
+def _parallel(row: Row, tensor: int, pipeline: int, context: int, sizes: dict[str, int]) -> Parallel:
+    sharded = "FSDP" in row.parallelism
+    megatron = row.source in _MEGATRON
+    expert = sizes.get("EP", 1)
+    return Parallel(
+        zero=3 if sharded else 1 if megatron and row.cards > tensor * pipeline * context else 0,
+        tensor=tensor,
+        pipeline=pipeline,
+        context=context,
+        expert=expert,
+        sequence=megatron and tensor > 1,
+        interleave=sizes.get("VP", 1) if pipeline > 1 else 1,
+        offload="parameters" if _CPU_OFFLOAD in row.notes and sharded else "none",
+    )
+
+
+def _workload(row: Row, shape: Shape) -> Training:
+    megatron = row.source in _MEGATRON
+    method = _method(row)
+    fields: dict[str, object] = {
+        "method": method,
+        "compute": _compute(row, method),
+        "micro_batch": shape.micro_batch,
+        "gradient_accumulation": shape.accumulation,
+        "sequence_length": shape.length,
+        "activation_checkpointing": _recompute(row),
+        "attention": "eager" if row.source in ("lam", "dle") else "sdpa" if row.source == "lit" else "flash",
+        "profile": _profile(row, megatron),
+        "parallel": shape.parallel,
+    }
+    if method != "full":
+        fields["lora"] = Lora(rank=16, targets=_targets(row))
+    return Training.model_validate(fields)
+
+
+def _profile(row: Row, megatron: bool) -> str:
+    if megatron and "FSDP" not in row.parallelism:
+        return "megatron"
+    return {"tune": "torchtune", "lit": "litgpt"}.get(row.source, "hf") if row.cards == 1 else "hf"
+
+
+def _targets(row: Row) -> object:
+    return "all-linear"
+
+
+def _method(row: Row) -> str:
+    if "QLoRA" in row.notes or "nf4" in row.precision:
+        return "qlora"
+    return "lora" if "LoRA" in row.notes + row.model or "Adapter" in row.notes else "full"
+
+
+def _recompute(row: Row) -> str:
+    if row.recompute.startswith("selective"):
+        return "selective"
+    if row.source == "tune" and not row.recompute and row.length == 2_048:
+        return "full"
+    return "full" if row.recompute == "full" else "none"
+
+
+def _compute(row: Row, method: str) -> str:
+    if row.source in ("lam", "dle"):
+        return "amp-fp16" if "fp16" in row.precision else "fp32" if row.precision == "FP32" else "tf32"
+    if row.source in ("tt", "ao") and "float8" in row.precision:
+        return "fp8"
+    if row.source == "mpt" or (method == "qlora" and row.source != "lit"):
+        return "amp-bf16"
+    return "bf16"
+
+
+def _setting(row: Row) -> TimeSetting:
+    compiled = "compile" in (row.framework + row.notes).lower()
+    if row.source == "tune" and "ablation" in row.notes:
+        compiled = not ("Baseline" in row.notes or "+ Packed" in row.notes)
+    narrow = None
+    if row.source in _MEGATRON:
+        narrow = "fp4" if "FP4" in row.precision else "fp8" if "FP8" in row.precision or not row.precision else None
+    nodes = re.search(r"node\(s\) of (\d+) GPUs|nodes x (\d+) GPUs", row.notes)
+    return TimeSetting(
+        compiled=compiled,
+        matrix_format=narrow,
+        cards_per_node=int(nodes[1] or nodes[2]) if nodes else None,
+    )
+
+
+def _measured(row: Row, architecture: Architecture, shape: Shape, workload: Training) -> float | None:
+    """Return the tokens of all cards in a second."""
+    value = row.value or 0.0
+    if seconds := re.search(r"([\d.]+) s/iter", row.notes):
+        return (row.batch or 0) * shape.length / float(seconds[1])
+    match row.unit:
+        case "tokens/s":
+            return value
+        case "tokens/s/GPU":
+            return value * row.cards
+        case "samples/s":
+            return value * shape.length
+        case "s/iter":
+            return shape.micro_batch * shape.length / value
+        case "TFLOPS/GPU":
+            return value * 1e12 * row.cards / full_square_flops(architecture, shape.length)
+    return None
+
+
+def full_square_flops(architecture: Architecture, length: int) -> float:
+    """Return the operations of training for one token as published tables count them: attention as a full square."""
+    work = forward_work(architecture, 1, length)
+    return 3 * (work.flops + work.attention_flops) / length
