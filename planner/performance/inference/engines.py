@@ -1,5 +1,7 @@
 """What the software that serves a model costs beside the arithmetic: classes with their measurements."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
 EngineName = Literal["llama.cpp", "vllm", "hf", "tensorrt-llm", "compiled", "bnb-eager", "vllm-v0"]
@@ -9,8 +11,8 @@ class Engine(NamedTuple):
     """How an engine runs a pass.
 
     `layer_seconds` pass for each layer of each pass: the launch of its kernels and the gaps between them. Where they
-    are launched one by one from Python (`eager`), that runs ahead of the card, and only the longer of both counts;
-    `eager_quantised_layer_seconds` is the same with kernels that unpack weights. `sequence_seconds` pass for each
+    are launched one by one from Python (`eager`), that runs ahead of the card, and only the longer of both counts.
+    `quantised_layer_seconds` is what it takes with the kernels of a family of schemes. `sequence_seconds` pass for each
     sequence of each pass (scheduling, sampling). `chunk` is the most tokens of one pass of a prompt, without a limit
     where it is none. `compute_share` is what its products reach of the card's large ones. `unpacks` says that quantised
     weights are written out in 16 bits before a product with many rows. `copies_cache` counts how often the cached keys
@@ -20,7 +22,8 @@ class Engine(NamedTuple):
     layer_seconds: float
     source: str
     eager: bool = False
-    eager_quantised_layer_seconds: float = 0.0
+    quantised_layer_seconds: Mapping[str, float] = MappingProxyType({})
+    older_host_layer_seconds: float | None = None
     sequence_seconds: float = 0.0
     chunk: int | None = None
     compute_share: float = 0.8
@@ -29,7 +32,13 @@ class Engine(NamedTuple):
     overlaps_stages: bool = False
 
 
-_ROWS: Final = "shared survey of published speeds; benchmarks/throughput_inference.py prints what is left"
+_EAGER_QUANTISED: Final = MappingProxyType(
+    {"float8": 1_550e-6, "integer": 900e-6, "bitsandbytes": 1_600e-6, "float4": 1_550e-6}
+)
+"""Launches with kernels that unpack: Triton's for fp8 (1.45 to 1.8 ms), AWQ's (0.55) and GPTQ's (1.3), bitsandbytes'.
+
+**Source**: QwenLM/Qwen3@7a2f61f, Transformers 4.51 on H20; Lightning-AI/litgpt@2685705 on A100.
+"""
 
 ENGINES: Final[dict[EngineName, Engine]] = {
     "llama.cpp": Engine(
@@ -65,10 +74,11 @@ ENGINES: Final[dict[EngineName, Engine]] = {
         "meta-pytorch/gpt-fast@6ecad9b, Llama 2 7B at three formats on A100",
     ),
     "hf": Engine(
-        720e-6,
-        "QwenLM/Qwen3@7a2f61f (0.61 ms on Hopper hosts) and Qwen2.5 (0.84 ms on Ampere hosts), Transformers, their mean",
+        610e-6,
+        "Transformers on QwenLM/Qwen3@7a2f61f's H20 hosts, and 0.84 ms on the A100 hosts of the Qwen2.5 benchmark",
         eager=True,
-        eager_quantised_layer_seconds=1_000e-6,
+        quantised_layer_seconds=_EAGER_QUANTISED,
+        older_host_layer_seconds=840e-6,
         unpacks=True,
         copies_cache=2.0,
     ),
@@ -76,7 +86,7 @@ ENGINES: Final[dict[EngineName, Engine]] = {
         1_000e-6,
         "Lightning-AI/litgpt@2685705 tutorials/resource-tables.md: 4 models of 16 to 40 layers on A100",
         eager=True,
-        eager_quantised_layer_seconds=1_600e-6,
+        quantised_layer_seconds=MappingProxyType({"bitsandbytes": 1_600e-6}),
         unpacks=True,
     ),
 }

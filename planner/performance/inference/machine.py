@@ -34,10 +34,10 @@ _LLAMA_CPP_READS: Final[dict[tuple[MemoryClass, Width], Share]] = {
     ("HBM", "8"): Share(0.52, f"{_XD}, between 16 and 4 bits"),
     ("HBM", "4"): Share(0.57, f"{_XD}, A100"),
     ("HBM", "float4"): Share(0.57, f"{_XD}, as 4 bits"),
-    ("unified", "16"): Share(0.82, f"{_XD}, M1 Max and M3 Max"),
-    ("unified", "8"): Share(0.72, f"{_XD}, between 16 and 4 bits"),
-    ("unified", "4"): Share(0.65, f"{_XD}, M1, M1 Max and M3 Max"),
-    ("unified", "float4"): Share(0.65, f"{_XD}, as 4 bits"),
+    ("unified", "16"): Share(0.80, f"{_XD}, M1 Max and M3 Max"),
+    ("unified", "8"): Share(0.70, f"{_XD}, between 16 and 4 bits"),
+    ("unified", "4"): Share(0.60, f"{_XD}, M1, M1 Max and M3 Max"),
+    ("unified", "float4"): Share(0.60, f"{_XD}, as 4 bits"),
 }
 _READS: Final[dict[tuple[MemoryClass, Width], Share]] = {
     ("GDDR", "16"): Share(0.88, f"{_GEMV}: L40S 0.84, RTX PRO 6000 0.82 to 0.88"),
@@ -45,7 +45,7 @@ _READS: Final[dict[tuple[MemoryClass, Width], Share]] = {
     ("GDDR", "4"): Share(0.86, _AWQ),
     ("GDDR", "float4"): Share(0.50, f"{_GEMV}: RTX PRO 6000 0.43 to 0.52"),
     ("HBM", "16"): Share(0.80, f"{_FAST}; {_GEMV}: A100 0.71 to 0.76, H100 0.81 to 0.86"),
-    ("HBM", "8"): Share(0.70, f"{_FAST}; {_GEMV}: H100 0.57 to 0.76"),
+    ("HBM", "8"): Share(0.75, f"{_FAST}; {_QWEN}; {_GEMV}: H100 0.57 to 0.76"),
     ("HBM", "4"): Share(0.58, f"{_FAST}; {_QWEN}; {_GEMV}: A100 0.56"),
     ("HBM", "float4"): Share(0.45, f"{_GEMV}: B200 0.25 to 0.43, several rows read faster"),
     ("unified", "16"): Share(0.75, f"{_XD}, Apple, less what llama.cpp's kernels gain"),
@@ -53,6 +53,8 @@ _READS: Final[dict[tuple[MemoryClass, Width], Share]] = {
     ("unified", "4"): Share(0.60, f"{_XD}, as 4 bits"),
     ("unified", "float4"): Share(0.60, f"{_XD}, as 4 bits"),
 }
+_OLDER_HOSTS: Final = ("Pascal", "Volta", "Turing", "Ampere", "CDNA", "CDNA2")
+"""Cards that stand in hosts of their time, whose processors launch fewer kernels a second."""
 _FEWER_MULTIPROCESSORS: Final = {"h20-96gb": 78 / 132, "h20-141gb": 78 / 132}
 """Cards that kept the memory of a larger one but not its multiprocessors, which can have so many reads under way each.
 
@@ -85,7 +87,7 @@ _CEILINGS: Final[dict[tuple[Family, str], float]] = {
 }
 _USUAL_CEILING: Final = 0.55
 _CEILING_SOURCE: Final = "large products: ai-dynamo/aiconfigurator@095f58a and stas00/ml-engineering@744d01e (MAMF)"
-_LLAMA_CPP_CEILING: Final[dict[Family, float]] = {"Apple": 0.78, "A100": 0.38, "Radeon": 0.30, "Instinct": 0.30}
+_LLAMA_CPP_CEILING: Final[dict[Family, float]] = {"Apple": 0.72, "A100": 0.38, "Radeon": 0.30, "Instinct": 0.30}
 _LLAMA_CPP_USUAL: Final = 0.45
 _LLAMA_CPP_SOURCE: Final = f"{_XD}, prompts of 512 tokens, unpacking of weights apart"
 _ATTENTION: Final = 0.45
@@ -97,8 +99,8 @@ _UNFUSED_CACHE: Final = 0.37
 class Machine(NamedTuple):
     """One card as an engine uses it with weights of one format.
 
-    `bytes_per_s` is what it can reach, of which `read`, `cache` and `pointwise` are the shares; `ops_per_s` is the dense
-    rate of the products, of which `products` is the share, `attention_ops_per_s` that of attention.
+    `bytes_per_s` is what it can reach, of which `read`, `cache` and `pointwise` are the shares; `ops_per_s` is the
+    dense rate of the products, of which `products` is the share, `attention_ops_per_s` that of attention.
     """
 
     engine: Engine
@@ -111,6 +113,7 @@ class Machine(NamedTuple):
     attention_ops_per_s: float
     unfused: bool
     dtype: str
+    layer_seconds: float
 
 
 @lru_cache(maxsize=512)
@@ -138,7 +141,17 @@ def machine_of(
         attention_ops_per_s=plain * _ATTENTION,
         unfused=unfused,
         dtype=dtype,
+        layer_seconds=_layer_seconds(gpu, ENGINES[engine], weights),
     )
+
+
+def _layer_seconds(gpu: Gpu, engine: Engine, weights: str) -> float:
+    scheme = SCHEMES.get(weights)
+    quantised = engine.quantised_layer_seconds.get(scheme.family if scheme else "")
+    if quantised is not None:
+        return quantised
+    older = engine.older_host_layer_seconds
+    return older if older is not None and gpu.architecture in _OLDER_HOSTS else engine.layer_seconds
 
 
 def reachable_bandwidth(gpu: Gpu) -> float | None:

@@ -143,8 +143,5 @@ def _handing_on(work: Work, sharing: Sharing, load: Load) -> float:
 
 def _host(work: Work, machine: Machine, load: Load, device: float) -> float:
     engine = machine.engine
-    if not engine.eager:
-        return work.layers * engine.layer_seconds + load.sequences * engine.sequence_seconds
-    quantised = work.dequantised_bytes > 0
-    each = engine.eager_quantised_layer_seconds if quantised else engine.layer_seconds
-    return max(0.0, work.layers * each - device)
+    launches = work.layers * machine.layer_seconds + load.sequences * engine.sequence_seconds
+    return max(0.0, launches - device) if engine.eager else launches

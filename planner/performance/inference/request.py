@@ -7,7 +7,7 @@ from planner.memory.inference.kv_cache import kv_cache, state_term
 from planner.models.architecture import Architecture
 from planner.performance.inference.machine import Machine
 from planner.performance.inference.passes import Load, Pass, Sharing, pass_time
-from planner.performance.inference.work import Work, work_of
+from planner.performance.inference.work import Work
 
 
 class Run(NamedTuple):
