@@ -28,6 +28,7 @@ COMMANDS: Final = {
     "gpus": "search, compare and show accelerators",
     "models": "search and show models",
     "monitor": "what the cards of this machine do right now",
+    "prices": "what renting costs, how old that is, and fresh prices on request",
     "trace": "the exact memory peak of any PyTorch module, without a GPU",
 }
 _HELP: Final = """usage: gpu-planner [PLAN.json]         open the window
@@ -53,7 +54,7 @@ examples:
 
 _DISPLAYS: Final = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
 _WITHOUT_WINDOW: Final = (
-    "The commands fit, gpus, models, monitor and trace work without a window; see gpu-planner --help."
+    "The commands fit, gpus, models, monitor, prices and trace work without a window; see gpu-planner --help."
 )
 
 
