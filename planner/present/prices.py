@@ -50,7 +50,7 @@ class OfferRow:
 
 def offer_rows(offers: Iterable[Offer], hardware: HardwareCatalog, today: date) -> tuple[OfferRow, ...]:
     """Return a row for each offer."""
-    names = {gpu.id: gpu.name for gpu in hardware.gpus}
+    names = {gpu.id: gpu.name for gpu in hardware.gpus} | {system.id: system.name for system in hardware.systems}
     return tuple(OfferRow(offer, _card(offer, names), offer.age_days(today)) for offer in offers)
 
 
@@ -81,7 +81,7 @@ def _card(offer: Offer, names: Mapping[str, str]) -> str:
     cards = [names.get(card, card) for card in offer.cards]
     if offer.ambiguous:
         return f"{_common_start(cards) or cards[0]} … (one of {len(cards)})"
-    return cards[0]
+    return names.get(offer.system, offer.system) if offer.system is not None else cards[0]
 
 
 def _common_start(texts: Sequence[str]) -> str:

@@ -81,6 +81,11 @@ def test_what_is_not_said_is_not_guessed():
     assert cells["date"] == cells["age"] == "no date"
 
 
+def test_systems_have_names():
+    system = HARDWARE.systems[0]
+    assert shown(gpu=None, system=system.id)["card"] == system.name
+
+
 def test_a_price_says_where_it_comes_from():
     euros = {"billed_currency": "EUR", "exchange_rate": {
         "currency": "EUR", "usd_per_unit": 1.17, "date": "2026-11-09", "source": "ECB"}}  # fmt: skip
