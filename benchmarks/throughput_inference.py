@@ -12,6 +12,7 @@ from planner.performance.inference.engines import EngineName
 from planner.performance.inference.machine import machine_of
 from planner.performance.inference.passes import Sharing
 from planner.performance.inference.request import Run, cached_bytes, read_prompt, write_token
+from planner.performance.inference.throughput import Queued, queued, sequences_that_fit
 from planner.performance.inference.work import work_of
 from planner.performance.links import links_of
 from planner.performance.setting import TimeSetting
@@ -65,6 +66,12 @@ _MODELS: Final = {
     "LLAMA2-7B": "meta-llama/Llama-2-7b-hf",
     "LLAMA2-13B": "meta-llama/Llama-2-13b-hf",
 }
+_DATASETS: Final = {
+    "Llama-2-70B (MLPerf OpenOrca)": (294.0, 294.0),
+    "Llama-3.1-405B (MLPerf)": (9_400.0, 680.0),
+    "Llama-3.1-8B (MLPerf)": (778.0, 73.0),
+}
+"""Mean tokens of prompts and answers of MLPerf's data sets, as MLCommons announced them with rounds 4.0 to 5.1."""
 _ENGINES: Final[tuple[tuple[str, EngineName], ...]] = (
     ("llama.cpp", "llama.cpp"),
     ("vLLM (Nov 2023)", "vllm-v0"),
@@ -231,7 +238,67 @@ def _prefill(case: Case) -> Speeds | Excluded:
     return Speeds(batch * tokens / seconds, _flat(case, 1), batch * tokens / plain)
 
 
+def _offline(case: Case) -> Speeds | Excluded:
+    row = case.row
+    if row.source == "qw3":
+        return _one_long(case)
+    lengths = _lengths(row)
+    if isinstance(lengths, Excluded):
+        return lengths
+    prompt, answer = lengths
+    if row.batch:
+        best: Queued | None = queued(case.run, row.batch, prompt, answer)
+    elif row.parallelism:
+        best = _filled(case, prompt, answer)
+    else:
+        best = _best_layout(case, prompt, answer)
+    if best is None:
+        return Excluded("does not fit as stated")
+    whole = 1 + prompt / answer
+    scale = 1.0 if row.unit.startswith("tokens") else 1 / answer
+    step = _bandwidth_step(case, best.sequences, prompt + answer / 2)
+    return Speeds(scale * best.tokens_per_second, scale * _flat(case, whole), scale * best.sequences / step)
+
+
+def _one_long(case: Case) -> Speeds:
+    """Return the speed of one prompt and its answer, both counted, as the Qwen documents do."""
+    row, run = case.row, case.run
+    prompt, answer = row.length or 1, row.output_length or 1
+    seconds = read_prompt(run, 1, prompt).seconds
+    seconds += answer * write_token(run, 1, prompt + answer / 2).seconds
+    plain = answer * _bandwidth_step(case, 1, prompt + answer / 2)
+    return Speeds((prompt + answer) / seconds, _flat(case, 1), (prompt + answer) / plain)
+
+
+def _lengths(row: Row) -> tuple[float, float] | Excluded:
+    if row.length and row.output_length:
+        return row.length, row.output_length
+    if "latency" in row.notes or "Server" in row.notes or "Interactive" in row.notes or "server" in row.notes:
+        return Excluded("arrivals under a limit of latency: the batch is not stated")
+    found = _DATASETS.get(row.model)
+    return found or Excluded(f"lengths not stated: {row.model}")
+
+
+def _filled(case: Case, prompt: float, answer: float) -> Queued | None:
+    held = (case.gpu.memory_bytes or 0) / case.gpu.device_count
+    sequences = sequences_that_fit(case.run, case.weights, prompt + answer / 2, held)
+    return queued(case.run, sequences, prompt, answer) if sequences else None
+
+
+def _best_layout(case: Case, prompt: float, answer: float) -> Queued | None:
+    """Return what the quickest of the ways to lay replicas over the cards brings, on all cards together."""
+    found = []
+    for tensor in (1, 2, 4, 8):
+        if case.row.cards % tensor == 0:
+            run = case.run._replace(sharing=case.run.sharing._replace(tensor=tensor))
+            one = _filled(case._replace(run=run), prompt, answer)
+            if one is not None:
+                found.append(one._replace(tokens_per_second=one.tokens_per_second * case.row.cards / tensor))
+    return max(found, key=lambda one: one.tokens_per_second, default=None)
+
+
 _PREDICTORS: Final[dict[str, Callable[[Case], Speeds | Excluded]]] = {
     "infer_decode": _decode,
     "infer_prefill": _prefill,
+    "infer_offline": _offline,
 }

@@ -30,6 +30,8 @@ class Engine(NamedTuple):
     unpacks: bool = False
     copies_cache: float = 0.0
     overlaps_stages: bool = False
+    chunks_in_flight: int | None = None
+    stacked_layer_seconds: float | None = None
 
 
 _EAGER_QUANTISED: Final = MappingProxyType(
@@ -47,6 +49,8 @@ ENGINES: Final[dict[EngineName, Engine]] = {
         chunk=512,
         compute_share=1.0,
         unpacks=True,
+        chunks_in_flight=4,
+        stacked_layer_seconds=100e-6,
     ),
     "vllm": Engine(
         60e-6,

@@ -9,11 +9,6 @@ from planner.performance.links import Links
 
 _UNPACKED_FROM: Final = 32
 """Rows from which kernels write quantised weights out first instead of multiplying as they read."""
-_SCORE_BYTES: Final = 30
-"""Bytes moved for each score where attention is not fused: products, softmax and casts, in fp32 and 16 bits.
-
-**Source**: XiongjieDai/GPU-Benchmarks-on-LLM-Inference@aa72e0e, prompts of 512 to 8,192 tokens on 8 cards: 27 to 38.
-"""
 _STREAM_BYTES: Final = 2
 _HANDING_ON: Final = 120e-6
 """Seconds to wake the next stage: XiongjieDai/GPU-Benchmarks-on-LLM-Inference@aa72e0e, 1 to 8 RTX 4090."""
@@ -117,7 +112,7 @@ def pass_time(work: Work, machine: Machine, sharing: Sharing, load: Load) -> Pas
 
 def _attention(machine: Machine, load: Load, cards: int) -> float:
     if machine.unfused:
-        return load.scores * _SCORE_BYTES / (machine.bytes_per_s * cards)
+        return load.scores * machine.score_bytes / (machine.bytes_per_s * cards)
     return load.attention_flops / (machine.attention_ops_per_s * cards)
 
 

@@ -40,7 +40,8 @@ def read_prompt(run: Run, sequences: float, tokens: float) -> Pass:
         scores=sequences * run.work.scores(tokens) / chunks,
     )
     stages = run.sharing.stages
-    overlapped = (chunks + stages - 1) / stages
+    at_once = min(chunks, run.machine.engine.chunks_in_flight or chunks)
+    overlapped = chunks / at_once * (at_once + stages - 1) / stages
     return pass_time(run.work, run.machine, run.sharing, load).times(overlapped)
 
 
