@@ -83,7 +83,7 @@ def test_what_is_not_said_is_not_guessed():
 
 def test_systems_have_names():
     system = HARDWARE.systems[0]
-    assert shown(gpu=None, system=system.id)["card"] == system.name
+    assert shown(system=system.id)["card"] == system.name
 
 
 def test_a_price_says_where_it_comes_from():
