@@ -57,7 +57,7 @@ def annuity(rate: float, years: float, growth: float = 0.0) -> float:
 
 def discounted(usd: float, rate: float, years: float) -> float:
     """Return what `usd` in so many years is worth now."""
-    return usd / (1 + rate) ** years
+    return float(usd / (1 + rate) ** years)
 
 
 def loan_value(borrowed_usd: float, interest: float, loan_years: float, rate: float, years: float) -> float:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from planner.base import Spec
@@ -40,7 +41,7 @@ class ResaleCurve:
         bound = high if deviations > 0 else low
         if deviations == 0 or bound == middle:
             return middle
-        return middle * (bound / middle) ** (abs(deviations) / NINETY_PERCENT)
+        return float(middle * (bound / middle) ** (abs(deviations) / NINETY_PERCENT))
 
     def band(self, years: float) -> tuple[float, float, float]:
         """Return the low, middle and high share after `years`."""
@@ -56,14 +57,14 @@ class ResaleCurve:
 
     def _around(self, years: float) -> tuple[ResalePoint, ResalePoint]:
         known = (ResalePoint(years=0, low=1, share=1, high=1), *self.points)
-        for before, after in zip(known, known[1:], strict=False):
+        for before, after in pairwise(known):
             if years <= after.years:
                 return before, after
         return known[-2], known[-1]
 
 
 def _between(before: float, after: float, part: float) -> float:
-    return before * (after / before) ** part if after > 0 else 0.0
+    return float(before * (after / before) ** part) if after > 0 else 0.0
 
 
 def resale_curve(constants: tuple[Constant, ...]) -> ResaleCurve:
