@@ -175,6 +175,12 @@ def _case(row: Row, catalog: Catalog) -> Case | Excluded:
 
 
 def _of(row: Row, architecture: Architecture, gpu: Gpu, engine: EngineName, weights: str) -> Case | Excluded:
+    if engine == "hf" and architecture.active_parameters < architecture.parameters:
+        return Excluded("transformers before 5 loops over the experts in Python")
+    if "AutoAWQ" in row.framework and row.task == "infer_prefill":
+        return Excluded("AutoAWQ reads prompts with modules that are not fused")
+    if "GEMV" in row.precision and (row.batch or 1) > 1:
+        return Excluded("a product of one row, called for each sequence")
     machine = machine_of(gpu, engine, weights, unfused=engine == "llama.cpp")
     if machine is None:
         return Excluded(f"bandwidth or rate not in the catalog: {gpu.name}")

@@ -15,8 +15,8 @@ class Engine(NamedTuple):
     `quantised_layer_seconds` is what it takes with the kernels of a family of schemes. `sequence_seconds` pass for each
     sequence of each pass (scheduling, sampling). `chunk` is the most tokens of one pass of a prompt, without a limit
     where it is none. `compute_share` is what its products reach of the card's large ones. `unpacks` says that quantised
-    weights are written out in 16 bits before a product with many rows. `copies_cache` counts how often the cached keys
-    and values are moved in each step, beside being read.
+    weights are written out in 16 bits before a product with many rows. `copies_cache` says that each step makes the cached keys
+    and values anew, and repeats them for the queries that share them.
     """
 
     layer_seconds: float
@@ -28,7 +28,7 @@ class Engine(NamedTuple):
     chunk: int | None = None
     compute_share: float = 0.8
     unpacks: bool = False
-    copies_cache: float = 0.0
+    copies_cache: bool = False
     overlaps_stages: bool = False
     chunks_in_flight: int | None = None
     stacked_layer_seconds: float | None = None
@@ -69,8 +69,9 @@ ENGINES: Final[dict[EngineName, Engine]] = {
     "tensorrt-llm": Engine(
         80e-6,
         "InferenceX and NVIDIA/TensorRT-LLM@00f3768 perf-overview: 0.07 to 0.10 ms a layer",
-        sequence_seconds=5e-6,
+        sequence_seconds=10e-6,
         chunk=8_192,
+        compute_share=1.0,
         overlaps_stages=True,
     ),
     "compiled": Engine(
@@ -84,7 +85,7 @@ ENGINES: Final[dict[EngineName, Engine]] = {
         quantised_layer_seconds=_EAGER_QUANTISED,
         older_host_layer_seconds=840e-6,
         unpacks=True,
-        copies_cache=2.0,
+        copies_cache=True,
     ),
     "bnb-eager": Engine(
         1_000e-6,

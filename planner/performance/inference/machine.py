@@ -90,7 +90,9 @@ _CEILING_SOURCE: Final = "large products: ai-dynamo/aiconfigurator@095f58a and s
 _LLAMA_CPP_CEILING: Final[dict[Family, float]] = {"Apple": 0.72, "A100": 0.38, "Radeon": 0.30, "Instinct": 0.30}
 _LLAMA_CPP_USUAL: Final = 0.45
 _LLAMA_CPP_SOURCE: Final = f"{_XD}, prompts of 512 tokens, unpacking of weights apart"
-_ATTENTION: Final = 0.45
+_ATTENTION: Final[dict[Family, float]] = {"Hopper SXM": 0.60, "Hopper PCIe": 0.55, "A100": 0.60}
+_USUAL_ATTENTION: Final = 0.45
+"""Shares of the 16-bit rate: FlashAttention-3 (arXiv 2407.08608) up to 0.75 on H100, version 2 up to 0.73 on A100."""
 _CACHE: Final = 0.75
 _POINTWISE: Final = 0.80
 _UNFUSED_CACHE: Final[dict[MemoryClass, Share]] = {
@@ -148,7 +150,7 @@ def machine_of(
         pointwise=_POINTWISE,
         ops_per_s=rate,
         products=_product_share(gpu, engine, dtype),
-        attention_ops_per_s=plain * _ATTENTION,
+        attention_ops_per_s=plain * _ATTENTION.get(family_of(gpu), _USUAL_ATTENTION),
         unfused=unfused,
         score_bytes=_SCORE_BYTES[memory_class(gpu)],
         dtype=dtype,

@@ -10,6 +10,13 @@ from planner.performance.links import Links
 _UNPACKED_FROM: Final = 32
 """Rows from which kernels write quantised weights out first instead of multiplying as they read."""
 _STREAM_BYTES: Final = 2
+_PEERS: Final = "PCIe 5"
+_PEER_BYTES_PER_S: Final = 43e9
+"""What engines' own sums reach over PCIe 5.0 between cards that read each other's memory.
+
+**Source**: NVIDIA/TensorRT-LLM@00f3768 perf-overview, Qwen3-30B-A3B on 4 RTX PRO 6000: 73,600 tokens a second pass 96
+sums each.
+"""
 _HANDING_ON: Final = 120e-6
 """Seconds to wake the next stage: XiongjieDai/GPU-Benchmarks-on-LLM-Inference@aa72e0e, 1 to 8 RTX 4090."""
 
@@ -31,9 +38,14 @@ class Sharing(NamedTuple):
         """
         cards = self.tensor
         wire = 2 * (cards - 1) / cards * count_bytes
+        if self.links.name == _PEERS:
+            return wire / max(_PEER_BYTES_PER_S, self.links.bus_bytes_per_s(cards)) + self._hops()
         if cards > self.links.node:
             return self.links.ring_seconds(cards, wire)
-        return wire / self.links.bus_bytes_per_s(cards) + self.links.latency_seconds(2) * (1 + log2(cards))
+        return wire / self.links.bus_bytes_per_s(cards) + self._hops()
+
+    def _hops(self) -> float:
+        return self.links.latency_seconds(2) * (1 + log2(self.tensor))
 
 
 class Pass(NamedTuple):
@@ -96,7 +108,7 @@ def pass_time(work: Work, machine: Machine, sharing: Sharing, load: Load) -> Pas
     operations = 2 * (work.parameters * load.rows + work.head_parameters * load.outputs)
     products = operations / (machine.ops_per_s * machine.products.fraction * cards)
     prompt = load.scores > 0
-    moved = load.cached_bytes * (1 + engine.copies_cache)
+    moved = load.cached_bytes * (1 + (_copies(work) if engine.copies_cache else 0))
     device = Pass(
         weights_read=read,
         compute=hypot(read, products) - read,
@@ -108,6 +120,18 @@ def pass_time(work: Work, machine: Machine, sharing: Sharing, load: Load) -> Pas
         pipeline_transfers=_handing_on(work, sharing, load),
     )
     return device._replace(host=_host(work, machine, load, device.seconds))
+
+
+def _copies(work: Work) -> float:
+    """Return how often Transformers moves the cached keys and values in a step, beside reading them.
+
+    **Formula**: 2 + 4 · queries per key: `torch.cat` reads and writes all; `repeat_kv` writes them for each query, a
+    contiguous copy reads and writes that, and the kernel reads it again.
+
+    **Source**: transformers cache_utils.DynamicLayer and integrations/sdpa_attention.py; it is 14 to 30 on
+    QwenLM/Qwen3@7a2f61f with 2 to 8 queries per key.
+    """
+    return 2 + 4 * work.queries_per_key
 
 
 def _attention(machine: Machine, load: Load, cards: int) -> float:

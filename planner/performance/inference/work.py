@@ -64,6 +64,7 @@ class Work(NamedTuple):
     pairs: tuple[Pairs, ...]
     pointwise_bytes: float
     dequantised_bytes: float
+    queries_per_key: float
 
     def read_bytes(self, rows: float) -> float:
         """Return the bytes of weights that a pass over `rows` tokens reads."""
@@ -106,6 +107,7 @@ def work_of(architecture: Architecture, weights: str, number: int = -1, *, every
         pairs=tuple(_pairs(stack)),
         pointwise_bytes=sum(group.count * _pointwise(group.layer, stack.hidden) for group in stack.groups),
         dequantised_bytes=_unpacked(weights, architecture, tensors),
+        queries_per_key=max((_shared_by(group.layer.mixer) for group in stack.groups), default=1.0),
     )
 
 
@@ -185,6 +187,10 @@ def _pair_flops(mixer: Attention | LatentAttention) -> int:
     if isinstance(mixer, Attention):
         return 4 * mixer.heads * mixer.head_dim
     return 2 * mixer.heads * (mixer.qk_nope_head_dim + mixer.qk_rope_head_dim + mixer.v_head_dim)
+
+
+def _shared_by(mixer: Mixer | None) -> float:
+    return mixer.heads / mixer.kv_heads if isinstance(mixer, Attention) else 1.0
 
 
 def _pointwise(layer: Layer, hidden: int) -> float:
