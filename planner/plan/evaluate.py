@@ -15,6 +15,9 @@ from planner.memory.fit import CardFit
 from planner.memory.result import MemoryResult
 from planner.models.architecture import Architecture
 from planner.models.images import at_image_size
+from planner.performance.estimate import CardCounts, estimate_time
+from planner.performance.result import TimeResult
+from planner.performance.setting import TimeSetting
 from planner.plan.cards import cards_of
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
@@ -31,7 +34,7 @@ class Evaluation(Spec):
 
     `smallest_fits` are the ids of the cards with the least memory that still fit, for plans without a card. A traced
     module has no architecture, and runs as its trace says: of the plan's workload only other processes count. `gpu` is
-    the card that the memory is of: of several kinds the one that has the least left.
+    the card that the memory is of: of several kinds the one that has the least left. `time` is none without a card.
     """
 
     plan: Plan
@@ -39,6 +42,7 @@ class Evaluation(Spec):
     parameters: int
     active_parameters: int
     memory: MemoryResult
+    time: TimeResult | None = None
     smallest_fits: tuple[str, ...] = ()
     architecture: Architecture | None = Field(default=None, exclude=True, repr=False)
     gpu: Gpu | None = Field(default=None, exclude=True, repr=False)
@@ -67,15 +71,18 @@ def evaluate(plan: Plan, catalog: Catalog) -> Evaluation:
 
 
 def _evaluate_estimated(plan: Plan, catalog: Catalog) -> Evaluation:
-    architecture = architecture_of(plan, catalog)
-    memory = _estimate(architecture, plan.workload, cards_of(plan, catalog), plan.corrections)
+    architecture, cards = architecture_of(plan, catalog), cards_of(plan, catalog)
+    memory = _estimate(architecture, plan.workload, cards, plan.corrections)
     fullest = memory.per_gpu[memory.fullest].gpu if memory.per_gpu else None
+    workload = with_defaults(plan.workload, at_image_size(architecture, plan.workload.image_size), plan.count)
+    kinds = tuple((kind.gpu, kind.count) for kind in cards if kind.gpu is not None)
     return Evaluation(
         plan=plan,
-        workload=with_defaults(plan.workload, at_image_size(architecture, plan.workload.image_size), plan.count),
+        workload=workload,
         parameters=architecture.parameters,
         active_parameters=architecture.active_parameters,
         memory=memory,
+        time=_time(architecture, workload, kinds, plan.timing) if kinds else None,
         smallest_fits=_smallest_fits(plan, catalog),
         architecture=architecture,
         gpu=catalog.hardware.gpu(fullest) if fullest else None,
@@ -123,6 +130,11 @@ def find_fits(plan: Plan, catalog: Catalog) -> tuple[CardFit, ...]:
 
 
 _estimate = lru_cache(maxsize=256)(estimate_on)
+
+
+@lru_cache(maxsize=256)
+def _time(architecture: Architecture, workload: Workload, cards: CardCounts, setting: TimeSetting) -> TimeResult:
+    return estimate_time(architecture, workload, cards, setting)
 
 
 @lru_cache(maxsize=64)
