@@ -14,7 +14,7 @@ ALWAYS_CHEAPER: Final = "owning is cheaper even without any use"
 BEYOND: Final = "it would take more hours than the horizon has"
 RENT_CHEAPER: Final = "renting is still cheaper at the end of the horizon"
 NEVER_DEARER: Final = "owning is cheaper from the first day on"
-COMMITTED: Final = "a commitment costs the same however much it is used"
+FIXED_RENT: Final = "renting costs the same however much it is used, so no amount of use decides"
 
 
 def break_even(streams: Streams, horizon_years: float) -> BreakEven:
@@ -36,8 +36,8 @@ def break_even_hours_per_year(streams: Streams, horizon_years: float) -> tuple[f
 
     **Formula** both are straight lines in the hours h: h* = (own(0) − rent(0)) / (rent slope − own slope)
     """
-    if streams.rent_term_years:
-        return None, COMMITTED
+    if streams.rent_usd_per_hour == 0:
+        return None, FIXED_RENT
     own, rent = streams.own_usd(horizon_years, 0.0), streams.rent_usd(horizon_years, 0.0)
     slope = streams.rent_usd_per_hour * annuity(streams.discount_rate, horizon_years, streams.drift)
     slope -= streams.own_usd_per_hour * annuity(streams.discount_rate, horizon_years)

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from planner.base import Spec
+from planner.cost.accounting import OwnedMonth
 from planner.cost.figure import Certainty, Figure
 from planner.cost.offer import RentMode
 
 SymbolValue = float | int | str
-Origin = Literal["offer", "job", "terms", "place", "card", "catalog", "performance", "sum"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +37,6 @@ class MoneyTerm:
     high_usd: float
 
 
-class NoAnswer(Spec):
-    """Why a figure does not exist, in one sentence."""
-
-    reason: str
-
-
 class RentCost(Spec):
     """What renting one offer costs for one job; for services and daily hours, for one month."""
 
@@ -61,6 +55,18 @@ class RentCost(Spec):
     usd_per_gpu_hour: float
     terms: tuple[MoneyTerm, ...]
     oldest_price_date: str | None
+    carbon: "Footprint | None" = None
+    notes: tuple[str, ...] = ()
+
+
+class Footprint(Spec):
+    """The electricity of one period, with that of cooling, and the carbon that the grid there stands for."""
+
+    region: str
+    energy_kwh: float
+    pue: Figure
+    grams_per_kwh: Figure | None
+    carbon_kg: float | None
     notes: tuple[str, ...] = ()
 
 
@@ -74,11 +80,21 @@ class OwnCost(Spec):
     monthly_cash_usd: float
     monthly: tuple[MoneyTerm, ...]
     resale_usd: float
+    low_resale_usd: float
+    high_resale_usd: float
+    resale_source: str
     present_value_usd: float
-    usd_per_gpu_hour: float | None
-    usd_per_job: float | None
-    energy_kwh_per_month: float
-    carbon_kg_per_month: float | None
+    equivalent_usd_per_year: float
+    usd_per_gpu_hour: float
+    usd_per_period: float
+    """Of one run; for services and daily hours, of one month."""
+    rate_of_return: float | None
+    """Of buying instead of renting, a year."""
+    books: OwnedMonth
+    """The average month as the books see it."""
+    depreciation_usd_by_year: tuple[float, ...]
+    carbon: Footprint
+    """Of one month."""
     oldest_price_date: str | None
     notes: tuple[str, ...] = ()
 

@@ -30,8 +30,10 @@ class Streams:
     discount_rate: float
     shape: Shape
     resale: ResaleCurve
+    resale_deviations: float = 0.0
+    """Where in its band the resale value lies, in standard deviations from the middle."""
 
-    def own_usd(self, years: float, hours_per_year: float | None = None, resale_deviations: float = 0.0) -> float:
+    def own_usd(self, years: float, hours_per_year: float | None = None) -> float:
         """Return what owning has cost in today's money if it ends after `years` and the cards are sold then.
 
         **Formula** C + (fixed + slope · h) · a(r, t) − R(t) / (1 + r)^t
@@ -39,7 +41,7 @@ class Streams:
         """
         hours = self.busy_hours_per_year if hours_per_year is None else hours_per_year
         cash = (self.own_usd_per_year + self.own_usd_per_hour * hours) * annuity(self.discount_rate, years)
-        resale = self.resale_base_usd * self.resale.share(years, resale_deviations)
+        resale = self.resale_base_usd * self.resale.share(years, self.resale_deviations)
         return (
             financed(self.capex_usd, self.shape, self.discount_rate, years)
             + cash
@@ -74,7 +76,13 @@ class Usage:
 
 
 def streams(
-    values: Values, shape: Shape, usage: Usage, resale: ResaleCurve, drift: float, discount_rate: float
+    values: Values,
+    shape: Shape,
+    usage: Usage,
+    resale: ResaleCurve,
+    discount_rate: float,
+    drift: float = 0.0,
+    resale_deviations: float = 0.0,
 ) -> Streams:
     """Return the streams of owning with these figures, beside those of renting."""
     purchase = bought(values, shape)
@@ -92,6 +100,7 @@ def streams(
         discount_rate=discount_rate,
         shape=shape,
         resale=resale,
+        resale_deviations=resale_deviations,
     )
 
 
