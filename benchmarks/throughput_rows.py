@@ -84,9 +84,8 @@ _MODELS: Final = {
 
 
 def _mpt(width: int, heads: int, layers: int) -> dict[str, object]:
-    """Return a network of the scaling table of llm-foundry (scripts/train/benchmarking, train/yamls/pretrain)."""
-    shape = {"d_model": width, "n_heads": heads, "n_layers": layers, "vocab_size": 50_368}
-    return {"model_type": "mpt", "expansion_ratio": 4, "max_seq_len": 2_048, **shape}
+    """Return a network of llm-foundry's scaling table, with the fused attention that it was measured with."""
+    return _gpt3(width, heads, layers) | {"vocab_size": 50_368}
 
 
 def _gpt3(width: int, heads: int, layers: int) -> dict[str, object]:
@@ -98,6 +97,9 @@ def _gpt3(width: int, heads: int, layers: int) -> dict[str, object]:
         "n_layer": layers,
         "n_positions": 2_048,
         "vocab_size": 51_200,
+        "attn_pdrop": 0.0,
+        "embd_pdrop": 0.0,
+        "resid_pdrop": 0.0,
     }
 
 
@@ -174,7 +176,7 @@ class Row(NamedTuple):
             gpu=record["gpu"],
             cards=_whole(record["n_gpus"]) or 1,
             precision=record["precision"],
-            batch=_whole(record["batch_global"]),
+            batch=_whole(record["batch_global"]) or _sequences(record["batch_global"], record["seq_len"]),
             micro_batch=_whole(record["batch_micro"]),
             length=_whole(record["seq_len"]),
             output_length=_whole(record["output_len"]),
@@ -245,6 +247,12 @@ def _built(name: str) -> Architecture:
 
 def _scaled(text: str) -> float | None:
     return float(text) * 1e9 if text else None
+
+
+def _sequences(text: str, length: str) -> int | None:
+    """Return the sequences of a batch that is given in millions of tokens."""
+    found = re.fullmatch(r"(\d+)M tokens", text)
+    return int(found[1]) * 2**20 // int(length) if found and length.isdigit() else None
 
 
 def _whole(text: str) -> int | None:

@@ -11,7 +11,7 @@ from throughput_rows import Excluded, Row, architecture_of, gpu_of
 
 from planner.errors import PlannerError
 from planner.hardware.gpu import Gpu
-from planner.models.architecture import Architecture
+from planner.models.architecture import Architecture, Tensor
 from planner.performance.flops import forward_work
 from planner.performance.setting import TimeSetting
 from planner.plan.catalog import Catalog
@@ -30,6 +30,8 @@ _NO_RUN: Final = {
     "misc": "its model or batch is not stated",
     "r4060": "its batch and lengths vary",
 }
+_MOST_GROUPS: Final = 8
+"""Groups of layers for each stage of runs that say nothing of them but interleave."""
 _MODULES: Final = ("RNN-T", "GNMT", "Tacotron2", "WaveGlow")
 _CPU_OFFLOAD: Final = "CPU offload"
 
@@ -55,8 +57,10 @@ def training_run(row: Row, catalog: Catalog) -> Run | Excluded:
         return gpu
     if isinstance(architecture, Excluded):
         return architecture
+    if architecture.kind == "encoder":
+        architecture = _with_small_head(architecture)
     try:
-        shape = _shape(row)
+        shape = _shape(row, architecture)
         workload = _workload(row, shape)
         filled = with_defaults(workload, architecture, row.cards)
     except (PlannerError, ValueError) as error:
@@ -81,6 +85,8 @@ def _left_out(row: Row) -> str | None:
         return "sequences without their padding, whose lengths are not stated"
     if row.source == "nemols" and not row.parallelism.startswith("TP"):
         return "how the model is split is not stated"
+    if row.source == "dle" and row.length == 512:
+        return "samples put together by length (LDDL), the mean not stated"
     if row.source == "tune" and row.length is None:
         return "lengths vary, their mean is not stated"
     return None
@@ -96,7 +102,13 @@ class Shape(NamedTuple):
     assumed: str
 
 
-def _shape(row: Row) -> Shape:
+def _with_small_head(architecture: Architecture) -> Architecture:
+    """Return an encoder as these rows train it: a head of two answers, or one that reads the masked tokens only."""
+    head = Tensor(name="qa_outputs.weight", shape=(2, architecture.hidden), role="head")
+    return architecture.evolve(head=(head,), tied_head=False)
+
+
+def _shape(row: Row, architecture: Architecture) -> Shape:
     sizes = {name: int(size) for name, size in re.findall(r"(TP|PP|CP|VP|EP|FSDP|DP)=?(\d+)", row.parallelism)}
     assumed = [] if row.parallelism else ["how it is split"]
     tensor, pipeline, context = sizes.get("TP", 1), sizes.get("PP", 1), sizes.get("CP", 1)
@@ -104,6 +116,8 @@ def _shape(row: Row) -> Shape:
     if row.source == "mlt":
         tensor, pipeline, context = _split(row, accumulation)
     data = max(row.cards // (tensor * pipeline * context), 1)
+    if sizes.get("DP", data) != data:
+        raise ValueError("its parallel sizes do not multiply to its cards")
     micro = row.micro_batch or 0
     if not micro:
         assumed.append("micro-batch")
@@ -114,10 +128,20 @@ def _shape(row: Row) -> Shape:
     if row.source == "lit":
         length, accumulation = _ALPACA_LENGTH, max((row.batch or micro) // micro, 1)
         assumed.append("mean length")
-    return Shape(micro, accumulation, length, _parallel(row, tensor, pipeline, context, sizes), ", ".join(assumed))
+    usual = _MOST_GROUPS if row.source in ("mlt", "l3", "nemo") else 1
+    groups = _groups(architecture.depth, pipeline, sizes.get("VP", usual))
+    spread = _parallel(row, (tensor, pipeline, context), sizes.get("EP", 1), groups)
+    return Shape(micro, accumulation, length, spread, ", ".join(assumed))
+
+
+def _groups(depth: int, stages: int, asked: int) -> int:
+    """Return the groups of layers of each stage: Megatron counts the embedding and the loss, so that others go, too."""
+    even = [number for number in range(1, asked + 1) if depth % (stages * number) == 0]
+    return max(even, default=1) if stages > 1 else 1
 
 
 def _accumulation(row: Row) -> int:
+    """Return the micro-batches of a step where the row says so; LAMB's large batches take many."""
     found = re.search(r"grad accumulation (\d+)", row.notes)
     if found:
         return int(found[1])
@@ -135,10 +159,9 @@ def _split(row: Row, accumulation: int) -> tuple[int, int, int]:
     return (tensor, rest, 1) if row.parameters and row.parameters > 1e11 else (tensor, 1, rest)
 
 
-def _parallel(row: Row, tensor: int, pipeline: int, context: int, sizes: dict[str, int]) -> Parallel:
-    sharded = "FSDP" in row.parallelism
-    megatron = row.source in _MEGATRON
-    expert = sizes.get("EP", 1)
+def _parallel(row: Row, split: tuple[int, int, int], expert: int, groups: int) -> Parallel:
+    tensor, pipeline, context = split
+    sharded, megatron = "FSDP" in row.parallelism, row.source in _MEGATRON
     return Parallel(
         zero=3 if sharded else 1 if megatron and row.cards > tensor * pipeline * context else 0,
         tensor=tensor,
@@ -146,7 +169,7 @@ def _parallel(row: Row, tensor: int, pipeline: int, context: int, sizes: dict[st
         context=context,
         expert=expert,
         sequence=megatron and tensor > 1,
-        interleave=sizes.get("VP", 1) if pipeline > 1 else 1,
+        interleave=groups,
         offload="parameters" if _CPU_OFFLOAD in row.notes and sharded else "none",
     )
 
@@ -232,7 +255,7 @@ def _measured(row: Row, architecture: Architecture, shape: Shape, workload: Trai
         case "samples/s":
             return value * shape.length
         case "s/iter":
-            return shape.micro_batch * shape.length / value
+            return row.cards * shape.micro_batch * shape.length / value
         case "TFLOPS/GPU":
             return value * 1e12 * row.cards / full_square_flops(architecture, shape.length)
     return None

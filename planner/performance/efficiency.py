@@ -88,53 +88,65 @@ class Classes(NamedTuple):
     passes: float
     fused_passes: float
     backward_passes: float
-    memory: float
+    memory: Mapping[Family, float]
     recomputed: float
     host: float
     fused_host: float
+    expert_host: float
     exposed: float
 
 
 MEASURED: Final = Classes(
     matrix={
-        ("A100", "16"): 0.75,
-        ("A100", "19"): 0.65,
-        ("Hopper SXM", "16"): 0.55,
-        ("Hopper SXM", "8"): 0.47,
-        ("Hopper PCIe", "16"): 0.5,
-        ("Hopper PCIe", "19"): 0.5,
-        ("Blackwell data centre", "16"): 0.55,
-        ("Blackwell data centre", "19"): 0.55,
-        ("Blackwell data centre", "8"): 0.5,
-        ("Blackwell data centre", "4"): 0.3,
-        ("Volta", "16"): 0.5,
-        ("Volta", "32"): 0.8,
-        ("Turing", "16"): 0.5,
-        ("Turing", "32"): 0.8,
+        ("A100", "16"): 0.71,
+        ("A100", "19"): 0.49,
+        ("Hopper SXM", "16"): 0.52,
+        ("Hopper SXM", "8"): 0.57,
+        ("Hopper PCIe", "16"): 0.46,
+        ("Hopper PCIe", "19"): 0.33,
+        ("Blackwell data centre", "16"): 0.47,
+        ("Blackwell data centre", "19"): 0.39,
+        ("Blackwell data centre", "8"): 0.71,
+        ("Blackwell data centre", "4"): 0.48,
+        ("Volta", "16"): 0.69,
+        ("Volta", "32"): 0.90,
+        ("Turing", "16"): 0.47,
+        ("Turing", "32"): 0.70,
         ("Ampere GDDR", "16"): 0.75,
-        ("Ampere GDDR", "19"): 0.75,
-        ("Ada", "16"): 0.7,
-        ("Ada", "19"): 0.7,
+        ("Ampere GDDR", "19"): 0.68,
+        ("Ada", "16"): 0.90,
+        ("Ada", "19"): 0.55,
+        ("Instinct", "8"): 0.46,
     },
-    attention={"A100": 0.35, "Hopper SXM": 0.3},
-    experts=0.5,
+    attention={"A100": 0.33, "Hopper SXM": 0.27, "Blackwell data centre": 0.52},
+    experts=0.989,
     rows=200.0,
-    passes=2.0,
-    fused_passes=1.3,
+    passes=1.66,
+    fused_passes=1.01,
     backward_passes=2.0,
-    memory=0.8,
-    recomputed=0.65,
-    host=0.84e-3,
-    fused_host=0.2e-3,
-    exposed=0.1,
+    memory={"Blackwell data centre": 0.43},
+    recomputed=0.67,
+    host=0.00055,
+    fused_host=0.1e-3,
+    expert_host=0.000972,
+    exposed=0.2,
 )
 
 
 def matrix_share(classes: Classes, family: Family, size: Size) -> float:
     """Return what large products in numbers of `size` reach on cards of `family`."""
-    return classes.matrix.get((family, size), 0.5)
+    found = classes.matrix.get((family, size))
+    if found is None:
+        alike = sorted([share for (_, other), share in classes.matrix.items() if other == size])
+        found = alike[len(alike) // 2] if alike else 0.5
+    return found
 
 
 def attention_share(classes: Classes, family: Family, size: Size) -> float:
     """Return what fused attention reaches."""
     return classes.attention.get(family, 0.3)
+
+
+def memory_share(classes: Classes, family: Family) -> float:
+    """Return what element-wise operations reach of the bandwidth."""
+    return classes.memory.get(family, 0.8)

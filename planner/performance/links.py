@@ -2,6 +2,7 @@
 
 import re
 from functools import lru_cache
+from math import ceil, log2
 from typing import Final, NamedTuple
 
 from planner.hardware.gpu import Gpu
@@ -17,7 +18,7 @@ _MEASURED: Final[dict[str, tuple[float, float, float]]] = {
     "NVLink4": (318e9, 350e9, 445e9),
     "NVLink5": (534e9, 634e9, 704e9),
     "PCIe 5": (39e9, 26e9, 25e9),
-    "PCIe 4": (20e9, 5.5e9, 1.5e9),
+    "PCIe 4": (20e9, 8.4e9, 4.3e9),
 }
 """All-reduce on 2, 4 and 8 cards."""
 _GATHERED: Final[dict[str, tuple[float, float, float]]] = {
@@ -36,7 +37,7 @@ _COPY_SHARE: Final = 0.8
 _HOPS: Final = {"nvlink": 3e-6, "xgmi": 3e-6, "nvlink-pair": 5e-6, "pcie": 10e-6}
 """Seconds for each hop of a ring: 5 to 26 µs for small messages on 2 to 8 cards over NVLink, 70 and more over PCIe."""
 _NETWORK_HOP: Final = 8e-6
-_NETWORK_SHARE: Final = 0.6
+NETWORK_SHARE: Final = 0.6
 """What collectives reach of network ports: 0.90 in Calculon's model, 92 of 200 GB/s in ml-engineering 744d01e."""
 _NODE: Final = 8
 _RACK: Final = {"gb200-186gb": 72, "gb300-288gb": 72, "gb200-384gb": 72}
@@ -82,7 +83,7 @@ class Links(NamedTuple):
         own = table[0] if inside <= 2 else table[1] if inside <= 4 else table[2]
         if cards <= self.node:
             return own
-        ports = self.network_bytes_per_s * _NETWORK_SHARE * min(inside, self.node)
+        ports = self.network_bytes_per_s * NETWORK_SHARE * min(inside, self.node)
         return min(own, ports) if inside > 1 else ports
 
     def ring_seconds(self, cards: int, wire_bytes: float, *, gathers: bool = False) -> float:
@@ -99,9 +100,15 @@ class Links(NamedTuple):
         nodes = -(-cards // self.node)
         return (cards - nodes) * _HOPS[self.kind] + (nodes - 1 and nodes) * _NETWORK_HOP
 
+    def tree_seconds(self, cards: int) -> float:
+        """Return what the hops of one all-reduce take: a ring within a node, a tree up and down between nodes."""
+        nodes = -(-cards // self.node)
+        between = 2 * ceil(log2(nodes)) * _NETWORK_HOP if nodes > 1 else 0.0
+        return 2 * (min(cards, self.node) - 1) * _HOPS[self.kind] + between
+
     def point_bytes_per_s(self, cards_apart: int) -> float:
         """Return what one card sends to another that is `cards_apart` ranks away."""
-        return self.within[0] if cards_apart < self.node else self.network_bytes_per_s * _NETWORK_SHARE
+        return self.within[0] if cards_apart < self.node else self.network_bytes_per_s * NETWORK_SHARE
 
 
 @lru_cache(maxsize=512)

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from planner.models.architecture import Architecture, Attention, LatentAttention
-from planner.performance.links import Links
+from planner.performance.links import NETWORK_SHARE, Links
 from planner.performance.result import TimeTermName
 from planner.workload.training import Training
 
@@ -103,7 +103,7 @@ def _tensor(traffic: Traffic, workload: Training, links: Links) -> Sent:
     again = 2 if workload.activation_checkpointing == "full" else 0
     operations = traffic.micro_batches * traffic.layers * (4 + again)
     wire = operations * 2 * (group - 1) / group * traffic.stream_bytes
-    seconds = wire / links.bus_bytes_per_s(group) + operations * links.latency_seconds(group)
+    seconds = wire / links.bus_bytes_per_s(group) + operations * links.tree_seconds(group)
     behind = "products" if workload.profile == "megatron" else "nothing"
     return Sent(
         "tensor_exchange", wire, operations, group, seconds, behind, "4 × m × L × 2 × (g − 1) ÷ g × S ÷ B", _SHOEYBI
@@ -143,13 +143,24 @@ def _experts(traffic: Traffic, workload: Training, links: Links) -> Sent:
     group = parallel.expert
     again = 2 if workload.activation_checkpointing == "full" else 0
     operations = (4 + again) * traffic.micro_batches * traffic.expert_layers
-    wire = operations * traffic.stream_bytes * traffic.top_k * (group - 1) / group
-    spread = group * parallel.tensor
-    bandwidth = min(links.bus_bytes_per_s(group, gathers=True), links.point_bytes_per_s(spread - 1))
-    seconds = wire / bandwidth + operations * links.latency_seconds(group)
-    return Sent(
-        "expert_exchange", wire, operations, group, seconds, "nothing", "4 × m × L × k × S × (g − 1) ÷ g ÷ B", _LEPIKHIN
-    )
+    nodes = max(group * parallel.tensor // links.node, 1)
+    near, far = copies_sent(traffic.top_k, group // nodes), copies_sent(traffic.top_k, nodes)
+    inside = min(group, links.node)
+    each = near / links.bus_bytes_per_s(inside, gathers=True) + far / (links.network_bytes_per_s * NETWORK_SHARE)
+    wire = operations * traffic.stream_bytes * (near + far)
+    seconds = operations * (traffic.stream_bytes * each + links.latency_seconds(inside))
+    formula = "4 × m × L × S × (c₁ ÷ B₁ + c₂ ÷ B₂)"
+    return Sent("expert_exchange", wire, operations, group, seconds, "nothing", formula, _LEPIKHIN)
+
+
+def copies_sent(visits: int, places: int) -> float:
+    """Return to how many other places of `places` a token goes whose experts are anywhere: once to each.
+
+    **Formula**: (g − 1) · (1 − (1 − 1/g)^k).
+
+    **Source**: deepseek-ai/DeepEP README: tokens cross to another node once and are handed on over NVLink there.
+    """
+    return (places - 1) * (1 - (1 - 1 / places) ** visits) if places > 1 else 0.0
 
 
 def _stages(traffic: Traffic, workload: Training, links: Links) -> Sent:
@@ -180,4 +191,5 @@ def _ring(links: Links, spanned: Links, group: int, wire: float, units: float, *
     """Return how long a ring takes that is gone round once for each of `units`."""
     if group < 2:
         return 0.0
-    return wire / spanned.bus_bytes_per_s(group, gathers=gathers) + units * spanned.latency_seconds(group)
+    hops = spanned.latency_seconds(group) if gathers else spanned.tree_seconds(group)
+    return wire / spanned.bus_bytes_per_s(group, gathers=gathers) + units * hops

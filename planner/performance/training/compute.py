@@ -3,7 +3,16 @@
 from typing import NamedTuple
 
 from planner.hardware.gpu import Gpu
-from planner.performance.efficiency import SIZES, Classes, MatrixFormat, Size, attention_share, family_of, matrix_share
+from planner.performance.efficiency import (
+    SIZES,
+    Classes,
+    MatrixFormat,
+    Size,
+    attention_share,
+    family_of,
+    matrix_share,
+    memory_share,
+)
 from planner.performance.flops import Product
 from planner.performance.training.work import MicroBatch
 from planner.workload.training import Checkpointing, Compute
@@ -15,6 +24,7 @@ class Rates(NamedTuple):
     matrix: float
     narrow: float
     bandwidth: float
+    memory: float
     matrix_share: float
     narrow_share: float
     attention_share: float
@@ -41,6 +51,7 @@ def rates_of(gpu: Gpu, compute: Compute, narrow: MatrixFormat | None, classes: C
         matrix=rates[wide],
         narrow=rates[chosen],
         bandwidth=gpu.bandwidth_bytes_per_s,
+        memory=gpu.bandwidth_bytes_per_s * memory_share(classes, family),
         matrix_share=matrix_share(classes, family, SIZES[wide]),
         narrow_share=matrix_share(classes, family, SIZES[chosen]),
         attention_share=attention_share(classes, family, SIZES[wide]),
@@ -84,8 +95,8 @@ class Passes(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Return the longer of what the card takes and what the host takes to tell it."""
-        return max(self.device, self.host)
+        """Return what both take: launches are only hidden where the card has a queue of long kernels."""
+        return self.device + self.host
 
     @property
     def layers(self) -> float:
@@ -103,7 +114,7 @@ def passes_of(batch: MicroBatch, rates: Rates, checkpointing: Checkpointing, *, 
     forward = sum([product_seconds(product, rates) for product in work.products])
     attention = work.attention_flops / (rates.matrix * rates.attention_share)
     times = classes.fused_passes if batch.fused else classes.passes
-    memory = rates.bandwidth * classes.memory
+    memory = rates.memory
     elements = (batch.kept_bytes * times + batch.cast_bytes) / memory
     head = sum([product_seconds(product, rates, wide=True) for product in work.head])
     backward = 1 + batch.weight_gradients
@@ -111,7 +122,9 @@ def passes_of(batch: MicroBatch, rates: Rates, checkpointing: Checkpointing, *, 
     again = classes.recomputed * ((forward if full else 0.0) + (attention + elements if full or selective else 0.0))
     visits = 3 if full else 2
     dequantised = visits * (batch.quantised_bytes + batch.whole_bytes) / (rates.bandwidth * DEQUANTISED_SHARE)
-    host = (classes.fused_host if batch.fused else classes.host) * work.layers * (4 if full else 3)
+    launched = (classes.fused_host if batch.fused else classes.host) * work.layers
+    launched += classes.expert_host * work.expert_layers
+    host = launched * (4 if full else 3)
     return Passes(
         products_forward=forward,
         products_backward=forward * backward,
@@ -127,7 +140,7 @@ def passes_of(batch: MicroBatch, rates: Rates, checkpointing: Checkpointing, *, 
 
 
 DEQUANTISED_SHARE = 0.25
-ADAPTED_HOST = 1.65
+ADAPTED_HOST = 2.0
 
 
 def product_seconds(product: Product, rates: Rates, *, wide: bool = False) -> float:
@@ -140,7 +153,7 @@ def product_seconds(product: Product, rates: Rates, *, wide: bool = False) -> fl
     if product.expert:
         share *= classes.experts
     computing = product.flops / (peak * share * rows_share(product.rows, classes))
-    return max(computing, product.moved_bytes(rates.matrix_bytes) / (rates.bandwidth * classes.memory))
+    return max(computing, product.moved_bytes(rates.matrix_bytes) / rates.memory)
 
 
 def rows_share(rows: float, classes: Classes) -> float:

@@ -76,7 +76,7 @@ def step_on(
     for rank in _different(ranks(architecture, workload)):
         own = rank.workload
         assert isinstance(own, Training)
-        batch = micro_batch(rank.stage.architecture, own, architecture, setting.compiled)
+        batch = micro_batch(rank.stage.architecture, own, architecture, setting.compiled, parallel.context)
         passes = passes_of(batch, rates, workload.activation_checkpointing, fused_attention=fused_attention)
         found.append((passes.seconds, rank.stage.architecture, batch, passes))
     _, share, batch, passes = max(found, key=lambda item: item[0])
@@ -88,7 +88,7 @@ def step_on(
         for one in exchanges(traffic, workload, links, parameter_server=setting.parameter_server)
     )
     step = stepped(share, workload, traffic.parameter_bytes)
-    optimizer = step.moved_bytes / (rates.bandwidth * classes.memory)
+    optimizer = step.moved_bytes / rates.memory
     offload = step.copied_bytes / links.host_bytes_per_s + step.host_moved_bytes / HOST_MEMORY_BYTES_PER_S
     samples = float(workload.micro_batch * count * (parallel.data or 1))
     length = workload.sequence_length or 1
@@ -147,9 +147,9 @@ def _traffic(share: Architecture, whole: Architecture, workload: Training, batch
 
 def _overlapped(sent: Sent, passes: Passes, count: int, classes: Classes) -> float:
     """Return the seconds of an exchange that pass behind computing."""
-    backward = passes.seconds * 2 / 3
+    backward = passes.device * 2 / 3
     behind = {
-        "passes": count * passes.seconds,
+        "passes": count * passes.device,
         "last pass": backward,
         "attention": count * (passes.attention_forward + passes.attention_backward),
         "products": count * (passes.products_forward + passes.products_backward) / 2,

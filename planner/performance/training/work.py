@@ -42,13 +42,18 @@ class MicroBatch(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def micro_batch(architecture: Architecture, own: Training, whole: Architecture, compiled: bool) -> MicroBatch:
+def micro_batch(
+    architecture: Architecture, own: Training, whole: Architecture, compiled: bool, context: int = 1
+) -> MicroBatch:
     """Return what a card does of one micro-batch; `architecture` is its share of `whole`, `own` its share of the work.
 
     **Source**: the bytes that operators keep: `planner.memory.training.activations`.
     """
     length, sequences = own.sequence_length or 1, own.micro_batch
     work = forward_work(architecture, sequences, length)
+    if context > 1:  # every token looks back over the whole sequence, wherever that lies
+        whole_sequence = forward_work(architecture, sequences, length * context)
+        work = work._replace(attention_flops=whole_sequence.attention_flops / context)
     precision = training_precision(own)
     counts = parameter_counts(architecture)
     quantised = own.weights is not None and SCHEMES[own.weights].family != "plain"
@@ -75,6 +80,8 @@ def _kept_bytes(architecture: Architecture, own: Training, precision: Precision)
         for group in stack.groups:
             masked = is_masked(group.layer, tokens, own.attention)
             ledger = layer_ledger(group.layer, stack.hidden, precision, own.attention, masked)
+            if own.profile == "megatron":  # Transformer Engine's kernels take what transformers computes step by step
+                ledger = ledger._replace(scores=0)
             found += group.count * ledger.total(sequences, tokens, source or tokens)
         source = tokens
     return found
