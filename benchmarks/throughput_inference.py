@@ -4,6 +4,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+import throughput_images as image_rows
+from throughput_images import Speeds
 from throughput_rows import Excluded, Row, architecture_of, gpu_of
 
 from planner.hardware.gpu import Gpu
@@ -18,7 +20,7 @@ from planner.performance.links import links_of
 from planner.performance.setting import TimeSetting
 from planner.plan.catalog import Catalog
 
-TASKS: Final = ("infer_decode", "infer_prefill", "infer_offline")
+TASKS: Final = ("infer_decode", "infer_prefill", "infer_offline", "image_infer", "image_train")
 _FLAT_MFU: Final = 0.4
 
 _MODELS: Final = {
@@ -134,14 +136,6 @@ _WEIGHTS: Final = {
 }
 
 
-class Speeds(NamedTuple):
-    """Tokens per second as estimated, and as two rules of thumb give them."""
-
-    ours: float
-    flat_mfu: float
-    bandwidth: float
-
-
 class Case(NamedTuple):
     """What a row ran: the network, how, and for how long."""
 
@@ -155,6 +149,8 @@ def predict(row: Row, catalog: Catalog) -> Speeds | Excluded:
     """Return what the estimate says of a row, or why it is not covered."""
     if row.value is None:
         return Excluded("out of memory: no speed")
+    if row.task in image_rows.TASKS:
+        return image_rows.predict(row, catalog)
     case = _case(row._replace(gpu=_GPUS.get(row.gpu, row.gpu)), catalog)
     if isinstance(case, Excluded):
         return case

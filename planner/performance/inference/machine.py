@@ -228,10 +228,13 @@ def full_rate(gpu: Gpu, dtype: str, engine: EngineName) -> float | None:
     return found.ops_per_s / gpu.device_count if found else None
 
 
-def _product_share(gpu: Gpu, engine: EngineName, dtype: str) -> Share:
-    family = family_of(gpu)
-    if engine == "llama.cpp":
-        return Share(_LLAMA_CPP_CEILING.get(family, _LLAMA_CPP_USUAL), _LLAMA_CPP_SOURCE)
+def ceiling(gpu: Gpu, dtype: str) -> float:
+    """Return the share of its dense rate that a card reaches with large products in `dtype`."""
     width = {"fp8": "8", "fp4": "4"}.get(dtype, "16")
-    ceiling = _CEILINGS.get((family, width), _USUAL_CEILING)
-    return Share(ceiling * ENGINES[engine].compute_share, _CEILING_SOURCE)
+    return _CEILINGS.get((family_of(gpu), width), _USUAL_CEILING)
+
+
+def _product_share(gpu: Gpu, engine: EngineName, dtype: str) -> Share:
+    if engine == "llama.cpp":
+        return Share(_LLAMA_CPP_CEILING.get(family_of(gpu), _LLAMA_CPP_USUAL), _LLAMA_CPP_SOURCE)
+    return Share(ceiling(gpu, dtype) * ENGINES[engine].compute_share, _CEILING_SOURCE)

@@ -21,12 +21,31 @@ _HANDING_ON: Final = 120e-6
 """Seconds to wake the next stage: XiongjieDai/GPU-Benchmarks-on-LLM-Inference@aa72e0e, 1 to 8 RTX 4090."""
 
 
+class Away(NamedTuple):
+    """Weights that wait in the host's memory.
+
+    `share` of them are multiplied where they are by few rows, at `host_bytes_per_s`, and brought to the card for many,
+    at `link_bytes_per_s`; without the former they are always brought.
+    """
+
+    share: float = 0.0
+    link_bytes_per_s: float = 1.0
+    host_bytes_per_s: float | None = None
+
+    def seconds(self, weights: float, rows: float) -> float:
+        """Return how long a pass over `rows` rows spends on its share of `weights` bytes."""
+        if self.host_bytes_per_s is not None and rows < _UNPACKED_FROM:
+            return self.share * weights / self.host_bytes_per_s
+        return self.share * weights / self.link_bytes_per_s
+
+
 class Sharing(NamedTuple):
-    """Cards that share each matrix, and stages of consecutive layers."""
+    """Cards that share each matrix, stages of consecutive layers, and what waits in the host's memory."""
 
     links: Links
     tensor: int = 1
     stages: int = 1
+    away: Away = Away()
 
     def sum_seconds(self, count_bytes: float) -> float:
         """Return how long the cards that share matrices take to sum `count_bytes` that each of them holds.
@@ -104,7 +123,8 @@ def pass_time(work: Work, machine: Machine, sharing: Sharing, load: Load) -> Pas
     engine, cards = machine.engine, sharing.tensor
     bandwidth = machine.bytes_per_s * cards
     weights = work.read_bytes(load.rows)
-    read = weights / (bandwidth * machine.read.fraction)
+    here = 1.0 - sharing.away.share if sharing.away.host_bytes_per_s else 1.0
+    read = here * weights / (bandwidth * machine.read.fraction)
     operations = 2 * (work.parameters * load.rows + work.head_parameters * load.outputs)
     products = operations / (machine.ops_per_s * machine.products.fraction * cards)
     prompt = load.scores > 0
@@ -118,6 +138,7 @@ def pass_time(work: Work, machine: Machine, sharing: Sharing, load: Load) -> Pas
         dequantisation=_unpacking(work, machine, load, weights) / bandwidth,
         tensor_exchange=_exchange(work, sharing, load),
         pipeline_transfers=_handing_on(work, sharing, load),
+        offload=sharing.away.seconds(weights, load.rows),
     )
     return device._replace(host=_host(work, machine, load, device.seconds))
 

@@ -1,0 +1,108 @@
+"""Published speeds of networks that read or make images, as runs of the estimate by their counts."""
+
+import re
+from typing import Final, NamedTuple
+
+from throughput_rows import Excluded, Row, gpu_of
+
+from planner.hardware.gpu import Gpu
+from planner.models.pipeline import networks_of
+from planner.performance.inference.denoising import decoder_counts, denoiser_counts
+from planner.performance.vision import Counts, Kind, Precision, module_time
+from planner.plan.catalog import Catalog
+
+TASKS: Final = ("image_infer", "image_train")
+_FLAT_MFU: Final = 0.4
+_RESNET_50: Final = Counts(2 * 4.09e9, 11.1e6)
+"""At 224 pixels: huggingface/pytorch-image-models@aa4b585 results/benchmark-infer-amp-nchw-pt291-cu130-5090.csv scaled
+from 288 pixels (6.8 GMACs and 18.37 M)."""
+_ATTENDING: Final = ("vit", "deit", "beit", "eva", "mixer", "xcit")
+_GPUS: Final = {
+    "A10": "a10",
+    "A100 80GB PCIe": "a100-pcie-80gb",
+    "H100 PCIe": "h100-pcie-80gb",
+    "V100 (Big Basin, NVLink)": "tesla-v100-sxm2-16gb",
+    "A100 SXM 80GB": "a100-sxm4-80gb",
+    "A100 40GB PCIe": "a100-pcie-40gb",
+    "Instinct MI325X 256GB HBM3e": "instinct-mi325x",
+    "GH200 Grace Hopper Superchip 96GB": "gh200-96gb",
+}
+_PRECISIONS: Final[dict[str, Precision]] = {
+    "fp16": "fp16",
+    "fp16 AMP": "fp16",
+    "AMP fp16": "fp16",
+    "fp16 amp nchw": "fp16",
+    "TF32": "tf32",
+    "FP32": "tf32",
+    "fp32/TF32": "tf32",
+    "fp32": "tf32",
+    "": "fp16",
+    "fp8": "fp8",
+    "unet fp8": "fp8",
+    "clip1:fp32,clip2:fp32,unet:fp8,vae:fp32": "fp8",
+}
+_DDIM_STEPS: Final = 30
+_SDXL_STEPS: Final = 20
+"""MLPerf Inference's rule for Stable Diffusion XL: 20 steps with guidance, at 1,024 pixels."""
+_NO_COUNTS: Final = "operations of the network are not in the source"
+
+
+class Speeds(NamedTuple):
+    """Tokens or images per second as estimated, and as two rules of thumb give them."""
+
+    ours: float
+    flat_mfu: float
+    bandwidth: float
+
+
+def predict(row: Row, catalog: Catalog) -> Speeds | Excluded:
+    """Return what the estimate says of a row, or why it is not covered."""
+    gpu = gpu_of(row._replace(gpu=_GPUS.get(row.gpu, row.gpu)), catalog)
+    if isinstance(gpu, Excluded):
+        return gpu
+    if row.unit not in ("img/s", "samples/s"):
+        return Excluded(f"unit {row.unit}: no speed of the network alone")
+    if row.source == "mlinf" and row.model.startswith("ResNet"):
+        return Excluded("engines in 8-bit integers")
+    counts = _counts(row, catalog)
+    if isinstance(counts, Excluded):
+        return counts
+    precision = _PRECISIONS.get(row.precision)
+    if precision is None:
+        return Excluded(f"engines in 8-bit integers: {row.precision}")
+    return _speeds(row, counts, gpu, precision)
+
+
+def _speeds(row: Row, counts: Counts, gpu: Gpu, precision: Precision) -> Speeds | Excluded:
+    whole = counts.of_training() if row.task == "image_train" else counts
+    compiled = "compile" in row.framework or "MLPerf" in row.model
+    time = module_time(whole, gpu, precision, compiled=compiled)
+    rate = gpu.rate({"fp16": "fp16", "tf32": "tf32", "fp8": "fp8", "fp32": "fp32"}[precision]) or gpu.rate("fp32")
+    if time is None or rate is None or gpu.bandwidth_bytes_per_s is None:
+        return Excluded(f"bandwidth or rate not in the catalog: {gpu.name}")
+    flat = _FLAT_MFU * rate.ops_per_s / whole.flops
+    bandwidth = gpu.bandwidth_bytes_per_s / (2 * whole.elements)
+    return Speeds(row.cards / time.seconds, row.cards * flat, row.cards * bandwidth)
+
+
+def _counts(row: Row, catalog: Catalog) -> Counts | Excluded:
+    if row.model.startswith("ResNet-50"):
+        return _RESNET_50
+    if row.model.startswith(("SDXL", "Stable Diffusion v1")):
+        return _diffusion(row, catalog)
+    found = re.search(r"([\d.]+) GMACs, ([\d.]+)M activations", row.notes)
+    if found is None:
+        return Excluded(_NO_COUNTS)
+    kind: Kind = "attention" if row.model.startswith(_ATTENDING) else "convolutions"
+    return Counts(2e9 * float(found[1]), 1e6 * float(found[2]), kind)
+
+
+def _diffusion(row: Row, catalog: Catalog) -> Counts | Excluded:
+    large = row.model.startswith("SDXL")
+    if "no xformers" in row.framework:
+        return Excluded("number of steps not stated")
+    name = "stabilityai/stable-diffusion-xl-base-1.0" if large else "stable-diffusion-v1-5/stable-diffusion-v1-5"
+    denoiser, decoder = networks_of(catalog.models.model(name).components)
+    side, steps = (128, _SDXL_STEPS) if large else (64, _DDIM_STEPS)
+    one, last = denoiser_counts(denoiser, side, side, 77), decoder_counts(decoder, side, side)
+    return Counts(2 * steps * one.flops + last.flops, 2 * steps * one.elements + last.elements, "diffusion")
