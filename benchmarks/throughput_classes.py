@@ -46,7 +46,7 @@ _BOUNDS: Final = {
     "host": (0.2e-3, 0.84e-3),
     "expert_host": (0.1e-3, 3e-3),
 }
-"""What the mechanisms allow: an element is moved once at least, or stays in a cache; a quarter of what can be hidden is seen at most; launches
+"""What the mechanisms allow: an element is moved once at least; a fifth of what can be hidden is seen at most; launches
 take between a lean loop and transformers' generation."""
 
 Name = tuple[str, Any]

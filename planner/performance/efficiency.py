@@ -96,6 +96,31 @@ class Classes(NamedTuple):
     exposed: float
 
 
+CLASSES_SOURCE: Final = (
+    "fitted by benchmarks/throughput_classes.py to published speeds (tests/truth/throughput.csv), by family of cards"
+)
+MEASURED_CARDS: Final = frozenset(
+    (
+        "a100-pcie-40gb",
+        "a100-sxm4-40gb",
+        "a100-sxm4-80gb",
+        "b200-sxm-180gb",
+        "gb200-186gb",
+        "gb300-288gb",
+        "h100-pcie-80gb",
+        "h100-sxm5-80gb",
+        "h200-nvl-141gb",
+        "h200-sxm-141gb",
+        "instinct-mi325x",
+        "instinct-mi350x",
+        "quadro-rtx-8000",
+        "rtx-3090",
+        "rtx-4090",
+        "rtx-a5000",
+        "tesla-v100-sxm2-32gb",
+    )
+)
+"""The cards whose measurements the classes are fitted to."""
 MEASURED: Final = Classes(
     matrix={
         ("A100", "16"): 0.71,
@@ -134,19 +159,32 @@ MEASURED: Final = Classes(
 
 
 def matrix_share(classes: Classes, family: Family, size: Size) -> float:
-    """Return what large products in numbers of `size` reach on cards of `family`."""
+    """Return what large products in numbers of `size` reach on cards of `family`; unmeasured ones as the middle does.
+
+    Where a size was measured on no family at all, its products reach half.
+    """
     found = classes.matrix.get((family, size))
-    if found is None:
-        alike = sorted([share for (_, other), share in classes.matrix.items() if other == size])
-        found = alike[len(alike) // 2] if alike else 0.5
-    return found
+    return _middle([share for (_, other), share in classes.matrix.items() if other == size]) if found is None else found
 
 
-def attention_share(classes: Classes, family: Family, size: Size) -> float:
-    """Return what fused attention reaches."""
-    return classes.attention.get(family, 0.3)
+def attention_share(classes: Classes, family: Family) -> float:
+    """Return what fused attention reaches on cards of `family`; on unmeasured ones as in the middle of the others."""
+    found = classes.attention.get(family)
+    return _middle(list(classes.attention.values())) if found is None else found
 
 
 def memory_share(classes: Classes, family: Family) -> float:
-    """Return what element-wise operations reach of the bandwidth."""
+    """Return what element-wise operations reach of the bandwidth.
+
+    **Source**: 0.80 is the factor of ai-dynamo/aiconfigurator 095f58a; other families are fitted.
+    """
     return classes.memory.get(family, 0.8)
+
+
+def _middle(shares: list[float]) -> float:
+    return sorted(shares)[(len(shares) - 1) // 2] if shares else 0.5
+
+
+def is_measured(family: Family, size: Size) -> bool:
+    """Return whether training in numbers of `size` was measured on cards of `family`."""
+    return (family, size) in MEASURED.matrix

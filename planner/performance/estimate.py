@@ -6,6 +6,7 @@ from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
 from planner.performance.result import TimeResult
 from planner.performance.setting import TimeSetting
+from planner.performance.training.estimate import training_time
 from planner.workload.training import Training
 from planner.workload.workload import Inference
 
@@ -20,11 +21,14 @@ def estimate_time(
     workload: Training | Inference,
     cards: CardCounts,
     setting: TimeSetting = _AS_IS,
+    measured_on: Gpu | None = None,
 ) -> TimeResult:
     """Return how long one step of `workload`, or one request, takes on `cards`.
 
     `workload` has its open choices filled in by `with_defaults`. What cannot be estimated has no figures and says why.
+    A measured speed of `setting` takes the place of the estimate; `measured_on` is the kind of card that it is of where
+    that is another one.
     """
     if isinstance(workload, Training):
-        return TimeResult(task="training", kind="step", unsupported="not estimated")
+        return training_time(architecture, workload, cards, setting, measured_on)
     return TimeResult(task="inference", kind="service", unsupported="not estimated")

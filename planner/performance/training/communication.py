@@ -1,17 +1,20 @@
 """What cards send each other in one step, how long that takes, and what of it can be hidden."""
 
-from typing import NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from planner.models.architecture import Architecture, Attention, LatentAttention
 from planner.performance.links import NETWORK_SHARE, Links
 from planner.performance.result import TimeTermName
 from planner.workload.training import Training
 
+Behind = Literal["passes", "last pass", "attention", "products", "nothing"]
+"""What an exchange may pass behind."""
+
 
 class Sent(NamedTuple):
     """One kind of exchange in a step: the bytes that each card sends, in how many operations, and how long it takes.
 
-    `behind` says what it may hide behind: the passes of a micro-batch, attention, or nothing.
+    `behind` says what it may hide behind.
     """
 
     name: TimeTermName
@@ -19,17 +22,21 @@ class Sent(NamedTuple):
     operations: float
     group: int
     seconds: float
-    behind: str
+    behind: Behind
     formula: str
     source: str
 
 
-_RINGS = "Patarasuk and Yuan 2009 (ring all-reduce); Rajbhandari et al. 2020, arXiv 1910.02054 §7 (1.5 × under ZeRO-3)"
-_SHOEYBI = "Shoeybi et al. 2019, arXiv 1909.08053 §3: two all-reduces a layer and pass"
-_LIU = "Liu et al. 2023, arXiv 2310.01889: keys and values go round while those here are read"
-_NARAYANAN = "Narayanan et al. 2021, arXiv 2104.04473 §3.2: each stage hands its output on"
-_LEPIKHIN = "Lepikhin et al. 2020, arXiv 2006.16668 §3: two all-to-all exchanges a layer and pass"
-_LI = "Li et al. 2014 (parameter server): all gradients come in and all parameters go out by the link of one host"
+_RINGS: Final = (
+    "Patarasuk and Yuan 2009 (ring all-reduce); Rajbhandari et al. 2020, arXiv 1910.02054 §7 (1.5 × under ZeRO-3)"
+)
+_SHOEYBI: Final = "Shoeybi et al. 2019, arXiv 1909.08053 §3: two all-reduces a layer and pass"
+_LIU: Final = "Liu et al. 2023, arXiv 2310.01889: keys and values go round while those here are read"
+_NARAYANAN: Final = "Narayanan et al. 2021, arXiv 2104.04473 §3.2: each stage hands its output on"
+_LEPIKHIN: Final = "Lepikhin et al. 2020, arXiv 2006.16668 §3: two all-to-all exchanges a layer and pass"
+_LI: Final = (
+    "Li et al. 2014 (parameter server): all gradients come in and all parameters go out by the link of one host"
+)
 
 
 class Traffic(NamedTuple):
@@ -78,11 +85,11 @@ def _gradients(traffic: Traffic, workload: Training, links: Links, *, parameter_
         wire, times, formula = 2 * share * traffic.trained_bytes, 1, "2 × (g − 1) ÷ g × G ÷ B + u × latency"
     units = traffic.layers + 1 if parallel.zero == 3 else max(traffic.trained_bytes / _BUCKET, 1)
     seconds = times * _ring(links, _spanned(links, workload, group), group, wire, units, gathers=parallel.zero == 3)
-    behind = "passes" if parallel.zero == 3 else "last pass"
+    behind: Behind = "passes" if parallel.zero == 3 else "last pass"
     return Sent("gradient_exchange", wire * times, units * times, group, seconds, behind, formula, _RINGS)
 
 
-_BUCKET = 25 * 2**20
+_BUCKET: Final = 25 * 2**20
 """Bytes that DistributedDataParallel sends at a time (`bucket_cap_mb`)."""
 
 
@@ -104,7 +111,7 @@ def _tensor(traffic: Traffic, workload: Training, links: Links) -> Sent:
     operations = traffic.micro_batches * traffic.layers * (4 + again)
     wire = operations * 2 * (group - 1) / group * traffic.stream_bytes
     seconds = wire / links.bus_bytes_per_s(group) + operations * links.tree_seconds(group)
-    behind = "products" if workload.profile == "megatron" else "nothing"
+    behind: Behind = "products" if workload.profile == "megatron" else "nothing"
     return Sent(
         "tensor_exchange", wire, operations, group, seconds, behind, "4 × m × L × 2 × (g − 1) ÷ g × S ÷ B", _SHOEYBI
     )

@@ -18,7 +18,7 @@ from planner.workload.training import Loss, Training
 _FUSED_PROFILES: Final = ("liger", "unsloth", "megatron")
 _LOGIT_BYTES: Final[dict[Loss, int]] = {"full-logits": 34, "chunked": 34, "fused-linear": 12}
 """Bytes moved for each logit: the product writes 2 and a copy in fp32 reads 2 and writes 4; the softmax reads 4 three
-times, its derivative reads and writes 4 and is cast to 2, which both products of the backward pass read (2 + 4 + 2 · 2).
+times; its derivative writes 4, which are read and written as 2 for both products of the backward pass (4 + 2 + 2 · 2).
 A fused loss keeps 16-bit logits: 2 written, 2 · 2 read, 2 written in place, 2 · 2 read."""
 _BASE_BYTES: Final = 2
 
@@ -38,6 +38,7 @@ class MicroBatch(NamedTuple):
     quantised_bytes: int
     whole_bytes: int
     weight_gradients: float
+    adapted: bool
     fused: bool
 
 
@@ -67,6 +68,7 @@ def micro_batch(
         quantised_bytes=weight_bytes(architecture, own.weights) if quantised and own.weights else 0,
         whole_bytes=whole_parameters * _BASE_BYTES if quantised else 0,
         weight_gradients=weight_gradients(whole, own),
+        adapted=own.adapts,
         fused=compiled or own.profile in _FUSED_PROFILES,
     )
 
