@@ -88,7 +88,7 @@ def break_even_utilization(servers: OwnedServers, rent_usd_per_gpu_hour: float) 
 
 
 def payback_month(servers: OwnedServers, utilization: float, rent_usd_per_gpu_hour: float) -> int | None:
-    """Return the first month by whose end owning has cost less cash than renting, or None within the life of the servers.
+    """Return the first month by whose end owning has cost less cash than renting, or None in the servers' life.
 
     **Formula** C + cash · m ≤ rent · m, with all monthly costs but depreciation as cash
     """

@@ -1,13 +1,9 @@
 """Published constants of owning and renting: overheads, shares, fees; and what egress costs."""
 
-from typing import Final
-
 from pydantic import Field
 
 from planner.base import Spec
-from planner.cost.figure import Figure
-
-_DAY: Final = 10
+from planner.cost.figure import PARTIAL_DATE, Figure
 
 
 class Constant(Spec):
@@ -18,18 +14,14 @@ class Constant(Spec):
     name: str = Field(min_length=2)
     value: float = Field(ge=0, allow_inf_nan=False)
     unit: str = Field(min_length=1)
-    date: str | None = Field(
-        default=None, pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$", description="a day, month or year; none: not stated"
-    )
+    date: str | None = Field(default=None, pattern=PARTIAL_DATE, description="a day, month or year; none: not stated")
     source: str = Field(min_length=3)
     notes: tuple[str, ...] = ()
 
     @property
     def figure(self) -> Figure:
-        """Return it as a figure; a date that is no day is said in the source."""
-        whole = self.date is not None and len(self.date) == _DAY
-        source = self.source if whole or self.date is None else f"{self.source}, {self.date}"
-        return Figure(value=self.value, source=source, date=self.date if whole else None)
+        """Return it as a figure."""
+        return Figure(value=self.value, source=self.source, date=self.date)
 
 
 class EgressTier(Spec):

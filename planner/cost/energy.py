@@ -99,5 +99,5 @@ def _carbon(records: list[EnergyRecord]) -> Figure | None:
     if not known:
         return None
     newest = max(known, key=lambda record: record.carbon_year or 0)
-    when = f", average of {newest.carbon_year}" if newest.carbon_year else ", year not stated"
-    return Figure(value=newest.carbon_grams_per_kwh, source=f"{newest.carbon_source}{when}")
+    year = newest.carbon_year
+    return Figure(value=newest.carbon_grams_per_kwh, source=newest.carbon_source, date=str(year) if year else None)

@@ -10,6 +10,7 @@ from planner.base import Spec
 Certainty = Literal["quoted", "measured", "derived", "assumed", "yours"]
 """quoted: a price or rate that somebody published; derived: by a formula; yours: typed in by the person."""
 DATE: Final = r"^\d{4}-\d{2}-\d{2}$"
+PARTIAL_DATE: Final = r"^\d{4}(-\d{2}(-\d{2})?)?$"
 OWN_FIGURE: Final = "your own figure"
 
 
@@ -20,7 +21,7 @@ class Figure(Spec):
     low: float | None = Field(default=None, allow_inf_nan=False, description="5 % lie below")
     high: float | None = Field(default=None, allow_inf_nan=False, description="5 % lie above")
     source: str = Field(min_length=3)
-    date: str | None = Field(default=None, pattern=DATE, description="none where the source has none")
+    date: str | None = Field(default=None, pattern=PARTIAL_DATE, description="a day, month or year; none: not stated")
     certainty: Certainty = "quoted"
 
     @model_validator(mode="after")

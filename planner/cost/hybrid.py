@@ -1,22 +1,28 @@
 """Owning a base load and renting the peaks: how many groups of cards to own for a demand that varies."""
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from planner.base import Spec
+from planner.cost.case import Case
 from planner.cost.demand import load_at
+from planner.cost.finance import annuity
+from planner.cost.job import HOURS_PER_YEAR
 from planner.errors import SpecError
 
 MOST_GROUPS: Final = 10_000
+_ROUNDING: Final = 1e-9
 
 
 class Mix(Spec):
-    """What it costs to own so many groups and rent the rest."""
+    """What it costs to own so many groups and rent the rest, over the horizon in today's money."""
 
     owned: int
     own_usd: float
     rent_usd: float
-    owned_hours_fraction: float
+    owned_work_fraction: float
     """Of the work, what the owned groups do."""
 
     @property
@@ -33,34 +39,58 @@ class Hybrid(Spec):
 
 
 def best_mix(
-    loads: Sequence[float], own_fixed_usd: float, own_usd_per_hour: float, rent_usd_per_hour: float, hours: float
+    loads: Sequence[float],
+    own_fixed_usd: Sequence[float],
+    own_usd_per_hour: float,
+    rent_usd_per_hour: float,
+    hours: float,
 ) -> Hybrid:
     """Return what owning each number of groups costs; of equal ones, the best is the fewest.
 
-    `loads` are the groups that are needed, in equal parts of `hours`; `own_fixed_usd` is what one group costs over
-    them all without any work.
+    `loads` are the groups that are needed, in equal parts of `hours`; `own_fixed_usd` is what no, one, two … groups
+    cost over them all without any work.
 
-    **Formula** own k groups: k · F + s · Σ min(load, k) · t + p · Σ max(load − k, 0) · t. One more group is worth
-    owning while it would be busy for a share above F / ((p − s) · hours).
+    **Formula** k groups: F(k) + s · Σ min(load, k) · t + p · Σ max(⌈load⌉ − k, 0) · t. One more is worth owning while
+    it is busy for a share of the time above its fixed cost over (p − s) · hours.
+    **Assumes** that rented groups come and go with the load, whole groups at a time.
 
     Raises:
         SpecError: If there is no load, or one is negative or very large.
     """
     if not loads or min(loads) < 0 or max(loads) > MOST_GROUPS:
-        raise SpecError("loads", f"must be from 0 to {MOST_GROUPS:,} groups, at least one value")
+        raise SpecError("loads", f"must be from 0 to {MOST_GROUPS:,} groups, and at least one")
     part, total = hours / len(loads), sum(loads)
     mixes = []
-    for owned in range(-int(-max(loads) // 1) + 1):
+    for owned, fixed in enumerate(own_fixed_usd):
         done = sum(min(load, owned) for load in loads)
+        rented = sum(max(_whole(load) - owned, 0) for load in loads)
         mixes.append(
             Mix(
                 owned=owned,
-                own_usd=owned * own_fixed_usd + own_usd_per_hour * done * part,
-                rent_usd=rent_usd_per_hour * (total - done) * part,
-                owned_hours_fraction=done / total if total else 1.0,
+                own_usd=fixed + own_usd_per_hour * done * part,
+                rent_usd=rent_usd_per_hour * rented * part,
+                owned_work_fraction=done / total if total else 1.0,
             )
         )
     return Hybrid(best=min(mixes, key=lambda mix: mix.usd), mixes=tuple(mixes))
+
+
+def hybrid_of(case: Case, loads: Sequence[float], rent_usd_per_hour: float) -> Hybrid:
+    """Return the best number of groups to own in `case` for the `loads` of its horizon, the rest rented by the hour.
+
+    Raises:
+        SpecError: As `best_mix` does.
+    """
+    years, rate, drift = case.horizon_years, case.discount_rate, case.streams().drift
+    fixed = [_fixed_usd(case, groups) for groups in range(_whole(max(loads, default=0.0)) + 1)]
+    per_hour = replace(case, shape=case.shape.evolve(groups=1)).streams().own_usd_per_hour
+    return best_mix(
+        loads,
+        fixed,
+        per_hour * annuity(rate, years) / years,
+        rent_usd_per_hour * annuity(rate, years, drift) / years,
+        HOURS_PER_YEAR * years,
+    )
 
 
 def loads_of_peak(average_groups: float, peak_factor: float, parts: int = 240) -> tuple[float, ...]:
@@ -70,3 +100,13 @@ def loads_of_peak(average_groups: float, peak_factor: float, parts: int = 240) -
     """
     middles = ((part + 0.5) / parts for part in range(parts))
     return tuple(average_groups * load_at(middle, peak_factor) for middle in middles)
+
+
+def _fixed_usd(case: Case, groups: int) -> float:
+    if groups == 0:
+        return 0.0
+    return replace(case, shape=case.shape.evolve(groups=groups)).streams().own_usd(case.horizon_years, 0.0)
+
+
+def _whole(load: float) -> int:
+    return math.ceil(load - _ROUNDING)

@@ -12,6 +12,7 @@ WorkUnit = Literal["tokens", "samples", "epochs", "steps", "hours"]
 HOURS_PER_YEAR: Final = 8_766.0
 """Hours of a year of 365.25 days."""
 _SECONDS_PER_HOUR: Final = 3_600.0
+_MILLION: Final = 1_000_000
 
 
 class Pace(Spec):
@@ -146,3 +147,13 @@ def _work_hours(run: Run, pace: Pace | None) -> float:
         hint = "Give the job in hours, or put a measured speed in."
         raise SpecError("job.unit", f"how many {unit} a second these cards do is not known", hint)
     return amount / per_second / _SECONDS_PER_HOUR
+
+
+def usd_per_million_tokens(usd_per_hour: float, pace: Pace | None) -> float | None:
+    """Return what a million tokens cost at this price of a busy hour, or None where no tokens are counted.
+
+    **Formula** p / (tokens/s · 3600) · 10⁶
+    """
+    if pace is None or pace.tokens_per_second is None:
+        return None
+    return usd_per_hour / (pace.tokens_per_second * _SECONDS_PER_HOUR) * _MILLION

@@ -14,6 +14,8 @@ from planner.cost.spot import SpotWaste, interruption_share, mean_hours_between,
 from planner.cost.terms import RentTerms
 from planner.errors import SpecError
 
+CARDS_OF_A_MACHINE: Final = 8
+"""The most cards that offers have in one machine, so that more are always spread over several."""
 COMMITTED_HOURS_PER_YEAR: Final = 8_760.0
 """Hours of the 365 days that a year of commitment is billed for."""
 TERM_YEARS: Final[dict[RentMode, float]] = {"reserved-1y": 1.0, "reserved-3y": 3.0}
@@ -124,6 +126,22 @@ def quote(offer: Offer, mode: RentMode, demand: Demand, count: int, terms: RentT
         increment_seconds=increment,
         notes=(note,) if note else (),
     )
+
+
+def is_scattered(offer: Offer, count: int) -> bool:
+    """Return whether the cards would be spread over more machines than need be."""
+    return offer.gpu_count < min(count, CARDS_OF_A_MACHINE)
+
+
+def commitment_share(offer: Offer, mode: RentMode) -> float | None:
+    """Return the share of the time from which on a commitment is cheaper than paying by the hour, if it ever is.
+
+    **Formula** p_reserved / p_on-demand
+    """
+    reserved, steady = offer.price_usd_per_hour(mode), offer.on_demand_price_usd_per_hour
+    if mode not in TERM_YEARS or reserved is None or steady is None:
+        return None
+    return reserved / steady if reserved < steady else None
 
 
 def _hours(demand: Demand, waste: SpotWaste | None) -> float:

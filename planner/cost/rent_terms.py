@@ -2,14 +2,17 @@
 
 from planner.cost.demand import Demand
 from planner.cost.figure import Figure
-from planner.cost.rent import TERM_YEARS, RentFacts, RentQuote
+from planner.cost.job import Pace, usd_per_million_tokens
+from planner.cost.rent import TERM_YEARS, RentFacts, RentQuote, commitment_share, is_scattered
 from planner.cost.result import MoneySymbol, MoneyTerm, RentCost, symbol
 from planner.cost.terms import RentTerms
 
 _JOB = "the job"
 
 
-def rent_cost(quote: RentQuote, demand: Demand, terms: RentTerms, facts: RentFacts) -> RentCost:
+def rent_cost(
+    quote: RentQuote, demand: Demand, terms: RentTerms, facts: RentFacts, pace: Pace | None = None
+) -> RentCost:
     """Return the explained cost of `quote`; its terms sum to its price."""
     offer = quote.offer
     parts = [_machines(quote, demand), _storage(quote, demand), _egress(quote, demand, terms, facts)]
@@ -29,6 +32,11 @@ def rent_cost(quote: RentQuote, demand: Demand, terms: RentTerms, facts: RentFac
         low_usd=quote.low_usd,
         high_usd=quote.high_usd,
         usd_per_gpu_hour=quote.usd / (demand.busy_hours * quote.count),
+        usd_per_million_tokens=usd_per_million_tokens(quote.usd / demand.busy_hours, pace),
+        checkpoint_interval_hours=quote.waste.interval_hours if quote.waste else None,
+        commit_above_fraction={
+            mode: share for mode in TERM_YEARS if (share := commitment_share(offer, mode)) is not None
+        },
         terms=tuple(part for part in parts if part is not None),
         oldest_price_date=min(dates, default=None),
         notes=(*quote.notes, *_remarks(quote)),
@@ -139,6 +147,8 @@ def _remarks(quote: RentQuote) -> tuple[str, ...]:
         said.append(f"the source does not say which card it is: {', '.join(offer.candidates)}")
     if offer.incomplete:
         said.append(offer.incomplete)
+    if is_scattered(offer, quote.count):
+        said.append(f"{quote.instances} machines: how they are connected is not stated")
     if quote.capped:
         said.append("interruptions would make spot dearer than on-demand, which is taken instead")
     if quote.mode == "spot" and quote.waste and quote.waste.waste_fraction == 0:

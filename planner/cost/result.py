@@ -55,6 +55,10 @@ class RentCost(Spec):
     usd_per_gpu_hour: float
     terms: tuple[MoneyTerm, ...]
     oldest_price_date: str | None
+    usd_per_million_tokens: float | None = None
+    checkpoint_interval_hours: float | None = None
+    commit_above_fraction: dict[RentMode, float] = {}
+    """The share of the time from which on each commitment of the offer is cheaper than on-demand."""
     carbon: "Footprint | None" = None
     notes: tuple[str, ...] = ()
 
@@ -88,6 +92,9 @@ class OwnCost(Spec):
     usd_per_gpu_hour: float
     usd_per_period: float
     """Of one run; for services and daily hours, of one month."""
+    usd_per_million_tokens: float | None
+    amortised_usd_per_gpu_hour: float
+    """The value that a new system loses by the trend, as research on the cost of training counts."""
     rate_of_return: float | None
     """Of buying instead of renting, a year."""
     books: OwnedMonth
@@ -107,6 +114,10 @@ class BreakEven(Spec):
     years: float | None
     reason: str | None = None
     years_reason: str | None = None
+    simple_gpu_hours: float | None = None
+    """The purchase over what an hour saves, without resale, interest and fixed costs, as vendors' papers count."""
+    books_utilization_fraction: float | None = None
+    books_payback_months: int | None = None
 
 
 class CurvePoint(Spec):

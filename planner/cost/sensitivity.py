@@ -27,7 +27,7 @@ class Swing(Spec):
 def tornado(case: Case) -> tuple[Swing, ...]:
     """Return the swing of each uncertain input, the widest first."""
     swings = [_swing(case, name) for name in case.uncertain]
-    return tuple(sorted(swings, key=lambda swing: -swing.width_usd))
+    return tuple(sorted((swing for swing in swings if swing.width_usd), key=lambda swing: -swing.width_usd))
 
 
 def _swing(case: Case, name: str) -> Swing:

@@ -7,9 +7,7 @@ from typing import Final
 from planner.cost.finance import annuity, discounted
 from planner.cost.owning import Shape, Values, bought, financed, kept
 from planner.cost.residual import ResaleCurve
-from planner.errors import SpecError
 
-LONGEST_HORIZON_YEARS: Final = 30.0
 _ROUNDING: Final = 1e-9
 
 
@@ -102,14 +100,3 @@ def streams(
         resale=resale,
         resale_deviations=resale_deviations,
     )
-
-
-def checked_horizon(years: float) -> float:
-    """Return the horizon.
-
-    Raises:
-        SpecError: If it is not above zero and at most thirty years.
-    """
-    if not 0 < years <= LONGEST_HORIZON_YEARS:
-        raise SpecError("horizon_years", f"must be more than 0 and at most {LONGEST_HORIZON_YEARS:g}, not {years:g}")
-    return years

@@ -7,7 +7,7 @@ from typing import Final
 
 from planner.cost.demand import Demand
 from planner.cost.offer import Offer, RentMode
-from planner.cost.rent import RentFacts, RentQuote, quote
+from planner.cost.rent import RentFacts, RentQuote, is_scattered, quote
 from planner.cost.terms import RentTerms
 
 AMBIGUOUS: Final = "the source does not say which card it is"
@@ -16,6 +16,7 @@ UNDATED: Final = "the price has no date"
 FROM_PRICE: Final = "the lowest price of a marketplace, seldom to be had"
 UNVERIFIED: Final = "the currency could not be verified"
 WHOLE_SYSTEM: Final = "only sold as part of a whole system"
+SCATTERED: Final = "sold by fewer cards than the plan has in a machine; whether more can be had in one is not stated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +101,8 @@ def _rows_of(
         return
     quotes = [quote(offer, mode, each.demand, each.count, terms, facts) for each in fitting]
     dearest = max(range(len(quotes)), key=lambda index: quotes[index].usd)
-    remarks = tuple(_remarks(offer, quotes, today))
     chosen, candidate = quotes[dearest], fitting[dearest]
+    prevented = tuple(_prevents(offer, candidate.count, terms))
     yield OfferRow(
         offer=offer,
         mode=mode,
@@ -116,12 +117,12 @@ def _rows_of(
         usd_per_gpu_hour=chosen.usd / (candidate.demand.busy_hours * candidate.count),
         price_date=offer.price_date,
         age_days=offer.age_days(today),
-        comparable=not any(_prevents(offer)),
-        remarks=remarks,
+        comparable=not prevented,
+        remarks=(*prevented, *_remarks(offer, quotes, today)),
     )
 
 
-def _prevents(offer: Offer) -> Iterator[str]:
+def _prevents(offer: Offer, count: int, terms: RentTerms) -> Iterator[str]:
     """Yield why the offer may not be called the cheapest."""
     if offer.ambiguous:
         yield f"{AMBIGUOUS}: {', '.join(offer.candidates)}"
@@ -133,10 +134,11 @@ def _prevents(offer: Offer) -> Iterator[str]:
         yield UNVERIFIED
     if offer.system:
         yield WHOLE_SYSTEM
+    if terms.one_machine and is_scattered(offer, count):
+        yield SCATTERED
 
 
 def _remarks(offer: Offer, quotes: list[RentQuote], today: date) -> Iterator[str]:
-    yield from _prevents(offer)
     if offer.price_date is None:
         yield UNDATED
     if offer.is_history(today):

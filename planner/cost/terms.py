@@ -26,6 +26,9 @@ class RentTerms(Spec):
     offer: str | None = Field(default=None, description="the id of one offer; none: the cheapest that can be compared")
     regions: tuple[str, ...] = Field(default=(), description="only these; empty: all of them, each named")
     providers: tuple[str, ...] = Field(default=(), description="only these; empty: all of them")
+    one_machine: bool = Field(
+        default=True, description="the cards must share a machine, eight of them at most; off: single cards will do"
+    )
     include_history: bool = Field(default=False, description="also offers that are older than twelve months")
     mean_hours_between_interruptions: float | None = Field(
         default=None, gt=0, le=1e6, description="of one spot machine; none: from the bands of the card"
