@@ -12,6 +12,7 @@ def answer_of(case: Case, streams: Streams, found: BreakEven, rent: RentCost, ow
     """Return the decision over the horizon, in today's money, with what it rests on."""
     years, shape = case.horizon_years, case.shape
     rented, owned = streams.rent_usd(years), streams.own_usd(years)
+    flip_rent = flip_value(case, RENT_PRICE)
     dates = [day for day in (rent.oldest_price_date, own.oldest_price_date) if day]
     return Answer(
         decision="buy" if owned < rented else "rent",
@@ -28,7 +29,7 @@ def answer_of(case: Case, streams: Streams, found: BreakEven, rent: RentCost, ow
         saves_usd=abs(rented - owned),
         flips_at_utilization_fraction=found.utilization_fraction,
         flips_at_card_price_usd=flip_value(case, _CARD_PRICE),
-        flips_at_rent_usd_per_gpu_hour=_flip_rent(case),
+        flips_at_rent_usd_per_gpu_hour=None if flip_rent is None else flip_rent / shape.count,
         horizon_years=years,
         oldest_price_date=min(dates, default=None),
         undated=tuple(_undated(rent, own)),
@@ -46,13 +47,6 @@ def flip_value(case: Case, name: str) -> float | None:
         return None
     found = start - before / (after - before)
     return found if found > 0 else None
-
-
-def _flip_rent(case: Case) -> float | None:
-    if case.central[RENT_PRICE] == 0:
-        return None
-    found = flip_value(case, RENT_PRICE)
-    return None if found is None else found / case.shape.count
 
 
 def _saving(case: Case, name: str, value: float) -> float:

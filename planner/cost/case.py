@@ -22,7 +22,7 @@ _NOTHING: Final[Mapping[str, float]] = {}
 class Case:
     """Everything that decides between renting and owning.
 
-    `figures` holds those of owning by the names of `planner.cost.owning.FIGURES`, and the rent of a busy group-hour,
+    `figures` holds those of owning by the names of `planner.cost.owning.FIGURES`, the rent of a billed group-hour,
     the drift of prices, and two factors on the hours: of how much is used, and of how long the work takes.
     """
 
@@ -30,7 +30,12 @@ class Case:
     shape: Shape
     resale: ResaleCurve
     busy_hours_per_year: float
+    billed_per_busy_hour: float
+    """Hours that renting is billed for each hour of work; 0 where it is paid however much is used."""
+    billed_hours_per_year: float
+    """Hours that renting is billed each year however much is used."""
     rent_usd_per_year: float
+    """What is paid beside the machines."""
     rent_term_years: float
     horizon_years: float
     discount_rate: float
@@ -59,8 +64,8 @@ class Case:
         """Return the streams with these values of all figures."""
         usage = Usage(
             busy_hours_per_year=self.busy_hours_per_year * values[USE] * values[TIME],
-            rent_usd_per_hour=values[RENT_PRICE],
-            rent_usd_per_year=self.rent_usd_per_year,
+            rent_usd_per_hour=values[RENT_PRICE] * self.billed_per_busy_hour,
+            rent_usd_per_year=self.rent_usd_per_year + values[RENT_PRICE] * self.billed_hours_per_year,
             rent_term_years=self.rent_term_years,
         )
         return streams(values, self.shape, usage, self.resale, self.discount_rate, values[DRIFT], resale_deviations)

@@ -8,12 +8,12 @@ from planner.cost.card_price import card_price
 from planner.cost.case import DRIFT, RENT_PRICE, TIME, USE, Case
 from planner.cost.catalog import CostCatalog
 from planner.cost.demand import Demand
-from planner.cost.figure import NINETY_PERCENT, OWN_FIGURE, TEN_TO_NINETY, Figure
+from planner.cost.figure import NINETY_PERCENT, TEN_TO_NINETY, Figure
 from planner.cost.job import HOURS_PER_YEAR
 from planner.cost.ownership import Ownership
 from planner.cost.owning import FIGURES, Shape
 from planner.cost.rent import TERM_YEARS, RentQuote
-from planner.cost.residual import own_curve, resale_curve
+from planner.cost.residual import ResaleCurve, own_curve, resale_curve
 from planner.cost.terms import BuyTerms, CostTerms
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
@@ -48,25 +48,32 @@ def case_of(
     place = catalog.ownership(terms.buy.place).with_terms(terms.buy)
     busy = demand.busy_hours * demand.per_year(terms.horizon_years)
     groups = _owned_groups(demand, busy)
+    fixed = quote is not None and _is_fixed(quote, demand)
+    billed = quote.billed_hours if quote else 0.0
+    per_year = demand.per_year(terms.horizon_years)
     return Case(
         figures={
             **_figures(terms, gpu, place, catalog, today),
-            **_rent_figures(terms, quote, demand),
+            RENT_PRICE: _rent(quote),
+            DRIFT: _drift(terms.rent.price_drift_per_year),
             TIME: _time_factor(demand),
             USE: _use_factor(),
         },
         shape=_shape(terms.buy, place, count, groups),
-        resale=(
-            resale_curve(catalog.constants)
-            if terms.buy.resale_share is None
-            else own_curve(terms.buy.resale_share, terms.horizon_years)
-        ),
+        resale=_resale(terms, catalog),
         busy_hours_per_year=busy,
-        rent_usd_per_year=_fixed_rent(quote, demand, terms.horizon_years),
+        billed_per_busy_hour=0.0 if fixed else billed / demand.busy_hours,
+        billed_hours_per_year=billed * per_year if fixed else 0.0,
+        rent_usd_per_year=(quote.storage_usd + quote.egress_usd) * per_year if quote else 0.0,
         rent_term_years=TERM_YEARS.get(quote.mode, 0.0) if quote and demand.periods_per_year is not None else 0.0,
         horizon_years=terms.horizon_years,
         discount_rate=terms.discount_rate,
     )
+
+
+def _resale(terms: CostTerms, catalog: CostCatalog) -> ResaleCurve:
+    share = terms.buy.resale_share
+    return resale_curve(catalog.constants) if share is None else own_curve(share, terms.horizon_years)
 
 
 def _owned_groups(demand: Demand, busy_per_year: float) -> int:
@@ -151,38 +158,27 @@ def _of_card(preset: Figure, gpu: Gpu, known: dict[str, str], kind: str, catalog
     return found.evolve(low=min(found.value, preset.lowest), high=max(found.value, preset.highest))
 
 
-def _rent_figures(terms: CostTerms, quote: RentQuote | None, demand: Demand) -> dict[str, Figure]:
-    drift = terms.rent.price_drift_per_year
-    ranged = Figure(value=0.0, low=_LOW_DRIFT, high=_HIGH_DRIFT, source=_NO_DRIFT, certainty="assumed")
-    return {
-        RENT_PRICE: _hourly_rent(quote, demand),
-        DRIFT: ranged if drift == 0 else Figure(value=drift, source=OWN_FIGURE, certainty="yours"),
-    }
-
-
-def _hourly_rent(quote: RentQuote | None, demand: Demand) -> Figure:
-    """Return the rent of one busy hour of a group; nothing where it is paid however much is used."""
-    if quote is None or _is_fixed(quote, demand):
-        return Figure(value=0.0, source="renting is paid however much it is used", certainty="assumed")
+def _rent(quote: RentQuote | None) -> Figure:
+    """Return the rent of one billed hour of a group."""
+    if quote is None:
+        return Figure(value=0.0, source="nothing is rented", certainty="assumed")
     return Figure(
-        value=quote.machine_usd / demand.busy_hours,
+        value=quote.machine_usd / quote.billed_hours,
         source=quote.offer.source,
         date=quote.offer.price_date,
         certainty="yours" if quote.offer.own else "quoted",
     )
 
 
+def _drift(per_year: float) -> Figure:
+    if per_year:
+        return Figure.own(per_year)
+    return Figure(value=0.0, low=_LOW_DRIFT, high=_HIGH_DRIFT, source=_NO_DRIFT, certainty="assumed")
+
+
 def _is_fixed(quote: RentQuote, demand: Demand) -> bool:
-    always_on = demand.period == "month" and demand.sessions == 1 and not demand.scales_with_pace
-    return quote.mode in TERM_YEARS or always_on
-
-
-def _fixed_rent(quote: RentQuote | None, demand: Demand, horizon_years: float) -> float:
-    """Return what is paid each year beside the hours: storage, egress, and machines that are rented all the time."""
-    if quote is None:
-        return 0.0
-    machines = quote.machine_usd if _is_fixed(quote, demand) else 0.0
-    return (machines + quote.storage_usd + quote.egress_usd) * demand.per_year(horizon_years)
+    """Return whether renting is paid however much is used: by commitment, or all day and night."""
+    return quote.mode in TERM_YEARS or demand.always_on
 
 
 def _time_factor(demand: Demand) -> Figure:

@@ -38,7 +38,8 @@ class Demand(Spec):
     stored_gb: float = 0.0
     stored_months: float = 1.0
     egress_gb: float = 0.0
-    scales_with_pace: bool = True
+    always_on: bool = False
+    """Machines run day and night, however much there is to do."""
 
     def per_year(self, horizon_years: float) -> float:
         """Return the periods of a year; a run that is done once is spread over the horizon."""
@@ -129,7 +130,7 @@ def _service_demand(job: Service, pace: Pace | None) -> Demand:
         periods_per_year=12.0,
         stored_gb=job.model_gb,
         egress_gb=job.egress_gb_per_month,
-        scales_with_pace=job.scales_down,
+        always_on=not job.scales_down,
     )
 
 
@@ -146,5 +147,4 @@ def _daily_demand(job: DailyHours) -> Demand:
         work_hours=busy,
         periods_per_year=12.0,
         stored_gb=job.stored_gb,
-        scales_with_pace=False,
     )

@@ -59,6 +59,14 @@ _YEARLY: Final = (
     ("staff", "w / 12", ("staff_usd_per_year",)),
     ("licence", "n · l / 12", ("licence_usd_per_gpu_year",)),
 )
+_PRICES: Final = (
+    "card_price_usd",
+    "rack_usd_per_server",
+    "tariff_usd_per_kwh",
+    "colocation_usd_per_kw_month",
+    "licence_usd_per_gpu_year",
+)
+"""Which figures are prices, whose age is said."""
 _ENERGY: Final = (
     "pue",
     "tariff_usd_per_kwh",
@@ -85,7 +93,7 @@ def own_cost(
     per_hour = equivalent_annual(present, rate, years) / streams.busy_hours_per_year
     kwh = kilowatt_hours(case.central, case.shape, 1 / _MONTHS, streams.busy_hours_per_year / _MONTHS)
     low, middle, high = (share * purchase.cards for share in case.resale.band(years))
-    dates = [term.date for term in (*upfront, *monthly) if term.date]
+    dates = [day for name in _PRICES if case.central[name] and (day := case.figures[name].date)]
     return OwnCost(
         gpu=gpu_id,
         count=case.shape.cards,

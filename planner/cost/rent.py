@@ -105,7 +105,7 @@ def quote(offer: Offer, mode: RentMode, demand: Demand, count: int, terms: RentT
     machine, capped = _machine_usd(offer, instances, billed, price, demand, increment, terms, waste)
     storage = facts.storage if terms.storage_usd_per_gb_month is None else Figure.own(terms.storage_usd_per_gb_month)
     egress, note = _egress_usd(offer, demand.egress_gb, terms, facts)
-    scale = demand.scales_with_pace and mode not in TERM_YEARS
+    scale = not demand.always_on and mode not in TERM_YEARS
     return RentQuote(
         offer=offer,
         mode=mode,

@@ -4,7 +4,7 @@ from planner.cost.demand import Demand
 from planner.cost.figure import Figure
 from planner.cost.job import Pace, usd_per_million_tokens
 from planner.cost.rent import TERM_YEARS, RentFacts, RentQuote, commitment_share, is_scattered
-from planner.cost.result import MoneySymbol, MoneyTerm, RentCost, symbol
+from planner.cost.result import Commitment, MoneySymbol, MoneyTerm, RentCost, symbol
 from planner.cost.terms import RentTerms
 
 _JOB = "the job"
@@ -34,9 +34,11 @@ def rent_cost(
         usd_per_gpu_hour=quote.usd / (demand.busy_hours * quote.count),
         usd_per_million_tokens=usd_per_million_tokens(quote.usd / demand.busy_hours, pace),
         checkpoint_interval_hours=quote.waste.interval_hours if quote.waste else None,
-        commit_above_fraction={
-            mode: share for mode in TERM_YEARS if (share := commitment_share(offer, mode)) is not None
-        },
+        commitments=tuple(
+            Commitment(mode=mode, above_fraction=share)
+            for mode in TERM_YEARS
+            if (share := commitment_share(offer, mode)) is not None
+        ),
         terms=tuple(part for part in parts if part is not None),
         oldest_price_date=min(dates, default=None),
         notes=(*quote.notes, *_remarks(quote)),

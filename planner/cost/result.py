@@ -57,10 +57,16 @@ class RentCost(Spec):
     oldest_price_date: str | None
     usd_per_million_tokens: float | None = None
     checkpoint_interval_hours: float | None = None
-    commit_above_fraction: dict[RentMode, float] = {}
-    """The share of the time from which on each commitment of the offer is cheaper than on-demand."""
+    commitments: "tuple[Commitment, ...]" = ()
     carbon: "Footprint | None" = None
     notes: tuple[str, ...] = ()
+
+
+class Commitment(Spec):
+    """A commitment of an offer, and the share of the time from which on it is cheaper than on-demand."""
+
+    mode: RentMode
+    above_fraction: float
 
 
 class Footprint(Spec):
