@@ -201,6 +201,21 @@ class Excluded(NamedTuple):
     reason: str
 
 
+class Speeds(NamedTuple):
+    """What a row comes to in its own unit, as estimated and as two rules of thumb give it.
+
+    The rules are 6ND at 40 % of the dense rate, and the bytes that have to be read at the whole bandwidth. `low` and
+    `high` bound the estimate, `assumed` names what the source does not state.
+    """
+
+    ours: float
+    flat_mfu: float
+    bandwidth: float
+    low: float | None = None
+    high: float | None = None
+    assumed: str = ""
+
+
 def truth(path: Path | None = None) -> list[Row]:
     """Return the published speeds of the table at `path`, by default the bundled one."""
     with (path or TRUTH).open(encoding="utf-8", newline="") as stream:

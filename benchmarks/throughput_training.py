@@ -7,11 +7,13 @@ model is split nor the format of its products, and LitGPT's tables only the long
 import re
 from typing import Final, NamedTuple
 
-from throughput_rows import Excluded, Row, architecture_of, gpu_of
+from throughput_rows import Excluded, Row, Speeds, architecture_of, gpu_of
 
 from planner.errors import PlannerError
 from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture, Tensor
+from planner.performance.efficiency import MatrixFormat
+from planner.performance.estimate import estimate_time
 from planner.performance.flops import forward_work
 from planner.performance.setting import TimeSetting
 from planner.plan.catalog import Catalog
@@ -265,3 +267,43 @@ def full_square_flops(architecture: Architecture, length: int) -> float:
     """Return the operations of training for one token as published tables count them: attention as a full square."""
     work = forward_work(architecture, 1, length)
     return 3 * (work.flops + work.attention_flops) / length
+
+
+_FLAT_MFU: Final = 0.4
+
+
+def predict(row: Row, catalog: Catalog) -> Speeds | Excluded:
+    """Return what the estimate says of a row, or why it is not covered."""
+    run = training_run(row, catalog)
+    if isinstance(run, Excluded):
+        return run
+    found = estimate_time(run.architecture, run.workload, ((run.gpu, row.cards),), run.setting)
+    if found.unsupported or not found.tokens_per_second or row.value is None:
+        return Excluded(found.unsupported or "no time")
+    scale = row.value / run.measured_tokens_per_second * (-1 if row.unit == "s/iter" else 1)
+    speeds = (found.tokens_per_second, *rules_of_thumb(run), found.low_tokens_per_second, found.high_tokens_per_second)
+    ours, flat, bandwidth, low, high = [_in_unit(speed or 0.0, scale, row.value) for speed in speeds]
+    return Speeds(ours, flat, bandwidth, *sorted((low, high)), run.assumed)
+
+
+def _in_unit(tokens_per_second: float, scale: float, measured: float) -> float:
+    """Return a speed in the row's unit; where that is seconds, `scale` is negative."""
+    return tokens_per_second * scale if scale > 0 else measured * measured / (tokens_per_second * -scale)
+
+
+def rules_of_thumb(run: Run) -> tuple[float, float]:
+    """Return tokens a second by 6ND at a flat share of the dense rate, and by the bytes of the weights alone.
+
+    **Formula**: n · peak · 0.40 ÷ (6 · N); micro-batch tokens · n ÷ (3 · W ÷ B), N the parameters that a token visits
+    and W their bytes in 16 bits on each card.
+    """
+    narrow: MatrixFormat = run.setting.matrix_format or ("fp8" if run.workload.compute == "fp8" else "bf16")
+    rate = run.gpu.rate(narrow) or run.gpu.rate("fp16")
+    if run.workload.compute in ("fp32", "tf32"):
+        rate = run.gpu.rate(run.workload.compute) or run.gpu.rate("fp32")
+    active = run.architecture.active_parameters
+    peak, bandwidth = rate.ops_per_s if rate else 0.0, run.gpu.bandwidth_bytes_per_s or 0.0
+    shards = run.workload.parallel.model_shards
+    tokens = run.workload.micro_batch * (run.workload.sequence_length or 1) * run.row.cards / shards
+    seconds = 3 * 2 * run.architecture.parameters / shards / bandwidth
+    return run.row.cards * peak * _FLAT_MFU / (6 * active), tokens / seconds
