@@ -3,7 +3,7 @@
 import re
 from typing import Final, NamedTuple
 
-from throughput_rows import Excluded, Row, gpu_of
+from throughput_rows import Excluded, Row, Speeds, gpu_of
 
 from planner.hardware.gpu import Gpu
 from planner.models.pipeline import networks_of
@@ -45,14 +45,6 @@ _DDIM_STEPS: Final = 30
 _SDXL_STEPS: Final = 20
 """MLPerf Inference's rule for Stable Diffusion XL: 20 steps with guidance, at 1,024 pixels."""
 _NO_COUNTS: Final = "operations of the network are not in the source"
-
-
-class Speeds(NamedTuple):
-    """Tokens or images per second as estimated, and as two rules of thumb give them."""
-
-    ours: float
-    flat_mfu: float
-    bandwidth: float
 
 
 def predict(row: Row, catalog: Catalog) -> Speeds | Excluded:

@@ -1,7 +1,6 @@
 """Published speeds of inference as runs of the estimate: decoding, prompts, and throughput of many requests."""
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 import throughput_images as image_rows
@@ -183,12 +182,8 @@ def _of(row: Row, architecture: Architecture, gpu: Gpu, engine: EngineName, weig
     tensor, stages = degrees(row)
     sharing = Sharing(links_of(gpu, TimeSetting()), tensor, stages)
     cache = "fp8" if engine == "tensorrt-llm" else "fp16"
-    work = _work(architecture, weights, engine)
+    work = work_of(architecture, weights, every_expert=engine in ("hf", "bnb-eager"))
     return Case(row, Run(architecture, work, machine, sharing, cache), gpu, weights)
-
-
-def _work(architecture: Architecture, weights: str, engine: EngineName):  # type: ignore[no-untyped-def]
-    return work_of(architecture, weights, every_expert=engine in ("hf", "bnb-eager"))
 
 
 def degrees(row: Row) -> tuple[int, int]:

@@ -4,6 +4,7 @@ from typing import TypeAlias
 
 from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
+from planner.performance.inference.estimate import inference_time
 from planner.performance.result import TimeResult
 from planner.performance.setting import TimeSetting
 from planner.performance.training.estimate import training_time
@@ -31,4 +32,4 @@ def estimate_time(
     """
     if isinstance(workload, Training):
         return training_time(architecture, workload, cards, setting, measured_on)
-    return TimeResult(task="inference", kind="service", unsupported="not estimated")
+    return inference_time(architecture, workload, cards, setting, measured_on)

@@ -15,8 +15,11 @@ class Engine(NamedTuple):
     `quantised_layer_seconds` is what it takes with the kernels of a family of schemes. `sequence_seconds` pass for each
     sequence of each pass (scheduling, sampling). `chunk` is the most tokens of one pass of a prompt, without a limit
     where it is none. `compute_share` is what its products reach of the card's large ones. `unpacks` says that quantised
-    weights are written out in 16 bits before a product with many rows. `copies_cache` says that each step makes the cached keys
-    and values anew, and repeats them for the queries that share them.
+    weights are written out in 16 bits before a product with many rows. `copies_cache` says that each step makes the
+    cached keys and values anew, and repeats them for the queries that share them. `overlaps_stages` says that the
+    stages of a pipeline decode different sequences at once; `chunks_in_flight` how many chunks of a prompt go through
+    them before all are waited for. `older_host_layer_seconds` is the time of a layer in hosts of earlier cards, and
+    `stacked_layer_seconds` beside stacked memory, where hosts have slower processors.
     """
 
     layer_seconds: float

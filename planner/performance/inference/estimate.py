@@ -2,6 +2,7 @@
 
 from typing import Final, NamedTuple
 
+from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 from planner.memory.support import unsupported_reasons
 from planner.models.architecture import Architecture
@@ -9,6 +10,7 @@ from planner.performance.efficiency import family_of
 from planner.performance.inference.engines import EngineName
 from planner.performance.inference.images import image_time
 from planner.performance.inference.machine import machine_of, reachable_bandwidth
+from planner.performance.inference.measured import scaled
 from planner.performance.inference.passes import Away, Pass, Sharing
 from planner.performance.inference.request import Run, read_prompt, write_token
 from planner.performance.inference.spread import is_measured, spread
@@ -17,6 +19,7 @@ from planner.performance.inference.work import work_of
 from planner.performance.links import Links, links_of
 from planner.performance.result import TimeResult
 from planner.performance.setting import TimeSetting
+from planner.workload.layout import laid_out
 from planner.workload.workload import Inference
 
 _HOST_BYTES_PER_S: Final = 70e9
@@ -44,8 +47,12 @@ def inference_time(
     workload: Inference,
     cards: tuple[tuple[Gpu, int], ...],
     setting: TimeSetting = _AS_IS,
+    measured_on: Gpu | None = None,
 ) -> TimeResult:
     """Return the time of `workload` (defaults filled in) on kinds of cards, each with their number.
+
+    A measured speed of `setting` takes the place of the estimate, scaled by the ratio of both estimates where it is of
+    other cards, the kind of which is then `measured_on`.
 
     **Formula**: t_prompt + answer · t_step, the step at the mean context.
 
@@ -54,9 +61,31 @@ def inference_time(
     """
     slowest = min((gpu for gpu, _ in cards), key=lambda gpu: reachable_bandwidth(gpu) or 0.0)
     found = _on(architecture, workload, slowest, setting)
-    if len(cards) == 1 or found.seconds is None:
+    if found.seconds is None:
         return found
-    return found.evolve(notes=(*found.notes, f"Every card is counted as {slowest.name}, the slowest of them."))
+    if len(cards) > 1:
+        found = found.evolve(notes=(*found.notes, f"Every card is counted as {slowest.name}, the slowest of them."))
+    if setting.measured is None:
+        return found
+    kind, count = measured_on or slowest, sum([number for _, number in cards])
+    number = setting.measured.count or count
+    there = _elsewhere(architecture, workload, kind, number, setting)
+    if there.seconds is None:
+        return there
+    return scaled(found, there, setting.measured, is_same=(kind.id, number) == (slowest.id, count))
+
+
+def _elsewhere(
+    architecture: Architecture, workload: Inference, gpu: Gpu, number: int, setting: TimeSetting
+) -> TimeResult:
+    """Return the estimate for the cards that a speed was measured on."""
+    try:
+        spread_there = workload.evolve(parallel=workload.parallel.evolve(data=None))
+        filled = workload.evolve(parallel=laid_out(spread_there, architecture, number))
+    except SpecError as error:
+        reason = f"The measured speed cannot be carried over: {error}"
+        return TimeResult(task="inference", kind="service", unsupported=reason)
+    return _on(architecture, filled, gpu, setting)
 
 
 def _on(architecture: Architecture, workload: Inference, gpu: Gpu, setting: TimeSetting) -> TimeResult:

@@ -51,7 +51,7 @@ def prompt_term(run: Run, spent: Pass, sequences: int, tokens: int) -> TimeTerm:
     return TimeTerm(
         name="prefill",
         seconds=spent.seconds,
-        formula="Σ √(r² + p²) + attention + elementwise + unpacking + L × o + exchange, p = 2 × N × b × s ÷ (g × C × u)",
+        formula="√(r² + p²) + attention + elementwise + unpacking + the rest, p = 2 × N × b × s ÷ (g × C × u)",
         symbols=(
             workload("b", sequences, "prompts"),
             workload("g", run.sharing.tensor, "cards that share each matrix"),
