@@ -1,7 +1,7 @@
 """Published speeds of networks that read or make images, as runs of the estimate by their counts."""
 
 import re
-from typing import Final, NamedTuple
+from typing import Final
 
 from throughput_rows import Excluded, Row, Speeds, gpu_of
 
@@ -17,16 +17,6 @@ _RESNET_50: Final = Counts(2 * 4.09e9, 11.1e6)
 """At 224 pixels: huggingface/pytorch-image-models@aa4b585 results/benchmark-infer-amp-nchw-pt291-cu130-5090.csv scaled
 from 288 pixels (6.8 GMACs and 18.37 M)."""
 _ATTENDING: Final = ("vit", "deit", "beit", "eva", "mixer", "xcit")
-_GPUS: Final = {
-    "A10": "a10",
-    "A100 80GB PCIe": "a100-pcie-80gb",
-    "H100 PCIe": "h100-pcie-80gb",
-    "V100 (Big Basin, NVLink)": "tesla-v100-sxm2-16gb",
-    "A100 SXM 80GB": "a100-sxm4-80gb",
-    "A100 40GB PCIe": "a100-pcie-40gb",
-    "Instinct MI325X 256GB HBM3e": "instinct-mi325x",
-    "GH200 Grace Hopper Superchip 96GB": "gh200-96gb",
-}
 _PRECISIONS: Final[dict[str, Precision]] = {
     "fp16": "fp16",
     "fp16 AMP": "fp16",
@@ -49,7 +39,7 @@ _NO_COUNTS: Final = "operations of the network are not in the source"
 
 def predict(row: Row, catalog: Catalog) -> Speeds | Excluded:
     """Return what the estimate says of a row, or why it is not covered."""
-    gpu = gpu_of(row._replace(gpu=_GPUS.get(row.gpu, row.gpu)), catalog)
+    gpu = gpu_of(row, catalog)
     if isinstance(gpu, Excluded):
         return gpu
     if row.unit not in ("img/s", "samples/s"):

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import throughput_images as image_rows
-from throughput_images import Speeds
-from throughput_rows import Excluded, Row, architecture_of, gpu_of
+from throughput_rows import Excluded, Row, Speeds, architecture_of, gpu_of
 
 from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
@@ -86,26 +85,6 @@ _ENGINES: Final[tuple[tuple[str, EngineName], ...]] = (
     ("LitGPT", "bnb-eager"),
     ("Mango", "vllm"),
 )
-_GPUS: Final = {
-    "A100 40GB": "a100-sxm4-40gb",
-    "A100 (PCIe setup, size not stated)": "a100-pcie-80gb",
-    "A100 80GB PCIe": "a100-pcie-80gb",
-    "A100 SXM 80GB (330W)": "a100-sxm4-80gb",
-    "B200 180GB": "b200-sxm-180gb",
-    "GB200 192GB": "gb200-186gb",
-    "GH200 Grace Hopper Superchip 96GB": "gh200-96gb",
-    "H100": "h100-sxm5-80gb",
-    "H20 96GB": "h20-96gb",
-    "H200 SXM 141GB (400W CTS)": "h200-sxm-141gb",
-    "Instinct MI300X 192GB HBM3": "instinct-mi300x",
-    "Instinct MI325X 256GB HBM3e": "instinct-mi325x",
-    "M1 7-Core GPU 8GB": "apple-m1",
-    "M1 Max 32-Core GPU 64GB": "apple-m1-max",
-    "M3 Max 40-Core GPU 64GB": "apple-m3-max",
-    "MI250X (one GCD)": "instinct-mi250x",
-    "RTX 3090 Ti 24GB": "geforce-rtx-3090-ti",
-}
-"""Cards by the names of these sources, where the catalog does not resolve them; an unnamed H100 is vLLM's usual SXM."""
 _WEIGHTS: Final = {
     "BF16": "bf16",
     "bf16": "bf16",
@@ -150,7 +129,7 @@ def predict(row: Row, catalog: Catalog) -> Speeds | Excluded:
         return Excluded("out of memory: no speed")
     if row.task in image_rows.TASKS:
         return image_rows.predict(row, catalog)
-    case = _case(row._replace(gpu=_GPUS.get(row.gpu, row.gpu)), catalog)
+    case = _case(row, catalog)
     if isinstance(case, Excluded):
         return case
     return _PREDICTORS[row.task](case)

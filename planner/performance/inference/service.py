@@ -11,7 +11,7 @@ from planner.performance.inference.throughput import Queued, queued, sequences_t
 
 _DAY_SECONDS: Final = 86_400
 _BUSY_AT_MOST: Final = 0.8
-"""Share of what cards bring that is planned with at the peak: waits grow with 1 ÷ (1 − share) beyond it (Erlang 1917)."""
+"""Share of what cards bring that is planned with at the peak: beyond it waits grow with 1 ÷ (1 − share)."""
 
 
 class Demand(Spec):
