@@ -75,7 +75,7 @@ def _evaluate_estimated(plan: Plan, catalog: Catalog) -> Evaluation:
     memory = _estimate(architecture, plan.workload, cards, plan.corrections)
     fullest = memory.per_gpu[memory.fullest].gpu if memory.per_gpu else None
     workload = with_defaults(plan.workload, at_image_size(architecture, plan.workload.image_size), plan.count)
-    kinds = tuple((kind.gpu, kind.count) for kind in cards if kind.gpu is not None)
+    kinds = tuple((kind.gpu, kind.number) for kind in cards if kind.gpu is not None)
     return Evaluation(
         plan=plan,
         workload=workload,

@@ -1,0 +1,31 @@
+"""What a person asks of hardware: limits of money, time and power, and whether to own it."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from planner.base import Spec
+from planner.cost.offer import RentMode
+
+Having = Literal["rent", "own"]
+
+
+class Wish(Spec):
+    """The limits; what is `None` is not limited. Money and time are of one run, for services of one month."""
+
+    budget_usd: float | None = Field(default=None, gt=0, le=1e9, allow_inf_nan=False)
+    deadline_hours: float | None = Field(default=None, gt=0, le=1e6, allow_inf_nan=False)
+    power_limit_watts: float | None = Field(
+        default=None, gt=0, le=1e8, allow_inf_nan=False, description="of all cards together, their board power"
+    )
+    having: tuple[Having, ...] = Field(default=("rent", "own"), min_length=1, description="rent, own, or either")
+    modes: tuple[RentMode, ...] = Field(default=("on-demand",), min_length=1, description="ways to rent")
+    counts: tuple[int, ...] = Field(default=(1, 2, 4, 8), min_length=1, description="numbers of cards to look at")
+    vendors: tuple[str, ...] = Field(default=(), description="only these makers; empty: all of them")
+    include_tight: bool = Field(default=False, description="also what fits in fewer than 19 of 20 cases")
+
+    @model_validator(mode="after")
+    def _asks_for_cards(self) -> Self:
+        if any(count < 1 or count > 4_096 for count in self.counts):
+            raise ValueError("counts must be from 1 to 4,096")
+        return self
