@@ -18,10 +18,6 @@ from planner.performance.training.optimizer import Stepped, exchanged_bytes, ste
 from planner.performance.training.work import MicroBatch, micro_batch
 from planner.workload.training import Training, arithmetic
 
-HOST_MEMORY_BYTES_PER_S: Final = 100e9
-"""What an optimizer on the host reads and writes: DeepSpeed's CPU Adam on one socket of 8 DDR4 channels, about half of
-their 205 GB/s."""
-
 
 class Exchange(NamedTuple):
     """What cards send, and the seconds of it that pass behind computing."""
@@ -87,7 +83,7 @@ def step_on(
     sent = exchanges(traffic, workload, links, parameter_server=setting.parameter_server)
     done = stepped(share, workload, traffic.parameter_bytes)
     samples = float(workload.micro_batch * count * (parallel.data or 1))
-    length = workload.sequence_length or 1
+    length, node = workload.sequence_length or 1, min(links.node, (parallel.data or 1) * parallel.model_shards)
     model = forward_work(architecture, samples, length)
     return Step(
         rates=rates,
@@ -99,7 +95,7 @@ def step_on(
         exchanges=tuple([Exchange(one, overlapped(one, passes, count, classes)) for one in sent]),
         stepped=done,
         optimizer=done.moved_bytes / rates.memory,
-        offload=done.copied_bytes / links.host_bytes_per_s + done.host_moved_bytes / HOST_MEMORY_BYTES_PER_S,
+        offload=done.copied_bytes / links.host_bytes_per_s + done.beside_bytes * node / done.beside_bytes_per_s,
         loading=samples / setting.input_samples_per_second if setting.input_samples_per_second else 0.0,
         flops=model.flops * (2 + batch.weight_gradients),
         tokens=samples * length,

@@ -182,14 +182,14 @@ def _around(step: Step) -> Iterator[TimeTerm]:
     yield _term(
         "offload",
         step.offload,
-        "C ÷ P + O ÷ D",
+        "C ÷ P + c × O ÷ D",
         (
             model("C", done.copied_bytes, "bytes between the card and the host"),
             card("P", step.links.host_bytes_per_s, "bytes/s of the link to the host"),
-            model("O", done.host_moved_bytes, "bytes that the optimizer reads and writes on the host"),
-            library("D", _host_rate(), "bytes/s of the host's memory that it reaches"),
+            model("O", done.beside_bytes, "bytes that the optimizer reads and writes beside the card"),
+            library("D", done.beside_bytes_per_s, "bytes/s that it reaches there, for the c cards of a node together"),
         ),
-        "Ren et al. 2021, arXiv 2101.06840 (ZeRO-Offload)",
+        "Ren et al. 2021, arXiv 2101.06840 (ZeRO-Offload); Rajbhandari et al. 2021, arXiv 2104.07857 (disks)",
     )
     yield _term(
         "input",
@@ -199,12 +199,6 @@ def _around(step: Step) -> Iterator[TimeTerm]:
         _LOADED,
         overlapped=min(step.loading, step.busy),
     )
-
-
-def _host_rate() -> float:
-    from planner.performance.training.step import HOST_MEMORY_BYTES_PER_S
-
-    return HOST_MEMORY_BYTES_PER_S
 
 
 def _exchange(one: Exchange, step: Step) -> TimeTerm:
