@@ -9,7 +9,8 @@ from planner.performance.inference.request import Run, cached_bytes, read_prompt
 _KEPT_FREE: Final = 0.10
 """Share of a card's memory that engines leave for activations and the context: vLLM takes 0.92, TensorRT-LLM 0.90."""
 MOST_SEQUENCES: Final = 2_048
-"""Sequences of one step that engines schedule at most: TensorRT-LLM `max_batch_size`."""
+"""Sequences of one step that engines schedule at most on each card: TensorRT-LLM `max_batch_size`, attention shared by
+sequences on several cards (`enable_attention_dp`)."""
 _PROMPTS_FOR_CHUNKS: Final = 16
 
 
@@ -29,7 +30,7 @@ def sequences_that_fit(run: Run, weights: str, context: float, card_bytes: float
     """
     cards = run.sharing.tensor * run.sharing.stages
     free = cards * card_bytes * (1 - _KEPT_FREE) - weight_bytes(run.architecture, weights)
-    return min(MOST_SEQUENCES, max(0, int(free / max(cached_bytes(run, context), 1.0))))
+    return min(MOST_SEQUENCES * run.sharing.tensor, max(0, int(free / max(cached_bytes(run, context), 1.0))))
 
 
 def queued(run: Run, sequences: int, prompt: float, answer: float) -> Queued:
