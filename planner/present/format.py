@@ -15,6 +15,7 @@ NOT_PUBLISHED: Final = "not published"
 _MINUS: Final = "\u2212"
 _DASH: Final = "\u2013"
 _LEAST_SHARE: Final = 0.0001
+_CENTS_BELOW: Final = 100
 _TIMES: Final = (
     ("days", 86_400.0, 172_800.0),
     ("h", 3_600.0, 5_400.0),
@@ -147,7 +148,8 @@ def money(usd: float | None, unknown: str = NOT_PUBLISHED) -> str:
     """Return `$1,599`, with cents below a hundred dollars: `$2.39`."""
     if usd is None:
         return unknown
-    return f"${usd:,.2f}" if usd < 100 else f"${usd:,.0f}"
+    sign = _MINUS if usd < 0 else ""
+    return f"{sign}${abs(usd):,.2f}" if abs(usd) < _CENTS_BELOW else f"{sign}${abs(usd):,.0f}"
 
 
 def percent(fraction: float) -> str:

@@ -14,13 +14,14 @@ Award = Literal["cheapest", "fastest", "best value"]
 class Option(Spec):
     """Cards that fit, their pace, and what the job takes and costs on them.
 
-    `usd` is of one run; of a service or daily hours, of one month: rented as billed, owned as its share of everything
-    that owning costs over the horizon. `comparable` is whether the price may be called the cheapest.
+    `usd` and `hours` are of one `period`, a run, or a month of a service or daily hours: rented as billed, owned as its
+    share of everything that owning costs over the horizon. `comparable` is whether the price may be called the cheapest.
     """
 
     gpu: str
     count: int
     having: Having
+    period: Literal["run", "month"]
     sharing: str = ""
     """How the cards share the network, where one does not hold it."""
     verdict: Verdict
@@ -49,6 +50,12 @@ class Option(Spec):
         """Return what tells it from the others."""
         return f"{self.count}×{self.gpu}·{self.offer or self.having}·{self.mode or ''}"
 
+    @property
+    def slowness(self) -> float:
+        """Return what is lower the faster it is: the hours of a run, else the seconds of a token or sample."""
+        pace = self.tokens_per_second or self.samples_per_second
+        return self.hours if self.period == "run" or not pace else 1 / pace
+
 
 class LeftOut(Spec):
     """Why so many cards or offers are not among the options."""
@@ -65,6 +72,8 @@ class Recommendation(Spec):
     """
 
     wish: Wish
+    period: Literal["run", "month"]
+    """What money and time are of."""
     options: tuple[Option, ...]
     cheapest: Option | None
     fastest: Option | None

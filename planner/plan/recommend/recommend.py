@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from planner.cost.case import RESALE
 from planner.cost.decide import UnknownFigureError, case_of
@@ -61,7 +61,8 @@ def recommend(
 ) -> Recommendation | None:
     """Return every way to do the job of `plan` within `wish`, or None as soon as `stop` says that nobody waits.
 
-    The best value is the option with the lowest product of cost and time: half the time is worth twice the money.
+    The best value is the option with the lowest product of cost and time: half the time is worth twice the money. Of
+    what has no end the time is that of a token.
 
     Raises:
         SpecError: If the plan's job cannot be told in hours on any card.
@@ -80,7 +81,8 @@ def recommend(
         )
     ]
     within = [option for option in options if _is_within(option, wished, left_out)]
-    return _ranked(within, options, wished, left_out)
+    period: Literal["run", "month"] = "run" if plan.cost.job.kind == "run" else "month"
+    return _ranked(within, options, wished, period, left_out)
 
 
 def _able(
@@ -233,6 +235,7 @@ def _common(one: _Able) -> dict[str, object]:
     power, count = one.gpu.board_power_watts, one.spread.plan.count
     return {
         "gpu": one.gpu.id,
+        "period": one.demand.period,
         "count": count,
         "sharing": one.spread.how,
         "verdict": one.fit.verdict,
@@ -266,7 +269,11 @@ def _beyond(option: Option, wish: Wish) -> Iterator[str]:
 
 
 def _ranked(
-    within: Sequence[Option], everything: Sequence[Option], wish: Wish, left_out: Counter[str]
+    within: Sequence[Option],
+    everything: Sequence[Option],
+    wish: Wish,
+    period: Literal["run", "month"],
+    left_out: Counter[str],
 ) -> Recommendation:
     ranked = sorted(within, key=lambda option: (not option.comparable, option.usd, option.hours))
     sure = [option for option in ranked if option.comparable]
@@ -274,10 +281,11 @@ def _ranked(
     dates = [option.price_date for option in ranked if option.price_date]
     return Recommendation(
         wish=wish,
+        period=period,
         options=tuple(ranked),
         cheapest=sure[0] if sure else None,
-        fastest=min(sure, key=lambda option: (option.hours, option.usd), default=None),
-        best_value=min(sure, key=lambda option: option.usd * option.hours, default=None),
+        fastest=min(sure, key=lambda option: (option.slowness, option.usd), default=None),
+        best_value=min(sure, key=lambda option: option.usd * option.slowness, default=None),
         pareto=tuple(option.key for option in _unbeaten(sure)),
         left_out=tuple(LeftOut(reason=reason, count=count) for reason, count in left_out.most_common() if count),
         nearest=min(others, key=lambda option: _excess(option, wish), default=None) if not sure else None,
@@ -289,8 +297,8 @@ def _unbeaten(cheapest_first: Sequence[Option]) -> Iterator[Option]:
     """Yield the options that no other beats in both time and cost."""
     fastest = float("inf")
     for option in cheapest_first:
-        if option.hours < fastest:
-            fastest = option.hours
+        if option.slowness < fastest:
+            fastest = option.slowness
             yield option
 
 

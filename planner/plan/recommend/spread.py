@@ -3,8 +3,12 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from planner.errors import SpecError
 from planner.models.architecture import Architecture
+from planner.plan.catalog import Catalog
+from planner.plan.evaluate import architecture_of
 from planner.plan.plan import Plan
+from planner.plan.recommend.option import Option
 from planner.plan.sharing import usual_sharing
 from planner.plan.solve import on_cards
 from planner.workload.defaults import with_defaults
@@ -37,6 +41,23 @@ def spreads(plan: Plan, architecture: Architecture | None, counts: tuple[int, ..
         plain = Spread(on_cards(bare, count), "")
         shared = (Spread(on_cards(bare, count, sharing.settings(count)), sharing.title),)
         yield (plain, *(shared if count > 1 and count in sharing.counts else ()))
+
+
+def plan_of(option: Option, plan: Plan, catalog: Catalog) -> Plan:
+    """Return `plan` on the cards of `option`, rented or owned as it says.
+
+    Raises:
+        SpecError: If the plan is another than the option was found for.
+    """
+    architecture = None if plan.model.trace is not None else architecture_of(plan, catalog)
+    ways = (spread for group in spreads(plan, architecture, (option.count,)) for spread in group)
+    spread = next((spread for spread in ways if spread.how == option.sharing), None)
+    if spread is None:
+        raise SpecError("count", f"the plan does not go on {option.count} cards", "Choose again.")
+    rent = plan.cost.rent
+    if option.mode is not None:
+        rent = rent.evolve(offer=option.offer, mode=option.mode)
+    return spread.plan.evolve(gpu=option.gpu, cost=plan.cost.evolve(rent=rent))
 
 
 def _sorted(counts: tuple[int, ...]) -> list[int]:
