@@ -15,6 +15,7 @@ from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference
 
 RESNET_50 = Counts(2 * 4.09e9, 11.1e6)
+TRAINED = RESNET_50.of_training()
 SD_15 = "stable-diffusion-v1-5/stable-diffusion-v1-5"
 
 
@@ -22,7 +23,7 @@ def gpu(name):
     return bundled().hardware.gpu(name)
 
 
-def step(card="rtx-4090", cards=1, task="training", counts=RESNET_50.of_training(), loading=None, **changes):
+def step(card="rtx-4090", cards=1, task="training", counts=TRAINED, loading=None, **changes):
     one = Step(task, counts, 1, "fp16", **changes)
     return step_time(
         one, gpu(card) if isinstance(card, str) else card, links_of(gpu("rtx-4090"), TimeSetting()), cards, loading

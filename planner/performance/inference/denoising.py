@@ -62,7 +62,7 @@ def _module(step: Step, pixels: float, text_width: int, text: int) -> Iterator[M
             yield _resnet(step.out, step.out, pixels)
         case "down":
             yield _resize(step.out, pixels / 4)
-        case "up":
+        case _:
             yield _resize(step.out, pixels * 4)
 
 

@@ -3,8 +3,9 @@
 from math import hypot
 
 import pytest
-from small_models import bundled
+from small_models import bundled, other
 
+from planner.memory.inference.kv_cache import state_term
 from planner.performance.inference.machine import machine_of
 from planner.performance.inference.passes import Away, Pass, Sharing
 from planner.performance.inference.request import Run, cached_bytes, read_prompt, write_token
@@ -123,12 +124,10 @@ def test_layers_in_the_hosts_memory_are_multiplied_there_or_brought():
 
 
 def test_states_of_fixed_size_are_read_and_written():
-    mixed = run(model="ibm-granite/granite-4.0-h-tiny") if _has("ibm-granite/granite-4.0-h-tiny") else None
-    assert mixed is None or cached_bytes(mixed, 1) > 0
-
-
-def _has(name):
-    return any(record.id == name for record in bundled().models.records)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "vocab_size": 100, "state_size": 8}
+    mamba = run()._replace(architecture=other("mamba", sizes))
+    state = state_term(mamba.architecture, 1)
+    assert cached_bytes(mamba, 1) == cached_bytes(mamba, 1000) == 2 * state.bytes
 
 
 def test_passes_add_up():

@@ -1,7 +1,7 @@
 """What a pass reads and computes, with the arithmetic."""
 
 import pytest
-from small_models import bundled
+from small_models import bundled, other
 
 from planner.dtypes import AS_STORED
 from planner.models.layers import StoredTensors
@@ -90,12 +90,14 @@ def test_attention_of_a_prompt():
 def test_what_stands_between_products():
     work = work_of(model(LLAMA_8B), "bf16")
     assert work.pointwise_bytes == 32 * 2 * (10 * 4096 + 2 * (4096 + 2 * 1024) + 3 * 14336)
-    mamba = work_of(model("state-spaces/mamba-130m-hf"), "bf16") if _has("state-spaces/mamba-130m-hf") else None
-    assert mamba is None or mamba.pairs == ()
 
 
-def _has(name):
-    return any(record.id == name for record in bundled().models.records)
+def test_layers_with_a_state_attend_to_nothing():
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "vocab_size": 100, "state_size": 8}
+    work = work_of(other("mamba", sizes), "bf16")
+    assert work.pairs == ()
+    assert work.pointwise_bytes == 2 * 2 * 10 * 32
+    assert work.queries_per_key == 1
 
 
 def test_no_expert_is_left_where_all_are_visited():
