@@ -134,6 +134,8 @@ def _measured(
     measured_on: Gpu,
 ) -> TimeResult:
     """Return `estimated` scaled to what was measured."""
+    if measured.unit == "tokens/s" and architecture.fixed_length is not None:
+        return _none("The measured speed is in tokens, and this model reads none: give samples/s.")
     number = measured.count or count
     is_same = (measured_on.id, number) == (gpu.id, count)
     there = estimated
@@ -154,7 +156,7 @@ def _seconds_there(measured: MeasuredSpeed, there: TimeResult) -> float:
     if measured.unit == "seconds/step":
         return measured.value
     rate = there.tokens_per_second if measured.unit == "tokens/s" else there.samples_per_second
-    return (rate or 0.0) * (there.seconds or 0.0) / measured.value
+    return rate * there.seconds / measured.value if rate and there.seconds else measured.value
 
 
 def _scaled(estimated: TimeResult, ratio: float, is_same: bool) -> TimeResult:

@@ -109,24 +109,17 @@ def _slowest_stage(
     """Return the share of the network whose passes take longest, which all other stages wait for."""
     fused = workload.attention != "eager"
     found: list[tuple[Architecture, MicroBatch, Passes]] = []
-    for rank in _different(ranks(architecture, workload)):
-        share = rank.stage.architecture
-        batch = micro_batch(share, _own(rank), architecture, setting.compiled, workload.parallel.context)
+    for share, own in _different(ranks(architecture, workload)):
+        batch = micro_batch(share, own, architecture, setting.compiled, workload.parallel.context)
         passes = passes_of(batch, rates, workload.activation_checkpointing, fused_attention=fused)
         found.append((share, batch, passes))
     return max(found, key=lambda stage: stage[2].seconds)
 
 
-def _own(rank: Rank) -> Training:
-    """Return the work of one card of `rank`, of a workload that trains."""
-    if not isinstance(rank.workload, Training):
-        raise TypeError("only training has micro-batches")
-    return rank.workload
-
-
-def _different(found: Iterable[Rank]) -> Iterable[Rank]:
-    """Return one rank of each kind: stages that hold the same are the same object."""
-    return {id(rank.stage.architecture): rank for rank in found}.values()
+def _different(found: Iterable[Rank]) -> Iterable[tuple[Architecture, Training]]:
+    """Return the share and the work of one rank of each kind: stages that hold the same are the same object."""
+    shares = {id(rank.stage.architecture): rank for rank in found}.values()
+    return [(rank.stage.architecture, rank.workload) for rank in shares if isinstance(rank.workload, Training)]
 
 
 def traffic_of(share: Architecture, workload: Training, batch: MicroBatch) -> Traffic:
