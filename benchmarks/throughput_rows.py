@@ -7,9 +7,11 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
+from planner.errors import PlannerError
 from planner.hardware.gpu import Gpu
 from planner.hardware.names import resolve_gpu
 from planner.models.architecture import Architecture
+from planner.models.catalog import resolve_model
 from planner.models.readers.config_json import read_config
 from planner.performance.efficiency import family_of
 from planner.plan.catalog import Catalog
@@ -19,6 +21,7 @@ TRUTH: Final = Path(__file__).resolve().parent.parent / "tests" / "truth" / "thr
 _GPUS: Final = {
     "A10": "a10",
     "A100 (PCIe setup, size not stated)": "a100-pcie-80gb",
+    "A100": "a100-sxm4-80gb",
     "A100 40GB": "a100-sxm4-40gb",
     "A100 40GB PCIe": "a100-pcie-40gb",
     "A100 80GB": "a100-sxm4-80gb",
@@ -38,8 +41,11 @@ _GPUS: Final = {
     "GB200 192GB": "gb200-186gb",
     "GB300": "gb300-288gb",
     "GH200 Grace Hopper Superchip 96GB": "gh200-96gb",
+    "B300": "b300-sxm-288gb",
+    "GH200": "gh200-96gb",
     "Gaudi 2 96GB": "gaudi2",
     "H100": "h100-sxm5-80gb",
+    "H100 80GB": "h100-sxm5-80gb",
     "H100 80GB PCIe": "h100-pcie-80gb",
     "H100 PCIe": "h100-pcie-80gb",
     "H100 PCIe 80GB": "h100-pcie-80gb",
@@ -63,6 +69,8 @@ _GPUS: Final = {
     "TPU-v5e": "tpu-v5e",
     "TPU-v5p": "tpu-v5p",
     "V100 (Big Basin, NVLink)": "tesla-v100-sxm2-16gb",
+    "V100": "tesla-v100-sxm2-32gb",
+    "V100 16GB": "tesla-v100-sxm2-16gb",
     "V100 32GB": "tesla-v100-sxm2-32gb",
 }
 """Names that the catalog does not resolve by itself; the source says which form factor it was."""
@@ -71,6 +79,9 @@ _MODELS: Final = {
     "BERT-base SQuAD (seq 384)": "google-bert/bert-base-uncased",
     "BERT-large SQuAD (seq 384)": "google-bert/bert-large-uncased",
     "BERT-large": "google-bert/bert-large-uncased",
+    "BLOOM": "bigscience/bloom",
+    "BLOOM 176B": "bigscience/bloom",
+    "BLOOM-176B": "bigscience/bloom",
     "DeepSeekV3": "deepseek-ai/DeepSeek-V3",
     "GPT OSS 120B": "openai/gpt-oss-120b",
     "Kimi_K2": "moonshotai/Kimi-K2-Instruct",
@@ -82,11 +93,14 @@ _MODELS: Final = {
     "LLAMA3_8B": "meta-llama/Meta-Llama-3-8B",
     "LLAMA3_70B": "meta-llama/Meta-Llama-3-70B",
     "LLAMA3.1_405B": "meta-llama/Llama-3.1-405B",
+    "Llama-2-7B": "meta-llama/Llama-2-7b-hf",
+    "Llama-2-13B": "meta-llama/Llama-2-13b-hf",
     "Llama-2-70B": "meta-llama/Llama-2-70b-hf",
     "Llama-2-70B LoRA (MLPerf, GovReport)": "meta-llama/Llama-2-70b-hf",
     "Llama-3 7B": "meta-llama/Meta-Llama-3-8B",
     "Llama-3 70B": "meta-llama/Meta-Llama-3-70B",
     "Llama-3-8B": "meta-llama/Meta-Llama-3-8B",
+    "Llama-3-70B": "meta-llama/Meta-Llama-3-70B",
     "Llama-3.1-8B": "meta-llama/Llama-3.1-8B",
     "Llama-3.1-8B (MLPerf, C4)": "meta-llama/Llama-3.1-8B",
     "Llama-3.1-70B": "meta-llama/Llama-3.1-70B",
@@ -96,6 +110,8 @@ _MODELS: Final = {
     "Qwen2.5-1.5B-Instruct": "Qwen/Qwen2.5-1.5B",
     "Qwen3_235B_a22B": "Qwen/Qwen3-235B-A22B",
     "Qwen3_30B_a3B": "Qwen/Qwen3-30B-A3B",
+    "TinyLlama 1.1B": "TinyLlama/TinyLlama-1.1B-Chat-v1.0",
+    "TinyLlama-1.1B": "TinyLlama/TinyLlama-1.1B-Chat-v1.0",
     "phi-1.5": "microsoft/phi-1_5",
     "StableLM Alpha": "stabilityai/stablelm-base-alpha-3b",
 }
@@ -152,6 +168,11 @@ _CONFIGS: Final[Mapping[str, dict[str, object]]] = {
     "GPT3-20B": _gpt3(6_144, 48, 44),
     "GPT3-175B": _gpt3(12_288, 96, 96),
     "GPT-3 175B (MLPerf)": _gpt3(12_288, 96, 96),
+    "GPT 22B": _gpt3(6_144, 64, 48),
+    "GPT-3 175B": _gpt3(12_288, 96, 96),
+    "GPT 175B": _gpt3(12_288, 96, 96),
+    "GPT 530B": _gpt3(20_480, 128, 105),
+    "GPT 1T": _gpt3(25_600, 160, 128),
     "MT-NLG 530B": _gpt3(20_480, 128, 105),
     "Nemotron-8B": _nemotron(4_096, 32, 32, 32, 16_384),
     "Nemotron-22B": _nemotron(6_144, 48, 48, 40, 24_576),
@@ -242,23 +263,24 @@ def truth(path: Path | None = None) -> list[Row]:
 
 
 def gpu_of(row: Row, catalog: Catalog) -> Gpu | Excluded:
-    """Return the card of a row, or why it is not known."""
-    from planner.errors import PlannerError
-
-    try:
-        return resolve_gpu(catalog.hardware, _GPUS.get(row.gpu, row.gpu))
-    except PlannerError:
-        return Excluded(f"card not in the catalog: {row.gpu}")
+    """Return the card of a row, what stands in brackets behind its name left out, or why it is not known."""
+    for text in (row.gpu, row.gpu.partition(" (")[0]):
+        try:
+            return resolve_gpu(catalog.hardware, _GPUS.get(text, text))
+        except PlannerError:
+            continue
+    return Excluded(f"card not in the catalog: {row.gpu}")
 
 
 def architecture_of(row: Row, catalog: Catalog, models: Mapping[str, str] = _MODELS) -> Architecture | Excluded:
-    """Return the network of a row by `models`, a table of names and ids, or why it is not known."""
+    """Return the network of a row by `models`, a table of names and ids, else by its name, or why it is not known."""
     name = _sized(row)
     if name in _CONFIGS:
         return _built(name)
-    if name in models:
-        return catalog.models.model(models[name])
-    return Excluded(f"shape not known: {row.model}")
+    try:
+        return catalog.models.model(models.get(name) or resolve_model(catalog.models, name))
+    except PlannerError:
+        return Excluded(f"shape not known: {row.model}")
 
 
 def family(row: Row, catalog: Catalog) -> str:
