@@ -78,6 +78,7 @@ def record(request: TraceRequest, progress: ReportProgress) -> Recording:
         differences=(*differences, *_of_the_cpu(request, ledger.operators.all())),
         notes=tuple(notes),
         flops=flops.total,
+        convolution_flops=flops.convolutions,
         product_elements=flops.elements,
         operator_calls=flops.calls,
         seconds=time.perf_counter() - started,
