@@ -103,15 +103,13 @@ def rented_footprint(offer: Offer, it_kwh: float, catalog: CostCatalog) -> Footp
 
 def carbon_by_region(energy_kwh: float, catalog: CostCatalog) -> tuple[RegionCarbon, ...]:
     """Return what `energy_kwh` would stand for in every region whose intensity is known, the least first."""
-    codes = dict.fromkeys(record.code for record in catalog.energy if record.carbon_grams_per_kwh is not None)
-    rows = [_row(catalog.region(code), energy_kwh) for code in codes]
-    return tuple(sorted((row for row in rows if row is not None), key=lambda row: row.carbon_kg))
-
-
-def _row(region: Region, energy_kwh: float) -> RegionCarbon | None:
-    grams = region.carbon_grams_per_kwh
-    if grams is None:
-        return None
-    return RegionCarbon(
-        code=region.code, name=region.name, grams_per_kwh=grams, carbon_kg=energy_kwh * grams.value / _GRAMS
-    )
+    codes = dict.fromkeys(record.code for record in catalog.energy)
+    known = ((region, region.carbon_grams_per_kwh) for region in map(catalog.region, codes))
+    rows = [
+        RegionCarbon(
+            code=region.code, name=region.name, grams_per_kwh=grams, carbon_kg=energy_kwh * grams.value / _GRAMS
+        )
+        for region, grams in known
+        if grams is not None
+    ]
+    return tuple(sorted(rows, key=lambda row: row.carbon_kg))

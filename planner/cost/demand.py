@@ -52,13 +52,11 @@ def demand_of(job: Job, pace: Pace | None) -> Demand:
     Raises:
         SpecError: If the pace does not say how long the job takes.
     """
-    match job:
-        case Run():
-            return _run_demand(job, pace)
-        case Service():
-            return _service_demand(job, pace)
-        case DailyHours():
-            return _daily_demand(job)
+    if isinstance(job, Run):
+        return _run_demand(job, pace)
+    if isinstance(job, Service):
+        return _service_demand(job, pace)
+    return _daily_demand(job)
 
 
 def load_at(share_of_time: float, peak_factor: float) -> float:

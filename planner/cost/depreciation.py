@@ -19,14 +19,12 @@ def yearly_depreciation(cost_usd: float, method: DepreciationMethod, years: floa
 
     **Formula** straight line: C / Y until Y; declining: C · (10^−0.14(t−1) − 10^−0.14t); MACRS: its table.
     """
-    match method:
-        case "straight-line":
-            return [cost_usd / years * max(min(years - year, 1.0), 0.0) for year in range(horizon_years)]
-        case "declining":
-            return [cost_usd * (remaining(year) - remaining(year + 1)) for year in range(horizon_years)]
-        case "macrs-5":
-            shares = (*MACRS_5_YEAR, *(0.0,) * horizon_years)
-            return [cost_usd * share for share in shares[:horizon_years]]
+    if method == "straight-line":
+        return [cost_usd / years * max(min(years - year, 1.0), 0.0) for year in range(horizon_years)]
+    if method == "declining":
+        return [cost_usd * (remaining(year) - remaining(year + 1)) for year in range(horizon_years)]
+    shares = (*MACRS_5_YEAR, *(0.0,) * horizon_years)
+    return [cost_usd * share for share in shares[:horizon_years]]
 
 
 def remaining(years: float) -> float:

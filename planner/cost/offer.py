@@ -129,7 +129,7 @@ class Offer(Spec):
                 return self.spot_price_usd_per_hour
             case "reserved-1y":
                 return self.reserved_1y_price_usd_per_hour
-            case "reserved-3y":
+            case _:
                 return self.reserved_3y_price_usd_per_hour
 
     def age_days(self, today: date) -> int | None:

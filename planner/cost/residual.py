@@ -28,9 +28,12 @@ class ResalePoint(Spec):
     high: float
 
 
+_NEW: Final = ResalePoint(years=0, low=1, share=1, high=1)
+
+
 @dataclass(frozen=True)
 class ResaleCurve:
-    """The band of resale values; between its points values fall by a constant factor, and go on so after the last."""
+    """The band of resale values; between its points values fall by a constant factor."""
 
     points: tuple[ResalePoint, ...]
     source: str = SOURCE
@@ -45,22 +48,22 @@ class ResaleCurve:
 
     def band(self, years: float) -> tuple[float, float, float]:
         """Return the low, middle and high share after `years`."""
-        if years <= 0:
-            return 1.0, 1.0, 1.0
-        before, after = self._around(years)
-        part = (years - before.years) / (after.years - before.years)
-        return (
-            _between(before.low, after.low, part),
-            _between(before.share, after.share, part),
-            _between(before.high, after.high, part),
-        )
-
-    def _around(self, years: float) -> tuple[ResalePoint, ResalePoint]:
-        known = (ResalePoint(years=0, low=1, share=1, high=1), *self.points)
+        known = (_NEW, *self.points)
         for before, after in pairwise(known):
             if years <= after.years:
-                return before, after
-        return known[-2], known[-1]
+                part = (years - before.years) / (after.years - before.years)
+                return (
+                    _between(before.low, after.low, part),
+                    _between(before.share, after.share, part),
+                    _between(before.high, after.high, part),
+                )
+        return self._beyond(known[-2], known[-1], years)
+
+    def _beyond(self, before: ResalePoint, last: ResalePoint, years: float) -> tuple[float, float, float]:
+        """Return the band after the last point: all of it goes on falling as the middle did, and stays a band."""
+        part = (years - before.years) / (last.years - before.years)
+        further = _between(before.share, last.share, part) / last.share if last.share > 0 else 0.0
+        return last.low * further, last.share * further, last.high * further
 
 
 def _between(before: float, after: float, part: float) -> float:
