@@ -43,7 +43,7 @@ def print_read(runs: int) -> None:
 
 
 def print_offers(catalog: Catalog, runs: int) -> None:
-    """Print the table of every offer for a job that fits on every card, each way to rent on its own and all together."""
+    """Print the table of every offer for a job that fits on every card, for each way to rent and for all of them."""
     facts = RentFacts.of(catalog.cost)
     everything = RentTerms(include_history=True)
     for name, modes in (*((mode, (mode,)) for mode in RENT_MODES), ("every way", RENT_MODES)):

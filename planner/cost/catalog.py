@@ -108,7 +108,7 @@ class CostCatalog:
             SpecError: If nothing is.
         """
         if code not in self._regions:
-            self._regions[code] = region(self.energy, code)
+            self._regions[code] = region(self.energy, code, {"EUR": self.constant("fx-eur-to-usd")})
         return self._regions[code]
 
     def ownership(self, place: PlaceKind) -> Ownership:

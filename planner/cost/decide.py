@@ -162,8 +162,12 @@ def _rent(quote: RentQuote | None) -> Figure:
     """Return the rent of one billed hour of a group."""
     if quote is None:
         return Figure(value=0.0, source="nothing is rented", certainty="assumed")
+    price = quote.machine_usd / quote.billed_hours
+    low, high = quote.offer.price_range
     return Figure(
-        value=quote.machine_usd / quote.billed_hours,
+        value=price,
+        low=low * price,
+        high=high * price,
         source=quote.offer.source,
         date=quote.offer.price_date,
         certainty="yours" if quote.offer.own else "quoted",

@@ -1,5 +1,6 @@
 """Electricity: what a kilowatt-hour costs in a region, and how much carbon it stands for."""
 
+from collections.abc import Mapping
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
@@ -48,6 +49,10 @@ class EnergyRecord(Spec):
         """Return the price in USD a kWh, or None where this source has none."""
         return self.household_usd_per_kwh if kind == "household" else self.industrial_usd_per_kwh
 
+    def local_tariff(self, kind: TariffKind) -> float | None:
+        """Return the price a kWh in the currency that it was published in, where that is not the dollar."""
+        return self.household_local_per_kwh if kind == "household" else self.industrial_local_per_kwh
+
 
 class Region(Spec):
     """What is known of a region's electricity, from the newest source of each figure."""
@@ -67,8 +72,10 @@ class Region(Spec):
         return other.evolve(source=f"{other.source} ({instead} price; no {kind} price is known here)")
 
 
-def region(records: tuple[EnergyRecord, ...], code: str) -> Region:
-    """Return what `records` know of the region `code`.
+def region(records: tuple[EnergyRecord, ...], code: str, rates: Mapping[str, Figure]) -> Region:
+    """Return what `records` know of the region `code`; `rates` are the dollars that a unit of a currency is worth.
+
+    A price in another currency is converted only where no source has one in dollars, and says so.
 
     Raises:
         SpecError: If none of them is about it.
@@ -80,8 +87,8 @@ def region(records: tuple[EnergyRecord, ...], code: str) -> Region:
     return Region(
         code=code,
         name=about[0].name,
-        household=_newest_tariff(about, "household"),
-        industrial=_newest_tariff(about, "industrial"),
+        household=_newest_tariff(about, "household") or _converted(about, "household", rates),
+        industrial=_newest_tariff(about, "industrial") or _converted(about, "industrial", rates),
         carbon_grams_per_kwh=_carbon(about),
     )
 
@@ -92,6 +99,16 @@ def _newest_tariff(records: list[EnergyRecord], kind: TariffKind) -> Figure | No
         return None
     newest = max(priced, key=lambda record: record.price_date or "")
     return Figure(value=newest.tariff(kind), source=newest.price_source, date=newest.price_date)
+
+
+def _converted(records: list[EnergyRecord], kind: TariffKind, rates: Mapping[str, Figure]) -> Figure | None:
+    priced = [record for record in records if record.local_tariff(kind) is not None and record.currency in rates]
+    if not priced:
+        return None
+    newest = max(priced, key=lambda record: record.price_date or "")
+    local, rate = newest.local_tariff(kind) or 0.0, rates[newest.currency or ""]
+    how = f"{local:g} {newest.currency} at {rate.value:g} USD ({rate.source}, {rate.date})"
+    return Figure(value=local * rate.value, source=f"{newest.price_source}: {how}", date=newest.price_date)
 
 
 def _carbon(records: list[EnergyRecord]) -> Figure | None:

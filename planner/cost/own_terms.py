@@ -92,6 +92,7 @@ def own_cost(
     share = case.central["network_share"] if case.shape.servers > 1 else 0.0
     per_hour = equivalent_annual(present, rate, years) / streams.busy_hours_per_year
     kwh = kilowatt_hours(case.central, case.shape, 1 / _MONTHS, streams.busy_hours_per_year / _MONTHS)
+    borrowed = case.shape.loan_fraction * purchase.usd
     low, middle, high = (share * purchase.cards for share in case.resale.band(years))
     dates = [day for name in _PRICES if case.central[name] and (day := case.figures[name].date)]
     return OwnCost(
@@ -99,6 +100,8 @@ def own_cost(
         count=case.shape.cards,
         upfront_usd=purchase.usd,
         upfront=upfront,
+        borrowed_usd=borrowed,
+        loan_usd_per_month=borrowed / annuity(case.shape.loan_rate, case.shape.loan_years) / _MONTHS,
         monthly_cash_usd=sum(term.usd for term in monthly),
         monthly=monthly,
         resale_usd=middle,

@@ -73,13 +73,13 @@ class RentQuote:
 
     @property
     def low_usd(self) -> float:
-        """Return it if the job takes as little time as it may."""
-        return self.usd - self.machine_usd * (1 - self.low_hours / self.hours)
+        """Return it if the job takes as little time as it may, at the low end of a marketplace's prices."""
+        return self.usd - self.machine_usd * (1 - self.low_hours / self.hours * self.offer.price_range[0])
 
     @property
     def high_usd(self) -> float:
-        """Return it if the job takes as much time as it may."""
-        return self.usd + self.machine_usd * (self.high_hours / self.hours - 1)
+        """Return it if the job takes as much time as it may, at the high end of a marketplace's prices."""
+        return self.usd + self.machine_usd * (self.high_hours / self.hours * self.offer.price_range[1] - 1)
 
 
 def quote(offer: Offer, mode: RentMode, demand: Demand, count: int, terms: RentTerms, facts: RentFacts) -> RentQuote:

@@ -87,7 +87,11 @@ class OwnCost(Spec):
     count: int
     upfront_usd: float
     upfront: tuple[MoneyTerm, ...]
+    borrowed_usd: float
+    """Of what is bought, paid back with interest by `loan_usd_per_month`."""
+    loan_usd_per_month: float
     monthly_cash_usd: float
+    """What running costs, without the loan."""
     monthly: tuple[MoneyTerm, ...]
     resale_usd: float
     low_resale_usd: float

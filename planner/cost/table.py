@@ -14,6 +14,7 @@ AMBIGUOUS: Final = "the source does not say which card it is"
 HISTORY: Final = "older than twelve months"
 UNDATED: Final = "the price has no date"
 FROM_PRICE: Final = "the lowest price of a marketplace, seldom to be had"
+MEDIAN: Final = "the median of a marketplace's offers, which moves daily"
 UNVERIFIED: Final = "the currency could not be verified"
 WHOLE_SYSTEM: Final = "only sold as part of a whole system"
 SCATTERED: Final = "sold by fewer cards than the plan has in a machine; whether more can be had in one is not stated"
@@ -139,6 +140,8 @@ def _prevents(offer: Offer, count: int, terms: RentTerms) -> Iterator[str]:
 
 
 def _remarks(offer: Offer, quotes: list[RentQuote], today: date) -> Iterator[str]:
+    if offer.price_kind == "median":
+        yield MEDIAN if offer.sample_size is None else f"{MEDIAN} ({offer.sample_size} of them)"
     if offer.price_date is None:
         yield UNDATED
     if offer.is_history(today):

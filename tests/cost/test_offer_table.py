@@ -12,6 +12,7 @@ from planner.cost.table import (
     AMBIGUOUS,
     FROM_PRICE,
     HISTORY,
+    MEDIAN,
     SCATTERED,
     UNDATED,
     UNVERIFIED,
@@ -104,6 +105,13 @@ def test_undated_prices_say_so(catalog: Catalog) -> None:
     (row,) = rows(catalog, changed(price_date=None))
     assert row.remarks == (UNDATED,)
     assert (row.age_days, row.price_date) == (None, None)
+
+
+@pytest.mark.parametrize(("size", "said"), [(None, MEDIAN), (7, f"{MEDIAN} (7 of them)")])
+def test_a_marketplaces_median_has_a_range(catalog: Catalog, size: int | None, said: str) -> None:
+    (row,) = rows(catalog, changed(price_kind="median", sample_size=size))
+    assert row.remarks == (said,)
+    assert (row.low_usd, row.usd, row.high_usd) == pytest.approx((2_400, 4_000, 6_160))
 
 
 def test_the_age_is_told(catalog: Catalog) -> None:

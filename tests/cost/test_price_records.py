@@ -131,6 +131,16 @@ def test_a_tariff_of_the_other_kind_says_that_it_is_one() -> None:
     assert "household price; no industrial price" in only_households.source
 
 
+def test_a_price_in_euros_is_converted_only_where_there_is_no_other() -> None:
+    union = COST.region("EU27")
+    assert union.household is not None
+    assert union.household.value == pytest.approx(0.2872 * 1.1699)
+    assert "0.2872 EUR at 1.1699 USD" in union.household.source
+    germany = COST.region("DE").household
+    assert germany is not None
+    assert germany.value == 0.404
+
+
 def test_the_newest_source_of_each_kind_counts() -> None:
     america = COST.region("US")
     assert america.household is not None

@@ -252,6 +252,9 @@ def test_a_loan_at_the_discount_rate_changes_nothing(catalog: Catalog, today: da
         for share in (0.0, 0.6)
     )
     assert borrowed.present_value_usd == pytest.approx(plain.present_value_usd)
+    assert (plain.borrowed_usd, plain.loan_usd_per_month) == (0, 0)
+    assert borrowed.borrowed_usd == pytest.approx(0.6 * borrowed.upfront_usd)
+    assert borrowed.loan_usd_per_month * 36 > borrowed.borrowed_usd
 
 
 def test_the_tornado_is_sorted_and_only_holds_what_moves_something(catalog: Catalog, today: date) -> None:
