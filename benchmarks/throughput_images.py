@@ -8,6 +8,7 @@ from throughput_rows import Excluded, Row, Speeds, gpu_of
 from planner.hardware.gpu import Gpu
 from planner.models.pipeline import networks_of
 from planner.performance.inference.denoising import decoder_counts, denoiser_counts
+from planner.performance.traced import SPREAD
 from planner.performance.vision import Counts, Kind, Precision, module_time
 from planner.plan.catalog import Catalog
 
@@ -57,14 +58,19 @@ def predict(row: Row, catalog: Catalog) -> Speeds | Excluded:
 
 def _speeds(row: Row, counts: Counts, gpu: Gpu, precision: Precision) -> Speeds | Excluded:
     whole = counts.of_training() if row.task == "image_train" else counts
-    compiled = "compile" in row.framework or "MLPerf" in row.model
-    time = module_time(whole, gpu, precision, compiled=compiled)
+    time = module_time(whole, gpu, precision, compiled=is_compiled(row))
     rate = gpu.rate({"fp16": "fp16", "tf32": "tf32", "fp8": "fp8", "fp32": "fp32"}[precision]) or gpu.rate("fp32")
     if time is None or rate is None or gpu.bandwidth_bytes_per_s is None:
         return Excluded(f"bandwidth or rate not in the catalog: {gpu.name}")
     flat = _FLAT_MFU * rate.ops_per_s / whole.flops
     bandwidth = gpu.bandwidth_bytes_per_s / (2 * whole.elements)
-    return Speeds(row.cards / time.seconds, row.cards * flat, row.cards * bandwidth)
+    ours = row.cards / time.seconds
+    return Speeds(ours, row.cards * flat, row.cards * bandwidth, ours / SPREAD, ours * SPREAD, _assumed(row))
+
+
+def _assumed(row: Row) -> str:
+    """Return what the source does not state."""
+    return "the number format" if not row.precision else ""
 
 
 def _counts(row: Row, catalog: Catalog) -> Counts | Excluded:
@@ -75,8 +81,19 @@ def _counts(row: Row, catalog: Catalog) -> Counts | Excluded:
     found = re.search(r"([\d.]+) GMACs, ([\d.]+)M activations", row.notes)
     if found is None:
         return Excluded(_NO_COUNTS)
-    kind: Kind = "attention" if row.model.startswith(_ATTENDING) else "convolutions"
-    return Counts(2e9 * float(found[1]), 1e6 * float(found[2]), kind)
+    return Counts(2e9 * float(found[1]), 1e6 * float(found[2]), kind_of(row))
+
+
+def is_compiled(row: Row) -> bool:
+    """Return whether operators between products are fused: by torch.compile, or in MLPerf's stacks."""
+    return "compile" in row.framework or "MLPerf" in row.model
+
+
+def kind_of(row: Row) -> Kind:
+    """Return what a network is made of."""
+    if row.model.startswith(("SDXL", "Stable Diffusion")):
+        return "diffusion"
+    return "attention" if row.model.startswith(_ATTENDING) else "convolutions"
 
 
 def _diffusion(row: Row, catalog: Catalog) -> Counts | Excluded:

@@ -8,10 +8,12 @@ from throughput_rows import Excluded, Row, Speeds, architecture_of, gpu_of
 
 from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
+from planner.performance.efficiency import family_of
 from planner.performance.inference.engines import EngineName
 from planner.performance.inference.machine import machine_of
 from planner.performance.inference.passes import Sharing
 from planner.performance.inference.request import Run, cached_bytes, read_prompt, write_token
+from planner.performance.inference.spread import Figure, spread
 from planner.performance.inference.throughput import Queued, queued, sequences_that_fit
 from planner.performance.inference.work import work_of
 from planner.performance.links import links_of
@@ -121,6 +123,7 @@ class Case(NamedTuple):
     run: Run
     gpu: Gpu
     weights: str
+    engine: EngineName
 
 
 def predict(row: Row, catalog: Catalog) -> Speeds | Excluded:
@@ -129,13 +132,30 @@ def predict(row: Row, catalog: Catalog) -> Speeds | Excluded:
         return Excluded("out of memory: no speed")
     if row.task in image_rows.TASKS:
         return image_rows.predict(row, catalog)
-    case = _case(row, catalog)
+    case = case_of(row, catalog)
     if isinstance(case, Excluded):
         return case
-    return _PREDICTORS[row.task](case)
+    speeds = _PREDICTORS[row.task](case)
+    return speeds if isinstance(speeds, Excluded) else _with_interval(case, speeds)
 
 
-def _case(row: Row, catalog: Catalog) -> Case | Excluded:
+def _with_interval(case: Case, speeds: Speeds) -> Speeds:
+    figure: Figure = "decode" if case.row.task == "infer_decode" else "prefill"
+    factor = spread(figure, case.engine, family_of(case.gpu))
+    return speeds._replace(low=speeds.ours / factor, high=speeds.ours * factor, assumed=_assumed(case.row))
+
+
+def _assumed(row: Row) -> str:
+    """Return what the source does not state."""
+    if row.source == "mlinf":
+        return "the batch, and how the cards share the model"
+    if row.task == "infer_offline" and row.batch is None:
+        return "the batch"
+    return "the length of the answer" if row.task == "infer_decode" and row.output_length is None else ""
+
+
+def case_of(row: Row, catalog: Catalog) -> Case | Excluded:
+    """Return the run that a row describes, or why it is not covered."""
     architecture, gpu = architecture_of(row, catalog, _MODELS), gpu_of(row, catalog)
     if isinstance(architecture, Excluded):
         return architecture
@@ -162,7 +182,7 @@ def _of(row: Row, architecture: Architecture, gpu: Gpu, engine: EngineName, weig
     sharing = Sharing(links_of(gpu, TimeSetting()), tensor, stages)
     cache = "fp8" if engine == "tensorrt-llm" else "fp16"
     work = work_of(architecture, weights, every_expert=engine in ("hf", "bnb-eager"))
-    return Case(row, Run(architecture, work, machine, sharing, cache), gpu, weights)
+    return Case(row, Run(architecture, work, machine, sharing, cache), gpu, weights, engine)
 
 
 def degrees(row: Row) -> tuple[int, int]:

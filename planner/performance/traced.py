@@ -9,7 +9,7 @@ from planner.performance.links import Links
 from planner.performance.result import Bound, TimeResult, TimeTerm
 from planner.performance.vision import Counts, ModuleTime, Precision, module_time, passes, product_share
 
-_SPREAD: Final = 1.4
+SPREAD: Final = 1.4
 """Four of five held-out rows lie within this factor: benchmarks/throughput_accuracy.py, images."""
 _OVERLAPPED: Final = 2 / 3
 """Share of a training step behind which gradients are exchanged: its backward pass.
@@ -53,8 +53,8 @@ def step_time(
         task=step.task,
         kind=_kind(step),
         seconds=seconds,
-        low_seconds=seconds / _SPREAD,
-        high_seconds=seconds * _SPREAD,
+        low_seconds=seconds / SPREAD,
+        high_seconds=seconds * SPREAD,
         samples_per_second=rate,
         bound=_bound(terms),
         terms=tuple(terms),
