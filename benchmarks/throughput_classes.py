@@ -36,6 +36,8 @@ _CEILINGS: Final = {
 }
 """What large products alone reach at the most: stas00/ml-engineering 744d01e, "maximum achievable matmul FLOPS"."""
 _CEILING: Final = 0.9
+_FLOOR: Final = 0.6
+"""The least of a ceiling that training reaches: what is below has another cause."""
 _WEIGHTS: Final = {"A": 1.0, "B": 0.5, "C": 0.0}
 _GLOBALS: Final = ("passes", "fused_passes", "experts", "exposed", "host", "expert_host")
 _BOUNDS: Final = {
@@ -166,7 +168,8 @@ def _with(classes: Classes, name: Name, factor: float) -> Classes | None:
         return classes._replace(**{field: value}) if low <= value <= high else None
     table = dict(getattr(classes, field))
     table[key] *= factor
-    return classes._replace(**{field: table}) if table[key] <= _CEILINGS.get(key, _CEILING) else None
+    least = _FLOOR * _CEILINGS.get(key, 0.0)
+    return classes._replace(**{field: table}) if least <= table[key] <= _CEILINGS.get(key, _CEILING) else None
 
 
 def leave_out(rows: list[Weighted], classes: Classes) -> None:

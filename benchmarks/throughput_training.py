@@ -216,6 +216,8 @@ def _recompute(row: Row) -> str:
         return "selective"
     if row.source == "tune" and not row.recompute and row.length == 2_048:
         return "full"
+    if row.source == "lit" and "FSDP" in row.parallelism:
+        return "full"  # finetune/lora.py gives its FSDPStrategy an activation_checkpointing_policy
     return "full" if row.recompute == "full" else "none"
 
 

@@ -1,6 +1,6 @@
 """How long one micro-batch takes on one card, operation by operation."""
 
-from math import exp
+from math import exp, hypot
 from typing import Final, NamedTuple
 
 from planner.hardware.gpu import Gpu
@@ -22,8 +22,11 @@ DEQUANTISED_SHARE: Final = 0.25
 """What unpacking NF4 reaches of the bandwidth: 79 ms more a step for 6.5 billion parameters, 191 ms for 12.7, which are
 read as 0.56 bytes and written and read as 2 by bitsandbytes 0.41 on an A100 (litgpt 2685705, resource tables)."""
 ADAPTED_LAUNCHES: Final = 2.0
-"""Launches of a layer with adapters beside those without: 3.4 ms a layer and step of LoRA, 1.7 ms of a few tokens
-before each layer (litgpt 2685705, resource tables, A100)."""
+"""Launches of a layer with adapters beside those without: 4.2 ms a layer and step of LoRA, 2.6 ms of a few tokens that
+stand before each layer (litgpt 2685705, resource tables, A100)."""
+SHARDED_LAUNCHES: Final = 1.6
+"""Launches under FSDP, whose hooks gather and free every layer: 8.9 ms a layer and step on two and four cards, 5.6 on
+one that computes each layer again, too (litgpt 2685705, resource tables, A100)."""
 FUSED_BACKWARD: Final = 2.5
 """Five products instead of two, one of them computed again (Dao 2023, arXiv 2307.08691 §3.1)."""
 _PLAIN_BACKWARD: Final = 2.0
@@ -120,8 +123,18 @@ class Passes(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Return what both take: launches are seen wherever the card has no queue of long kernels."""
-        return self.device + self.host
+        """Return what card and host take together: launches are hidden behind a queue of long kernels.
+
+        **Formula**: √(device² + host²), the longer of both where one is much longer.
+
+        **Source**: litgpt 2685705, resource tables: steps of one to four short samples, with layers of three widths.
+        """
+        return hypot(self.device, self.host)
+
+    @property
+    def hidden_host(self) -> float:
+        """Return what of the host's work passes while the card works."""
+        return self.host - (self.seconds - self.device)
 
 
 def passes_of(batch: MicroBatch, rates: Rates, checkpointing: Checkpointing, *, fused_attention: bool) -> Passes:
@@ -161,7 +174,7 @@ def _launching(batch: MicroBatch, classes: Classes) -> float:
     """Return the seconds in which the host launches a forward pass; a backward pass takes it twice as long."""
     launched = (classes.fused_host if batch.fused else classes.host) * batch.forward.layers
     launched += classes.expert_host * batch.forward.expert_layers
-    return launched * (ADAPTED_LAUNCHES if batch.adapted else 1)
+    return launched * (ADAPTED_LAUNCHES if batch.adapted else 1) * (SHARDED_LAUNCHES if batch.sharded else 1)
 
 
 def product_seconds(product: Product, rates: Rates, *, wide: bool = False) -> float:

@@ -71,7 +71,7 @@ def _told(
     narrow: MatrixFormat = setting.matrix_format or (
         "fp8" if workload.compute == "fp8" else wide_format(gpu, workload.compute)
     )
-    spread = spread_of(step, gpu, count, narrow)
+    spread = spread_of(step, gpu, narrow)
     basis: Basis = "same card" if gpu.id in MEASURED_CARDS else "family"
     seconds = sum([term.exposed_seconds for term in terms])
     return _with_rates(

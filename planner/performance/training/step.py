@@ -110,7 +110,7 @@ def _slowest_stage(
     fused = workload.attention != "eager"
     found: list[tuple[Architecture, MicroBatch, Passes]] = []
     for share, own in _different(ranks(architecture, workload)):
-        batch = micro_batch(share, own, architecture, setting.compiled, workload.parallel.context)
+        batch = micro_batch(share, own, architecture, workload.parallel, setting.compiled)
         passes = passes_of(batch, rates, workload.activation_checkpointing, fused_attention=fused)
         found.append((share, batch, passes))
     return max(found, key=lambda stage: stage[2].seconds)

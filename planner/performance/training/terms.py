@@ -156,6 +156,7 @@ def _twice(step: Step, times: Symbol) -> Iterator[TimeTerm]:
             library("o", passes.host / max(step.batch.forward.layers, 1), "seconds to launch one layer's passes"),
         ),
         "litgpt's resource tables, whose steps hardly grow with the batch; " + CLASSES_SOURCE,
+        overlapped=count * passes.hidden_host,
     )
 
 

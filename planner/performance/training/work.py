@@ -13,6 +13,7 @@ from planner.memory.tuned.tuning import tuning_of
 from planner.memory.weights import weight_bytes
 from planner.models.architecture import Architecture
 from planner.performance.flops import Work, forward_work
+from planner.workload.parallel import Parallel
 from planner.workload.training import Loss, Training
 
 _FUSED_PROFILES: Final = ("liger", "unsloth", "megatron")
@@ -39,12 +40,13 @@ class MicroBatch(NamedTuple):
     whole_bytes: int
     weight_gradients: float
     adapted: bool
+    sharded: bool
     fused: bool
 
 
 @lru_cache(maxsize=1024)
 def micro_batch(
-    architecture: Architecture, own: Training, whole: Architecture, compiled: bool, context: int = 1
+    architecture: Architecture, own: Training, whole: Architecture, parallel: Parallel, compiled: bool
 ) -> MicroBatch:
     """Return what a card does of one micro-batch; `architecture` is its share of `whole`, `own` its share of the work.
 
@@ -52,6 +54,7 @@ def micro_batch(
     """
     length, sequences = own.sequence_length or 1, own.micro_batch
     work = forward_work(architecture, sequences, length)
+    context = parallel.context
     if context > 1:  # every token looks back over the whole sequence, wherever that lies
         whole_sequence = forward_work(architecture, sequences, length * context)
         work = work._replace(attention_flops=whole_sequence.attention_flops / context)
@@ -69,6 +72,7 @@ def micro_batch(
         whole_bytes=whole_parameters * _BASE_BYTES if quantised else 0,
         weight_gradients=weight_gradients(whole, own),
         adapted=own.adapts,
+        sharded=parallel.zero == 3 and parallel.state_shards > 1 and not compiled,
         fused=compiled or own.profile in _FUSED_PROFILES,
     )
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from small_models import MIXTRAL, llama, other, small_llama
+from small_models import MIXTRAL, llama, other
 
 from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
@@ -97,22 +97,25 @@ def test_what_takes_most_of_the_time_is_named(
 
 
 def test_a_basis_is_no_better_than_what_was_measured(timed: Timed) -> None:
-    known, alike, unknown = (timed(small_llama(), (name, 1)) for name in ("rtx-4090", "l40s", "radeon-rx-7900-xtx"))
+    known, alike, unknown = (
+        timed(llama(), (name, 1), micro_batch=4) for name in ("rtx-4090", "l40s", "radeon-rx-7900-xtx")
+    )
     assert (known.basis, alike.basis, unknown.basis) == ("same card", "family", "family")
     assert _spread(known) == pytest.approx(_spread(alike), rel=0.2)
-    assert _spread(unknown) > 1.3 * _spread(known)
+    assert _spread(unknown) > 1.2 * _spread(known)
 
 
 def test_what_was_measured_less_spreads_more(timed: Timed) -> None:
-    dense, many, experts = (
+    dense, waiting, experts = (
         _spread(found)
         for found in (
             timed(llama(), ("h100-sxm5-80gb", 1), micro_batch=8),
-            timed(llama(), ("h100-sxm5-80gb", 32), micro_batch=8),
+            timed(llama(), ("rtx-4090", 8)),
             timed(other("mixtral", MIXTRAL), ("h100-sxm5-80gb", 1), micro_batch=8),
         )
     )
-    assert dense < many
+    assert 1.22 <= dense < 1.25
+    assert dense < waiting
     assert dense < experts
 
 
