@@ -8,6 +8,7 @@ from throughput_rows import Excluded, Row, Speeds, gpu_of
 from planner.hardware.gpu import Gpu
 from planner.models.pipeline import networks_of
 from planner.performance.inference.denoising import decoder_counts, denoiser_counts
+from planner.performance.inference.images import of_batch
 from planner.performance.traced import SPREAD
 from planner.performance.vision import Counts, Kind, Precision, module_time
 from planner.plan.catalog import Catalog
@@ -58,13 +59,14 @@ def predict(row: Row, catalog: Catalog) -> Speeds | Excluded:
 
 def _speeds(row: Row, counts: Counts, gpu: Gpu, precision: Precision) -> Speeds | Excluded:
     whole = counts.of_training() if row.task == "image_train" else counts
-    time = module_time(whole, gpu, precision, compiled=is_compiled(row))
+    batch = row.batch or 1
+    time = module_time(of_batch(whole, batch), gpu, precision, compiled=is_compiled(row))
     rate = gpu.rate({"fp16": "fp16", "tf32": "tf32", "fp8": "fp8", "fp32": "fp32"}[precision]) or gpu.rate("fp32")
     if time is None or rate is None or gpu.bandwidth_bytes_per_s is None:
         return Excluded(f"bandwidth or rate not in the catalog: {gpu.name}")
     flat = _FLAT_MFU * rate.ops_per_s / whole.flops
     bandwidth = gpu.bandwidth_bytes_per_s / (2 * whole.elements)
-    ours = row.cards / time.seconds
+    ours = row.cards * batch / time.seconds
     return Speeds(ours, row.cards * flat, row.cards * bandwidth, ours / SPREAD, ours * SPREAD, _assumed(row))
 
 
@@ -104,4 +106,5 @@ def _diffusion(row: Row, catalog: Catalog) -> Counts | Excluded:
     denoiser, decoder = networks_of(catalog.models.model(name).components)
     side, steps = (128, _SDXL_STEPS) if large else (64, _DDIM_STEPS)
     one, last = denoiser_counts(denoiser, side, side, 77), decoder_counts(decoder, side, side)
-    return Counts(2 * steps * one.flops + last.flops, 2 * steps * one.elements + last.elements, "diffusion")
+    flops, elements = 2 * steps * one.flops + last.flops, 2 * steps * one.elements + last.elements
+    return Counts(flops, elements, "diffusion", steps * one.calls + last.calls)

@@ -6,8 +6,11 @@ from typing import Final, NamedTuple
 import throughput_images as image_rows
 from throughput_rows import Excluded, Row, Speeds, architecture_of, gpu_of
 
+from planner.dtypes import SCHEMES
+from planner.errors import PlannerError
 from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
+from planner.models.catalog import resolve_model
 from planner.performance.efficiency import family_of
 from planner.performance.inference.engines import EngineName
 from planner.performance.inference.machine import machine_of
@@ -76,44 +79,49 @@ _DATASETS: Final = {
 """Mean tokens of prompts and answers of MLPerf's data sets, as MLCommons announced them with rounds 4.0 to 5.1."""
 _ENGINES: Final[tuple[tuple[str, EngineName], ...]] = (
     ("llama.cpp", "llama.cpp"),
-    ("vLLM (Nov 2023)", "vllm-v0"),
-    ("vLLM 0.5", "vllm-v0"),
-    ("vLLM", "vllm"),
-    ("SGLang", "vllm"),
-    ("TensorRT", "tensorrt-llm"),
+    ("ollama", "llama.cpp"),
+    ("vllm (nov 2023)", "vllm-v0"),
+    ("vllm 0.5", "vllm-v0"),
+    ("vllm 0.6.1", "vllm-v0"),
+    ("vllm 0.6.2", "vllm-v0"),
+    ("vllm 0.6.3", "vllm-v0"),
+    ("trt", "tensorrt-llm"),
+    ("tensorrt", "tensorrt-llm"),
+    ("vllm", "vllm"),
+    ("sglang", "vllm"),
+    ("lmdeploy", "vllm"),
+    ("mango", "vllm"),
     ("gpt-fast", "compiled"),
-    ("AutoAWQ", "compiled"),
-    ("Transformers", "hf"),
-    ("LitGPT", "bnb-eager"),
-    ("Mango", "vllm"),
+    ("autoawq", "compiled"),
+    ("mlc", "compiled"),
+    ("exllama", "compiled"),
+    ("transformers", "hf"),
+    ("litgpt", "bnb-eager"),
 )
+"""Classes of engines by what their names hold, the first that fits."""
 _WEIGHTS: Final = {
-    "BF16": "bf16",
-    "bf16": "bf16",
     "bf16-true": "bf16",
-    "FP16": "fp16",
-    "fp16": "fp16",
-    "F16": "F16",
-    "FP8": "fp8",
-    "fp8": "fp8",
+    "f16": "F16",
     "float8_rowwise": "fp8",
-    "FP4": "nvfp4",
     "fp4": "nvfp4",
-    "AWQ-INT4": "awq4-128",
-    "AWQ int4 GEMM": "awq4-128",
-    "AWQ int4 GEMV": "awq4-128",
+    "awq": "awq4-128",
+    "awq-int4": "awq4-128",
+    "awq int4 gemm": "awq4-128",
+    "awq int4 gemv": "awq4-128",
     "awq-hqq-int4": "awq4-64",
     "int4wo-hqq": "awq4-64",
     "int4wo-64": "awq4-64",
     "int4 g32": "gptq4-32",
-    "GPTQ-INT4": "gptq4-128",
-    "GPTQ-Int8": "gptq8-128",
-    "int8": "int8",
+    "gptq-int4": "gptq4-128",
+    "gptq-int8": "gptq8-128",
     "int8 weight-only": "int8",
     "bnb.nf4": "nf4",
     "bnb.nf4-dq": "nf4-dq",
     "4-bit": "awq4-128",
+    "int4": "awq4-128",
 }
+"""The catalog's names of formats by those of the sources, in small letters, where they differ."""
+_BY_LETTERS: Final = {name.lower(): name for name in SCHEMES}
 
 
 class Case(NamedTuple):
@@ -130,6 +138,8 @@ def predict(row: Row, catalog: Catalog) -> Speeds | Excluded:
     """Return what the estimate says of a row, or why it is not covered."""
     if row.value is None:
         return Excluded("out of memory: no speed")
+    if row.quality == "C":
+        return Excluded("community rows: offloading and speculation are not ruled out")
     if row.task in image_rows.TASKS:
         return image_rows.predict(row, catalog)
     case = case_of(row, catalog)
@@ -156,16 +166,28 @@ def _assumed(row: Row) -> str:
 
 def case_of(row: Row, catalog: Catalog) -> Case | Excluded:
     """Return the run that a row describes, or why it is not covered."""
-    architecture, gpu = architecture_of(row, catalog, _MODELS), gpu_of(row, catalog)
+    architecture, gpu = _network(row, catalog), gpu_of(row, catalog)
     if isinstance(architecture, Excluded):
         return architecture
     if isinstance(gpu, Excluded):
         return gpu
-    engine = next((engine for name, engine in _ENGINES if name in row.framework), None)
-    weights = _WEIGHTS.get(row.precision, row.precision if row.precision == "Q4_K_M" else None)
+    engine = next((engine for name, engine in _ENGINES if name in row.framework.lower()), None)
+    asked = row.precision.lower()
+    weights = _WEIGHTS.get(asked) or _BY_LETTERS.get(asked)
     if engine is None or weights is None:
         return Excluded(f"engine or format not stated: {row.framework[:20]} {row.precision}")
     return _of(row, architecture, gpu, engine, weights)
+
+
+def _network(row: Row, catalog: Catalog) -> Architecture | Excluded:
+    """Return the network by our names of it, else by what the catalog makes of the source's."""
+    found = architecture_of(row, catalog, _MODELS)
+    if isinstance(found, Excluded):
+        try:
+            return catalog.models.model(resolve_model(catalog.models, row.model))
+        except PlannerError:
+            return found
+    return found
 
 
 def _of(row: Row, architecture: Architecture, gpu: Gpu, engine: EngineName, weights: str) -> Case | Excluded:
@@ -197,13 +219,16 @@ def degrees(row: Row) -> tuple[int, int]:
 
 def _decode(case: Case) -> Speeds | Excluded:
     row, run = case.row, case.run
+    if row.batch is None and row.unit.endswith("/user"):
+        return Excluded("arrivals: how many sequences are at work is not stated")
     batch, answer = row.batch or 1, row.output_length or 256
-    prompt = (row.length or 0) if row.source in ("qw3", "awq") else 0
-    context = prompt + answer / 2
-    if row.source == "awq":
-        context = row.length or 0
-    step = write_token(run, batch, context)
-    return Speeds(batch / step.seconds, _flat(case, 1), batch / _bandwidth_step(case, batch, context))
+    prompt = row.length if row.source not in ("xd", "gf") and row.length else 0
+    context = prompt if row.source == "awq" else prompt + answer / 2
+    seconds = write_token(run, batch, context).seconds
+    if row.unit.endswith("/user") and prompt:
+        seconds += batch / answer * read_prompt(run, 1, prompt).seconds
+    share = {"tokens/s/user": 1.0, "tokens/s/GPU": batch / row.cards}.get(row.unit, float(batch))
+    return Speeds(share / seconds, _flat(case, 1), share / _bandwidth_step(case, batch, context))
 
 
 def _flat(case: Case, tokens_per_output: float) -> float:
@@ -252,6 +277,7 @@ def _offline(case: Case) -> Speeds | Excluded:
         return Excluded("does not fit as stated")
     whole = 1 + prompt / answer
     scale = 1.0 if row.unit.startswith("tokens") else 1 / answer
+    scale /= row.cards if row.unit.endswith("/GPU") else 1
     step = _bandwidth_step(case, best.sequences, prompt + answer / 2)
     return Speeds(scale * best.tokens_per_second, scale * _flat(case, whole), scale * best.sequences / step)
 

@@ -7,7 +7,7 @@ from typing import Final, Literal, NamedTuple
 
 from planner.hardware.gpu import Gpu
 from planner.performance.efficiency import family_of
-from planner.performance.inference.machine import ceiling
+from planner.performance.inference.machine import OLDER_HOSTS, ceiling
 
 Precision = Literal["fp32", "tf32", "fp16", "fp8"]
 Kind = Literal["convolutions", "attention", "diffusion"]
@@ -41,6 +41,8 @@ _CALL_SECONDS: Final = 10e-6
 
 **Source**: 0.61 ms for the 60 operators of a layer, QwenLM/Qwen3@7a2f61f with Transformers.
 """
+_OLDER_CALL_SECONDS: Final = 14e-6
+"""The same in the hosts of earlier cards: 0.84 ms, Qwen2.5 benchmark on A100."""
 _BACKWARD: Final = 3.0
 """A step of training beside a forward pass: the products again for the inputs and for the weights.
 
@@ -87,7 +89,9 @@ class ModuleTime(NamedTuple):
 def module_time(counts: Counts, gpu: Gpu, precision: Precision, *, compiled: bool = False) -> ModuleTime | None:
     """Return the time of a network by its counts, or none where the card's rate or bandwidth is not known.
 
-    **Formula**: F ÷ (a · C) + b · n · w ÷ B, or the operators' calls where these take longer.
+    **Formula**: F ÷ (a · C) + b · n · w ÷ B, or the operators' calls where these take longer. The steps of diffusion
+    wait for the scheduler in between, so that the calls of each come on top (LambdaLabsML/lambda-diffusers@8571d8d: 13
+    to 29 ms a step beside what grows with the batch).
     """
     rate = _rate(gpu, precision)
     if rate is None or gpu.bandwidth_bytes_per_s is None:
@@ -95,8 +99,13 @@ def module_time(counts: Counts, gpu: Gpu, precision: Precision, *, compiled: boo
     products = counts.flops / (product_share(gpu, precision) * rate)
     moved = passes(gpu, counts.kind, compiled=compiled) * counts.elements * _BYTES[precision]
     memory = moved * gpu.device_count / gpu.bandwidth_bytes_per_s
-    launches = 0.0 if compiled else counts.calls * _CALL_SECONDS
-    return ModuleTime(products, memory, max(0.0, launches - products - memory))
+    launches = 0.0 if compiled else counts.calls * _call_seconds(gpu)
+    hidden = 0.0 if counts.kind == "diffusion" else products + memory
+    return ModuleTime(products, memory, max(0.0, launches - hidden))
+
+
+def _call_seconds(gpu: Gpu) -> float:
+    return _OLDER_CALL_SECONDS if gpu.architecture in OLDER_HOSTS else _CALL_SECONDS
 
 
 def product_share(gpu: Gpu, precision: Precision) -> float:

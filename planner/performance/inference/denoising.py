@@ -13,15 +13,20 @@ from planner.performance.vision import Counts
 
 _KERNEL: Final = 9
 """Weights of a 3 × 3 convolution for each pair of channels."""
+_RESNET_CALLS: Final = 12
+"""Operators of a convolution block: two norms, activations and convolutions, the step's projection, and sums."""
+_BLOCK_CALLS: Final = 45
+"""Operators of a transformer block: three norms, ten products with their reshapes, two attentions, and sums."""
 _GATED: Final = 12
 """Squares of the width in a gated feed-forward block: 8 on the way in and 4 on the way out."""
 
 
 class Maps(NamedTuple):
-    """Multiplications and outputs of one module."""
+    """Multiplications and outputs of one module, and the operators that PyTorch calls for it."""
 
     macs: float
     elements: float
+    calls: int = 1
 
 
 @lru_cache(maxsize=256)
@@ -40,7 +45,12 @@ def decoder_counts(decoder: ImageDecoder, height: int, width: int) -> Counts:
 
 def _counts(parts: Iterator[Maps]) -> Counts:
     found = list(parts)
-    return Counts(2 * sum(part.macs for part in found), sum(part.elements for part in found), "diffusion")
+    return Counts(
+        flops=2 * sum(part.macs for part in found),
+        elements=sum(part.elements for part in found),
+        kind="diffusion",
+        calls=sum(part.calls for part in found),
+    )
 
 
 def _unet(unet: UNet, pixels: int, text: int) -> Iterator[Maps]:
@@ -69,7 +79,9 @@ def _module(step: Step, pixels: float, text_width: int, text: int) -> Iterator[M
 def _resnet(into: int, out: int, pixels: float) -> Maps:
     """Return two convolutions, and one on the shortcut where the width changes."""
     shortcut = into * out if into != out else 0
-    return Maps((_KERNEL * (into * out + out * out) + shortcut) * pixels, (3 if shortcut else 2) * out * pixels)
+    return Maps(
+        (_KERNEL * (into * out + out * out) + shortcut) * pixels, (3 if shortcut else 2) * out * pixels, _RESNET_CALLS
+    )
 
 
 def _resize(channels: int, pixels: float) -> Maps:
@@ -82,7 +94,7 @@ def _blocks(width: int, depth: int, pixels: float, text_width: int, text: int) -
     pairs = depth * 2 * width * (pixels + text)
     text_side = depth * 2 * width * text_width * text
     macs = pixels * (squares * width * width + pairs) + text_side
-    return Maps(macs, pixels * width * (2 + depth * (5 + 3 + 9)))
+    return Maps(macs, pixels * width * (2 + depth * (5 + 3 + 9)), depth * _BLOCK_CALLS)
 
 
 def _transformer(network: DiffusionTransformer, height: int, width: int, text: int) -> Iterator[Maps]:
@@ -100,7 +112,8 @@ def _transformer(network: DiffusionTransformer, height: int, width: int, text: i
 
 
 def _over(blocks: int, tokens: int, each: int, outputs: int, hidden: int) -> Maps:
-    return Maps(blocks * tokens * (each + 2 * tokens * hidden), blocks * tokens * outputs)
+    macs = blocks * tokens * (each + 2 * tokens * hidden)
+    return Maps(macs, blocks * tokens * outputs, blocks * _BLOCK_CALLS)
 
 
 def _decoder(decoder: ImageDecoder, pixels: int) -> Iterator[Maps]:

@@ -28,7 +28,7 @@ def image_time(architecture: Architecture, workload: Inference, gpu: Gpu, settin
     """
     counts = pipeline_counts(architecture, workload)
     batch = workload.batch
-    whole = counts._replace(flops=batch * counts.flops, elements=batch * counts.elements)
+    whole = of_batch(counts, batch)
     precision: Precision = "tf32" if workload.compute == "fp32" else "fp16"
     step = Step("inference", whole, batch, precision, compiled=setting.compiled)
     found = step_time(step, gpu, links_of(gpu, setting), workload.parallel.data or 1)
@@ -44,7 +44,13 @@ def pipeline_counts(architecture: Architecture, workload: Inference, steps: int 
     one, last = denoiser_counts(denoiser, *size, text), decoder_counts(decoder, *size)
     each = steps * (2 if workload.diffusion.guidance else 1)
     encoders = sum(2 * part.parameters * _tokens(part) for part in architecture.components if part.part == "text")
-    return Counts(each * one.flops + last.flops + encoders, each * one.elements + last.elements, "diffusion")
+    flops, elements = each * one.flops + last.flops + encoders, each * one.elements + last.elements
+    return Counts(flops, elements, "diffusion", steps * one.calls + last.calls)
+
+
+def of_batch(counts: Counts, images: int) -> Counts:
+    """Return what several images take at once: as many calls as one, which both passes of guidance share, too."""
+    return counts._replace(flops=images * counts.flops, elements=images * counts.elements)
 
 
 def _tokens(part: Component) -> int:

@@ -53,7 +53,7 @@ _READS: Final[dict[tuple[MemoryClass, Width], Share]] = {
     ("unified", "4"): Share(0.60, f"{_XD}, as 4 bits"),
     ("unified", "float4"): Share(0.60, f"{_XD}, as 4 bits"),
 }
-_OLDER_HOSTS: Final = ("Pascal", "Volta", "Turing", "Ampere", "CDNA", "CDNA2")
+OLDER_HOSTS: Final = ("Pascal", "Volta", "Turing", "Ampere", "CDNA", "CDNA2")
 """Cards that stand in hosts of their time, whose processors launch fewer kernels a second."""
 _FEWER_MULTIPROCESSORS: Final = {"h20-96gb": 78 / 132, "h20-141gb": 78 / 132}
 """Cards that kept the memory of a larger one but not its multiprocessors, which can have so many reads under way each.
@@ -168,7 +168,7 @@ def _layer_seconds(gpu: Gpu, engine: Engine, weights: str) -> float:
     if engine.stacked_layer_seconds is not None and memory_class(gpu) == "HBM":
         return engine.stacked_layer_seconds
     older = engine.older_host_layer_seconds
-    return older if older is not None and gpu.architecture in _OLDER_HOSTS else engine.layer_seconds
+    return older if older is not None and gpu.architecture in OLDER_HOSTS else engine.layer_seconds
 
 
 def reachable_bandwidth(gpu: Gpu) -> float | None:
