@@ -57,6 +57,7 @@ class TabPlace:
 TABS: Final = (
     TabPlace("catalog", "Catalog", "catalog", "planner.gui.catalog.tab", "CatalogTab"),
     TabPlace("memory", "Memory", "memory", "planner.gui.memory.tab", "MemoryTab"),
+    TabPlace("cost", "Cost", "cost", "planner.gui.cost.tab", "CostTab"),
     TabPlace("monitor", "Monitor", "monitor", "planner.gui.monitor.tab", "MonitorTab"),
 )
 
