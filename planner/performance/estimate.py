@@ -4,6 +4,7 @@ from typing import TypeAlias
 
 from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
+from planner.models.images import at_image_size
 from planner.performance.inference.estimate import inference_time
 from planner.performance.result import TimeResult
 from planner.performance.setting import TimeSetting
@@ -30,6 +31,7 @@ def estimate_time(
     A measured speed of `setting` takes the place of the estimate; `measured_on` is the kind of card that it is of where
     that is another one.
     """
+    architecture = at_image_size(architecture, workload.image_size)
     if isinstance(workload, Training):
         return training_time(architecture, workload, cards, setting, measured_on)
     return inference_time(architecture, workload, cards, setting, measured_on)

@@ -82,7 +82,7 @@ def _evaluate_estimated(plan: Plan, catalog: Catalog) -> Evaluation:
         parameters=architecture.parameters,
         active_parameters=architecture.active_parameters,
         memory=memory,
-        time=_time(architecture, workload, kinds, plan.timing) if kinds else None,
+        time=_time(architecture, workload, kinds, plan.timing, _measured_on(plan, catalog)) if kinds else None,
         smallest_fits=_smallest_fits(plan, catalog),
         architecture=architecture,
         gpu=catalog.hardware.gpu(fullest) if fullest else None,
@@ -133,8 +133,20 @@ _estimate = lru_cache(maxsize=256)(estimate_on)
 
 
 @lru_cache(maxsize=256)
-def _time(architecture: Architecture, workload: Workload, cards: CardCounts, setting: TimeSetting) -> TimeResult:
-    return estimate_time(architecture, workload, cards, setting)
+def _time(
+    architecture: Architecture,
+    workload: Workload,
+    cards: CardCounts,
+    setting: TimeSetting,
+    measured_on: Gpu | None,
+) -> TimeResult:
+    return estimate_time(architecture, workload, cards, setting, measured_on)
+
+
+def _measured_on(plan: Plan, catalog: Catalog) -> Gpu | None:
+    """Return the kind of card that the plan's measured speed is of, where it says one."""
+    measured = plan.timing.measured
+    return catalog.hardware.gpu(measured.gpu) if measured and measured.gpu else None
 
 
 @lru_cache(maxsize=64)
