@@ -83,9 +83,7 @@ def groups_of(job: Service, pace: Pace) -> float:
     Raises:
         SpecError: If it is not known how many requests a group answers.
     """
-    per_second = pace.samples_per_second
-    if per_second is None and pace.tokens_per_second is not None:
-        per_second = pace.tokens_per_second / job.output_tokens
+    per_second = pace.requests_per_second(job.prompt_tokens, job.output_tokens)
     if per_second is None:
         hint = "Put a measured speed in."
         raise SpecError("job", "how many requests a second these cards answer is not known", hint)

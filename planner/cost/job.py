@@ -7,6 +7,7 @@ from pydantic import Field
 from planner.base import Spec
 from planner.errors import SpecError
 from planner.performance.result import TimeResult
+from planner.workload.workload import Inference, Workload
 
 WorkUnit = Literal["tokens", "samples", "epochs", "steps", "hours"]
 HOURS_PER_YEAR: Final = 8_766.0
@@ -21,24 +22,51 @@ class Pace(Spec):
     tokens_per_second: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     samples_per_second: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     steps_per_second: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    concurrent_requests: float | None = Field(default=None, gt=0, allow_inf_nan=False, description="worked on at once")
+    prompt_token_seconds: float | None = Field(default=None, ge=0, description="of a request, for each token read")
+    output_token_seconds: float | None = Field(default=None, gt=0, description="of a request, for each token written")
     low_time_factor: float = Field(default=1.0, gt=0, le=1, description="one time in ten is shorter, of that expected")
     high_time_factor: float = Field(default=1.0, ge=1, le=100, description="one time in ten is longer")
     source: str = Field(default="the estimate of the plan", min_length=3)
 
     @classmethod
-    def of_result(cls, time: TimeResult) -> Self | None:
-        """Return the pace that an estimate of time says, or None where it says none."""
+    def of_result(cls, time: TimeResult, workload: Workload | None = None) -> Self | None:
+        """Return the pace that an estimate of time says, or None where it says none.
+
+        With the `workload` that it is of, requests of other lengths can be told too.
+        """
         if time.seconds is None:
             return None
+        prompt = workload.prompt_length if isinstance(workload, Inference) else None
+        samples = time.samples_per_second
+        reading = time.first_token_seconds / prompt if time.first_token_seconds is not None and prompt else None
         low, high = time.low_seconds or time.seconds, time.high_seconds or time.seconds
         return cls(
             tokens_per_second=time.tokens_per_second,
-            samples_per_second=time.samples_per_second,
+            samples_per_second=samples,
             steps_per_second=1 / time.seconds if time.kind == "step" else None,
+            # Little's law: as many are on the way as arrive while one is.
+            concurrent_requests=samples * time.seconds if samples else None,
+            prompt_token_seconds=reading,
+            output_token_seconds=time.output_token_seconds,
             low_time_factor=min(low / time.seconds, 1.0),
             high_time_factor=max(high / time.seconds, 1.0),
             source=f"the estimate of time ({time.basis})",
         )
+
+    def requests_per_second(self, prompt_tokens: float, output_tokens: float) -> float | None:
+        """Return how many requests of these lengths are answered in a second, or None where that is not known.
+
+        **Formula** n / (prompt · s_read + output · s_write) with n at once; else the samples a second of the estimate,
+        whatever their lengths; else tokens a second over those of an answer.
+        **Assumes** that the time to read a prompt grows in proportion to its length.
+        """
+        at_once, reading, writing = self.concurrent_requests, self.prompt_token_seconds, self.output_token_seconds
+        if at_once is not None and reading is not None and writing is not None:
+            return at_once / (prompt_tokens * reading + output_tokens * writing)
+        if self.samples_per_second is not None or self.tokens_per_second is None:
+            return self.samples_per_second
+        return self.tokens_per_second / output_tokens
 
     def per_second(self, unit: WorkUnit) -> float | None:
         """Return how many of `unit` are done in a second, or None where that is not known."""

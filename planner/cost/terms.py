@@ -15,8 +15,23 @@ PlaceKind = Literal["desk", "lab", "colocation", "data-centre"]
 ColocationPower = Literal["included", "metered"]
 DepreciationMethod = Literal["straight-line", "declining", "macrs-5"]
 
-HORIZON_SOURCE: Final = "Epoch AI, training-cost-trends: servers bought from 2023 on last five years"
-DISCOUNT_SOURCE: Final = "github:ewyluda/gpu-price-index, modelling constant of 8 %"
+_EPOCH: Final = "Epoch AI, training-cost-trends"
+_PRICE_INDEX: Final = "github:ewyluda/gpu-price-index, modelling constant"
+DEFAULT_SOURCES: Final[dict[str, str]] = {
+    "horizon_years": f"{_EPOCH}: servers bought from 2023 on last five years",
+    "discount_rate": f"{_PRICE_INDEX} of 8 %",
+    "region": "assumed: the region that most offers are in",
+    "job.prompt_tokens": "assumed",
+    "job.output_tokens": "assumed",
+    "job.peak_factor": "assumed: only you know how your requests are spread",
+    "job.days_per_week": "assumed: working days",
+    "rent.billing_increment_seconds": "assumed: an hour, the careful choice where an offer does not say",
+    "rent.price_drift_per_year": "assumed: prices rose and fell in 2025 and 2026, so that none is taken",
+    "buy.depreciation_years": f"{_EPOCH}: servers bought from 2023 on last five years",
+    "buy.loan_years": "assumed",
+    "buy.depreciation": f"{_PRICE_INDEX}: straight line",
+}
+"""Where the defaults of the terms come from, by field; what is left open takes figures of the catalog, with theirs."""
 
 
 class RentTerms(Spec):

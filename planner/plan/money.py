@@ -35,4 +35,4 @@ def evaluate_cost(evaluation: Evaluation, catalog: Catalog, today: date) -> Plan
 
 def pace_of(evaluation: Evaluation) -> Pace | None:
     """Return how fast the plan's cards work, or None where that is not known."""
-    return None if evaluation.time is None else Pace.of_result(evaluation.time)
+    return None if evaluation.time is None else Pace.of_result(evaluation.time, evaluation.workload)

@@ -18,10 +18,12 @@ from planner.cost.spot import interruption_share, mean_hours_between, spot_waste
 from planner.errors import SpecError
 from planner.performance.result import TimeResult
 from planner.plan.catalog import Catalog
+from planner.workload.workload import Inference
 
 PACE = Pace(
     tokens_per_second=1_000, samples_per_second=2, steps_per_second=0.5, low_time_factor=0.8, high_time_factor=1.5
 )
+SERVING = Pace(samples_per_second=2, low_time_factor=0.8, high_time_factor=1.5)
 
 
 def test_a_figures_range_is_log_normal() -> None:
@@ -167,7 +169,28 @@ def test_a_pace_comes_from_an_estimate_of_time() -> None:
     service = Pace.of_result(TimeResult(task="inference", kind="service", seconds=2, samples_per_second=4))
     assert service is not None
     assert (service.steps_per_second, service.low_time_factor) == (None, 1.0)
+    assert service.requests_per_second(100, 100) == 4
     assert Pace.of_result(TimeResult(task="training", kind="step", unsupported="no")) is None
+
+
+def test_requests_of_other_lengths_take_another_time() -> None:
+    # Eight at once: half a second for 1,000 tokens, and 20 ms for each of 100.
+    time = TimeResult(
+        task="inference",
+        kind="service",
+        seconds=2.5,
+        samples_per_second=3.2,
+        tokens_per_second=400,
+        first_token_seconds=0.5,
+        output_token_seconds=0.02,
+    )
+    pace = Pace.of_result(time, Inference(prompt_length=1_000, context_length=1_100, batch=8))
+    assert pace is not None
+    assert pace.requests_per_second(1_000, 100) == pytest.approx(3.2)
+    assert pace.requests_per_second(2_000, 300) == pytest.approx(8 / 7)
+    unknown = Pace.of_result(time)
+    assert unknown is not None
+    assert unknown.requests_per_second(2_000, 300) == 3.2
 
 
 def test_tokens_without_a_pace_have_no_price() -> None:
@@ -191,19 +214,19 @@ def test_the_load_has_its_mean_and_peak(peak: float) -> None:
 def test_a_service_needs_groups_for_its_peak() -> None:
     # Two requests a second each; 6.25 on average.
     job = Service(requests_per_day=12.5 * 86_400, peak_factor=2)
-    demand = demand_of(job, PACE)
+    demand = demand_of(job, SERVING)
     assert demand.groups == 13
     assert demand.busy_hours == pytest.approx(6.25 * HOURS_PER_MONTH)
     assert demand.rented_hours == pytest.approx(13 * HOURS_PER_MONTH)
     assert demand.always_on
-    thrifty = demand_of(job.evolve(scales_down=True), PACE)
+    thrifty = demand_of(job.evolve(scales_down=True), SERVING)
     assert demand.busy_hours < thrifty.rented_hours < demand.rented_hours
     by_tokens = demand_of(job, Pace(tokens_per_second=600))
     assert by_tokens.busy_hours == pytest.approx(demand.busy_hours)
 
 
 def test_a_service_never_works_more_than_its_machines_run() -> None:
-    demand = demand_of(Service(requests_per_day=2 * 86_400, peak_factor=1), PACE)
+    demand = demand_of(Service(requests_per_day=2 * 86_400, peak_factor=1), SERVING)
     assert demand.high_busy_hours == pytest.approx(HOURS_PER_MONTH)
 
 

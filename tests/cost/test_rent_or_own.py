@@ -26,7 +26,7 @@ from planner.cost.job import DailyHours, Pace, Run, Service
 from planner.cost.montecarlo import SEED, simulate
 from planner.cost.result import OwnCost, total_usd
 from planner.cost.sensitivity import tornado
-from planner.cost.terms import BuyTerms, CostTerms, RentTerms
+from planner.cost.terms import DEFAULT_SOURCES, BuyTerms, CostTerms, RentTerms
 from planner.errors import SpecError
 from planner.plan.catalog import Catalog
 
@@ -392,6 +392,14 @@ def test_absurd_terms_are_refused_by_field(field: str, terms: dict[str, object])
     with pytest.raises(ValidationError) as caught:
         CostTerms.model_validate(terms)
     assert SpecError.from_validation(caught.value).field == field
+
+
+def test_each_default_that_has_a_source_is_a_field() -> None:
+    kinds = {"job": (Run, Service, DailyHours), "rent": (RentTerms,), "buy": (BuyTerms,)}
+    for name, source in DEFAULT_SOURCES.items():
+        part, _, field = name.rpartition(".")
+        assert source
+        assert any(field in kind.model_fields for kind in kinds.get(part, (CostTerms,)))
 
 
 def test_terms_round_trip() -> None:

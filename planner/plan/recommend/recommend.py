@@ -135,8 +135,9 @@ def _why_not(fit: CardFit) -> str:
 
 def _paced(gpu: Gpu, spread: Spread, fit: CardFit, plan: Plan, catalog: Catalog) -> _Able | None:
     """Return the card with its pace and what the job asks at it, or None where no pace is known."""
-    time = evaluate(spread.plan.evolve(gpu=gpu.id, timing=_timing(plan)), catalog).time
-    pace = None if time is None else Pace.of_result(time)
+    evaluation = evaluate(spread.plan.evolve(gpu=gpu.id, timing=_timing(plan)), catalog)
+    time = evaluation.time
+    pace = None if time is None else Pace.of_result(time, evaluation.workload)
     if time is None or pace is None:
         return None
     return _Able(gpu, spread, fit, time, demand_of(plan.cost.job, pace))
