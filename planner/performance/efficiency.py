@@ -96,9 +96,36 @@ class Classes(NamedTuple):
     exposed: float
 
 
-CLASSES_SOURCE: Final = (
-    "fitted by benchmarks/throughput_classes.py to published speeds (tests/truth/throughput.csv), by family of cards"
-)
+CLASSES_SOURCE: Final = "fitted by benchmarks/throughput_classes.py to published speeds (tests/truth/throughput.csv)"
+_LAMBDA: Final = "lambdal/deeplearning-benchmark aa5addb (BERT)"
+_MLPERF: Final = "MLPerf Training 3.1 to 5.1 (Llama 2 and 3.1, GPT-3)"
+_BRIDGE: Final = "NVIDIA-NeMo/Megatron-Bridge 067f987"
+SOURCES: Final[Mapping[tuple[Family, Size], str]] = {
+    (
+        "A100",
+        "16",
+    ): "mosaicml/llm-foundry 8c8dd48 (MPT, 125 million to 70 billion parameters), pytorch/torchtune bd2a0fc, "
+    f"Lightning-AI/litgpt 2685705, NVIDIA/DeepLearningExamples 729963d, {_LAMBDA}",
+    ("A100", "19"): f"NVIDIA/DeepLearningExamples 729963d, {_LAMBDA}",
+    ("Hopper SXM", "16"): "KempnerInstitute/KempnerForge 5666d0d, pytorch/ao 36027d8, Llama 3 report (405B)",
+    ("Hopper SXM", "8"): f"NVIDIA/NeMo 8cfedd7, pytorch/torchtitan b5bcd76, pytorch/ao 36027d8, {_MLPERF}",
+    ("Hopper PCIe", "16"): _LAMBDA,
+    ("Hopper PCIe", "19"): _LAMBDA,
+    ("Blackwell data centre", "16"): f"{_BRIDGE} (routed experts), {_LAMBDA}",
+    ("Blackwell data centre", "19"): _LAMBDA,
+    ("Blackwell data centre", "8"): f"{_BRIDGE}, {_MLPERF}",
+    ("Blackwell data centre", "4"): _BRIDGE,
+    ("Volta", "16"): "NVIDIA/DeepLearningExamples 729963d (BERT)",
+    ("Volta", "32"): "NVIDIA/DeepLearningExamples 729963d (BERT)",
+    ("Turing", "16"): _LAMBDA,
+    ("Turing", "32"): _LAMBDA,
+    ("Ampere GDDR", "16"): f"AnswerDotAI/fsdp_qlora (March 2024), {_LAMBDA}",
+    ("Ampere GDDR", "19"): _LAMBDA,
+    ("Ada", "16"): f"pytorch/torchtune bd2a0fc, {_LAMBDA}",
+    ("Ada", "19"): _LAMBDA,
+    ("Instinct", "8"): _MLPERF,
+}
+"""Whose measurements each class is fitted to; how far they lie apart is in `training.spread`."""
 MEASURED_CARDS: Final = frozenset(
     (
         "a100-pcie-40gb",
@@ -183,6 +210,11 @@ def memory_share(classes: Classes, family: Family) -> float:
 
 def _middle(shares: list[float]) -> float:
     return sorted(shares)[(len(shares) - 1) // 2] if shares else 0.5
+
+
+def class_source(family: Family, size: Size) -> str:
+    """Return whose measurements speak for products in numbers of `size` on cards of `family`."""
+    return SOURCES.get((family, size)) or "no measurement of this family: as in the middle of the others"
 
 
 def is_measured(family: Family, size: Size) -> bool:

@@ -10,6 +10,7 @@ from planner.performance.efficiency import (
     MatrixFormat,
     Size,
     attention_share,
+    class_source,
     family_of,
     matrix_share,
     memory_share,
@@ -38,7 +39,7 @@ class Rates(NamedTuple):
     """What a card computes and moves in a second, and the shares of it that work of each kind reaches.
 
     `narrow` is the rate of products inside layers, `matrix` that of attention and the head; `memory` what element-wise
-    operations reach of `bandwidth`.
+    operations reach of `bandwidth`; `source` says whose measurements the shares are fitted to.
     """
 
     matrix: float
@@ -49,6 +50,7 @@ class Rates(NamedTuple):
     narrow_share: float
     attention_share: float
     matrix_bytes: float
+    source: str
     classes: Classes
 
 
@@ -74,6 +76,7 @@ def rates_of(gpu: Gpu, compute: Compute, narrow: MatrixFormat | None, classes: C
         narrow_share=matrix_share(classes, family, SIZES[chosen]),
         attention_share=attention_share(classes, family),
         matrix_bytes=_BYTES[SIZES[wide]],
+        source=class_source(family, SIZES[chosen]),
         classes=classes,
     )
 
@@ -90,7 +93,8 @@ def wide_format(gpu: Gpu, compute: Compute) -> MatrixFormat:
         asked = "fp16"
     elif compute == "tf32":
         asked = "tf32"
-    return asked if gpu.rate(asked) is not None or asked == "fp16" else "fp32"
+    emulated = asked in ("bf16", "tf32") and gpu.rate(asked) is None and gpu.rate("fp32") is not None
+    return "fp32" if emulated else asked
 
 
 class Passes(NamedTuple):

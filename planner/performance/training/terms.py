@@ -63,7 +63,7 @@ def _computing(step: Step) -> Iterator[TimeTerm]:
             library("r₀", rates.classes.rows, "rows at which products reach 63 % of that"),
             *_memory(rates),
         ),
-        _PRODUCTS + CLASSES_SOURCE,
+        f"{_PRODUCTS}{rates.source}; {CLASSES_SOURCE}",
     )
     yield _term(
         "attention",

@@ -7,7 +7,7 @@ from small_models import MIXTRAL, llama, other, small_llama
 
 from planner.hardware.gpu import Gpu, Rate
 from planner.models.architecture import Architecture
-from planner.performance.efficiency import MEASURED, Classes, family_of, matrix_share
+from planner.performance.efficiency import MEASURED, SOURCES, Classes, class_source, family_of, matrix_share
 from planner.performance.flops import Product, forward_work
 from planner.performance.setting import TimeSetting
 from planner.performance.training.communication import copies_sent
@@ -253,7 +253,7 @@ def test_loading_bounds_the_step(h100: Gpu) -> None:
 def test_cards_without_a_figure_say_which(cards: dict[str, Gpu]) -> None:
     bare = cards["rtx-4090-laptop-gpu"]
     rates = rates_of(bare, "bf16", None, MEASURED)
-    assert rates == f"The catalog has no dense rate of the {bare.name} in fp32."
+    assert rates == f"The catalog has no dense rate of the {bare.name} in bf16."
     unknown = cards["rtx-4090"].evolve(bandwidth_bytes_per_s=None)
     assert rates_of(unknown, "bf16", None, MEASURED) == "The catalog has no memory bandwidth of the GeForce RTX 4090."
     turing = cards["quadro-rtx-8000"]
@@ -316,3 +316,8 @@ def test_scores_of_eager_attention_are_moved_through_memory(h100: Gpu) -> None:
 def test_autocast_casts_every_matrix(h100: Gpu) -> None:
     assert step(small_llama(), h100, compute="amp-bf16").batch.cast_bytes > 0
     assert step(small_llama(), h100, compute="bf16").batch.cast_bytes == 0
+
+
+def test_every_class_names_whose_measurements_it_is_fitted_to() -> None:
+    assert set(SOURCES) == set(MEASURED.matrix)
+    assert class_source("Radeon", "16").startswith("no measurement of this family")
