@@ -12,14 +12,16 @@ class Engine(NamedTuple):
 
     `layer_seconds` pass for each layer of each pass: the launch of its kernels and the gaps between them. Where they
     are launched one by one from Python (`eager`), that runs ahead of the card, and only the longer of both counts.
-    `quantised_layer_seconds` is what it takes with the kernels of a family of schemes. `sequence_seconds` pass for each
-    sequence of each pass (scheduling, sampling). `chunk` is the most tokens of one pass of a prompt, without a limit
-    where it is none. `compute_share` is what its products reach of the card's large ones. `unpacks` says that quantised
-    weights are written out in 16 bits before a product with many rows. `copies_cache` says that each step makes the
-    cached keys and values anew, and repeats them for the queries that share them. `overlaps_stages` says that the
-    stages of a pipeline decode different sequences at once; `chunks_in_flight` how many chunks of a prompt go through
-    them before all are waited for. `older_host_layer_seconds` is the time of a layer in hosts of earlier cards, and
-    `stacked_layer_seconds` beside stacked memory, where hosts have slower processors.
+    `quantised_layer_seconds` is what it takes with the kernels of formats whose names begin so. `sequence_seconds` pass
+    for each sequence of each pass (scheduling, sampling). `chunk` is the most tokens of one pass of a prompt, without a
+    limit where it is none. `compute_share` is what its products reach of the card's large ones. `pointwise_share` is
+    what fused kernels leave of the passes over memory between products. `unpacks` says that quantised weights are
+    written out in 16 bits before a product with many rows. `copies_cache` says that each step makes the cached keys and
+    values anew, and repeats them for the queries that share them. `overlaps_stages` says that the stages of a pipeline
+    decode different sequences at once; `chunks_in_flight` how many chunks of a prompt go through them before all are
+    waited for. `older_host_layer_seconds` is the time of a layer in hosts of earlier cards, and `stacked_layer_seconds`
+    beside stacked memory, where hosts have slower processors. With formats that begin as `waits_with` says, eager
+    launches do not run ahead of the card.
     """
 
     layer_seconds: float
@@ -30,6 +32,8 @@ class Engine(NamedTuple):
     sequence_seconds: float = 0.0
     chunk: int | None = None
     compute_share: float = 0.8
+    pointwise_share: float = 1.0
+    waits_with: tuple[str, ...] = ()
     unpacks: bool = False
     copies_cache: bool = False
     overlaps_stages: bool = False
@@ -38,11 +42,12 @@ class Engine(NamedTuple):
 
 
 _EAGER_QUANTISED: Final = MappingProxyType(
-    {"float8": 1_550e-6, "integer": 900e-6, "bitsandbytes": 1_600e-6, "float4": 1_550e-6}
+    {"fp8": 1_550e-6, "awq": 550e-6, "gptq": 1_300e-6, "nf4": 1_600e-6, "int8": 1_600e-6, "mxfp4": 1_550e-6}
 )
 """Launches with kernels that unpack: Triton's for fp8 (1.45 to 1.8 ms), AWQ's (0.55) and GPTQ's (1.3), bitsandbytes'.
 
-**Source**: QwenLM/Qwen3@7a2f61f, Transformers 4.51 on H20; Lightning-AI/litgpt@2685705 on A100.
+**Source**: QwenLM/Qwen3@7a2f61f, Transformers 4.51 on H20, where fp8 adds as much to long contexts, in which the card
+is busy, as to short ones; Lightning-AI/litgpt@2685705 on A100.
 """
 
 ENGINES: Final[dict[EngineName, Engine]] = {
@@ -75,6 +80,7 @@ ENGINES: Final[dict[EngineName, Engine]] = {
         sequence_seconds=10e-6,
         chunk=8_192,
         compute_share=1.0,
+        pointwise_share=0.6,
         overlaps_stages=True,
     ),
     "compiled": Engine(
@@ -89,12 +95,13 @@ ENGINES: Final[dict[EngineName, Engine]] = {
         older_host_layer_seconds=840e-6,
         unpacks=True,
         copies_cache=True,
+        waits_with=("fp8",),
     ),
     "bnb-eager": Engine(
         1_000e-6,
         "Lightning-AI/litgpt@2685705 tutorials/resource-tables.md: 4 models of 16 to 40 layers on A100",
         eager=True,
-        quantised_layer_seconds=MappingProxyType({"bitsandbytes": 1_600e-6}),
+        quantised_layer_seconds=MappingProxyType({"nf4": 1_600e-6}),
         unpacks=True,
     ),
 }

@@ -115,6 +115,7 @@ class Machine(NamedTuple):
 
     `bytes_per_s` is what it can reach, of which `read`, `cache` and `pointwise` are the shares; `ops_per_s` is the
     dense rate of the products, of which `products` is the share, `attention_ops_per_s` that of attention.
+    `hides_launches` says that launches count only where they take longer than the card does.
     """
 
     engine: Engine
@@ -129,6 +130,7 @@ class Machine(NamedTuple):
     score_bytes: float
     dtype: str
     layer_seconds: float
+    hides_launches: bool
 
 
 @lru_cache(maxsize=512)
@@ -149,7 +151,7 @@ def machine_of(
         bytes_per_s=bandwidth,
         read=_read_share(gpu, engine, weights),
         cache=_UNFUSED_CACHE[memory_class(gpu)] if unfused and engine == "llama.cpp" else Share(_CACHE, _GEMV),
-        pointwise=_POINTWISE,
+        pointwise=_POINTWISE / ENGINES[engine].pointwise_share,
         ops_per_s=rate,
         products=_product_share(gpu, engine, dtype),
         attention_ops_per_s=plain * _ATTENTION.get(family_of(gpu), _USUAL_ATTENTION),
@@ -157,14 +159,14 @@ def machine_of(
         score_bytes=_SCORE_BYTES[memory_class(gpu)],
         dtype=dtype,
         layer_seconds=_layer_seconds(gpu, ENGINES[engine], weights),
+        hides_launches=ENGINES[engine].eager and not weights.startswith(ENGINES[engine].waits_with),
     )
 
 
 def _layer_seconds(gpu: Gpu, engine: Engine, weights: str) -> float:
-    scheme = SCHEMES.get(weights)
-    quantised = engine.quantised_layer_seconds.get(scheme.family if scheme else "")
-    if quantised is not None:
-        return quantised
+    for begins, seconds in engine.quantised_layer_seconds.items():
+        if weights.startswith(begins):
+            return seconds
     if engine.stacked_layer_seconds is not None and memory_class(gpu) == "HBM":
         return engine.stacked_layer_seconds
     older = engine.older_host_layer_seconds

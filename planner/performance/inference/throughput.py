@@ -12,6 +12,12 @@ MOST_SEQUENCES: Final = 2_048
 """Sequences of one step that engines schedule at most on each card: TensorRT-LLM `max_batch_size`, attention shared by
 sequences on several cards (`enable_attention_dp`)."""
 _PROMPTS_FOR_CHUNKS: Final = 16
+_WAIT_OF_A_STAGE: Final = 0.10
+"""By how much each further stage lengthens a step beyond its share: stages are uneven, and wait for each other.
+
+**Source**: NVIDIA/TensorRT-LLM@00f3768 perf-overview, Llama 3.3 70B on 1 to 8 RTX PRO 6000 (0.14) and
+Llama 3.1 405B on 8 (0.05) in stages.
+"""
 
 
 class Queued(NamedTuple):
@@ -37,13 +43,14 @@ def queued(run: Run, sequences: int, prompt: float, answer: float) -> Queued:
     """Return what `sequences` at once bring when a new request takes the place of each that ends.
 
     **Formula**: a request takes t_prompt + answer · t_step / B of the cards. The stages of a pipeline work on different
-    sequences, B / p each.
+    sequences, B / p each, and wait for each other.
 
     **Assumes** that sequences are half through their answers on average, and that prompts fill whole chunks.
     """
     stages = run.sharing.stages if run.machine.engine.overlaps_stages else 1
+    waits = 1 + _WAIT_OF_A_STAGE * (stages - 1)
     several = max(1, ceil((run.machine.engine.chunk or prompt) * _PROMPTS_FOR_CHUNKS / prompt))
     reading = read_prompt(run, several, prompt).seconds / several
-    step = write_token(run, max(1.0, sequences / stages), prompt + answer / 2).seconds
+    step = waits * write_token(run, max(1.0, sequences / stages), prompt + answer / 2).seconds
     each = reading + answer * step / sequences
     return Queued(sequences, 1 / each, answer / each, step)

@@ -65,6 +65,14 @@ def test_launches_by_engine_host_and_format():
     assert machine_of(gpu("rtx-4090"), "llama.cpp", "F16").layer_seconds == 70e-6
 
 
+def test_launches_hide_behind_the_card_but_for_fp8_in_transformers():
+    card = gpu("h100-sxm5-80gb")
+    assert machine_of(card, "hf", "bf16").hides_launches
+    assert not machine_of(card, "hf", "fp8").hides_launches
+    assert not machine_of(card, "vllm", "bf16").hides_launches
+    assert machine_of(card, "hf", "awq4-128").layer_seconds < machine_of(card, "hf", "gptq4-128").layer_seconds
+
+
 def test_unfused_attention_reads_the_cache_slowly():
     fused = machine_of(gpu("rtx-4090"), "llama.cpp", "F16")
     unfused = machine_of(gpu("rtx-4090"), "llama.cpp", "F16", unfused=True)
