@@ -8,6 +8,7 @@ import re
 from typing import Final, NamedTuple
 
 from throughput_rows import Excluded, Row, Speeds, architecture_of, gpu_of
+from throughput_shapes import MEGATRON, Shape, shape_of
 
 from planner.errors import PlannerError
 from planner.hardware.gpu import Gpu
@@ -18,28 +19,21 @@ from planner.performance.flops import forward_work
 from planner.performance.setting import TimeSetting
 from planner.plan.catalog import Catalog
 from planner.workload.defaults import with_defaults
-from planner.workload.parallel import Parallel
 from planner.workload.training import Lora, Training
 
 TASKS: Final = ("train", "finetune")
-_SQUAD_LENGTH: Final = 384
-_ALPACA_LENGTH: Final = 110
-"""Mean tokens of a sample of Alpaca with its prompt: 52,002 samples of 5.7 million tokens in all."""
-_MEGATRON: Final = ("nemo", "nemols", "mbr", "mlt", "meg", "l3")
 _NO_RUN: Final = {
     "mli": "one layer alone, its batch not stated",
     "usp": "its model is not stated",
     "misc": "its model or batch is not stated",
     "r4060": "its batch and lengths vary",
 }
-_MOST_GROUPS: Final = 8
-"""Groups of layers for each stage of runs that say nothing of them but interleave."""
+_FLAT_MFU: Final = 0.4
 _MODULES: Final = ("RNN-T", "GNMT", "Tacotron2", "WaveGlow")
-_CPU_OFFLOAD: Final = "CPU offload"
 
 
 class Run(NamedTuple):
-    """A row as the estimator takes it: `length` tokens a sequence, and what was filled in."""
+    """A row as the estimator takes it; `assumed` names what was filled in."""
 
     row: Row
     architecture: Architecture
@@ -62,16 +56,22 @@ def training_run(row: Row, catalog: Catalog) -> Run | Excluded:
     if architecture.kind == "encoder":
         architecture = _with_small_head(architecture)
     try:
-        shape = _shape(row, architecture)
+        shape = shape_of(row, architecture)
         workload = _workload(row, shape)
         filled = with_defaults(workload, architecture, row.cards)
     except (PlannerError, ValueError) as error:
         return Excluded(f"refused: {str(error).splitlines()[0][:90]}")
     assert isinstance(filled, Training)
-    tokens = _measured(row, architecture, shape, filled)
+    tokens = _measured(row, architecture, shape)
     if tokens is None:
         return Excluded(f"unit without a conversion: {row.unit}")
     return Run(row, architecture, filled, gpu, _setting(row), tokens, shape.assumed)
+
+
+def _with_small_head(architecture: Architecture) -> Architecture:
+    """Return an encoder as these rows train it: a head of two answers, or one that reads the masked tokens only."""
+    head = Tensor(name="qa_outputs.weight", shape=(2, architecture.hidden), role="head")
+    return architecture.evolve(head=(head,), tied_head=False)
 
 
 def _left_out(row: Row) -> str | None:
@@ -94,90 +94,8 @@ def _left_out(row: Row) -> str | None:
     return None
 
 
-class Shape(NamedTuple):
-    """How a row's batch and cards are divided."""
-
-    micro_batch: int
-    accumulation: int
-    length: int
-    parallel: Parallel
-    assumed: str
-
-
-def _with_small_head(architecture: Architecture) -> Architecture:
-    """Return an encoder as these rows train it: a head of two answers, or one that reads the masked tokens only."""
-    head = Tensor(name="qa_outputs.weight", shape=(2, architecture.hidden), role="head")
-    return architecture.evolve(head=(head,), tied_head=False)
-
-
-def _shape(row: Row, architecture: Architecture) -> Shape:
-    sizes = {name: int(size) for name, size in re.findall(r"(TP|PP|CP|VP|EP|FSDP|DP)=?(\d+)", row.parallelism)}
-    assumed = [] if row.parallelism else ["how it is split"]
-    tensor, pipeline, context = sizes.get("TP", 1), sizes.get("PP", 1), sizes.get("CP", 1)
-    accumulation = _accumulation(row)
-    if row.source == "mlt":
-        tensor, pipeline, context = _split(row, accumulation)
-    data = max(row.cards // (tensor * pipeline * context), 1)
-    if sizes.get("DP", data) != data:
-        raise ValueError("its parallel sizes do not multiply to its cards")
-    micro = row.micro_batch or 0
-    if not micro:
-        assumed.append("micro-batch")
-        micro = max((row.batch or data) // (data * accumulation), 1) if row.source == "mlt" else 1
-    if row.batch and row.source != "mlt":
-        accumulation = max(row.batch // (micro * data), 1)
-    length = row.length or _SQUAD_LENGTH
-    if row.source == "lit":
-        length, accumulation = _ALPACA_LENGTH, max((row.batch or micro) // micro, 1)
-        assumed.append("mean length")
-    usual = _MOST_GROUPS if row.source in ("mlt", "l3", "nemo") else 1
-    groups = _groups(architecture.depth, pipeline, sizes.get("VP", usual))
-    spread = _parallel(row, (tensor, pipeline, context), sizes.get("EP", 1), groups)
-    return Shape(micro, accumulation, length, spread, ", ".join(assumed))
-
-
-def _groups(depth: int, stages: int, asked: int) -> int:
-    """Return the groups of layers of each stage: Megatron counts the embedding and the loss, so that others go, too."""
-    even = [number for number in range(1, asked + 1) if depth % (stages * number) == 0]
-    return max(even, default=1) if stages > 1 else 1
-
-
-def _accumulation(row: Row) -> int:
-    """Return the micro-batches of a step where the row says so; LAMB's large batches take many."""
-    found = re.search(r"grad accumulation (\d+)", row.notes)
-    if found:
-        return int(found[1])
-    return 16 if row.source == "dle" and "accumulation" in row.notes and row.task == "train" else 1
-
-
-def _split(row: Row, accumulation: int) -> tuple[int, int, int]:
-    """Return tensor, pipeline and context of an MLPerf run: what is left when each replica has one sequence a pass."""
-    replicas = min(max((row.batch or 1) // accumulation, 1), row.cards)
-    shards = max(row.cards // replicas, 1)
-    tensor = min(shards, 4 if row.parameters and row.parameters < 2e11 else 8)
-    while shards % tensor:
-        tensor -= 1
-    rest = shards // tensor
-    return (tensor, rest, 1) if row.parameters and row.parameters > 1e11 else (tensor, 1, rest)
-
-
-def _parallel(row: Row, split: tuple[int, int, int], expert: int, groups: int) -> Parallel:
-    tensor, pipeline, context = split
-    sharded, megatron = "FSDP" in row.parallelism, row.source in _MEGATRON
-    return Parallel(
-        zero=3 if sharded else 1 if megatron and row.cards > tensor * pipeline * context else 0,
-        tensor=tensor,
-        pipeline=pipeline,
-        context=context,
-        expert=expert,
-        sequence=megatron and tensor > 1,
-        interleave=groups,
-        offload="parameters" if _CPU_OFFLOAD in row.notes and sharded else "none",
-    )
-
-
 def _workload(row: Row, shape: Shape) -> Training:
-    megatron = row.source in _MEGATRON
+    megatron = row.source in MEGATRON
     method = _method(row)
     fields: dict[str, object] = {
         "method": method,
@@ -191,7 +109,7 @@ def _workload(row: Row, shape: Shape) -> Training:
         "parallel": shape.parallel,
     }
     if method != "full":
-        fields["lora"] = Lora(rank=16, targets=_targets(row))
+        fields["lora"] = Lora(rank=16)
     return Training.model_validate(fields)
 
 
@@ -199,10 +117,6 @@ def _profile(row: Row, megatron: bool) -> str:
     if megatron and "FSDP" not in row.parallelism:
         return "megatron"
     return {"tune": "torchtune", "lit": "litgpt"}.get(row.source, "hf") if row.cards == 1 else "hf"
-
-
-def _targets(row: Row) -> object:
-    return "all-linear"
 
 
 def _method(row: Row) -> str:
@@ -236,7 +150,7 @@ def _setting(row: Row) -> TimeSetting:
     if row.source == "tune" and "ablation" in row.notes:
         compiled = not ("Baseline" in row.notes or "+ Packed" in row.notes)
     narrow = None
-    if row.source in _MEGATRON:
+    if row.source in MEGATRON:
         narrow = "fp4" if "FP4" in row.precision else "fp8" if "FP8" in row.precision or not row.precision else None
     nodes = re.search(r"node\(s\) of (\d+) GPUs|nodes x (\d+) GPUs", row.notes)
     return TimeSetting(
@@ -246,7 +160,7 @@ def _setting(row: Row) -> TimeSetting:
     )
 
 
-def _measured(row: Row, architecture: Architecture, shape: Shape, workload: Training) -> float | None:
+def _measured(row: Row, architecture: Architecture, shape: Shape) -> float | None:
     """Return the tokens of all cards in a second."""
     value = row.value or 0.0
     if seconds := re.search(r"([\d.]+) s/iter", row.notes):
@@ -269,9 +183,6 @@ def full_square_flops(architecture: Architecture, length: int) -> float:
     """Return the operations of training for one token as published tables count them: attention as a full square."""
     work = forward_work(architecture, 1, length)
     return 3 * (work.flops + work.attention_flops) / length
-
-
-_FLAT_MFU: Final = 0.4
 
 
 def predict(row: Row, catalog: Catalog) -> Speeds | Excluded:
