@@ -1,6 +1,7 @@
 """What a job asks of machines: how many at once, for how many hours, and how often."""
 
 import math
+from statistics import fmean
 from typing import Final, Literal
 
 from planner.base import Spec
@@ -9,6 +10,9 @@ from planner.errors import SpecError
 
 HOURS_PER_MONTH: Final = HOURS_PER_YEAR / 12
 _DAYS_PER_MONTH: Final = HOURS_PER_MONTH / 24
+_PARTS: Final = 240
+"""Parts of the time that a load is told in: so many that its mean is right to a thousandth."""
+_ROUNDING: Final = 1e-9
 _DAYS_PER_WEEK: Final = 7
 _SECONDS_PER_DAY: Final = 86_400
 _SECONDS_PER_HOUR: Final = 3_600
@@ -68,13 +72,21 @@ def load_at(share_of_time: float, peak_factor: float) -> float:
     return float(peak_factor * (1 - share_of_time) ** (peak_factor - 1))
 
 
-def share_above(load: float, peak_factor: float) -> float:
-    """Return the share of the time in which the load, over its average, is above `load`; the inverse of `load_at`."""
-    if load >= peak_factor:
-        return 0.0
-    if peak_factor == 1:
-        return 1.0
-    return float(1 - (load / peak_factor) ** (1 / (peak_factor - 1)))
+def loads_of(job: Service, average_groups: float) -> tuple[float, ...]:
+    """Return the groups that are needed in equal parts of the time: of each hour, or by the peak factor, highest first.
+
+    **Assumes** the shape of `load_at` where only the peak factor is known.
+    """
+    if job.hourly_shares:
+        total = sum(job.hourly_shares)
+        return tuple(average_groups * share * len(job.hourly_shares) / total for share in job.hourly_shares)
+    middles = ((part + 0.5) / _PARTS for part in range(_PARTS))
+    return tuple(average_groups * load_at(each, job.peak_factor) for each in middles)
+
+
+def whole_groups(load: float) -> int:
+    """Return the groups that a load takes: a part of one takes a whole one."""
+    return math.ceil(load - _ROUNDING)
 
 
 def groups_of(job: Service, pace: Pace) -> float:
@@ -111,10 +123,11 @@ def _run_demand(run: Run, pace: Pace | None) -> Demand:
 
 def _service_demand(job: Service, pace: Pace | None) -> Demand:
     average = groups_of(job, pace or Pace())
-    groups = math.ceil(average * job.peak_factor)
+    loads = loads_of(job, average)
+    peak = max(loads) if job.hourly_shares else average * job.peak_factor
+    groups = max(whole_groups(peak), 1)
     busy = average * HOURS_PER_MONTH
-    steps = (share_above(group / average, job.peak_factor) for group in range(groups))
-    rented = HOURS_PER_MONTH * (sum(steps) if job.scales_down else groups)
+    rented = HOURS_PER_MONTH * (fmean(map(whole_groups, loads)) if job.scales_down else groups)
     return Demand(
         period="month",
         groups=groups,

@@ -9,15 +9,16 @@ from planner.cost.accounting import break_even_utilization, payback_month
 from planner.cost.answer import answer_of
 from planner.cost.breakeven import break_even, hours_to_pay_back
 from planner.cost.carbon import rented_footprint
-from planner.cost.case import RESALE, TIME, USE, Case
+from planner.cost.case import RENT_PRICE, RESALE, TIME, USE, Case
 from planner.cost.catalog import CostCatalog
 from planner.cost.decide import UnknownFigureError, case_of
-from planner.cost.demand import Demand, demand_of
+from planner.cost.demand import Demand, demand_of, groups_of, loads_of
 from planner.cost.figure import TEN_TO_NINETY
-from planner.cost.job import Pace
+from planner.cost.hybrid import Hybrid, hybrid_of
+from planner.cost.job import Pace, Service
 from planner.cost.own_terms import book_servers, book_utilization, own_cost
 from planner.cost.owning import Values, full_power_watts
-from planner.cost.rent import RentFacts, RentQuote, quote
+from planner.cost.rent import TERM_YEARS, RentFacts, RentQuote, quote
 from planner.cost.rent_terms import rent_cost
 from planner.cost.result import CostResult, CurvePoint, RentCost
 from planner.cost.streams import Streams
@@ -29,6 +30,7 @@ from planner.hardware.gpu import Gpu
 _POINTS: Final = 60
 _WATTS: Final = 1_000
 _VAT: Final = "the offer is priced without VAT, and household electricity with it"
+_NO_CARBON: Final = "where the machines stand is not known, and so neither is the carbon of their electricity"
 _LOW: Final[Mapping[str, float]] = {TIME: -TEN_TO_NINETY, USE: -TEN_TO_NINETY}
 
 
@@ -64,6 +66,18 @@ def estimate_cost(
         result = CostResult(rent=rent, own=None, break_even=None, unsupported=None if rent else reason, notes=notes)
         return CostEstimate(result, None, demand, rows)
     return CostEstimate(_compared(case, chosen, reason, demand, terms, gpu, catalog, facts, pace), case, demand, rows)
+
+
+def hybrid_of_plan(estimate: CostEstimate, terms: CostTerms, pace: Pace | None) -> Hybrid | None:
+    """Return how many groups to own and what to rent for the peaks, or None where that is no question.
+
+    It is one for services that have an offer to rent by the hour.
+    """
+    case, rent = estimate.case, estimate.result.rent
+    if not isinstance(terms.job, Service) or pace is None or case is None or rent is None or rent.mode in TERM_YEARS:
+        return None
+    loads = loads_of(terms.job, groups_of(terms.job, pace))
+    return hybrid_of(case, loads, case.central[RENT_PRICE])
 
 
 def _chosen(
@@ -128,7 +142,9 @@ def _as_books_count(case: Case, streams: Streams, rent: RentCost, terms: CostTer
 def _with_carbon(rent: RentCost, chosen: RentQuote, case: Case, demand: Demand, catalog: CostCatalog) -> RentCost:
     values: Values = case.central
     watts = full_power_watts(values, case.shape) / case.shape.groups * values["active_power_fraction"]
-    return rent.evolve(carbon=rented_footprint(chosen.offer, watts / _WATTS * demand.busy_hours, catalog))
+    carbon = rented_footprint(chosen.offer, watts / _WATTS * demand.busy_hours, catalog)
+    notes = (*rent.notes, _NO_CARBON) if carbon is None else rent.notes
+    return rent.evolve(carbon=carbon, notes=notes)
 
 
 def curve_of(case: Case) -> tuple[CurvePoint, ...]:

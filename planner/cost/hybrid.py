@@ -1,19 +1,17 @@
 """Owning a base load and renting the peaks: how many groups of cards to own for a demand that varies."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 from planner.base import Spec
 from planner.cost.case import Case
-from planner.cost.demand import load_at
+from planner.cost.demand import whole_groups
 from planner.cost.finance import annuity
 from planner.cost.job import HOURS_PER_YEAR
 from planner.errors import SpecError
 
-MOST_GROUPS: Final = 10_000
-_ROUNDING: Final = 1e-9
+MOST_GROUPS: Final = 2_000
 
 
 class Mix(Spec):
@@ -57,13 +55,12 @@ def best_mix(
     Raises:
         SpecError: If there is no load, or one is negative or very large.
     """
-    if not loads or min(loads) < 0 or max(loads) > MOST_GROUPS:
-        raise SpecError("loads", f"must be from 0 to {MOST_GROUPS:,} groups, and at least one")
+    checked_loads(loads)
     part, total = hours / len(loads), sum(loads)
     mixes = []
     for owned, fixed in enumerate(own_fixed_usd):
         done = sum(min(load, owned) for load in loads)
-        rented = sum(max(_whole(load) - owned, 0) for load in loads)
+        rented = sum(max(whole_groups(load) - owned, 0) for load in loads)
         mixes.append(
             Mix(
                 owned=owned,
@@ -81,8 +78,9 @@ def hybrid_of(case: Case, loads: Sequence[float], rent_usd_per_hour: float) -> H
     Raises:
         SpecError: As `best_mix` does.
     """
+    checked_loads(loads)
     years, rate, drift = case.horizon_years, case.discount_rate, case.streams().drift
-    fixed = [_fixed_usd(case, groups) for groups in range(_whole(max(loads, default=0.0)) + 1)]
+    fixed = [_fixed_usd(case, groups) for groups in range(whole_groups(max(loads)) + 1)]
     per_hour = replace(case, shape=case.shape.evolve(groups=1)).streams().own_usd_per_hour
     return best_mix(
         loads,
@@ -93,20 +91,17 @@ def hybrid_of(case: Case, loads: Sequence[float], rent_usd_per_hour: float) -> H
     )
 
 
-def loads_of_peak(average_groups: float, peak_factor: float, parts: int = 240) -> tuple[float, ...]:
-    """Return the groups that a service needs over its time, highest first, for `best_mix`.
+def checked_loads(loads: Sequence[float]) -> None:
+    """Refuse loads for which no number of groups can be looked for.
 
-    **Assumes** the shape of `planner.cost.demand.load_at`.
+    Raises:
+        SpecError: If there is none, or one is negative or very large.
     """
-    middles = ((part + 0.5) / parts for part in range(parts))
-    return tuple(average_groups * load_at(middle, peak_factor) for middle in middles)
+    if not loads or min(loads) < 0 or max(loads) > MOST_GROUPS:
+        raise SpecError("loads", f"must be from 0 to {MOST_GROUPS:,} groups, and at least one")
 
 
 def _fixed_usd(case: Case, groups: int) -> float:
     if groups == 0:
         return 0.0
     return replace(case, shape=case.shape.evolve(groups=groups)).streams().own_usd(case.horizon_years, 0.0)
-
-
-def _whole(load: float) -> int:
-    return math.ceil(load - _ROUNDING)

@@ -1,8 +1,9 @@
 """What is to be done: a run, a service, or hours of a day; and how many hours it takes at a given pace."""
 
+import math
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from planner.base import Spec
 from planner.errors import SpecError
@@ -13,6 +14,7 @@ WorkUnit = Literal["tokens", "samples", "epochs", "steps", "hours"]
 HOURS_PER_YEAR: Final = 8_766.0
 """Hours of a year of 365.25 days."""
 _SECONDS_PER_HOUR: Final = 3_600.0
+_HOURS_PER_DAY: Final = 24
 _MILLION: Final = 1_000_000
 
 
@@ -106,9 +108,19 @@ class Service(Spec):
     prompt_tokens: float = Field(default=1_000, ge=0, le=1e8)
     output_tokens: float = Field(default=300, gt=0, le=1e8)
     peak_factor: float = Field(default=2.0, ge=1, le=1_000, description="the busiest moment over the average")
+    hourly_shares: tuple[float, ...] = Field(
+        default=(), description="requests of each hour of the day, as shares of any sum; instead of the peak factor"
+    )
     scales_down: bool = Field(default=False, description="rented machines are given back while demand is low")
     model_gb: float = Field(default=0.0, ge=0, le=1e9, description="stored all the time")
     egress_gb_per_month: float = Field(default=0.0, ge=0, le=1e9)
+
+    @model_validator(mode="after")
+    def _knows_every_hour(self) -> Self:
+        shares = self.hourly_shares
+        if shares and (len(shares) != _HOURS_PER_DAY or min(shares) < 0 or not 0 < sum(shares) < math.inf):
+            raise ValueError("hourly_shares needs 24 numbers that are not negative, and not all zero")
+        return self
 
 
 class DailyHours(Spec):

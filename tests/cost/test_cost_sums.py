@@ -7,7 +7,7 @@ import pytest
 from planner.cost.accounting import OwnedServers, break_even_utilization, owned_month, payback_month
 from planner.cost.breakeven import hours_to_pay_back
 from planner.cost.constants import Constant
-from planner.cost.demand import HOURS_PER_MONTH, demand_of, load_at, share_above
+from planner.cost.demand import HOURS_PER_MONTH, demand_of, load_at, loads_of
 from planner.cost.depreciation import yearly_depreciation
 from planner.cost.figure import NINETY_PERCENT, Figure
 from planner.cost.finance import annuity, equivalent_annual, irr, loan_value, npv
@@ -204,11 +204,6 @@ def test_the_load_has_its_mean_and_peak(peak: float) -> None:
     mean = sum(load_at((part + 0.5) / parts, peak) for part in range(parts)) / parts
     assert mean == pytest.approx(1, abs=1e-3)
     assert load_at(0, peak) == peak
-    for load in (0.2, 0.9):
-        assert (
-            share_above(load, peak) == 1 if peak == 1 else load_at(share_above(load, peak), peak) == pytest.approx(load)
-        )
-    assert share_above(peak, peak) == 0
 
 
 def test_a_service_needs_groups_for_its_peak() -> None:
@@ -223,6 +218,19 @@ def test_a_service_needs_groups_for_its_peak() -> None:
     assert demand.busy_hours < thrifty.rented_hours < demand.rented_hours
     by_tokens = demand_of(job, Pace(tokens_per_second=600))
     assert by_tokens.busy_hours == pytest.approx(demand.busy_hours)
+
+
+def test_a_service_can_be_told_by_the_hour() -> None:
+    job = Service(requests_per_day=6 * 86_400, hourly_shares=(*[1.0] * 12, *[3.0] * 12))
+    assert loads_of(job, 3) == pytest.approx((*[1.5] * 12, *[4.5] * 12))
+    assert demand_of(job, SERVING).groups == 5
+    assert demand_of(job.evolve(scales_down=True), SERVING).rented_hours == pytest.approx(3.5 * HOURS_PER_MONTH)
+
+
+@pytest.mark.parametrize("shares", [[1.0] * 23, [-1.0] + [1.0] * 23, [0.0] * 24])
+def test_absurd_hours_of_a_day_are_refused(shares: list[float]) -> None:
+    with pytest.raises(ValueError, match="hourly_shares needs 24 numbers"):
+        Service(requests_per_day=1, hourly_shares=tuple(shares))
 
 
 def test_a_service_never_works_more_than_its_machines_run() -> None:

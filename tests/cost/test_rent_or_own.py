@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import date
+from statistics import fmean
 
 import pytest
 
@@ -18,10 +19,10 @@ from planner.cost.breakeven import (
 from planner.cost.carbon import carbon_by_region, rented_footprint
 from planner.cost.card_price import card_price
 from planner.cost.case import RENT_PRICE, RESALE, USE, Case
-from planner.cost.demand import groups_of
-from planner.cost.estimate import CostEstimate, estimate_cost
+from planner.cost.demand import groups_of, loads_of
+from planner.cost.estimate import CostEstimate, estimate_cost, hybrid_of_plan
 from planner.cost.figure import Figure
-from planner.cost.hybrid import best_mix, hybrid_of, loads_of_peak
+from planner.cost.hybrid import best_mix
 from planner.cost.job import DailyHours, Pace, Run, Service
 from planner.cost.montecarlo import SEED, simulate
 from planner.cost.result import OwnCost, total_usd
@@ -307,15 +308,41 @@ def test_draws_stop_when_nobody_wants_them(catalog: Catalog, today: date) -> Non
 
 def test_the_base_load_is_owned_and_peaks_are_rented(catalog: Catalog, today: date) -> None:
     job = Service(requests_per_day=1e6, peak_factor=4)
-    case = case_of(catalog, today, CostTerms(job=job, buy=BuyTerms(place="data-centre")))
+    terms = CostTerms(job=job, buy=BuyTerms(place="data-centre"))
+    plan = estimate(catalog, today, terms)
     average = groups_of(job, PACE)
-    loads = loads_of_peak(average, job.peak_factor)
-    assert sum(loads) / len(loads) == pytest.approx(average, rel=1e-3)
-    found = hybrid_of(case, loads, 40.0)
-    assert 0 < found.best.owned < max(loads)
+    assert fmean(loads_of(job, average)) == pytest.approx(average, rel=1e-3)
+    found = hybrid_of_plan(plan, terms, PACE)
+    assert found is not None
+    assert 0 < found.best.owned < average * 4
     assert found.best.usd == min(mix.usd for mix in found.mixes)
     assert found.mixes[0].own_usd == found.mixes[-1].rent_usd == 0
     assert [mix.owned_work_fraction for mix in found.mixes] == sorted(mix.owned_work_fraction for mix in found.mixes)
+
+
+@pytest.mark.parametrize(
+    ("terms", "pace"),
+    [
+        (CostTerms(), PACE),
+        (CostTerms(job=Service(requests_per_day=1e6), rent=RentTerms(mode="reserved-3y")), PACE),
+    ],
+)
+def test_mixing_is_no_question_without_peaks_to_rent(
+    catalog: Catalog, today: date, terms: CostTerms, pace: Pace | None
+) -> None:
+    assert hybrid_of_plan(estimate(catalog, today, terms), terms, pace) is None
+
+
+def test_a_service_with_hardly_any_requests_takes_one_group(catalog: Catalog, today: date) -> None:
+    terms = CostTerms(job=Service(requests_per_day=1e-9))
+    assert owned(estimate(catalog, today, terms)).count == 8
+
+
+def test_a_service_too_large_to_mix_says_so(catalog: Catalog, today: date) -> None:
+    terms = CostTerms(job=Service(requests_per_day=1e11))
+    plan = estimate(catalog, today, terms)
+    with pytest.raises(SpecError, match="from 0 to 2,000 groups"):
+        hybrid_of_plan(plan, terms, PACE)
 
 
 def test_a_group_is_owned_while_it_is_busy_enough() -> None:
@@ -328,7 +355,7 @@ def test_a_group_is_owned_while_it_is_busy_enough() -> None:
 
 @pytest.mark.parametrize("loads", [[], [-1.0], [1e6]])
 def test_absurd_loads_are_refused(loads: list[float]) -> None:
-    with pytest.raises(SpecError, match="loads: must be from 0 to 10,000 groups"):
+    with pytest.raises(SpecError, match="loads: must be from 0 to 2,000 groups"):
         best_mix(loads, [0], 0, 1, 1)
 
 
