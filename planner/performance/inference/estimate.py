@@ -6,13 +6,14 @@ from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 from planner.memory.support import unsupported_reasons
 from planner.models.architecture import Architecture
+from planner.models.images import patches_of_image
 from planner.performance.efficiency import family_of
 from planner.performance.inference.engines import EngineName
 from planner.performance.inference.images import image_time
 from planner.performance.inference.machine import machine_of, reachable_bandwidth
 from planner.performance.inference.measured import scaled
 from planner.performance.inference.passes import Away, Pass, Sharing
-from planner.performance.inference.request import Run, read_prompt, write_token
+from planner.performance.inference.request import Run, encode, read_prompt, write_token
 from planner.performance.inference.spread import is_measured, spread
 from planner.performance.inference.terms import bound_of, prompt_term, step_terms
 from planner.performance.inference.work import work_of
@@ -136,10 +137,27 @@ def _unknown(gpu: Gpu) -> str:
 
 
 def _timed(run: Run, workload: Inference) -> Timed:
+    architecture, batch = run.architecture, workload.batch
     prompt, context = workload.prompt_length or 1, workload.context_length or 1
-    answer = 0 if run.architecture.kind in _ONE_PASS else max(context - prompt, 0)
-    reading = read_prompt(run, workload.batch, prompt)
-    return Timed(run, reading, write_token(run, workload.batch, prompt + answer / 2), answer)
+    if architecture.kind in _ONE_PASS:
+        return Timed(run, encode(run, run.work, batch, prompt), Pass(), 0)
+    if architecture.kind == "encoder-decoder":
+        behind = run._replace(encoder_tokens=prompt)
+        encoder = work_of(architecture, workload.weights or "bf16", 0)
+        reading = encode(run, encoder, batch, prompt).plus(read_prompt(behind, batch, 1))
+        return Timed(behind, reading, write_token(behind, batch, context / 2), context)
+    answer = max(context - prompt, 0)
+    reading = read_prompt(run, batch, prompt).plus(_seeing(run, workload))
+    return Timed(run, reading, write_token(run, batch, prompt + answer / 2), answer)
+
+
+def _seeing(run: Run, workload: Inference) -> Pass:
+    """Return the time in which the vision tower reads the images of the prompts."""
+    if not workload.images:
+        return Pass()
+    tower = run.architecture.stacks[0]
+    work = work_of(run.architecture, workload.weights or "bf16", 0)
+    return encode(run, work, workload.batch * workload.images, patches_of_image(tower, workload.image_size))
 
 
 def _request(timed: Timed, workload: Inference, gpu: Gpu, engine: EngineName) -> TimeResult:

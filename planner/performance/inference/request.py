@@ -11,13 +11,17 @@ from planner.performance.inference.work import Work
 
 
 class Run(NamedTuple):
-    """A model in an engine on its cards, with the format of its cache."""
+    """A model in an engine on its cards, with the format of its cache.
+
+    `encoder_tokens` are those that the layers of a decoder behind an encoder attend to across.
+    """
 
     architecture: Architecture
     work: Work
     machine: Machine
     sharing: Sharing
     cache: str
+    encoder_tokens: int = 0
 
 
 def read_prompt(run: Run, sequences: float, tokens: float) -> Pass:
@@ -45,6 +49,22 @@ def read_prompt(run: Run, sequences: float, tokens: float) -> Pass:
     return pass_time(run.work, run.machine, run.sharing, load).times(overlapped)
 
 
+def encode(run: Run, work: Work, sequences: float, tokens: float) -> Pass:
+    """Return the time of one pass of an encoder, whose tokens all see each other: twice what a prompt attends to.
+
+    `work` is that of the encoder, which may stand before the main stack of `run`.
+    """
+    load = Load(
+        rows=sequences * tokens,
+        sequences=sequences,
+        outputs=sequences,
+        cached_bytes=0.0,
+        attention_flops=2 * sequences * work.attention_flops(tokens),
+        scores=2 * sequences * work.scores(tokens),
+    )
+    return pass_time(work, run.machine, run.sharing, load)
+
+
 def write_token(run: Run, sequences: float, context: float) -> Pass:
     """Return the time of one step of decoding for `sequences` sequences that each hold `context` tokens.
 
@@ -63,6 +83,6 @@ def write_token(run: Run, sequences: float, context: float) -> Pass:
 
 def cached_bytes(run: Run, context: float) -> float:
     """Return what a step of decoding reads of one sequence's cache and state, on all cards together."""
-    cache = kv_cache(run.architecture, 1, max(1, round(context)), 0, run.cache)
+    cache = kv_cache(run.architecture, 1, max(1, round(context)), run.encoder_tokens, run.cache)
     state = state_term(run.architecture, 1)
     return (cache.bytes if cache else 0) + 2 * (state.bytes if state else 0)

@@ -109,6 +109,28 @@ def test_encoders_make_one_pass():
     assert found.low_seconds < found.seconds < found.high_seconds
 
 
+def test_tokens_of_an_encoder_all_see_each_other():
+    found = tell("a100-sxm4-80gb", model="google-bert/bert-large-uncased", batch=8, prompt_length=384)
+    attention = {one.name: one.value for one in found.term("prefill").symbols}["attention"]
+    assert attention == pytest.approx(8 * 24 * 4 * 1024 * 384**2 / (312e12 * 0.6), abs=1e-6)
+
+
+def test_a_decoder_behind_an_encoder_reads_both_caches():
+    short = tell(model="google-t5/t5-large", prompt_length=100, context_length=64, batch=64)
+    long = tell(model="google-t5/t5-large", prompt_length=2000, context_length=64, batch=64)
+    assert long.first_token_seconds > short.first_token_seconds
+    assert long.term("cache_read").seconds > short.term("cache_read").seconds
+    assert short.seconds == pytest.approx(short.first_token_seconds + 64 * short.output_token_seconds)
+
+
+def test_images_are_read_before_the_prompt():
+    model = "Qwen/Qwen2-VL-7B-Instruct"
+    seen = tell(model=model, prompt_length=2000, context_length=2100, images=1, image_size=1024)
+    unseen = tell(model=model, prompt_length=2000, context_length=2100, images=0)
+    assert seen.first_token_seconds > 1.05 * unseen.first_token_seconds
+    assert seen.output_token_seconds == unseen.output_token_seconds
+
+
 def test_operations_and_their_share_of_the_rate():
     found = tell("a100-sxm4-80gb", prompt_length=1000, context_length=1000)
     products = 2 * 1000 * 32 * (4096 * 4096 * 2 + 2 * 4096 * 1024 + 3 * 4096 * 14336) + 2 * 128_256 * 4096
