@@ -19,6 +19,7 @@ from planner.cost.montecarlo import simulate
 from planner.cost.sensitivity import tornado
 from planner.cost.table import OfferRow
 from planner.errors import SpecError
+from planner.paths import prices_dir
 from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.evaluate import Evaluation, evaluate
 from planner.plan.money import PlanCost, evaluate_cost
@@ -56,7 +57,7 @@ _OFFERS: Final = 8
 def run(argv: list[str]) -> int:
     """Answer and return the exit code."""
     arguments = _parser().parse_args(argv)
-    catalog = priced_catalog()
+    catalog = load_catalog(prices=prices_dir())
     try:
         asked = asked_plan(arguments, catalog)
         plan = asked.plan.evolve(cost=money_from(arguments, asked.plan.cost))
@@ -73,17 +74,6 @@ def run(argv: list[str]) -> int:
     else:
         print("\n\n".join(block for block in _blocks(evaluation, cost.estimate, catalog, arguments, today) if block))
     return 0
-
-
-def priced_catalog() -> Catalog:
-    """Return the catalog with the prices that are in use: bundled, fetched, and the person's own."""
-    from dataclasses import replace
-
-    from planner.cost.refresh.store import PriceStore, offers_in_use
-    from planner.paths import prices_dir
-
-    catalog, stored = load_catalog(), PriceStore(prices_dir()).read()
-    return replace(catalog, given_offers=offers_in_use(catalog.cost.bundled_offers, stored))
 
 
 def _parser() -> Parser:

@@ -8,14 +8,14 @@ from typing import Final, get_args
 from pydantic import ValidationError
 
 from planner.cli.asked import add_plan_options, asked_plan, save_asked
-from planner.cli.cost import priced_catalog
 from planner.cli.money_options import add_money_options, money_from
 from planner.cli.options import in_options
 from planner.cli.parser import Parser
 from planner.cli.report import prose_width, wrapped
 from planner.cli.table import Head, table, terminal_width
 from planner.errors import SpecError
-from planner.plan.catalog import Catalog
+from planner.paths import prices_dir
+from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.recommend.option import Recommendation
 from planner.plan.recommend.recommend import recommend
 from planner.plan.recommend.spread import plan_of
@@ -43,7 +43,7 @@ _SHOWN: Final = 12
 def run(argv: list[str]) -> int:
     """Answer and return the exit code."""
     arguments = _parser().parse_args(argv)
-    catalog = priced_catalog()
+    catalog = load_catalog(prices=prices_dir())
     try:
         asked = asked_plan(arguments, catalog)
         plan = asked.plan.evolve(cost=money_from(arguments, asked.plan.cost))

@@ -13,6 +13,7 @@ from planner.cost.figure import Figure
 from planner.cost.offer import Offer
 from planner.cost.ownership import Ownership
 from planner.cost.purchase import Purchase
+from planner.cost.refresh.store import PriceStore, offers_in_use
 from planner.cost.terms import PlaceKind
 from planner.errors import SpecError
 from planner.records import Identified, read_records
@@ -24,7 +25,8 @@ _Record = TypeVar("_Record", bound=Identified)
 class CostCatalog:
     """Prices and energy of a catalog folder; each part is read on first use. Two are equal only if they are the same.
 
-    `given_offers` stand in place of the bundled offers: those that were fetched, and the person's own.
+    `prices` is the folder of fetched prices and the person's own offers, which stand in place of bundled ones;
+    `given_offers` stand in place of all of them.
 
     Raises:
         CatalogError: On first use of a part, if a record of it does not validate; it names the file, the record and
@@ -33,11 +35,16 @@ class CostCatalog:
 
     folder: Path
     given_offers: tuple[Offer, ...] | None = None
+    prices: Path | None = None
 
     @cached_property
     def offers(self) -> tuple[Offer, ...]:
-        """Return every offer: the bundled ones, unless others were given."""
-        return self.bundled_offers if self.given_offers is None else self.given_offers
+        """Return every offer that is in use."""
+        if self.given_offers is not None:
+            return self.given_offers
+        if self.prices is None:
+            return self.bundled_offers
+        return offers_in_use(self.bundled_offers, PriceStore(self.prices).read())
 
     @cached_property
     def bundled_offers(self) -> tuple[Offer, ...]:

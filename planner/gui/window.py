@@ -74,7 +74,7 @@ class Window(QMainWindow):
         self.places = tuple(places)
         self.workspace, self.theme, self._tasks = workspace, theme, tasks
         self.documents = Documents(workspace, tasks, self)
-        self.plan_bar = PlanBar(workspace, theme)
+        self.plan_bar = PlanBar(workspace, theme, tasks)
         self.banner = Banner(theme)
         self._tab_list = TabList(theme)
         self._pages = QStackedWidget()

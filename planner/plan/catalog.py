@@ -23,15 +23,15 @@ class Catalog:
     hardware: HardwareCatalog
     models: ModelCatalog
     folder: Path = field(default_factory=catalog_dir)
-    given_offers: "tuple[Offer, ...] | None" = None
-    """Offers in place of the bundled ones: those that were fetched, and the person's own."""
+    prices: Path | None = None
+    """The folder of fetched prices and the person's own offers; none: only the bundled ones are used."""
 
     @cached_property
     def cost(self) -> "CostCatalog":
         """Return what is known about money."""
         from planner.cost.catalog import CostCatalog  # what fits is answered without it
 
-        return CostCatalog(self.folder, self.given_offers)
+        return CostCatalog(self.folder, prices=self.prices)
 
     @property
     def offers(self) -> "tuple[Offer, ...]":
@@ -49,11 +49,11 @@ class Catalog:
         return self.cost.purchases
 
 
-def load_catalog(folder: Path | None = None) -> Catalog:
-    """Return the catalog in `folder`, by default the bundled one.
+def load_catalog(folder: Path | None = None, prices: Path | None = None) -> Catalog:
+    """Return the catalog in `folder`, by default the bundled one, with the fetched prices in the folder `prices`.
 
     Raises:
         CatalogError: If a record does not validate; it names the file, the record and the field.
     """
     root = folder or catalog_dir()
-    return Catalog(hardware=load_hardware(root), models=load_models(root / "models"), folder=root)
+    return Catalog(hardware=load_hardware(root), models=load_models(root / "models"), folder=root, prices=prices)

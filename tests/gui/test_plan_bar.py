@@ -3,6 +3,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QComboBox, QLineEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
+from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.part_button import PartButton
 from planner.gui.widgets.plan_bar import PlanBar
@@ -11,8 +12,8 @@ from planner.present.verdict import verdict_phrase
 
 
 @pytest.fixture
-def bar(qtbot: QtBot, workspace: Workspace, theme: Theme) -> PlanBar:
-    made = PlanBar(workspace, theme)
+def bar(qtbot: QtBot, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> PlanBar:
+    made = PlanBar(workspace, theme, tasks)
     qtbot.addWidget(made)
     made.resize(1280, 44)
     made.show()

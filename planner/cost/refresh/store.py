@@ -52,16 +52,16 @@ class PriceStore:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
 
     def read(self) -> Stored:
         """Return what is there; what cannot be read is left out and named."""
         problems: list[PriceError] = []
         snapshots = (self._try(path, Snapshot, problems) for path in self._snapshots())
         newest = next((found for found in snapshots if found is not None), _EMPTY)
-        held = self._try(self._folder / _HELD, Snapshot, problems) or _EMPTY
-        choice = self._try(self._folder / _CHOICE, Choice, problems) or Choice()
-        own = self._try(self._folder / _OWN, Own, problems) or Own()
+        held = self._try(self.folder / _HELD, Snapshot, problems) or _EMPTY
+        choice = self._try(self.folder / _CHOICE, Choice, problems) or Choice()
+        own = self._try(self.folder / _OWN, Own, problems) or Own()
         return Stored(newest, held, own.offers, choice.use_bundled, tuple(problems))
 
     def take(self, snapshot: Snapshot) -> None:
@@ -76,7 +76,7 @@ class PriceStore:
         if snapshot.parts:
             self._write(_HELD, snapshot)
         else:
-            (self._folder / _HELD).unlink(missing_ok=True)
+            (self.folder / _HELD).unlink(missing_ok=True)
 
     def use_bundled(self, chosen: bool) -> None:
         """Use the bundled prices, or the fetched ones again."""
@@ -87,7 +87,7 @@ class PriceStore:
         self._write(_OWN, Own(offers=tuple(offers)))
 
     def _snapshots(self) -> list[Path]:
-        return sorted(self._folder.glob("snapshot-*.json"), reverse=True)
+        return sorted(self.folder.glob("snapshot-*.json"), reverse=True)
 
     def _try(self, path: Path, kind: type[_Content], problems: list[PriceError]) -> _Content | None:
         if not path.exists():
@@ -103,10 +103,10 @@ class PriceStore:
 
     def _write(self, name: str, content: Spec) -> None:
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            write_atomically(self._folder / name, content.model_dump_json(exclude_defaults=True))
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_atomically(self.folder / name, content.model_dump_json(exclude_defaults=True))
         except OSError as error:
-            raise PriceError(str(self._folder / name), f"cannot be written ({error.strerror})") from error
+            raise PriceError(str(self.folder / name), f"cannot be written ({error.strerror})") from error
 
 
 def read_offers(path: Path) -> tuple[Offer, ...]:

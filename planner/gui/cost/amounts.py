@@ -4,7 +4,7 @@ from functools import partial
 from html import escape
 from typing import Final
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Slot
 from PySide6.QtWidgets import QGridLayout, QLabel, QToolButton, QVBoxLayout, QWidget
 
 from planner.gui.theme import Theme, mark
@@ -22,7 +22,6 @@ class Amounts(QWidget):
         self._theme = theme
         self._open: set[str] = set()
         self._heading = make_label(heading, font=theme.font(bold=True))
-        self._total = make_label()
         self._lines: list[tuple[QToolButton, QLabel, QLabel, QLabel]] = []
         self._rows: tuple[MoneyRow, ...] = ()
         self._grid = QGridLayout()
@@ -35,6 +34,7 @@ class Amounts(QWidget):
         column.addWidget(self._heading)
         column.addLayout(self._grid)
         column.addStretch(1)
+        theme.changed.connect(self._dress)
 
     def show_rows(self, rows: tuple[MoneyRow, ...], heading: str) -> None:
         """Show other amounts under another heading."""
@@ -50,6 +50,7 @@ class Amounts(QWidget):
             if row is not None:
                 button.setText(row.title)
                 button.setChecked(row.name in self._open)
+                self._turn(button)
                 button.setToolTip(row.source)
                 amount.setText(row.text)
                 amount.setToolTip(row.range_text)
@@ -60,7 +61,7 @@ class Amounts(QWidget):
         number, place = len(self._lines), 2 * len(self._lines)
         button = QToolButton()
         button.setCheckable(True)
-        button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextOnly)
+        button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         mark(button, "section")
         amount, sure = make_label(), make_label(role="muted")
         amount.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
@@ -76,7 +77,16 @@ class Amounts(QWidget):
 
     def _toggle(self, number: int, opened: bool) -> None:
         (self._open.add if opened else self._open.discard)(self._rows[number].name)
+        self._turn(self._lines[number][0])
         self._lines[number][3].setVisible(opened)
+
+    def _turn(self, button: QToolButton) -> None:
+        button.setIcon(self._theme.icon("chevron-down" if button.isChecked() else "chevron-right", "muted"))
+
+    @Slot()
+    def _dress(self) -> None:
+        for button, *_ in self._lines:
+            self._turn(button)
 
 
 def _detail(row: MoneyRow, muted: str) -> str:

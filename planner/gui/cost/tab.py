@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from pydantic_core import to_json
 from PySide6.QtCore import Qt, QTimer, Slot
 from PySide6.QtGui import QPixmap
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from planner.cost.estimate import CostEstimate
 from planner.cost.montecarlo import Simulation, simulate
@@ -66,6 +66,7 @@ class CostTab(Tab):
         super().__init__(workspace, theme, tasks)
         self._today = today
         self.cost = PlanCost(None)
+        self.dialog: QDialog | None = None
         self.controls = Controls(workspace, theme, _CONTROLS_WIDTH)
         self.answer = Answer(theme)
         self.curve = CostCurvePanel(theme)
@@ -79,6 +80,8 @@ class CostTab(Tab):
         self.controls.copy.setMenu(self.copy_menu)
         self._rest.timeout.connect(self._draw_samples)
         self.offers.used.connect(self._use)
+        self.controls.recommend.clicked.connect(self.choose_hardware)
+        self.controls.prices.clicked.connect(self.show_prices)
         for part in (self.copy_menu, self.curve):
             part.failed.connect(workspace.failed)
 
@@ -100,6 +103,25 @@ class CostTab(Tab):
     def focus_search(self) -> None:
         """Put the keyboard into the table of offers."""
         self.offers.table.setFocus()
+
+    @Slot()
+    def choose_hardware(self) -> None:
+        """Open the dialog that looks at every card, number and offer for the job."""
+        from planner.gui.recommend.dialog import RecommendDialog  # opened by some, and never first
+
+        self._open(RecommendDialog(self.workspace, self.theme, self.tasks, self.window()))
+
+    @Slot()
+    def show_prices(self) -> None:
+        """Open the dialog about prices."""
+        from planner.gui.prices.dialog import PricesDialog  # opened by some, and never first
+
+        self._open(PricesDialog(self.workspace, self.theme, self.tasks, self.window()))
+
+    def _open(self, dialog: QDialog) -> None:
+        self.dialog = dialog
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.open()
 
     def shut_down(self) -> None:
         """Draw no more."""

@@ -89,7 +89,7 @@ class Tornado(QWidget):
         painter.setPen(self._theme.color("text"))
         painter.drawText(QRectF(0, top, area.left() - ends, height), _LEFT, row.title)
         bar = QRectF(left, top + height * (1 - _BAR_SHARE) / 2, max(2.0, right - left), height * _BAR_SHARE)
-        painter.fillRect(bar, self._theme.color("accent" if row.flips else "border"))
+        painter.fillRect(bar, self._theme.color("accent" if row.flips else "muted"))
         painter.setPen(self._theme.color("muted"))
         texts = (row.low_value, row.high_value) if low <= high else (row.high_value, row.low_value)
         gap = self._theme.spacing.tiny

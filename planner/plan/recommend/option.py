@@ -15,7 +15,7 @@ class Option(Spec):
     """Cards that fit, their pace, and what the job takes and costs on them.
 
     `usd` and `hours` are of one `period`, a run, or a month of a service or daily hours: rented as billed, owned as its
-    share of everything that owning costs over the horizon. `comparable` is whether the price may be called the cheapest.
+    share of everything that owning costs over the horizon. `comparable`: whether the price may be called the cheapest.
     """
 
     gpu: str

@@ -103,8 +103,8 @@ class CostPlot(Plot):
         self._meeting.setPen(cosmetic_pen(own, 1.5))
         self._words.setColor(own)
         self._words.setFont(theme.font("small"))
-        self._legend.setLabelTextColor(theme.color("text"))
-        self._legend.setLabelTextSize(f"{theme.font('small').pointSizeF():.1f}pt")
+        for _, label in self._legend.items:
+            label.setText(label.text, color=theme.color("text"), size=f"{theme.font('small').pointSizeF():.1f}pt")
 
     @Slot(object)
     def _on_moved(self, position: QPointF) -> None:
