@@ -84,9 +84,13 @@ def test_odd_prices_say_that_they_were_checked() -> None:
 
 
 def test_prices_that_leave_something_out_say_so() -> None:
-    incomplete = {offer.provider for offer in COST.offers if offer.incomplete}
-    assert incomplete == {"Hikube", "Modal", "Cudo Compute", "Replicate", "Nebius"} & incomplete
-    assert {"Hikube", "Modal", "Replicate"} <= incomplete
+    incomplete = Counter(offer.provider for offer in COST.offers if offer.incomplete)
+    assert set(incomplete) == {"AWS", "Hikube", "Modal", "Nebius", "Paperspace", "Replicate"}
+    assert incomplete["Hikube"] == 6
+
+
+def test_prices_of_marketplaces_are_told_apart() -> None:
+    assert Counter(offer.price_kind for offer in COST.offers) == {"list": 561, "from": 30, "median": 11}
 
 
 @pytest.mark.parametrize("purchase", COST.purchases, ids=lambda purchase: purchase.id)
