@@ -20,7 +20,8 @@ _MEASURED: Final[dict[str, tuple[float, float, float]]] = {
     "PCIe 5": (39e9, 26e9, 25e9),
     "PCIe 4": (20e9, 8.4e9, 4.3e9),
 }
-"""All-reduce on 2, 4 and 8 cards."""
+"""All-reduce on 2, 4 and 8 cards. Of PCIe 4.0 two kinds of machine are known: L40S whose cards do not reach each other
+directly (5.5 GB/s on 4, 1.5 on 8), and the shares that PCIe 5.0 reaches; these are the middle, by ratio."""
 _GATHERED: Final[dict[str, tuple[float, float, float]]] = {
     "NVLink3": (150e9, 192e9, 205e9),
     "NVLink4": (258e9, 318e9, 335e9),
@@ -36,11 +37,15 @@ _COPY_SHARE: Final = 0.8
 """What a copy from or to pinned memory reaches of its PCIe link; NVIDIA bandwidthTest: 25 of 31.5 GB/s."""
 _HOPS: Final = {"nvlink": 3e-6, "xgmi": 3e-6, "nvlink-pair": 5e-6, "pcie": 10e-6}
 """Seconds for each hop of a ring: 5 to 26 µs for small messages on 2 to 8 cards over NVLink, 70 and more over PCIe."""
-_NETWORK_HOP: Final = 8e-6
+_NETWORK_HOP: Final = 10e-6
+"""Seconds from one node to another: aiconfigurator 095f58a, point to point."""
 NETWORK_SHARE: Final = 0.6
-"""What collectives reach of network ports: 0.90 in Calculon's model, 92 of 200 GB/s in ml-engineering 744d01e."""
+"""What collectives reach of network ports, assumed: 0.90 in Calculon's model (caa4b11), but 92 GB/s of all ports of a
+node with 4 GiB messages in ml-engineering 744d01e, and 17.5 over two DGX A100 in Vidur 7d47513."""
 _NODE: Final = 8
-_RACK: Final = {"gb200-186gb": 72, "gb300-288gb": 72, "gb200-384gb": 72}
+"""Cards of makers' reference machines (HGX, DGX, OAM baseboards)."""
+_RACK: Final = {"gb200-186gb": 72, "gb300-288gb": 72}
+"""Cards that one NVLink domain joins in a rack (NVIDIA GB200 and GB300 NVL72)."""
 _PORTS: Final = (
     ("Blackwell Ultra", 100e9),
     ("Blackwell", 50e9),
@@ -48,9 +53,9 @@ _PORTS: Final = (
     ("CDNA4", 50e9),
     ("CDNA3", 50e9),
     ("Ampere", 25e9),
-    ("Volta", 12.5e9),
+    ("Volta", 6.25e9),
 )
-"""One network port for each card in its makers' reference machines: 100, 200, 400 and 800 Gbit/s."""
+"""Network ports by the card in makers' reference machines: 50 Gbit/s in DGX-1, 200 in DGX A100, later 400 and 800."""
 _DESK_PORT: Final = 1.25e9
 """10 Gbit Ethernet, shared by the cards of a workstation."""
 

@@ -84,9 +84,9 @@ def test_a_ring_takes_its_bytes_and_its_hops(cards: dict[str, Gpu]) -> None:
     links = links_of(cards["h100-sxm5-80gb"], PLAIN)
     assert links.ring_seconds(1, 1e9) == 0
     assert links.ring_seconds(8, 445e9) == pytest.approx(1 + 7 * 3e-6)
-    assert links.latency_seconds(16) == pytest.approx(14 * 3e-6 + 2 * 8e-6)
+    assert links.latency_seconds(16) == pytest.approx(14 * 3e-6 + 2 * 10e-6)
     assert links.tree_seconds(8) == pytest.approx(14 * 3e-6)
-    assert links.tree_seconds(64) == pytest.approx(14 * 3e-6 + 6 * 8e-6)
+    assert links.tree_seconds(64) == pytest.approx(14 * 3e-6 + 6 * 10e-6)
 
 
 def test_cards_of_unknown_links_are_taken_as_pcie_4(cards: dict[str, Gpu]) -> None:

@@ -100,8 +100,8 @@ def wide_format(gpu: Gpu, compute: Compute) -> MatrixFormat:
 class Passes(NamedTuple):
     """Seconds of one micro-batch: forward and backward by kind of work, and what is done twice.
 
-    `again` is what a recomputation would take at full price, `visits` how often quantised matrices are unpacked, and
-    `passes_over` how often a kept byte is moved in the forward pass.
+    `again` is what a recomputation would take at full price, `visits` how often quantised matrices are unpacked, `passes_over`
+    how often a kept byte is moved in the forward pass, and `attention_times` what attention's backward pass takes of it.
     """
 
     products_forward: float
@@ -117,6 +117,7 @@ class Passes(NamedTuple):
     again: float
     visits: int
     passes_over: float
+    attention_times: float
 
     @property
     def device(self) -> float:
@@ -153,6 +154,7 @@ def passes_of(batch: MicroBatch, rates: Rates, checkpointing: Checkpointing, *, 
     times = classes.fused_passes if batch.fused else classes.passes
     elements = (batch.kept_bytes * times + batch.cast_bytes) / rates.memory
     head = sum([product_seconds(product, rates, wide=True) for product in work.head])
+    attention_times = FUSED_BACKWARD if fused_attention else _PLAIN_BACKWARD
     full = checkpointing == "full"
     again = 0.0 if checkpointing == "none" else attention + elements + (forward if full else 0.0)
     visits = 3 if full else 2
@@ -161,7 +163,7 @@ def passes_of(batch: MicroBatch, rates: Rates, checkpointing: Checkpointing, *, 
         products_forward=forward,
         products_backward=forward * (1 + batch.weight_gradients),
         attention_forward=attention,
-        attention_backward=attention * (FUSED_BACKWARD if fused_attention else _PLAIN_BACKWARD),
+        attention_backward=attention * attention_times,
         elements_forward=elements,
         elements_backward=elements * classes.backward_passes,
         head=head * (2 + batch.weight_gradients) + batch.logit_bytes / rates.memory,
@@ -171,6 +173,7 @@ def passes_of(batch: MicroBatch, rates: Rates, checkpointing: Checkpointing, *, 
         again=again,
         visits=visits,
         passes_over=times,
+        attention_times=attention_times,
     )
 
 

@@ -34,7 +34,8 @@ class Exchange(NamedTuple):
 class Step(NamedTuple):
     """One optimizer step on one kind of card, taken apart; seconds, but for counts of tokens, samples and operations.
 
-    `bubble` is what the fullest stage of a pipeline waits for the others, `loading` what bringing the samples takes.
+    `bubble` is what the fullest stage of a pipeline waits for the others, `loading` what bringing the samples takes;
+    `node_cards` are those that share a host.
     """
 
     rates: Rates
@@ -48,6 +49,7 @@ class Step(NamedTuple):
     optimizer: float
     offload: float
     loading: float
+    node_cards: int
     flops: float
     tokens: float
     samples: float
@@ -97,6 +99,7 @@ def step_on(
         optimizer=done.moved_bytes / rates.memory,
         offload=done.copied_bytes / links.host_bytes_per_s + done.beside_bytes * node / done.beside_bytes_per_s,
         loading=samples / setting.input_samples_per_second if setting.input_samples_per_second else 0.0,
+        node_cards=node,
         flops=model.flops * (2 + batch.weight_gradients),
         tokens=samples * length,
         samples=samples,

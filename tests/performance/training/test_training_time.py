@@ -64,6 +64,17 @@ def test_the_parts_sum_to_the_whole(timed: Timed) -> None:
         assert term.symbols
 
 
+def test_what_is_beside_the_card_is_told(timed: Timed) -> None:
+    found = timed(llama(), ("h100-sxm5-80gb", 8), parallel=Parallel(zero=3, offload="parameters"))
+    offload = found.term("offload")
+    assert found.term("optimizer") is None
+    assert offload is not None
+    symbols = {symbol.name: float(symbol.value) for symbol in offload.symbols}
+    over_the_link, beside = symbols["C"] / symbols["P"], symbols["c"] * symbols["O"] / symbols["D"]
+    assert offload.seconds == pytest.approx(over_the_link + beside)
+    assert symbols["c"] == 8
+
+
 def test_every_figure_belongs_to_the_others(timed: Timed) -> None:
     found = timed(llama(), ("h100-sxm5-80gb", 8), micro_batch=2, gradient_accumulation=2)
     assert found.seconds is not None
