@@ -52,6 +52,10 @@ def test_other_offers_can_stand_in_place_of_the_bundled_ones(catalog: Catalog) -
     assert fresh.bundled_offers == catalog.offers
 
 
+def test_without_fetched_prices_the_bundled_ones_are_in_use(catalog: Catalog, tmp_path: Path) -> None:
+    assert CostCatalog(catalog.folder, prices=tmp_path).offers == catalog.cost.bundled_offers
+
+
 @pytest.mark.parametrize(
     ("record", "field", "reason"),
     [
