@@ -72,6 +72,8 @@ def _speeds(row: Row, counts: Counts, gpu: Gpu, precision: Precision) -> Speeds 
 
 def _assumed(row: Row) -> str:
     """Return what the source does not state."""
+    if row.source == "lam":
+        return "whether loading keeps up: B200 is as quick in TF32 as in 16 bits"
     return "the number format" if not row.precision else ""
 
 

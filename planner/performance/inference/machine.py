@@ -55,6 +55,12 @@ _READS: Final[dict[tuple[MemoryClass, Width], Share]] = {
 }
 OLDER_HOSTS: Final = ("Pascal", "Volta", "Turing", "Ampere", "CDNA", "CDNA2")
 """Cards that stand in hosts of their time, whose processors launch fewer kernels a second."""
+_GRACE: Final = 1.6
+"""How much longer Grace processors take to schedule a sequence than the hosts of B200.
+
+**Source**: NVIDIA/TensorRT-LLM@00f3768 perf-overview: Qwen3-30B-A3B, which waits for its host, is 1.3 times as quick on
+B200 as on GB200, and Llama 3.3 70B, which does not, 0.9 times.
+"""
 _FEWER_MULTIPROCESSORS: Final = {"h20-96gb": 78 / 132, "h20-141gb": 78 / 132}
 """Cards that kept the memory of a larger one but not its multiprocessors, which can have so many reads under way each.
 
@@ -89,8 +95,13 @@ _USUAL_CEILING: Final = 0.55
 _CEILING_SOURCE: Final = "large products: ai-dynamo/aiconfigurator@095f58a and stas00/ml-engineering@744d01e (MAMF)"
 """4 bits on Blackwell, and 8 bits on Instinct, are what whole prompts reach on the newer stacks of
 NVIDIA/TensorRT-LLM@00f3768 and of MLPerf Inference 5.1; the tables of single products have 0.40 to 0.68 there."""
-_LLAMA_CPP_CEILING: Final[dict[Family, float]] = {"Apple": 0.72, "A100": 0.38, "Radeon": 0.30, "Instinct": 0.30}
+_LLAMA_CPP_CEILING: Final[dict[Family, float]] = {"Apple": 0.66, "A100": 0.38, "Radeon": 0.30, "Instinct": 0.30}
 _LLAMA_CPP_USUAL: Final = 0.45
+_OPS_PER_JOULE: Final[dict[Family, float]] = {"Ada": 0.36e12}
+"""Operations in 16 bits for each joule, which slow the clock of boards with much arithmetic and little power.
+
+**Source**: XiongjieDai/GPU-Benchmarks-on-LLM-Inference@aa72e0e: 102 TFLOP/s in 300 W, 94 in 250 W and 48 in 130 W.
+"""
 _LLAMA_CPP_SOURCE: Final = f"{_XD}, prompts of 512 tokens, unpacking of weights apart"
 _ATTENTION: Final[dict[Family, float]] = {"Hopper SXM": 0.60, "Hopper PCIe": 0.55, "A100": 0.60}
 _USUAL_ATTENTION: Final = 0.45
@@ -130,6 +141,7 @@ class Machine(NamedTuple):
     score_bytes: float
     dtype: str
     layer_seconds: float
+    sequence_seconds: float
     hides_launches: bool
 
 
@@ -159,6 +171,7 @@ def machine_of(
         score_bytes=_SCORE_BYTES[memory_class(gpu)],
         dtype=dtype,
         layer_seconds=_layer_seconds(gpu, ENGINES[engine], weights),
+        sequence_seconds=ENGINES[engine].sequence_seconds * (_GRACE if "Grace" in (gpu.interconnect or "") else 1.0),
         hides_launches=ENGINES[engine].eager and not weights.startswith(ENGINES[engine].waits_with),
     )
 
@@ -238,7 +251,17 @@ def ceiling(gpu: Gpu, dtype: str) -> float:
     return _CEILINGS.get((family_of(gpu), width), _USUAL_CEILING)
 
 
+def _llama_cpp_share(gpu: Gpu, dtype: str) -> float:
+    """Return the share of the rate that llama.cpp's products reach, or what the board's power lets them."""
+    family = family_of(gpu)
+    share = _LLAMA_CPP_CEILING.get(family, _LLAMA_CPP_USUAL)
+    rate, each_watt = full_rate(gpu, dtype, "llama.cpp"), _OPS_PER_JOULE.get(family)
+    if rate is None or each_watt is None or gpu.board_power_watts is None:
+        return share
+    return min(share, each_watt * gpu.board_power_watts / (rate * gpu.device_count))
+
+
 def _product_share(gpu: Gpu, engine: EngineName, dtype: str) -> Share:
     if engine == "llama.cpp":
-        return Share(_LLAMA_CPP_CEILING.get(family_of(gpu), _LLAMA_CPP_USUAL), _LLAMA_CPP_SOURCE)
+        return Share(_llama_cpp_share(gpu, dtype), _LLAMA_CPP_SOURCE)
     return Share(ceiling(gpu, dtype) * ENGINES[engine].compute_share, _CEILING_SOURCE)

@@ -182,6 +182,5 @@ def _handing_on(work: Work, sharing: Sharing, load: Load) -> float:
 
 
 def _host(work: Work, machine: Machine, load: Load, device: float) -> float:
-    engine = machine.engine
-    launches = work.layers * machine.layer_seconds + load.sequences * engine.sequence_seconds
+    launches = work.layers * machine.layer_seconds + load.sequences * machine.sequence_seconds
     return max(0.0, launches - device) if machine.hides_launches else launches

@@ -121,7 +121,7 @@ def _symbols(run: Run, name: TimeTermName, answer: float, sequences: int) -> tup
             return steps, model("D", work.dequantised_bytes, "bytes in 16 bits"), cards, bandwidth
         case "host":
             launch = library("o", machine.layer_seconds, "seconds to launch a layer")
-            scheduled = library("q", machine.engine.sequence_seconds, "seconds to schedule a sequence")
+            scheduled = library("q", machine.sequence_seconds, "seconds to schedule a sequence")
             return steps, layers, launch, batch, scheduled
         case "tensor_exchange":
             return steps, layers, cards

@@ -52,6 +52,15 @@ def test_llama_cpp_sums_in_16_bits_at_the_whole_rate_of_a_geforce_card():
     assert full_rate(gpu("apple-m3-max"), "fp16", "llama.cpp") == pytest.approx(14.2e12)
 
 
+def test_the_boards_power_bounds_llama_cpps_products():
+    strong, thrifty = gpu("rtx-4090"), gpu("rtx-6000-ada")
+    assert machine_of(strong, "llama.cpp", "F16").products.fraction == 0.45
+    found = machine_of(thrifty, "llama.cpp", "F16")
+    assert found.products.fraction * found.ops_per_s == pytest.approx(0.36e12 * 300)
+    unknown = machine_of(thrifty.evolve(board_power_watts=None), "llama.cpp", "F16")
+    assert unknown.products.fraction == 0.45
+
+
 def test_a_card_without_figures_has_no_machine():
     assert machine_of(gpu("rtx-4090").evolve(bandwidth_bytes_per_s=None), "hf", "bf16") is None
     assert machine_of(gpu("rtx-4090").evolve(rates=()), "hf", "bf16") is None
@@ -71,6 +80,11 @@ def test_launches_hide_behind_the_card_but_for_fp8_in_transformers():
     assert not machine_of(card, "hf", "fp8").hides_launches
     assert not machine_of(card, "vllm", "bf16").hides_launches
     assert machine_of(card, "hf", "awq4-128").layer_seconds < machine_of(card, "hf", "gptq4-128").layer_seconds
+
+
+def test_grace_processors_take_longer_to_schedule():
+    slow, quick = (machine_of(gpu(name), "tensorrt-llm", "nvfp4") for name in ("gb200-186gb", "b200-sxm-180gb"))
+    assert slow.sequence_seconds == pytest.approx(1.6 * quick.sequence_seconds)
 
 
 def test_unfused_attention_reads_the_cache_slowly():
