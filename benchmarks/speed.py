@@ -62,6 +62,7 @@ def main() -> None:
         fit, pydantic = alternating(FIT, IMPORT_PYDANTIC, runs)
         print_ratio("gpu-planner fit / import of pydantic, CPU s", fit, pydantic, "≤ 3")
         print_warm()
+        print_times()
         print_shared()
         print_solved()
         print_advised()
@@ -110,6 +111,22 @@ def print_warm() -> None:
     plans = [Plan(model=choice, workload=Inference(batch=size + 1)) for size in range(400, 430)]
     taken, loop = beside_loop(lambda plan: fits_by_gpu(plan, catalog), plans)
     print_beside(f"verdicts on {len(catalog.hardware.gpus)} accelerators / a loop, ms", taken * 1e3, loop * 1e3, "")
+
+
+def print_times() -> None:
+    """Print one warm estimate of time, for workloads that were not asked before, with their defaults filled in."""
+    from planner import Inference, Training, load_catalog
+    from planner.performance.estimate import estimate_time
+    from planner.workload.defaults import with_defaults
+
+    catalog = load_catalog()
+    model = catalog.models.model("meta-llama/Llama-3.1-8B")
+    cards = ((catalog.hardware.gpu("h100-sxm5-80gb"), 8),)
+    for name, kind, field in (("inference", Inference, "batch"), ("training", Training, "micro_batch")):
+        workloads = [kind.model_validate({field: size + 1, "parallel": {}}) for size in range(400)]
+        filled = [with_defaults(workload, model, 8) for workload in workloads]
+        taken, loop = beside_loop(lambda workload: estimate_time(model, workload, cards), filled)
+        print_beside(f"one warm time, {name} on 8 cards / a loop, µs", taken * 1e6, loop * 1e6, "≤ 300 µs")
 
 
 def print_shared() -> None:

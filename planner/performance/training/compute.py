@@ -100,8 +100,9 @@ def wide_format(gpu: Gpu, compute: Compute) -> MatrixFormat:
 class Passes(NamedTuple):
     """Seconds of one micro-batch: forward and backward by kind of work, and what is done twice.
 
-    `again` is what a recomputation would take at full price, `visits` how often quantised matrices are unpacked, `passes_over`
-    how often a kept byte is moved in the forward pass, and `attention_times` what attention's backward pass takes of it.
+    `again` is what a recomputation would take at full price, `visits` how often quantised matrices are unpacked,
+    `passes_over` how often a kept byte is moved in the forward pass, and `attention_times` what attention's backward
+    pass takes of its forward one.
     """
 
     products_forward: float
