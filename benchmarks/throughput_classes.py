@@ -5,8 +5,8 @@
 Classes are of families of cards and sizes of numbers, never of rows: each source counts by the square root of its rows,
 errors beyond a quarter count linearly, and rows of quality C not at all. `--fit` prints the constants that
 `planner/performance/efficiency.py` holds; without it the constants there are judged as they are. `--leave-one-out`
-leaves out one source, then one family of cards at a time, fits the rest and predicts what was left out; five folds over
-models come first.
+leaves out one source, one card, then one family of cards at a time, fits the rest and predicts what was left out; five
+folds over models come first. What nothing else speaks for is then taken from the other families.
 """
 
 import argparse
@@ -20,7 +20,8 @@ from typing import Any, Final, NamedTuple
 from throughput_rows import Excluded, truth
 from throughput_training import TASKS, Run, training_run
 
-from planner.performance.efficiency import MEASURED, Classes, family_of
+from planner.performance.efficiency import MEASURED, SIZES, Classes, MatrixFormat, family_of
+from planner.performance.training.compute import wide_format
 from planner.performance.training.step import Step, step_on
 from planner.plan.catalog import load_catalog
 
@@ -173,37 +174,49 @@ def _with(classes: Classes, name: Name, factor: float) -> Classes | None:
 
 
 def leave_out(rows: list[Weighted], classes: Classes) -> None:
-    """Predict folds of models, then each source and each family, by classes that were fitted to the others."""
+    """Predict folds of models, then each source, card and family, by classes that were fitted to the others."""
     models = sorted({item.run.row.model for item in rows})
     folds: list[tuple[Weighted, float]] = []
     for fold in range(5):
         held = set(models[fold::5])
         folds += _predicted(rows, classes, lambda run, held=held: run.row.model in held)
     print_groups("five folds over models", folds)
-    for what, of in (("source", lambda run: run.row.source), ("family", lambda run: family_of(run.gpu))):
+    for what, of in _PARTS.items():
         found: list[tuple[Weighted, float]] = []
         for name in sorted({of(item.run) for item in rows}):
-            found += _predicted(rows, classes, lambda run, name=name, of=of: of(run) == name, whole=what == "family")
+            found += _predicted(rows, classes, lambda run, name=name, of=of: of(run) == name)
         print_groups(f"leaving one {what} out", found, of)
 
 
-def _predicted(
-    rows: list[Weighted], classes: Classes, held: Callable[[Run], bool], whole: bool = False
-) -> list[tuple[Weighted, float]]:
-    left = [item for item in rows if held(item.run)]
+_PARTS: Final[dict[str, Callable[[Run], str]]] = {
+    "source": lambda run: run.row.source,
+    "card": lambda run: run.gpu.id,
+    "family of cards": lambda run: family_of(run.gpu),
+}
+
+
+def _predicted(rows: list[Weighted], classes: Classes, held: Callable[[Run], bool]) -> list[tuple[Weighted, float]]:
     rest = [item for item in rows if not held(item.run)]
-    start = without(classes, {family_of(item.run.gpu) for item in left}) if whole else classes
-    other = fitted(rest, start, (0.1, 0.04))
-    return [(item, error_of(item.run, other)) for item in left]
+    other = fitted(rest, supported(classes, rest), (0.08,))
+    return [(item, error_of(item.run, other)) for item in rows if held(item.run)]
 
 
-def without(classes: Classes, families: set[str]) -> Classes:
-    """Return `classes` that know nothing of `families`."""
+def supported(classes: Classes, rows: list[Weighted]) -> Classes:
+    """Return `classes` that know only what some of `rows` speaks for."""
+    runs_ = [item.run for item in rows if item.weight]
+    families = {family_of(run.gpu) for run in runs_}
+    sizes = {(family_of(run.gpu), SIZES[name]) for run in runs_ for name in formats_of(run)}
     return classes._replace(
-        matrix={key: value for key, value in classes.matrix.items() if key[0] not in families},
-        attention={key: value for key, value in classes.attention.items() if key not in families},
-        memory={key: value for key, value in classes.memory.items() if key not in families},
+        matrix={key: value for key, value in classes.matrix.items() if key in sizes},
+        attention={key: value for key, value in classes.attention.items() if key in families},
+        memory={key: value for key, value in classes.memory.items() if key in families},
     )
+
+
+def formats_of(run: Run) -> tuple[MatrixFormat, MatrixFormat]:
+    """Return what the layers of a run are computed in, and its head."""
+    wide = wide_format(run.gpu, run.workload.compute)
+    return run.setting.matrix_format or ("fp8" if run.workload.compute == "fp8" else wide), wide
 
 
 def print_groups(
