@@ -75,6 +75,8 @@ _ENERGY: Final = (
     "card_power_watts",
     "server_power_factor",
 )
+_POWER_INCLUDED: Final = "electricity is part of the price of colocation, and not counted beside it"
+_POWER_METERED: Final = "electricity is metered, and paid beside the price of colocation"
 _OWN_STORAGE: Final = "storage of one's own is taken as part of the server"
 _ONLY_CARDS: Final = "only cards are taken to be sold in the end; what hosts and networks bring is not known"
 
@@ -83,6 +85,7 @@ def own_cost(
     case: Case, streams: Streams, demand: Demand, terms: CostTerms, gpu_id: str, pace: Pace | None, catalog: CostCatalog
 ) -> OwnCost:
     """Return the explained cost of owning; the terms sum to what is paid at the start, and each month."""
+    place = catalog.ownership(terms.buy.place)
     purchase = bought(case.central, case.shape)
     yearly = kept(case.central, case.shape, purchase)
     upfront = tuple(_upfront(case, purchase))
@@ -121,7 +124,7 @@ def own_cost(
         ),
         carbon=footprint(catalog.region(terms.region), kwh, case.figures["pue"]),
         oldest_price_date=min(dates, default=None),
-        notes=(_OWN_STORAGE, _ONLY_CARDS, *_not_counted(case, purchase)),
+        notes=(*_of_colocation(case), *place.notes, _OWN_STORAGE, _ONLY_CARDS, *_not_counted(case, purchase)),
     )
 
 
@@ -213,6 +216,13 @@ def _rate_of_return(case: Case, streams: Streams) -> float | None:
     flows = [-streams.capex_usd, *returns]
     flows[-1] += streams.resale_base_usd * streams.resale.share(years)
     return irr(flows)
+
+
+def _of_colocation(case: Case) -> Iterator[str]:
+    """Yield how electricity is paid for, where rooms are rented by the kilowatt."""
+    if case.central["colocation_usd_per_kw_month"]:
+        included = case.shape.colocation_power == "included"
+        yield _POWER_INCLUDED if included else _POWER_METERED
 
 
 def _not_counted(case: Case, purchase: Bought) -> Iterator[str]:

@@ -191,6 +191,13 @@ def test_electricity_within_colocation_costs_nothing_more(catalog: Catalog, toda
     assert "energy" not in {term.name for term in own.monthly}
     assert own.books.energy_usd == 0
     assert own.carbon.energy_kwh > 0
+    assert "electricity is part of the price of colocation" in own.notes[0]
+
+
+def test_what_a_place_has_to_say_is_said(catalog: Catalog, today: date) -> None:
+    notes = owned(estimate(catalog, today, CostTerms(buy=BuyTerms(place="colocation")))).notes
+    assert "electricity is metered" in notes[0]
+    assert "may contain cooling, which the PUE counts too" in notes[1]
 
 
 def test_cards_that_are_switched_off_draw_nothing_at_rest(catalog: Catalog, today: date) -> None:
