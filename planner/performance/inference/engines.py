@@ -17,11 +17,12 @@ class Engine(NamedTuple):
     limit where it is none. `compute_share` is what its products reach of the card's large ones. `pointwise_share` is
     what fused kernels leave of the passes over memory between products. `unpacks` says that quantised weights are
     written out in 16 bits before a product with many rows. `copies_cache` says that each step makes the cached keys and
-    values anew, and repeats them for the queries that share them. `overlaps_stages` says that the stages of a pipeline
-    decode different sequences at once; `chunks_in_flight` how many chunks of a prompt go through them before all are
-    waited for. `older_host_layer_seconds` is the time of a layer in hosts of earlier cards, and `stacked_layer_seconds`
-    beside stacked memory, where hosts have slower processors. With formats that begin as `waits_with` says, eager
-    launches do not run ahead of the card.
+    values anew, and repeats them for the queries that share them. `shares_sequences` says that the cards of a
+    tensor-parallel group hold the caches of different sequences, not copies where they are more than the heads.
+    `overlaps_stages` says that the stages of a pipeline decode different sequences at once; `chunks_in_flight` how many
+    chunks of a prompt go through them before all are waited for. `older_host_layer_seconds` is the time of a layer in
+    hosts of earlier cards, and `stacked_layer_seconds` beside stacked memory, where hosts have slower processors. With
+    formats that begin as `waits_with` says, eager launches do not run ahead of the card.
     """
 
     layer_seconds: float
@@ -37,6 +38,7 @@ class Engine(NamedTuple):
     unpacks: bool = False
     copies_cache: bool = False
     overlaps_stages: bool = False
+    shares_sequences: bool = False
     chunks_in_flight: int | None = None
     stacked_layer_seconds: float | None = None
 
@@ -81,6 +83,7 @@ ENGINES: Final[dict[EngineName, Engine]] = {
         chunk=8_192,
         compute_share=1.0,
         pointwise_share=0.6,
+        shares_sequences=True,
         overlaps_stages=True,
     ),
     "compiled": Engine(

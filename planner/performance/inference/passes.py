@@ -133,7 +133,7 @@ def pass_time(work: Work, machine: Machine, sharing: Sharing, load: Load) -> Pas
         weights_read=read,
         compute=hypot(read, products) - read,
         attention=_attention(machine, load, cards) if prompt else 0.0,
-        cache_read=moved / (bandwidth * machine.cache.fraction),
+        cache_read=moved / (machine.bytes_per_s * cache_cards(work, machine, cards) * machine.cache.fraction),
         elementwise=load.rows * work.pointwise_bytes / (bandwidth * machine.pointwise),
         dequantisation=_unpacking(work, machine, load, weights) / bandwidth,
         tensor_exchange=_exchange(work, sharing, load),
@@ -141,6 +141,14 @@ def pass_time(work: Work, machine: Machine, sharing: Sharing, load: Load) -> Pas
         offload=sharing.away.seconds(weights, load.rows),
     )
     return device._replace(host=_host(work, machine, load, device.seconds))
+
+
+def cache_cards(work: Work, machine: Machine, cards: int) -> int:
+    """Return over how many cards a cache is spread; each has a copy of what its heads cannot be divided into.
+
+    **Source**: vLLM 0.33 `QKVParallelLinear` (`num_kv_head_replicas`); TensorRT-LLM `enable_attention_dp`.
+    """
+    return cards if machine.engine.shares_sequences else min(cards, work.key_heads)
 
 
 def _copies(work: Work) -> float:

@@ -52,7 +52,8 @@ class Work(NamedTuple):
 
     `parameters` are those of the products that a token passes through, the head left out; `fixed_bytes` are read in
     every pass, the head's among them; `pointwise_bytes` are read and written per token by what is no product;
-    `dequantised_bytes` are those of the quantised weights, unpacked to 16 bits.
+    `dequantised_bytes` are those of the quantised weights, unpacked to 16 bits. `queries_per_key` are the heads that
+    share keys and values, and `key_heads` the most cards that can share a cache.
     """
 
     layers: int
@@ -65,6 +66,7 @@ class Work(NamedTuple):
     pointwise_bytes: float
     dequantised_bytes: float
     queries_per_key: float
+    key_heads: int
 
     def read_bytes(self, rows: float) -> float:
         """Return the bytes of weights that a pass over `rows` tokens reads."""
@@ -107,6 +109,7 @@ def work_of(architecture: Architecture, weights: str, number: int = -1, *, every
         pairs=tuple(_pairs(stack)),
         pointwise_bytes=sum(group.count * _pointwise(group.layer, stack.hidden) for group in stack.groups),
         dequantised_bytes=_unpacked(weights, architecture, tensors),
+        key_heads=min((_key_heads(group.layer.mixer) for group in stack.groups), default=1),
         queries_per_key=max((_shared_by(group.layer.mixer) for group in stack.groups), default=1.0),
     )
 
@@ -187,6 +190,11 @@ def _pair_flops(mixer: Attention | LatentAttention) -> int:
     if isinstance(mixer, Attention):
         return 4 * mixer.heads * mixer.head_dim
     return 2 * mixer.heads * (mixer.qk_nope_head_dim + mixer.qk_rope_head_dim + mixer.v_head_dim)
+
+
+def _key_heads(mixer: Mixer | None) -> int:
+    """Return how many cards can hold parts of a layer's cache: latents and states are whole on each."""
+    return mixer.kv_heads if isinstance(mixer, Attention) else 1
 
 
 def _shared_by(mixer: Mixer | None) -> float:

@@ -73,6 +73,16 @@ def test_sums_over_nvlink_and_pcie():
     assert write_token(beyond, 1, 1).tensor_exchange > 10 * step.tensor_exchange / 8
 
 
+def test_a_cache_is_copied_where_there_are_more_cards_than_heads():
+    eight = run(engine="vllm", weights="bf16", gpu="h100-sxm5-80gb", tensor=8)
+    sixteen = run(engine="vllm", weights="bf16", gpu="h100-sxm5-80gb", tensor=16)
+    assert write_token(sixteen, 8, 1000).cache_read == write_token(eight, 8, 1000).cache_read
+    latent = run(engine="vllm", weights="fp8", gpu="h100-sxm5-80gb", model="deepseek-ai/DeepSeek-V3", tensor=8)
+    spread = latent._replace(machine=machine_of(bundled().hardware.gpu("h100-sxm5-80gb"), "tensorrt-llm", "fp8"))
+    assert write_token(latent, 8, 1000).cache_read == pytest.approx(8 * write_token(spread, 8, 1000).cache_read)
+    assert sequences_that_fit(spread, "fp8", 100_000, 141e9) >= 7 * sequences_that_fit(latent, "fp8", 100_000, 141e9)
+
+
 def test_layers_on_other_cards_take_turns():
     alone, split = write_token(run(), 1, 500), write_token(run(stages=4), 1, 500)
     assert split.weights_read == alone.weights_read
