@@ -17,6 +17,7 @@ def answer_of(case: Case, streams: Streams, found: BreakEven, rent: RentCost, ow
     return Answer(
         decision="buy" if owned < rented else "rent",
         provider=rent.provider,
+        region=rent.region,
         offer_id=rent.offer_id,
         gpu=own.gpu,
         count=shape.cards,

@@ -21,6 +21,8 @@ def rent_cost(
     return RentCost(
         offer_id=offer.id,
         provider=offer.provider,
+        region=offer.region,
+        billed_currency=offer.billed_currency,
         mode=quote.mode,
         instances=quote.instances * demand.groups,
         gpu_count=gpus * demand.groups,

@@ -6,7 +6,7 @@ from typing import Literal
 from planner.base import Spec
 from planner.cost.accounting import OwnedMonth
 from planner.cost.figure import Certainty, Figure
-from planner.cost.offer import RentMode
+from planner.cost.offer import Currency, RentMode
 
 SymbolValue = float | int | str
 
@@ -42,6 +42,9 @@ class RentCost(Spec):
 
     offer_id: str
     provider: str
+    region: str | None
+    """Where the offer is; none where its source does not say."""
+    billed_currency: Currency | None
     mode: RentMode
     instances: int
     gpu_count: float
@@ -148,6 +151,7 @@ class Answer(Spec):
 
     decision: Literal["rent", "buy"]
     provider: str
+    region: str | None
     offer_id: str
     gpu: str
     count: int

@@ -104,6 +104,9 @@ def test_a_named_offer_is_taken_whatever_it_costs(catalog: Catalog, today: date)
     found = estimate(catalog, today, CostTerms(job=Run(amount=300), rent=named))
     assert found.result.rent is not None
     assert found.result.rent.usd == 300 * 55.04
+    assert (found.result.rent.region, found.result.rent.billed_currency) == ("us-east-1", "USD")
+    assert found.result.answer is not None
+    assert found.result.answer.region == "us-east-1"
     assert found.result.rent.carbon is not None
     assert found.result.rent.carbon.region == "US-VA"
     assert found.result.rent.carbon.pue.value == 1.135
