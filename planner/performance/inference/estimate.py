@@ -60,6 +60,8 @@ def inference_time(
     **Assumes** that all sequences of the batch begin together, and that cards of different kinds are all as quick as
     the slowest.
     """
+    if not cards:
+        return TimeResult(task="inference", kind="service", unsupported="No card is chosen.")
     slowest = min((gpu for gpu, _ in cards), key=lambda gpu: reachable_bandwidth(gpu) or 0.0)
     found = _on(architecture, workload, slowest, setting)
     if found.seconds is None:

@@ -159,6 +159,12 @@ def test_cards_without_figures_have_no_time(change, missing):
     assert found.unsupported == f"the {missing} of GeForce RTX 4090 is not known"
 
 
+def test_without_a_card_there_is_no_time():
+    architecture = bundled().models.model(LLAMA_8B)
+    workload = with_defaults(Inference(**CHAT), architecture, 1)
+    assert inference_time(architecture, workload, ()).unsupported == "No card is chosen."
+
+
 def test_unlike_cards_are_as_quick_as_the_slowest():
     architecture = bundled().models.model(LLAMA_8B)
     workload = with_defaults(Inference(parallel={"pipeline": 2}, **CHAT), architecture, 2)
