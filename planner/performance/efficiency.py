@@ -76,9 +76,14 @@ class Classes(NamedTuple):
     fused attention kernels, of the 16-bit rate; `experts` what of `matrix` products of routed experts reach. `rows` is
     how fast small products get better: a share 1 − exp(−rows ÷ r₀) of `matrix`. `passes` and `fused_passes` say how
     often each byte that a layer keeps is moved through memory in a forward pass, `backward_passes` how much more often
-    in a backward one; `memory` is the share of the bandwidth that it has. `recomputed` is what of a forward pass a
-    recomputation takes. `host` and `fused_host` are seconds that the host takes to launch a layer's forward pass,
-    `exposed` the share of communication that is not hidden, whatever there is to hide it behind.
+    in a backward one; `memory` is the share of the bandwidth that it has, where that is not the usual one. `recomputed`
+    is what of a forward pass a recomputation takes. `host`, `fused_host` and `expert_host` are seconds in which a host
+    launches a layer's forward pass, one whose kernels are fused, and what routing adds to it; `exposed` is the share of
+    communication that is not hidden, whatever there is to hide it behind.
+
+    **Source**: not fitted are `rows` (GEMM tables of ai-dynamo/aiconfigurator 095f58a), `recomputed` (× 1.15 to × 1.27
+    in torchtitan b5bcd76 and torchtune bd2a0fc), `fused_host` (0.07 to 0.10 ms a layer of engines with fused kernels,
+    SemiAnalysisAI/InferenceX 843c625) and `backward_passes` (a derivative for each input).
     """
 
     matrix: Mapping[tuple[Family, Size], float]
@@ -100,12 +105,12 @@ CLASSES_SOURCE: Final = "fitted by benchmarks/throughput_classes.py to published
 _LAMBDA: Final = "lambdal/deeplearning-benchmark aa5addb (BERT)"
 _MLPERF: Final = "MLPerf Training 3.1 to 5.1 (Llama 2 and 3.1, GPT-3)"
 _BRIDGE: Final = "NVIDIA-NeMo/Megatron-Bridge 067f987"
+_A100: Final = (
+    "mosaicml/llm-foundry 8c8dd48 (MPT, 125 million to 70 billion parameters), pytorch/torchtune bd2a0fc, "
+    f"Lightning-AI/litgpt 2685705, NVIDIA/DeepLearningExamples 729963d, {_LAMBDA}"
+)
 SOURCES: Final[Mapping[tuple[Family, Size], str]] = {
-    (
-        "A100",
-        "16",
-    ): "mosaicml/llm-foundry 8c8dd48 (MPT, 125 million to 70 billion parameters), pytorch/torchtune bd2a0fc, "
-    f"Lightning-AI/litgpt 2685705, NVIDIA/DeepLearningExamples 729963d, {_LAMBDA}",
+    ("A100", "16"): _A100,
     ("A100", "19"): f"NVIDIA/DeepLearningExamples 729963d, {_LAMBDA}",
     ("Hopper SXM", "16"): "KempnerInstitute/KempnerForge 5666d0d, pytorch/ao 36027d8, Llama 3 report (405B)",
     ("Hopper SXM", "8"): f"NVIDIA/NeMo 8cfedd7, pytorch/torchtitan b5bcd76, pytorch/ao 36027d8, {_MLPERF}",
