@@ -10,7 +10,7 @@ from planner.performance.result import Bound, TimeResult, TimeTerm
 from planner.performance.vision import Counts, ModuleTime, Precision, module_time, passes, product_share
 
 SPREAD: Final = 1.3
-"""Four of five held-out rows lie within this factor: 1.21 to 1.24 in benchmarks/throughput_left_out.py, one card left out."""
+"""Four of five held-out rows lie within this factor: benchmarks/throughput_left_out.py, 1.21 to 1.24 for images."""
 _OVERLAPPED: Final = 2 / 3
 """Share of a training step behind which gradients are exchanged: its backward pass.
 

@@ -4,7 +4,14 @@ import pytest
 from small_models import bundled
 
 from planner.dtypes import AS_STORED
-from planner.performance.inference.machine import full_rate, machine_of, memory_class, reachable_bandwidth, width_of
+from planner.performance.inference.machine import (
+    ceiling,
+    full_rate,
+    machine_of,
+    memory_class,
+    reachable_bandwidth,
+    width_of,
+)
 from planner.performance.inference.spread import is_measured, spread
 
 
@@ -59,6 +66,13 @@ def test_the_boards_power_bounds_llama_cpps_products():
     assert found.products.fraction * found.ops_per_s == pytest.approx(0.36e12 * 300)
     unknown = machine_of(thrifty.evolve(board_power_watts=None), "llama.cpp", "F16")
     assert unknown.products.fraction == 0.45
+
+
+def test_units_at_half_their_rate_are_kept_busy_more_easily():
+    assert ceiling(gpu("rtx-4090"), "fp16") == 0.85
+    assert ceiling(gpu("rtx-6000-ada"), "fp16") == 0.66
+    assert ceiling(gpu("rtx-4090"), "fp8") == 0.46
+    assert ceiling(gpu("apple-m3-max"), "fp16") == 0.75
 
 
 def test_a_card_without_figures_has_no_machine():
