@@ -75,7 +75,7 @@ def _gradients(traffic: Traffic, workload: Training, links: Links, *, parameter_
     group = parallel.state_shards
     if parameter_server and group > 1:
         total = 2 * traffic.trained_bytes * group
-        seconds = total / links.network_bytes_per_s
+        seconds = total / (links.network_bytes_per_s if group > links.node else links.host_bytes_per_s)
         return Sent("gradient_exchange", total, 1, group, seconds, "nothing", "2 × g × G ÷ B", _LI)
     share = (group - 1) / group
     if parallel.zero == 3:
@@ -84,7 +84,7 @@ def _gradients(traffic: Traffic, workload: Training, links: Links, *, parameter_
     else:
         wire, times, formula = 2 * share * traffic.trained_bytes, 1, "2 × (g − 1) ÷ g × G ÷ B + u × latency"
     units = traffic.layers + 1 if parallel.zero == 3 else max(traffic.trained_bytes / _BUCKET, 1)
-    seconds = times * _ring(links, _spanned(links, workload, group), group, wire, units, gathers=parallel.zero == 3)
+    seconds = times * _ring(_spanned(links, workload), group, wire, units, gathers=parallel.zero == 3)
     behind: Behind = "passes" if parallel.zero == 3 else "last pass"
     return Sent("gradient_exchange", wire * times, units * times, group, seconds, behind, formula, _RINGS)
 
@@ -100,7 +100,7 @@ def _gathered(traffic: Traffic, workload: Training, links: Links) -> Sent:
     passes = traffic.micro_batches * (2 if parallel.reshard_after_forward else 1)
     wire = (group - 1) / group * traffic.parameter_bytes
     units = traffic.layers + 1
-    seconds = passes * _ring(links, _spanned(links, workload, group), group, wire, units, gathers=True)
+    seconds = passes * _ring(_spanned(links, workload), group, wire, units, gathers=True)
     formula = "2 × m × ((g − 1) ÷ g × W ÷ B + u × latency)"
     return Sent("parameter_gathering", wire * passes, units * passes, group, seconds, "passes", formula, _RINGS)
 
@@ -188,13 +188,13 @@ def _stages(traffic: Traffic, workload: Training, links: Links) -> Sent:
     )
 
 
-def _spanned(links: Links, workload: Training, group: int) -> Links:
+def _spanned(links: Links, workload: Training) -> Links:
     """Return `links` as a group of replicas sees them, whose members stand model-parallel groups apart."""
     apart = workload.parallel.tensor
     return links if apart == 1 else links._replace(node=max(links.node // apart, 1))
 
 
-def _ring(links: Links, spanned: Links, group: int, wire: float, units: float, *, gathers: bool) -> float:
+def _ring(spanned: Links, group: int, wire: float, units: float, *, gathers: bool) -> float:
     """Return how long a ring takes that is gone round once for each of `units`."""
     if group < 2:
         return 0.0

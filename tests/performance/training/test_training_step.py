@@ -216,8 +216,10 @@ def test_a_token_goes_once_to_each_place() -> None:
 def test_a_parameter_server_takes_all_gradients_by_one_link(h100: Gpu) -> None:
     ring, server = step(llama(), h100, 8), step(llama(), h100, 8, setting=TimeSetting(parameter_server=True))
     (sent,) = [one.sent for one in server.exchanges]
-    assert sent.seconds == pytest.approx(2 * 8 * 2 * llama().parameters / 50e9)
+    assert sent.seconds == pytest.approx(2 * 8 * 2 * llama().parameters / server.links.host_bytes_per_s)
     assert sent.seconds > ring.exchanges[0].sent.seconds
+    nodes = step(llama(), h100, 16, setting=TimeSetting(parameter_server=True))
+    assert nodes.exchanges[0].sent.seconds == pytest.approx(2 * 16 * 2 * llama().parameters / 50e9)
 
 
 def test_adam_reads_and_writes_its_states(h100: Gpu) -> None:
