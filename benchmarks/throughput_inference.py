@@ -80,7 +80,7 @@ _DATASETS: Final = {
     "Llama-3.1-405B (MLPerf)": (9_400.0, 680.0),
     "Llama-3.1-8B (MLPerf)": (778.0, 73.0),
 }
-"""Mean tokens of prompts and answers of MLPerf's data sets, as MLCommons announced them with rounds 4.0 to 5.1."""
+"""Mean tokens of prompts and answers of MLPerf's data sets: the rows state answers at the most, so both are assumed."""
 _ENGINES: Final[tuple[tuple[str, EngineName], ...]] = (
     ("llama.cpp", "llama.cpp"),
     ("ollama", "llama.cpp"),
@@ -162,7 +162,7 @@ def _with_interval(case: Case, speeds: Speeds) -> Speeds:
 def _assumed(row: Row) -> str:
     """Return what the source does not state."""
     if row.source == "mlinf":
-        return "the batch, and how the cards share the model"
+        return "the lengths of prompts, the batch, and how the cards share the model"
     if row.task == "infer_offline" and row.batch is None:
         return "the batch"
     return "the length of the answer" if row.task == "infer_decode" and row.output_length is None else ""
