@@ -20,22 +20,13 @@ from typing import Any, Final, NamedTuple
 from throughput_rows import Excluded, truth
 from throughput_training import TASKS, Run, training_run
 
-from planner.performance.efficiency import MEASURED, SIZES, Classes, MatrixFormat, family_of
+from planner.performance.efficiency import ALONE, MEASURED, SIZES, Classes, MatrixFormat, family_of, matrix_family
 from planner.performance.training.compute import wide_format
 from planner.performance.training.step import Step, step_on
 from planner.plan.catalog import load_catalog
 
 _STEPS: Final = (0.2, 0.1, 0.05, 0.02)
 _LINEAR_BEYOND: Final = 0.25
-_CEILINGS: Final = {
-    ("A100", "16"): 0.87,
-    ("Hopper SXM", "16"): 0.80,
-    ("Hopper PCIe", "16"): 0.80,
-    ("Blackwell data centre", "16"): 0.78,
-    ("Hopper SXM", "8"): 0.73,
-    ("Blackwell data centre", "8"): 0.76,
-}
-"""What large products alone reach at the most: stas00/ml-engineering 744d01e, "maximum achievable matmul FLOPS"."""
 _CEILING: Final = 0.9
 _FLOOR: Final = 0.6
 """The least of a ceiling that training reaches: what is below has another cause."""
@@ -136,7 +127,8 @@ def fitted(rows: list[Weighted], start: Classes, steps: Iterable[float] = _STEPS
 
 def _names(rows: list[Weighted], start: Classes) -> list[Name]:
     families = {family_of(item.run.gpu) for item in rows if item.weight}
-    matrix = [("matrix", key) for key in start.matrix if key[0] in families]
+    units = {matrix_family(item.run.gpu) for item in rows if item.weight}
+    matrix = [("matrix", key) for key in start.matrix if key[0] in units]
     attention = [("attention", family) for family in start.attention if family in families]
     memory = [("memory", family) for family in start.memory if family in families]
     return [*matrix, *attention, *memory, *((name, None) for name in _GLOBALS)]
@@ -146,7 +138,7 @@ def _touches(name: Name, run: Run) -> bool:
     field, key = name
     if key is None:
         return True
-    return family_of(run.gpu) == (key[0] if field == "matrix" else key)
+    return matrix_family(run.gpu) == key[0] if field == "matrix" else family_of(run.gpu) == key
 
 
 def _moved(classes: Classes, name: Name, step: float, rows: list[Weighted]) -> Classes:
@@ -169,8 +161,8 @@ def _with(classes: Classes, name: Name, factor: float) -> Classes | None:
         return classes._replace(**{field: value}) if low <= value <= high else None
     table = dict(getattr(classes, field))
     table[key] *= factor
-    least = _FLOOR * _CEILINGS.get(key, 0.0)
-    return classes._replace(**{field: table}) if least <= table[key] <= _CEILINGS.get(key, _CEILING) else None
+    least = _FLOOR * ALONE.get(key, 0.0)
+    return classes._replace(**{field: table}) if least <= table[key] <= ALONE.get(key, _CEILING) else None
 
 
 def leave_out(rows: list[Weighted], classes: Classes) -> None:
@@ -205,7 +197,7 @@ def supported(classes: Classes, rows: list[Weighted]) -> Classes:
     """Return `classes` that know only what some of `rows` speaks for."""
     runs_ = [item.run for item in rows if item.weight]
     families = {family_of(run.gpu) for run in runs_}
-    sizes = {(family_of(run.gpu), SIZES[name]) for run in runs_ for name in formats_of(run)}
+    sizes = {(matrix_family(run.gpu), SIZES[name]) for run in runs_ for name in formats_of(run)}
     return classes._replace(
         matrix={key: value for key, value in classes.matrix.items() if key in sizes},
         attention={key: value for key, value in classes.attention.items() if key in families},

@@ -36,6 +36,15 @@ Family = Literal[
     "other",
 ]
 
+MatrixFamily = Family | Literal["Ampere full rate", "Ada full rate", "Blackwell full rate"]
+"""Families as their matrix units see them: GeForce cards add up in fp32 at half of the rate that the same chips have in
+workstations and servers, and so reach more of it."""
+_FULL_RATE: Final[Mapping[Family, MatrixFamily]] = {
+    "Ampere GDDR": "Ampere full rate",
+    "Ada": "Ada full rate",
+    "Blackwell GDDR": "Blackwell full rate",
+}
+
 _BY_ARCHITECTURE: dict[str, Family] = {
     "Volta": "Volta",
     "Turing": "Turing",
@@ -69,6 +78,12 @@ def family_of(gpu: Gpu) -> Family:
     return _BY_ARCHITECTURE.get(gpu.architecture) or _BY_VENDOR.get(gpu.vendor, "other")
 
 
+def matrix_family(gpu: Gpu) -> MatrixFamily:
+    """Return the family whose measurements speak for the matrix units of `gpu`."""
+    family = family_of(gpu)
+    return family if gpu.segment == "consumer" else _FULL_RATE.get(family, family)
+
+
 class Classes(NamedTuple):
     """Efficiencies and fixed costs of training by class.
 
@@ -86,7 +101,7 @@ class Classes(NamedTuple):
     SemiAnalysisAI/InferenceX 843c625) and `backward_passes` (a derivative for each input).
     """
 
-    matrix: Mapping[tuple[Family, Size], float]
+    matrix: Mapping[tuple[MatrixFamily, Size], float]
     attention: Mapping[Family, float]
     experts: float
     rows: float
@@ -109,7 +124,7 @@ _A100: Final = (
     "mosaicml/llm-foundry 8c8dd48 (MPT, 125 million to 70 billion parameters), pytorch/torchtune bd2a0fc, "
     f"Lightning-AI/litgpt 2685705, NVIDIA/DeepLearningExamples 729963d, {_LAMBDA}"
 )
-SOURCES: Final[Mapping[tuple[Family, Size], str]] = {
+SOURCES: Final[Mapping[tuple[MatrixFamily, Size], str]] = {
     ("A100", "16"): _A100,
     ("A100", "19"): f"NVIDIA/DeepLearningExamples 729963d, {_LAMBDA}",
     ("Hopper SXM", "16"): "KempnerInstitute/KempnerForge 5666d0d, pytorch/ao 36027d8, Llama 3 report (405B)",
@@ -124,7 +139,8 @@ SOURCES: Final[Mapping[tuple[Family, Size], str]] = {
     ("Volta", "32"): "NVIDIA/DeepLearningExamples 729963d (BERT)",
     ("Turing", "16"): _LAMBDA,
     ("Turing", "32"): _LAMBDA,
-    ("Ampere GDDR", "16"): f"AnswerDotAI/fsdp_qlora (March 2024), {_LAMBDA}",
+    ("Ampere GDDR", "16"): _LAMBDA,
+    ("Ampere full rate", "16"): "AnswerDotAI/fsdp_qlora (March 2024)",
     ("Ampere GDDR", "19"): _LAMBDA,
     ("Ada", "16"): f"pytorch/torchtune bd2a0fc, {_LAMBDA}",
     ("Ada", "19"): _LAMBDA,
@@ -159,23 +175,24 @@ MEASURED: Final = Classes(
         ("A100", "19"): 0.49,
         ("Hopper SXM", "16"): 0.54,
         ("Hopper SXM", "8"): 0.57,
-        ("Hopper PCIe", "16"): 0.54,
+        ("Hopper PCIe", "16"): 0.53,
         ("Hopper PCIe", "19"): 0.34,
         ("Blackwell data centre", "16"): 0.47,
-        ("Blackwell data centre", "19"): 0.39,
+        ("Blackwell data centre", "19"): 0.38,
         ("Blackwell data centre", "8"): 0.72,
         ("Blackwell data centre", "4"): 0.53,
         ("Volta", "16"): 0.61,
         ("Volta", "32"): 0.88,
         ("Turing", "16"): 0.52,
         ("Turing", "32"): 0.70,
-        ("Ampere GDDR", "16"): 0.74,
+        ("Ampere GDDR", "16"): 0.89,
+        ("Ampere full rate", "16"): 0.57,
         ("Ampere GDDR", "19"): 0.66,
         ("Ada", "16"): 0.90,
         ("Ada", "19"): 0.54,
         ("Instinct", "8"): 0.45,
     },
-    attention={"A100": 0.34, "Hopper SXM": 0.26, "Blackwell data centre": 0.46},
+    attention={"A100": 0.33, "Hopper SXM": 0.26, "Blackwell data centre": 0.47},
     experts=0.989,
     rows=200.0,
     passes=1.99,
@@ -190,13 +207,41 @@ MEASURED: Final = Classes(
 )
 
 
-def matrix_share(classes: Classes, family: Family, size: Size) -> float:
-    """Return what large products in numbers of `size` reach on cards of `family`; unmeasured ones as the middle does.
+ALONE: Final[Mapping[tuple[MatrixFamily, Size], float]] = {
+    ("A100", "16"): 0.87,
+    ("Hopper SXM", "16"): 0.80,
+    ("Hopper SXM", "8"): 0.71,
+    ("Hopper PCIe", "16"): 0.80,
+    ("Blackwell data centre", "16"): 0.78,
+    ("Blackwell data centre", "8"): 0.76,
+    ("Blackwell data centre", "4"): 0.45,
+    ("Ada full rate", "16"): 0.67,
+    ("Ada full rate", "8"): 0.47,
+    ("Blackwell full rate", "16"): 0.83,
+    ("Blackwell full rate", "8"): 0.76,
+    ("Blackwell full rate", "4"): 0.65,
+    ("Instinct", "16"): 0.60,
+    ("Intel", "16"): 0.74,
+}
+"""What large products alone reach: stas00/ml-engineering 744d01e (maximum achievable matmul FLOPS; of several cards the
+middle) and ai-dynamo/aiconfigurator 095f58a (L40S, RTX PRO 6000, NVFP4)."""
+TRAINED_OF_ALONE: Final = 0.75
+"""What of that products reach while a network trains: 0.61 to 0.94 where both were measured, 0.79 in the middle."""
 
-    Where a size was measured on no family at all, its products reach half.
+
+def matrix_share(classes: Classes, family: MatrixFamily, size: Size) -> float:
+    """Return what large products in numbers of `size` reach on cards of `family`.
+
+    Where nobody measured training, it follows from products alone, else from the middle of the other families; sizes
+    that were measured on none reach half.
     """
     found = classes.matrix.get((family, size))
-    return _middle([share for (_, other), share in classes.matrix.items() if other == size]) if found is None else found
+    if found is not None:
+        return found
+    alone = ALONE.get((family, size))
+    if alone is not None:
+        return alone * TRAINED_OF_ALONE
+    return _middle([share for (_, other), share in classes.matrix.items() if other == size])
 
 
 def attention_share(classes: Classes, family: Family) -> float:
@@ -217,11 +262,15 @@ def _middle(shares: list[float]) -> float:
     return sorted(shares)[(len(shares) - 1) // 2] if shares else 0.5
 
 
-def class_source(family: Family, size: Size) -> str:
+def class_source(family: MatrixFamily, size: Size) -> str:
     """Return whose measurements speak for products in numbers of `size` on cards of `family`."""
-    return SOURCES.get((family, size)) or "no measurement of this family: as in the middle of the others"
+    if (family, size) in SOURCES:
+        return SOURCES[family, size]
+    if (family, size) in ALONE:
+        return f"products alone (ml-engineering 744d01e, aiconfigurator 095f58a), × {TRAINED_OF_ALONE:g} in training"
+    return "no measurement of this family: as in the middle of the others"
 
 
-def is_measured(family: Family, size: Size) -> bool:
+def is_measured(family: MatrixFamily, size: Size) -> bool:
     """Return whether training in numbers of `size` was measured on cards of `family`."""
     return (family, size) in MEASURED.matrix

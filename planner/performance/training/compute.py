@@ -12,6 +12,7 @@ from planner.performance.efficiency import (
     attention_share,
     class_source,
     family_of,
+    matrix_family,
     matrix_share,
     memory_share,
 )
@@ -66,17 +67,17 @@ def rates_of(gpu: Gpu, compute: Compute, narrow: MatrixFormat | None, classes: C
         return f"The catalog has no dense rate of the {gpu.name} in {chosen if wide_rate else wide}."
     if gpu.bandwidth_bytes_per_s is None:
         return f"The catalog has no memory bandwidth of the {gpu.name}."
-    family = family_of(gpu)
+    family, units = family_of(gpu), matrix_family(gpu)
     return Rates(
         matrix=wide_rate.ops_per_s,
         narrow=chosen_rate.ops_per_s,
         bandwidth=gpu.bandwidth_bytes_per_s,
         memory=gpu.bandwidth_bytes_per_s * memory_share(classes, family),
-        matrix_share=matrix_share(classes, family, SIZES[wide]),
-        narrow_share=matrix_share(classes, family, SIZES[chosen]),
+        matrix_share=matrix_share(classes, units, SIZES[wide]),
+        narrow_share=matrix_share(classes, units, SIZES[chosen]),
         attention_share=attention_share(classes, family),
         matrix_bytes=_BYTES[SIZES[wide]],
-        source=class_source(family, SIZES[chosen]),
+        source=class_source(units, SIZES[chosen]),
         classes=classes,
     )
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 from planner.hardware.gpu import Gpu
-from planner.performance.efficiency import SIZES, MatrixFormat, family_of, is_measured
+from planner.performance.efficiency import SIZES, MatrixFormat, is_measured, matrix_family
 from planner.performance.training.step import Step
 
 KNOWN: Final = 1.22
@@ -26,7 +26,7 @@ def spread_of(step: Step, gpu: Gpu, narrow: MatrixFormat) -> float:
     **Source**: benchmarks/throughput_classes.py --leave-one-out; benchmarks/throughput_accuracy.py prints how many
     measured rows lie within.
     """
-    found = KNOWN if is_measured(family_of(gpu), SIZES[narrow]) else UNKNOWN
+    found = KNOWN if is_measured(matrix_family(gpu), SIZES[narrow]) else UNKNOWN
     found *= EXPERTS if step.batch.forward.expert_layers else 1.0
     return float(found * WAITING ** waiting_share(step))
 

@@ -7,7 +7,15 @@ from small_models import MIXTRAL, llama, other, small_llama
 
 from planner.hardware.gpu import Gpu, Rate
 from planner.models.architecture import Architecture
-from planner.performance.efficiency import MEASURED, SOURCES, Classes, class_source, family_of, matrix_share
+from planner.performance.efficiency import (
+    MEASURED,
+    SOURCES,
+    Classes,
+    class_source,
+    family_of,
+    matrix_family,
+    matrix_share,
+)
 from planner.performance.flops import Product, forward_work
 from planner.performance.setting import TimeSetting
 from planner.performance.training.communication import copies_sent
@@ -323,3 +331,10 @@ def test_autocast_casts_every_matrix(h100: Gpu) -> None:
 def test_every_class_names_whose_measurements_it_is_fitted_to() -> None:
     assert set(SOURCES) == set(MEASURED.matrix)
     assert class_source("Radeon", "16").startswith("no measurement of this family")
+    assert class_source("Instinct", "16").startswith("products alone")
+
+
+def test_products_alone_speak_for_families_that_nobody_trained_on(cards: dict[str, Gpu]) -> None:
+    assert matrix_share(MEASURED, "Instinct", "16") == pytest.approx(0.75 * 0.60)
+    kinds = [matrix_family(cards[name]) for name in ("rtx-4090", "l40s", "rtx-a5000", "rtx-3090", "h100-sxm5-80gb")]
+    assert kinds == ["Ada", "Ada full rate", "Ampere full rate", "Ampere GDDR", "Hopper SXM"]
