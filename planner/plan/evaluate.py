@@ -16,13 +16,17 @@ from planner.memory.result import MemoryResult
 from planner.models.architecture import Architecture
 from planner.models.images import at_image_size
 from planner.performance.estimate import CardCounts, estimate_time
+from planner.performance.inference.measured import scaled
+from planner.performance.links import links_of
 from planner.performance.result import TimeResult
 from planner.performance.setting import TimeSetting
+from planner.performance.traced import step_time
 from planner.plan.cards import cards_of
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
 from planner.trace.analysis.memory import traced_fits_on, traced_memory
 from planner.trace.facts import TracedFacts
+from planner.trace.timing import step_of
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Workload
 
@@ -97,9 +101,30 @@ def _evaluate_traced(plan: Plan, facts: TracedFacts, catalog: Catalog, gpu: Gpu 
         parameters=facts.parameters,
         active_parameters=facts.parameters,
         memory=traced_memory(facts, gpu, usable, plan.count, plan.workload.other_processes_bytes),
+        time=None if gpu is None else _traced_time(facts, gpu, plan, catalog),
         smallest_fits=_smallest_fits(plan, catalog),
         gpu=gpu,
     )
+
+
+def _traced_time(facts: TracedFacts, gpu: Gpu, plan: Plan, catalog: Catalog) -> TimeResult:
+    """Return how long the traced step takes; a speed that was measured takes the place of the estimate."""
+    step, measured = step_of(facts, compiled=plan.timing.compiled), plan.timing.measured
+    if step is None:
+        task = facts.request.task
+        reason = "this trace is from before operations were counted: trace it again"
+        return TimeResult(task=task, kind="step" if task == "training" else "service", unsupported=reason)
+
+    def on(card: Gpu, count: int) -> TimeResult:
+        links = links_of(card, plan.timing)
+        return step_time(step, card, links, count, plan.timing.input_samples_per_second)
+
+    estimated = on(gpu, plan.count)
+    if measured is None or estimated.seconds is None:
+        return estimated
+    there_on, there_count = _measured_on(plan, catalog) or gpu, measured.count or plan.count
+    is_same = (there_on.id, there_count) == (gpu.id, plan.count)
+    return scaled(estimated, on(there_on, there_count), measured, is_same=is_same)
 
 
 def architecture_of(plan: Plan, catalog: Catalog) -> Architecture:
