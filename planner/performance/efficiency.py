@@ -36,14 +36,18 @@ Family = Literal[
     "other",
 ]
 
-MatrixFamily = Family | Literal["Ampere full rate", "Ada full rate", "Blackwell full rate"]
+MatrixFamily = Family | Literal["Turing half rate", "Ampere full rate", "Ada full rate", "Blackwell full rate"]
 """Families as their matrix units see them: GeForce cards add up in fp32 at half of the rate that the same chips have in
 workstations and servers, and so reach more of it."""
-_FULL_RATE: Final[Mapping[Family, MatrixFamily]] = {
+_AT_OTHER_RATE: Final[Mapping[Family, MatrixFamily]] = {
+    "Turing": "Turing half rate",
     "Ampere GDDR": "Ampere full rate",
     "Ada": "Ada full rate",
     "Blackwell GDDR": "Blackwell full rate",
 }
+_FULL_RATE_FROM: Final[Mapping[Family, float]] = {"Turing": 6, "Ampere GDDR": 3, "Ada": 3, "Blackwell GDDR": 3}
+"""Products in 16 bits for each one of the shader cores from which the rate is whole: 8 on Turing and 4 later, halved 4
+and 2 (NVIDIA's Turing, GA102 and Ada whitepapers)."""
 
 _BY_ARCHITECTURE: dict[str, Family] = {
     "Volta": "Volta",
@@ -79,9 +83,12 @@ def family_of(gpu: Gpu) -> Family:
 
 
 def matrix_family(gpu: Gpu) -> MatrixFamily:
-    """Return the family whose measurements speak for the matrix units of `gpu`."""
-    family = family_of(gpu)
-    return family if gpu.segment == "consumer" else _FULL_RATE.get(family, family)
+    """Return the family whose measurements speak for the matrix units of `gpu`: its own, or that at the other rate."""
+    family, products, cores = family_of(gpu), gpu.rate("fp16"), gpu.rate("fp32")
+    if family not in _AT_OTHER_RATE or products is None or cores is None:
+        return family
+    is_full = products.ops_per_s > _FULL_RATE_FROM[family] * cores.ops_per_s
+    return family if is_full == (family == "Turing") else _AT_OTHER_RATE[family]
 
 
 class Classes(NamedTuple):
@@ -226,16 +233,18 @@ ALONE: Final[Mapping[tuple[MatrixFamily, Size], float]] = {
 """What large products alone reach: stas00/ml-engineering 744d01e (maximum achievable matmul FLOPS; of several cards the
 middle) and ai-dynamo/aiconfigurator 095f58a (L40S, RTX PRO 6000, NVFP4)."""
 TRAINED_OF_ALONE: Final = 0.75
-"""What of that products reach while a network trains: 0.61 to 0.94 where both were measured, 0.79 in the middle."""
+"""What of that products reach while a network trains: 0.60 to 0.95 where both were measured in 16 and 8 bits."""
+_ALIKE: Final[Mapping[MatrixFamily, MatrixFamily]] = {"Blackwell GDDR": "Ada", "Turing half rate": "Ampere GDDR"}
+"""Families that halve the same rate as another one, of which training was measured."""
 
 
 def matrix_share(classes: Classes, family: MatrixFamily, size: Size) -> float:
     """Return what large products in numbers of `size` reach on cards of `family`.
 
-    Where nobody measured training, it follows from products alone, else from the middle of the other families; sizes
-    that were measured on none reach half.
+    Where nobody measured training, it is that of a family that is built alike, follows from products alone, or is the
+    middle of the other families; sizes that were measured on none reach half.
     """
-    found = classes.matrix.get((family, size))
+    found = classes.matrix.get((family, size)) or classes.matrix.get((_ALIKE.get(family, family), size))
     if found is not None:
         return found
     alone = ALONE.get((family, size))
@@ -264,8 +273,9 @@ def _middle(shares: list[float]) -> float:
 
 def class_source(family: MatrixFamily, size: Size) -> str:
     """Return whose measurements speak for products in numbers of `size` on cards of `family`."""
-    if (family, size) in SOURCES:
-        return SOURCES[family, size]
+    for own in (family, _ALIKE.get(family, family)):
+        if (own, size) in SOURCES:
+            return SOURCES[own, size]
     if (family, size) in ALONE:
         return f"products alone (ml-engineering 744d01e, aiconfigurator 095f58a), × {TRAINED_OF_ALONE:g} in training"
     return "no measurement of this family: as in the middle of the others"

@@ -334,7 +334,28 @@ def test_every_class_names_whose_measurements_it_is_fitted_to() -> None:
     assert class_source("Instinct", "16").startswith("products alone")
 
 
-def test_products_alone_speak_for_families_that_nobody_trained_on(cards: dict[str, Gpu]) -> None:
+def test_products_alone_speak_for_families_that_nobody_trained_on() -> None:
     assert matrix_share(MEASURED, "Instinct", "16") == pytest.approx(0.75 * 0.60)
-    kinds = [matrix_family(cards[name]) for name in ("rtx-4090", "l40s", "rtx-a5000", "rtx-3090", "h100-sxm5-80gb")]
-    assert kinds == ["Ada", "Ada full rate", "Ampere full rate", "Ampere GDDR", "Hopper SXM"]
+    assert matrix_share(MEASURED, "Blackwell GDDR", "16") == MEASURED.matrix["Ada", "16"]
+    assert class_source("Blackwell GDDR", "16") == SOURCES["Ada", "16"]
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [
+        ("rtx-4090", "Ada"),
+        ("l40s", "Ada full rate"),
+        ("l40", "Ada"),
+        ("rtx-a5000", "Ampere full rate"),
+        ("rtx-3090", "Ampere GDDR"),
+        ("rtx-5090", "Blackwell GDDR"),
+        ("rtx-pro-6000-blackwell-ws", "Blackwell full rate"),
+        ("rtx-2080-ti", "Turing half rate"),
+        ("titan-rtx", "Turing"),
+        ("quadro-rtx-8000", "Turing"),
+        ("h100-sxm5-80gb", "Hopper SXM"),
+        ("a10g", "Ampere GDDR"),
+    ],
+)
+def test_the_same_chips_add_up_at_two_rates(name: str, family: str, cards: dict[str, Gpu]) -> None:
+    assert matrix_family(cards[name]) == family
