@@ -13,7 +13,7 @@ from planner.cost.demand import demand_of
 from planner.cost.estimate import estimate_cost
 from planner.cost.job import Pace, Run
 from planner.cost.montecarlo import simulate
-from planner.cost.offer import RENT_MODES
+from planner.cost.modes import RENT_MODES
 from planner.cost.rent import RentFacts
 from planner.cost.sensitivity import tornado
 from planner.cost.table import Candidate, offer_rows

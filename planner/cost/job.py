@@ -1,14 +1,16 @@
 """What is to be done: a run, a service, or hours of a day; and how many hours it takes at a given pace."""
 
 import math
-from typing import Annotated, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
 from planner.base import Spec
 from planner.errors import SpecError
-from planner.performance.result import TimeResult
 from planner.workload.workload import Inference, Workload
+
+if TYPE_CHECKING:
+    from planner.performance.result import TimeResult
 
 WorkUnit = Literal["tokens", "samples", "epochs", "steps", "hours"]
 HOURS_PER_YEAR: Final = 8_766.0
@@ -32,7 +34,7 @@ class Pace(Spec):
     source: str = Field(default="the estimate of the plan", min_length=3)
 
     @classmethod
-    def of_result(cls, time: TimeResult, workload: Workload | None = None) -> Self | None:
+    def of_result(cls, time: "TimeResult", workload: Workload | None = None) -> Self | None:
         """Return the pace that an estimate of time says, or None where it says none.
 
         With the `workload` that it is of, requests of other lengths can be told too.

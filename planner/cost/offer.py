@@ -8,14 +8,13 @@ from pydantic import Field, model_validator
 
 from planner.base import Spec
 from planner.cost.figure import DATE
+from planner.cost.modes import RENT_MODES, RentMode
 
 Currency = Literal[
     "USD", "EUR", "GBP", "CHF", "SEK", "NOK", "DKK", "PLN", "CAD", "AUD", "JPY", "KRW", "INR", "CNY", "SGD", "BRL"
 ]
-RentMode = Literal["on-demand", "spot", "reserved-1y", "reserved-3y"]
 PriceKind = Literal["list", "median", "from"]
 """list: what the provider asks; median: of a marketplace's offers; from: the lowest of them, seldom to be had."""
-RENT_MODES: Final[tuple[RentMode, ...]] = ("on-demand", "spot", "reserved-1y", "reserved-3y")
 MEDIAN_RANGE: Final = (0.6, 1.54)
 """How far a marketplace's median may lie off what is to be had, as shares of it.
 

@@ -9,7 +9,8 @@ from planner.cost.catalog import CostCatalog
 from planner.cost.constants import Constant, EgressTariff
 from planner.cost.demand import HOURS_PER_MONTH, Demand
 from planner.cost.figure import Figure
-from planner.cost.offer import Offer, RentMode
+from planner.cost.modes import RentMode
+from planner.cost.offer import Offer
 from planner.cost.spot import SpotWaste, interruption_share, mean_hours_between, spot_waste
 from planner.cost.terms import RentTerms
 from planner.errors import SpecError

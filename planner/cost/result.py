@@ -6,7 +6,8 @@ from typing import Literal
 from planner.base import Spec
 from planner.cost.accounting import OwnedMonth
 from planner.cost.figure import Certainty, Figure
-from planner.cost.offer import Currency, RentMode
+from planner.cost.modes import RentMode
+from planner.cost.offer import Currency
 
 SymbolValue = float | int | str
 

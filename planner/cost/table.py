@@ -6,7 +6,8 @@ from datetime import date
 from typing import Final
 
 from planner.cost.demand import Demand
-from planner.cost.offer import Offer, RentMode
+from planner.cost.modes import RentMode
+from planner.cost.offer import Offer
 from planner.cost.rent import RentFacts, RentQuote, is_scattered, quote
 from planner.cost.terms import RentTerms
 

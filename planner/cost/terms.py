@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from planner.base import Spec
 from planner.cost.job import DailyHours, Job
-from planner.cost.offer import RentMode
+from planner.cost.modes import RentMode
 
 PlaceKind = Literal["desk", "lab", "colocation", "data-centre"]
 ColocationPower = Literal["included", "metered"]

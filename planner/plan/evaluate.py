@@ -1,9 +1,10 @@
 """From a plan and a catalog to the answer. Pure: the same plan and catalog give the same evaluation."""
 
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from planner.base import Spec
 from planner.errors import SpecError
@@ -15,20 +16,16 @@ from planner.memory.fit import CardFit
 from planner.memory.result import MemoryResult
 from planner.models.architecture import Architecture
 from planner.models.images import at_image_size
-from planner.performance.estimate import CardCounts, estimate_time
-from planner.performance.inference.measured import scaled
-from planner.performance.links import links_of
-from planner.performance.result import TimeResult
-from planner.performance.setting import TimeSetting
-from planner.performance.traced import step_time
 from planner.plan.cards import cards_of
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
 from planner.trace.analysis.memory import traced_fits_on, traced_memory
 from planner.trace.facts import TracedFacts
-from planner.trace.timing import step_of
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Workload
+
+if TYPE_CHECKING:
+    from planner.performance.result import TimeResult
 
 _SMALLEST = 5
 
@@ -38,7 +35,8 @@ class Evaluation(Spec):
 
     `smallest_fits` are the ids of the cards with the least memory that still fit, for plans without a card. A traced
     module has no architecture, and runs as its trace says: of the plan's workload only other processes count. `gpu` is
-    the card that the memory is of: of several kinds the one that has the least left. `time` is none without a card.
+    the card that the memory is of: of several kinds the one that has the least left. `cards` are all kinds, each with
+    the number of them, and `measured_on` is the kind that the plan's measured speed is of.
     """
 
     plan: Plan
@@ -46,10 +44,22 @@ class Evaluation(Spec):
     parameters: int
     active_parameters: int
     memory: MemoryResult
-    time: TimeResult | None = None
     smallest_fits: tuple[str, ...] = ()
     architecture: Architecture | None = Field(default=None, exclude=True, repr=False)
     gpu: Gpu | None = Field(default=None, exclude=True, repr=False)
+    cards: tuple[tuple[Gpu, int], ...] = Field(default=(), exclude=True, repr=False)
+    measured_on: Gpu | None = Field(default=None, exclude=True, repr=False)
+
+    @cached_property
+    def time(self) -> "TimeResult | None":
+        """Return how long one step or one request takes, estimated when it is first asked for; none without a card."""
+        from planner.plan.timing import time_of  # takes a while to load, and memory alone does not need it
+
+        return time_of(self.plan, self.workload, self.architecture, self.cards, self.measured_on)
+
+    @model_serializer(mode="wrap")
+    def _with_time(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
+        return {**write(self), "time": self.time}
 
     @property
     def traced(self) -> TracedFacts | None:
@@ -79,17 +89,17 @@ def _evaluate_estimated(plan: Plan, catalog: Catalog) -> Evaluation:
     memory = _estimate(architecture, plan.workload, cards, plan.corrections)
     fullest = memory.per_gpu[memory.fullest].gpu if memory.per_gpu else None
     workload = with_defaults(plan.workload, at_image_size(architecture, plan.workload.image_size), plan.count)
-    kinds = tuple((kind.gpu, kind.number) for kind in cards if kind.gpu is not None)
     return Evaluation(
         plan=plan,
         workload=workload,
         parameters=architecture.parameters,
         active_parameters=architecture.active_parameters,
         memory=memory,
-        time=_time(architecture, workload, kinds, plan.timing, _measured_on(plan, catalog)) if kinds else None,
         smallest_fits=_smallest_fits(plan, catalog),
         architecture=architecture,
         gpu=catalog.hardware.gpu(fullest) if fullest else None,
+        cards=tuple((kind.gpu, kind.number) for kind in cards if kind.gpu is not None),
+        measured_on=_measured_on(plan, catalog),
     )
 
 
@@ -101,30 +111,11 @@ def _evaluate_traced(plan: Plan, facts: TracedFacts, catalog: Catalog, gpu: Gpu 
         parameters=facts.parameters,
         active_parameters=facts.parameters,
         memory=traced_memory(facts, gpu, usable, plan.count, plan.workload.other_processes_bytes),
-        time=None if gpu is None else _traced_time(facts, gpu, plan, catalog),
         smallest_fits=_smallest_fits(plan, catalog),
         gpu=gpu,
+        cards=() if gpu is None else ((gpu, plan.count),),
+        measured_on=_measured_on(plan, catalog),
     )
-
-
-def _traced_time(facts: TracedFacts, gpu: Gpu, plan: Plan, catalog: Catalog) -> TimeResult:
-    """Return how long the traced step takes; a speed that was measured takes the place of the estimate."""
-    step, measured = step_of(facts, compiled=plan.timing.compiled), plan.timing.measured
-    if step is None:
-        task = facts.request.task
-        reason = "this trace is from before operations were counted: trace it again"
-        return TimeResult(task=task, kind="step" if task == "training" else "service", unsupported=reason)
-
-    def on(card: Gpu, count: int) -> TimeResult:
-        links = links_of(card, plan.timing)
-        return step_time(step, card, links, count, plan.timing.input_samples_per_second)
-
-    estimated = on(gpu, plan.count)
-    if measured is None or estimated.seconds is None:
-        return estimated
-    there_on, there_count = _measured_on(plan, catalog) or gpu, measured.count or plan.count
-    is_same = (there_on.id, there_count) == (gpu.id, plan.count)
-    return scaled(estimated, on(there_on, there_count), measured, is_same=is_same)
 
 
 def architecture_of(plan: Plan, catalog: Catalog) -> Architecture:
@@ -155,17 +146,6 @@ def find_fits(plan: Plan, catalog: Catalog) -> tuple[CardFit, ...]:
 
 
 _estimate = lru_cache(maxsize=256)(estimate_on)
-
-
-@lru_cache(maxsize=256)
-def _time(
-    architecture: Architecture,
-    workload: Workload,
-    cards: CardCounts,
-    setting: TimeSetting,
-    measured_on: Gpu | None,
-) -> TimeResult:
-    return estimate_time(architecture, workload, cards, setting, measured_on)
 
 
 def _measured_on(plan: Plan, catalog: Catalog) -> Gpu | None:

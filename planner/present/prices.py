@@ -6,7 +6,8 @@ from datetime import date
 from itertools import takewhile
 from typing import Final, Literal
 
-from planner.cost.offer import HISTORY_DAYS, Offer, RentMode
+from planner.cost.modes import RentMode
+from planner.cost.offer import HISTORY_DAYS, Offer
 from planner.hardware.catalog import HardwareCatalog
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words
@@ -66,6 +67,11 @@ def age_words(days: int | None) -> str:
     if days is None:
         return NO_DATE
     return "today" if days == 0 else f"{fmt.plural(days, 'day')} old"
+
+
+def age_phrase(days: int | None) -> str:
+    """Return an age in days with the word for it: `12 days old, recent`; `no date`."""
+    return NO_DATE if days is None else f"{age_words(days)}, {age_of(days)}"
 
 
 def oldest_words(prices: Iterable[Offer], today: date) -> str:
@@ -129,7 +135,7 @@ OFFER_COLUMNS: Final[tuple[Column[OfferRow], ...]] = (
     _price("spot"),
     _price("reserved-1y"),
     _price("reserved-3y"),
-    Column("age", "Age", lambda row: row.age_days, lambda row: age_words(row.age_days), "", "right", 12),
+    Column("age", "Age", lambda row: row.age_days, lambda row: age_phrase(row.age_days), width=20),
     words("date", "Date", lambda row: row.offer.price_date, unknown=NO_DATE, shown=False),
     words("source", "Source", lambda row: row.offer.source, shown=False, width=30),
 )

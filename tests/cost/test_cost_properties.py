@@ -12,7 +12,8 @@ from planner.cost.figure import Figure
 from planner.cost.finance import annuity, npv
 from planner.cost.hybrid import best_mix
 from planner.cost.job import DailyHours, Run
-from planner.cost.offer import ExchangeRate, Offer, RentMode
+from planner.cost.modes import RentMode
+from planner.cost.offer import ExchangeRate, Offer
 from planner.cost.owning import Shape
 from planner.cost.rent import RentFacts, quote
 from planner.cost.residual import own_curve

@@ -6,7 +6,8 @@ import pytest
 
 from planner.cost.demand import demand_of
 from planner.cost.job import DailyHours, Pace, Run
-from planner.cost.offer import RENT_MODES, ExchangeRate, Offer
+from planner.cost.modes import RENT_MODES
+from planner.cost.offer import ExchangeRate, Offer
 from planner.cost.rent import RentFacts
 from planner.cost.table import (
     AMBIGUOUS,

@@ -7,7 +7,7 @@ from planner.cost.breakeven import hours_to_pay_back
 from planner.cost.depreciation import value_lost_per_hour, yearly_depreciation
 from planner.cost.finance import npv
 from planner.cost.job import Pace, usd_per_million_tokens
-from planner.cost.offer import RentMode
+from planner.cost.modes import RentMode
 from planner.cost.owning import FIGURES, Shape, bought, kilowatt_hours
 from planner.cost.rent import commitment_share
 from planner.cost.spot import best_interval_hours, spot_waste

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from planner.cost.offer import RENT_MODES
+from planner.cost.modes import RENT_MODES
 from planner.cost.terms import CostTerms
 from planner.gui.cost.questions import MoneyQuestions
 from planner.gui.theme import Theme

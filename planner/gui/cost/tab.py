@@ -12,8 +12,8 @@ from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from planner.cost.estimate import CostEstimate
+from planner.cost.modes import RentMode
 from planner.cost.montecarlo import Simulation, simulate
-from planner.cost.offer import RentMode
 from planner.cost.result import MoneyTerm
 from planner.cost.sensitivity import tornado
 from planner.gui.cost.amounts import Amounts

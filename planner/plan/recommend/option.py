@@ -3,7 +3,7 @@
 from typing import Literal
 
 from planner.base import Spec
-from planner.cost.offer import RentMode
+from planner.cost.modes import RentMode
 from planner.memory.result import Verdict
 from planner.performance.result import Basis, Bound
 from planner.plan.recommend.wish import Having, Wish

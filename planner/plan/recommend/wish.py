@@ -5,7 +5,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from planner.base import Spec
-from planner.cost.offer import RentMode
+from planner.cost.modes import RentMode
 
 Having = Literal["rent", "own"]
 
