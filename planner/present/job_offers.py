@@ -6,7 +6,7 @@ from typing import Final
 from planner.cost.table import OfferRow
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words
-from planner.present.prices import MODE_WORDS, NO_DATE, age_words
+from planner.present.prices import MODE_WORDS, NO_DATE, age_phrase, age_words
 
 
 def _usd(
@@ -31,7 +31,9 @@ JOB_OFFER_COLUMNS: Final[tuple[Column[OfferRow], ...]] = (
     _usd("low", "at least", lambda row: row.low_usd, shown=False),
     _usd("high", "at most", lambda row: row.high_usd, shown=False),
     _usd("gpu_hour", "a GPU-hour", lambda row: row.usd_per_gpu_hour),
-    Column("age", "Age", lambda row: row.age_days, lambda row: age_words(row.age_days), "", "right", 10, _price_origin),
+    Column(
+        "age", "Age", lambda row: row.age_days, lambda row: age_phrase(row.age_days), width=18, tooltip=_price_origin
+    ),
     words("remarks", "Remarks", lambda row: "; ".join(row.remarks) or None, unknown="", width=30),
 )
 

@@ -71,7 +71,7 @@ def test_age(days, age, words):
 
 def test_a_row_shows_the_price_of_one_card():
     cells = shown()
-    assert (cells["on-demand"], cells["spot"], cells["age"]) == ("6.88", "–", "12 days old")
+    assert (cells["on-demand"], cells["spot"], cells["age"]) == ("6.88", "–", "12 days old, recent")
     assert (cells["card"], cells["region"], cells["date"]) == ("H100 SXM5 80 GB", "not said", "2026-11-10")
 
 

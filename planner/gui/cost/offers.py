@@ -5,6 +5,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from planner.cost.table import OfferRow
 from planner.gui.theme import Theme
+from planner.gui.widgets.age_mark import age_mark
 from planner.gui.widgets.label import make_label
 from planner.gui.widgets.record_export import rows_to_csv
 from planner.gui.widgets.record_model import RecordTableModel
@@ -27,7 +28,7 @@ class Offers(QWidget):
         self._use = QPushButton(self.tr("&Use this offer"))
         self._use.setEnabled(False)
         self.model = RecordTableModel(JOB_OFFER_COLUMNS, offer_row_id, self)
-        self.table = RecordTable(self.model, theme)
+        self.table = RecordTable(self.model, theme, markers={"age": age_mark})
         self.table.setAccessibleName(self.tr("Offers for this job"))
         self.table.setMinimumHeight(_HEIGHT)
         self.table.record_activated.connect(self._take)

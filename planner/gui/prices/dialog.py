@@ -1,5 +1,6 @@
 """The dialog about prices: which are in use, fetching new ones, what is held, and offers of one's own."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -23,12 +24,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from planner.cost.refresh.download import Fetcher
+from planner.cost.refresh.download import Fetcher, Stop
 from planner.cost.refresh.refresh import HOSTS, SOURCES, Outcome, Refresh, Source, accept_held, discard_held
 from planner.cost.refresh.store import PriceStore, Stored, offers_in_use, read_offers
 from planner.errors import PlannerError
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
+from planner.gui.widgets.age_mark import age_mark
 from planner.gui.widgets.label import make_label
 from planner.gui.widgets.record_model import RecordTableModel
 from planner.gui.widgets.record_table import RecordTable
@@ -50,7 +52,10 @@ class _Steps(QObject):
 
 
 class PricesDialog(QDialog):
-    """Does not block the window; the catalog follows every change. `fetch` fetches from `sources`, on request only."""
+    """Does not block the window; the catalog follows every change. `fetch` fetches from `sources`, on request only.
+
+    `settled` says that prices may be others than before. `now` is asked whenever ages are told.
+    """
 
     settled = Signal()
 
@@ -62,19 +67,22 @@ class PricesDialog(QDialog):
         parent: QWidget,
         store: PriceStore | None = None,
         sources: tuple[Source, ...] = SOURCES,
-        fetcher: type[Fetcher] | partial[Fetcher] = Fetcher,
+        fetcher: Callable[[frozenset[str], Stop], Fetcher] = Fetcher,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         super().__init__(parent)
         self._workspace, self._theme, self._tasks = workspace, theme, tasks
         self._store, self._sources, self._fetcher = store or PriceStore(prices_dir()), sources, fetcher
+        self._now = now
         self._steps = _Steps()
         self._stop: Event | None = None
         self.state = make_label(wrap=True)
         self.held = make_label(role="warn", wrap=True)
         self.search = QLineEdit(placeholderText=self.tr("Search provider, card, region"))
+        self.search.setAccessibleName(self.tr("Search offers"))
         self.history = QCheckBox(self.tr("Older than twelve months"))
         self.model = RecordTableModel(OFFER_COLUMNS, lambda row: row.id, self)
-        self.table = RecordTable(self.model, theme)
+        self.table = RecordTable(self.model, theme, markers={"age": age_mark})
         self.table.setAccessibleName(self.tr("Every offer in use"))
         self.log = QPlainTextEdit(readOnly=True)
         self.log.setMaximumHeight(_LOG_HEIGHT)
@@ -95,7 +103,7 @@ class PricesDialog(QDialog):
 
     def show_state(self) -> None:
         """Say which prices are in use, and list them."""
-        stored, today = self._store.read(), datetime.now(UTC).date()
+        stored, today = self._store.read(), self._now().date()
         first, *rest = state_lines(stored, self._workspace.catalog.cost.bundled_offers, today)
         self.state.setText(first)
         self.state.setToolTip("\n".join(rest))
@@ -114,7 +122,7 @@ class PricesDialog(QDialog):
         """Fetch prices from every source, in the background; the only thing here that uses the network."""
         self._stop = Event()
         bundled = self._workspace.catalog.cost.bundled_offers
-        refresh = Refresh(self._store, self._workspace.catalog.hardware, bundled, datetime.now(UTC))
+        refresh = Refresh(self._store, self._workspace.catalog.hardware, bundled, self._now())
         work = partial(refresh.run, self._fetcher(HOSTS, self._stop.is_set), self._sources, self._steps.stepped.emit)
         self._set_busy(busy=True)
         self._tasks.run(_KEY, work, self._take, self._fail, self._stop.set)
@@ -211,7 +219,7 @@ class PricesDialog(QDialog):
         return _Reporting(self.log)
 
     def _list(self, stored: Stored) -> None:
-        today = datetime.now(UTC).date()
+        today = self._now().date()
         everything = offers_in_use(self._workspace.catalog.cost.bundled_offers, stored)
         shown = [offer for offer in everything if self.history.isChecked() or not offer.is_history(today)]
         self.model.set_records(offer_rows(shown, self._workspace.catalog.hardware, today))

@@ -1,6 +1,7 @@
 """The dialog that chooses hardware for the plan's job."""
 
-from datetime import UTC, datetime
+from collections.abc import Callable
+from datetime import UTC, date, datetime
 from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING, Final
@@ -48,9 +49,16 @@ class RecommendDialog(QDialog):
     found_any = Signal()
 
     def __init__(
-        self, workspace: Workspace, theme: Theme, tasks: TaskRunner, parent: QWidget, wish: Wish | None = None
+        self,
+        workspace: Workspace,
+        theme: Theme,
+        tasks: TaskRunner,
+        parent: QWidget,
+        wish: Wish | None = None,
+        today: Callable[[], date] = lambda: datetime.now(UTC).date(),
     ) -> None:
         super().__init__(parent)
+        self._today = today
         self._workspace, self._theme, self._tasks = workspace, theme, tasks
         self.found: Recommendation | None = None
         self._rows: tuple[OptionRow, ...] = ()
@@ -85,7 +93,7 @@ class RecommendDialog(QDialog):
     def search(self) -> None:
         """Look at everything again, in the background."""
         stop = Event()
-        plan, catalog, today = self._workspace.plan, self._workspace.catalog, datetime.now(UTC).date()
+        plan, catalog, today = self._workspace.plan, self._workspace.catalog, self._today()
         work = partial(recommend, plan, catalog, today, self.form.wish, stop.is_set)
         self._progress.setRange(0, 0)
         self._progress.setVisible(True)
@@ -164,9 +172,9 @@ class RecommendDialog(QDialog):
     @Slot(object)
     def _say(self, row: OptionRow | None) -> None:
         if row is not None:
-            date = row.option.price_date or age_words(None)
+            day = row.option.price_date or age_words(None)
             self._about.setText(
-                f"{row.cards}, {row.how}: {OPTION_COLUMNS[2].text(row)}, {OPTION_COLUMNS[3].text(row)}, {date}"
+                f"{row.cards}, {row.how}: {OPTION_COLUMNS[2].text(row)}, {OPTION_COLUMNS[3].text(row)}, {day}"
             )
 
     @Slot()

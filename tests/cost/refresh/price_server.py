@@ -1,7 +1,8 @@
 """A server of price lists on this machine that can misbehave in every way, spoken to over real HTTP."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 Answer = bytes | Callable[[BaseHTTPRequestHandler], None]
@@ -43,6 +44,21 @@ class PriceServer:
                 pass
 
         return Handler
+
+
+@contextmanager
+def running() -> Iterator[PriceServer]:
+    """Serve until the block is left."""
+    served = PriceServer()
+    thread = threading.Thread(target=served.server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield served
+    finally:
+        served.over.set()
+        served.server.shutdown()
+        thread.join()
+        served.server.server_close()
 
 
 def send(handler: BaseHTTPRequestHandler, content: bytes, status: int = 200, **headers: str) -> None:
