@@ -1,117 +1,219 @@
-"""What watching costs: `python benchmarks/monitor.py [--cards 8] [--interval 1] [--seconds 20]`.
+"""What watching costs: `python benchmarks/monitor.py [--cards 8] [--interval 1] [--seconds 30] [--rivals FOLDER]`.
 
-The cards are those of the tests' own library, which costs less than a real driver; what other monitors cost on the
-same library, where they are installed, is measured in the same run.
+The cards are those of the tests' own library, which costs less than a real driver, each with a process. In the same
+run: our sampler and the whole program, hidden and with 48 curves in sight (six plots of eight cards); an empty window
+with as many curves of pyqtgraph's own; gpustat and nvitop, if `--rivals` names a virtual environment with them, which
+is made and filled by pip where it is missing. Shares of a core are processor time by the kernel's count.
 """
 
 import argparse
+import json
 import os
 import pty
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
+import venv
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from queue import Queue
 from threading import Thread
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import psutil
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "fake_nvml"))
 from fake_nvml_kit import FakeNvml, build, card
 
-from planner.monitor.gathering import note
-from planner.monitor.latest import Latest
-from planner.monitor.sample import Sample
-from planner.monitor.settings import Settings
-from planner.monitor.supervisor import Supervisor, Update
-
-OTHERS = {
-    "gpustat": ("gpustat", "-i", "{interval}", "-a", "-c", "-p", "-u"),
-    "nvitop": ("nvitop", "-m", "full", "--interval", "{interval}"),
+WINDOW = Path(__file__).parent / "monitor_window.py"
+RIVALS = {
+    "gpustat": ("gpustat==1.1.1", ("-i", "{interval}", "-a", "-c", "-p", "-u")),
+    "nvitop": ("nvitop==1.7.2", ("-m", "full", "--interval", "{interval}")),
 }
-SETTLING_SECONDS = 4.0
+# By NVML's numbers: ECC, power-capped time, memory temperature, energy, replays, NVLink, remapped rows, thermal time.
+FIELDS = {3: 0, 4: 0, 74: 0, 82: 70, 83: 10**9, 94: 0, 138: 1000, 139: 1000}
+FIELDS |= {142: 0, 143: 0, 144: 0, 145: 0, 269: 0, 270: 0}
+SETTLING_SECONDS = 5.0
+ROWS, COLUMNS = 60, 180
+# What programs ask a terminal, and what one answers: where its cursor is (ECMA-48, DSR and CPR).
+CURSOR_ASKED, CURSOR_TOLD = b"\x1b[6n", b"\x1b[1;1R"
+OF_GPUSTAT = 0.5
+OF_PLAIN = 1.5
 
 
 class Cost(NamedTuple):
-    """The share of one core and the memory of a process."""
+    """The share of one core and the memory of a process, or of several together."""
 
     core: float
     mebibytes: float
     threads: int
 
+    def __add__(self, other: object) -> "Cost":
+        assert isinstance(other, Cost)
+        return Cost(self.core + other.core, self.mebibytes + other.mebibytes, self.threads + other.threads)
+
 
 def main() -> None:
-    """Print a row for each program."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Print a row for each program, and the aims."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cards", type=int, default=8)
     parser.add_argument("--interval", type=float, default=1.0)
-    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--rivals", type=Path, help="a virtual environment with gpustat and nvitop")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, busy_processes(arguments.cards) as pids:
         fake = FakeNvml(Path(folder), build(Path(folder) / "library"))
-        fake.say(*(_busy_card(number) for number in range(arguments.cards)))
+        fake.say(*(busy_card(number, pid) for number, pid in enumerate(pids)))
         print(f"{arguments.cards} cards every {arguments.interval:g} s, over {arguments.seconds:g} s")
-        print(f"{'program':<24}{'% of a core':>12}{'MiB':>8}{'threads':>9}")
-        _measure_ours(fake, arguments.interval, arguments.seconds)
-        for name, words in OTHERS.items():
-            _measure_other(fake, name, words, arguments)
+        print(f"{'program':<44}{'% of a core':>12}{'MiB':>8}{'threads':>9}")
+        hidden, shown, points = measure_ours(fake, Path(folder), arguments)
+        plain = measure_plain(points, arguments.seconds)
+        rivals = measure_rivals(fake, arguments) if arguments.rivals else {}
+    print_aim("sampler and hidden window, of gpustat's", hidden, rivals.get("gpustat"), OF_GPUSTAT)
+    for name, cost in plain.items():
+        print_aim(f"the window with 48 curves, of {name}", shown, cost, OF_PLAIN)
 
 
-def _busy_card(number: int) -> dict[str, object]:
-    uuid = f"GPU-{number:08d}-0000-0000-0000-000000000000"
-    counters = {
-        f"{number}.field.{field}": 1000 for field in (3, 4, 74, 82, 83, 94, 138, 139, 142, 143, 144, 145, 269, 270)
-    }
+@contextmanager
+def busy_processes(count: int) -> Iterator[list[int]]:
+    """Keep processes for the cards to name: a card that is busy has one."""
+    program = [sys.executable, "-c", "import time; time.sleep(1e6)"]
+    running = [subprocess.Popen(program) for _ in range(count)]
+    try:
+        yield [process.pid for process in running]
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+
+
+def busy_card(number: int, pid: int) -> dict[str, object]:
+    """Return what a healthy card says that a process keeps busy: all that our sampler asks for."""
+    fields = {f"{number}.field.{field}": value for field, value in FIELDS.items()}
     gpm = {f"{number}.gpm.{metric}": 50 for metric in (1, 2, 3, 5, 10)}
-    return card(number, uuid, gpm=1, margin=30, jpeg=0, ofa=0) | counters | gpm
+    processes = {f"{number}.process.compute": f"{pid}:{2**30}"}
+    return card(number, uuid_of(number), gpm=1, margin=30, jpeg=0, ofa=0) | fields | gpm | processes
 
 
-def _quiet(fake: FakeNvml) -> dict[str, str]:
+def uuid_of(number: int) -> str:
+    """Return how a card is called."""
+    return f"GPU-{number:08d}-0000-0000-0000-000000000000"
+
+
+def quiet(fake: FakeNvml) -> dict[str, str]:
     """Return the environment in which the library takes no notes, which would cost more than its answers."""
     return {name: value for name, value in fake.environment.items() if name != "FAKE_NVML_LOG"}
 
 
-def _measure_ours(fake: FakeNvml, interval: float, seconds: float) -> None:
-    updates: Queue[Update] = Queue()
-    with Supervisor(updates.put, Settings(fast_seconds=interval), environment=_quiet(fake)) as supervisor:
+def measure_ours(fake: FakeNvml, folder: Path, arguments: argparse.Namespace) -> tuple[Cost, Cost, int]:
+    """Return what the hidden program costs with its sampler, what its window costs shown, and how fine its curves are.
+
+    Raises:
+        SystemExit: If the window shows other plots than it should.
+    """
+    write_settings(folder / "home", arguments.interval)
+    uuids = ",".join(map(uuid_of, range(arguments.cards)))
+    with window("ours", uuids, str(folder / "home"), environment=quiet(fake)) as (process, tell):
+        tell("show")
         time.sleep(SETTLING_SECONDS)
-        sampler, parent = psutil.Process(supervisor.pid), psutil.Process()
-        ours = _cost_of(sampler, seconds, also=parent)
-        _print("the sampler", ours[0])
-        _print("its supervisor", ours[1])
-    latest, costs = Latest(), []
-    while not updates.empty():
-        note(latest, update := updates.get())
-        if isinstance(update, Sample) and update.cost is not None:
-            costs.append(update.cost)
-    middle = sorted(cost.sweep_seconds for cost in costs)[len(costs) // 2]
-    calls = sum(cost.calls for cost in costs) / len(costs)
-    driver = sum(cost.driver_seconds for cost in costs) / len(costs)
-    print(f"a look takes {middle * 1e3:.2f} ms (median), of which {driver * 1e3:.2f} ms in {calls:.0f} calls (mean)")
+        tell("hide")
+        time.sleep(SETTLING_SECONDS)
+        (sampler,) = psutil.Process(process.pid).children()
+        both = [sampler, psutil.Process(process.pid)]
+        hidden = costs_of(both, arguments.seconds)
+        tell("show")
+        time.sleep(SETTLING_SECONDS)
+        shown = costs_of(both, arguments.seconds)
+        seen = tell("show")
+    if seen["plots"] != 6 or seen["curves"] != 6 * arguments.cards:
+        raise SystemExit(f"the window shows {seen}")
+    print_cost("the sampler", hidden[0])
+    print_cost("the window, hidden", hidden[1])
+    print_cost("the sampler and the hidden window", hidden[0] + hidden[1])
+    print_cost("the window, shown with 48 curves", shown[1])
+    print(f"  {seen['curves']} curves of {seen['points']} points, plots on {seen['size'][0]} × {seen['size'][1]}")
+    return hidden[0] + hidden[1], shown[1], seen["points"]
 
 
-def _measure_other(fake: FakeNvml, name: str, words: tuple[str, ...], arguments: argparse.Namespace) -> None:
-    if shutil.which(name) is None:
-        print(f"{name:<24}not installed")
-        return
-    command = [word.format(interval=arguments.interval) for word in words]
-    with _in_terminal(command, _quiet(fake)) as process:
-        time.sleep(SETTLING_SECONDS)
-        _print(name, _cost_of(process, arguments.seconds)[0])
+def write_settings(home: Path, interval: float) -> None:
+    """Set how often the cards are read."""
+    home.mkdir()
+    (home / "settings.json").write_text(json.dumps({"monitor": {"interval_seconds": interval}}))
+
+
+def measure_plain(points: int, seconds: float) -> dict[str, Cost]:
+    """Return what empty windows cost that redraw as many curves once a second."""
+    found = {}
+    for name, words in {"pyqtgraph alone": (), "pyqtgraph alone, its time moving": ("moving",)}.items():
+        with window("plain", str(points), *words, environment=dict(os.environ)) as (process, _tell):
+            time.sleep(SETTLING_SECONDS)
+            found[name] = costs_of([psutil.Process(process.pid)], seconds)[0]
+        print_cost(f"{name}, 48 curves", found[name])
+    return found
 
 
 @contextmanager
-def _in_terminal(command: list[str], environment: dict[str, str]) -> Iterator[psutil.Process]:
+def window(*words: str, environment: dict[str, str]) -> Iterator[tuple[subprocess.Popen[str], Any]]:
+    """Run a window in a process of its own, and give what tells it what to do and returns what it says."""
+    process = subprocess.Popen(
+        [sys.executable, str(WINDOW), *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+        text=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    commands, told = process.stdin, process.stdout
+
+    def tell(word: str) -> Any:
+        commands.write(f"{word}\n")
+        commands.flush()
+        return json.loads(told.readline())
+
+    try:
+        if told.readline() != "ready\n":
+            raise SystemExit(f"{WINDOW} {' '.join(words)} did not start")
+        yield process, tell
+    finally:
+        # It ends in good order, so that its sampler does too.
+        commands.close()
+        process.wait()
+        told.close()
+
+
+def measure_rivals(fake: FakeNvml, arguments: argparse.Namespace) -> dict[str, Cost]:
+    """Return what other monitors cost on the same library."""
+    folder = arguments.rivals
+    if not folder.exists():
+        venv.create(folder, with_pip=True)
+        packages = [package for package, _ in RIVALS.values()]
+        subprocess.run([folder / "bin" / "python", "-m", "pip", "install", "-q", *packages], check=True)
+    found = {}
+    for name, (_, words) in RIVALS.items():
+        command = [str(folder / "bin" / name), *(word.format(interval=arguments.interval) for word in words)]
+        with in_terminal(command, quiet(fake)) as process:
+            time.sleep(SETTLING_SECONDS)
+            found[name] = costs_of([process], arguments.seconds)[0]
+            if process.status() == psutil.STATUS_ZOMBIE:
+                raise SystemExit(f"{name} has ended by itself")
+        print_cost(name, found[name])
+    return found
+
+
+@contextmanager
+def in_terminal(command: list[str], environment: dict[str, str]) -> Iterator[psutil.Process]:
     """Run a program that wants a terminal in one that nobody sees."""
+    from termios import tcsetwinsize
+
     outside, inside = pty.openpty()
+    tcsetwinsize(inside, (ROWS, COLUMNS))
+    environment = {**environment, "TERM": "xterm-256color"}
     process = subprocess.Popen(command, stdin=inside, stdout=inside, stderr=inside, env=environment)
     # What it draws must be read, or it waits.
-    reader = Thread(target=_drain, args=(outside,), daemon=True)
+    reader = Thread(target=drain, args=(outside,), daemon=True)
     reader.start()
     try:
         yield psutil.Process(process.pid)
@@ -122,32 +224,43 @@ def _in_terminal(command: list[str], environment: dict[str, str]) -> Iterator[ps
         reader.join()
 
 
-def _drain(terminal: int) -> None:
+def drain(terminal: int) -> None:
+    """Read what is drawn, and answer what is asked."""
     # Once nothing writes to it any more, reading fails.
     with suppress(OSError):
-        while os.read(terminal, 1 << 16):
-            pass
+        while True:
+            asked = os.read(terminal, 1 << 16).count(CURSOR_ASKED)
+            os.write(terminal, CURSOR_TOLD * asked)
     os.close(terminal)
 
 
-def _cost_of(process: psutil.Process, seconds: float, also: psutil.Process | None = None) -> list[Cost]:
-    watched = [process] if also is None else [process, also]
-    before, began = [_spent(one) for one in watched], time.monotonic()
+def costs_of(processes: list[psutil.Process], seconds: float) -> list[Cost]:
+    """Watch processes for a while, and return what each costs."""
+    before, began = [spent(one) for one in processes], time.monotonic()
     time.sleep(seconds)
     elapsed = time.monotonic() - began
     return [
-        Cost((_spent(one) - first) / elapsed, one.memory_info().rss / 2**20, one.num_threads())
-        for one, first in zip(watched, before, strict=True)
+        Cost((spent(one) - first) / elapsed, one.memory_info().rss / 2**20, one.num_threads())
+        for one, first in zip(processes, before, strict=True)
     ]
 
 
-def _spent(process: psutil.Process) -> float:
+def spent(process: psutil.Process) -> float:
+    """Return the processor time of a process, in seconds."""
     times = process.cpu_times()
     return float(times.user + times.system)
 
 
-def _print(name: str, cost: Cost) -> None:
-    print(f"{name:<24}{cost.core * 100:>12.2f}{cost.mebibytes:>8.1f}{cost.threads:>9}")
+def print_cost(name: str, cost: Cost) -> None:
+    """Print a row."""
+    print(f"{name:<44}{cost.core * 100:>12.2f}{cost.mebibytes:>8.1f}{cost.threads:>9}", flush=True)
+
+
+def print_aim(name: str, cost: Cost, of: Cost | None, most: float) -> None:
+    """Print a ratio beside its aim."""
+    if of is not None:
+        ratio = cost.core / of.core
+        print(f"{name}: {ratio:.2f} (aim ≤ {most:g}: {'met' if ratio <= most else 'missed'})")
 
 
 if __name__ == "__main__":

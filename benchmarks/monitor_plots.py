@@ -1,8 +1,8 @@
-"""What the plots of the monitor cost: `python benchmarks/monitor_plots.py [--seconds 20] [--hours 24]`.
+"""What the plots of the monitor cost: `python benchmarks/monitor_plots.py [--hours 24]`.
 
-Three things are printed: a redraw of 48 curves of 36,000 points each beside pyqtgraph's own (aim: at most 17 ms), the
-share of a core of the plots that are redrawn once a second beside an empty window with as many pyqtgraph plots, and
-the memory of a history that is fed ten times a second for a day (aim: flat).
+Two things are printed: a redraw of 48 curves of 36,000 points each beside pyqtgraph's own (aim: at most 17 ms), and
+the memory of a history that is fed ten times a second for a day (aim: flat). What the window costs while it is shown
+is in `benchmarks/monitor.py`.
 """
 
 import argparse
@@ -22,7 +22,6 @@ import psutil
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 import pyqtgraph as pg
-from PySide6.QtCore import QTimer
 from PySide6.QtGui import QPen
 from PySide6.QtWidgets import QApplication, QGridLayout, QWidget
 
@@ -50,7 +49,6 @@ UUIDS = [f"GPU-{number:08d}-0000-0000-0000-000000000000" for number in range(CAR
 def main() -> None:
     """Print what each costs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=20.0, help="how long each idle window is watched")
     parser.add_argument("--hours", type=float, default=24.0, help="how long the history is fed")
     arguments = parser.parse_args()
     app = QApplication([])
@@ -62,11 +60,8 @@ def main() -> None:
         empty, plain = plain_redraw(POINTS)
         sparse, few = plain_redraw(SIZE[0] // 3)
         print_redraws({"ours": ours, "pyqtgraph, all points": plain, "pyqtgraph, a point a pixel": few})
-        empty.close()
-        print_idle(grid, ours, "ours", arguments.seconds)
-        grid.close()
-        print_idle(sparse, few, "an empty window with as many curves", arguments.seconds)
-        sparse.close()
+        for window in (grid, empty, sparse):
+            window.close()
     print_memory(arguments.hours)
 
 
@@ -181,22 +176,6 @@ def print_redraws(redraws: dict[str, Callable[[], None]]) -> None:
         print(f"  {name:<30}{median(taken) * 1e3:>8.1f} ms{verdict}")
 
 
-def print_idle(window: QWidget, redraw: Callable[[], None], name: str, seconds: float) -> None:
-    """Print the share of a core of a window that is redrawn once a second."""
-    process, app = psutil.Process(), QApplication.instance()
-    assert app is not None
-    timer = QTimer(window, interval=1000)
-    timer.timeout.connect(redraw)
-    timer.start()
-    before, began = process.cpu_times(), time.monotonic()
-    QTimer.singleShot(round(seconds * 1000), app.quit)
-    app.exec()
-    timer.stop()
-    after, elapsed = process.cpu_times(), time.monotonic() - began
-    share = (after.user + after.system - before.user - before.system) / elapsed
-    print(f"redrawn once a second, {name}: {share:.2%} of a core")
-
-
 def print_memory(hours: float) -> None:
     """Print what a history holds while it is fed."""
     total = round(hours * 3600 * RATE)
@@ -205,9 +184,9 @@ def print_memory(hours: float) -> None:
     longest, part = 0.0, max(1, total // 8)
     for first in range(0, total, part):
         for sample in samples(first, min(part, total - first), 1 / RATE):
-            began = time.perf_counter()
+            began = time.thread_time()
             history.note(sample)
-            longest = max(longest, time.perf_counter() - began)
+            longest = max(longest, time.thread_time() - began)
         gc.collect()
         held, kept = process.memory_info().rss / 2**20, len(history.series(UUIDS[0], SHOWN[0]))
         print(

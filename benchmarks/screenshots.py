@@ -13,12 +13,19 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from PySide6.QtWidgets import QDialog
+
     from planner import Plan
     from planner.gui.window import Window
+    from planner.monitor.history import History
 
 SIZES = ((1280, 800), (1920, 1080))
 SETTLE_MS = 400
 TRACE_SECONDS = 300
+# So long the machine is watched before it is drawn.
+WATCHED_SECONDS = 40
+# When the cards of the demo are slowed by heat.
+HOT_SECONDS = 440
 
 
 def main() -> None:
@@ -114,6 +121,7 @@ def sample_plans() -> "dict[str, Plan]":
         "tight": Plan(model=llama, workload=Inference(context_length=63_000), gpu="rtx-4090"),
         "images": Plan(model=ModelChoice(id="stabilityai/stable-diffusion-xl-base-1.0"), gpu="rtx-4090"),
         "vision": Plan(model=ModelChoice(id="Qwen/Qwen2-VL-7B-Instruct"), workload=seeing, gpu="rtx-4090"),
+        "monitored": Plan(model=ModelChoice(id="meta-llama/Llama-3.2-1B"), workload=adapting, gpu="rtx-4090"),
         "staged": Plan(model=llama, workload=piped, gpu="h100-sxm5-80gb", count=8),
         "no-card": Plan(model=llama),
         "does-not-fit": Plan(model=llama, workload=Training(micro_batch=4), gpu="rtx-4090"),
@@ -178,16 +186,16 @@ def wait_until(done: Callable[[], bool]) -> None:
 
 
 def draw_readme(window: "Window", folder: Path) -> None:
-    """Draw what fits in light, training that does not fit in dark, and one term of it opened."""
+    """Draw what fits in light, training that does not fit in dark, one term of it opened, and the monitor."""
     from planner import ModelChoice, Training
     from planner.gui.memory.terms.breakdown import Breakdown
 
     window.resize(*SIZES[0])
     for scheme in ("light", "dark"):
         window.choose_scheme(scheme)
-        for place in window.places:
-            window.show_tab(place.key)
-            save(window, folder / f"{place.key}-{scheme}.png")
+        for key in ("catalog", "memory"):
+            window.show_tab(key)
+            save(window, folder / f"{key}-{scheme}.png")
         training = Training(micro_batch=4, activation_checkpointing="full")
         model = ModelChoice(id="Qwen/Qwen3-8B")
         window.workspace.apply("training", model=model, workload=training, gpu="h100-sxm5-80gb")
@@ -196,6 +204,7 @@ def draw_readme(window: "Window", folder: Path) -> None:
     save(window, folder / "term-dark.png")
     draw_readme_plans(window, folder)
     draw_readme_trace(window, folder)
+    draw_readme_monitor(window, folder)
 
 
 def draw_readme_plans(window: "Window", folder: Path) -> None:
@@ -234,6 +243,48 @@ def draw_readme_trace(window: "Window", folder: Path) -> None:
     save(window, folder / "trace-light.png")
     recording.unlink()
     copy.unlink()
+
+
+def draw_readme_monitor(window: "Window", folder: Path) -> None:
+    """Draw the tab without a card, the demo while its cards wait and once they are hot, and a diagnosis opened."""
+    window.choose_scheme("light")
+    tab = window.monitor()
+    wait_until(lambda: bool(tab.faults.texts) and known_seconds(tab.feed.history) > WATCHED_SECONDS)
+    save(window, folder / "monitor-no-card-light.png")
+    window.workspace.replace(sample_plans()["monitored"], None)
+    tab.desk.show_demo()
+    wait_until(lambda: not tab.feed.is_live and bool(tab.plan_strip.expected))
+    save(window, folder / "monitor-light.png")
+    tab.outlook.open()
+    settle(window)
+    dialog = tab.desk.dialog
+    if dialog is not None:
+        save_with(window, dialog, folder / "monitor-diagnosis-light.png")
+        dialog.close()
+    window.choose_scheme("dark")
+    tab.replay_bar.slider.setValue(HOT_SECONDS * 10)
+    save(window, folder / "monitor-dark.png")
+    tab.feed.go_live()
+
+
+def known_seconds(history: "History") -> float:
+    """Return how long the machine was watched by now."""
+    return 0.0 if history.start is None or history.end is None else history.end - history.start
+
+
+def save_with(window: "Window", dialog: "QDialog", file: Path) -> None:
+    """Write a picture of `window` with a dialog over it, where a person would see it."""
+    from PySide6.QtGui import QPainter
+
+    picture, above = window.grab(), dialog.grab()
+    painter = QPainter(picture)
+    place = window.rect().center() - above.rect().center()
+    painter.drawPixmap(place, above)
+    painter.setPen(window.theme.color("border"))
+    painter.drawRect(above.rect().translated(place))
+    painter.end()
+    picture.save(str(file))
+    print(file)
 
 
 def save(window: "Window", file: Path) -> None:

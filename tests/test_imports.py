@@ -1,5 +1,6 @@
-"""What a start of the command line must not load."""
+"""What a start of the command line, or of the window, must not load."""
 
+import os
 import subprocess
 import sys
 
@@ -8,6 +9,27 @@ import pytest
 HEAVY = ("PySide6", "shiboken6", "pyqtgraph", "torch", "transformers", "numpy")
 FIT = "from planner.cli.main import main; main(['fit', 'meta-llama/Llama-3.1-8B', '--gpu', 'RTX 4090'])"
 GPUS = "from planner.cli.main import main; main(['gpus', '4090'])"
+WINDOW = "from planner.gui.app import create; app, window = create([]); window.grab()"
+LATER = (
+    "planner.gui.catalog",
+    "planner.gui.memory.trace.dialog",
+    "planner.gui.memory.trace.evidence",
+    "planner.gui.memory.questions.training",
+    "planner.gui.memory.versus.panel",
+    "planner.gui.monitor.tab",
+    "planner.gui.widgets.record_table",
+    "planner.memory.engines.llama_cpp",
+    "planner.memory.engines.vllm",
+    "planner.memory.training.moments",
+    "planner.monitor.history",
+    "planner.monitor.supervisor",
+    "planner.plan.advice.advise",
+    "planner.plan.answers.settle",
+    "planner.plan.recipes",
+    "planner.trace.allocator",
+    "planner.trace.child",
+)
+"""What a window that shows the sample plan has no use for yet."""
 API = "import planner; planner.evaluate; planner.load_catalog; planner.resolve_gpu"
 
 
@@ -24,3 +46,14 @@ def test_the_window_loads_its_core_ahead_of_qt():
     behind = run.stdout[run.stdout.index(" PySide6 ") :].split()
     core = [name for name in behind if name.startswith("planner.") and not name.startswith("planner.gui")]
     assert core == []
+
+
+def test_the_first_picture_waits_for_nothing_that_it_does_not_show(tmp_path):
+    program = (
+        f"{WINDOW}\nimport sys\nprint('loaded:', *(name for name in {(*LATER, *HEAVY[2:])} if name in sys.modules))"
+    )
+    environment = {**os.environ, "GPU_PLANNER_HOME": str(tmp_path), "QT_QPA_PLATFORM": "offscreen"}
+    run = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, encoding="utf-8", check=True
+    )
+    assert run.stdout.splitlines()[-1] == "loaded:"

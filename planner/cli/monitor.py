@@ -1,9 +1,11 @@
 """`gpu-planner monitor`: what the cards do right now, as a table that is redrawn, as JSON, or as a check-up."""
 
 import argparse
+import gc
+import signal
 import sys
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 from queue import Empty, Queue
@@ -14,8 +16,8 @@ from pydantic_core import to_json
 
 from planner.cli.monitor_files import add_file_options, check_file_options, replayed, work_on_files
 from planner.cli.monitor_screen import Screen
+from planner.cli.monitor_table import fitting_table, wrapped
 from planner.cli.parser import Parser
-from planner.cli.table import Head, table, terminal_width
 from planner.errors import MonitorUnavailableError, RecordingError
 from planner.monitor.diagnosis.diagnose import diagnose_all
 from planner.monitor.diagnosis.plain import verdict_object
@@ -34,7 +36,6 @@ from planner.monitor.settings import FASTEST_SECONDS, SLOWEST_SECONDS, Settings
 from planner.monitor.supervisor import Supervisor, Update
 from planner.monitor.surroundings import look_around
 from planner.present.check_up import check_lines
-from planner.present.columns import Column, Row
 from planner.present.diagnosis import verdict_lines
 from planner.present.monitor import (
     CARD_COLUMNS,
@@ -62,6 +63,11 @@ examples:
   gpu-planner monitor --replay run.gpurec --export run.csv
   gpu-planner monitor --import nvidia-smi.csv --record run.gpurec"""
 
+# What a narrow terminal shows last of all is left out first.
+_DISPENSABLE_OF_CARDS: Final = ("fan", "controller", "clock", "temperature")
+_DISPENSABLE_OF_PROCESSES: Final = ("kind", "cpu", "user")
+# What ends a run that nobody waits for: `kill`, and the terminal that is closed.
+_ENDS: Final = ("SIGTERM", "SIGHUP")
 _SIGNS: Final = {"error": "✗", "warning": "!", "note": "·"}
 # How often waiting stops to hear Ctrl+C.
 _PATIENCE_SECONDS: Final = 0.5
@@ -83,7 +89,7 @@ def run(argv: list[str]) -> int:
 
 def _standings(arguments: argparse.Namespace) -> Generator[tuple[History, bool], None, None]:
     if arguments.replay is None:
-        return _follow(Settings(fast_seconds=arguments.interval), arguments.record)
+        return _follow(Settings(fast_seconds=arguments.interval or 1.0), arguments.record)
     is_paced = not arguments.json
     return _noted(replayed(arguments.replay, arguments.start or 0.0, arguments.speed or 1.0, is_paced=is_paced))
 
@@ -91,7 +97,7 @@ def _standings(arguments: argparse.Namespace) -> Generator[tuple[History, bool],
 def _parser() -> Parser:
     parser = Parser("gpu-planner monitor", _DESCRIPTION, _EXAMPLES)
     group = parser.add_argument_group("how")
-    group.add_argument("--interval", metavar="SECONDS", type=_interval, default=1.0, help="0.1 to 10, by default 1")
+    group.add_argument("--interval", metavar="SECONDS", type=_interval, help="0.1 to 10, by default 1")
     group.add_argument("--once", action="store_true", help="look once, for a second, and stop")
     group.add_argument("--doctor", action="store_true", help="say what works, what does not, why, and what to do")
     add_file_options(parser)
@@ -138,8 +144,10 @@ def _refuse(fault: Fault | None) -> None:
 
 def _show(standings: Generator[tuple[History, bool], None, None], *, as_json: bool) -> int:
     """Show every sample until the last, or Ctrl+C, which is no failure here."""
+    # Commands run without the collector, which a run of days needs.
+    gc.enable()
     try:
-        with closing(standings):
+        with _ended_properly(), closing(standings):
             if as_json:
                 _print_lines(standings)
             else:
@@ -147,6 +155,23 @@ def _show(standings: Generator[tuple[History, bool], None, None], *, as_json: bo
     except KeyboardInterrupt:
         return 0
     return 0
+
+
+@contextmanager
+def _ended_properly() -> Iterator[None]:
+    """Let what ends the program end it as an exit does, so that a recording gets its end and the cursor comes back."""
+
+    def leave(number: int, _frame: object) -> None:
+        # As a shell tells of a signal.
+        raise SystemExit(128 + number)
+
+    numbers = [getattr(signal, name) for name in _ENDS if hasattr(signal, name)]
+    before = {number: signal.signal(number, leave) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _print_lines(standings: Iterable[tuple[History, bool]]) -> None:
@@ -182,7 +207,11 @@ def _follow(settings: Settings, record: Path | None) -> Generator[tuple[History,
     """
     has_begun = False
     with ExitStack() as stack:
-        recorder = None if record is None else stack.enter_context(Recorder(record))
+        recorder = None if record is None else Recorder(record)
+        if recorder is not None:
+            # A file of nothing would be in the way of the next try; it is closed before it is taken away.
+            stack.callback(lambda: None if has_begun else recorder.path.unlink(missing_ok=True))
+            stack.enter_context(recorder)
         for history, is_sample in _noted(_live(settings, recorder)):
             has_begun = has_begun or is_sample
             fault = None if has_begun else what_blocks(history.latest)
@@ -212,24 +241,21 @@ def _page(latest: Latest, verdicts: Mapping[str, Verdict]) -> str:
     """Return everything that is shown at once."""
     when = time() if latest.wall_seconds is None else latest.wall_seconds
     heading = (f"{datetime.fromtimestamp(when).astimezone():%H:%M:%S}", driver_line(latest), host_line(latest))
-    parts = [" · ".join(part for part in heading if part)]
+    parts = [wrapped(" · ".join(part for part in heading if part))]
     if latest.inventory.devices:
-        parts.append(_table(CARD_COLUMNS, card_rows(latest), "name"))
+        parts.append(fitting_table(CARD_COLUMNS, card_rows(latest), "name", _DISPENSABLE_OF_CARDS))
     found = verdict_lines(verdicts, latest.inventory.devices)
     if found:
-        parts.append("\n".join(found))
+        parts.append("\n".join(map(wrapped, found)))
     processes = process_rows(latest)
     if processes:
-        parts.append(_table(PROCESS_COLUMNS, processes, "command"))
+        parts.append(fitting_table(PROCESS_COLUMNS, processes, "command", _DISPENSABLE_OF_PROCESSES))
     faults = latest.inventory.faults
     if faults:
-        parts.append("\n".join(f"{_SIGNS[fault.about.severity]} {fault_line(fault, latest)}" for fault in faults))
+        parts.append(
+            "\n".join(wrapped(f"{_SIGNS[fault.about.severity]} {fault_line(fault, latest)}") for fault in faults)
+        )
     return "\n\n".join(parts)
-
-
-def _table(columns: tuple[Column[Row], ...], rows: tuple[Row, ...], flexible: str) -> str:
-    heads = [Head(column.title, column.align, column.key == flexible, column.unit) for column in columns]
-    return table(heads, [[column.text(row) for column in columns] for row in rows], terminal_width())
 
 
 def _doctor(*, as_json: bool) -> int:

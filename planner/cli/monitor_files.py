@@ -4,19 +4,20 @@ import argparse
 import math
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, Final
 
 from pydantic_core import to_json
 
+from planner.cli.monitor_table import fitting_table, wrapped
 from planner.cli.parser import Parser
-from planner.cli.table import Head, table, terminal_width
 from planner.errors import PlannerError, RecordingError
 from planner.monitor.inventory import Inventory
 from planner.monitor.recording.export import export
-from planner.monitor.recording.logs.importing import import_log, open_recording
+from planner.monitor.recording.logs.importing import import_log, is_recording, open_recording
+from planner.monitor.recording.new_file import taken, write_new
 from planner.monitor.recording.player import FASTEST, Player
 from planner.monitor.recording.recording import Recording
 from planner.monitor.recording.summary import CardSummary, Summary, summary
@@ -26,6 +27,8 @@ from planner.present.recording import SUMMARY_COLUMNS, gap_sentence, recording_l
 # How often a replay looks whether something is due, and how far one that need not wait goes at a time.
 _LOOK_SECONDS: Final = 0.05
 _STRIDE_SECONDS: Final = 60.0
+# Of a summary, what a narrow terminal shows last of all is left out first.
+_DISPENSABLE: Final = ("temperature", "time", "utilization", "memory")
 _TIME: Final = re.compile(r"(?:(?:(\d{1,4}):)?(\d{1,4}):)?(\d{1,7}(?:\.\d{1,6})?)")
 _ALONE: Final = "Try: gpu-planner monitor --help"
 
@@ -69,6 +72,10 @@ def check_file_options(arguments: argparse.Namespace) -> None:
             raise PlannerError(f"{option} needs {needed.get(option, '--replay')} FILE", _ALONE)
     if arguments.record is not None and asked and asked != ["log"]:
         raise PlannerError(f"--record and --{asked[0]} do not go together", _ALONE)
+    if arguments.interval is not None and asked:
+        raise PlannerError(f"--interval and --{names.get(asked[0], asked[0])} do not go together", _ALONE)
+    if arguments.export is not None and (arguments.speed, arguments.start) != (None, None):
+        raise PlannerError("--export writes all of a recording; --speed and --from are for its replay", _ALONE)
 
 
 def work_on_files(arguments: argparse.Namespace) -> int | None:
@@ -76,10 +83,9 @@ def work_on_files(arguments: argparse.Namespace) -> int | None:
     if arguments.summary is not None:
         _summarise(open_recording(arguments.summary), arguments.tariff, as_json=arguments.json)
     elif arguments.log is not None:
-        _convert(arguments.log, arguments.record)
+        _convert(arguments.log, arguments.record, as_json=arguments.json)
     elif arguments.export is not None:
-        count = export(open_recording(arguments.replay), arguments.export)
-        print(f"{arguments.export}: {count:,} rows")
+        _export(arguments.replay, arguments.export, as_json=arguments.json)
     else:
         return None
     return 0
@@ -121,14 +127,10 @@ def _summarise(recording: Recording, tariff: float | None, *, as_json: bool) -> 
         return
     gaps = gap_sentence(found, recording.seconds)
     texts = (recording_line(recording), summary_line(found), gaps, *recording_notes(recording))
-    print("\n".join(filter(None, texts)))
+    print("\n".join(map(wrapped, filter(None, texts))))
     if found.cards:
-        print(f"\n{_table(found.cards)}")
-
-
-def _table(cards: Iterable[CardSummary]) -> str:
-    heads = [Head(column.title, column.align, column.key == "slowed", column.unit) for column in SUMMARY_COLUMNS]
-    return table(heads, [[column.text(card) for column in SUMMARY_COLUMNS] for card in cards], terminal_width())
+        columns = [column for column in SUMMARY_COLUMNS if column.key != "cost" or tariff is not None]
+        print(f"\n{fitting_table(columns, found.cards, 'slowed', _DISPENSABLE)}")
 
 
 def _summary_object(recording: Recording, found: Summary) -> dict[str, Any]:
@@ -161,13 +163,22 @@ def _card_object(card: CardSummary) -> dict[str, Any]:
     }
 
 
-def _convert(log: Path, path: Path) -> None:
+def _export(path: Path, out: Path, *, as_json: bool) -> None:
+    if out.exists():
+        raise taken(out)
+    count = export(open_recording(path), out)
+    print(to_json({"file": str(out), "rows": count}).decode() if as_json else f"{out}: {count:,} rows")
+
+
+def _convert(log: Path, path: Path, *, as_json: bool) -> None:
+    if is_recording(log):
+        raise RecordingError(log, "is a recording already", f"Try: gpu-planner monitor --replay {log}")
     recording = import_log(log)
-    try:
-        with path.open("xb") as stream:
-            stream.write(recording.content())
-    except OSError as error:
-        raise RecordingError(path, f"cannot be written ({error.strerror})", "Name a new file.") from error
+    write_new(path, recording.content())
+    if as_json:
+        told = {"file": str(path), "samples": recording.samples, "notes": recording_notes(recording)}
+        print(to_json(told).decode())
+        return
     print(recording_line(recording).replace(log.name, str(path), 1))
     for note in recording_notes(recording):
         print(note)

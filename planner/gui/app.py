@@ -4,6 +4,7 @@ import gc
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +14,10 @@ from PySide6.QtWidgets import QApplication, QMessageBox
 from planner import __version__
 from planner.errors import PlannerError
 from planner.gui.autosave import Autosave
+from planner.gui.collector import Collector
 from planner.gui.diagnostics import Diagnostics
+from planner.gui.imports import import_soon
+from planner.gui.monitor.unfinished import unfinished_words
 from planner.gui.settings import SettingsStore
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
@@ -23,6 +27,16 @@ from planner.paths import prices_dir, state_dir
 from planner.plan.catalog import load_catalog
 
 CANNOT_START: Final = 3
+_NEXT: Final = (
+    "planner.gui.memory.curves.plot",
+    "planner.plan.answers.settle",
+    "planner.gui.memory.questions.training",
+    "planner.memory.training.moments",
+    "planner.gui.catalog.tab",
+    "planner.gui.monitor.tab",
+    "planner.gui.monitor.plots.metric_plot",
+)
+"""What the first clicks are likely to need, in this order."""
 
 
 def create(argv: Sequence[str]) -> tuple[QApplication, Window]:
@@ -48,7 +62,7 @@ def _create(argv: Sequence[str]) -> tuple[QApplication, Window]:
     autosave = Autosave(workspace, home / "autosave", app)
     diagnostics.save_work = autosave.flush
     window = Window(workspace, theme, tasks)
-    _tidy_at_the_end(app, tasks, autosave, settings, diagnostics)
+    _tidy_at_the_end(app, tasks, autosave, settings, diagnostics, Collector(app))
     theme.dress()
     window.show()
     _greet(window, diagnostics, argv)
@@ -62,18 +76,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     except PlannerError as error:
         QMessageBox.critical(None, "GPU Planner", f"{error.message}\n\n{error.hint}".strip())
         return CANNOT_START
+    # Once the window is on the screen, which it is when the first event is handled after it was shown.
+    QTimer.singleShot(0, app, partial(import_soon, _NEXT))
     return app.exec()
 
 
 @contextmanager
 def _everything_kept() -> Iterator[None]:
-    """Look for no unreachable cycles in what is made inside: it lives as long as the window, and is never looked at."""
+    """Look for no unreachable cycles in what is made inside: it lives as long as the window, and is never looked at.
+
+    What is made afterwards is the `Collector`'s.
+    """
     gc.disable()
     try:
         yield
-    finally:
-        gc.freeze()
+    except BaseException:
         gc.enable()
+        raise
+    gc.freeze()
 
 
 def _application(argv: Sequence[str]) -> QApplication:
@@ -87,9 +107,14 @@ def _application(argv: Sequence[str]) -> QApplication:
 
 
 def _tidy_at_the_end(
-    app: QApplication, tasks: TaskRunner, autosave: Autosave, settings: SettingsStore, diagnostics: Diagnostics
+    app: QApplication,
+    tasks: TaskRunner,
+    autosave: Autosave,
+    settings: SettingsStore,
+    diagnostics: Diagnostics,
+    collector: Collector,
 ) -> None:
-    for step in (tasks.shutdown, autosave.close, settings.flush, diagnostics.uninstall):
+    for step in (tasks.shutdown, autosave.close, settings.flush, diagnostics.uninstall, collector.close):
         app.aboutToQuit.connect(step)
 
 
@@ -102,5 +127,8 @@ def _greet(window: Window, diagnostics: Diagnostics, argv: Sequence[str]) -> Non
                 "Help › Open log folder has the reason, in crash-last.log.",
             )
         )
+    unfinished = window.workspace.settings.current.monitor.unfinished
+    if unfinished is not None and unfinished.left_over is not None:
+        window.banner.show_notice(*unfinished_words(unfinished.left_over))
     if len(argv) > 1:
         QTimer.singleShot(0, window, lambda: window.documents.open(Path(argv[1])))

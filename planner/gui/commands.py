@@ -8,12 +8,12 @@ from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication
 
 from planner.gui.actions import Action
+from planner.gui.monitor import commands as monitor
 from planner.gui.settings import Scheme
 from planner.gui.workspace import Workspace
 from planner.paths import state_dir
 
 if TYPE_CHECKING:
-    from planner.gui.monitor.tab import MonitorTab
     from planner.gui.window import Window
 
 _SCHEMES: tuple[tuple[Scheme, str], ...] = (("system", "&System"), ("light", "&Light"), ("dark", "&Dark"))
@@ -21,7 +21,7 @@ _SCHEMES: tuple[tuple[Scheme, str], ...] = (("system", "&System"), ("light", "&L
 
 def declare(window: "Window") -> list[Action]:
     """Return the actions of `window`, menu by menu."""
-    return [*_file(window), *_edit(window), *_view(window), *_plan(window), *_monitor(window), *_help(window)]
+    return [*_file(window), *_edit(window), *_view(window), *_plan(window), *monitor.declare(window), *_help(window)]
 
 
 def _file(window: "Window") -> list[Action]:
@@ -182,52 +182,6 @@ def _comparing(window: "Window") -> list[Action]:
             enabled_when=pinned,
         ),
         Action("plan.unpin", "&Unpin the plan", partial(pin.put, None), "Plan/4", enabled_when=pinned),
-    ]
-
-
-def _monitor(window: "Window") -> list[Action]:
-    if not any(place.key == "monitor" for place in window.places):
-        return []
-
-    def run(do: "Callable[[MonitorTab], object]") -> Callable[[], object]:
-        return lambda: do(window.monitor())
-
-    return [
-        Action("monitor.pause", "&Pause or go on", run(lambda tab: tab.toggle_pause()), "Monitor/1", "Ctrl+P", "pause"),
-        Action(
-            "monitor.record",
-            "&Record or stop…",
-            run(lambda tab: tab.desk.toggle_recording()),
-            "Monitor/1",
-            "Ctrl+R",
-            "record",
-        ),
-        Action(
-            "monitor.mark", "&Mark this moment…", run(lambda tab: tab.desk.ask_mark()), "Monitor/1", "Ctrl+B", "flag"
-        ),
-        Action(
-            "monitor.open", "&Open recording…", run(lambda tab: tab.desk.choose_recording()), "Monitor/2", "Ctrl+Alt+R"
-        ),
-        Action("monitor.demo", "Show a &demo", run(lambda tab: tab.desk.show_demo()), "Monitor/2"),
-        Action("monitor.live", "Back to &live", run(lambda tab: tab.feed.go_live()), "Monitor/2", "Ctrl+Alt+L"),
-        Action(
-            "monitor.settings",
-            "&Alerts and settings…",
-            run(lambda tab: tab.desk.open_settings()),
-            "Monitor/3",
-            "Ctrl+Alt+A",
-            "bell",
-        ),
-        Action(
-            "monitor.doctor", "&What works here…", run(lambda tab: tab.desk.show_doctor()), "Monitor/3", icon="doctor"
-        ),
-        Action(
-            "monitor.release",
-            "Release the &GPU, or take it up",
-            run(lambda tab: tab.desk.toggle_release()),
-            "Monitor/3",
-            icon="eject",
-        ),
     ]
 
 

@@ -15,9 +15,7 @@ from planner.models.load import HUB_PREFIX, LoadedModel, load_hub_model, load_mo
 from planner.paths import traces_dir
 from planner.plan.files import is_plan_file, load_plan
 from planner.plan.plan import ModelChoice, Plan
-from planner.trace.analysis.summary import facts_of
 from planner.trace.facts import TracedFacts
-from planner.trace.files import find_recording, is_recording_file, load_recording, save_recording, store_recording
 
 if TYPE_CHECKING:
     from planner.workload.recipes.recipe import Recipe
@@ -215,14 +213,20 @@ def _read(path: Path) -> "Plan | LoadedModel | TracedFacts | Recipe":
 
     if is_recipe_file(path):
         return load_recipe(path)
+    from planner.trace.files import is_recording_file, load_recording, store_recording
+
     if not is_recording_file(path):
         return load_model_file(path)
+    from planner.trace.analysis.summary import facts_of
+
     recording = load_recording(path)
     store_recording(traces_dir(), recording)
     return facts_of(recording)
 
 
 def _copy_recording(digest: str, path: Path) -> None:
+    from planner.trace.files import find_recording, save_recording
+
     recording = find_recording(traces_dir(), digest)
     if recording is None:
         raise PlannerError("the recording of this trace is not on this computer any more", "Trace it again.")

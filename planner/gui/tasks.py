@@ -4,11 +4,13 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from threading import Thread
+from typing import Any, Final, NamedTuple, TypeVar
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
 Result = TypeVar("Result")
+_LONGEST_END_SECONDS: Final = 10.0
 _log = logging.getLogger(__name__)
 
 
@@ -72,12 +74,16 @@ class TaskRunner(QObject):
         self.busy_changed.emit(self.busy)
 
     def shutdown(self) -> None:
-        """Forget every outcome and wait for what is running."""
+        """Forget every outcome and wait for what is running, but not for ever: it runs at the window's end."""
         self._open = False
         self._waiting.clear()
         for key in tuple(self._stops):
             self._stop(key)
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        ending = Thread(target=self._pool.shutdown, kwargs={"cancel_futures": True}, name="tasks' end", daemon=True)
+        ending.start()
+        ending.join(_LONGEST_END_SECONDS)
+        if ending.is_alive():
+            _log.warning("A task did not end within %g seconds", _LONGEST_END_SECONDS)
 
     def _stop(self, key: str) -> None:
         stop = self._stops.pop(key, None)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _START_SIZE: Final = QSize(1280, 800)
 _LOGS: Final = (".log", ".txt", ".out")
+_RECORDINGS: Final = (".gpurec", ".csv")
 _SMALLEST_SIZE: Final = QSize(960, 600)
 
 
@@ -181,7 +182,7 @@ class Window(QMainWindow):
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
-        """Open what was dropped: a plan, a model's or a training file, a folder, a trace, a log, or a module."""
+        """Open what was dropped: a plan, a model, a training file, a folder, a trace, a log, a module, a recording."""
         path = _dropped_path(event)
         if path is None:
             return
@@ -190,6 +191,8 @@ class Window(QMainWindow):
             self.trace_module(path)
         elif path.suffix in _LOGS:
             self.compare_with_log(path)
+        elif path.suffix in _RECORDINGS:
+            self.monitor().desk.open(path)
         else:
             self.documents.open(path)
 

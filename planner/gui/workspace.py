@@ -13,12 +13,10 @@ from planner.errors import PlannerError, SpecError
 from planner.gui.pin import Pin
 from planner.gui.settings import SettingsStore
 from planner.plan.answers.draft import WORKLOAD
-from planner.plan.answers.settle import settle
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, evaluate
 from planner.plan.files import load_plan, save_plan
 from planner.plan.plan import ModelChoice, Plan
-from planner.present.settled import moved_sentence
 from planner.trace.facts import TracedFacts
 from planner.workload.workload import Inference, Training, Workload
 
@@ -116,6 +114,10 @@ class Workspace(QObject):
             SpecError: If the answer itself is not allowed; the plan stays as it was.
             PlannerError: If the changed plan cannot be evaluated; the plan stays as it was.
         """
+        # Imported here: the start of the window does not wait for what only a change needs.
+        from planner.plan.answers.settle import settle
+        from planner.present.settled import moved_sentence
+
         fields = dict(answer)
         task = fields.pop(f"{WORKLOAD}task", None)
         start = self.before(label)

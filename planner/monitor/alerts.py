@@ -4,9 +4,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from pydantic import Field
-
-from planner.base import Spec
+from planner.monitor.alert_rules import AlertRules
 from planner.monitor.device import Device
 from planner.monitor.inventory import Inventory
 from planner.monitor.latest import Latest
@@ -28,21 +26,6 @@ class AlertKind(StrEnum):
     LOST = "lost"
     IDLE = "idle"
     PROCESS_ENDED = "process-ended"
-
-
-class AlertRules(Spec):
-    """What to speak up about; None switches a threshold off.
-
-    The temperature is in °C, the memory a fraction of the card's; both must be passed for `hold_seconds`.
-    """
-
-    is_on: bool = False
-    temperature_celsius: float | None = Field(default=90.0, ge=0, le=150)
-    memory_fraction: float | None = Field(default=0.95, gt=0, le=1)
-    idle_minutes: float | None = Field(default=None, gt=0, le=10_000)
-    lost: bool = True
-    process_ended: bool = False
-    hold_seconds: float = Field(default=10.0, ge=0, le=3600)
 
 
 class Alert(NamedTuple):
@@ -85,6 +68,8 @@ class AlertWatch:
 
     def note(self, update: Inventory | Sample, latest: Latest) -> tuple[Alert, ...]:
         """Return what is to be told now; `latest` has taken `update` over already."""
+        if not self.rules.is_on:
+            return ()
         now = latest.monotonic_seconds or 0.0
         found = [*self._newly_lost(latest, now)]
         if isinstance(update, Sample):
@@ -93,7 +78,7 @@ class AlertWatch:
                     found += self._of_levels(device, latest, now)
             if update.processes is not None:
                 found += self._ended(latest, now)
-        return tuple(found) if self.rules.is_on else ()
+        return tuple(found)
 
     def _of_levels(self, device: Device, latest: Latest, now: float) -> Iterator[Alert]:
         rules = self.rules

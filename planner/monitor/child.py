@@ -15,6 +15,8 @@ from planner.monitor.wire import BadLineError, Message, read_line
 
 _LONGEST_LINE: Final = 1 << 24
 _KEPT_LINES: Final = 40
+# What a process that is gone has written is read by then, unless another that it started holds its end of the pipe.
+_DRAIN_SECONDS: Final = 1.0
 
 Heard = Callable[["Child", Message], None]
 Over = Callable[["Child"], None]
@@ -85,8 +87,10 @@ class Child:
             return False
         with suppress(OSError):
             self._commands.close()
-        self._reader.join()
-        self._lines.close()
+        self._reader.join(_DRAIN_SECONDS)
+        # Closing it under the thread that still reads would wait for that.
+        if not self._reader.is_alive():
+            self._lines.close()
         return True
 
     def _read(self, on_message: Heard, on_end: Over) -> None:

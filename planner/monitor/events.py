@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from planner.monitor.clock_reasons import slowing
 from planner.monitor.device import DeviceState
 from planner.monitor.inventory import Inventory
+from planner.monitor.lateness import LATE
 from planner.monitor.process import CardProcess
 from planner.monitor.sample import Readings, Sample, Xid
 
@@ -64,8 +65,6 @@ _STATE_EVENTS: Final[dict[DeviceState, EventKind]] = {
     "asleep": EventKind.ASLEEP,
 }
 _ECC: Final = ("ecc_corrected", "ecc_uncorrected", "remapped_corrected", "remapped_uncorrected")
-# A sample may come late by so much of the interval before it is a gap.
-LATE: Final = 2.5
 
 
 class EventDetector:
@@ -77,17 +76,22 @@ class EventDetector:
     def __init__(self, interval_seconds: float) -> None:
         self.interval_seconds = interval_seconds
         self._open: dict[tuple[EventKind, str, str], Event] = {}
-        self._last_seen: dict[str, Moment] = {}
+        self._last_seen: dict[str, tuple[Moment, float]] = {}
         self._counts: dict[tuple[str, str], float] = {}
         self._processes: dict[tuple[str, int], CardProcess] | None = None
         self._states: dict[str, DeviceState] = {}
         self._driver = ""
         self._now = Moment(0.0, 0.0)
+        self._is_dated = False
+        self._undated: Inventory | None = None
 
     def note_sample(self, sample: Sample) -> tuple[Event, ...]:
         """Return what a sample shows to have happened."""
-        self._now = Moment(sample.monotonic_seconds, sample.wall_seconds)
+        self._now, self._is_dated = Moment(sample.monotonic_seconds, sample.wall_seconds), True
         found: list[Event] = []
+        if self._undated is not None:
+            found += self.note_inventory(self._undated)
+            self._undated = None
         for uuid, readings in sample.devices.items():
             found += self._gaps(uuid)
             found += self._slowed(uuid, readings)
@@ -98,15 +102,22 @@ class EventDetector:
         return tuple(found)
 
     def note_inventory(self, inventory: Inventory) -> tuple[Event, ...]:
-        """Return what an inventory shows to have happened since the last sample."""
+        """Return what an inventory shows to have happened since the last sample; before the first, that tells when."""
+        if not self._is_dated:
+            self._undated = inventory
+            return ()
         found = [*self._driver_changes(inventory), *self._state_changes(inventory)]
         faults = {(fault.kind.value, fault.uuid or "") for fault in inventory.faults}
         found += self._spans(EventKind.FAULT, faults)
         return tuple(found)
 
     def _gaps(self, uuid: str) -> Iterator[Event]:
-        last, self._last_seen[uuid] = self._last_seen.get(uuid), self._now
-        if last is not None and self._now.monotonic_seconds - last.monotonic_seconds > LATE * self.interval_seconds:
+        seen, self._last_seen[uuid] = self._last_seen.get(uuid), (self._now, self.interval_seconds)
+        if seen is None:
+            return
+        # Late by what was usual then: while a driver hangs nothing comes, and what is usual now is no measure.
+        last, interval = seen
+        if self._now.monotonic_seconds - last.monotonic_seconds > LATE * interval:
             yield Event(EventKind.GAP, last, self._now, uuid)
 
     def _slowed(self, uuid: str, readings: Readings) -> list[Event]:

@@ -1,5 +1,6 @@
 """What there is to be read: the driver, its cards, and what stands in the way."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from planner.monitor.device import Device
@@ -15,3 +16,16 @@ class Inventory:
     cuda_version: str = ""
     devices: tuple[Device, ...] = ()
     faults: tuple[Fault, ...] = ()
+
+
+def in_order(devices: Iterable[Device]) -> tuple[Device, ...]:
+    """Return cards by their numbers, each followed by its instances: one that is lost keeps its place."""
+    known = tuple(devices)
+    numbers = {device.uuid: device.index for device in known}
+
+    def place(device: Device) -> tuple[int, int]:
+        if device.mig_parent is None:
+            return device.index, -1
+        return numbers.get(device.mig_parent, device.index), device.index
+
+    return tuple(sorted(known, key=place))

@@ -1,15 +1,36 @@
 """The latest of everything: what stands now, put together from samples that each hold a part."""
 
 from collections.abc import Mapping
+from typing import Final
 
+from planner.monitor.faults import FaultKind
 from planner.monitor.inventory import Inventory
 from planner.monitor.process import CardProcess
 from planner.monitor.reading import Cause, Reading, missing
 from planner.monitor.sample import Cost, Sample
 
+# What keeps every card from being read. A log of another program, which may tell of one card at a time, has none.
+_KEEPING_OFF: Final[Mapping[FaultKind, Cause]] = {
+    FaultKind.RELEASED: Cause.RELEASED,
+    FaultKind.NO_DRIVER: Cause.NO_ANSWER,
+    FaultKind.NO_LIBRARY: Cause.NO_ANSWER,
+    FaultKind.NO_BINDING: Cause.NO_ANSWER,
+    FaultKind.WRONG_BINDING: Cause.NO_ANSWER,
+    FaultKind.MISMATCH: Cause.NO_ANSWER,
+    FaultKind.NO_PERMISSION: Cause.NO_ANSWER,
+    FaultKind.DRIVER_ERROR: Cause.NO_ANSWER,
+    FaultKind.NOT_ANSWERING: Cause.NO_ANSWER,
+    FaultKind.STUCK: Cause.NO_ANSWER,
+    FaultKind.SAMPLER_CRASHED: Cause.NO_ANSWER,
+    FaultKind.SAMPLER_FAILED: Cause.NO_ANSWER,
+}
+
 
 class Latest:
-    """The last reading of each quantity, the processes and the inventory."""
+    """The last reading of each quantity, the processes and the inventory.
+
+    What was read before the driver was let go, or did not answer any more, does not stand.
+    """
 
     def __init__(self) -> None:
         self.inventory = Inventory()
@@ -20,6 +41,7 @@ class Latest:
         self.monotonic_seconds: float | None = None
         self.wall_seconds: float | None = None
         self._devices: dict[str, dict[str, Reading]] = {}
+        self._unread: Cause | None = None
 
     def note_inventory(self, inventory: Inventory) -> None:
         """Take over which cards there are; a card that does not run keeps no readings."""
@@ -33,6 +55,9 @@ class Latest:
         self.monotonic_seconds, self.wall_seconds = sample.monotonic_seconds, sample.wall_seconds
         self.host = {**self.host, **sample.host}
         self.cores, self.cost = sample.cores, sample.cost
+        self._unread = None if sample.devices else self._kept_off()
+        if self._unread is not None:
+            self._devices, self.processes = {}, ()
         for uuid, readings in sample.devices.items():
             self._devices.setdefault(uuid, {}).update(readings)
         if sample.processes is not None:
@@ -48,4 +73,9 @@ class Latest:
         if known is not None:
             return known
         state = next((device.state for device in self.inventory.devices if device.uuid == uuid), "running")
-        return missing({"lost": Cause.LOST, "asleep": Cause.ASLEEP}.get(state, Cause.NOT_YET))
+        return missing({"lost": Cause.LOST, "asleep": Cause.ASLEEP}.get(state, self._unread or Cause.NOT_YET))
+
+    def _kept_off(self) -> Cause | None:
+        """Return why no card is read, none if nothing is known to stand in the way of it."""
+        causes = (_KEEPING_OFF.get(fault.kind) for fault in self.inventory.faults if fault.uuid is None)
+        return next((cause for cause in causes if cause is not None), None)

@@ -19,8 +19,10 @@ Handle = Any
 
 INVALID_ARGUMENT: Final = 2
 NOT_SUPPORTED: Final = 3
+NO_PERMISSION: Final = 4
 FUNCTION_NOT_FOUND: Final = 13
 RESET_REQUIRED: Final = 16
+UNKNOWN: Final = 999
 BAD_TEXT: Final = -1
 """Our own code for a text that is none, beside NVML's own (nvml.h, nvmlReturn_t)."""
 
@@ -59,7 +61,7 @@ _PROCESS_CALLS: Final[Mapping[Kind, str]] = {
 _NOT_AVAILABLE: Final = 2**64 - 1
 _MOST_PROCESSES: Final = 64
 # Members of nvmlValue_t by nvmlValueType_t.
-_MEMBERS: Final = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
+_MEMBERS: Final = dict(enumerate(("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")))
 
 
 class NvmlFailure(Exception):  # noqa: N818  # it is NVML's failure, not an error of this program
@@ -158,10 +160,7 @@ class Nvml:
         """
         values = self.call("nvmlDeviceGetFieldValues", subject, handle, ids)
         self.field_microseconds += sum(value.latencyUsec for value in values)
-        return [
-            cause_of(value.nvmlReturn) if value.nvmlReturn else float(getattr(value.value, _MEMBERS[value.valueType]))
-            for value in values
-        ]
+        return [_field_value(value) for value in values]
 
     def processes(self, subject: str, handle: Handle, kind: Kind) -> list[Listed]:
         """Return the processes of one kind on a card, by the newest layout that driver and binding share.
@@ -237,6 +236,14 @@ class Nvml:
         if code:
             raise NvmlFailure(name, code)
         return [_listed_first(one) for one in found[: count.value]]
+
+
+def _field_value(value: Any) -> float | Cause:
+    if value.nvmlReturn:
+        return cause_of(value.nvmlReturn)
+    member = _MEMBERS.get(value.valueType)
+    # A driver that is newer than the binding may tell a value in a type of its own.
+    return Cause.UNREADABLE if member is None else float(getattr(value.value, member))
 
 
 def _listed_first(one: _ProcessV1) -> Listed:

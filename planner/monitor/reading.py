@@ -1,7 +1,7 @@
 """One value read from the machine, or why there is none."""
 
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeGuard
 
 
 class Cause(StrEnum):
@@ -17,6 +17,8 @@ class Cause(StrEnum):
     NOT_YET = "not-yet"
     UNREADABLE = "unreadable"
     FAILED = "failed"
+    NO_ANSWER = "no-answer"
+    RELEASED = "released"
 
 
 EXPLANATIONS: Final = {
@@ -28,8 +30,10 @@ EXPLANATIONS: Final = {
     Cause.MIG: "a card in MIG mode does not tell it",
     Cause.HIDDEN: "the operating system or the container hides it",
     Cause.NOT_YET: "it needs a second look",
-    Cause.UNREADABLE: "what the driver says is no text",
+    Cause.UNREADABLE: "the driver tells it in a form that cannot be read",
     Cause.FAILED: "the driver failed to answer",
+    Cause.NO_ANSWER: "the driver does not answer",
+    Cause.RELEASED: "the driver was let go",
 }
 """The causes as people read them."""
 
@@ -48,6 +52,7 @@ class Reading(NamedTuple):
 Plain = float | str | list[float]
 """A reading in JSON: a number, the cause's name, or a list of one number that is implausible."""
 
+_NUMBERS: Final = (float, int)
 _CAUSES: Final = {cause.value: Reading(None, cause) for cause in Cause}
 
 
@@ -69,15 +74,16 @@ def from_plain(plain: Plain) -> Reading:
     Raises:
         ValueError: If it is none.
     """
+    if is_number(plain):
+        return Reading(plain)
     if isinstance(plain, str) and plain in _CAUSES:
         return _CAUSES[plain]
-    if isinstance(plain, list):
-        if len(plain) == 1 and _is_number(plain[0]):
-            return Reading(plain[0], is_implausible=True)
-    elif not isinstance(plain, str) and _is_number(plain):
-        return Reading(plain)
+    if isinstance(plain, list) and len(plain) == 1 and is_number(plain[0]):
+        return Reading(plain[0], is_implausible=True)
     raise ValueError(f"{plain!r} is not a reading")
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def is_number(value: object) -> TypeGuard[float]:
+    """Return whether a value from JSON is a number."""
+    # By its type alone: JSON knows no others, and a day of cards has a hundred million.
+    return type(value) in _NUMBERS

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from planner.monitor.device import Device
 from planner.monitor.faults import Fault, FaultKind
-from planner.monitor.inventory import Inventory
+from planner.monitor.inventory import Inventory, in_order
 from planner.monitor.pci import same_card
 
 
@@ -33,9 +33,11 @@ def merge(before: Inventory, now: Inventory, wall: float) -> Inventory:
         versions.driver_version,
         versions.nvml_version,
         versions.cuda_version,
-        (
-            *(_recognised(device, known_as) for device in now.devices),
-            *(replace(device, state="lost") if answers else device for device in missing),
+        in_order(
+            (
+                *(_recognised(device, known_as) for device in now.devices),
+                *(replace(device, state="lost") if answers else device for device in missing),
+            )
         ),
         (
             *(_of_recognised(fault, known_as) for fault in now.faults),

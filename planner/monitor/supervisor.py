@@ -1,9 +1,11 @@
 """Keeps a sampler running whatever the driver does, and tells what it says and what is wrong with it."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from queue import Empty, Queue
-from threading import Lock, Thread
+from threading import Thread
 from time import monotonic, time
 from typing import Final, NamedTuple
 
@@ -42,6 +44,11 @@ class Patience(NamedTuple):
     last_retry: float = 60.0
     healthy: float = 30.0
 
+    @property
+    def stop(self) -> float:
+        """How long `stop` waits at the most: that long no end takes, unless something holds it up for good."""
+        return 5.0 + 4 * self.end
+
 
 class _Ended(NamedTuple):
     """The sampler's pipe is closed."""
@@ -64,8 +71,8 @@ class Supervisor:
         self._listener, self._environment = listener, environment
         self._settings, self._patience = settings or Settings(), patience or Patience()
         self._retry = BackOff(self._patience.first_retry, self._patience.last_retry)
-        self._queue: Queue[tuple[Child | None, Message | _Ended]] = Queue()
-        self._lock = Lock()
+        # All that is done to the sampler is done in one thread: who asks for it waits for no lock and no pipe.
+        self._queue: Queue[tuple[Child, Message | _Ended] | Callable[[], None] | None] = Queue()
         self._child: Child | None = None
         self._stuck: Child | None = None
         self._thread: Thread | None = None
@@ -97,45 +104,48 @@ class Supervisor:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the sampler, let the driver go, and wait until both are gone."""
+        """End the sampler, let the driver go, and wait until both are gone, no longer than `Patience.stop`."""
         if self._thread is None:
             return
-        self._queue.put((None, _Ended()))
-        self._thread.join()
+        self._queue.put(None)
+        self._thread.join(self._patience.stop)
         self._thread = None
 
     def set_interval(self, seconds: float) -> None:
         """Read every so many seconds from now on, within what is possible."""
-        self._settings = self._settings._replace(fast_seconds=bounded(seconds))
-        self._command(interval=self._settings.fast_seconds)
+        self._queue.put(partial(self._take_interval, bounded(seconds)))
 
     def release(self) -> None:
         """Let the driver go, so that it can be unloaded or the card can sleep; the machine itself is still read."""
-        self._is_released = True
-        self._command(release=True)
+        self._queue.put(partial(self._take_released, is_released=True))
 
     def resume(self) -> None:
         """Take the driver up again."""
-        self._is_released = False
-        self._command(resume=True)
+        self._queue.put(partial(self._take_released, is_released=False))
+
+    def _take_interval(self, seconds: float) -> None:
+        self._settings = self._settings._replace(fast_seconds=seconds)
+        self._command(interval=seconds)
+
+    def _take_released(self, *, is_released: bool) -> None:
+        self._is_released = is_released
+        self._command(**({"release": True} if is_released else {"resume": True}))
 
     def _command(self, **command: object) -> None:
-        with self._lock:
-            if self._child is not None:
-                self._child.command(**command)
+        if self._child is not None:
+            self._child.command(**command)
 
     def _run(self) -> None:
         self._tell_inventory()
         while True:
-            try:
-                child, message = self._queue.get(timeout=self._wait_seconds())
-            except Empty:
-                self._check()
-                continue
-            if child is None:
-                break
-            if child is self._child:
-                self._hear(message)
+            with suppress(Empty):
+                came = self._queue.get(timeout=self._wait_seconds())
+                if came is None:
+                    break
+                if callable(came):
+                    came()
+                elif came[0] is self._child:
+                    self._hear(came[1])
             self._check()
         self._finish()
 
@@ -260,8 +270,7 @@ class Supervisor:
             self._book.note(Fault(FaultKind.SAMPLER_FAILED, time(), detail=str(error)))
             self._restart_at = monotonic() + self._retry.next_seconds()
             return
-        with self._lock:
-            self._child = child
+        self._child = child
         self._heard_at = self._cards_since = monotonic()
         self._has_sample, self._asked_at = False, None
         self._waits_for_driver = driver_after_seconds > 0
@@ -269,8 +278,7 @@ class Supervisor:
             child.command(release=True)
 
     def _take_child(self) -> Child:
-        with self._lock:
-            child, self._child = self._child, None
+        child, self._child = self._child, None
         assert child is not None  # only called while there is one
         return child
 
@@ -287,8 +295,7 @@ class Supervisor:
             self._listener(inventory)
 
     def _finish(self) -> None:
-        with self._lock:
-            child, self._child = self._child, None
+        child, self._child = self._child, None
         if child is not None and self._asked_at is not None:
             # It is silent already: asking it to end would only take time.
             child.kill(self._patience.end)

@@ -22,6 +22,11 @@ class Surroundings(NamedTuple):
     is_wsl: bool
     has_own_pids: bool
 
+    @property
+    def sees_same_pids(self) -> bool:
+        """Return whether the driver's numbers for processes are ours: under WSL they are those of Windows."""
+        return not self.has_own_pids and not self.is_wsl
+
 
 def look_around(root: Path = Path("/")) -> Surroundings:
     """Return where this process runs; `root` is where the file system begins."""

@@ -22,7 +22,11 @@ _MOST_TOLD: Final = 1.02
 
 Basis = Literal["process", "card"]
 """Whether one process was measured, or everything that the card holds."""
-Reason = Literal["in-range", "before-peak", "other-processes", "more-than-expected"]
+Reason = Literal["in-range", "before-peak", "other-processes", "more-than-expected", "engine-fills-card"]
+"""Where the measurement lies beside the estimate's range, and what that is likely to mean."""
+
+# By a part of their commands: vLLM calls its processes VLLM::EngineCore, SGLang sglang::scheduler.
+_FILLING_ENGINES: Final = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
 
 
 class Expected(NamedTuple):
@@ -39,11 +43,18 @@ class Expected(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one card was measured to hold, and what of it the plan's own process holds, where that is known."""
+    """What one card was measured to hold, and what of it the plan's own process holds, where that is known.
+
+    `pid` is that process, `process_count` says how many compute on the card, and `engine` which program the process is,
+    if it is one that takes nearly all memory at its start.
+    """
 
     card_bytes: int
     process_bytes: int | None = None
     power_watts: float | None = None
+    pid: int | None = None
+    process_count: int = 0
+    engine: str = ""
 
     @property
     def other_bytes(self) -> int | None:
@@ -78,26 +89,43 @@ class BesideMeasured:
 
 
 def expected_of(evaluation: Evaluation, gpu: Gpu | None = None) -> Expected:
-    """Return what a plan predicts of the card that it fills most; `gpu` is the live card, by default the plan's."""
+    """Return what a plan predicts of the card that it fills most; `gpu` is the live card, by default the plan's.
+
+    An engine whose cache takes what is left of the card is expected to do so, however little of it the plan needs.
+    """
     memory, card = evaluation.memory, gpu or evaluation.gpu
     watts = None if card is None else card.board_power_watts
-    return Expected(memory.total_bytes, memory.low_bytes, memory.high_bytes, watts)
+    more = _beyond_need(memory)
+    return Expected(memory.total_bytes + more, memory.low_bytes + more, memory.high_bytes + more, watts)
 
 
-def measured_of(
-    processes: tuple[CardProcess, ...], used_bytes: float, power_watts: float | None = None, pid: int | None = None
-) -> Measured:
+def _beyond_need(memory: MemoryResult) -> int:
+    """Return by how much an engine's pool is larger than the cache that the plan needs of it."""
+    if memory.cache_pool is None:
+        return 0
+    return memory.cache_pool.bytes - sum(term.bytes for term in memory.terms if term.name == "kv_cache")
+
+
+def measured_of(processes: tuple[CardProcess, ...], used_bytes: float, power_watts: float | None = None) -> Measured:
     """Return what was measured of a card that holds `used_bytes`.
 
-    The plan's process is `pid`, by default the one of those that compute which holds the most.
+    The plan's process is the one of those that compute which holds the most: nothing tells it apart from others.
     """
+    computing = [process for process in processes if process.kind != "graphics" and process.is_reliable]
     held = {
-        process.pid: int(process.memory_bytes.value)
-        for process in processes
-        if process.kind != "graphics" and process.is_reliable and process.memory_bytes.value is not None
+        place: int(one.memory_bytes.value) for place, one in enumerate(computing) if one.memory_bytes.value is not None
     }
-    own = held.get(pid) if pid is not None else max(held.values(), default=None)
-    return Measured(int(used_bytes), own, power_watts)
+    if not held:
+        return Measured(int(used_bytes), None, power_watts, process_count=len(computing))
+    most = max(held, key=lambda place: held[place])
+    own = computing[most]
+    return Measured(int(used_bytes), held[most], power_watts, own.pid, len(computing), _engine(own))
+
+
+def _engine(process: CardProcess) -> str:
+    host = process.host
+    told = "" if host is None else f"{host.name} {host.command}".lower()
+    return next((name for part, name in _FILLING_ENGINES.items() if part in told), "")
 
 
 def beside(evaluation: Evaluation, measured: Measured, gpu: Gpu | None = None) -> BesideMeasured:
@@ -115,7 +143,7 @@ def beside(evaluation: Evaluation, measured: Measured, gpu: Gpu | None = None) -
         other = evaluation.memory.other_processes_bytes
         shifted = (expected.memory_bytes + other, expected.low_bytes + other, expected.high_bytes + other)
         expected = Expected(*shifted, expected.power_watts)
-    reason = _reason(expected, held, basis)
+    reason = _reason(expected, held, basis, fills_card=bool(measured.engine) and evaluation.memory.cache_pool is None)
     is_of_estimate = reason in ("in-range", "more-than-expected")
     likeliest = _roomiest(evaluation.memory, held - expected.memory_bytes) if is_of_estimate else None
     return BesideMeasured(expected, measured, basis, held, reason, likeliest)
@@ -158,12 +186,14 @@ def batch_that_fills(plan: Plan, catalog: Catalog) -> tuple[Solved, Solved] | No
     return largest_that_fits(plan, catalog, field), largest_that_fits(plan, catalog, field, "tight")
 
 
-def _reason(expected: Expected, held: int, basis: Basis) -> Reason:
+def _reason(expected: Expected, held: int, basis: Basis, *, fills_card: bool) -> Reason:
     if held < expected.low_bytes:
         return "before-peak"
     if held <= expected.high_bytes:
         return "in-range"
-    return "other-processes" if basis == "card" else "more-than-expected"
+    if basis == "card":
+        return "other-processes"
+    return "engine-fills-card" if fills_card else "more-than-expected"
 
 
 def _roomiest(memory: MemoryResult, difference: int) -> TermName | None:

@@ -58,7 +58,7 @@ def card_line(row: CardRow) -> CardLine:
         power="" if row.value("power_watts") is None else f"{power_text(row)}{fmt.THIN}W",
         temperature=_rounded(row.value("temperature_celsius"), "°C"),
         clock=_rounded(row.value("sm_clock_mhz"), "MHz"),
-        state=card_state(row) or "no readings yet",
+        state=card_state(row) or ("no readings yet" if used is None else "use not told"),
         tone=_tone(row),
         tooltip=_missing(row) if is_running else "",
     )

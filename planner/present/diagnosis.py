@@ -44,13 +44,14 @@ _DERIVED: Final = {
 }
 _STATISTICS: Final = {
     "mean": "on average",
-    "p5": "at the lowest 5 %",
-    "p25": "at the lowest quarter",
+    "p5": "at the 5th percentile",
+    "p25": "at the 25th percentile",
     "median": "in the median",
-    "p95": "at the highest 5 %",
+    "p95": "at the 95th percentile",
     "most": "at most",
     "last": "now",
     "share": "of the time",
+    "lately": "of the last half minute",
     "growth": "more, step by step",
     "swings": "falls from over 70 to under 30 %",
 }
@@ -68,24 +69,63 @@ _STANDINGS: Final[dict[Standing, str]] = {"done": "✓ done", "to-do": "to do", 
 
 
 @dataclass(frozen=True, slots=True)
+class EvidenceRow:
+    """One thing that was seen: of which quantity, what, and the threshold that it met with whose that is, if any."""
+
+    quantity: str
+    seen: str
+    threshold: str = ""
+    source: str = ""
+
+    @property
+    def as_text(self) -> str:
+        """Return it as one line."""
+        line = f"{self.quantity}: {self.seen}"
+        return f"{line} ({self.threshold}; {self.source})" if self.threshold else line
+
+
+@dataclass(frozen=True, slots=True)
 class Said:
-    """The diagnosis of a card: in a few words, as a sentence, its tone, and all there is to say."""
+    """The diagnosis of a card: in a few words, as a sentence, its tone, and all there is to say, whole and in parts."""
 
     title: str = ""
     sentence: str = ""
     tone: Tone = ""
     details: str = ""
+    lasted: str = ""
+    evidence: tuple[EvidenceRow, ...] = ()
+    advice: tuple[str, ...] = ()
 
 
 def said(verdict: Verdict) -> Said:
     """Return a verdict as it stands on a card's line."""
     title = f"{verdict.title[:1].upper()}{verdict.title[1:]}"
-    return Said(title, _sentence(verdict), _TONES[verdict.severity], verdict_text(verdict))
+    return Said(
+        title,
+        sentence_of(verdict),
+        tone_of(verdict),
+        verdict_text(verdict),
+        lasting(max(0.0, verdict.at - verdict.since)),
+        tuple(evidence_row(one) for one in verdict.evidence if one.metric not in _UNSAID),
+        verdict.advice,
+    )
+
+
+def tone_of(verdict: Verdict) -> Tone:
+    """Return in which tone a verdict is told."""
+    return _TONES[verdict.severity]
+
+
+def sentence_of(verdict: Verdict) -> str:
+    """Return a verdict as a sentence or two: what it is, what that means, and what else is wrong."""
+    also = fmt.listing(tuple(other.title for other in verdict.also))
+    title = f"{verdict.title[:1].upper()}{verdict.title[1:]}"
+    return f"{title}. {verdict.sentence}" + (f" Also: {also}." if also else "")
 
 
 def verdict_text(verdict: Verdict) -> str:
     """Return what was seen and what to try, a line each; the likeliest help comes first."""
-    lines = [f"• {evidence_line(one)}" for one in verdict.evidence if one.metric not in _UNSAID]
+    lines = [f"• {evidence_row(one).as_text}" for one in verdict.evidence if one.metric not in _UNSAID]
     if lines:
         lines.insert(0, f"For {lasting(max(0.0, verdict.at - verdict.since))}; seen in the last minutes:")
     if verdict.advice:
@@ -102,22 +142,22 @@ def verdict_lines(verdicts: Mapping[str, Verdict], devices: tuple[Device, ...]) 
         if verdict is None or verdict.kind in _SILENT:
             continue
         name = f"card {device.index}" if device.mig_parent is None else f"instance {device.index}"
-        lines.append(f"{_SHELL_SIGNS[verdict.severity]} {name}: {_sentence(verdict)}")
+        lines.append(f"{_SHELL_SIGNS[verdict.severity]} {name}: {sentence_of(verdict)}")
         if verdict.severity in ("error", "warning") and verdict.advice:
             lines.append(f"    {verdict.advice[0]}")
     return tuple(lines)
 
 
-def evidence_line(evidence: Evidence) -> str:
+def evidence_row(evidence: Evidence) -> EvidenceRow:
     """Return one thing that was seen, what it was held against, and whose threshold that is."""
     seen = _shown(evidence.metric, evidence.statistic, evidence.seen)
-    line = f"{quantity_title(evidence.metric)}: {seen} {_STATISTICS[evidence.statistic]}"
+    title, seen = quantity_title(evidence.metric), f"{seen} {_STATISTICS[evidence.statistic]}"
     condition = evidence.condition
     if condition is None:
-        return line
+        return EvidenceRow(title, seen)
     threshold = _shown(condition.metric, condition.statistic, condition.threshold)
     kind = "heuristic: " if condition.source.is_heuristic else ""
-    return f"{line} ({_SIGNS[condition.sign]} {threshold}; {kind}{condition.source.text})"
+    return EvidenceRow(title, seen, f"{_SIGNS[condition.sign]} {threshold}", f"{kind}{condition.source.text}")
 
 
 def quantity_title(name: str) -> str:
@@ -145,7 +185,7 @@ def checklist_rows(checked: tuple[Checked, ...]) -> tuple[ChecklistRow, ...]:
         ChecklistRow(
             title=one.item.title,
             standing=_STANDINGS[one.standing],
-            seen="; ".join(map(evidence_line, one.evidence)),
+            seen="; ".join(evidence_row(evidence).as_text for evidence in one.evidence),
             why=one.item.why,
             how=one.item.how,
             source=one.item.guide.text,
@@ -163,12 +203,6 @@ def _item_lines(number: int, row: ChecklistRow) -> tuple[str, ...]:
     seen = (f"   {row.seen}",) if row.seen else ()
     how = tuple(f"   • {sentence}" for sentence in row.how)
     return (f"{number}. {row.title}: {row.standing}", f"   {row.why}", *seen, *how, f"   Source: {row.source}")
-
-
-def _sentence(verdict: Verdict) -> str:
-    also = fmt.listing(tuple(other.title for other in verdict.also))
-    title = f"{verdict.title[:1].upper()}{verdict.title[1:]}"
-    return f"{title}. {verdict.sentence}" + (f" Also: {also}." if also else "")
 
 
 def _shown(name: str, statistic: str, value: float) -> str:

@@ -3,6 +3,7 @@
 from typing import Final
 
 from planner.monitor.clock_reasons import CLOCK_REASONS
+from planner.monitor.diagnosis.rules import RULES
 from planner.monitor.events import Event, EventKind
 from planner.monitor.faults import FAULTS, FaultKind
 from planner.monitor.metrics import BY_NAME
@@ -16,6 +17,8 @@ _TITLES: Final = {
     EventKind.ASLEEP: "fell asleep",
 }
 _REASONS: Final = {reason.name: reason.title for reason in CLOCK_REASONS}
+# A kind of verdict may have several titles, which differ in the reason after the colon.
+_VERDICTS: Final = {rule.kind.value: rule.title.partition(":")[0] for rule in reversed(RULES)}
 
 
 def event_title(event: Event) -> str:
@@ -33,6 +36,8 @@ def event_title(event: Event) -> str:
         return f"driver {what}"
     if kind is EventKind.FAULT:
         return FAULTS[FaultKind(what)].title
+    if kind is EventKind.DIAGNOSIS:
+        return _VERDICTS.get(what, what.replace("-", " "))
     return _TITLES.get(kind, what)
 
 

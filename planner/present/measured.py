@@ -21,11 +21,13 @@ class MeasuredRow(NamedTuple):
 
 
 def measured_sentence(found: BesideMeasured) -> str:
-    """Return `Predicted 17.2 GiB, measured 17.9 GiB: +4 %, mostly device context and allocator.`."""
+    """Return `Predicted 17.2 GiB, measured 17.9 GiB: +4 %, mostly the device context and the allocator.`.
+
+    Where several processes compute on the card, it says which of them was measured.
+    """
     expected = found.expected
     sizes = f"Predicted {fmt.size(expected.memory_bytes)}, measured {fmt.size(found.measured_bytes)}"
-    whole = " on the whole card" if found.basis == "card" else ""
-    return f"{sizes}{whole}: {_difference(found.difference_fraction)}{_why(found)}."
+    return f"{sizes}{_where(found)}: {_difference(found.difference_fraction)}{_why(found)}."
 
 
 def measured_rows(found: BesideMeasured) -> tuple[MeasuredRow, ...]:
@@ -62,6 +64,14 @@ def fill_sentence(plan: Plan, solved: tuple[Solved, Solved] | None) -> str:
     return f"The batch can go from {fmt.integer(now)} to {solved_words(surely, barely)}."
 
 
+def _where(found: BesideMeasured) -> str:
+    measured = found.measured
+    if found.basis == "card":
+        return " on the whole card"
+    is_one_of_several = measured.pid is not None and measured.process_count > 1
+    return f" in process {measured.pid}, the largest of {measured.process_count}" if is_one_of_several else ""
+
+
 def _difference(fraction: float) -> str:
     if abs(fraction) < 0.005:
         return f"within 1{fmt.THIN}%"
@@ -73,9 +83,11 @@ def _why(found: BesideMeasured) -> str:
         return "; less than the estimate's range, so the peak may be yet to come"
     if found.reason == "other-processes":
         return "; more than the estimate's range, part of which other processes hold"
+    if found.reason == "engine-fills-card":
+        return f"; {found.measured.engine} takes most of a card at its start, which this plan leaves out"
     likeliest = "" if found.likeliest is None else f", mostly {_term(found.likeliest)}"
     if found.reason == "more-than-expected":
-        return f"{likeliest}; more than the estimate's range"
+        return "; more than the estimate's range, so what runs may not be what was planned"
     return likeliest if abs(found.difference_fraction) >= 0.005 else ""
 
 

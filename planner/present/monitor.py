@@ -1,19 +1,23 @@
 """Cards, processes, the machine and what is wrong, as people read them; shared by the shell and the window."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from planner.monitor.clock_reasons import slowing
 from planner.monitor.device import Device
 from planner.monitor.faults import Fault
 from planner.monitor.latest import Latest
 from planner.monitor.process import CardProcess
-from planner.monitor.reading import EXPLANATIONS, Reading
+from planner.monitor.reading import EXPLANATIONS, Cause, Reading
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words
 from planner.units import GIB
 
 NOT_TOLD = "–"
 """What stands in a narrow cell for a quantity that is not known; the reason is in the tooltip or the check-up."""
+
+_UNREAD: Final[Mapping[Cause | None, str]] = {Cause.NO_ANSWER: "no answer", Cause.RELEASED: "let go"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,9 @@ def card_state(row: CardRow) -> str:
     """Return what a card does, in a word or two."""
     if row.device.state != "running":
         return row.device.state
+    cause = row.reading("utilization_fraction").cause
+    if cause in _UNREAD:
+        return _UNREAD[cause]
     use, bits = row.value("utilization_fraction"), row.value("clock_reasons")
     reasons = slowing(int(bits), use) if bits is not None else ()
     if reasons:

@@ -1,6 +1,7 @@
 """The processes of the cards as a table with everything that is known of them."""
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from typing import Final
 
 from planner.monitor.process import HostProcess
@@ -55,11 +56,16 @@ def _measured(
         lambda row: get(row).value,
         unit=unit,
         per_unit=per_unit,
-        show=fmt.significant if unit == "GiB" else lambda value: f"{value:.0f}",
+        show=_gib if unit == "GiB" else lambda value: f"{value:.0f}",
         unknown=NOT_TOLD,
         width=8,
         tooltip=lambda row: why_missing(get(row)) or _exact(get(row), unit),
     )
+
+
+def _gib(size: float) -> str:
+    """Return a size in GiB that stands under others: at most three figures, and two places."""
+    return fmt.significant(size) if size >= 1 else f"{size:.2f}"
 
 
 def _exact(reading: Reading, unit: str) -> str:
@@ -74,9 +80,9 @@ def _runtime(row: ProcessRow) -> str:
 _KNOWN: Final = {column.key: column for column in PROCESS_COLUMNS}
 
 DETAILED_PROCESS_COLUMNS: Final[tuple[Column[ProcessRow], ...]] = (
-    _KNOWN["pid"],
+    replace(_KNOWN["pid"], width=8),
     Column("card", "Card", lambda row: row.device.index, lambda row: card_label(row.device).strip(), width=6),
-    words("user", "User", lambda row: row.process.host.user if row.process.host else None, unknown=NOT_TOLD, width=12),
+    words("user", "User", lambda row: row.process.host.user if row.process.host else None, unknown=NOT_TOLD, width=9),
     _measured("memory", "GPU memory", lambda row: row.process.memory_bytes, "GiB", GIB),
     _measured("sm", "SM", lambda row: row.process.sm_fraction, "%", 0.01),
     _measured("controller", "Mem. bus", lambda row: row.process.memory_controller_fraction, "%", 0.01),
@@ -97,13 +103,13 @@ DETAILED_PROCESS_COLUMNS: Final[tuple[Column[ProcessRow], ...]] = (
         lambda row: _of_host(row, lambda host: float(host.memory_bytes)),
         unit="GiB",
         per_unit=GIB,
-        show=fmt.significant,
+        show=_gib,
         unknown=NOT_TOLD,
         width=8,
         tooltip=lambda row: fmt.exact_bytes(row.process.host.memory_bytes) if row.process.host else _HOST_UNKNOWN,
     ),
-    Column("runtime", "Runtime", runtime_seconds, _runtime, align="right", width=12),
-    words("kind", "Kind", lambda row: row.process.kind, width=10),
-    words("command", "Command", process_command, width=60, tooltip=process_command),
+    Column("runtime", "Runtime", runtime_seconds, _runtime, align="right", width=11),
+    words("kind", "Kind", lambda row: row.process.kind, width=9),
+    words("command", "Command", process_command, width=30, tooltip=process_command),
 )
 """What the window shows of processes."""

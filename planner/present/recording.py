@@ -78,6 +78,13 @@ def summary_line(summary: Summary) -> str:
     return f"{used} (≈: from reported power, no counter)" if summary.is_estimated else used
 
 
+def summary_lines(recording: Recording, found: Summary) -> tuple[str, ...]:
+    """Return the answer first, the energy or that it is not known; then what is to be known of it."""
+    used = summary_line(found)
+    answer = f"{used[:1].upper()}{used[1:]}" if used else "No card told its energy or its power."
+    return tuple(part for part in (answer, gap_sentence(found, recording.seconds), *recording_notes(recording)) if part)
+
+
 def gap_sentence(summary: Summary, seconds: float) -> str:
     """Return how much of a recording of so many seconds an estimated energy leaves out; empty where it is next to none.
 
@@ -109,7 +116,7 @@ def _statistic(key: str, title: str, name: str, unit: str, per_unit: float) -> C
         found = card.statistics.get(name)
         return NOT_TOLD if found is None else f"{found.mean / per_unit:.0f} / {found.peak / per_unit:.0f}"
 
-    return Column(key, title, lambda card: _mean(card, name), text, unit, "right")
+    return Column(key, title, lambda card: _mean(card, name), text, unit, "right", width=11)
 
 
 def _mean(card: CardSummary, name: str) -> float | None:
@@ -123,21 +130,22 @@ def _memory(card: CardSummary) -> str:
 
 
 SUMMARY_COLUMNS: tuple[Column[CardSummary], ...] = (
-    words("number", "Card", lambda card: card_label(card.device)),
-    words("name", "Name", lambda card: card.device.name),
-    Column("time", "Time", lambda card: card.seconds, lambda card: lasting(card.seconds), align="right"),
+    words("number", "Card", lambda card: card_label(card.device), width=6),
+    words("name", "Name", lambda card: card.device.name, width=26),
+    Column("time", "Time", lambda card: card.seconds, lambda card: lasting(card.seconds), align="right", width=11),
     Column(
         "energy",
         "Energy",
         lambda card: card.energy_joules,
         lambda card: energy(card.energy_joules, is_estimated=card.is_estimated),
         align="right",
+        width=11,
     ),
-    Column("cost", "Cost", lambda card: card.usd, lambda card: cost(card.usd), align="right"),
+    Column("cost", "Cost", lambda card: card.usd, lambda card: cost(card.usd), align="right", width=9),
     _statistic("utilization", "Use", "utilization_fraction", "%", 0.01),
-    Column("memory", "Memory", lambda card: _mean(card, "memory_used_bytes"), _memory, "GiB", "right"),
+    Column("memory", "Memory", lambda card: _mean(card, "memory_used_bytes"), _memory, "GiB", "right", width=12),
     _statistic("power", "Power", "power_watts", "W", 1),
     _statistic("temperature", "Temp.", "temperature_celsius", "°C", 1),
-    words("slowed", "Held back by", slowed, unknown=NOT_TOLD),
+    words("slowed", "Held back by", slowed, unknown=NOT_TOLD, width=34),
 )
 """What a table shows of a summary; pairs are the average and the peak."""

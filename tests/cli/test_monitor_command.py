@@ -3,9 +3,11 @@
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 
 import pytest
 from fake_nvml_kit import A, B, card
@@ -139,6 +141,51 @@ def test_the_live_table_goes_on_where_there_is_no_terminal(fake_nvml):
 def test_an_interval_that_cannot_be_kept_is_refused(interval, capsys):
     assert cli.main(["monitor", "--interval", interval]) == 2
     assert "is not a number of seconds from 0.1 to 10" in capsys.readouterr().err
+
+
+def in_a_terminal(command, environment, columns, pages):
+    """Run a command in a terminal until it has drawn so many pages, then end it; return its exit code and the pages."""
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+    os.close(theirs)
+    shown = b""
+    with suppress(OSError):  # how a terminal tells that its other end is closed
+        while chunk := os.read(ours, 65536):
+            before, shown = shown.count(CLEAR), shown + chunk
+            if before < pages <= shown.count(CLEAR):
+                process.send_signal(signal.SIGINT)
+    os.close(ours)
+    return process.wait(60), [page.decode().replace("\r", "") for page in shown.split(CLEAR)]
+
+
+CLEAR = b"\x1b[J"
+SEQUENCES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+@pytest.mark.parametrize(
+    ("columns", "titles"), [(80, "Use Memory Power State"), (160, "Use Memory SM clock Fan State")]
+)
+def test_the_live_table_fits_the_terminal(fake_nvml, columns, titles):
+    fake_nvml.say(card(0, A, name="NVIDIA GeForce RTX 4090", reasons=0x20))
+    command = [sys.executable, "-m", "planner", "monitor", "--interval", "0.1"]
+    code, pages = in_a_terminal(command, fake_nvml.environment, columns, 3)
+    assert code == 0
+    assert pages[0].startswith("\x1b[?25l")
+    assert pages[1].startswith("\x1b["), "it goes back up to the first line"
+    assert pages[-1].endswith("\x1b[?25h")
+    lines = SEQUENCES.sub("", pages[2]).splitlines()
+    assert max(map(len, lines)) <= columns
+    assert all(title in "\n".join(lines) for title in titles.split())
+    assert any("slowed by the driver for heat" in line for line in lines), "the state is shown however narrow it is"
+    assert any("Slowed by heat." in line for line in lines)
+    assert ("Fan" in "".join(lines)) is (columns == 160)
 
 
 class _Terminal(io.StringIO):

@@ -125,7 +125,60 @@ def test_export_and_import(log, tmp_path, capsys):
     assert capsys.readouterr().out.startswith(f"{kept}: 2")
     assert read_recording(kept).samples == 3
     assert cli.main(["monitor", "--import", log, "--record", str(kept)]) == 2
-    assert "cannot be written (File exists)" in capsys.readouterr().err
+    assert "kept.gpurec: there is a file of that name" in capsys.readouterr().err
+    assert cli.main(["monitor", "--import", str(kept), "--record", str(tmp_path / "other.gpurec")]) == 2
+    assert "kept.gpurec: is a recording already" in capsys.readouterr().err
+
+
+def test_export_and_import_as_json(log, tmp_path, capsys):
+    out, kept = tmp_path / "out.csv", tmp_path / "kept.gpurec"
+    assert cli.main(["monitor", "--replay", log, "--export", str(out), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"file": str(out), "rows": 3}
+    assert cli.main(["monitor", "--import", log, "--record", str(kept), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"file": str(kept), "samples": 3, "notes": []}
+
+
+def test_an_export_writes_over_nothing(log, tmp_path, capsys):
+    out = tmp_path / "out.csv"
+    out.write_text("precious")
+    assert cli.main(["monitor", "--replay", log, "--export", str(out)]) == 2
+    assert "out.csv: there is a file of that name" in capsys.readouterr().err
+    assert out.read_text() == "precious"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")
+def test_an_import_that_does_not_fit_the_disk_leaves_nothing_behind(log, tmp_path, capsys):
+    import resource
+
+    kept, limits = tmp_path / "kept.gpurec", resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20, limits[1]))
+    try:
+        assert cli.main(["monitor", "--import", log, "--record", str(kept)]) == 2
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert "kept.gpurec: cannot be written (File too large)" in capsys.readouterr().err
+    assert not kept.exists()
+
+
+def test_without_a_card_nothing_is_recorded_and_nothing_left(near_nvml, tmp_path, capsys):
+    near_nvml.say(error__nvmlInitWithFlags=9)
+    path = tmp_path / "run.gpurec"
+    assert cli.main(["monitor", "--record", str(path)]) == 3
+    assert "the NVIDIA driver is not loaded" in capsys.readouterr().err
+    assert not path.exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows ends a process without asking")
+@pytest.mark.parametrize("end", ["SIGTERM", "SIGHUP"])
+def test_a_run_that_is_ended_from_outside_ends_its_recording_properly(fake_nvml, tmp_path, end):
+    fake_nvml.say(card(0, A))
+    path = tmp_path / "run.gpurec"
+    command = [sys.executable, "-m", "planner", "monitor", "--json", "--interval", "0.1", "--record", str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=fake_nvml.environment) as process:
+        process.stdout.readline()
+        process.send_signal(getattr(signal, end))
+        assert process.wait(60) == 128 + getattr(signal, end)
+    assert not read_recording(path).loss.is_cut
 
 
 def test_how_a_log_was_read_is_told(tmp_path, capsys):
@@ -150,6 +203,9 @@ def test_how_a_log_was_read_is_told(tmp_path, capsys):
         (["--replay", "a", "--speed", "fast"], "'fast' is not a speed"),
         (["--replay", "a", "--from", "1:2:3:4"], "'1:2:3:4' is not a time such as 90, 1:30 or 2:01:30"),
         (["--summary", "a", "--tariff", "nan"], "'nan' is not a price of a kWh in USD"),
+        (["--replay", "a", "--interval", "2"], "--interval and --replay do not go together"),
+        (["--once", "--interval", "2"], "--interval and --once do not go together"),
+        (["--replay", "a", "--export", "b.csv", "--from", "2"], "--export writes all of a recording"),
         (["--replay", "missing.gpurec"], "missing.gpurec: cannot be read"),
     ],
 )

@@ -12,6 +12,7 @@
  *   0.process.compute pid:bytes:instance …
  *   0.field.82 45, 0.gpm.2 81.5          field values and GPM metrics by their numbers
  *   0.field_error.82 15                  what one field value returns
+ *   0.field_type.82 9                    the type in which it is told, 64 bits unsigned (3) if not said
  *   event 0 8 79                         one event: card, type, data; each line is told once
  *
  * FAKE_NVML_LOG, when set, names a file that gets a line for each call: the function and the card.
@@ -31,7 +32,7 @@
 
 enum {
     SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7,
-    TIMEOUT = 10
+    TIMEOUT = 10, ARGUMENT_VERSION_MISMATCH = 25
 };
 enum { LINES = 4096, TEXT = 512, PROCESSES = 64 };
 
@@ -220,6 +221,11 @@ static Return text(Who *found, const char *field, char *into, size_t size) {
     return SUCCESS;
 }
 
+/* A structure that tells its version must be one that this library knows. */
+#define EXPECT_VERSION(POINTER, NUMBER)                                       \
+    if ((POINTER)->version != ((u32)sizeof *(POINTER) | (u32)(NUMBER) << 24)) \
+    return ARGUMENT_VERSION_MISMATCH
+
 #define BEGIN                                             \
     Who found;                                            \
     Return code = enter_device(__func__, device, &found); \
@@ -307,6 +313,13 @@ Return nvmlDeviceGetHandleByIndex_v2(u32 index, Device *into) {
     Return code = enter(__func__, name);
     *into = handle_of((int)index, -1);
     return code ? code : open_count ? SUCCESS : UNINITIALIZED;
+}
+
+/* Ours asks by number and never for it; other monitors do. */
+Return nvmlDeviceGetIndex(Device device, u32 *into) {
+    BEGIN;
+    *into = (u32)found.card;
+    return SUCCESS;
 }
 
 /* A device's texts. */
@@ -402,6 +415,7 @@ Return nvmlDeviceGetPcieThroughput(Device device, u32 direction, u32 *into) {
 typedef struct { u32 version, sensor; int temperature; } Temperature;
 
 Return nvmlDeviceGetTemperatureV(Device device, Temperature *into) {
+    EXPECT_VERSION(into, 1);
     return indexed(device, __func__, "temperature", into->sensor, (u32 *)&into->temperature);
 }
 
@@ -409,6 +423,7 @@ typedef struct { u32 version; int margin; } Margin;
 
 Return nvmlDeviceGetMarginTemperature(Device device, Margin *into) {
     BEGIN;
+    EXPECT_VERSION(into, 1);
     double value;
     code = number(&found, "margin", &value);
     if (!code)
@@ -438,6 +453,7 @@ Return nvmlDeviceGetMemoryInfo(Device device, Memory *into) {
 
 Return nvmlDeviceGetMemoryInfo_v2(Device device, MemoryV2 *into) {
     BEGIN;
+    EXPECT_VERSION(into, 2);
     double total, reserved, used;
     code = memory(&found, &total, &reserved, &used);
     if (!code)
@@ -462,14 +478,15 @@ Return nvmlDeviceGetFieldValues(Device device, int count, Field *fields) {
     BEGIN;
     for (int at = 0; at < count; at++) {
         char key[64];
-        double value;
+        double value, type;
         // Counters of NVLink are told for all links together only where that is asked for.
         int is_link = fields[at].id == 138 || fields[at].id == 139;
         snprintf(key, sizeof key, is_link && fields[at].scope != 0xFFFFFFFF ? "one_link" : "field.%u", fields[at].id);
         fields[at].code = number(&found, key, &value);
         if (turn(find("%s.field_error.%u", found.name, fields[at].id), &value))
             fields[at].code = (Return)value;
-        fields[at].type = 3, fields[at].latency = 5, fields[at].timestamp = (int64_t)time(NULL) * 1000000;
+        fields[at].type = turn(find("%s.field_type.%u", found.name, fields[at].id), &type) ? (u32)type : 3;
+        fields[at].latency = 5, fields[at].timestamp = (int64_t)time(NULL) * 1000000;
         fields[at].value.whole = fields[at].code ? 0 : (u64)value;
     }
     return SUCCESS;
@@ -613,9 +630,12 @@ Return nvmlDeviceGetAttributes_v2(Device device, Attributes *into) {
 typedef struct { u32 id; Return code; double value; const char *short_name, *long_name, *unit; } GpmMetric;
 typedef struct { u32 version, count; void *first, *second; GpmMetric metrics[]; } GpmMetrics;
 typedef struct { u32 version, supported; } GpmSupport;
+enum { GPM_VERSION = 1 };
 
 Return nvmlGpmQueryDeviceSupport(Device device, GpmSupport *into) {
     BEGIN;
+    if (into->version != GPM_VERSION)
+        return ARGUMENT_VERSION_MISMATCH;
     double value;
     into->supported = !number(&found, "gpm", &value) && value;
     return SUCCESS;
@@ -646,6 +666,8 @@ Return nvmlGpmMigSampleGet(Device device, u32 instance, void *sample) {
 Return nvmlGpmMetricsGet(GpmMetrics *into) {
     Who found = who(*(Device *)into->second);
     Return code = enter(__func__, found.name);
+    if (into->version != GPM_VERSION)
+        return ARGUMENT_VERSION_MISMATCH;
     for (u32 at = 0; !code && at < into->count; at++) {
         char key[32];
         snprintf(key, sizeof key, "gpm.%u", into->metrics[at].id);

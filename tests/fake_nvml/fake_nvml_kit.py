@@ -70,6 +70,7 @@ class FakeNvml:
     def __init__(self, folder: Path, library: Path) -> None:
         self.folder, self.library = folder, library
         self.script, self.log = folder / "script.txt", folder / "log.txt"
+        self.root = folder / "system"
         self.latest = Latest()
         self.updates: list[Update] = []
         self._queue: Queue[Update] = Queue()
@@ -92,9 +93,26 @@ class FakeNvml:
             "LD_LIBRARY_PATH": str(self.library.parent),
             "FAKE_NVML_SCRIPT": str(self.script),
             "FAKE_NVML_LOG": str(self.log),
-            "GPU_PLANNER_PCI_DEVICES": str(self.folder / "pci"),
+            "GPU_PLANNER_SYSTEM_ROOT": str(self.root),
         }
         return {**os.environ, **places}
+
+    def say_power_state(self, status: str, control: str = "auto") -> None:
+        """Let the system say of a card of a laptop whether it is awake, without its driver."""
+        place = self.root / "sys/bus/pci/devices/0000:01:00.0"
+        (place / "power").mkdir(parents=True, exist_ok=True)
+        files = {"vendor": "0x10de", "class": "0x030200", "power/control": control, "power/runtime_status": status}
+        for name, content in files.items():
+            (place / name).write_text(f"{content}\n", encoding="ascii")
+
+    def say_surroundings(self, *, has_own_pids: bool = False, is_wsl: bool = False) -> None:
+        """Let the system look like a container with process numbers of its own, or like Linux under Windows."""
+        links = self.root / "proc/self/ns"
+        links.mkdir(parents=True)
+        (links / "pid").symlink_to("pid:[4026532001]" if has_own_pids else "pid:[4026531836]")
+        if is_wsl:
+            (self.root / "dev").mkdir()
+            (self.root / "dev/dxg").touch()
 
     def calls(self) -> list[str]:
         """Return what was called so far, each with its card."""

@@ -1,5 +1,6 @@
 """Fixtures for the window's tests, and the check that nothing is left running after one."""
 
+import gc
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,6 +59,14 @@ def window(qtbot: QtBot, workspace: Workspace, theme: Theme, tasks: TaskRunner) 
     qtbot.addWidget(made, before_close_func=lambda _window: workspace.undo_stack.setClean())
     made.show()
     return made
+
+
+@pytest.fixture(autouse=True)
+def collected_on_this_thread() -> Iterator[None]:
+    """Let no other thread destroy the widgets of an earlier test, as `Collector` sees to in the application."""
+    gc.disable()
+    yield
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
@@ -85,6 +86,38 @@ def test_a_crash_of_the_last_run_is_told(tmp_path):
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "crash.log").write_text("Fatal Python error")
     assert "broke off" in run(LOOK + QUIT, tmp_path)["banner"]
+
+
+MONITOR = """
+import psutil
+from PySide6.QtCore import QEventLoop
+window.monitor()
+window.show_tab("memory")
+loop = QEventLoop()
+give_up = QTimer(timeout=loop.quit, singleShot=True, interval=30_000)
+look = QTimer(interval=10, timeout=lambda: psutil.Process().children() and loop.quit())
+give_up.start()
+look.start()
+loop.exec()
+look.stop()
+told["samplers"] = [child.pid for child in psutil.Process().children()]
+"""
+
+
+def test_at_the_end_no_process_is_left(tmp_path):
+    samplers = run(MONITOR + QUIT, tmp_path)["samplers"]
+    assert samplers
+    assert not any(psutil.pid_exists(pid) for pid in samplers)
+
+
+def test_a_recording_that_the_last_run_did_not_end_is_told(tmp_path):
+    recording = tmp_path / "run.gpurec"
+    recording.write_bytes(b"x")
+    unfinished = {"path": str(recording), "pid": 2**22 + 1, "process_started_seconds": 1.0}
+    (tmp_path / "settings.json").write_text(json.dumps({"monitor": {"unfinished": unfinished}}))
+    assert run(LOOK + QUIT, tmp_path)["banner"] == "The recording run.gpurec was cut off when the program ended."
+    recording.unlink()
+    assert run(LOOK + QUIT, tmp_path)["banner"] == ""
 
 
 WALK = """

@@ -2,7 +2,8 @@
 
 import pytest
 
-from planner.monitor.alerts import AlertKind, AlertRules, AlertWatch
+from planner.monitor.alert_rules import AlertRules
+from planner.monitor.alerts import AlertKind, AlertWatch
 from planner.monitor.device import Device
 from planner.monitor.gathering import note
 from planner.monitor.inventory import Inventory

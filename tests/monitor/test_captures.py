@@ -71,23 +71,50 @@ def _number(text):
 
 @pytest.mark.parametrize("capture", _CAPTURES, ids=lambda one: f"{one['capture']}-{one['load']}")
 def test_what_a_real_card_tells_is_read_and_what_it_does_not_tell_keeps_its_cause(near_nvml, capture):
-    fields = {field: _number(capture["fields"][field]) for field, *_ in (*_READINGS, *_FACTS)}
-    keys = {
-        f"0.{key}": round(fields[field] * times)
-        for field, key, times, *_ in (*_READINGS, *_FACTS)
-        if fields[field] is not None
-    }
-    model = {"0.driver_model": 0} if capture["fields"]["driver_model.current"] == "WDDM" else {}
-    near_nvml.say({"0.uuid": A, "0.name": capture["fields"]["name"], **keys, **model})
+    near_nvml.say(_script(capture, 0, A))
     nvml = Nvml()
     session = Session(nvml, CardProcesses(nvml, HostProcesses(), sees_same_pids=True))
     session.open(0.0)
     readings = session.read(0.0, 0.0, slow=True, budget_seconds=10.0)[A]
     device = session.devices[0]
     session.close()
+    _check_all(capture, device, readings)
 
+
+def test_all_these_cards_at_once_are_told_by_a_sampler_of_its_own(fake_nvml):
+    uuids = [f"GPU-{number}" for number in range(len(_CAPTURES))]
+    fake_nvml.say(*(_script(capture, number, uuids[number]) for number, capture in enumerate(_CAPTURES)))
+    with fake_nvml.supervisor():
+        latest = fake_nvml.wait_for(lambda latest: all("pcie_width" in latest.readings(uuid) for uuid in uuids))
+    devices = {device.uuid: device for device in latest.inventory.devices}
+    for capture, uuid in zip(_CAPTURES, uuids, strict=True):
+        _check_all(capture, devices[uuid], latest.readings(uuid))
+
+
+def _fields(capture):
+    return {field: _number(capture["fields"][field]) for field, *_ in (*_READINGS, *_FACTS)}
+
+
+def _is_wddm(capture):
+    return capture["fields"]["driver_model.current"] == "WDDM"
+
+
+def _script(capture, number, uuid):
+    """Return what the library says of such a card."""
+    fields = _fields(capture)
+    keys = {
+        key: round(fields[field] * times)
+        for field, key, times, *_ in (*_READINGS, *_FACTS)
+        if fields[field] is not None
+    }
+    keys |= {"uuid": uuid, "name": capture["fields"]["name"]} | ({"driver_model": 0} if _is_wddm(capture) else {})
+    return {f"{number}.{key}": value for key, value in keys.items()}
+
+
+def _check_all(capture, device, readings):
+    fields = _fields(capture)
     assert device.name == capture["fields"]["name"]
-    assert device.fact("windows_display_driver") == (1 if model else None)
+    assert device.fact("windows_display_driver") == (1 if _is_wddm(capture) else None)
     in_mig_mode = fields["mig.mode.current"] == 1
     for field, _, _, name, factor in _READINGS:
         _check(readings[name], fields[field], factor, name, in_mig_mode=in_mig_mode)

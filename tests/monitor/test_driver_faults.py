@@ -1,7 +1,6 @@
 """A driver and its cards that fail in every way, as the supervisor tells of them."""
 
 import os
-from pathlib import Path
 
 import pytest
 from fake_nvml_kit import FAST, LIBRARY, A, B, C, build, card, states_of
@@ -183,18 +182,8 @@ def test_a_binding_that_is_missing_is_named(fake_nvml, monkeypatch):
         fake_nvml.wait_for_fault(FaultKind.NO_BINDING)
 
 
-def _pci_card(folder: Path, place: str, status: str, control: str = "auto") -> Path:
-    card_folder = folder / "pci" / place
-    (card_folder / "power").mkdir(parents=True, exist_ok=True)
-    (card_folder / "vendor").write_text("0x10de\n")
-    (card_folder / "class").write_text("0x030200\n")
-    (card_folder / "power" / "control").write_text(f"{control}\n")
-    (card_folder / "power" / "runtime_status").write_text(f"{status}\n")
-    return card_folder
-
-
 def test_a_card_that_sleeps_is_not_woken(fake_nvml):
-    place = _pci_card(fake_nvml.folder, "0000:01:00.0", "suspended")
+    fake_nvml.say_power_state("suspended")
     fake_nvml.say(card(0, A))
     with fake_nvml.supervisor():
         fake_nvml.wait_for_fault(FaultKind.ASLEEP)
@@ -202,6 +191,6 @@ def test_a_card_that_sleeps_is_not_woken(fake_nvml):
         fake_nvml.wait_for_sample()
         assert fake_nvml.calls() == []
         assert states_of(fake_nvml.latest) == {"pci-0000:01:00.0": "asleep"}
-        (place / "power" / "runtime_status").write_text("active\n")
+        fake_nvml.say_power_state("active")
         fake_nvml.wait_for_sample(lambda sample: A in sample.devices)
     assert states_of(fake_nvml.latest) == {A: "running"}

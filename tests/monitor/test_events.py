@@ -57,6 +57,16 @@ def test_what_comes_late_leaves_a_gap():
     assert told(detector.note_sample(sample(9, fan_fraction=0))) == [(EventKind.GAP, "", 2.4, 9.0)]
 
 
+def test_a_gap_is_judged_by_what_was_usual_before_it():
+    detector = EventDetector(1.0)
+    for at in (0, 1):
+        assert detector.note_sample(sample(at, fan_fraction=0)) == ()
+    # The driver hung: the first sample is of the machine alone, and came so late that its interval means nothing.
+    detector.interval_seconds = 10.0
+    assert detector.note_sample(sample(11)) == ()
+    assert told(detector.note_sample(sample(12, fan_fraction=0))) == [(EventKind.GAP, "", 1.0, 12.0)]
+
+
 def test_errors_are_told_once_each_and_counters_by_what_they_grew():
     detector = EventDetector(1.0)
     (xid,) = detector.note_sample(sample(0, xids=(Xid(A, 79),), ecc_corrected=3))
@@ -86,6 +96,7 @@ def test_cards_come_go_and_return():
         return Inventory("1", devices=tuple(Device(uuid, uuid, 0, state=state) for uuid, state in states.items()))
 
     detector = EventDetector(1.0)
+    detector.note_sample(sample(5))
     assert detector.note_inventory(inventory(a="running")) == ()
     assert [event.kind for event in detector.note_inventory(inventory(a="lost", b="running"))] == [
         EventKind.LOST,
@@ -96,6 +107,14 @@ def test_cards_come_go_and_return():
         EventKind.RETURNED,
         EventKind.ASLEEP,
     ]
+
+
+def test_what_is_wrong_before_the_first_reading_is_on_the_time_line_from_there():
+    detector = EventDetector(1.0)
+    assert detector.note_inventory(Inventory("", faults=(Fault(FaultKind.NOT_ANSWERING, 0.0),))) == ()
+    (wrong,) = detector.note_sample(sample(5))
+    assert (wrong.kind, wrong.began.monotonic_seconds) == (EventKind.FAULT, 5.0)
+    assert detector.note_sample(sample(6)) == ()
 
 
 def test_a_new_driver_and_faults_are_on_the_time_line():

@@ -13,7 +13,7 @@ from planner.monitor.host import Host, cpu_shares
 from planner.monitor.host_processes import HostProcesses
 from planner.monitor.pci import find_cards, same_card, sleeps_by_itself
 from planner.monitor.reading import Cause
-from planner.monitor.surroundings import look_around
+from planner.monitor.surroundings import Surroundings, look_around
 
 
 def _device(folder: Path, name: str, **files: str) -> Path:
@@ -62,6 +62,13 @@ def test_containers_wsl_and_process_ids_are_recognised(tmp_path, monkeypatch):
     monkeypatch.setattr("platform.release", lambda: "5.15.90.1-microsoft-standard-WSL2")
     inside = look_around(tmp_path)
     assert (inside.is_container, inside.is_wsl, inside.has_own_pids) == (True, True, True)
+
+
+@pytest.mark.parametrize(("has_own_pids", "is_wsl"), [(True, False), (False, True), (True, True)])
+def test_numbers_of_processes_are_those_of_another_system_in_containers_and_under_windows(has_own_pids, is_wsl):
+    plain = Surroundings("Linux", is_container=False, is_wsl=False, has_own_pids=False)
+    assert plain.sees_same_pids
+    assert not plain._replace(has_own_pids=has_own_pids, is_wsl=is_wsl).sees_same_pids
 
 
 def test_elsewhere_process_ids_are_everyones(monkeypatch):

@@ -2,12 +2,13 @@
 
 import json
 
+import pytest
 from pydantic_core import to_json
 
 from planner.monitor.device import Device
 from planner.monitor.doctor import binding_version, check_up, what_blocked, what_blocks
 from planner.monitor.faults import Fault, FaultKind
-from planner.monitor.inventory import Inventory
+from planner.monitor.inventory import Inventory, in_order
 from planner.monitor.latest import Latest
 from planner.monitor.metrics import DEVICE_METRICS, FACTS, HOST_METRICS
 from planner.monitor.process import CardProcess, HostProcess
@@ -65,6 +66,29 @@ def test_a_card_that_does_not_run_keeps_no_readings():
     assert latest.processes == ()
 
 
+@pytest.mark.parametrize(
+    ("kind", "cause"),
+    [
+        (FaultKind.NO_DRIVER, Cause.NO_ANSWER),
+        (FaultKind.NOT_ANSWERING, Cause.NO_ANSWER),
+        (FaultKind.SAMPLER_CRASHED, Cause.NO_ANSWER),
+        (FaultKind.RELEASED, Cause.RELEASED),
+    ],
+)
+def test_what_was_read_before_the_driver_was_gone_does_not_stand(kind, cause):
+    latest = latest_of(DEVICE, fan_fraction=0.3)
+    latest.note_sample(Sample(2.0, 3.0))
+    assert latest.reading(A, "fan_fraction").value == 0.3
+    latest.note_inventory(Inventory("580", devices=(DEVICE,), faults=(Fault(kind, 3.0),)))
+    assert latest.reading(A, "fan_fraction").value == 0.3
+    latest.note_sample(Sample(3.0, 4.0))
+    assert latest.reading(A, "fan_fraction").cause is cause
+    assert latest.processes == ()
+    latest.note_sample(Sample(4.0, 5.0, {A: {"power_watts": Reading(9)}}))
+    assert latest.reading(A, "power_watts").value == 9
+    assert latest.reading(A, "fan_fraction").cause is Cause.NOT_YET
+
+
 def test_the_report_names_every_quantity_and_says_why_one_is_missing():
     fault = Fault(FaultKind.IMPLAUSIBLE, 0.0, A, "utilization_fraction")
     latest = latest_of(
@@ -115,6 +139,13 @@ def test_cards_are_not_forgotten_with_their_sampler():
     assert (lost.kind, lost.uuid, lost.since_seconds) == (FaultKind.LOST, A, 9.0)
     assert merge(other, Inventory("590", devices=(Device(B, "b", 0),)), 12.0).faults[0].since_seconds == 9.0
     assert merge(other, before, 12.0) == before
+
+
+def test_cards_keep_their_places_with_their_instances_after_them():
+    parts = [Device(f"MIG-{at}", "i", at, mig_parent=A) for at in (1, 0)]
+    stray = Device("MIG-9", "i", 2, mig_parent="GPU-unknown")
+    found = in_order((stray, Device(B, "b", 1), *parts, Device(A, "a", 0, state="lost")))
+    assert [device.uuid for device in found] == [A, "MIG-0", "MIG-1", B, "MIG-9"]
 
 
 def test_instances_and_places_are_not_kept():

@@ -1,10 +1,12 @@
 """The sampler in a process of its own, against a library that fails in every way."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from time import monotonic
 
 import psutil
@@ -48,6 +50,19 @@ def test_a_crash_in_the_library_is_named_and_survived(fake_nvml):
         fake_nvml.say(card(0, A))
         fake_nvml.wait_for_sample(lambda sample: A in sample.devices)
         fake_nvml.wait_until_over(FaultKind.SAMPLER_CRASHED)
+
+
+def test_a_library_that_crashes_again_and_again_is_opened_ever_later(fake_nvml):
+    fake_nvml.say(card(0, A), crash__nvmlInitWithFlags=1)
+    waits: list[float] = []
+    with fake_nvml.supervisor(patience=CALM._replace(last_retry=0.8)) as supervisor:
+        while 0.8 not in waits:
+            fake_nvml.wait_for_sample(lambda sample: not sample.devices)
+            # What the sampler was started with; it may have crashed by now.
+            with suppress(psutil.Error, ValueError, IndexError):
+                started_with = json.loads(psutil.Process(supervisor.pid or 1).cmdline()[-1])
+                waits += {started_with["driver_after_seconds"]} - {*waits}
+    assert waits == sorted(waits)
 
 
 def test_a_sampler_that_is_killed_is_started_again(fake_nvml):

@@ -9,7 +9,7 @@ from recordings import training, two_steps
 from planner.errors import SpecError
 from planner.hardware.catalog import HardwareCatalog
 from planner.monitor.device import Device
-from planner.monitor.process import CardProcess
+from planner.monitor.process import CardProcess, HostProcess
 from planner.monitor.reading import Cause, Reading, missing
 from planner.plan.evaluate import evaluate
 from planner.plan.measured import (
@@ -24,7 +24,7 @@ from planner.plan.measured import (
 from planner.plan.plan import ModelChoice, Plan
 from planner.trace.analysis.summary import facts_of
 from planner.units import GIB, MIB
-from planner.workload.workload import CardCount, Parallel, Training
+from planner.workload.workload import CardCount, Inference, Parallel, Training
 
 PLAN = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=Training(micro_batch=2), gpu="rtx-4090")
 _CAPTURES = json.loads((Path(__file__).parents[1] / "monitor/data/nvidia_smi_captures.json").read_text())["captures"]
@@ -55,15 +55,48 @@ def test_what_a_plan_predicts_of_a_card(evaluation, catalog):
     assert expected_of(without_card).power_watts is None
 
 
-def test_the_process_that_holds_the_most_is_the_plans_unless_another_is_named():
+def test_the_process_that_holds_the_most_is_the_plans():
     processes = (process(1, 2 * GIB), process(2, 6 * GIB), process(3, 9 * GIB, "graphics"), process(4, None))
-    assert measured_of(processes, 10.0 * GIB, 300.0) == Measured(10 * GIB, 6 * GIB, 300.0)
-    assert measured_of(processes, 10.0 * GIB, pid=1).process_bytes == 2 * GIB
-    assert measured_of(processes, 10.0 * GIB, pid=4).process_bytes is None
-    assert measured_of((process(is_reliable=False),), GIB).process_bytes is None
+    assert measured_of(processes, 10.0 * GIB, 300.0) == Measured(10 * GIB, 6 * GIB, 300.0, 2, 3)
+    assert measured_of((process(4, None),), GIB) == Measured(GIB, process_count=1)
+    assert measured_of((process(is_reliable=False),), GIB) == Measured(GIB)
     assert measured_of(processes, 10 * GIB).other_bytes == 4 * GIB
     assert measured_of(processes, 5 * GIB).other_bytes == 0
     assert measured_of((), GIB).other_bytes is None
+
+
+@pytest.mark.parametrize(
+    ("name", "command", "engine"),
+    [
+        ("VLLM::EngineCor", "VLLM::EngineCore", "vLLM"),
+        ("python", "python -m sglang.launch_server --model x", "SGLang"),
+        ("python", "python train.py", ""),
+    ],
+)
+def test_engines_that_take_a_card_at_their_start_are_known(name, command, engine):
+    host = HostProcess(name, "ada", command, 0.0, 1.0, GIB, is_own=True)
+    assert measured_of((process(host=host),), 5 * GIB).engine == engine
+
+
+def test_an_engine_with_a_pool_is_expected_to_take_it_all(catalog):
+    plan = Plan(
+        model=ModelChoice(id="openai-community/gpt2"), workload=Inference(profile="vllm", batch=1), gpu="rtx-4090"
+    )
+    evaluation = evaluate(plan, catalog)
+    memory, pool = evaluation.memory, evaluation.memory.cache_pool
+    needed = sum(term.bytes for term in memory.terms if term.name == "kv_cache")
+    assert pool.bytes > 4 * needed
+    taken = memory.total_bytes - needed + pool.bytes
+    assert expected_of(evaluation).memory_bytes == taken
+    assert expected_of(evaluation).high_bytes - taken == memory.high_bytes - memory.total_bytes
+    found = beside(evaluation, Measured(23 * GIB, taken + MIB, engine="vLLM"))
+    assert (found.reason, found.difference_bytes) == ("in-range", MIB)
+
+
+def test_an_engine_that_the_plan_does_not_know_of_is_why_there_is_more(evaluation):
+    held = evaluation.memory.high_bytes + GIB
+    assert beside(evaluation, Measured(40 * GIB, held, engine="vLLM")).reason == "engine-fills-card"
+    assert beside(evaluation, Measured(held, engine="vLLM")).reason == "other-processes"
 
 
 def test_a_little_more_than_predicted_is_mostly_what_is_least_certain(evaluation):

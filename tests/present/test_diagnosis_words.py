@@ -16,7 +16,7 @@ from planner.present.diagnosis import (
     ChecklistRow,
     checklist_rows,
     checklist_text,
-    evidence_line,
+    evidence_row,
     said,
     verdict_lines,
     verdict_text,
@@ -54,7 +54,7 @@ def test_a_card_that_waits_for_data():
 def test_a_card_in_steady_use_is_told_so_and_its_thresholds_are_called_heuristics():
     found = said(diagnose(a_history(), UUID))
     assert (found.tone, found.sentence) == ("ok", "In steady use. It is used above 70 % and steadily.")
-    assert f"Utilisation: 95{T}% at the lowest quarter (≥ 70{T}%; heuristic: three quarters" in found.details
+    assert f"Utilisation: 95{T}% at the 25th percentile (≥ 70{T}%; heuristic: three quarters" in found.details
 
 
 def test_a_lost_card_has_advice_alone():
@@ -84,14 +84,14 @@ def test_nothing_to_say_is_said_in_few_words():
     ],
 )
 def test_what_is_seen_has_its_unit(metric, statistic, value, shown):
-    assert evidence_line(Evidence(metric, statistic, value)) == shown
+    assert evidence_row(Evidence(metric, statistic, value)).as_text == shown
 
 
 def test_everything_that_rules_ask_has_a_name_and_a_unit():
     conditions = [condition for rule in (*RULES, *CHECKLIST) for condition in rule.conditions]
     told = [Evidence(one.metric, one.statistic, one.threshold, one) for one in conditions]
     told += [Evidence(metric, statistic, 1.0) for rule in RULES for metric, statistic in rule.shown]
-    assert all("_" not in evidence_line(one).split(" (")[0] for one in told)
+    assert all("_" not in evidence_row(one).as_text.split(" (")[0] for one in told)
 
 
 def test_lines_of_the_shell_name_the_card_and_the_likeliest_help():
@@ -126,7 +126,7 @@ def test_the_list_of_what_to_do_next():
         "to do",
     ]
     assert rows[2].title == "Fill the card with the batch"
-    assert rows[2].seen.startswith(f"Memory in use: 75{T}% at the highest 5 % (≥ 70{T}%; AWS SageMaker")
+    assert rows[2].seen.startswith(f"Memory in use: 75{T}% at the 95th percentile (≥ 70{T}%; AWS SageMaker")
     assert rows[0].source == "PyTorch, Performance Tuning Guide"
     assert len(rows) == len(CHECKLIST)
 

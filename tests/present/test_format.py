@@ -98,6 +98,11 @@ def test_parameters():
     assert fmt.integer(8_030_261_248) == "8,030,261,248"
 
 
+def test_operations():
+    assert fmt.operations(3_420_000_000_000) == "3.42\u2009TFLOP"
+    assert fmt.operations(512) == "512\u2009FLOP"
+
+
 def test_rates_bandwidth_power_and_money():
     assert seen(fmt.rate(165.2e12, "bf16")) == "165 TFLOPS"
     assert seen(fmt.rate(660.6e12, "int8")) == "661 TOPS"

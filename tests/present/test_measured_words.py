@@ -1,5 +1,7 @@
 """A prediction beside a measurement, in words and rows."""
 
+from dataclasses import replace
+
 import pytest
 
 from planner.plan.evaluate import evaluate
@@ -35,7 +37,7 @@ def found(measured=17.9, reason="in-range", likeliest="framework_overhead", basi
         ),
         (
             found(20.0, "more-than-expected"),
-            f"20.0{T}GiB: +16{T}%, mostly the device context and the allocator; more than the estimate's range.",
+            f"20.0{T}GiB: +16{T}%; more than the estimate's range, so what runs may not be what was planned.",
         ),
         (
             found(20.0, "other-processes", None, "card"),
@@ -46,6 +48,19 @@ def found(measured=17.9, reason="in-range", likeliest="framework_overhead", basi
 )
 def test_sentences(beside_it, sentence):
     assert measured_sentence(beside_it) == f"Predicted 17.2{T}GiB, measured {sentence}"
+
+
+def test_of_several_processes_it_says_which_one_was_measured():
+    several = replace(found(), measured=Measured(20 * GIB, int(17.9 * GIB), pid=4711, process_count=3))
+    assert f"measured 17.9{T}GiB in process 4711, the largest of 3: +4{T}%, mostly" in measured_sentence(several)
+    alone = replace(several, measured=Measured(20 * GIB, int(17.9 * GIB), pid=4711, process_count=1))
+    assert "4711" not in measured_sentence(alone)
+
+
+def test_an_engine_that_fills_the_card_is_said_to():
+    held = Measured(20 * GIB, 20 * GIB, pid=7, process_count=1, engine="vLLM")
+    sentence = measured_sentence(replace(found(20.0, "engine-fills-card", None), measured=held))
+    assert sentence.endswith(f"+16{T}%; vLLM takes most of a card at its start, which this plan leaves out.")
 
 
 def test_rows_of_memory_and_power():

@@ -1,5 +1,7 @@
 """What the Monitor tab says: alerts, faults with since when, the doctor's checks, its own cost."""
 
+import pytest
+
 from planner.monitor.alerts import Alert, AlertKind
 from planner.monitor.device import Device
 from planner.monitor.doctor import Check
@@ -11,7 +13,7 @@ from planner.monitor.reading import Reading
 from planner.monitor.sample import Cost
 from planner.present.alerts import alert_sentence
 from planner.present.check_up import check_lines
-from planner.present.faults import fault_views
+from planner.present.faults import elapsed, fault_views
 from planner.present.own_cost import own_cost
 
 CARD = Device("GPU-a", "NVIDIA RTX 4090", 0)
@@ -49,9 +51,21 @@ def test_faults_come_the_worst_first_with_since_when_and_what_to_do():
     assert views[0].advice in views[0].as_text
 
 
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(8, "8 s"), (125, "2 min 5 s"), (3600, "1 h"), (12_000, "3 h 20 min"), (190_000, "2 d 4 h")]
+)
+def test_spans_are_told_in_their_two_largest_units(seconds, said):
+    assert elapsed(seconds) == said
+
+
 def test_checks_have_a_mark_and_what_to_do():
     checks = (Check("Driver", "fails", "does not answer", "Reboot."), Check("PCI", "works", "0000:01:00.0"))
     assert check_lines(checks) == "✗ Driver: does not answer\n    Reboot.\n✓ PCI: 0000:01:00.0"
+
+
+def test_cards_that_are_alike_are_told_once():
+    checks = [Check(f"Card {number} H100", "works", "19 of 42 quantities") for number in range(8)]
+    assert check_lines(checks) == "✓ Card 0 H100 and 7 more like it: 19 of 42 quantities"
 
 
 def test_the_monitor_tells_its_own_cost_as_far_as_it_is_known():

@@ -1,10 +1,11 @@
 """Recordings and what they came to, in words."""
 
 import pytest
-from recording_kit import CARDS, recording, sample
+from recording_kit import CARDS, WALL, recording, sample
 
 from planner.monitor.recording.recording import Loss
-from planner.monitor.recording.summary import JOULES_PER_KWH, Statistic, summary
+from planner.monitor.recording.records import Mark
+from planner.monitor.recording.summary import JOULES_PER_KWH, Statistic, Summary, summary
 from planner.monitor.sample import Sample
 from planner.present.recording import (
     SUMMARY_COLUMNS,
@@ -14,6 +15,7 @@ from planner.present.recording import (
     loss_sentences,
     recording_line,
     summary_line,
+    summary_lines,
 )
 
 THIN = "\u2009"
@@ -82,3 +84,22 @@ def test_a_card_in_a_row():
     assert (texts["utilization"], texts["memory"], texts["power"]) == ("50 / 50", "8.00 / 8.00", "100 / 100")
     assert texts["slowed"] == "power limit 2 s, slowed by the driver for heat 2 s"
     assert SUMMARY_COLUMNS[6].value(card) == 2**33
+
+
+def test_the_answer_comes_first_and_then_what_is_lost():
+    found = recording(*(sample(float(at), a={"power_watts": 100.0}) for at in range(4)), is_ended=False)
+    first, *others = summary_lines(found, summary(found).at(0.36))
+    assert first.replace(THIN, " ").startswith("≈ 0.0833 Wh on the cards, $0.000030 at $0.36 a kWh")
+    assert others == ["It was cut off: its last second may be missing."]
+    assert summary(found).at(0.36).cards[0].usd == summary(found, 0.36).cards[0].usd
+    assert summary_lines(found, Summary((), None))[0] == "No card told its energy or its power."
+
+
+def test_a_recording_with_marks_in_a_line():
+    found = recording(sample(0.0), Mark(0.5, WALL + 0.5, "here"), sample(1.0))
+    assert recording_line(found).endswith("2 samples, 1 mark")
+
+
+def test_an_energy_without_a_price_costs_nothing_that_is_told():
+    found = summary(recording(*(sample(float(at), a={"power_watts": 100.0}) for at in range(4))))
+    assert "$" not in summary_line(found)

@@ -5,6 +5,7 @@ from typing import get_args
 import pytest
 
 from planner.present.workload import METHOD_TITLES, OPTIMIZER_TITLES, workload_phrase
+from planner.workload.diffusion import Diffusion
 from planner.workload.optimizers import Optimizer
 from planner.workload.workload import Inference, Training
 
@@ -49,6 +50,22 @@ from planner.workload.workload import Inference, Training
 )
 def test_phrases(workload, phrase):
     assert workload_phrase(workload) == phrase
+
+
+@pytest.mark.parametrize(
+    ("settings", "phrase"),
+    [
+        (Diffusion(guidance=True), "images, 2 × 1,024 × 768 pixels, bf16"),
+        (Diffusion(guidance=False, text_weights="bf16"), "images, 2 × 1,024 × 768 pixels, bf16, one pass a step"),
+        (
+            Diffusion(guidance=True, text_weights="nf4", offload="model", vae_slicing=True, vae_tiling=True),
+            "images, 2 × 1,024 × 768 pixels, bf16, text encoders in nf4, model offload, decoded image by image, "
+            "decoded in tiles",
+        ),
+    ],
+)
+def test_pipelines_are_told_by_their_images(settings, phrase):
+    assert workload_phrase(Inference(batch=2, image_size="1024x768", weights="bf16", diffusion=settings)) == phrase
 
 
 def test_every_optimizer_and_method_has_a_title():

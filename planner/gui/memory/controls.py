@@ -1,21 +1,41 @@
 """The left column: every question about the plan."""
 
+from collections.abc import Callable
+
 from PySide6.QtCore import QSize, Qt, Slot
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
-from planner.gui.memory.fitting_cards import FindCardsButton
+from planner.gui.memory.find_cards import FindCardsButton
 from planner.gui.memory.questions.cards import CardsQuestions
 from planner.gui.memory.questions.inference import InferenceQuestions
 from planner.gui.memory.questions.questions import Questions
 from planner.gui.memory.questions.sharing import SharingQuestions
-from planner.gui.memory.questions.training import TrainingQuestions
 from planner.gui.memory.subject import Subject
 from planner.gui.memory.trace.what_if import WhatIf
 from planner.gui.memory.versus.button import CompareButton
 from planner.gui.theme import Theme
+from planner.gui.widgets.tab_order import set_tab_order, tab_stops
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.workload.workload import Inference, Training
+
+
+class ByTask(dict[str, Questions]):
+    """Questions by task, made when they are first looked up: the start of the window waits for those of one task."""
+
+    def __init__(self, make: Callable[[str], Questions], on_made: Callable[[], None]) -> None:
+        super().__init__()
+        self.place = QVBoxLayout()
+        self._make, self._on_made = make, on_made
+
+    def make(self, task: str) -> Questions:
+        """Make the questions of `task`, which are not there yet."""
+        made = self[task] = self._make(task)
+        self.place.addWidget(made)
+        self._on_made()
+        return made
+
+    __missing__ = make
 
 
 class Controls(QScrollArea):
@@ -26,16 +46,10 @@ class Controls(QScrollArea):
         self._workspace = workspace
         self.what_if = what_if
         self.subject = Subject(workspace, theme)
-        self.training = TrainingQuestions(workspace, theme)
-        self.questions: dict[str, Questions] = {
-            "training": self.training,
-            "inference": InferenceQuestions(workspace, theme),
-        }
+        self._theme = theme
+        self.questions = ByTask(self._questions_of, self._order)
         self.cards = CardsQuestions(workspace, theme)
-        self.sharing: dict[str, Questions] = {
-            "training": SharingQuestions(workspace, theme, Training()),
-            "inference": SharingQuestions(workspace, theme, Inference()),
-        }
+        self.sharing = ByTask(self._sharing_of, self._order)
         self.find_cards = FindCardsButton(workspace, theme)
         self._reset = QPushButton(self.tr("Re&set"))
         self._reset.setToolTip(self.tr("Set every question about the workload back to its default."))
@@ -48,6 +62,9 @@ class Controls(QScrollArea):
         self.setFixedWidth(width)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._lay_out(theme)
+        for asked in (self.questions, self.sharing):
+            # Those that are shown first: widgets that are made before the style sheet is on are made sooner.
+            asked.make(workspace.plan.workload.task)
         self._reset.clicked.connect(self.reset)
         self.subject.goal_chosen.connect(lambda: self.refresh(workspace.evaluation))
 
@@ -56,12 +73,12 @@ class Controls(QScrollArea):
         task = evaluation.plan.workload.task
         self.subject.refresh(evaluation)
         self.cards.refresh(evaluation)
-        self.training.asks_method = self.subject.goal == "fine-tune"
         for asked in (self.questions, self.sharing):
-            for name, questions in asked.items():
-                if name == task:
-                    questions.refresh(evaluation)
-                questions.setVisible(name == task and evaluation.traced is None)
+            own = asked[task]
+            own.set_goal(self.subject.goal)
+            own.refresh(evaluation)
+            for questions in asked.values():
+                questions.setVisible(questions is own and evaluation.traced is None)
         self.what_if.refresh(evaluation)
         self.what_if.setVisible(evaluation.traced is not None)
         self._reset.setVisible(evaluation.traced is None)
@@ -79,15 +96,32 @@ class Controls(QScrollArea):
         """Ask for no height of its own."""
         return QSize(self.width(), 0)
 
+    def _questions_of(self, task: str) -> Questions:
+        if task == "inference":
+            return InferenceQuestions(self._workspace, self._theme)
+        # Imported here, since a window that opens on a plan that is only run needs none of it.
+        from planner.gui.memory.questions.training import TrainingQuestions
+
+        return TrainingQuestions(self._workspace, self._theme)
+
+    def _sharing_of(self, task: str) -> Questions:
+        return SharingQuestions(self._workspace, self._theme, Training() if task == "training" else Inference())
+
+    def _order(self) -> None:
+        """Lead the tab key through questions that were made since."""
+        set_tab_order(tuple(tab_stops(self._column)))
+
     def _lay_out(self, theme: Theme) -> None:
         body = QWidget()
-        column = QVBoxLayout(body)
+        column = self._column = QVBoxLayout(body)
         column.setContentsMargins(*(theme.spacing.medium,) * 4)
         column.setSpacing(theme.spacing.small)
         column.addWidget(self.subject)
         column.addSpacing(theme.spacing.small)
-        for widget in (*self.questions.values(), self.what_if, self.cards, *self.sharing.values()):
-            column.addWidget(widget)
+        column.addLayout(self.questions.place)
+        column.addWidget(self.what_if)
+        column.addWidget(self.cards)
+        column.addLayout(self.sharing.place)
         column.addSpacing(theme.spacing.small)
         buttons = QHBoxLayout()
         for button in (self.find_cards, self._reset, self.copy):

@@ -1,20 +1,22 @@
 """The cards of a plan where they differ or hold different parts of the model: a row for those that hold the same."""
 
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from planner.gui.theme import Theme
-from planner.gui.widgets.cells import Mark
 from planner.gui.widgets.label import make_label
 from planner.gui.widgets.record_model import RecordTableModel
-from planner.gui.widgets.record_table import RecordTable
 from planner.gui.widgets.verdict_badge import verdict_mark
 from planner.present import format as fmt
 from planner.present.columns import Column, words
 from planner.present.memory import MemoryView
 from planner.present.parallel import DeviceRow
+
+if TYPE_CHECKING:
+    from planner.gui.widgets.cells import Mark
+    from planner.gui.widgets.record_table import RecordTable
 
 _MOST_ROWS: Final = 8
 _MARGIN: Final = 4
@@ -93,8 +95,10 @@ class Devices(QWidget):
         self.hide()
 
     @cached_property
-    def table(self) -> RecordTable:
+    def table(self) -> "RecordTable":
         """Return the table, made when there is first something to show: few plans need it."""
+        from planner.gui.widgets.record_table import RecordTable
+
         made = RecordTable(self._model, self._theme, markers={"verdict": _mark})
         made.setAccessibleName(self.tr("What each of the cards holds"))
         made.horizontalHeader().setStretchLastSection(True)
@@ -119,5 +123,7 @@ class Devices(QWidget):
         self.table.setFixedHeight(header.height() + min(len(rows), _MOST_ROWS) * row + _MARGIN)
 
 
-def _mark(row: DeviceRow) -> Mark:
+def _mark(row: DeviceRow) -> "Mark":
+    from planner.gui.widgets.cells import Mark
+
     return Mark(*verdict_mark(row.share.verdict))

@@ -8,7 +8,6 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.label import make_label
-from planner.gui.widgets.popover import Popover
 from planner.gui.widgets.record_model import RecordTableModel
 from planner.gui.widgets.record_table import RecordTable
 from planner.gui.workspace import Workspace
@@ -18,8 +17,6 @@ from planner.present.columns import Column, numbers, words
 from planner.present.gpus import GpuRow
 from planner.present.names import VERDICT_WORDS
 from planner.present.plan import work_phrase
-
-_WIDTH, _HEIGHT = 680, 460
 
 
 def _gib(key: str, title: str, get: Callable[[GpuRow], int | None], width: int) -> Column[GpuRow]:
@@ -101,21 +98,3 @@ class FittingCards(QWidget):
         layout.addWidget(self._heading)
         layout.addWidget(self.table, 1)
         layout.addLayout(buttons)
-
-
-class FindCardsButton(QPushButton):
-    """Opens the list of the cards that fit."""
-
-    def __init__(self, workspace: Workspace, theme: Theme) -> None:
-        super().__init__()
-        self.setText(self.tr("Find &cards that fit…"))
-        self.cards = FittingCards(workspace, theme)
-        self.popover = Popover(self, theme, self.cards)
-        self.cards.done.connect(self.popover.close)
-        self.clicked.connect(self.open)
-
-    @Slot()
-    def open(self) -> None:
-        """Find the cards and show them."""
-        self.cards.refresh()
-        self.popover.open_below(self, _WIDTH, _HEIGHT)

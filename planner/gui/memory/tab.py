@@ -1,6 +1,7 @@
 """The memory tab: does it fit, why, and what would change that."""
 
-from typing import ClassVar, Final
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QPixmap
@@ -16,13 +17,10 @@ from planner.gui.memory.log.desk import LogDesk
 from planner.gui.memory.log.strip import CorrectionStrip
 from planner.gui.memory.phases import PhaseBars
 from planner.gui.memory.terms.breakdown import Breakdown
-from planner.gui.memory.trace.comparison import Comparison
 from planner.gui.memory.trace.desk import TraceDesk
-from planner.gui.memory.trace.evidence import TraceEvidence
 from planner.gui.memory.trace.status import TraceStatus
 from planner.gui.memory.trace.tracer import Start, Tracer, start_in_child
 from planner.gui.memory.trace.what_if import WhatIf
-from planner.gui.memory.versus.panel import VersusPanel
 from planner.gui.tab import Tab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
@@ -35,6 +33,11 @@ from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.present.engines import host_note
 from planner.present.plan import evaluation_view
+
+if TYPE_CHECKING:
+    from planner.gui.memory.trace.comparison import Comparison
+    from planner.gui.memory.trace.evidence import TraceEvidence
+    from planner.gui.memory.versus.panel import VersusPanel
 
 _CONTROLS_WIDTH: Final = 384
 _ASIDE_WIDTH: Final = 180
@@ -55,11 +58,8 @@ class MemoryTab(Tab):
         self.log_desk = LogDesk(workspace, theme, tasks, self)
         self.correction = CorrectionStrip(workspace, theme)
         self.trace_status = TraceStatus(theme, self.tracer)
-        self.trace = TraceEvidence(workspace, theme, tasks)
-        self.comparison = Comparison(workspace, theme, self.tracer)
         self.controls = Controls(workspace, theme, WhatIf(workspace, theme, self.tracer, self.desk), _CONTROLS_WIDTH)
         self.answer = Answer(theme)
-        self.versus = VersusPanel(workspace, theme)
         self.bar = StackedBar(theme)
         self.host = make_label(wrap=True)
         self.devices = Devices(theme)
@@ -67,6 +67,7 @@ class MemoryTab(Tab):
         self.phases = PhaseBars(theme)
         self.advice = AdvicePanel(workspace, theme, tasks)
         self.exploration = Exploration(workspace, theme, tasks, _ASIDE_WIDTH)
+        self._versus_place, self._comparison_place, self._trace_place = QVBoxLayout(), QVBoxLayout(), QVBoxLayout()
         self._stops: tuple[QWidget, ...] = ()
         self.evidence = self._evidence()
         self.results = self._results()
@@ -74,13 +75,42 @@ class MemoryTab(Tab):
         self.copy_menu = ResultMenu(Result(self.copy_result, self._csv, self._json, self._picture), "memory", self)
         self.copy_menu.failed.connect(workspace.failed)
         self.controls.copy.setMenu(self.copy_menu)
-        for part in (self.bar, self.versus):
-            part.activated.connect(self.breakdown.open_term)
+        self.bar.activated.connect(self.breakdown.open_term)
         for panel in (self.advice, self.exploration):
             panel.updated.connect(self._order)
         workspace.pin.changed.connect(self._on_pinned)
         self.tracer.changed.connect(self._on_tracer_changed)
         self.trace_status.edit_wanted.connect(self.desk.open_dialog)
+
+    # Made, and imported, when there is first something to show: the start of the window does not wait for them.
+
+    @cached_property
+    def versus(self) -> "VersusPanel":
+        """Return the plan beside the pinned one."""
+        from planner.gui.memory.versus.panel import VersusPanel
+
+        made = VersusPanel(self.workspace, self.theme)
+        made.activated.connect(self.breakdown.open_term)
+        self._versus_place.addWidget(made)
+        return made
+
+    @cached_property
+    def comparison(self) -> "Comparison":
+        """Return the estimate beside a trace of it."""
+        from planner.gui.memory.trace.comparison import Comparison
+
+        made = Comparison(self.workspace, self.theme, self.tracer)
+        self._comparison_place.addWidget(made)
+        return made
+
+    @cached_property
+    def trace(self) -> "TraceEvidence":
+        """Return what was traced of the plan's module."""
+        from planner.gui.memory.trace.evidence import TraceEvidence
+
+        made = TraceEvidence(self.workspace, self.theme, self.tasks)
+        self._trace_place.addWidget(made)
+        return made
 
     def refresh(self, evaluation: Evaluation) -> None:
         """Show `evaluation`; the curve follows when the plan has rested."""
@@ -88,8 +118,10 @@ class MemoryTab(Tab):
         self.controls.refresh(evaluation)
         self.answer.set_view(view, evaluation.memory.verdict)
         self.correction.refresh(evaluation)
-        self.versus.set_evaluation(evaluation)
-        self.bar.setVisible(view.supported and self.versus.isHidden())
+        is_pinned = self.workspace.pin.evaluation is not None
+        if is_pinned or "versus" in vars(self):
+            self.versus.set_evaluation(evaluation)
+        self.bar.setVisible(view.supported and not is_pinned)
         self.evidence.setVisible(view.supported)
         self.exploration.setVisible(view.supported and evaluation.traced is None)
         if view.supported:
@@ -101,15 +133,16 @@ class MemoryTab(Tab):
         self.devices.set_view(view)
         self.advice.set_evaluation(evaluation)
         self.exploration.set_evaluation(evaluation)
-        self.trace.setVisible(view.supported and evaluation.traced is not None)
-        self.trace.set_evaluation(evaluation)
-        self.comparison.refresh()
+        if evaluation.traced is not None or "trace" in vars(self):
+            self.trace.setVisible(view.supported and evaluation.traced is not None)
+            self.trace.set_evaluation(evaluation)
+        self._compare()
         self._order()
 
     def copy_result(self) -> str:
         """Return the answer with its breakdown, phases and notes as text."""
         text = evaluation_view(self.workspace.evaluation, self.workspace.catalog).as_text()
-        found = self.trace.as_text()
+        found = "" if self.workspace.evaluation.traced is None else self.trace.as_text()
         return f"{text}\n\n{found}" if found else text
 
     def focus_search(self) -> None:
@@ -131,6 +164,11 @@ class MemoryTab(Tab):
     @Slot()
     def _on_tracer_changed(self) -> None:
         self.answer.set_outdated(self.tracer.is_change)
+        self._compare()
+
+    def _compare(self) -> None:
+        if self.tracer.check is not None or "comparison" in vars(self):
+            self.comparison.refresh()
 
     @Slot()
     def _on_pinned(self) -> None:
@@ -172,15 +210,15 @@ class MemoryTab(Tab):
         column.setSpacing(space.medium)
         column.addWidget(self.answer)
         column.addWidget(self.correction)
-        column.addWidget(self.versus)
+        column.addLayout(self._versus_place)
         column.addWidget(self.bar)
         column.addWidget(self.host)
         column.addWidget(self.devices)
         column.addWidget(self.evidence)
         column.addWidget(self.advice)
-        column.addWidget(self.comparison)
+        column.addLayout(self._comparison_place)
         column.addWidget(self.exploration, 1)
-        column.addWidget(self.trace, 1)
+        column.addLayout(self._trace_place, 1)
         column.addStretch()
         area = QScrollArea()
         area.setFrameShape(QFrame.Shape.NoFrame)

@@ -26,6 +26,7 @@ CHECKPOINTING: Final[Options] = (
     ("selective", "Selective, cheap operations"),
     ("full", "Full, every layer"),
 )
+YES_OR_NO: Final[Options] = ((False, "No"), (True, "Yes"))
 ATTENTION: Final[Options] = (
     ("sdpa", "SDPA (PyTorch)"),
     ("flash", "FlashAttention"),

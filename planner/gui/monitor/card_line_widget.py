@@ -1,20 +1,22 @@
 """One card as a line that is painted by hand: labels that change every second would lay out the whole window anew."""
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from PySide6.QtCore import QRect, QSize, Qt, Signal
-from PySide6.QtGui import QFocusEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QFocusEvent, QFontMetrics, QKeyEvent, QMouseEvent, QPaintDevice, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from planner.gui.theme import Theme
 from planner.present.card_line import CardLine
 from planner.present.diagnosis import Said
 
-LEAST_SENTENCE: Final = 420
-"""The room that a sentence needs at the end of the line; with less it stands beneath, or is cut to a few words."""
+LEAST_ROOM: Final = 260
+"""The room that the title of a diagnosis needs at the end of the line; with less it stands beneath."""
 
 _SERIES: Final = 8
-_NAME, _USE, _MEMORY, _POWER, _HEAT, _CLOCK, _STATE = 190, 84, 164, 100, 56, 84, 150
+_USE, _MEMORY, _POWER, _HEAT, _CLOCK = 72, 150, 92, 50, 80
+_LEAST_NAME, _MOST_NAME, _LEAST_STATE, _MOST_STATE = 90, 260, 40, 200
+_CHEVRON: Final = 16
 _BAR: Final = 4
 _EXPECTED_WIDTH: Final = 2
 _KEYS: Final = (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space)
@@ -23,6 +25,24 @@ _RIGHT: Final = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
 _NOTHING: Final = Said()
+
+
+class Widths(NamedTuple):
+    """The places of a line that are as wide as their longest words; all lines share them."""
+
+    name: int = _LEAST_NAME
+    state: int = _LEAST_STATE
+
+    def with_room_for(self, line: CardLine, theme: Theme, screen: QPaintDevice) -> "Widths":
+        """Return places that this line fits into as well."""
+        name = QFontMetrics(theme.font(bold=True), screen).horizontalAdvance(line.name) + 1
+        state = QFontMetrics(theme.font(), screen).horizontalAdvance(line.state) + 1
+        return Widths(min(max(self.name, name), _MOST_NAME), min(max(self.state, state), _MOST_STATE))
+
+    def all(self, gap: int) -> int:
+        """Return the width that everything but the sentence takes, gaps of `gap` included."""
+        widths = (self.name, _USE, _MEMORY, _POWER, _HEAT, _CLOCK, self.state, _CHEVRON)
+        return sum(widths) + (len(widths) + 1) * gap + 4
 
 
 class CardLineWidget(QWidget):
@@ -36,7 +56,9 @@ class CardLineWidget(QWidget):
         self._line: CardLine | None = None
         self._said = _NOTHING
         self._expected: float | None = None
+        self._widths = Widths()
         self._is_tall = False
+        self.setAttribute(Qt.WidgetAttribute.WA_Hover)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -53,8 +75,15 @@ class CardLineWidget(QWidget):
             return
         self._line, self._said, self._expected = line, said, expected
         self.setAccessibleName(self.as_text)
-        self.setToolTip("\n".join(part for part in (said.sentence, said.details, line.tooltip) if part))
+        mark = "" if expected is None else self.tr("The mark at the memory is what the plan predicts.")
+        self.setToolTip("\n".join(part for part in (said.sentence, said.details, line.tooltip, mark) if part))
         self.update()
+
+    def set_widths(self, widths: Widths) -> None:
+        """Give name and state as much room as all lines give them."""
+        if widths != self._widths:
+            self._widths = widths
+            self.update()
 
     def set_tall(self, is_tall: bool) -> None:
         """Put the sentence beneath the values instead of at their end."""
@@ -76,7 +105,7 @@ class CardLineWidget(QWidget):
         if self._line is None:
             return
         painter = QPainter(self)
-        if self.hasFocus():
+        if self.hasFocus() or self.underMouse():
             painter.fillRect(self.rect(), self._theme.color("hover"))
         self._paint_values(painter, self._line)
         painter.end()
@@ -104,8 +133,8 @@ class CardLineWidget(QWidget):
         gap, height = self._theme.spacing.small, self._first_height()
         painter.fillRect(QRect(2, (height - 12) // 2, 3, 12), self._theme.color(self._series))
         left = gap + 4
-        self._write(painter, QRect(left, 0, _NAME, height), line.name, "text", bold=True)
-        left += _NAME + gap
+        self._write(painter, QRect(left, 0, self._widths.name, height), line.name, "text", bold=True)
+        left += self._widths.name + gap
         self._write_with_bar(painter, QRect(left, 0, _USE, height), line.use, line.use_share)
         left += _USE + gap
         area = QRect(left, 0, _MEMORY, height)
@@ -115,15 +144,23 @@ class CardLineWidget(QWidget):
             self._write(painter, QRect(left, 0, width, height), text or "–", "text" if text else "muted", _RIGHT)
             left += width + gap
         left += gap
-        self._write(painter, QRect(left, 0, _STATE, height), line.state, line.tone or "text")
-        left += _STATE + gap
+        self._write(painter, QRect(left, 0, self._widths.state, height), line.state, line.tone or "text")
+        self._paint_sentence(painter, left + self._widths.state + gap)
+        chevron = self._theme.icon("chevron-right", "muted")
+        chevron.paint(painter, QRect(self.width() - _CHEVRON, 0, _CHEVRON, height))
+
+    def _paint_sentence(self, painter: QPainter, left: int) -> None:
+        """Write the diagnosis beneath the values, or from `left` to their right, where it may be cut to its title."""
+        tone, height = self._said.tone or "muted", self._first_height()
         if self._is_tall:
-            below = QRect(gap + 4, height - 3, self.width() - gap - 4, self._second_height())
-            self._write(painter, below, self._said.sentence, self._said.tone or "muted")
+            indent = self._theme.spacing.small + 4
+            below = QRect(indent, height - 2, self.width() - indent, self._second_height())
+            self._write(painter, below, self._said.sentence, tone)
         else:
-            room = self.width() - left
-            words = self._said.sentence if room >= LEAST_SENTENCE else self._said.title
-            self._write(painter, QRect(left, 0, room, height), words, self._said.tone or "muted")
+            room = self.width() - left - _CHEVRON
+            fits = QFontMetrics(self._theme.font(), self).horizontalAdvance(self._said.sentence) <= room
+            words = self._said.sentence if fits else self._said.title
+            self._write(painter, QRect(left, 0, room, height), words, tone)
 
     def _write(
         self,
@@ -157,9 +194,3 @@ class CardLineWidget(QWidget):
 
     def _second_height(self) -> int:
         return self.fontMetrics().height() + 2
-
-
-def room_for_values(gap: int) -> int:
-    """Return the width that everything but the sentence takes."""
-    widths = (_NAME, _USE, _MEMORY, _POWER, _HEAT, _CLOCK, _STATE)
-    return sum(widths) + (len(widths) + 2) * gap + 4

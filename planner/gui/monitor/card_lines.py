@@ -7,7 +7,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
-from planner.gui.monitor.card_line_widget import LEAST_SENTENCE, CardLineWidget, room_for_values
+from planner.gui.monitor.card_line_widget import LEAST_ROOM, CardLineWidget, Widths
 from planner.gui.theme import Theme
 from planner.present.card_line import CardLine
 from planner.present.diagnosis import Said
@@ -27,6 +27,7 @@ class CardLines(QScrollArea):
         super().__init__()
         self._theme = theme
         self._lines: dict[str, CardLineWidget] = {}
+        self._widths = Widths()
         self._body = QWidget()
         self._column = QVBoxLayout(self._body)
         self._column.setContentsMargins(0, 0, 0, 0)
@@ -48,6 +49,7 @@ class CardLines(QScrollArea):
         """Show these cards; `said` is what is diagnosed and `expected` the predicted share of memory, by UUID."""
         if [card.uuid for card in cards] != list(self._lines):
             self._rebuild([card.uuid for card in cards])
+        self._make_room(cards)
         for card in cards:
             self._lines[card.uuid].show_line(card, said.get(card.uuid, Said()), expected.get(card.uuid))
 
@@ -65,6 +67,15 @@ class CardLines(QScrollArea):
         super().resizeEvent(event)
         self._arrange()
 
+    def _make_room(self, cards: Sequence[CardLine]) -> None:
+        """Widen what is too narrow for a word; it stays so, for places that shrink and grow would be restless."""
+        widths = self._widths
+        for card in cards:
+            widths = widths.with_room_for(card, self._theme, self)
+        if widths != self._widths:
+            self._widths = widths
+            self._arrange()
+
     def _rebuild(self, uuids: Sequence[str]) -> None:
         for line in self._lines.values():
             self._column.removeWidget(line)
@@ -73,10 +84,12 @@ class CardLines(QScrollArea):
         for line in self._lines.values():
             line.opened.connect(self.opened)
             self._column.addWidget(line)
+        self._widths = Widths()
         self._arrange()
 
     def _arrange(self) -> None:
-        room = self.viewport().width() - room_for_values(self._theme.spacing.small)
+        room = self.viewport().width() - self._widths.all(self._theme.spacing.small)
         for line in self._lines.values():
-            line.set_tall(room < LEAST_SENTENCE and len(self._lines) <= _MOST_TALL)
+            line.set_widths(self._widths)
+            line.set_tall(room < LEAST_ROOM and len(self._lines) <= _MOST_TALL)
         self.updateGeometry()

@@ -1,12 +1,13 @@
 """What can be done in the Monitor tab beside looking: recording, replaying, marking, settings, the check-up."""
 
+from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import Final
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
-from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QDialog, QFileDialog, QInputDialog, QMenu, QWidget
 
 from planner.errors import PlannerError
@@ -15,15 +16,17 @@ from planner.gui.monitor.feed import Feed
 from planner.gui.monitor.replay import Loader
 from planner.gui.monitor.settings import MonitorSettings
 from planner.gui.monitor.settings_dialog import SettingsDialog
+from planner.gui.monitor.summary_dialog import SummaryDialog
+from planner.gui.monitor.unfinished import Unfinished
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
-from planner.gui.widgets.record_export import to_tsv
 from planner.gui.workspace import Workspace
 from planner.monitor.recording.export import export
+from planner.monitor.recording.logs.importing import open_recording
 from planner.monitor.recording.recording import Recording
-from planner.monitor.recording.summary import summary
+from planner.monitor.recording.summary import Summary, summary
 from planner.paths import resources_dir
-from planner.present.recording import SUMMARY_COLUMNS, recording_line, summary_line
+from planner.present.faults import elapsed
 
 DEMO: Final = resources_dir() / "demo" / "training.gpurec"
 
@@ -31,8 +34,10 @@ _LOADING: Final = "monitor recording"
 _RECORDINGS: Final = "Recordings (*.gpurec)"
 _OPENED: Final = "Recordings and logs (*.gpurec *.csv *.log *.txt *.json);;All files (*)"
 _TABLES: Final = "Table (*.csv);;Parquet (*.parquet)"
+_ENDINGS: Final = (".csv", ".parquet")
 _EXPORTING: Final = "monitor export"
 _SUMMING: Final = "monitor summary"
+_SummedUp = tuple[Recording, Summary]
 
 
 class Desk(QObject):
@@ -43,6 +48,7 @@ class Desk(QObject):
     def __init__(self, feed: Feed, workspace: Workspace, theme: Theme, tasks: TaskRunner, tab: QWidget) -> None:
         super().__init__(tab)
         self._feed, self._workspace, self._theme, self._tasks, self._tab = feed, workspace, theme, tasks, tab
+        self._recorded_since = 0.0
         self.dialog: QDialog | None = None
 
     @property
@@ -54,13 +60,26 @@ class Desk(QObject):
         """Remember other settings."""
         self._workspace.settings.update(monitor=self.settings.evolve(**changes))
 
+    def note_recorded(self, path: Path | None) -> None:
+        """Remember at once which file is being written: the next start tells of it, should this one break off."""
+        self._recorded_since = monotonic()
+        self.change(unfinished=None if path is None else Unfinished.of_this_process(path))
+        self._workspace.settings.flush()
+
+    @property
+    def recording_words(self) -> str:
+        """Return what is recorded, and for how long so far; empty while nothing is."""
+        path = self._feed.recorded_to
+        lasted = elapsed(monotonic() - self._recorded_since)
+        return "" if path is None else self.tr("recording {0} for {1}").format(path.name, lasted)
+
     def menu(self) -> QMenu:
         """Return the menu of what is wanted more rarely; the release of the driver reads as what it would do."""
         menu = QMenu(self._tab)
         menu.addAction(self.tr("Show a &demo"), self.show_demo)
         menu.addAction(self.tr("&What works here…"), self.show_doctor)
         export = menu.addAction(self.tr("&Export the recording…"), self.choose_export)
-        total = menu.addAction(self.tr("Copy what the recording &came to"), self.copy_summary)
+        total = menu.addAction(self.tr("What the recording &came to…"), self.show_summary)
         menu.addSeparator()
         menu.addAction(self.tr("&Alerts and settings…"), self.open_settings)
         release = menu.addAction("", self.toggle_release)
@@ -84,13 +103,16 @@ class Desk(QObject):
     @Slot()
     def toggle_recording(self) -> None:
         """Ask for a file and record into it, or end what is recorded."""
-        if self._feed.recorded_to is not None:
+        recorded = self._feed.recorded_to
+        if recorded is not None:
             self._feed.stop_recording()
+            self._sum_up(partial(_opened_and_summed_up, recorded))
             return
         name = f"gpu-{datetime.now().astimezone():%Y-%m-%d-%H%M}.gpurec"
         chosen, _ = QFileDialog.getSaveFileName(self._tab, self.tr("Record"), name, _RECORDINGS)
         if chosen:
-            self.record_to(Path(chosen))
+            path = Path(chosen)
+            self.record_to(path if path.suffix else path.with_suffix(DEMO.suffix))
 
     def record_to(self, path: Path) -> None:
         """Record into `path`; a failure is shown across the window."""
@@ -116,23 +138,45 @@ class Desk(QObject):
     @Slot()
     def choose_export(self) -> None:
         """Ask for a file, and write the recording that is shown as a table."""
-        chosen, _ = QFileDialog.getSaveFileName(self._tab, self.tr("Export"), "recording.csv", _TABLES)
-        if chosen:
-            self.export_to(Path(chosen))
+        recording = self._replayed()
+        if recording is not None:
+            self._ask_export(recording)
 
-    def export_to(self, path: Path) -> None:
-        """Write the recording that is shown as CSV or Parquet, in the background."""
-        replay = self._feed.replay
-        if replay is not None:
-            work = partial(export, replay.loaded.recording, path)
-            self._tasks.run(_EXPORTING, work, partial(self._tell_exported, path), self._fail)
+    def export_to(self, path: Path, recording: Recording) -> None:
+        """Write a recording as CSV or Parquet, in the background."""
+        self._tasks.run(_EXPORTING, partial(export, recording, path), partial(self._tell_exported, path), self._fail)
 
     @Slot()
-    def copy_summary(self) -> None:
-        """Put what the recording came to on the clipboard: energy, averages, peaks."""
-        replay = self._feed.replay
-        if replay is not None:
-            self._tasks.run(_SUMMING, partial(_summed_up, replay.loaded.recording), _copy, self._fail)
+    def show_summary(self) -> None:
+        """Show what the recording came to: energy, cost, averages, peaks."""
+        recording = self._replayed()
+        if recording is not None:
+            self._sum_up(partial(_summed_up, recording))
+
+    def _replayed(self) -> Recording | None:
+        """Return the recording that is shown; without one, say what is missing."""
+        if self._feed.replay is not None:
+            return self._feed.replay.loaded.recording
+        self._workspace.noticed.emit(self.tr("Open a recording first."), self.tr("This machine is shown live now."))
+        return None
+
+    @Slot(object)
+    def _ask_export(self, recording: Recording) -> None:
+        usual = recording.path.with_suffix(".csv").name
+        chosen, kind = QFileDialog.getSaveFileName(self._tab, self.tr("Export"), usual, _TABLES)
+        if chosen:
+            self.export_to(_with_ending(Path(chosen), kind), recording)
+
+    def _sum_up(self, work: Callable[[], _SummedUp]) -> None:
+        self._tasks.run(_SUMMING, work, self._show_summary, self._fail)
+
+    def _show_summary(self, found: _SummedUp) -> None:
+        recording, total = found
+        dialog = SummaryDialog(recording, total.at(self.settings.usd_per_kwh), self._theme, self._tab.window())
+        dialog.tariff_chosen.connect(lambda usd: self.change(usd_per_kwh=usd))
+        dialog.replay_wanted.connect(lambda recording: self.open(recording.path))
+        dialog.export_wanted.connect(self._ask_export)
+        self.show(dialog)
 
     def _tell_exported(self, path: Path, rows: int) -> None:
         self._workspace.noticed.emit(self.tr("Exported {0} rows to {1}.").format(rows, path), "")
@@ -180,8 +224,14 @@ class Desk(QObject):
     def show(self, dialog: QDialog) -> None:
         """Open a dialog that does not hold up the window."""
         self.dialog = dialog
+        dialog.finished.connect(self._on_finished)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.open()
+
+    @Slot()
+    def _on_finished(self) -> None:
+        if self.sender() is self.dialog:
+            self.dialog = None
 
     @Slot(object)
     def _settle(self, settings: MonitorSettings) -> None:
@@ -190,11 +240,17 @@ class Desk(QObject):
         self.settled.emit()
 
 
-def _summed_up(recording: Recording) -> str:
-    """Return what a recording is and came to, card by card; it is read through once."""
-    found = summary(recording)
-    return f"{recording_line(recording)}\n{summary_line(found)}\n{to_tsv(SUMMARY_COLUMNS, found.cards)}"
+def _summed_up(recording: Recording) -> _SummedUp:
+    """Return a recording with what it came to; it is read through once."""
+    return recording, summary(recording)
 
 
-def _copy(text: str) -> None:
-    QGuiApplication.clipboard().setText(text)
+def _opened_and_summed_up(path: Path) -> _SummedUp:
+    return _summed_up(open_recording(path))
+
+
+def _with_ending(path: Path, kind: str) -> Path:
+    """Return `path` as a file of the kind that was chosen in the dialog, unless it says itself what it is."""
+    if path.suffix in _ENDINGS:
+        return path
+    return path.with_name(f"{path.name}{_ENDINGS[1] if 'Parquet' in kind else _ENDINGS[0]}")

@@ -4,15 +4,16 @@ from collections.abc import Mapping
 from time import monotonic
 from typing import Final
 
+from planner.gui.monitor.chronicle import Chronicle
 from planner.gui.monitor.feed import Feed
-from planner.monitor.diagnosis.checklist import check
-from planner.monitor.diagnosis.spans import span_changes
-from planner.monitor.diagnosis.tracker import Tracker
+from planner.monitor.diagnosis.checklist import agreeing, check
 from planner.monitor.diagnosis.verdict import Kind, Verdict
 from planner.present.diagnosis import ChecklistRow, Said, checklist_rows, said
 
 # It looks at minutes: what is asked more often changes no more often.
 _EVERY_SECONDS: Final = 2.0
+# After a jump through a recording, what was said before has nothing to do with what is shown.
+_JUMP_SECONDS: Final = 30.0
 
 
 class Diagnoser:
@@ -26,9 +27,10 @@ class Diagnoser:
 
     def forget(self) -> None:
         """Begin anew, for another source."""
-        self._tracker = Tracker()
-        self._verdicts: Mapping[str, Verdict] = {}
+        # The time line of a recording was told as a whole when it was read in.
+        self._chronicle = Chronicle(self._feed.history if self._feed.is_live else None)
         self._looked_at = float("-inf")
+        self._end = float("-inf")
         self._states: tuple[tuple[str, str], ...] = ()
 
     def look(self) -> Mapping[str, Said]:
@@ -36,18 +38,24 @@ class Diagnoser:
         shown, now = self._feed.shown, monotonic()
         if shown.end is None:
             return {}
+        if not (self._feed.is_live or 0.0 <= shown.end - self._end <= _JUMP_SECONDS):
+            self.forget()
+        self._end = shown.end
         states = tuple((device.uuid, device.state) for device in shown.inventory.devices)
         if states != self._states or now - self._looked_at >= _EVERY_SECONDS:
             self._looked_at, self._states = now, states
-            before, verdicts = self._verdicts, self._tracker.note(shown, shown.end)
-            self._verdicts = verdicts
-            for event in span_changes(before, verdicts, self._feed.history.wall_of):
-                self._feed.history.add_event(event)
+            verdicts = self._chronicle.look(shown, shown.end)
             self.is_under_filled = any(verdict.kind is Kind.UNDER_FILLED for verdict in verdicts.values())
             self._said = {uuid: said(verdict) for uuid, verdict in verdicts.items()}
         return self._said
 
+    @property
+    def verdicts(self) -> Mapping[str, Verdict]:
+        """Return what stands of each card, by UUID, as of the last look."""
+        return self._chronicle.verdicts
+
     def checklist(self, uuid: str) -> tuple[ChecklistRow, ...]:
         """Return what to optimise next, by what one card of those shown does."""
         shown = self._feed.shown
-        return checklist_rows(check(shown, uuid, shown.end))
+        checked, verdict = check(shown, uuid, shown.end), self.verdicts.get(uuid)
+        return checklist_rows(checked if verdict is None else agreeing(checked, verdict))

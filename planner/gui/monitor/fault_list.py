@@ -39,6 +39,7 @@ class FaultList(QWidget):
         """Show these faults, which come with the worst first."""
         notes = [fault for fault in faults if fault.severity == "note"]
         self._urgent.show_faults([fault for fault in faults if fault.severity != "note"])
+        self._urgent.setVisible(len(notes) < len(faults))
         self._notes.show_faults(notes)
         self._section.set_title(fmt.plural(len(notes), "note"))
         self._section.set_summary("; ".join(fault.title for fault in notes))
@@ -69,7 +70,6 @@ class _Stack(QWidget):
             strip.deleteLater()
         for strip, fault in zip(self._strips, faults, strict=True):
             strip.show_fault(fault)
-        self.setVisible(bool(faults))
 
 
 class _Strip(QFrame):

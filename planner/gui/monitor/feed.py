@@ -9,7 +9,8 @@ from PySide6.QtCore import QObject, Signal, Slot
 from planner.errors import RecordingError
 from planner.gui.monitor.live import Live
 from planner.gui.monitor.replay import Loaded, Replay
-from planner.monitor.alerts import AlertRules, AlertWatch
+from planner.monitor.alert_rules import AlertRules
+from planner.monitor.alerts import AlertWatch
 from planner.monitor.history import History, Series
 from planner.monitor.inventory import Inventory
 from planner.monitor.latest import Latest
@@ -48,6 +49,7 @@ class Feed(QObject):
         rules: AlertRules,
         patience: Patience | None = None,
         environment: Mapping[str, str] | None = None,
+        pace: Settings | None = None,
     ) -> None:
         super().__init__()
         self.replay: Replay | None = None
@@ -56,7 +58,7 @@ class Feed(QObject):
         self._watch = AlertWatch(rules)
         self._recorder: Recorder | None = None
         self._is_started = False
-        self._live = Live(Settings(fast_seconds=interval_seconds), patience, environment)
+        self._live = Live((pace or Settings())._replace(fast_seconds=interval_seconds), patience, environment)
         self._live.arrived.connect(self._take)
 
     @property
@@ -156,6 +158,8 @@ class Feed(QObject):
         """Show a recording from its beginning."""
         self.end_replay()
         self.replay = Replay(loaded)
+        # Before anyone listens: the views draw the switch, and need not draw the same again for the first move.
+        self.replay.play()
         self.replay.moved.connect(self.updated)
         self.switched.emit()
 

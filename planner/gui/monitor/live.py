@@ -1,5 +1,6 @@
 """The supervisor in a thread of its own, and what it tells brought over to the window's."""
 
+import logging
 from collections import deque
 from collections.abc import Mapping
 from threading import Event, Thread
@@ -9,12 +10,14 @@ from PySide6.QtCore import QObject, Qt, Signal, Slot
 from planner.monitor.settings import Settings
 from planner.monitor.supervisor import Patience, Supervisor, Update
 
+_log = logging.getLogger(__name__)
+
 
 class Live(QObject):
     """Watches this machine. `arrived` carries updates, oldest first, on the window's thread.
 
-    Nothing here but `stop` waits for the driver or for a process: starting and stopping happen in the thread that holds
-    the supervisor.
+    Nothing here but `stop` waits for the driver or for a process, and that not for ever: starting and stopping happen
+    in the thread that holds the supervisor.
     """
 
     arrived = Signal(object)
@@ -30,7 +33,8 @@ class Live(QObject):
         self._updates: deque[Update] = deque()
         self._is_announced = False
         self._over = Event()
-        self._supervisor = Supervisor(self._hear, settings, patience, environment)
+        self._patience = patience or Patience()
+        self._supervisor = Supervisor(self._hear, settings, self._patience, environment)
         self._thread = Thread(target=self._hold, name="live", daemon=True)
         self._came.connect(self._deliver, Qt.ConnectionType.QueuedConnection)
 
@@ -39,10 +43,13 @@ class Live(QObject):
         self._thread.start()
 
     def stop(self) -> None:
-        """Let go of everything, and wait until it is gone."""
+        """Let go of everything, and wait until it is gone; what is held up for good is left to the process's end."""
         self.begin_stop()
         if self._thread.is_alive():
-            self._thread.join()
+            # Longer than the supervisor waits itself, so that it is it that gives up.
+            self._thread.join(2 * self._patience.stop)
+            if self._thread.is_alive():
+                _log.warning("The monitor did not end within %g seconds", 2 * self._patience.stop)
 
     def begin_stop(self) -> None:
         """Let go of everything without waiting; nothing arrives any more."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from functools import partial
 
-from PySide6.QtCore import Slot
+from PySide6.QtCore import QPoint, Slot
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QWidget
 
 from planner.gui.tasks import TaskRunner
@@ -36,11 +36,10 @@ class PlanStrip(QWidget):
         self._offers: tuple[Offer, ...] = ()
         self.sentence = ElidedLabel()
         self.plan = QPushButton(self.tr("Plan for this card"))
-        self.plan.setToolTip(self.tr("Let the plan be for the cards of this machine."))
+        self.plan.setToolTip(self.tr("Let the plan be for the cards of this machine; Ctrl+Z takes it back."))
         mark(self.plan, "link")
-        self._menu = QMenu(self)
-        self._menu.aboutToShow.connect(self._fill_menu)
-        self.plan.setMenu(self._menu)
+        self.menu = QMenu(self)
+        self.plan.clicked.connect(self.offer)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(theme.spacing.small)
@@ -75,6 +74,7 @@ class PlanStrip(QWidget):
             self._find_fill()
         self.sentence.setText(f"{self._found.sentence} {(self._fill or '') if asks else ''}".strip())
         self.plan.setVisible(bool(self._offers))
+        self.plan.setText(self.tr("Plan for these cards…") if len(self._offers) > 1 else self.tr("Plan for this card"))
         self.setVisible(bool(self._found.sentence or self._offers))
 
     def _find_matches(self) -> None:
@@ -96,10 +96,17 @@ class PlanStrip(QWidget):
         self._fill = fill_sentence(evaluation.plan, solved)
 
     @Slot()
-    def _fill_menu(self) -> None:
-        self._menu.clear()
+    def offer(self) -> None:
+        """Plan for the card of this machine; where there are several, or it can be several, ask for which."""
+        self.menu.clear()
         for offer in self._offers:
-            self._menu.addAction(fmt.count_of(offer.cards, offer.gpu.name), partial(self._plan_for, offer))
+            self.menu.addAction(fmt.count_of(offer.cards, offer.gpu.name), partial(self._plan_for, offer))
+        if len(self._offers) == 1:
+            self._plan_for(self._offers[0])
+        elif self._offers:
+            self.menu.popup(self.plan.mapToGlobal(QPoint(0, self.plan.height())))
+        else:
+            self._workspace.noticed.emit(self.tr("There is no card here that the catalog knows."), "")
 
     def _plan_for(self, offer: Offer) -> None:
         workspace = self._workspace

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
+from planner.gui.monitor.chronicle import LookBack
 from planner.monitor.gathering import note
 from planner.monitor.history import History
 from planner.monitor.inventory import Inventory
@@ -51,17 +52,19 @@ class Loader:
         self._is_stopped = True
 
     def load(self) -> Loaded:
-        """Return the recording with its whole history.
+        """Return the recording with its whole history, and what was to be said of it all along.
 
         Raises:
             RecordingError: If it cannot be read.
         """
         recording = open_recording(self._path)
         history = History(max(_DAY_SECONDS, recording.seconds + _SLACK_SECONDS))
+        look_back = LookBack(history, recording.seconds)
         for update in recording:
             if self._is_stopped:
                 break
             history.note(update)
+            look_back.note()
         for mark in recording.marks:
             history.add_mark(mark.monotonic_seconds, mark.text)
         return Loaded(recording, history, self._is_demo)

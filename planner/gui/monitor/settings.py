@@ -4,7 +4,8 @@ from pydantic import Field
 
 from planner.base import Spec
 from planner.gui.monitor.plots.settings import PlotSettings
-from planner.monitor.alerts import AlertRules
+from planner.gui.monitor.unfinished import Unfinished
+from planner.monitor.alert_rules import AlertRules
 from planner.monitor.settings import FASTEST_SECONDS, SLOWEST_SECONDS
 
 
@@ -19,5 +20,7 @@ class MonitorSettings(Spec):
     release_after_minutes: float | None = Field(default=10.0, gt=0)
     may_end_others: bool = False
     shows_processes: bool = False
+    usd_per_kwh: float | None = Field(default=None, gt=0, description="None: energy has no price")
+    unfinished: Unfinished | None = Field(default=None, description="the recording that is being written")
     alerts: AlertRules = AlertRules()
     plots: PlotSettings = PlotSettings()

@@ -6,9 +6,10 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCheckBox, QDialog, QDialogButtonBox, QDoubleSpinBox, QGridLayout, QVBoxLayout, QWidget
 
 from planner.gui.monitor.settings import MonitorSettings
+from planner.gui.monitor.tariff import TariffField
 from planner.gui.theme import Theme
 from planner.gui.widgets.label import make_label
-from planner.monitor.alerts import AlertRules
+from planner.monitor.alert_rules import AlertRules
 
 _PER_CENT: Final = 100.0
 _USUAL_IDLE_MINUTES: Final = 15.0
@@ -55,6 +56,7 @@ class SettingsDialog(QDialog):
             "alerts": rules,
             "release_after_minutes": self.release.chosen,
             "may_end_others": self.may_end_others.isChecked(),
+            "usd_per_kwh": self.tariff.usd_per_kwh,
         }
         super().accept()
         self.chosen.emit(self._settings.evolve(**changes))
@@ -87,6 +89,11 @@ class SettingsDialog(QDialog):
         )
         self.release.setToolTip(self.tr("So that a laptop's card can sleep. Not while recording or with alerts on."))
         self.may_end_others = self._check(self.tr("Allow to end processes of &other users"), settings.may_end_others)
+        self._head(self.tr("Energy"))
+        self.tariff = TariffField(settings.usd_per_kwh)
+        price = make_label(self.tr("Electricity &costs"))
+        price.setBuddy(self.tariff)
+        self._row(price, self.tariff)
 
     def _enable(self, is_on: bool) -> None:
         for widget in self._alerts:

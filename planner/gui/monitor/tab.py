@@ -3,18 +3,22 @@
 from time import time
 from typing import ClassVar, Final
 
-from PySide6.QtCore import QTimer, Slot
+from PySide6.QtCore import Qt, QTimer, Slot
 from PySide6.QtGui import QCloseEvent, QHideEvent, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QVBoxLayout
+from PySide6.QtWidgets import QMenu, QPushButton, QVBoxLayout
 
 from planner.gui.monitor.card_lines import CardLines
 from planner.gui.monitor.desk import Desk
 from planner.gui.monitor.diagnoser import Diagnoser
 from planner.gui.monitor.fault_list import FaultList
 from planner.gui.monitor.feed import Feed
+from planner.gui.monitor.first_span import FirstSpan
+from planner.gui.monitor.left_over import LeftOver
 from planner.gui.monitor.nothing import Nothing
 from planner.gui.monitor.notifier import Notifier
+from planner.gui.monitor.outlook import Outlook
 from planner.gui.monitor.own_share import OwnShare
+from planner.gui.monitor.plan_lines import PlanLines
 from planner.gui.monitor.plan_strip import PlanStrip
 from planner.gui.monitor.plots.grid import PlotGrid
 from planner.gui.monitor.processes import Processes
@@ -31,6 +35,7 @@ from planner.monitor.inventory import Inventory
 from planner.plan.evaluate import Evaluation
 from planner.present.card_line import card_line, card_name
 from planner.present.faults import fault_views
+from planner.present.headline import Headline, headline
 from planner.present.monitor import card_rows, driver_line, host_line
 from planner.present.own_cost import own_cost
 
@@ -55,6 +60,8 @@ class MonitorTab(Tab):
         self.more = self.desk.menu()
         self.toolbar = Toolbar(theme, settings, self.more)
         self.replay_bar = ReplayBar(theme)
+        self.left_over = LeftOver(theme)
+        self.outlook = Outlook(theme)
         self.faults = FaultList(theme)
         self.cards = CardLines(theme)
         self.nothing = Nothing(theme)
@@ -62,7 +69,7 @@ class MonitorTab(Tab):
         self.machine = ElidedLabel(role="muted")
         self.take_up = QPushButton(self.tr("Take up the GPU again"))
         self.plots = PlotGrid(theme, self.feed.history, workspace.settings)
-        self.plots.view.set_span(settings.span_seconds)
+        self._first_span = FirstSpan(self.plots.view)
         self.more.aboutToShow.connect(self._offer_plots)
         self.processes = Processes(workspace, theme)
         self.process_section = Section(theme, self.tr("Processes"), self.processes)
@@ -70,13 +77,15 @@ class MonitorTab(Tab):
         self._released_unseen = False
         self._share = OwnShare()
         self._plots_menu: QMenu | None = None
-        self._lines: dict[tuple[str, str], float | None] = {}
+        self._plan_lines = PlanLines(self.plots, self.tr("plan"))
         self._hidden = QTimer(self, singleShot=True)
         self._hidden.timeout.connect(self._on_hidden_long)
         self._lay_out()
         self._connect()
         self._on_switched()
         self.process_section.set_open(settings.shows_processes)
+        if settings.unfinished is not None:
+            self.left_over.offer(settings.unfinished.left_over)
 
     def refresh(self, _evaluation: Evaluation) -> None:
         """Show what stands now beside the plan."""
@@ -86,7 +95,7 @@ class MonitorTab(Tab):
     def copy_result(self) -> str:
         """Return what the cards do and what is wrong, as text."""
         heading = (self.toolbar.source.text(), self.machine.text())
-        return "\n".join([*heading, *self.cards.texts, *self.faults.texts, self.nothing.text]).strip()
+        return "\n".join([*heading, self.outlook.text, *self.cards.texts, *self.faults.texts]).strip()
 
     def focus_search(self) -> None:
         """Unfold the processes, with the keyboard in their search."""
@@ -115,13 +124,14 @@ class MonitorTab(Tab):
 
     def showEvent(self, event: QShowEvent) -> None:
         """Begin to watch; take up the driver again if it was let go because nobody looked."""
-        super().showEvent(event)
         self._hidden.stop()
         self.feed.start()
         if self._released_unseen:
             self._released_unseen = False
             self.feed.resume()
-        self._show_now()
+        # Whatever the plan did meanwhile, the readings are others.
+        self._stale = True
+        super().showEvent(event)
 
     def hideEvent(self, event: QHideEvent) -> None:
         """Begin to wait for the time after which the driver is let go."""
@@ -161,56 +171,45 @@ class MonitorTab(Tab):
         self.replay_bar.set_replay(replay)
         self.processes.set_live(replay is None)
         self._show_now()
-        if replay is not None:
-            replay.play()
 
     def _show_now(self) -> None:
         latest = self.feed.latest
         rows = card_rows(latest)
         found = self.diagnoser.look()
         self.plan_strip.show_beside(latest, is_under_filled=self.diagnoser.is_under_filled)
-        self.cards.show_cards([card_line(row) for row in rows], found, self._expected_shares())
+        # What is said of the only card stands above it already.
+        shares = self._plan_lines.draw(latest.inventory.devices, self.plan_strip.expected)
+        self.cards.show_cards([card_line(row) for row in rows], found if len(rows) > 1 else {}, shares)
         self.cards.setVisible(bool(rows))
         self.faults.show_faults(fault_views(latest, self._wall_now()))
         self.take_up.setVisible(self.feed.is_live and self.feed.is_released)
-        self._explain_nothing(latest.inventory)
+        self.outlook.show_headline(self._headline(latest.inventory))
+        self.nothing.setVisible(not rows and not self.feed.is_released)
         self._show_machine()
         self.replay_bar.refresh()
         self.processes.show_processes(latest)
+        self._first_span.fit(self.feed.history)
         self.plots.refresh()
         if not self.feed.is_live:
             self.plots.view.point_at(self.feed.now)
 
-    def _expected_shares(self) -> dict[str, float]:
-        """Draw what the plan predicts into the plots, and return it as shares of each card's memory."""
-        shares = {}
-        for device in self.feed.latest.inventory.devices:
-            expected = self.plan_strip.expected.get(device.uuid)
-            memory, power = (None, None) if expected is None else (expected.memory_bytes, expected.power_watts)
-            total = device.fact("memory_total_bytes")
-            if memory is not None and total:
-                shares[device.uuid] = memory / total
-            self._draw_line("memory_used_bytes", device.uuid, memory)
-            self._draw_line("power_watts", device.uuid, power)
-        return shares
-
-    def _draw_line(self, metric: str, uuid: str, value: float | None) -> None:
-        if self._lines.get((metric, uuid)) != value:
-            self._lines[metric, uuid] = value
-            self.plots.set_line(metric, uuid, value, self.tr("plan"))
-
     def _wall_now(self) -> float:
         return time() if self.feed.is_live else self.feed.latest.wall_seconds or 0.0
 
-    def _explain_nothing(self, inventory: Inventory) -> None:
-        is_known = bool(inventory.faults or inventory.driver_version)
-        self.nothing.setVisible(not inventory.devices and not self.feed.is_released)
-        self.nothing.explain(self.tr("No NVIDIA card can be read here.") if is_known else self.tr("Looking for cards…"))
+    def _headline(self, inventory: Inventory) -> Headline:
+        if self.feed.is_live and self.feed.is_released:
+            return Headline(self.tr("The driver is released: nothing of the cards is read."))
+        if inventory.devices:
+            return headline(self.diagnoser.verdicts, inventory.devices)
+        if inventory.faults or inventory.driver_version:
+            return Headline(self.tr("No NVIDIA card can be read here."))
+        return Headline(self.tr("Looking for cards…"))
 
     def _show_machine(self) -> None:
         latest = self.feed.latest
         self.machine.setText("  ·  ".join(part for part in (driver_line(latest), host_line(latest)) if part))
-        self.toolbar.cost.setText(own_cost(latest.cost, self._share.look()) if self.feed.is_live else "")
+        cost = own_cost(latest.cost, self._share.look()) if self.feed.is_live else ""
+        self.toolbar.cost.setText("  ·  ".join(part for part in (self.desk.recording_words, cost) if part))
 
     @Slot()
     def _offer_plots(self) -> None:
@@ -235,13 +234,13 @@ class MonitorTab(Tab):
     @Slot(object)
     def _on_span(self, seconds: float | None) -> None:
         self.desk.change(span_seconds=seconds)
-        self.plots.view.set_span(seconds)
+        self._first_span.choose(seconds)
 
     def _set_span(self) -> None:
         """Show the usual span of what is live, and the whole of a recording."""
         span = self.desk.settings.span_seconds if self.feed.is_live else None
         self.toolbar.show_span(span)
-        self.plots.view.set_span(span)
+        self._first_span.begin(span)
 
     @Slot(float)
     def _on_interval(self, seconds: float) -> None:
@@ -253,23 +252,18 @@ class MonitorTab(Tab):
         path = self.feed.recorded_to
         self.toolbar.set_recording(is_on=path is not None)
         self.toolbar.record.setToolTip("" if path is None else str(path))
+        self.desk.note_recorded(path)
 
     def _lay_out(self) -> None:
         space = self.theme.spacing
-        released = QHBoxLayout()
-        released.addWidget(self.take_up)
-        released.addStretch(1)
         column = QVBoxLayout(self)
         column.setContentsMargins(space.medium, space.small, space.medium, space.small)
         column.setSpacing(space.small)
-        column.addWidget(self.toolbar)
-        column.addWidget(self.replay_bar)
-        column.addWidget(self.faults)
-        column.addLayout(released)
-        column.addWidget(self.cards)
-        column.addWidget(self.plan_strip)
-        column.addWidget(self.machine)
-        column.addWidget(self.nothing)
+        for widget in (self.toolbar, self.replay_bar, self.left_over, self.outlook, self.faults, self.nothing):
+            column.addWidget(widget)
+        column.addWidget(self.take_up, 0, Qt.AlignmentFlag.AlignLeft)
+        for lower in (self.cards, self.plan_strip, self.machine):
+            column.addWidget(lower)
         column.addWidget(self.plots, 1)
         column.addWidget(self.process_section)
 
@@ -280,6 +274,8 @@ class MonitorTab(Tab):
         feed.recording_changed.connect(self._on_recording_changed)
         feed.failed.connect(self.workspace.failed)
         desk.settled.connect(lambda: toolbar.set_alerts(is_on=desk.settings.alerts.is_on))
+        self.left_over.opened.connect(desk.open)
+        self.left_over.settled.connect(lambda: desk.note_recorded(None))
         toolbar.pause_wanted.connect(self.toggle_pause)
         toolbar.live_wanted.connect(feed.go_live)
         toolbar.record_wanted.connect(desk.toggle_recording)
@@ -295,5 +291,6 @@ class MonitorTab(Tab):
         self.plots.mark_wanted.connect(desk.ask_mark_at)
         self.plots.failed.connect(self.workspace.failed)
         self.cards.opened.connect(self._show_verdict)
+        self.outlook.opened.connect(self._show_verdict)
         self.process_section.toggled.connect(self._on_processes_toggled)
         self.processes.summarised.connect(self.process_section.set_summary)

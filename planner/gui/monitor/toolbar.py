@@ -44,7 +44,7 @@ class Toolbar(QWidget):
         self.cost = ElidedLabel(role="muted")
         self.live = QPushButton(self.tr("Back to live"))
         self.pause = IconButton(theme, "pause", self.tr("Pause"))
-        self.span = _choice(self.tr("Time span that is shown"))
+        self.span = _choice(self.tr("Time span that is shown, as soon as so much is known"))
         self.interval = _choice(self.tr("How often the cards are read"))
         self.record = QPushButton(self.tr("&Record"))
         self.open = QPushButton(self.tr("&Open…"))
@@ -61,11 +61,11 @@ class Toolbar(QWidget):
         self.set_recording(is_on=False)
 
     def set_source(self, name: str, *, is_live: bool) -> None:
-        """Say what is shown; only what is live can be recorded and read more often."""
+        """Say what is shown; what is live can be recorded and read more often; a replay has its own bar."""
         self.source.setText(name)
         mark(self.source, "" if is_live else "warn")
         self.live.setVisible(not is_live)
-        for widget in (self.interval, self._every, self.record):
+        for widget in (self.pause, self.interval, self._every, self.record):
             widget.setVisible(is_live)
 
     def show_span(self, seconds: float | None) -> None:

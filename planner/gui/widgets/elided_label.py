@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPalette, QResizeEvent
-from PySide6.QtWidgets import QLabel
+from PySide6.QtWidgets import QLabel, QSizePolicy
 
 from planner.gui.theme import mark
 
@@ -10,19 +10,36 @@ _SHORTEST = 4
 
 
 class ElidedLabel(QLabel):
-    """Ends in an ellipsis where its text is too long; the tooltip has all of it then, and screen readers always do."""
+    """Ends in an ellipsis where its text is too long; the tooltip has all of it then, and screen readers always do.
 
-    def __init__(self, text: str = "", role: str = "") -> None:
+    With `is_live` its width does not depend on its words: those that change every second would lay out the whole
+    window anew.
+    """
+
+    def __init__(self, text: str = "", role: str = "", *, is_live: bool = False) -> None:
         super().__init__(text, textFormat=Qt.TextFormat.PlainText)
-        self._shown = text
+        self._words = self._shown = text
+        self._is_live = is_live
+        if is_live:
+            self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         if role:
             mark(self, role)
 
+    def text(self) -> str:
+        """Return all of the words."""
+        return self._words
+
     def setText(self, text: str) -> None:
         """Show other words."""
-        if text != self.text():
+        if text == self._words:
+            return
+        self._words = text
+        if self._is_live:
+            self.setAccessibleName(text)
+            self.update()
+        else:
             super().setText(text)
-            self._shorten()
+        self._shorten()
 
     def minimumSizeHint(self) -> QSize:
         """Be content with a few letters."""
@@ -42,5 +59,5 @@ class ElidedLabel(QLabel):
 
     def _shorten(self) -> None:
         width = self.contentsRect().width()
-        self._shown = self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, width)
-        self.setToolTip("" if self._shown == self.text() else self.text())
+        self._shown = self.fontMetrics().elidedText(self._words, Qt.TextElideMode.ElideRight, width)
+        self.setToolTip("" if self._shown == self._words else self._words)

@@ -1,6 +1,7 @@
 """One of many values, chosen from a list that can be searched."""
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Final
 
 from PySide6.QtCore import Qt, Signal, Slot
@@ -27,15 +28,21 @@ class PickerField(Field):
         typed: Typed = lambda _: None,
     ) -> None:
         super().__init__()
-        self._choices, self._words = choices, words
+        self._theme, self._choices, self._words = theme, choices, words
+        self._placeholder, self._typed = placeholder, typed
         self._value: object = None
         self._box = _PickerBox(theme)
-        self._popover = SearchPopover(self, theme, placeholder, typed=typed)
         self.setFocusProxy(self._box)
         self._message = message_line()
         stack_up(self, self._box, self._message)
         self._box.opened.connect(self.open)
-        self._popover.chosen.connect(self._on_chosen)
+
+    @cached_property
+    def _popover(self) -> SearchPopover:
+        # Made when it is first opened: the start of the window does not wait for it.
+        made = SearchPopover(self, self._theme, self._placeholder, typed=self._typed)
+        made.chosen.connect(self._on_chosen)
+        return made
 
     @property
     def value(self) -> object:

@@ -36,7 +36,7 @@ class PlotPanel(QWidget):
         self._what, self._file_stem = what, file_stem
         self._table = table
         self._plot_shown: Plot | None = None
-        self._read_out = ElidedLabel(role="muted")
+        self._read_out = ElidedLabel(role="muted", is_live=True)
         self._read_out.setFont(theme.font("small"))
         self._read_out.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self._as_table = IconButton(theme, "table", self.tr("Show as table"))

@@ -4,9 +4,10 @@ from collections.abc import Callable
 from typing import Final, Literal, NamedTuple
 
 from planner.monitor.diagnosis import advice, sources
-from planner.monitor.diagnosis.look import Past, look
-from planner.monitor.diagnosis.verdict import Condition, Evidence, Source
-from planner.monitor.diagnosis.window import ACTIVE
+from planner.monitor.diagnosis.look import look
+from planner.monitor.diagnosis.phase import ACTIVE, phase_of
+from planner.monitor.diagnosis.verdict import Condition, Evidence, Kind, Source, Verdict
+from planner.monitor.past import Past
 
 Standing = Literal["done", "to-do", "unknown"]
 
@@ -97,6 +98,22 @@ CHECKLIST: Final = (
 """What there is to do to a training, in the order in which it is worth while."""
 
 
+_NAMED_BY: Final = {
+    Kind.INPUT_BOUND: ("data-loading",),
+    Kind.UNDER_FILLED: ("batch-size",),
+    Kind.TRANSFER_BOUND: ("pinned-memory",),
+    Kind.HOST_BOUND: ("small-kernels",),
+    Kind.SYNC_BOUND: ("small-kernels",),
+    Kind.FLUCTUATING: ("data-loading", "steady"),
+}
+
+
+def agreeing(checked: tuple[Checked, ...], verdict: Verdict) -> tuple[Checked, ...]:
+    """Return the list beside a verdict on the same card: what that names is to do, whatever else was seen."""
+    named = _NAMED_BY.get(verdict.kind, ())
+    return tuple(one._replace(standing="to-do") if one.item.name in named else one for one in checked)
+
+
 def check(past: Past, uuid: str, at: float | None = None) -> tuple[Checked, ...]:
     """Return how the items stand for one card by its last minutes; nothing can be told of a card that does not work.
 
@@ -111,7 +128,7 @@ def check(past: Past, uuid: str, at: float | None = None) -> tuple[Checked, ...]
     use = window.quantity("use_fraction")
     if use is None or max(use.values) < ACTIVE:
         return tuple(Checked(item, "unknown") for item in CHECKLIST)
-    working = window.since(window.phase_start or 0.0)
+    working = window.since(phase_of(use).start)
     return tuple(_checked(item, working.statistic) for item in CHECKLIST)
 
 

@@ -4,19 +4,25 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from planner.monitor.device import Device
-from planner.monitor.diagnosis.look import SECONDS, Past, look
+from planner.monitor.diagnosis.look import SECONDS, look
+from planner.monitor.diagnosis.phase import phase_of
 from planner.monitor.diagnosis.rule import Rule, told
-from planner.monitor.diagnosis.rules import RULES
+from planner.monitor.diagnosis.rules import OF_WORK
 from planner.monitor.diagnosis.stretch import Stretch
+from planner.monitor.diagnosis.troubles import TROUBLES
 from planner.monitor.diagnosis.verdict import Also, Evidence, Kind, Verdict
 from planner.monitor.diagnosis.window import Window
 from planner.monitor.faults import FAULTS, FaultKind
 from planner.monitor.inventory import Inventory
-from planner.monitor.latest import Latest
+from planner.monitor.past import Past
 from planner.monitor.reading import EXPLANATIONS, Cause
 
 _LEAST_SECONDS: Final = 20.0
 _LEAST_VALUES: Final = 5
+# Of what is looked at, the later half.
+_LATER_SECONDS: Final = SECONDS / 2
+_TOLD_ELSE: Final = ("power_watts", "memory_used_bytes", "temperature_celsius")
+_LEFT_OUT: Final = "it is not among what was read"
 _SEEN: Final = (("memory_full_fraction", "last"), ("power_of_limit_fraction", "median"))
 
 
@@ -38,31 +44,53 @@ def diagnose(past: Past, uuid: str, at: float | None = None, seconds: float = SE
     if device.state != "running":
         return _absent(device, end or 0.0)
     window = look(past, device, end or 0.0, seconds)
-    return judge(window, end or 0.0, _why_unknown(past.latest, device))
+    return judge(window, end or 0.0, _why_unknown(past, device))
 
 
 def judge(window: Window, at: float, why_unknown: str = "") -> Verdict:
     """Return the verdict on what was seen up to `at`: the first rule that holds, and what else is wrong."""
     use = window.quantity("use_fraction")
-    start = window.phase_start
-    now = window if start is None else window.since(start)
-    seen = now.quantity("use_fraction")
-    is_enough = seen is not None and len(seen.times) >= _LEAST_VALUES and at - seen.times[0] >= _LEAST_SECONDS
-    found = list(_found(now, at, only_of_moment=not is_enough))
+    phase = None if use is None else phase_of(use)
+    now = window if phase is None else window.since(phase.start)
+    # A wait that is not over says nothing of the work before it, and is no rest yet.
+    work = now if phase is None or phase.wait_start is None else now.until(phase.wait_start)
+    is_enough = _is_enough(work)
+    found = [*_troubles(now, at, only_of_moment=not is_enough), *([_of_work(work, at)] if is_enough else [])]
     first = found[0] if found else _nothing_found(now, at, use, why_unknown, is_enough=is_enough)
     return _with_others(first, found[1:])
 
 
-def _found(window: Window, at: float, *, only_of_moment: bool) -> Iterator[Verdict]:
-    """Yield all troubles and, last, the first rule of the others that holds."""
-    for rule in RULES:
-        if only_of_moment and not rule.is_of_moment:
-            continue
-        evidence = rule.evidence(window)
-        if evidence is not None:
-            yield _verdict(rule, evidence, _begin(window, at), at)
-            if not rule.is_trouble:
-                return
+def _is_enough(work: Window) -> bool:
+    seen = work.quantity("use_fraction")
+    return seen is not None and len(seen.times) >= _LEAST_VALUES and seen.seconds >= _LEAST_SECONDS
+
+
+def _troubles(now: Window, at: float, *, only_of_moment: bool) -> Iterator[Verdict]:
+    """Yield what is wrong whatever the card does."""
+    for rule in TROUBLES:
+        if rule.is_of_moment or not only_of_moment:
+            yield from _held(rule, now, at)
+
+
+def _of_work(work: Window, at: float) -> Verdict:
+    """Return what holds of the work.
+
+    Where two works were looked at together, what each of them suffers from does not show; the later one is told then.
+    """
+    whole, later = _first(work, at), work.since(at - _LATER_SECONDS)
+    return _first(later, at) if whole.kind is Kind.UNDER_USED and _is_enough(later) else whole
+
+
+def _first(work: Window, at: float) -> Verdict:
+    # The last rules hold of whatever is known.
+    return next(verdict for rule in OF_WORK for verdict in _held(rule, work, at))
+
+
+def _held(rule: Rule, window: Window, at: float) -> Iterator[Verdict]:
+    """Yield the verdict of a rule if it holds."""
+    evidence = rule.evidence(window)
+    if evidence is not None:
+        yield _verdict(rule, evidence, _begin(window, at), at)
 
 
 def _verdict(rule: Rule, evidence: tuple[Evidence, ...], since: float, at: float) -> Verdict:
@@ -106,9 +134,11 @@ def _absent(device: Device, at: float) -> Verdict:
     return Verdict(Kind(kind.value), about.severity, device.state, sentence, at, at, advice=(about.advice,))
 
 
-def _why_unknown(latest: Latest, device: Device) -> str:
-    cause = latest.reading(device.uuid, "utilization_fraction").cause
-    return EXPLANATIONS[cause or Cause.NOT_YET]
+def _why_unknown(past: Past, device: Device) -> str:
+    cause = past.latest.reading(device.uuid, "utilization_fraction").cause or Cause.NOT_YET
+    is_told_else = any(len(past.series(device.uuid, name).times) > 1 for name in _TOLD_ELSE)
+    # A log of another program has what its writer asked for.
+    return _LEFT_OUT if cause is Cause.NOT_YET and is_told_else else EXPLANATIONS[cause]
 
 
 def _device(inventory: Inventory, uuid: str) -> Device:

@@ -77,10 +77,11 @@ HELD_BACK: Final = (
         Kind.FLUCTUATING,
         "warning",
         "used in bursts",
-        "It works, then waits, again and again: batches, or requests, arrive more slowly than it takes them.",
+        "It works, then waits or does little, again and again: batches, or requests, arrive more slowly than it takes "
+        "them.",
         (
             Condition("use_fraction", "p95", ">", 0.7, sources.LOW_USE),
-            Condition("use_fraction", "p5", "<", 0.1, sources.LOW_USE),
+            Condition("use_fraction", "p25", "<", 0.7, sources.STEADY),
             SWINGS,
         ),
         advice.WAITING,
@@ -88,15 +89,15 @@ HELD_BACK: Final = (
     ),
     Rule(
         Kind.FLUCTUATING,
-        "warning",
-        "used in bursts",
-        "It works, then does little, again and again: batches, or requests, arrive more slowly than it takes them.",
+        "note",
+        "in use, but stops again and again",
+        "It works most of the time and stops in between: for an evaluation, a checkpoint, or a batch that is late.",
         (
             Condition("use_fraction", "p95", ">", 0.7, sources.LOW_USE),
-            Condition("use_fraction", "p25", "<", 0.7, sources.STEADY),
+            Condition("use_fraction", "p5", "<", 0.1, sources.LOW_USE),
             SWINGS,
         ),
-        advice.WAITING,
+        (advice.NO_SYNC, advice.WORKERS, advice.PINNED, advice.PROFILE),
         (("use_fraction", "mean"), ("host.cpu_fraction", "median")),
     ),
     Rule(

@@ -2,16 +2,15 @@
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
-from typing import Final, Protocol, overload
+from collections.abc import Iterator
+from typing import Final
 
 from planner.monitor.device import Device
 from planner.monitor.diagnosis.stretch import Stretch
 from planner.monitor.diagnosis.window import HOST_PREFIX, LONG_SUFFIX, Window
 from planner.monitor.faults import FaultKind
-from planner.monitor.inventory import Inventory
-from planner.monitor.latest import Latest
 from planner.monitor.metrics import BY_NAME
+from planner.monitor.past import Past
 from planner.monitor.process import CardProcess
 
 SECONDS: Final = 120.0
@@ -28,53 +27,6 @@ _STANDS_SECONDS: Final = 60.0
 _NOW_SECONDS: Final = 15.0
 # torchrun and deepspeed start one process a card, which differ in this only.
 _RANK: Final = re.compile(r"--local[-_]rank[= ]\d+")
-
-
-class Numbers(Protocol):
-    """Numbers in a row, such as an array."""
-
-    def __len__(self) -> int: ...
-    @overload
-    def __getitem__(self, key: int, /) -> float: ...
-    @overload
-    def __getitem__(self, key: slice, /) -> Iterable[float]: ...
-
-
-class Readings(Protocol):
-    """The readings of one quantity in the order of their times."""
-
-    @property
-    def times(self) -> Numbers:
-        """Return the times, in monotonic seconds."""
-        ...
-
-    @property
-    def values(self) -> Numbers:
-        """Return the values, in the quantity's unit."""
-        ...
-
-
-class Past(Protocol):
-    """What is asked of a history, such as that of `planner.monitor.history`."""
-
-    @property
-    def latest(self) -> Latest:
-        """Return what stands now."""
-        ...
-
-    @property
-    def inventory(self) -> Inventory:
-        """Return which cards there are."""
-        ...
-
-    @property
-    def end(self) -> float | None:
-        """Return the time of the last sample."""
-        ...
-
-    def series(self, owner: str, metric: str, /) -> Readings:
-        """Return the readings of one quantity of a card or of the machine, `host`."""
-        ...
 
 
 def look(past: Past, device: Device, at: float, seconds: float = SECONDS) -> Window:

@@ -10,8 +10,8 @@ from planner.monitor.diagnosis.window import Window
 class Rule:
     """All of `conditions` must hold; a quantity that is not known makes a rule not hold.
 
-    `shown` are quantities that are told beside them, with a statistic each. `is_trouble`: told beside whatever else is
-    found. `is_of_moment`: what was read just now is enough.
+    `shown` are quantities that are told beside them, with a statistic each. `is_of_moment`: what was read just now is
+    enough.
     """
 
     kind: Kind
@@ -21,7 +21,6 @@ class Rule:
     conditions: tuple[Condition, ...]
     advice: tuple[str, ...] = ()
     shown: tuple[tuple[str, str], ...] = ()
-    is_trouble: bool = False
     is_of_moment: bool = False
 
     def evidence(self, window: Window) -> tuple[Evidence, ...] | None:

@@ -7,5 +7,7 @@ from planner.monitor.diagnosis.full_use import FULL_USE
 from planner.monitor.diagnosis.held_back import HELD_BACK
 from planner.monitor.diagnosis.troubles import TROUBLES
 
-RULES: Final = (*TROUBLES, *AT_REST, *HELD_BACK, *FULL_USE)
+OF_WORK: Final = (*AT_REST, *HELD_BACK, *FULL_USE)
+"""The rules of which one holds: the first."""
+RULES: Final = (*TROUBLES, *OF_WORK)
 """All rules, in the order in which they are asked."""

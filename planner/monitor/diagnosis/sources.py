@@ -32,6 +32,7 @@ HALF_THE_TIME: Final = heuristic("AWS's 70 %, held against the middle value: it 
 STEADY: Final = heuristic("three quarters of the time at AWS's 70 % or more")
 SWINGS: Final = heuristic("a start and an end make one fall; a saw-tooth makes many")
 NOW_AND_THEN: Final = heuristic("longer than a moment")
+NOT_OVER: Final = heuristic("what is over for half a minute is no trouble any more")
 NEAR_LIMIT: Final = heuristic("the power limit holds a card back near the limit only; at rest its bit is set as well")
 HIGH_POWER: Final = heuristic("H100 and H200 in full use draw 90 % of their limit (nvidia_gpu_exporter, captures)")
 LOW_POWER: Final = heuristic("busy, yet far from the limit: nothing published says where that begins")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+_LATELY_SECONDS: Final = 30.0
 # Who looks every ten seconds has some dozen values in two minutes.
 _PARTS: Final = 6
 _LONGEST_STEP: Final = 0.5
@@ -81,6 +82,21 @@ class Stretch:
         first = next((place for place, time in enumerate(self.times) if time >= start), None)
         return None if first is None else Stretch(self.times[first:], self.values[first:])
 
+    def until(self, end: float) -> "Stretch | None":
+        """Return what lies before `end`, none where nothing does."""
+        count = next((place for place, time in enumerate(self.times) if time >= end), len(self.times))
+        return Stretch(self.times[:count], self.values[:count]) if count else None
+
+    @property
+    def first(self) -> "Stretch":
+        """Return the first value alone."""
+        return Stretch(self.times[:1], self.values[:1])
+
+    @property
+    def last(self) -> "Stretch":
+        """Return the last value alone."""
+        return Stretch(self.times[-1:], self.values[-1:])
+
     def at_times(self, times: tuple[float, ...]) -> Sequence[float | None]:
         """Return the values that were last read at these times, none where there was none yet."""
         if times == self.times:  # what is read at every look
@@ -129,7 +145,10 @@ STATISTICS: Final[Mapping[str, Callable[[Stretch], float]]] = {
     "most": lambda stretch: max(stretch.values),
     "last": lambda stretch: stretch.values[-1],
     "share": lambda stretch: stretch.mean,
+    "lately": lambda stretch: (stretch.since(stretch.times[-1] - _LATELY_SECONDS) or stretch).mean,
     "growth": lambda stretch: stretch.growth,
     "swings": lambda stretch: stretch.swings,
 }
-"""What a rule can ask of a quantity. `share` is the mean of what is 1 where something holds and 0 where it does not."""
+"""What a rule can ask of a quantity. `share` is the mean of what is 1 where something holds and 0 where it does not.
+`lately` is that of the last half minute: what slowed a card and is over is no trouble any more.
+"""

@@ -5,11 +5,14 @@ from dataclasses import replace
 from typing import Final
 
 from planner.monitor.diagnosis.diagnose import diagnose_all
-from planner.monitor.diagnosis.look import Past
+from planner.monitor.diagnosis.look import SECONDS
 from planner.monitor.diagnosis.verdict import Kind, Verdict
+from planner.monitor.past import Past
 
 # A verdict at the border of a threshold would change with each look.
 _LOOKS: Final = 2
+# The first reading of the minutes that are looked at comes up to an interval after they begin.
+_MOST_OF_THE_WINDOW: Final = 0.9
 
 
 class Tracker:
@@ -41,4 +44,13 @@ class Tracker:
             self._doubted[uuid] = verdict.kind, looks
             return standing
         del self._doubted[uuid]
-        return verdict
+        return _begun_after(verdict, standing)
+
+
+def _begun_after(verdict: Verdict, before: Verdict) -> Verdict:
+    """Return a verdict that begins no earlier than another kind was found last.
+
+    Where its work began within the minutes that are looked at, that time is known better.
+    """
+    is_known = verdict.at - verdict.since < _MOST_OF_THE_WINDOW * SECONDS
+    return verdict if is_known else replace(verdict, since=max(verdict.since, before.at))

@@ -21,7 +21,6 @@ TROUBLES: Final = (
         "Rows of its memory are broken and could not be replaced.",
         (Condition("remapping_failed", "last", ">", 0, sources.KEMPNER),),
         ("Take it out of use and have it replaced; results may be wrong.",),
-        is_trouble=True,
         is_of_moment=True,
     ),
     Rule(
@@ -31,7 +30,6 @@ TROUBLES: Final = (
         "Rows of its memory were replaced after errors that could not be corrected.",
         (Condition("remapped_uncorrected", "last", ">", 0, sources.KEMPNER),),
         ("Reset the card if a row still waits for it.", "If the number grows, have the card replaced."),
-        is_trouble=True,
         is_of_moment=True,
     ),
     Rule(
@@ -39,10 +37,12 @@ TROUBLES: Final = (
         "warning",
         "slowed by heat",
         "It lowers its clock because it, or its memory, is too hot.",
-        (Condition("slowed_by_heat", "share", ">", 0.05, sources.NOW_AND_THEN),),
+        (
+            Condition("slowed_by_heat", "share", ">", 0.05, sources.NOW_AND_THEN),
+            Condition("slowed_by_heat", "lately", ">", 0, sources.NOT_OVER),
+        ),
         _COOLING,
         (("temperature_celsius", "most"), ("temperature_margin_celsius", "last"), ("sm_clock_mhz", "median")),
-        is_trouble=True,
         is_of_moment=True,
     ),
     Rule(
@@ -50,13 +50,15 @@ TROUBLES: Final = (
         "warning",
         "slowed by the power supply",
         "The machine's power supply asks it to slow down.",
-        (Condition("slowed_by_supply", "share", ">", 0.05, sources.NOW_AND_THEN),),
+        (
+            Condition("slowed_by_supply", "share", ">", 0.05, sources.NOW_AND_THEN),
+            Condition("slowed_by_supply", "lately", ">", 0, sources.NOT_OVER),
+        ),
         (
             "See whether the supply is strong enough and all its cables are in.",
             "In a rack, see the power budget of the chassis.",
         ),
         (("power_watts", "median"), ("sm_clock_mhz", "median")),
-        is_trouble=True,
         is_of_moment=True,
     ),
     Rule(
@@ -64,10 +66,12 @@ TROUBLES: Final = (
         "warning",
         "slowed by the card itself",
         "The card halves its clock or more: for heat, for an external brake, or because it draws too much too fast.",
-        (Condition("slowed_by_card", "share", ">", 0.05, sources.NOW_AND_THEN),),
+        (
+            Condition("slowed_by_card", "share", ">", 0.05, sources.NOW_AND_THEN),
+            Condition("slowed_by_card", "lately", ">", 0, sources.NOT_OVER),
+        ),
         _COOLING,
         (("temperature_celsius", "most"), ("power_watts", "median"), ("sm_clock_mhz", "median")),
-        is_trouble=True,
         is_of_moment=True,
     ),
     Rule(
@@ -87,7 +91,6 @@ TROUBLES: Final = (
             advice.SEGMENTS,
         ),
         (("memory_full_fraction", "last"),),
-        is_trouble=True,
     ),
     Rule(
         Kind.NEAR_FULL,
@@ -100,7 +103,6 @@ TROUBLES: Final = (
             Condition("memory_left_bytes", "last", "<=", 2 * GIB, sources.NEAR_FULL),
         ),
         (advice.CHECKPOINTING, advice.SEGMENTS, "See below who else holds memory on this card."),
-        is_trouble=True,
         is_of_moment=True,
     ),
 )

@@ -1,11 +1,11 @@
 """Everything that rules ask about one card over the last minutes: what was read, and what follows from it."""
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from typing import Final
 
 from planner.monitor.device import Device
 from planner.monitor.diagnosis.pcie import link_bytes_per_s
+from planner.monitor.diagnosis.phase import ACTIVE
 from planner.monitor.diagnosis.stretch import STATISTICS, Stretch
 from planner.monitor.process import CardProcess
 
@@ -14,14 +14,9 @@ HOST_PREFIX: Final = "host."
 LONG_SUFFIX: Final = ".long"
 """What stands after the name of a quantity that is looked at over ten minutes."""
 
-ACTIVE: Final = 0.1
-"""From here on a card does something. **Source** gpu-usage-audit: a utilisation of 10 % or more is active."""
 HIGH_CPU: Final = 0.9
 HIGH_WAIT: Final = 0.5
 """**Source** AWS SageMaker Debugger, CPUBottleneck and IOBottleneck: above 90 % and above 50 %, GPU below 10 %."""
-
-_IDLE_SECONDS: Final = 30.0
-
 
 Read = Callable[[str], Stretch | None]
 """Returns what was read of a quantity, none where nothing was."""
@@ -62,26 +57,21 @@ class Window:
 
         What is not read often keeps its last value.
         """
+        return self._part(lambda stretch: stretch.since(start) or stretch.last)
 
+    def until(self, end: float) -> "Window":
+        """Return the part before `end`, with the whole of what is asked over a longer while.
+
+        What was read only since then keeps its first value.
+        """
+        return self._part(lambda stretch: stretch.until(end) or stretch.first)
+
+    def _part(self, cut: Callable[[Stretch], Stretch]) -> "Window":
         def read(name: str) -> Stretch | None:
             stretch = self.quantity(name)
-            if stretch is None or name.endswith(LONG_SUFFIX):
-                return stretch
-            return stretch.since(start) or Stretch(stretch.times[-1:], stretch.values[-1:])
+            return stretch if stretch is None or name.endswith(LONG_SUFFIX) else cut(stretch)
 
-        peers = tuple(part for peer in self.peers if (part := peer.since(start)))
-        return Window(self.device, read, self.processes, self.cores, peers)
-
-    @cached_property
-    def phase_start(self) -> float | None:
-        """Return since when the card does what it does: from its first work on, or since it stopped."""
-        use = self.quantity("use_fraction")
-        if use is None:
-            return None
-        *_, last = use.runs(ACTIVE)
-        if not last.is_above and last.seconds >= _IDLE_SECONDS:
-            return last.start
-        return next((time for time, value in zip(use.times, use.values, strict=True) if value >= ACTIVE), use.times[0])
+        return Window(self.device, read, self.processes, self.cores, tuple(map(cut, self.peers)))
 
 
 def _use(window: Window) -> Stretch | None:

@@ -3,8 +3,9 @@
 It is fed the updates of a supervisor or of a recording, and read by the plots and by the diagnosis.
 """
 
+from planner.monitor.history.columns import Columns
 from planner.monitor.history.history import HOST, History
 from planner.monitor.history.marks import Mark
-from planner.monitor.history.series import Columns, Gap, Series
+from planner.monitor.history.series import Gap, Series
 
 __all__ = ["HOST", "Columns", "Gap", "History", "Mark", "Series"]

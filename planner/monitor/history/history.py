@@ -3,13 +3,14 @@
 from math import inf
 from typing import Final
 
-from planner.monitor.events import LATE, Event, EventDetector
+from planner.monitor.events import Event, EventDetector
 from planner.monitor.history.happenings import Happenings
 from planner.monitor.history.marks import Mark
 from planner.monitor.history.pace import Pace
 from planner.monitor.history.series import Gap, Series
 from planner.monitor.history.wall_clock import WallClock
 from planner.monitor.inventory import Inventory
+from planner.monitor.lateness import LATE
 from planner.monitor.latest import Latest
 from planner.monitor.sample import Readings, Sample
 
@@ -33,6 +34,9 @@ class History:
         self.seconds = seconds
         self.latest = Latest()
         self._series: dict[tuple[str, str], Series] = {}
+        # In the order in which they came: a dictionary keeps it.
+        self._owners: dict[str, None] = {}
+        self._known: set[tuple[bool, str]] = set()
         self._everything, self._nothing = Series(seconds), Series(seconds)
         self._clock = WallClock()
         self._pace = Pace()
@@ -58,7 +62,7 @@ class History:
     @property
     def owners(self) -> tuple[str, ...]:
         """Return the owners that something is known of, in the order in which they were first read."""
-        return tuple(dict.fromkeys(owner for owner, _ in self._series))
+        return tuple(self._owners)
 
     @property
     def marks(self) -> tuple[Mark, ...]:
@@ -81,6 +85,10 @@ class History:
     def series(self, owner: str, metric: str) -> Series:
         """Return the readings of one quantity of a card (its UUID) or of `HOST`; empty where there are none."""
         return self._series.get((owner, metric), self._nothing)
+
+    def knows(self, metric: str, *, of_host: bool) -> bool:
+        """Return whether a quantity of any card, or of the machine, was ever read."""
+        return (of_host, metric) in self._known
 
     def wall_of(self, time: float) -> float:
         """Return the seconds since 1970 at a time."""
@@ -132,8 +140,10 @@ class History:
                 (series or self._add_series(owner, name)).append(time, reading.value)
 
     def _add_series(self, owner: str, name: str) -> Series:
-        stagger = _STAGGER * (len(self._series) % _STAGGERED)
+        stagger = _STAGGER * (1 + len(self._series) % _STAGGERED)
         series = self._series[owner, name] = Series(self.seconds, stagger)
+        self._owners.setdefault(owner)
+        self._known.add((owner == HOST, name))
         return series
 
     def _add_events(self, events: tuple[Event, ...]) -> None:

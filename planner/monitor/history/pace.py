@@ -1,12 +1,8 @@
 """How far apart readings come, found out from the readings themselves, and which are so far apart that some lack."""
 
 from math import inf
-from typing import Final
 
-from planner.monitor.events import LATE
-
-# What comes sooner is never late: looks ten times a second are jittery.
-_NEVER_LATE_SECONDS: Final = 1.0
+from planner.monitor.lateness import LATE, late_seconds
 
 
 class Pace:
@@ -21,7 +17,13 @@ class Pace:
     def late_seconds(self) -> float:
         """Return how far apart two readings are between which others lack; infinite before there are two."""
         usual = max(self._last, self._before)
-        return max(LATE * usual, _NEVER_LATE_SECONDS) if usual else inf
+        return late_seconds(usual) if usual else inf
+
+    def is_late(self, seconds: float) -> bool:
+        """Return whether others lack between two readings that are so far apart; not before there are two."""
+        usual = self._last if self._last > self._before else self._before
+        # Asked for each reading: the whole rule only where it may hold.
+        return seconds > LATE * usual > 0 and seconds > late_seconds(usual)
 
     def note(self, seconds: float) -> None:
         """Take down how far apart the last two readings were."""

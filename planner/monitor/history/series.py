@@ -5,8 +5,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from planner.monitor.history.columns import Columns, ColumnStore, column_width
 from planner.monitor.history.pace import Pace
-from planner.monitor.history.pyramid import Floats, Places, Pyramid, grown
+from planner.monitor.history.pyramid import Floats, Places, grown
 from planner.monitor.history.thinning import BUCKET_SECONDS, kept
 
 _FIRST_ROOM: Final = 256
@@ -23,14 +24,6 @@ class Gap(NamedTuple):
 
     began: float
     ended: float
-
-
-class Columns(NamedTuple):
-    """What is drawn of a series: at ascending times the lowest and the highest value until the next."""
-
-    times: Floats
-    low: Floats
-    high: Floats
 
 
 class Series:
@@ -51,7 +44,7 @@ class Series:
         self._gaps: list[Gap] = []
         self._is_broken = False
         self._pace = Pace()
-        self._pyramid = Pyramid()
+        self._columns = ColumnStore()
 
     def __len__(self) -> int:
         return self._count
@@ -94,10 +87,10 @@ class Series:
 
     def at(self, time: float) -> float | None:
         """Return the value that stood at a time, none before the first reading, after the last and in gaps."""
-        place = int(np.searchsorted(self.times, time, side="right")) - 1
-        if place < 0 or self._is_in_gap(time) or self._is_over(time):
-            return None
-        return float(self._values[place])
+        if time >= self._last:
+            return float(self._values[self._count - 1]) if self._count and not self._is_over(time) else None
+        place = int(self.times.searchsorted(time, side="right")) - 1
+        return None if place < 0 or self._is_in_gap(time) else float(self._values[place])
 
     def gaps(self, start: float, end: float) -> tuple[Gap, ...]:
         """Return the gaps that reach into a time, in their order."""
@@ -112,21 +105,17 @@ class Series:
         borders stay in place while the span moves. No lowest or highest value is lost.
         """
         times = self.times
-        first, stop = (int(place) for place in np.searchsorted(times, (start, np.nextafter(end, np.inf))))
-        if stop - first <= _RAW_A_COLUMN * pixels:
-            view = slice(max(0, first - 1), stop + 1)
-            seen = self.values[view]
-            return Columns(times[view], seen, seen)
-        width = (end - start) / pixels
-        borders = np.arange(np.ceil(start / width), np.ceil(end / width)) * width
-        ends = np.concatenate(([first], first + times[first:stop].searchsorted(borders), [stop]))
-        cuts = ends[:-1][ends[1:] > ends[:-1]]
-        cuts, low, high = self._pyramid.extremes(self.values, cuts, stop)
-        return Columns(times[cuts], low, high)
+        width = column_width((end - start) / pixels)
+        first, stop = times.searchsorted((start // width * width, np.nextafter(end, np.inf))).tolist()
+        if stop - first > _RAW_A_COLUMN * pixels:
+            return self._columns.between(times, self.values, first, stop, width)
+        view = slice(max(0, first - 1), stop + 1)
+        seen = self.values[view]
+        return Columns(times[view], seen, seen)
 
     def _note_pace(self, time: float) -> None:
         step = time - self._last
-        if self._is_broken or step > self._pace.late_seconds:
+        if self._is_broken or self._pace.is_late(step):
             self._gaps.append(Gap(float(self._last), time))
             self._is_broken = False
         self._pace.note(step)
@@ -138,7 +127,7 @@ class Series:
 
     def _is_over(self, time: float) -> bool:
         late = time - self._last
-        return late > 0 and (self._is_broken or late > self._pace.late_seconds)
+        return late > 0 and (self._is_broken or self._pace.is_late(late))
 
     def _make_room(self) -> None:
         if self._count < self._most:
@@ -168,4 +157,4 @@ class Series:
         self._times[:count] = self._times[places]
         self._values[:count] = self._values[places]
         self._count = count
-        self._pyramid.forget()
+        self._columns.forget()

@@ -6,6 +6,7 @@
 import os
 import zlib
 from collections.abc import Generator, Iterator
+from contextlib import suppress
 from typing import BinaryIO, Final, NamedTuple
 
 from planner.units import KIB, MIB
@@ -17,6 +18,8 @@ _GZIP: Final = 16 + zlib.MAX_WBITS
 _MAGIC: Final = b"\x1f\x8b\x08" + bytes(5)
 _READ_BYTES: Final = 64 * KIB
 _OUT_BYTES: Final = 1 * MIB
+# Of data in which a broken place is, so much is lost before it.
+_STEP_BYTES: Final = 64
 # A file with more broken places is not worth the time that looking for the next member takes.
 _MOST_DAMAGES: Final = 100
 
@@ -87,19 +90,28 @@ def _read_member(stream: BinaryIO, offset: int) -> Generator[Begin | bytes, None
     decompressor, rest = zlib.decompressobj(_GZIP), b""
     stream.seek(offset)
     yield Begin(offset)
-    try:
-        while not decompressor.eof:
-            data = decompressor.unconsumed_tail or stream.read(_READ_BYTES)
-            if not data:
-                return None, True
+    while not decompressor.eof:
+        data = decompressor.unconsumed_tail or stream.read(_READ_BYTES)
+        if not data:
+            return None, True
+        before = decompressor.copy()
+        try:
             # A little data may hold much: it is taken out bit by bit.
             *lines, rest = (rest + decompressor.decompress(data, _OUT_BYTES)).split(b"\n")
-            yield from lines
-            if len(rest) > MAX_LINE_BYTES:
-                return None, False
-    except zlib.error:
-        return None, False
+        except zlib.error:
+            yield from (rest + b"".join(_until_damage(before, data))).split(b"\n")[:-1]
+            return None, False
+        yield from lines
+        if len(rest) > MAX_LINE_BYTES:
+            return None, False
     return stream.tell() - len(decompressor.unused_data), False
+
+
+def _until_damage(decompressor: "zlib._Decompress", data: bytes) -> Iterator[bytes]:
+    """Yield what `data` holds up to the place at which it is broken, which lies within the next `_OUT_BYTES`."""
+    pieces = (data[place : place + _STEP_BYTES] for place in range(0, len(data), _STEP_BYTES))
+    with suppress(zlib.error):
+        yield from map(decompressor.decompress, pieces)
 
 
 def _next_member(stream: BinaryIO, offset: int, size: int) -> int:

@@ -8,7 +8,7 @@ from planner.monitor.device import Device, DeviceState
 from planner.monitor.inventory import Inventory
 from planner.monitor.metrics import BY_NAME, HOST_BY_NAME
 from planner.monitor.process import CardProcess, HostProcess, Kind
-from planner.monitor.reading import Reading
+from planner.monitor.reading import Reading, is_number
 from planner.monitor.sample import Readings, Sample
 from planner.monitor.wire import BadLineError, Message
 
@@ -45,7 +45,7 @@ def check_numbers(values: Iterable[object]) -> None:
     """
     for value in values:
         # Not-a-number fails every comparison.
-        if not isinstance(value, int | float) or isinstance(value, bool) or not -_MOST < value < _MOST:
+        if not is_number(value) or not -_MOST < value < _MOST:
             raise BadLineError(f"{str(value)[:40]!r} is no number")
 
 

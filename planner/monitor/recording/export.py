@@ -3,9 +3,13 @@
 The columns are `time` (UTC), `seconds` since the first sample, `owner` (the card's UUID, or `host`), its `index` and
 `name`, then every quantity by its name in `metrics`, in its unit. What was not read or is not known is empty; the last
 column names the values of the row that cannot be true.
+
+Parquet tells more: the unit and the title of each column with the column, and under `gpu-planner`, as JSON, what wrote
+the recording, when it began, what it lacks, its notes and its marks.
 """
 
 import csv
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,19 +18,24 @@ from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from planner.errors import RecordingError
 from planner.monitor.device import Device
 from planner.monitor.inventory import Inventory
 from planner.monitor.metrics import DEVICE_METRICS, HOST_METRICS
 from planner.monitor.reading import Reading
+from planner.monitor.recording.new_file import unwritable
 from planner.monitor.recording.recording import Recording
 from planner.monitor.sample import Readings, Sample
 from planner.storage import UNFINISHED
 
 _HOST: Final = "host"
+_METRICS: Final = {metric.name: metric for metric in (*HOST_METRICS, *DEVICE_METRICS)}
 _QUANTITIES: Final = tuple(dict.fromkeys(metric.name for metric in (*DEVICE_METRICS, *HOST_METRICS)))
+# What is no number but bits is told as it is.
+_BITS: Final = frozenset(name for name, metric in _METRICS.items() if metric.unit == "bits")
+_MOST_BITS: Final = 2**63
 COLUMNS: Final = ("time", "seconds", "owner", "index", "name", *_QUANTITIES, "implausible")
 """The columns of every table."""
 # So many rows are held in memory at a time.
@@ -90,7 +99,7 @@ def export_parquet(recording: Recording, path: Path) -> int:
         arrow, parquet = import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError as error:
         raise RecordingError(path, "Parquet needs the package pyarrow", _NO_PYARROW) from error
-    schema, count = _schema(arrow), 0
+    schema, count = _schema(arrow, recording), 0
     waiting = rows(recording)
     with _replacing(path) as part, parquet.ParquetWriter(str(part), schema) as writer:
         while group := list(islice(waiting, _ROWS_A_GROUP)):
@@ -120,14 +129,18 @@ def _row(sample: Sample, start: float, owner: str, device: Device | None, readin
         owner,
         None if device is None else device.index,
         None if device is None else device.name,
-        tuple(_number(readings.get(name)) for name in _QUANTITIES),
+        tuple(_number(name, readings.get(name)) for name in _QUANTITIES),
         " ".join(name for name, reading in readings.items() if reading.is_implausible),
     )
 
 
-def _number(reading: Reading | None) -> float | None:
+def _number(name: str, reading: Reading | None) -> float | None:
+    if reading is None or reading.value is None:
+        return None
+    if name in _BITS:
+        return int(reading.value) if 0 <= reading.value < _MOST_BITS else None
     # Parquet takes no large integer for a float.
-    return None if reading is None or reading.value is None else float(reading.value)
+    return float(reading.value)
 
 
 def _time(wall_seconds: float) -> datetime:
@@ -145,10 +158,31 @@ def _text(cell: object) -> object:
     return int(cell) if isinstance(cell, float) and cell.is_integer() else cell
 
 
-def _schema(arrow: ModuleType) -> object:
+def _schema(arrow: ModuleType, recording: Recording) -> object:
     texts = dict.fromkeys(("owner", "name", "implausible"), arrow.string())
-    special = {"time": arrow.timestamp("us", tz="UTC"), "index": arrow.int32(), **texts}
-    return arrow.schema([(name, special.get(name, arrow.float64())) for name in COLUMNS])
+    whole = dict.fromkeys(_BITS, arrow.int64())
+    special = {"time": arrow.timestamp("us", tz="UTC"), "index": arrow.int32(), **texts, **whole}
+    fields = [arrow.field(name, special.get(name, arrow.float64()), metadata=_about(name)) for name in COLUMNS]
+    return arrow.schema(fields, metadata={"gpu-planner": json.dumps(_about_recording(recording))})
+
+
+def _about(name: str) -> dict[str, str] | None:
+    if name == "seconds":
+        return {"unit": "s", "title": "Time since the first sample"}
+    metric = _METRICS.get(name)
+    return None if metric is None else {"unit": metric.unit, "title": metric.title}
+
+
+def _about_recording(recording: Recording) -> dict[str, Any]:
+    return {
+        "program": recording.header.program,
+        "recording": recording.path.name,
+        "began": None if recording.first is None else _time(recording.first.wall_seconds).isoformat(),
+        "seconds": recording.seconds,
+        "loss": recording.loss._asdict(),
+        "notes": list(recording.notes),
+        "marks": [mark._asdict() for mark in recording.marks],
+    }
 
 
 @contextmanager
@@ -159,7 +193,6 @@ def _replacing(path: Path) -> Iterator[Path]:
         yield part
         os.replace(part, path)
     except OSError as error:
-        reason = f"cannot be written ({error.strerror or error})"
-        raise RecordingError(path, reason, "Check the folder, its rights, and the room on the disk.") from error
+        raise unwritable(path, error) from error
     finally:
         part.unlink(missing_ok=True)

@@ -10,9 +10,9 @@ from time import monotonic, time
 from typing import Any, BinaryIO, Final, Self
 
 from planner import __version__
-from planner.errors import RecordingError
 from planner.monitor.events import Moment
 from planner.monitor.inventory import Inventory
+from planner.monitor.recording.new_file import open_new, unwritable
 from planner.monitor.recording.records import VERSION, End, Header, Mark, PlannedRun, Record
 from planner.monitor.recording.writer import RecordingWriter
 from planner.monitor.sample import Sample
@@ -25,7 +25,6 @@ _MOST_WAITING: Final = 9_000
 _DISK_HANGS: Final = "the disk does not take what is written"
 # A disk that hangs must not keep the window from closing.
 _PATIENCE_SECONDS: Final = 5.0
-_CHECK: Final = "Check the folder, its rights, and the room on the disk."
 
 
 class Recorder:
@@ -39,7 +38,7 @@ class Recorder:
 
     def __init__(self, path: Path, *, replace: bool = False) -> None:
         self.path = path
-        self._stream = _open(path, replace=replace)
+        self._stream = open_new(path, replace=replace)
         self._writer = _begun(self._stream, path)
         self._queue: Queue[tuple[Record, Moment] | None] = Queue(_MOST_WAITING)
         self._failure: str | None = None
@@ -137,18 +136,9 @@ def _begun(stream: BinaryIO, path: Path) -> RecordingWriter:
     except OSError as error:
         with suppress(OSError):
             stream.close()
-        raise RecordingError(path, f"cannot be written ({error.strerror})", _CHECK) from error
+        raise unwritable(path, error) from error
     return writer
 
 
 def _now() -> Moment:
     return Moment(monotonic(), time())
-
-
-def _open(path: Path, *, replace: bool) -> BinaryIO:
-    try:
-        return path.open("wb" if replace else "xb")
-    except FileExistsError as error:
-        raise RecordingError(path, "there is a file of that name", "Take another name, or move it away.") from error
-    except OSError as error:
-        raise RecordingError(path, f"cannot be written ({error.strerror})", _CHECK) from error

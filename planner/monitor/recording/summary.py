@@ -1,15 +1,16 @@
 """What a time on the cards came to: energy, cost, averages, peaks, and how long each was held back."""
 
 from array import array
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from planner.monitor.clock_reasons import slowing
 from planner.monitor.device import Device
-from planner.monitor.events import LATE
 from planner.monitor.inventory import Inventory
+from planner.monitor.lateness import late_seconds
+from planner.monitor.past import Numbers, Readings, Source
 from planner.monitor.recording.recording import Recording
 from planner.monitor.sample import Sample
 
@@ -25,31 +26,6 @@ AVERAGED: Final = (
 )
 """What averages and peaks are told of."""
 _NEEDED: Final = frozenset((*AVERAGED, "energy_joules", "clock_reasons"))
-# Looks ten times a second are jittery: what comes sooner is never late.
-_NEVER_LATE_SECONDS: Final = 1.0
-
-
-class Readings(Protocol):
-    """The values of one quantity and when each was read, in order."""
-
-    @property
-    def times(self) -> Sequence[float]:
-        """Return when, in monotonic seconds."""
-
-    @property
-    def values(self) -> Sequence[float]:
-        """Return what."""
-
-
-class Source(Protocol):
-    """What a summary is made of, such as `History`."""
-
-    @property
-    def inventory(self) -> Inventory:
-        """Return the cards."""
-
-    def series(self, owner: str, metric: str) -> Readings:
-        """Return the values of one quantity of one card."""
 
 
 class Statistic(NamedTuple):
@@ -93,6 +69,11 @@ class Summary:
     def usd(self) -> float | None:
         """Return what that energy costs, none without a tariff."""
         return _cost(self.energy_joules, self.usd_per_kwh)
+
+    def at(self, usd_per_kwh: float | None) -> "Summary":
+        """Return the same at another price of energy."""
+        cards = (replace(card, usd=_cost(card.energy_joules, usd_per_kwh)) for card in self.cards)
+        return Summary(tuple(cards), usd_per_kwh)
 
     @property
     def is_estimated(self) -> bool:
@@ -197,15 +178,15 @@ def _integrated(readings: Readings) -> _Integral:
     return _Integral(area, seconds)
 
 
-def _statistic(values: Sequence[float], integral: _Integral) -> Statistic:
+def _statistic(values: Numbers, integral: _Integral) -> Statistic:
     mean = integral.area / integral.seconds if integral.seconds else sum(map(float, values)) / len(values)
     return Statistic(mean, float(max(values)))
 
 
-def _late_seconds(times: Sequence[float]) -> float:
+def _late_seconds(times: Numbers) -> float:
     """Return how far apart two readings are between which others lack."""
     steps = [float(after) - float(before) for before, after in pairwise(times)]
-    return max(LATE * sorted(steps)[len(steps) // 2], _NEVER_LATE_SECONDS) if steps else 0.0
+    return late_seconds(sorted(steps)[len(steps) // 2]) if steps else 0.0
 
 
 def _slowed(source: Source, uuid: str) -> dict[str, float]:

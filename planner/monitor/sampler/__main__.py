@@ -17,8 +17,8 @@ from planner.monitor.sampler.watch import CardWatch
 from planner.monitor.settings import Settings
 from planner.monitor.surroundings import look_around
 
-PCI_VARIABLE: Final = "GPU_PLANNER_PCI_DEVICES"
-"""Names a folder to be read in place of the system's PCI devices."""
+ROOT_VARIABLE: Final = "GPU_PLANNER_SYSTEM_ROOT"
+"""Names a folder to be taken for the system's root, where PCI devices and the marks of containers are looked for."""
 
 _LONGEST_RETRY_SECONDS: Final = 60.0
 _LONGEST_LOOK_SECONDS: Final = 300.0
@@ -28,9 +28,10 @@ def main(arguments: list[str]) -> NoReturn:
     """Sample until the parent says stop."""
     silence()
     settings = Settings(**json.loads(arguments[0]))
+    root = Path(os.environ.get(ROOT_VARIABLE, "/"))
     cards = CardWatch(
-        look_around(),
-        SleepWatch(Path(os.environ.get(PCI_VARIABLE, PCI_DEVICES))),
+        look_around(root),
+        SleepWatch(root / PCI_DEVICES.relative_to("/")),
         first_try=monotonic() + settings.driver_after_seconds,
         retry=BackOff(settings.retry_seconds, _LONGEST_RETRY_SECONDS),
         look_again=BackOff(settings.look_again_seconds, _LONGEST_LOOK_SECONDS),

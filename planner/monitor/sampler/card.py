@@ -5,7 +5,7 @@ from typing import Final
 
 from planner.monitor.device import Device
 from planner.monitor.metrics import BY_NAME, judged
-from planner.monitor.nvml import GPU_IS_LOST, Nvml, NvmlFailure
+from planner.monitor.nvml import GPU_IS_LOST, UNKNOWN, Nvml, NvmlFailure
 from planner.monitor.rates import EnergyMeter, Rates
 from planner.monitor.reading import Cause, Reading, missing
 from planner.monitor.sampler.answers import Answers, CardLostError
@@ -23,6 +23,10 @@ _ONLY_OF_CARDS: Final = (
     _CONTROLLER,
     "power_watts",
 )
+
+# A container whose rights to the devices were withdrawn gets an unknown error for everything (nvidia-docker, issue
+# 1671); one look may fail for a passing reason.
+_MOST_SILENT_LOOKS: Final = 3
 
 _Readings = dict[str, Reading]
 
@@ -44,6 +48,12 @@ class Card:
         self._rates = Rates()
         self._energy = EnergyMeter()
         self._is_instance = found.device.mig_parent is not None
+        self._silent_looks = 0
+
+    @property
+    def can_be_divided(self) -> bool:
+        """Return whether it is a card that can have instances, whether it has some now or not."""
+        return self.device.fact("mig_enabled") is not None
 
     def read_fast(self, now: float) -> _Readings:
         """Return what changes quickly, without what is known never to be told; `now` is monotonic, in seconds."""
@@ -53,6 +63,7 @@ class Card:
             power = self._power(readings, now)
             if power is not None:
                 readings["power_watts"] = power
+        self._check_silence(readings)
         return readings
 
     def read_slow(self, now: float) -> _Readings:
@@ -71,11 +82,20 @@ class Card:
         """Give back what was taken from the library."""
         self._gpm.close()
 
+    def _check_silence(self, readings: _Readings) -> None:
+        """Take a card for lost that answers nothing look after look, though no call says that it is."""
+        answers = any(reading.value is not None for reading in readings.values())
+        fails = any(reading.cause is Cause.FAILED for reading in readings.values())
+        self._silent_looks = self._silent_looks + 1 if fails and not answers else 0
+        if self._silent_looks >= _MOST_SILENT_LOOKS:
+            raise CardLostError(self.device.uuid, NvmlFailure("every call", UNKNOWN))
+
     def _memory(self) -> _Readings:
         try:
             total, used, reserved, free = self._nvml.memory(self.device.uuid, self.handle)
         except NvmlFailure as failure:
             return {name: self._answers.failed(name, failure) for name in _MEMORY}
+        self._answers.note_answer(_MEMORY[0])
         return {
             "memory_used_bytes": judged(BY_NAME["memory_used_bytes"], used, total),
             "memory_free_bytes": judged(BY_NAME["memory_free_bytes"], free, total),

@@ -1,13 +1,14 @@
 """Finds the cards and their MIG instances, and reads what is fixed about each."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from planner.monitor.device import Device
 from planner.monitor.metrics import BY_NAME, judged
 from planner.monitor.nvml import Handle, Nvml, NvmlFailure, cause_of
 from planner.monitor.reading import Reading, missing
-from planner.monitor.sampler.answers import Answers
+from planner.monitor.sampler.answers import Answers, CardLostError
 from planner.monitor.sampler.questions import FACTS
 
 _WDDM: Final = 0
@@ -33,6 +34,7 @@ def find_devices(nvml: Nvml) -> Iterator[Found | Unreachable]:
 
     Raises:
         NvmlFailure: If the cards cannot be counted.
+        SessionOverError: If the driver goes meanwhile.
     """
     for index in range(nvml.call("nvmlDeviceGetCount", "")):
         try:
@@ -40,9 +42,22 @@ def find_devices(nvml: Nvml) -> Iterator[Found | Unreachable]:
             card = _card(nvml, index, handle)
         except NvmlFailure as failure:
             yield Unreachable(index, failure)
+        except CardLostError as error:
+            yield Unreachable(index, error.failure)
         else:
             yield Found(card, handle)
             yield from _instances(nvml, card, handle)
+
+
+def instance_uuids(nvml: Nvml, uuid: str, handle: Handle) -> frozenset[str]:
+    """Return the UUIDs of the instances that a card has now.
+
+    Raises:
+        NvmlFailure: If the card does not tell whether it is in MIG mode.
+    """
+    if not nvml.call("nvmlDeviceGetMigMode", uuid, handle)[0]:
+        return frozenset()
+    return frozenset(nvml.text("nvmlDeviceGetUUID", uuid, instance) for _, instance in _places(nvml, uuid, handle))
 
 
 def _card(nvml: Nvml, index: int, handle: Handle) -> Device:
@@ -55,17 +70,20 @@ def _card(nvml: Nvml, index: int, handle: Handle) -> Device:
 def _instances(nvml: Nvml, card: Device, handle: Handle) -> Iterator[Found]:
     if not card.fact("mig_enabled"):
         return
+    for at, instance in _places(nvml, card.uuid, handle):
+        with suppress(NvmlFailure):
+            yield Found(_instance(nvml, card, at, instance), instance, handle)
+
+
+def _places(nvml: Nvml, uuid: str, handle: Handle) -> Iterator[tuple[int, Handle]]:
+    """Give the places of a card that an instance takes now."""
     try:
-        most = nvml.call("nvmlDeviceGetMaxMigDeviceCount", card.uuid, handle)
+        most = nvml.call("nvmlDeviceGetMaxMigDeviceCount", uuid, handle)
     except NvmlFailure:
         return
     for at in range(most):
-        try:
-            instance = nvml.call("nvmlDeviceGetMigDeviceHandleByIndex", card.uuid, handle, at)
-            yield Found(_instance(nvml, card, at, instance), instance, handle)
-        except NvmlFailure:
-            # A place that no instance takes now.
-            continue
+        with suppress(NvmlFailure):
+            yield at, nvml.call("nvmlDeviceGetMigDeviceHandleByIndex", uuid, handle, at)
 
 
 def _instance(nvml: Nvml, card: Device, at: int, handle: Handle) -> Device:

@@ -7,19 +7,20 @@ from typing import Any, Final
 
 from planner.monitor.device import Device
 from planner.monitor.faults import Fault, FaultKind
-from planner.monitor.nvml import Nvml, NvmlFailure, cause_of, same_handle
+from planner.monitor.nvml import NO_PERMISSION, RESET_REQUIRED, Handle, Nvml, NvmlFailure, same_handle
 from planner.monitor.process import CardProcess
-from planner.monitor.reading import Cause, Reading
+from planner.monitor.reading import Reading
 from planner.monitor.sample import Xid
 from planner.monitor.sampler.answers import CardLostError
 from planner.monitor.sampler.card import Card
 from planner.monitor.sampler.card_processes import CardProcesses
-from planner.monitor.sampler.finding import Unreachable, find_devices
+from planner.monitor.sampler.finding import Unreachable, find_devices, instance_uuids
 from planner.monitor.sampler.versions import Versions, read_versions
 
 _XID: Final = 0x8
 # More than these at once are told with the next sample.
 _MOST_EVENTS: Final = 100
+_UNREACHABLE: Final = {NO_PERMISSION: FaultKind.NO_PERMISSION, RESET_REQUIRED: FaultKind.RESET_REQUIRED}
 
 
 class Session:
@@ -32,6 +33,8 @@ class Session:
     def __init__(self, nvml: Nvml, processes: CardProcesses) -> None:
         self._nvml, self._processes = nvml, processes
         self._cards: dict[str, Card] = {}
+        # Also of cards that were lost: what they reported may arrive after them.
+        self._handles: list[tuple[Handle, str]] = []
         self._events: Any = None
         self._count = 0
         self._pending: dict[str, None] = {}
@@ -58,6 +61,7 @@ class Session:
                     self._note_unreachable(found, wall)
                 else:
                     self._cards[found.device.uuid] = Card(self._nvml, found)
+                    self._handles.append((found.handle, found.device.uuid))
             self._count = self._nvml.call("nvmlDeviceGetCount", "")
             self._listen()
         except BaseException:
@@ -121,23 +125,34 @@ class Session:
             if event is None:
                 break
             handle, kind, data = event
-            uuid = next((card.device.uuid for card in self._cards.values() if same_handle(card.handle, handle)), "")
             if kind == _XID:
+                uuid = next((uuid for known, uuid in self._handles if same_handle(known, handle)), "")
                 xids.append(Xid(uuid, data))
         return tuple(xids)
 
     def has_changed(self) -> bool:
-        """Return whether the driver counts more or fewer cards than were found."""
+        """Return whether the driver has other cards or instances than were found."""
         try:
-            return bool(self._nvml.call("nvmlDeviceGetCount", "") != self._count)
+            if self._nvml.call("nvmlDeviceGetCount", "") != self._count:
+                return True
         except NvmlFailure:
             return True
+        return any(self._has_other_instances(card) for card in self._cards.values() if card.can_be_divided)
 
     def forget_place(self, index: int) -> None:
         """Forget a card that could not be opened, since it is known by its UUID from before."""
         uuid = f"index-{index}"
         self.lost.pop(uuid, None)
         self.faults = [fault for fault in self.faults if fault.uuid != uuid]
+
+    def _has_other_instances(self, card: Card) -> bool:
+        uuid = card.device.uuid
+        known = {other.device.uuid for other in self._cards.values() if other.device.mig_parent == uuid}
+        try:
+            return instance_uuids(self._nvml, uuid, card.handle) != known
+        except NvmlFailure:
+            # What is wrong with the card shows when it is read.
+            return False
 
     def _listen(self) -> None:
         try:
@@ -161,7 +176,7 @@ class Session:
     def _note_unreachable(self, found: Unreachable, wall: float) -> None:
         """Keep a card that is counted but cannot be opened, by its place: its UUID cannot be asked."""
         failure = found.failure
-        kind = FaultKind.NO_PERMISSION if cause_of(failure.code) is Cause.NO_PERMISSION else FaultKind.LOST
+        kind = _UNREACHABLE.get(failure.code, FaultKind.LOST)
         uuid = f"index-{found.number}"
         self.lost[uuid] = Device(uuid, f"card {found.number}", found.number, state="lost")
         self.faults.append(Fault(kind, wall, uuid, str(failure)))

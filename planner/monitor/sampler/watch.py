@@ -7,7 +7,7 @@ from planner.monitor.backoff import BackOff
 from planner.monitor.device import Device
 from planner.monitor.faults import Fault, FaultBook, FaultKind
 from planner.monitor.host_processes import HostProcesses
-from planner.monitor.inventory import Inventory
+from planner.monitor.inventory import Inventory, in_order
 from planner.monitor.nvml import NoBindingError, Nvml, NvmlFailure, opening_fault
 from planner.monitor.process import CardProcess
 from planner.monitor.reading import Reading
@@ -64,6 +64,7 @@ class CardWatch:
         self._next_look: float | None = None
         self._session: Session | None = None
         self._known: dict[str, Device] = {}
+        self._odd: dict[str, frozenset[str]] = {}
         self._versions = Versions()
         self._host_processes = HostProcesses()
         self._is_released = False
@@ -74,7 +75,7 @@ class CardWatch:
 
     def inventory(self) -> Inventory:
         """Return what there is now."""
-        return Inventory(*self._versions, tuple(self._known.values()), self.book.current)
+        return Inventory(*self._versions, in_order(self._known.values()), self.book.current)
 
     def release(self, wall: float) -> None:
         """Let the driver go until `resume`."""
@@ -128,7 +129,7 @@ class CardWatch:
             self._host_processes.end_round()
         swept = Swept(devices, listed, session.read_xids() if slow else ())
         self._take_over(session, now)
-        self._judge(swept, wall, slow=slow)
+        self._judge(swept, wall)
         if self._reset_at is not None and now - self._reset_at > _STEADY_SECONDS:
             self._reset_at = None
             self.book.clear(FaultKind.DRIVER_RESET)
@@ -143,7 +144,7 @@ class CardWatch:
             return
         try:
             self.nvml = self.nvml or Nvml()
-            listing = CardProcesses(self.nvml, self._host_processes, sees_same_pids=not self._surroundings.has_own_pids)
+            listing = CardProcesses(self.nvml, self._host_processes, sees_same_pids=self._surroundings.sees_same_pids)
             session = Session(self.nvml, listing)
             session.open(wall)
         except NoBindingError as error:
@@ -205,7 +206,9 @@ class CardWatch:
         if self._surroundings.is_wsl:
             self.book.note(Fault(FaultKind.WSL, wall))
         for device in session.devices:
-            if device.raw_name is not None:
+            if device.raw_name is None:
+                self.book.clear(FaultKind.BAD_NAME, uuid=device.uuid)
+            else:
                 self.book.note(Fault(FaultKind.BAD_NAME, wall, device.uuid, device.raw_name))
 
     def _note_closed(self, failure: NvmlFailure, now: float, wall: float) -> None:
@@ -231,12 +234,15 @@ class CardWatch:
     def _should_look_again(self, session: Session, now: float) -> bool:
         return (self._next_look is not None and now >= self._next_look) or session.has_changed()
 
-    def _judge(self, swept: Swept, wall: float, *, slow: bool) -> None:
+    def _judge(self, swept: Swept, wall: float) -> None:
         for uuid, readings in swept.devices.items():
-            odd = sorted(name for name, reading in readings.items() if reading.is_implausible)
+            # What is read slowly stays odd until it is read again.
+            odd = self._odd.get(uuid, frozenset()) - readings.keys()
+            odd |= {name for name, reading in readings.items() if reading.is_implausible}
+            self._odd[uuid] = odd
             if odd:
-                self.book.note(Fault(FaultKind.IMPLAUSIBLE, wall, uuid, ", ".join(odd)))
-            elif slow:
+                self.book.note(Fault(FaultKind.IMPLAUSIBLE, wall, uuid, ", ".join(sorted(odd))))
+            else:
                 self.book.clear(FaultKind.IMPLAUSIBLE, uuid=uuid)
         if swept.processes is not None:
             unreliable = {process.uuid for process in swept.processes if not process.is_reliable}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from fake_nvml_kit import CALM, FakeNvml
+from fake_nvml_kit import CALM, FAST, FakeNvml
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -14,7 +14,7 @@ from planner.gui.monitor.tab import MonitorTab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.workspace import Workspace
-from planner.monitor.alerts import AlertRules
+from planner.monitor.alert_rules import AlertRules
 from planner.monitor.supervisor import Patience
 
 MakeTab = Callable[..., MonitorTab]
@@ -38,7 +38,7 @@ def make_tab(
         environment = driver.environment
         if without_driver:
             del environment["LD_LIBRARY_PATH"]
-        feed = Feed(0.1, rules or AlertRules(), patience, environment)
+        feed = Feed(0.1, rules or AlertRules(), patience, environment, FAST)
         tab = MonitorTab(workspace, theme, tasks, feed)
         tab.resize(1150, 700)
         made.append(tab)

@@ -4,19 +4,23 @@ from diagnosis_kit import UUID, a_history
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QPushButton, QWidget
 
+from planner.gui.monitor.desk import DEMO
 from planner.gui.monitor.diagnoser import Diagnoser
 from planner.gui.monitor.feed import Shown
+from planner.gui.monitor.replay import Loader
 from planner.gui.monitor.verdict_dialog import VerdictDialog
 from planner.monitor.events import EventKind
 from planner.monitor.history import History
 from planner.monitor.inventory import Inventory
+from planner.monitor.reading import Reading
+from planner.monitor.sample import Sample
 
 
 class OneFeed:
     """A feed that shows one history."""
 
-    def __init__(self, history):
-        self.history = history
+    def __init__(self, history, *, is_live=True):
+        self.history, self.is_live = history, is_live
 
     @property
     def shown(self):
@@ -58,10 +62,26 @@ def test_the_dialog_tells_what_was_seen_and_what_to_do_next_and_copies_both(qtbo
     qtbot.addWidget(parent)
     dialog = VerdictDialog("card 0", diagnoser.look()[UUID], diagnoser.checklist(UUID), theme, parent)
     qtbot.addWidget(dialog)
-    assert "What to try, the likeliest first:" in dialog.text.toPlainText()
-    assert dialog.checklist.toPlainText().startswith("1. Profile first: not measured here")
+    told = dialog.text.toPlainText()
+    assert "What to try, the likeliest first" in told
+    assert "1. Profile first: not measured here" in told
     copy = next(button for button in dialog.findChildren(QPushButton) if button.text() == "&Copy")
     copy.click()
     copied = QGuiApplication.clipboard().text()
     assert copied.startswith("Slowed by heat.")
     assert "Fill the card with the batch: ✓ done" in copied
+
+
+def test_a_recording_is_diagnosed_as_a_whole_while_it_is_read(qapp):
+    history = Loader(DEMO, is_demo=True).load().history
+    told = [event for event in history.events(history.start, history.end) if event.kind is EventKind.DIAGNOSIS]
+    assert {"idle", "input-bound", "compute-bound", "thermal-throttled", "idle-held"} <= {event.what for event in told}
+
+
+def test_a_jump_through_a_recording_forgets_what_was_said_and_leaves_its_time_line_alone():
+    feed = OneFeed(a_history(), is_live=False)
+    diagnoser = Diagnoser(feed)
+    first = diagnoser.look()
+    feed.history.note(Sample(400.0, 1e9 + 400.0, {UUID: {"utilization_fraction": Reading(0.0)}}, {}))
+    assert diagnoser.look() is not first
+    assert not [event for event in feed.history.events(0.0, 400.0) if event.kind is EventKind.DIAGNOSIS]

@@ -1,9 +1,11 @@
 """The Monitor tab in its place in the window: menu, keys, and everything put away when the window closes."""
 
 import psutil
-from PySide6.QtGui import QKeySequence
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QDropEvent, QKeySequence
 from PySide6.QtWidgets import QLabel
 
+from planner.gui.monitor.desk import DEMO
 from planner.gui.monitor.tab import MonitorTab
 from planner.gui.window import TABS, Window
 
@@ -25,6 +27,25 @@ def test_the_tab_has_the_third_key_a_menu_and_nothing_runs_before_it_is_shown(qt
     assert isinstance(window.tab, MonitorTab)
     window.close()
     assert not psutil.Process().children()
+
+
+def test_a_recording_or_a_log_is_dropped_into_the_window(qtbot, workspace, theme, tasks, tmp_path):
+    window = make_window(qtbot, workspace, theme, tasks)
+    recording = tmp_path / "run.gpurec"
+    recording.write_bytes(DEMO.read_bytes())
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(recording))])
+    none, left = Qt.KeyboardModifier.NoModifier, Qt.MouseButton.LeftButton
+    window.dropEvent(QDropEvent(QPointF(1, 1), Qt.DropAction.CopyAction, data, left, none))
+    assert isinstance(window.tab, MonitorTab)
+    qtbot.waitUntil(lambda: not window.tab.feed.is_live, timeout=LONGEST_MS)
+    assert window.tab.toolbar.source.text() == "Replay of run.gpurec"
+    window.commands["monitor.why"].trigger()
+    assert "What to optimise next" in window.tab.desk.dialog.text.toPlainText()
+    window.tab.desk.dialog.close()
+    window.commands["monitor.live"].trigger()
+    window.commands["monitor.export"].trigger()
+    assert window.banner.text == "Open a recording first."
 
 
 def test_actions_of_the_menu_lead_to_the_tab(qtbot, workspace, theme, tasks):

@@ -53,13 +53,17 @@ CASES = [
     (Kind.HOST_BOUND, {**LOW, "processes": [a_process(cpu=1.0)]}),
     (Kind.FLUCTUATING, {"utilization_fraction": saw(1.0, 0.0)}),
     (Kind.FLUCTUATING, {"utilization_fraction": saw(1.0, 0.2)}),
+    (Kind.FLUCTUATING, {"utilization_fraction": lambda time: 0.0 if time % 20 < 2 else 0.97}),
     (Kind.UNDER_FILLED, {"utilization_fraction": 0.4, "memory_used_bytes": 5 * GIB}),
     (Kind.SYNC_BOUND, LOW),
     (Kind.SYNC_BOUND, {**GPM, "sm_active_fraction": 0.2}),
     (Kind.SYNC_BOUND, {**GPM, "sm_active_fraction": 0.45}),
     (Kind.SYNC_BOUND, {"power_watts": 100.0}),
     (Kind.UNDER_USED, {**LOW, "host": {"cpu_fraction": 0.8}}),
-    (Kind.UNDER_USED, {"utilization_fraction": lambda time: 1.0 if 20 < time < 70 else 0.4 if time < 140 else 0.2}),
+    (Kind.UNDER_USED, {"utilization_fraction": saw(0.75, 0.6)}),
+    # Two works in the time that is looked at: the later one is told.
+    (Kind.SYNC_BOUND, {**LOW, "utilization_fraction": lambda time: 1.0 if time < 80 else 0.4}),
+    (Kind.HEALTHY, {"utilization_fraction": lambda time: 0.4 if time < 85 else 1.0}),
     (Kind.POWER_CAPPED, {"clock_reasons": 0x4, "power_watts": 348.0, "sm_clock_mhz": 1600}),
     (Kind.MEMORY_BOUND, {**GPM, "sm_active_fraction": 0.45, "dram_active_fraction": 0.7}),
     (Kind.MEMORY_BOUND, {"memory_controller_fraction": 0.8}),
@@ -191,6 +195,11 @@ def test_nothing_read_yet_and_no_such_card():
     assert "second look" in diagnose(history, UUID).sentence
     with pytest.raises(KeyError):
         diagnose(history, "GPU-none")
+
+
+def test_a_log_without_utilisation_is_told_as_such():
+    found = diagnose(a_history(utilization_fraction=None), UUID)
+    assert (found.kind, found.sentence.split(": ")[1][:29]) == (Kind.UNKNOWN, "it is not among what was read")
 
 
 def test_a_card_whose_size_is_not_known_is_judged_by_the_rest():

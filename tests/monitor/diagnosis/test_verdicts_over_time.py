@@ -5,7 +5,7 @@ import json
 import pytest
 from diagnosis_kit import ORDINARY, UUID, a_device, a_history, a_recording
 
-from planner.monitor.diagnosis.checklist import CHECKLIST, check
+from planner.monitor.diagnosis.checklist import CHECKLIST, agreeing, check
 from planner.monitor.diagnosis.diagnose import diagnose
 from planner.monitor.diagnosis.plain import verdict_object
 from planner.monitor.diagnosis.spans import span_changes
@@ -34,6 +34,16 @@ def test_another_kind_takes_its_place_when_it_was_found_twice_on_end():
     looks = (working, idle, working, idle, idle, idle)
     kinds = [tracker.note(history)[UUID].kind for history in looks]
     assert kinds == [Kind.HEALTHY] * 4 + [Kind.IDLE] * 2
+
+
+def test_a_kind_begins_no_earlier_than_another_was_found_last():
+    hot = a_history(seconds=200, clock_reasons=lambda time: 0x20 if time >= 150 else 0.0)
+    tracker = Tracker()
+    kinds = {}
+    for at in range(100, 200, 2):
+        verdict = tracker.note(hot, float(at))[UUID]
+        kinds.setdefault(verdict.kind, verdict.since)
+    assert 150.0 <= kinds[Kind.THERMAL] <= 160.0
 
 
 def test_two_kinds_that_take_turns_do_not_count_for_each_other():
@@ -80,6 +90,14 @@ def test_what_is_not_measured_is_not_known_and_what_fails_is_to_do():
     assert (found["data-loading"], found["batch-size"], found["steady"]) == ("to-do", "to-do", "to-do")
     partly = a_history(**{**shape, "utilization_fraction": 0.9}, host={"cpu_fraction": None})
     assert standing(partly)["data-loading"] == "unknown"
+
+
+def test_what_the_verdict_names_is_to_do_whatever_was_seen():
+    history = a_history(utilization_fraction=0.5, host={"cpu_fraction": 0.97})
+    verdict, checked = diagnose(history, UUID), check(history, UUID)
+    assert (verdict.kind, standing(history)["data-loading"]) == (Kind.INPUT_BOUND, "done")
+    assert {one.item.name: one.standing for one in agreeing(checked, verdict)}["data-loading"] == "to-do"
+    assert agreeing(checked, diagnose(a_history(), UUID)) == checked
 
 
 def test_the_list_of_a_card_that_is_not_there():
@@ -136,7 +154,7 @@ def test_a_verdict_as_plain_values():
     found = verdict_object(diagnose(a_history(clock_reasons=0x20), UUID))
     assert json.loads(json.dumps(found)) == found
     assert (found["kind"], found["severity"], found["also"][0]["kind"]) == ("thermal-throttled", "warning", "healthy")
-    slowed, temperature, *_ = found["evidence"]
+    slowed, _lately, temperature, *_ = found["evidence"]
     assert (slowed["metric"], slowed["seen"], slowed["sign"], slowed["threshold"]) == ("slowed_by_heat", 1.0, ">", 0.05)
     assert slowed["is_heuristic"] is True
     assert set(temperature) == {"metric", "statistic", "seen"}

@@ -41,6 +41,13 @@ def test_there_is_a_series_for_each_quantity_of_each_owner(history: History) -> 
     assert history.nbytes > 0
 
 
+def test_it_knows_what_was_ever_read_of_cards_and_of_the_machine(history: History) -> None:
+    assert history.knows("power_watts", of_host=False)
+    assert history.knows("cpu_fraction", of_host=True)
+    assert not history.knows("power_watts", of_host=True)
+    assert not History().knows("power_watts", of_host=False)
+
+
 def test_times_are_told_by_both_clocks(history: History) -> None:
     assert (history.start, history.end) == (0.0, 2.0)
     assert history.wall_of(2.0) == 1002.5

@@ -63,8 +63,48 @@ def test_columns_stay_in_place_while_the_span_moves() -> None:
     series = series_of([float(number % 17) for number in range(5000)])
     before = series.between(1000.0, 4000.0, 100)
     after = series.between(1060.0, 4060.0, 100)
-    common = np.intersect1d(before.times[1:-1], after.times[1:-1])
-    assert len(common) == 97
+    apart = np.diff(before.times)
+    assert (apart == apart[0]).all()
+    assert 30 <= apart[0] <= 33
+    common = np.intersect1d(before.times, after.times)
+    assert common.tolist() == before.times[before.times >= after.times[0]].tolist()
+
+
+@given(
+    st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=30),
+    st.lists(st.tuples(st.integers(0, 40), st.floats(-300, 2500), st.floats(2, 2500)), max_size=12),
+    st.integers(1, 40),
+)
+def test_columns_that_grew_are_those_made_at_once(
+    pattern: list[float], steps: list[tuple[int, float, float]], pixels: int
+) -> None:
+    # The same looks, once at a series that was looked at before and once at a fresh one.
+    grown = Series(2000)
+    for more, start, span in [(500, 0.0, 500.0), *steps]:
+        for _ in range(more):
+            number = 0 if not len(grown) else round(grown.times[-1]) + 1
+            grown.append(float(number), pattern[number % len(pattern)])
+        fresh = Series(2000)
+        for time, value in zip(grown.times.tolist(), grown.values.tolist(), strict=True):
+            fresh.append(time, value)
+        ours, other = grown.between(start, start + span, pixels), fresh.between(start, start + span, pixels)
+        inside = (fresh.times >= start) & (fresh.times <= start + span)
+        for columns in (ours, other):
+            places = np.searchsorted(columns.times, fresh.times[inside], side="right") - 1
+            assert (places >= 0).all()
+            assert (columns.low[places] <= fresh.values[inside]).all()
+            assert (columns.high[places] >= fresh.values[inside]).all()
+        assert abs(len(ours.times) - len(other.times)) <= 1
+
+
+def test_what_comes_is_added_to_the_columns_that_are_there() -> None:
+    values = [float(number * 7919 % 101) for number in range(6000)]
+    series = series_of(values[:4000])
+    for number in range(4000, 6000):
+        series.append(float(number), values[number])
+        seen = series.between(number - 3000.0, float(number), 100)
+    fresh = series_of(values).between(2999.0, 5999.0, 100)
+    assert [each.tolist() for each in seen] == [each.tolist() for each in fresh]
 
 
 def test_a_day_at_one_a_second_is_kept_whole() -> None:

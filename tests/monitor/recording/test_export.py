@@ -1,18 +1,20 @@
 """Tables for other programs: every reading in its column, what is not known empty."""
 
 import csv
+import json
 import sys
 from datetime import UTC, datetime
-from types import SimpleNamespace
 
 import pytest
-from recording_kit import WALL, A, recording, sample
+from pyarrow import parquet
+from recording_kit import WALL, A, B, recording, sample
 
 from planner.errors import RecordingError
 from planner.monitor.device import Device
 from planner.monitor.inventory import Inventory
 from planner.monitor.reading import Cause, Reading, missing
 from planner.monitor.recording.export import COLUMNS, export
+from planner.monitor.recording.records import Mark
 from planner.monitor.sample import Sample
 
 FOUND = recording(
@@ -71,50 +73,53 @@ def test_without_pyarrow_it_says_what_to_install(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-class _Writer:
-    """Takes tables as pyarrow's writer does, and keeps them."""
-
-    def __init__(self, path, schema):
-        self.path, self.schema = path, schema
-
-    def __enter__(self):
-        open(self.path, "wb").close()  # closed at once
-        return self
-
-    def __exit__(self, *_error):
-        return None
-
-    def write_table(self, table):
-        _TABLES.append(table)
-
-
-_TABLES = []
-
-
-def test_what_pyarrow_is_given(tmp_path, monkeypatch):
-    arrow = SimpleNamespace(
-        timestamp=lambda unit, tz: (unit, tz),
-        int32=lambda: "int32",
-        string=lambda: "string",
-        float64=lambda: "float64",
-        schema=dict,
-        Table=SimpleNamespace(from_pydict=lambda columns, schema: (columns, schema)),
-    )
-    monkeypatch.setitem(sys.modules, "pyarrow", arrow)
-    monkeypatch.setitem(sys.modules, "pyarrow.parquet", SimpleNamespace(ParquetWriter=_Writer))
-    _TABLES.clear()
-    assert export(FOUND, tmp_path / "run.parquet") == 4
-    ((columns, schema),) = _TABLES
-    assert tuple(columns) == tuple(schema) == COLUMNS
-    assert (schema["time"], schema["index"], schema["power_watts"]) == (("us", "UTC"), "int32", "float64")
-    assert columns["power_watts"] == [None, 100.5, 50.0, 1e6]
-    assert columns["time"][0] == datetime.fromtimestamp(WALL + 10, UTC)
-
-
 def test_parquet_is_read_back(tmp_path):
-    parquet = pytest.importorskip("pyarrow.parquet")
-    assert export(FOUND, tmp_path / "run.parquet") == 4
-    table = parquet.read_table(tmp_path / "run.parquet")
+    path = tmp_path / "run.parquet"
+    assert export(FOUND, path) == 4
+    assert list(tmp_path.iterdir()) == [path]
+    table = parquet.read_table(path)
     assert tuple(table.column_names) == COLUMNS
     assert table["power_watts"].to_pylist() == [None, 100.5, 50.0, 1e6]
-    assert table["owner"].to_pylist()[1] == A
+    assert table["owner"].to_pylist() == ["host", A, B, A]
+    assert table["index"].to_pylist() == [None, 0, 1, 0]
+    assert table["time"].to_pylist()[0] == datetime.fromtimestamp(WALL + 10, UTC)
+    assert table["seconds"].to_pylist() == [0.0, 0.0, 0.0, 1.5]
+    assert table["fan_fraction"].null_count == 4, "what is not known is empty, whatever the cause"
+    assert table["implausible"].to_pylist() == ["", "", "", "power_watts"]
+
+
+def test_the_columns_of_parquet_have_their_types_and_units(tmp_path):
+    export(FOUND, tmp_path / "run.parquet")
+    schema = parquet.read_schema(tmp_path / "run.parquet")
+    types = {field.name: str(field.type) for field in schema}
+    named = {"time": "timestamp[us, tz=UTC]", "owner": "string", "index": "int32", "name": "string"}
+    assert {name: types.pop(name) for name in named} == named
+    assert (types.pop("implausible"), types.pop("clock_reasons")) == ("string", "int64")
+    assert set(types.values()) == {"double"}
+    assert schema.field("power_watts").metadata == {b"unit": b"W", b"title": b"Power"}
+    assert schema.field("memory_used_bytes").metadata == {b"unit": b"bytes", b"title": b"Memory used"}
+    assert schema.field("seconds").metadata[b"unit"] == b"s"
+    assert schema.field("owner").metadata is None
+
+
+def test_parquet_tells_what_the_recording_is(tmp_path):
+    found = recording(sample(10.0), Mark(10.0, WALL + 10.0, "epoch 2"), sample(12.0), is_ended=False)
+    export(found, tmp_path / "run.parquet")
+    about = json.loads(parquet.read_schema(tmp_path / "run.parquet").metadata[b"gpu-planner"])
+    assert (about["program"], about["recording"], about["seconds"]) == ("a test", "a test", 2.0)
+    assert (about["began"], about["loss"]["is_cut"]) == ("2023-11-14T22:13:30+00:00", True)
+    assert [mark["text"] for mark in about["marks"]] == ["epoch 2"]
+
+
+def test_parquet_of_many_groups_and_of_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr("planner.monitor.recording.export._ROWS_A_GROUP", 2)
+    assert export(FOUND, tmp_path / "run.parquet") == 4
+    assert parquet.ParquetFile(tmp_path / "run.parquet").metadata.num_row_groups == 2
+    assert export(recording(), tmp_path / "nothing.parquet") == 0
+    assert parquet.read_table(tmp_path / "nothing.parquet").num_rows == 0
+
+
+def test_bits_stay_bits_and_odd_ones_are_left_out(tmp_path):
+    odd = (sample(float(at), a={"clock_reasons": bits}) for at, bits in enumerate((0x44, 2.0**63, -1.0)))
+    export(recording(*odd), tmp_path / "run.parquet")
+    assert parquet.read_table(tmp_path / "run.parquet")["clock_reasons"].to_pylist() == [0x44, None, None]

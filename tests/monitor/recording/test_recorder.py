@@ -6,6 +6,7 @@ import sys
 import threading
 from pathlib import Path
 from queue import Queue
+from time import monotonic
 
 import pytest
 from fake_nvml_kit import CALM, FAST, LONGEST_SECONDS, A, card
@@ -13,6 +14,7 @@ from recording_kit import CARDS, sample
 
 from planner.errors import RecordingError
 from planner.monitor.recording import recorder as recorder_module
+from planner.monitor.recording.player import Player
 from planner.monitor.recording.reading import read_recording
 from planner.monitor.recording.recorder import PROGRAM, Recorder
 from planner.monitor.recording.recording import Loss
@@ -40,6 +42,26 @@ def test_what_is_noted_is_there_again(tmp_path):
 def test_it_is_a_recording_from_its_first_moment_on(tmp_path):
     with Recorder(tmp_path / "run.gpurec") as recorder:
         assert read_recording(recorder.path).loss == Loss(is_cut=True)
+
+
+def test_what_is_still_being_written_can_be_replayed(tmp_path):
+    with Recorder(tmp_path / "run.gpurec") as recorder:
+        recorder.note(CARDS)
+        recorder.note(sample(0.0, a={"power_watts": 1.0}))
+        found = wait_for_samples(recorder.path, 1)
+        assert (found.seconds, found.loss) == (0.0, Loss(is_cut=True))
+        recorder.note(sample(1.0, a={"power_watts": 2.0}))
+        assert wait_for_samples(recorder.path, 2).seconds == 1.0
+        player = Player(found)
+        assert list(player.updates_until(5.0)) == [CARDS, sample(0.0, a={"power_watts": 1.0})]
+        assert player.is_over, "what was opened ends where it ended then"
+
+
+def wait_for_samples(path, count):
+    deadline = monotonic() + LONGEST_SECONDS
+    while (found := read_recording(path)).samples < count:
+        assert monotonic() < deadline
+    return found
 
 
 def test_a_flood_is_written_bit_by_bit(tmp_path, monkeypatch):
@@ -119,7 +141,7 @@ class _HangingDisk(io.BytesIO):
 
 def test_a_disk_that_hangs_holds_nobody_up(tmp_path, monkeypatch):
     disk = _HangingDisk()
-    monkeypatch.setattr(recorder_module, "_open", lambda path, replace: disk)
+    monkeypatch.setattr(recorder_module, "open_new", lambda path, replace: disk)
     monkeypatch.setattr(recorder_module, "_MOST_WAITING", 3)
     monkeypatch.setattr(recorder_module, "_PATIENCE_SECONDS", 0.01)
     recorder = Recorder(tmp_path / "run.gpurec")

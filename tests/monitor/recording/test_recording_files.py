@@ -103,6 +103,24 @@ def test_a_broken_place_costs_a_minute_at_most():
     assert kept[-10:] == [float(second) for second in range(120, 130)]
 
 
+def test_what_stands_before_a_broken_place_is_read():
+    data = bytearray(written([CARDS, *SAMPLES_OF_TWO_MINUTES[:50]]))
+    place = len(data) // 2
+    data[place : place + 400] = random.Random(3).randbytes(400)
+    found = opened(bytes(data))
+    assert found.loss.places == 1
+    kept = [one.monotonic_seconds for one in values(found)]
+    assert kept == [float(second) for second in range(len(kept))]
+    assert 15 <= len(kept) < 50
+
+
+def test_a_little_that_holds_much_is_not_taken_out_whole():
+    bomb = bytearray(gzip.compress(bytes(30_000_000), mtime=0))
+    bomb[-5000:-4900] = b"\xff" * 100
+    with pytest.raises(RecordingError, match="is no recording"):
+        opened(bytes(bomb))
+
+
 def test_even_without_its_beginning():
     data = written([CARDS, *SAMPLES_OF_TWO_MINUTES])
     found = opened(b"junk" * 20_000 + data[300:])

@@ -155,6 +155,12 @@ def test_a_value_that_the_driver_marks_as_unknown_is_none(session):
     assert readings["clock_reasons"].value == 0xFFFFFFFF
 
 
+@pytest.mark.parametrize(("kind", "told"), [(1, 45), (2, 45), (4, 45), (5, 45), (6, 45), (9, None)])
+def test_a_field_value_is_read_in_the_type_in_which_it_is_told(session, kind, told):
+    reading = read(session(card(0, A) | {"0.field.82": 45, "0.field_type.82": kind}))[A]["memory_temperature_celsius"]
+    assert (reading.value, reading.cause) == (told, None if told else Cause.UNREADABLE)
+
+
 def test_a_card_lost_within_field_values_is_lost(session, near_nvml):
     near = session(card(0, A), card(1, B))
     near_nvml.say(card(0, A) | {"0.field_error.82": 15}, card(1, B))
@@ -173,6 +179,32 @@ def test_a_card_lost_while_it_is_read_slowly_leaves_no_half_of_it(session):
     assert set(read(near)) == {B}
 
 
+@pytest.mark.parametrize(("code", "kind"), [(15, FaultKind.LOST), (16, FaultKind.RESET_REQUIRED)])
+def test_a_card_lost_while_it_is_found_does_not_hide_the_others(session, code, kind):
+    # What the library keeps in memory, its name and its UUID, is still told.
+    near = session(card(0, A) | {"0.error.nvmlDeviceGetMaxClockInfo": code}, card(1, B))
+    assert set(read(near)) == {B}
+    assert [(fault.kind, fault.uuid) for fault in near.faults] == [(kind, "index-0")]
+
+
+def test_a_card_that_answers_nothing_look_after_look_is_lost(session, near_nvml):
+    near = session(card(0, A), card(1, B))
+    near_nvml.say(card(0, A) | {"0.error.*": 999}, card(1, B))
+    assert [set(read(near, float(at))) for at in range(4)] == [{A, B}, {A, B}, {B}, {B}]
+    (fault,) = near.faults
+    assert (fault.kind, fault.uuid, fault.detail) == (FaultKind.LOST, A, "seen by every call")
+
+
+def test_a_card_that_answers_again_in_time_is_kept(session, near_nvml):
+    near = session(card(0, A))
+    near_nvml.say(card(0, A) | {"0.error.*": 999})
+    assert read(near)[A]["temperature_celsius"].cause is Cause.FAILED
+    near_nvml.say(card(0, A))
+    read(near, 1.0)
+    near_nvml.say(card(0, A) | {"0.error.*": 999})
+    assert [set(read(near, at)) for at in (2.0, 3.0)] == [{A}, {A}]
+
+
 def test_a_card_that_cannot_be_opened_is_told_by_its_place(session):
     near = session(card(0, A), card(1, B) | {"1.error.nvmlDeviceGetHandleByIndex_v2": 4})
     assert [(device.uuid, device.state) for device in near.devices] == [(A, "running"), ("index-1", "lost")]
@@ -189,6 +221,14 @@ def test_a_handle_that_leads_elsewhere_ends_the_session(session, near_nvml, uuid
     stale = {"0.error.nvmlDeviceGetFanSpeed": 2}
     near_nvml.say((card(0, B) if uuid_error is None else card(0, A) | {uuid_error: 2}) | stale)
     with pytest.raises(SessionOverError, match="the handle of GPU-aaaa"):
+        read(near, 1.0)
+
+
+def test_a_handle_that_memory_does_not_take_any_more_ends_the_session(session, near_nvml):
+    near = session(card(0, A))
+    read(near)
+    near_nvml.say(card(0, A) | {"0.error.*": 2})
+    with pytest.raises(SessionOverError, match="is stale"):
         read(near, 1.0)
 
 
@@ -277,6 +317,13 @@ def test_errors_are_told_once_each_and_by_card(near_nvml, session):
     assert near.read_xids() == ()
 
 
+def test_an_error_of_a_card_that_was_lost_with_it_is_its_own(near_nvml, session):
+    near = session(card(0, A), card(1, B))
+    near_nvml.say(card(0, A), card(1, B) | {"1.error.*": 15}, events=("1 8 79",))
+    assert set(read(near)) == {A}
+    assert near.read_xids() == (Xid(B, 79),)
+
+
 def test_a_flood_of_errors_is_told_in_parts(near_nvml, session):
     near = session(card(0, A))
     near_nvml.say(card(0, A), events=("0 8 31",) * 150)
@@ -290,6 +337,25 @@ def test_a_count_that_changes_or_fails_is_a_reason_to_look_again(near_nvml, sess
     near_nvml.say(card(0, A), card(1, B))
     assert near.has_changed()
     near_nvml.say(card(0, A), error__nvmlDeviceGetCount_v2=1)
+    assert near.has_changed()
+
+
+def test_instances_that_come_and_go_are_a_reason_to_look_again(near_nvml, session):
+    def instance(at, uuid):
+        return {f"0:{at}.uuid": uuid, f"0:{at}.gpu_instance": at, f"0:{at}.compute_instance": 0}
+
+    whole, divided = card(0, A, mig=0), card(0, A, mig=1, mig_devices=2)
+    near = session(whole)
+    assert not near.has_changed()
+    near_nvml.say(divided | instance(0, MIG))
+    assert near.has_changed()
+    near = session(divided | instance(0, MIG))
+    assert not near.has_changed()
+    near_nvml.say(divided | instance(0, MIG) | instance(1, MIG.replace("1", "2")))
+    assert near.has_changed()
+    near_nvml.say(divided | instance(0, MIG) | {"0.error.nvmlDeviceGetMigMode": 999})
+    assert not near.has_changed()
+    near_nvml.say(divided)
     assert near.has_changed()
 
 

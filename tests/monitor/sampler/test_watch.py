@@ -155,6 +155,41 @@ def test_processes_that_cannot_be_true_are_told_while_they_are_there(watch, near
     assert kinds(cards) == set()
 
 
+def test_what_cannot_be_true_is_told_until_it_is_read_again(watch, near_nvml):
+    near_nvml.say(card(0, A, fan=900, temperature__0=900))
+    cards = watch()
+    sweep(cards, 0.0)
+    assert [fault.detail for fault in cards.book.current] == ["fan_fraction, temperature_celsius"]
+    near_nvml.say(card(0, A))
+    sweep(cards, 1.0, slow=False)
+    assert [(fault.since_seconds, fault.detail) for fault in cards.book.current] == [(1000.0, "fan_fraction")]
+    sweep(cards, 2.0)
+    assert kinds(cards) == set()
+
+
+def test_a_name_that_has_become_a_text_is_not_told_any_more(watch, near_nvml):
+    near_nvml.say(card(0, A, name="\\xf8"))
+    cards = watch()
+    sweep(cards, 0.0)
+    assert kinds(cards) == {FaultKind.BAD_NAME}
+    near_nvml.say(card(0, A), card(1, B))
+    sweep(cards, 1.0)
+    assert kinds(cards) == set()
+
+
+def test_instances_that_come_are_found_and_those_that_go_are_forgotten(watch, near_nvml):
+    parts = card(0, A, mig=1, mig_devices=1)
+    near_nvml.say(parts)
+    cards = watch()
+    sweep(cards, 0.0)
+    near_nvml.say(parts | {"0:0.uuid": "MIG-1", "0:0.gpu_instance": 1, "0:0.compute_instance": 0})
+    assert set(sweep(cards, 1.0).devices) == {A, "MIG-1"}
+    near_nvml.say(parts)
+    assert set(sweep(cards, 2.0).devices) == {A}
+    assert [device.uuid for device in cards.inventory().devices] == [A]
+    assert kinds(cards) == set()
+
+
 def test_a_card_that_sleeps_is_known_but_not_asked(watch, near_nvml, tmp_path):
     pci_card(tmp_path / "pci", "suspended")
     near_nvml.say(card(0, A))

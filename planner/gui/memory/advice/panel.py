@@ -1,25 +1,27 @@
 """What would help: changes of the plan with their price, each a click away, found in the background after a rest."""
 
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QTimer, Signal, Slot
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
 from planner.errors import PlannerError
-from planner.gui.memory.advice.row import AdviceLine
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.label import make_label
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
-from planner.plan.advice.advise import Advice, advise
+from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.plan.plan import Plan
 from planner.present import format as fmt
-from planner.present.advice import no_advice
 from planner.present.verdict import in_need
+
+if TYPE_CHECKING:
+    from planner.gui.memory.advice.row import AdviceLine
+    from planner.plan.advice.advise import Advice
 
 REST_MS: Final = 200
 _FIRST: Final = 4
@@ -54,7 +56,7 @@ class AdvicePanel(QWidget):
         self.more.clicked.connect(self._show_all)
 
     @property
-    def lines(self) -> tuple[AdviceLine, ...]:
+    def lines(self) -> "tuple[AdviceLine, ...]":
         """Return the advice in view, the best first."""
         return tuple(line for line in self._lines if not line.isHidden())
 
@@ -89,7 +91,7 @@ class AdvicePanel(QWidget):
             plan = self._evaluation.plan
             self._tasks.run(
                 _KEY,
-                partial(advise, plan, self._workspace.catalog),
+                partial(_advise, plan, self._workspace.catalog),
                 partial(self._on_found, self._evaluation),
                 self._on_error,
             )
@@ -99,7 +101,9 @@ class AdvicePanel(QWidget):
         if wanted and self.isVisible() and self.section.is_open:
             self._rest.start()
 
-    def _on_found(self, evaluation: Evaluation, found: tuple[Advice, ...]) -> None:
+    def _on_found(self, evaluation: Evaluation, found: "tuple[Advice, ...]") -> None:
+        from planner.present.advice import no_advice
+
         self._found_for, self._found = evaluation.plan, found
         self._nothing.setText(no_advice(evaluation.memory, traced=evaluation.traced is not None))
         self._nothing.setVisible(not found)
@@ -123,6 +127,8 @@ class AdvicePanel(QWidget):
         self.more.setText(self.tr("Show {count} more").format(count=fmt.integer(max(0, left))))
 
     def _add_line(self) -> None:
+        from planner.gui.memory.advice.row import AdviceLine
+
         line = AdviceLine(self._theme)
         line.wanted.connect(self._apply)
         self._lines.append(line)
@@ -137,7 +143,7 @@ class AdvicePanel(QWidget):
         self._start()
 
     @Slot(object)
-    def _apply(self, advice: Advice) -> None:
+    def _apply(self, advice: "Advice") -> None:
         plan = advice.plan
         self._workspace.end_gesture()
         with self._workspace.reporting():
@@ -154,3 +160,10 @@ class AdvicePanel(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.section)
+
+
+def _advise(plan: Plan, catalog: Catalog) -> "tuple[Advice, ...]":
+    # Imported here, and so in the background: the start of the window does not wait for it.
+    from planner.plan.advice.advise import advise
+
+    return advise(plan, catalog)

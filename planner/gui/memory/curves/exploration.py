@@ -1,6 +1,7 @@
 """Around the plan: the curve and what is solved for, computed in the background after a short rest."""
 
 from functools import partial
+from importlib import import_module
 from typing import Final, NamedTuple
 
 from PySide6.QtCore import QTimer, Signal, Slot
@@ -146,6 +147,8 @@ class Exploration(QWidget):
 
 def explore(evaluation: Evaluation, catalog: Catalog, axis: Axis) -> Explored:
     """Return what is solved for, and the curve over `axis`."""
+    # Imported here, in the background: the plotting library takes half a second.
+    import_module("planner.gui.memory.curves.plot")
     found = find_all(evaluation, catalog)
     largest = next((one.value for one in found if one.asked == axis and isinstance(one.value, int)), None)
     return Explored(found, compute_curve(evaluation, catalog, axis, largest))

@@ -1,7 +1,8 @@
 """The figures of the curve as a table."""
 
 from collections.abc import Callable
-from typing import Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QVBoxLayout, QWidget
@@ -9,10 +10,12 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from planner.gui.memory.curves.data import CurveData
 from planner.gui.theme import Theme
 from planner.gui.widgets.record_model import RecordTableModel
-from planner.gui.widgets.record_table import RecordTable
 from planner.plan.explore import CurvePoint
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers
+
+if TYPE_CHECKING:
+    from planner.gui.widgets.record_table import RecordTable
 
 
 def _gib(key: str, title: str, get: Callable[[CurvePoint], int | None]) -> Column[CurvePoint]:
@@ -36,12 +39,20 @@ class CurveTable(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._model = RecordTableModel(_COLUMNS, lambda point: str(point.value), self)
-        self._table = RecordTable(self._model, theme)
-        self._table.record_activated.connect(self._on_activated)
-        self.setFocusProxy(self._table)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self._table)
+        self._theme = theme
+        self._layout = QVBoxLayout(self)
+        self._layout.setContentsMargins(0, 0, 0, 0)
+
+    @cached_property
+    def _table(self) -> "RecordTable":
+        # Made with the first curve: the start of the window does not wait for it.
+        from planner.gui.widgets.record_table import RecordTable
+
+        made = RecordTable(self._model, self._theme)
+        made.record_activated.connect(self._on_activated)
+        self.setFocusProxy(made)
+        self._layout.addWidget(made)
+        return made
 
     @property
     def points(self) -> tuple[CurvePoint, ...]:

@@ -16,7 +16,6 @@ from planner.gui.widgets.number_field import NumberField
 from planner.gui.widgets.picker_field import PickerField
 from planner.gui.widgets.popover import SearchPopover
 from planner.gui.workspace import Workspace
-from planner.plan.answers.degrees import possible_counts
 from planner.plan.evaluate import Evaluation
 from planner.present.parallel import cards_phrase
 from planner.workload.parallel import CardCount
@@ -79,6 +78,8 @@ class CardsQuestions(QWidget):
         self._section.set_summary(words or card_name(self._workspace, None))
 
     def _explain(self, error: PlannerError) -> str:
+        from planner.plan.answers.degrees import possible_counts  # few numbers are not possible
+
         before = self._workspace.before(_COUNT)
         return f"{explained(error)} {would_do(possible_counts(before, self.count.value or 1, self._workspace.catalog))}"
 

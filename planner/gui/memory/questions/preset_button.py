@@ -1,6 +1,7 @@
 """Start from a recipe that many know."""
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QPushButton
@@ -9,8 +10,9 @@ from planner.gui.theme import Theme, mark
 from planner.gui.widgets.popover import SearchPopover
 from planner.gui.widgets.search_list import Choice
 from planner.gui.workspace import Workspace
-from planner.plan.recipes.preset import Preset, load_presets, with_preset
-from planner.present.preset import preset_detail, preset_notes
+
+if TYPE_CHECKING:
+    from planner.plan.recipes.preset import Preset
 
 _LIST_WIDTH = 620
 
@@ -37,6 +39,10 @@ class PresetButton(QPushButton):
     @Slot()
     def open(self) -> None:
         """Open the list under the button."""
+        # Imported here and below, as `popover` is made.
+        from planner.plan.recipes.preset import load_presets
+        from planner.present.preset import preset_detail
+
         hardware = self._workspace.catalog.hardware
         choices = [
             Choice(preset, preset.title, preset_detail(preset, hardware), words=f"{preset.id} {preset.summary}")
@@ -45,7 +51,10 @@ class PresetButton(QPushButton):
         self.popover.offer(self, choices, width=_LIST_WIDTH)
 
     @Slot(object)
-    def _start(self, preset: Preset) -> None:
+    def _start(self, preset: "Preset") -> None:
+        from planner.plan.recipes.preset import with_preset
+        from planner.present.preset import preset_notes
+
         workspace = self._workspace
         with workspace.reporting():
             model = preset.own_model

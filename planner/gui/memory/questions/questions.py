@@ -59,6 +59,9 @@ class Questions(QWidget):
         """Return the input for `name` if there is such a question."""
         return self._fields.get(name)
 
+    def set_goal(self, goal: str) -> None:
+        """Take over what the person wants of the model; most questions are the same whatever that is."""
+
     def refresh(self, evaluation: Evaluation) -> None:
         """Show the workload of the plan; fields that may stay open say what applies instead.
 

@@ -6,8 +6,7 @@ from typing import Final
 from planner.errors import PlannerError
 from planner.gui.memory.questions.list_field import ListField, numbers
 from planner.gui.memory.questions.questions import Questions, explained, new_form
-from planner.gui.memory.questions.training_options import YES_OR_NO
-from planner.gui.memory.words import Options
+from planner.gui.memory.words import YES_OR_NO, Options
 from planner.gui.theme import Theme
 from planner.gui.widgets.choice_field import ChoiceField
 from planner.gui.widgets.field import Field
@@ -16,7 +15,6 @@ from planner.gui.widgets.number_field import NumberField
 from planner.gui.workspace import Workspace
 from planner.memory.parallel.work import sharder_of
 from planner.models.architecture import Architecture, Moe
-from planner.plan.answers.degrees import possible_degrees
 from planner.plan.answers.draft import DEGREES
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
@@ -65,6 +63,8 @@ class SharingQuestions(Questions):
         """Say with a number of cards that does not do which ones would."""
         if name not in (*DEGREES, "parallel.data"):
             return explained(error)
+        from planner.plan.answers.degrees import possible_degrees  # few numbers are not possible
+
         found = possible_degrees(self.workspace.before(step), name, self.workspace.catalog)
         return f"{explained(error)} {would_do(found)}"
 

@@ -6,7 +6,7 @@ from typing import Final
 from planner.gui.memory.questions import training_options as options
 from planner.gui.memory.questions.list_field import ListField, words
 from planner.gui.memory.questions.questions import Questions, new_form, token_stops
-from planner.gui.memory.words import ATTENTION, CHECKPOINTING, TRAINING_COMPUTE, words_of
+from planner.gui.memory.words import ATTENTION, CHECKPOINTING, TRAINING_COMPUTE, YES_OR_NO, words_of
 from planner.gui.theme import Theme
 from planner.gui.widgets.choice_field import ChoiceField
 from planner.gui.widgets.labelled_form import LabelledForm
@@ -35,14 +35,11 @@ _CONDITIONS: Final[dict[str, Callable[[Training], bool]]] = {
 
 
 class TrainingQuestions(Questions):
-    """Method, batch, sequence and optimizer first; the rest unfolds by method and software.
-
-    `asks_method` is off where a network is trained from scratch: every parameter is.
-    """
+    """Method, batch, sequence and optimizer first; the rest unfolds by method and software."""
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__(workspace, theme, Training())
-        self.asks_method = True
+        self._asks_method = True
         self._ask_main()
         self._ask_precision()
         self._ask_adapters()
@@ -50,6 +47,10 @@ class TrainingQuestions(Questions):
         self._ask_step()
         self._ask_checkpointing()
         self._ask_framework()
+
+    def set_goal(self, goal: str) -> None:
+        """Ask for no method where a network is trained from scratch: every parameter is."""
+        self._asks_method = goal == "fine-tune"
 
     def refresh(self, evaluation: Evaluation) -> None:
         """Show the workload, with the choices that its other answers leave."""
@@ -70,7 +71,7 @@ class TrainingQuestions(Questions):
             return False
         if name.startswith("lora."):
             return used.adapts
-        if name in ("method", "trainable") and not self.asks_method:
+        if name in ("method", "trainable") and not self._asks_method:
             return False
         return name not in _CONDITIONS or _CONDITIONS[name](used)
 
@@ -155,7 +156,7 @@ class TrainingQuestions(Questions):
             form,
             "lora.dora",
             "DoRA",
-            ChoiceField(self.theme, options.YES_OR_NO),
+            ChoiceField(self.theme, YES_OR_NO),
             "Weight-decomposed adapters: a magnitude for each output, and products of whole weights on the way.",
         )
         self.add_section("Adapters", form, _adapters_summary)
@@ -183,7 +184,7 @@ class TrainingQuestions(Questions):
             form,
             "gradient_clipping",
             "Clip gradients",
-            ChoiceField(self.theme, options.YES_OR_NO),
+            ChoiceField(self.theme, YES_OR_NO),
             "Clipping by the norm takes temporary tensors.",
         )
         self.ask(

@@ -19,7 +19,6 @@ METHODS: Final[Options] = (
     ("lora", METHOD_TITLES["lora"]),
     ("qlora", f"{METHOD_TITLES['qlora']} (4 bits)"),
 )
-YES_OR_NO: Final[Options] = ((False, "No"), (True, "Yes"))
 ADAPTER_FORMATS: Final[Options] = (("fp32", "FP32"), ("bf16", "BF16"))
 LOSSES: Final[Options] = (
     ("full-logits", "Full logits"),

@@ -81,7 +81,6 @@ class Comparison(QWidget):
         layout.addLayout(head)
         layout.addWidget(self.table)
         self.use.clicked.connect(self._use)
-        tracer.changed.connect(self.refresh)
         self.refresh()
 
     @property

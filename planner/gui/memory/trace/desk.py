@@ -1,18 +1,21 @@
 """What the window asks of tracing, and what tracing asks of the person: the dialog, and consent before code runs."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtWidgets import QMessageBox, QWidget
 
 from planner.errors import TraceError
-from planner.gui.memory.trace.dialog import TraceDialog
 from planner.gui.memory.trace.tracer import Tracer
 from planner.gui.theme import Theme
 from planner.gui.workspace import Workspace
 from planner.present import format as fmt
 from planner.trace.consent import own_files
 from planner.trace.request import TraceRequest
+
+if TYPE_CHECKING:
+    from planner.gui.memory.trace.dialog import TraceDialog
 
 
 class TraceDesk(QObject):
@@ -34,9 +37,11 @@ class TraceDesk(QObject):
     @Slot(object)
     def open_dialog(self, subject: object = None) -> None:
         """Ask what to trace: a new module, one in the file `subject`, or another way of the request `subject`."""
-        from planner.trace.run import torch_missing  # imported here as in `start_in_child`
-
         if self.dialog is None:
+            # Imported here, as in `start_in_child`.
+            from planner.gui.memory.trace.dialog import TraceDialog
+            from planner.trace.run import torch_missing
+
             self.dialog = TraceDialog(self._workspace, self._theme, self._tab.window(), torch_missing())
             self.dialog.wanted.connect(self._tracer.trace)
         self.dialog.set_request(subject if isinstance(subject, TraceRequest) else None)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
@@ -12,14 +12,14 @@ from planner.gui.tasks import TaskRunner
 from planner.gui.workspace import Workspace
 from planner.paths import traces_dir
 from planner.plan.plan import Plan
-from planner.plan.trace_request import request_of_plan
-from planner.trace.analysis.summary import facts_of
-from planner.trace.child.messages import Progress
 from planner.trace.consent import content_digest
 from planner.trace.facts import TracedFacts
-from planner.trace.files import store_recording
 from planner.trace.recording import Recording
 from planner.trace.request import TraceRequest
+
+# Imported here or where they are used: the start of the window does not wait for what a trace needs.
+if TYPE_CHECKING:
+    from planner.trace.child.messages import Progress
 
 IDLE_MS: Final = 400
 _TASK: Final = "trace"
@@ -35,10 +35,10 @@ class RunningTrace(Protocol):
         """Wait for what it recorded."""
 
 
-Start = Callable[[TraceRequest, Callable[[Progress], None]], RunningTrace]
+Start = Callable[[TraceRequest, Callable[["Progress"], None]], RunningTrace]
 
 
-def start_in_child(request: TraceRequest, on_progress: Callable[[Progress], None]) -> RunningTrace:
+def start_in_child(request: TraceRequest, on_progress: "Callable[[Progress], None]") -> RunningTrace:
     """Start a trace in a child process, within the usual limits.
 
     Raises:
@@ -58,7 +58,7 @@ class Run:
     label: str
     plan: Plan | None = None
     is_change: bool = False
-    progress: Progress | None = None
+    progress: "Progress | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +136,8 @@ class Tracer(QObject):
         Raises:
             PlannerError: If PyTorch alone cannot run the plan.
         """
+        from planner.plan.trace_request import request_of_plan
+
         plan = self._workspace.plan
         self._ask(Run(request_of_plan(plan, self._workspace.catalog), "check of the estimate", plan))
 
@@ -239,7 +241,7 @@ class Tracer(QObject):
         self.changed.emit()
 
     @Slot(object, object)
-    def _on_progress(self, request: TraceRequest, progress: Progress) -> None:
+    def _on_progress(self, request: TraceRequest, progress: "Progress") -> None:
         if self.run is not None and self.run.request is request:
             self.run = replace(self.run, progress=progress)
             self.changed.emit()
@@ -256,5 +258,8 @@ class Tracer(QObject):
 
 def _finish(tracing: RunningTrace) -> TracedFacts:
     recording = tracing.result()
+    from planner.trace.analysis.summary import facts_of
+    from planner.trace.files import store_recording
+
     store_recording(traces_dir(), recording)
     return facts_of(recording)

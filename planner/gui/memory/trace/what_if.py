@@ -1,16 +1,19 @@
 """What if the traced module were run in another way: each change is traced in the background."""
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from planner.gui.memory.trace.desk import TraceDesk
-from planner.gui.memory.trace.request_form import RequestForm
 from planner.gui.memory.trace.tracer import Tracer
 from planner.gui.theme import Theme
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
+
+if TYPE_CHECKING:
+    from planner.gui.memory.trace.request_form import RequestForm
 
 
 class WhatIf(QWidget):
@@ -37,8 +40,10 @@ class WhatIf(QWidget):
         tracer.changed.connect(self._follow)
 
     @cached_property
-    def form(self) -> RequestForm:
+    def form(self) -> "RequestForm":
         """Return the questions, which are made when a traced module is first shown."""
+        from planner.gui.memory.trace.request_form import RequestForm
+
         made = RequestForm(self._workspace, self._theme)
         made.edited.connect(self._tracer.change)
         self._column.insertWidget(0, made)

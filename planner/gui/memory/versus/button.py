@@ -15,8 +15,6 @@ from planner.gui.widgets.search_list import Choice
 from planner.gui.workspace import Workspace
 from planner.plan.files import load_plan
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.recipes.preset import find_preset, load_presets, with_preset
-from planner.present.preset import preset_detail
 
 _PLANS: Final = "Plans (*.json);;All files (*)"
 
@@ -83,6 +81,9 @@ class CompareButton(QPushButton):
 
     @Slot()
     def _offer_recipes(self) -> None:
+        from planner.plan.recipes.preset import load_presets
+        from planner.present.preset import preset_detail
+
         hardware = self._workspace.catalog.hardware
         choices = [Choice(one.id, one.title, preset_detail(one, hardware)) for one in load_presets()]
         self.recipes.offer(self, choices)
@@ -98,5 +99,7 @@ class CompareButton(QPushButton):
 
     @Slot(object)
     def _pin_recipe(self, key: object) -> None:
+        from planner.plan.recipes.preset import find_preset, load_presets, with_preset
+
         with self._workspace.reporting():
             self._workspace.pin.put(with_preset(self._workspace.plan, find_preset(load_presets(), str(key))))

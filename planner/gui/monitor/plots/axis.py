@@ -1,10 +1,12 @@
 """An axis that is drawn as it stands. Importing it imports pyqtgraph, which takes half a second."""
 
 import pyqtgraph as pg
-from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QColor, QPainter
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QStaticText
 
 _TOUCHING = 2.0
+# Times are ever others: words that are not needed any more must go some time.
+_MOST_KEPT = 64
 
 
 class PlainAxis(pg.AxisItem):  # type: ignore[misc]  # the library has no annotations
@@ -17,6 +19,7 @@ class PlainAxis(pg.AxisItem):  # type: ignore[misc]  # the library has no annota
     def __init__(self, orientation: str) -> None:
         super().__init__(orientation)
         self._marks: list[tuple[float, str]] = []
+        self._words: dict[str, tuple[QStaticText, float, float]] = {}
         self.grid_color = QColor()
 
     def set_marks(self, marks: list[tuple[float, str]]) -> None:
@@ -25,43 +28,55 @@ class PlainAxis(pg.AxisItem):  # type: ignore[misc]  # the library has no annota
             self._marks = marks
             self.update()
 
+    def forget_words(self) -> None:
+        """Lay out all words anew, for another font."""
+        self._words.clear()
+
     def paint(self, painter: QPainter, _option: object, _widget: object) -> None:
         """Draw the axis, the lines of its marks, and what they say."""
         bounds = self.mapRectFromParent(self.geometry())
         plot = self.linkedView().mapRectToItem(self, self.linkedView().boundingRect())
         first, last = self.range
         painter.setFont(self.style["tickFont"])
+        # Lines are filled and opaque: real ones, or a colour that shines through, take many times longer.
+        color, axis = self.grid_color, self.pen().color()
         if self.orientation == "bottom":
             places = [bounds.left() + (value - first) / (last - first) * bounds.width() for value, _ in self._marks]
-            lines = [QRectF(round(x), plot.top(), 1, plot.height()) for x in places]
-            self._draw_lines(painter, lines, QRectF(bounds.left(), round(bounds.top()), bounds.width(), 1))
+            painter.fillRect(round(bounds.left()), round(bounds.top()), round(bounds.width()), 1, axis)
+            top, height = round(plot.top()), round(plot.height())
+            for x in places:
+                painter.fillRect(round(x), top, 1, height, color)
             self._write_below(painter, places, bounds)
         else:
             places = [bounds.bottom() - (value - first) / (last - first) * bounds.height() for value, _ in self._marks]
-            lines = [QRectF(plot.left(), round(y), plot.width(), 1) for y in places]
-            self._draw_lines(painter, lines, QRectF(round(bounds.right()) - 1, bounds.top(), 1, bounds.height()))
+            painter.fillRect(round(bounds.right()) - 1, round(bounds.top()), 1, round(bounds.height()), axis)
+            left, width = round(plot.left()), round(plot.width())
+            for y in places:
+                painter.fillRect(left, round(y), width, 1, color)
             self._write_beside(painter, places, bounds)
-
-    def _draw_lines(self, painter: QPainter, lines: list[QRectF], axis: QRectF) -> None:
-        # Filled and opaque: lines, or a colour that shines through, take many times longer.
-        painter.fillRect(axis, self.pen().color())
-        for line in lines:
-            painter.fillRect(line.toAlignedRect(), self.grid_color)
 
     def _write_below(self, painter: QPainter, places: list[float], bounds: QRectF) -> None:
         painter.setPen(self.textPen())
-        metrics = painter.fontMetrics()
         for x, (_, text) in zip(places, self._marks, strict=True):
-            half = metrics.horizontalAdvance(text) / 2 + _TOUCHING
-            x = min(max(x, bounds.left() + half), bounds.right() - half)
-            painter.drawText(
-                QRectF(x - half, bounds.top(), 2 * half, bounds.height()), Qt.AlignmentFlag.AlignCenter, text
-            )
+            words, width, height = self._laid_out(painter, text)
+            left = min(max(x - width / 2, bounds.left() + _TOUCHING), bounds.right() - width - _TOUCHING)
+            painter.drawStaticText(QPointF(left, bounds.center().y() - height / 2), words)
 
     def _write_beside(self, painter: QPainter, places: list[float], bounds: QRectF) -> None:
         painter.setPen(self.textPen())
-        height = painter.fontMetrics().height()
-        where = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
         for y, (_, text) in zip(places, self._marks, strict=True):
+            words, width, height = self._laid_out(painter, text)
             top = min(max(y - height / 2, bounds.top()), bounds.bottom() - height)
-            painter.drawText(QRectF(bounds.left(), top, bounds.width() - 2 * _TOUCHING, height), where, text)
+            painter.drawStaticText(QPointF(bounds.right() - width - 2 * _TOUCHING, top), words)
+
+    def _laid_out(self, painter: QPainter, text: str) -> tuple[QStaticText, float, float]:
+        """Return words ready to be drawn, with their width and height."""
+        known = self._words.get(text)
+        if known is None:
+            if len(self._words) >= _MOST_KEPT:
+                self._words.clear()
+            words = QStaticText(text)
+            words.setTextFormat(Qt.TextFormat.PlainText)
+            words.prepare(painter.transform(), painter.font())
+            known = self._words[text] = words, words.size().width(), words.size().height()
+        return known

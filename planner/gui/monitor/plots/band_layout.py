@@ -1,8 +1,9 @@
 """What the band of events shows where; arithmetic only."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Final, Literal, NamedTuple
 
 from planner.gui.monitor.plots.clock_ticks import clock_text
@@ -84,7 +85,7 @@ def shapes_of(history: History, place: Place, labels: Mapping[str, str], sign_wi
     spans = [_slowed(event, place, rows.get(event.uuid, 0), now) for event in events if event.kind is EventKind.SLOWED]
     found = [_verdict(event, place, now) for event in events if event.kind is EventKind.DIAGNOSIS]
     signs = [_sign(event, place, sign_width) for event in events if event.kind in _SIGNS]
-    return [*_merged(spans), *_clustered(signs), *found, *_flags(history, place)]
+    return [*_merged(spans), *_clustered(signs), *_side_by_side(found), *_flags(history, place)]
 
 
 def gaps_of(history: History, place: Place) -> list[tuple[float, float]]:
@@ -155,9 +156,32 @@ def _merged(spans: Iterable[Shape]) -> list[Shape]:
     for _, members in groupby(ordered, key=lambda span: (span.row, span.role, span.is_hatched)):
         for run in _runs(list(members), _NEAR):
             right = max(span.right for span in run)
-            events = tuple(event for span in run for event in span.events)
+            events = _events_of(run)
             merged.append(run[0] if len(run) == 1 else replace(run[0], right=right, events=events))
     return merged
+
+
+def _side_by_side(verdicts: list[Shape]) -> list[Shape]:
+    """Return the verdicts on all cards one after the other: where several hold at a time, they are one piece."""
+    borders = sorted({border for span in verdicts for border in (span.left, span.right)})
+    pieces: list[Shape] = []
+    for left, right in pairwise(borders):
+        held = [span for span in verdicts if span.left < right and span.right > left]
+        if not held:
+            continue
+        # The commonest first; among equals what began first.
+        texts = Counter(span.text for span in held)
+        piece = Shape("Diagnosis", left, right, "accent", _events_of(held), ", ".join(dict(texts.most_common())))
+        before = pieces[-1] if pieces else None
+        if before is not None and before.text == piece.text and before.right == left:
+            pieces[-1] = replace(before, right=right, events=tuple(dict.fromkeys((*before.events, *piece.events))))
+        else:
+            pieces.append(piece)
+    return pieces
+
+
+def _events_of(shapes: Iterable[Shape]) -> tuple[Event, ...]:
+    return tuple(event for shape in shapes for event in shape.events)
 
 
 def _clustered(signs: Iterable[Shape]) -> list[Shape]:
@@ -181,5 +205,5 @@ def _joined(signs: list[Shape]) -> Shape:
     worst = min(signs, key=lambda sign: ("bad", "warn", "ok", "muted").index(sign.role))
     texts = {sign.text for sign in signs}
     text = texts.pop() if len(texts) == 1 else worst.text if worst.role == "bad" else "…"
-    events = tuple(event for sign in signs for event in sign.events)
+    events = _events_of(signs)
     return Shape("Events", signs[0].left, signs[-1].right, worst.role, events, text=text)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime, tzinfo
+from functools import lru_cache
 from math import ceil
 from typing import Final
 
@@ -26,18 +27,25 @@ def clock_ticks(
     start: float, end: float, wanted: int, wall_of: Callable[[float], float], zone: tzinfo | None = None
 ) -> list[tuple[float, str]]:
     """Return at most about `wanted` marks from `start` to `end`, each with its clock time; at midnight the day."""
+    return list(_ticks(start, end, wanted, wall_of(start), zone))
+
+
+# All plots of a grid ask for the same.
+@lru_cache(maxsize=4)
+def _ticks(
+    start: float, end: float, wanted: int, wall_at_start: float, zone: tzinfo | None
+) -> tuple[tuple[float, str], ...]:
     least = (end - start) / max(1, wanted)
     step = next((step for step in _STEPS if step >= least), _DAY)
-    first = wall_of(start)
-    offset = datetime.fromtimestamp(first, zone).astimezone(zone).utcoffset()
-    local = first + (offset.total_seconds() if offset is not None else 0.0)
+    offset = datetime.fromtimestamp(wall_at_start, zone).astimezone(zone).utcoffset()
+    local = wall_at_start + (offset.total_seconds() if offset is not None else 0.0)
     begin = ceil(local / step)
     marks = []
     for number in range(begin, begin + int((end - start) / step) + 1):
         time = start + number * step - local
         if time <= end:
-            marks.append((time, _text(wall_of(start) + number * step - local, step, zone)))
-    return marks
+            marks.append((time, _text(wall_at_start + number * step - local, step, zone)))
+    return tuple(marks)
 
 
 def _text(wall_seconds: float, step: float, zone: tzinfo | None) -> str:

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from planner.gui.monitor.plots.scales import Range
 from planner.gui.monitor.plots.specs import PlotSpec
+from planner.monitor.device import Device
 from planner.monitor.history import HOST, Columns, Gap, History
 
 Key = tuple[str, str]
@@ -36,14 +37,28 @@ class Curve:
     y: Floats
     breaks: tuple[int, ...]
 
+    @property
+    def is_condensed(self) -> bool:
+        """Return whether it is drawn as the extremes of columns."""
+        return len(self.x) > len(self.columns.times)
+
 
 def owners_of(history: History) -> tuple[Owner, ...]:
     """Return the cards that something is known of: those in place by their numbers, then those that are gone."""
     known = set(history.owners) - {HOST}
     devices = [device for device in history.inventory.devices if device.uuid in known]
-    named = [(device.uuid, f"{device.index} · {device.name}", str(device.index)) for device in devices]
+    are_alike = len({device.name for device in devices}) == 1
+    named = [(device.uuid, _title(device, are_alike), str(device.index)) for device in devices]
     gone = [(uuid, uuid, uuid[-4:]) for uuid in history.owners if uuid in known - {device.uuid for device in devices}]
     return tuple(Owner(uuid, name, label, stroke) for stroke, (uuid, name, label) in enumerate([*named, *gone]))
+
+
+def _title(device: Device, are_alike: bool) -> str:
+    """Return what a card is called in a legend; among cards of one name the number says enough."""
+    short = device.name.removeprefix("NVIDIA ")
+    if device.mig_parent is not None:
+        return f"Instance {device.index} · {short}"
+    return f"Card {device.index}" if are_alike else f"{device.index} · {short}"
 
 
 def keys_of(spec: PlotSpec, owners: tuple[Owner, ...]) -> tuple[tuple[Key, str, int], ...]:
@@ -53,9 +68,9 @@ def keys_of(spec: PlotSpec, owners: tuple[Owner, ...]) -> tuple[tuple[Key, str, 
     return tuple(((owner.uuid, name), owner.label, owner.stroke) for owner in owners for name in spec.metrics)
 
 
-def is_known(history: History, spec: PlotSpec, owners: tuple[Owner, ...]) -> bool:
+def is_known(history: History, spec: PlotSpec) -> bool:
     """Return whether anything was ever read for a plot."""
-    return any(len(history.series(*key)) for key, _, _ in keys_of(spec, owners))
+    return any(history.knows(metric, of_host=spec.is_host) for metric in spec.metrics)
 
 
 def curve(history: History, key: Key, label: str, stroke: int, span: Range, pixels: int) -> Curve:
@@ -78,8 +93,10 @@ def range_of(curves: list[Curve]) -> Range | None:
 def _points(columns: Columns, points: int) -> tuple[Floats, Floats]:
     if points == 1:
         return columns.times, columns.low
+    # Up in one column and down in the next, so that nothing is drawn from the top of one to the bottom of another.
     heights = np.empty(2 * len(columns.times))
-    heights[0::2], heights[1::2] = columns.low, columns.high
+    heights[0::4], heights[1::4] = columns.low[0::2], columns.high[0::2]
+    heights[2::4], heights[3::4] = columns.high[1::2], columns.low[1::2]
     return np.repeat(columns.times, 2), heights
 
 

@@ -8,6 +8,7 @@ from PySide6.QtCore import QRectF
 from PySide6.QtGui import QPainter, QPen, QPolygonF
 
 from planner.gui.monitor.plots.curves import Curve, Floats
+from planner.gui.monitor.plots.scales import Range
 
 
 class _Drawn(NamedTuple):
@@ -27,9 +28,9 @@ class CurvesItem(pg.GraphicsObject):  # type: ignore[misc]  # the library has no
         super().__init__()
         self._drawn: list[_Drawn] = []
 
-    def set_curves(self, curves: list[tuple[Curve, QPen]]) -> None:
-        """Draw these curves and no others."""
-        self._drawn = [_Drawn(pen, _pieces(curve)) for curve, pen in curves]
+    def set_curves(self, curves: list[tuple[Curve, QPen]], span: Range) -> None:
+        """Draw these curves and no others; `span` is the time from 0 to 1 on the axis."""
+        self._drawn = [_Drawn(pen, _pieces(curve, span)) for curve, pen in curves]
         self.update()
 
     def set_pens(self, pens: list[QPen]) -> None:
@@ -53,9 +54,12 @@ class CurvesItem(pg.GraphicsObject):  # type: ignore[misc]  # the library has no
                 painter.drawPolyline(piece)
 
 
-def _pieces(curve: Curve) -> tuple[QPolygonF, ...]:
-    borders = pairwise((0, *curve.breaks, len(curve.x)))
-    return tuple(_polygon(curve.x[first:stop], curve.y[first:stop]) for first, stop in borders if stop > first)
+def _pieces(curve: Curve, span: Range) -> tuple[QPolygonF, ...]:
+    x, y = (curve.x - span.low) / (span.high - span.low), curve.y
+    if not curve.breaks:
+        return (_polygon(x, y),) if len(x) else ()
+    borders = pairwise((0, *curve.breaks, len(x)))
+    return tuple(_polygon(x[first:stop], y[first:stop]) for first, stop in borders if stop > first)
 
 
 def _polygon(x: Floats, y: Floats) -> QPolygonF:

@@ -28,6 +28,7 @@ from planner.monitor.history import History, Mark
 
 _CLOCK: Final = "00:00:00"
 _MOST_WORDS: Final = 12
+_FEWEST_LETTERS: Final = 4
 # What the plotting library leaves on each side, so that in one column the band lies exactly below the plots.
 _PLOT_MARGIN: Final = 1
 
@@ -139,22 +140,25 @@ class EventBand(QWidget):
         for shape in self._shapes:
             self._paint_shape(painter, shape, line)
         self._paint_time(painter)
-        if self._view.cursor is not None:
-            x = self._place.x(self._view.cursor)
+        cursor = self._view.cursor
+        if cursor is not None and self._view.start <= cursor <= self._view.end:
+            x = self._place.x(cursor)
             painter.setPen(cosmetic_pen(self._theme.color("muted"), 1))
             painter.drawLine(QPointF(x, 0), QPointF(x, self._line * len(self._lanes)))
         if self.hasFocus():
             painter.setPen(self._theme.color("focus"))
             painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
+            painter.drawRect(self.rect().adjusted(int(self._place.left), 0, -1, -1))
 
     def _draw(self) -> None:
         width = QFontMetrics(self.font()).horizontalAdvance("M")
         self._shapes = shapes_of(self._history, self._place, self._labels, width)
         # That of events is always there, so that the band is never bare.
         used = {shape.lane for shape in self._shapes} | {"Events"}
-        self._lanes = tuple(lane for lane in LANES if lane in used)
-        self.updateGeometry()
+        lanes = tuple(lane for lane in LANES if lane in used)
+        if lanes != self._lanes:
+            self._lanes = lanes
+            self.updateGeometry()
         self.update()
 
     @property
@@ -202,8 +206,11 @@ class EventBand(QWidget):
             painter.drawText(box, Qt.AlignmentFlag.AlignCenter, shape.text)
             return
         painter.drawLine(box.topLeft(), box.bottomLeft())
-        words = QFontMetrics(self.font()).elidedText(shape.text, Qt.TextElideMode.ElideRight, int(box.width()) - 4)
-        painter.drawText(QPointF(box.left() + 4, box.bottom() - self._theme.spacing.tiny), words)
+        metrics = QFontMetrics(self.font())
+        words = metrics.elidedText(shape.text, Qt.TextElideMode.ElideRight, int(box.width()) - 4)
+        # With no room for a few letters an ellipsis would tell nothing.
+        if words == shape.text or len(words) >= _FEWEST_LETTERS:
+            painter.drawText(QPointF(box.left() + 4, box.bottom() - self._theme.spacing.tiny), words)
         if shape.lane == "Diagnosis":
             painter.drawLine(box.bottomLeft(), box.bottomRight())
 

@@ -4,23 +4,25 @@ from functools import partial
 from typing import Final
 
 from PySide6.QtCore import QTimer, Signal, Slot
-from PySide6.QtGui import QFontMetrics, QResizeEvent, QShowEvent
+from PySide6.QtGui import QActionGroup, QFontMetrics, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QScrollArea, QVBoxLayout, QWidget
 
 from planner.errors import PlannerError
+from planner.gui.imports import is_imported
 from planner.gui.monitor.plots.curves import Owner, is_known, owners_of
 from planner.gui.monitor.plots.event_band import EventBand
 from planner.gui.monitor.plots.legend import Legend, LegendEntry
 from planner.gui.monitor.plots.panel import MetricPanel
-from planner.gui.monitor.plots.settings import PlotSettings
+from planner.gui.monitor.plots.settings import MOST_COLUMNS, PlotSettings
 from planner.gui.monitor.plots.specs import PlotSpec, arranged
 from planner.gui.monitor.plots.view import TimeView
 from planner.gui.settings import SettingsStore
 from planner.gui.theme import Theme
 from planner.monitor.history import HOST, History
 
+_DRAWING: Final = "planner.gui.monitor.plots.metric_plot"
+_IMPORTING_MS: Final = 50
 _COLUMN_LETTERS: Final = 140
-_MOST_COLUMNS: Final = 3
 
 
 class PlotGrid(QWidget):
@@ -104,19 +106,35 @@ class PlotGrid(QWidget):
         """Return the choice of plots; those that nothing is known for are said to be so."""
         menu = QMenu(self.tr("&Plots"), self)
         for spec in arranged(self._remembered.order):
-            known = is_known(self._history, spec, owners_of(self._history))
+            known = is_known(self._history, spec)
             action = menu.addAction(spec.title if known else self.tr("{0} (not measured here)").format(spec.title))
             action.setCheckable(True)
             action.setChecked(spec.key not in self._remembered.hidden)
             action.toggled.connect(partial(self.show_plot, spec.key))
         menu.addSeparator()
+        menu.addMenu(self._columns_menu(menu))
         menu.addAction(self.tr("&Restore the usual plots"), lambda: self._remember(PlotSettings()))
+        return menu
+
+    def _columns_menu(self, parent: QMenu) -> QMenu:
+        menu = QMenu(self.tr("&Columns"), parent)
+        group = QActionGroup(menu)
+        for count in (None, *range(1, MOST_COLUMNS + 1)):
+            action = group.addAction(self.tr("as many as there is room for") if count is None else str(count))
+            action.setCheckable(True)
+            action.setChecked(count == self._remembered.columns)
+            action.triggered.connect(lambda _checked, count=count: self.set_columns(count))
+        menu.addActions(group.actions())
         return menu
 
     def show_plot(self, key: str, shown: bool) -> None:
         """Show a plot, or hide it, from now on."""
         others = tuple(other for other in self._remembered.hidden if other != key)
         self._remember(self._remembered.evolve(hidden=others if shown else (*others, key)))
+
+    def set_columns(self, count: int | None) -> None:
+        """Put the plots into so many columns from now on; None into as many as there is room for."""
+        self._remember(self._remembered.evolve(columns=count))
 
     def move_plot(self, key: str, step: int) -> None:
         """Put a plot before the one before, or after the next one, among those that are shown."""
@@ -158,10 +176,10 @@ class PlotGrid(QWidget):
         specs = [
             spec
             for spec in arranged(remembered.order)
-            if spec.key not in remembered.hidden and is_known(self._history, spec, self._owners)
+            if spec.key not in remembered.hidden and is_known(self._history, spec)
         ]
         wide = QFontMetrics(self._theme.font()).averageCharWidth() * _COLUMN_LETTERS
-        columns = max(1, min(_MOST_COLUMNS, self.width() // wide))
+        columns = remembered.columns or max(1, min(MOST_COLUMNS, self.width() // wide))
         placed = tuple(spec.key for spec in specs), columns
         if placed == self._placed:
             return
@@ -172,7 +190,7 @@ class PlotGrid(QWidget):
         for number, spec in enumerate(specs):
             panel = self._panels.get(spec.key) or self._make_panel(spec)
             self._grid.addWidget(panel, number // columns, number % columns)
-        for column in range(_MOST_COLUMNS):
+        for column in range(MOST_COLUMNS):
             self._grid.setColumnStretch(column, int(column < columns))
         # Where they lie is known once the layout has been at work.
         self._draw_soon()
@@ -203,6 +221,9 @@ class PlotGrid(QWidget):
             return
         owners = self._shown_owners()
         self.band.refresh(owners, self._scroll.width() - self._scroll.viewport().width())
+        if not is_imported(_DRAWING):
+            self._draw_soon(_IMPORTING_MS)
+            return
         for panel in self.panels:
             if panel.visibleRegion().isEmpty():
                 continue
@@ -215,10 +236,10 @@ class PlotGrid(QWidget):
                 return
 
     @Slot()
-    def _draw_soon(self) -> None:
+    def _draw_soon(self, after_ms: int = 0) -> None:
         if not self._waits:
             self._waits = True
-            QTimer.singleShot(0, self, self._draw_again)
+            QTimer.singleShot(after_ms, self, self._draw_again)
 
     @Slot()
     def _draw_again(self) -> None:
@@ -247,6 +268,7 @@ class PlotGrid(QWidget):
         self._scroll.setWidget(self._inner)
         self._scroll.setWidgetResizable(True)
         self._scroll.setFrameShape(QFrame.Shape.NoFrame)
+        self._scroll.setAccessibleName(self.tr("Plots"))
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(spacing.small)

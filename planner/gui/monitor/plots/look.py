@@ -14,11 +14,14 @@ _WIDEST_TICK: Final = "1,000\u2009MB/s"
 _GRID_SHARE: Final = 0.4
 
 
-def stroke(theme: Theme, number: int, width: float = 1.0) -> QPen:
-    """Return the pen of the card at this place; the first eight differ in colour, and each from the next in dash."""
+def stroke(theme: Theme, number: int, width: float = 1.0, *, is_condensed: bool = False) -> QPen:
+    """Return the pen of the card at this place; the first eight differ in colour, and each from the next in dash.
+
+    Where a curve is condensed to extremes dashes would cut into them: there only those have any that need them.
+    """
     pen = cosmetic_pen(theme.color(f"series-{number % _COLORS + 1}"), width)
     dash = _DASHES[(number + number // _COLORS) % len(_DASHES)]
-    if dash:
+    if dash and not (is_condensed and number < _COLORS):
         pen.setDashPattern(dash)
     return pen
 

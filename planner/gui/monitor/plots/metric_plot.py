@@ -34,22 +34,28 @@ class Line(NamedTuple):
 
 
 class MetricPlot(Plot):
-    """Curves over the span of `view`, lines of limits, and the cursor that all plots share."""
+    """Curves over the span of `view`, lines of limits, and the cursor that all plots share.
+
+    The axis of time always goes from 0 to 1: to move it would cost the library more than it costs to draw the curves.
+    """
 
     def __init__(self, theme: Theme, title: str, unit: Unit, view: TimeView) -> None:
         super().__init__(theme, axes={name: PlainAxis(name) for name in ("left", "bottom")})
         self._unit, self._view = unit, view
         self._curves, self._limits = CurvesItem(), CurvesItem()
-        self._strokes: tuple[list[int], list[int]] = ([], [])
+        self._shown: tuple[list[Curve], list[Curve]] = ([], [])
         self._lines: list[tuple[Any, Any, Line]] = []
         self._marks: list[Any] = []
-        self._ends = Range(0.0, 1.0)
+        self._ends = Range(0.0, 0.0)
         self._wall_of: Callable[[float], float] = float
         self._cursor: Any = pg.InfiniteLine(angle=90)
         self._cursor.setZValue(20)
         self._cursor.hide()
         for item in (self._limits, self._curves, self._cursor):
             self._item.addItem(item, ignoreBounds=True)
+        for name in ("left", "bottom"):
+            # The grid is behind the curves.
+            self._item.getAxis(name).setZValue(-200)
         # Everything moves at once; to find out what did takes longer than to draw it.
         self._plot.setViewportUpdateMode(self._plot.ViewportUpdateMode.FullViewportUpdate)
         self._plot.setAccessibleName(self.tr("{0} over time; the same figures are in its table").format(title))
@@ -65,18 +71,17 @@ class MetricPlot(Plot):
     def time_at(self, x: float) -> float:
         """Return the time at a horizontal place of the plot's surface."""
         place: QPointF = self._item.getViewBox().mapSceneToView(self._plot.mapToScene(round(x), 0))
-        return min(max(place.x(), self._view.start), self._view.end)
+        return self._view.start + min(max(place.x(), 0.0), 1.0) * self._view.span
 
     def draw(self, curves: list[Curve], limits: list[Curve], ends: Range, wall_of: Callable[[float], float]) -> None:
         """Show these curves and no others over the view's present span."""
-        self._strokes = [curve.stroke for curve in curves], [curve.stroke for curve in limits]
-        self._curves.set_curves([(curve, stroke(self._theme, curve.stroke)) for curve in curves])
-        self._limits.set_curves([(curve, self._limit_pen(curve.stroke)) for curve in limits])
-        self._ends, self._wall_of = ends, wall_of
-        box = self._item.getViewBox()
-        box.setRange(xRange=(self._view.start, self._view.end), yRange=ends, padding=0)
-        # The library would find out while it paints that all has moved, and paint a second time.
-        box.updateMatrix()
+        span = Range(self._view.start, self._view.end)
+        self._shown = curves, limits
+        self._curves.set_curves([(curve, self._pen(curve)) for curve in curves], span)
+        self._limits.set_curves([(curve, self._limit_pen(curve)) for curve in limits], span)
+        self._set_ends(ends)
+        self._wall_of = wall_of
+        self._show_cursor(self._view.cursor)
         self._place_words()
         self._place_ticks()
 
@@ -108,15 +113,28 @@ class MetricPlot(Plot):
         for number, line in enumerate(self._marks):
             line.setVisible(number < len(marks))
             if number < len(marks):
-                line.setPos(marks[number].time)
+                line.setPos(self._place_of(marks[number].time))
+
+    def _set_ends(self, ends: Range) -> None:
+        if ends != self._ends:
+            self._ends = ends
+            box = self._item.getViewBox()
+            box.setRange(xRange=(0.0, 1.0), yRange=ends, padding=0)
+            # The library would find out while it paints that all has moved, and paint a second time.
+            box.updateMatrix()
+
+    def _place_of(self, time: float) -> float:
+        """Return where a time is on the axis."""
+        return (time - self._view.start) / self._view.span
 
     def _place_words(self) -> None:
         """Put the words of the lines beside each other, since lines may lie close together."""
-        box = self._item.getViewBox()
-        a_pixel = self._view.span / max(1.0, box.width())
+        if not self._lines:
+            return
+        a_pixel = 1 / max(1.0, self._item.getViewBox().width())
         metrics, x = QFontMetrics(self._theme.font("small")), 0
         for _, words, line in self._lines:
-            words.setPos(self._view.start + x * a_pixel, line.value)
+            words.setPos(x * a_pixel, line.value)
             x += metrics.horizontalAdvance(line.title) + self._theme.spacing.huge
 
     def _place_ticks(self) -> None:
@@ -124,19 +142,21 @@ class MetricPlot(Plot):
         clock = QFontMetrics(self._theme.font("small")).horizontalAdvance(_CLOCK)
         wanted = int(box.width() / (2 * clock))
         ticks = clock_ticks(self._view.start, self._view.end, wanted, self._wall_of)
-        self._item.getAxis("bottom").set_marks(ticks)
+        self._item.getAxis("bottom").set_marks([(self._place_of(time), text) for time, text in ticks])
         wanted = int(box.height() / _PIXELS_A_VALUE)
         self._item.getAxis("left").set_marks(axis_ticks(self._unit, self._ends, wanted))
 
     def _dress(self) -> None:
         super()._dress()
         for name in ("left", "bottom"):
-            self._item.getAxis(name).grid_color = blended(self._theme.color("border"), self._theme.color("surface"))
+            axis = self._item.getAxis(name)
+            axis.grid_color = blended(self._theme.color("border"), self._theme.color("surface"))
+            axis.forget_words()
         self._item.getAxis("left").setWidth(axis_width(self._theme))
         self._item.getAxis("bottom").setHeight(QFontMetrics(self._theme.font("small")).height() + 4)
-        curves, limits = self._strokes
-        self._curves.set_pens([stroke(self._theme, number) for number in curves])
-        self._limits.set_pens([self._limit_pen(number) for number in limits])
+        curves, limits = self._shown
+        self._curves.set_pens([self._pen(curve) for curve in curves])
+        self._limits.set_pens([self._limit_pen(curve) for curve in limits])
         self._cursor.setPen(cosmetic_pen(self._theme.color("muted"), 1))
         for line in self._marks:
             line.setPen(self._mark_pen())
@@ -150,8 +170,11 @@ class MetricPlot(Plot):
             words.fill = QBrush(self._theme.color("surface"))
             words.setFont(self._theme.font("small"))
 
-    def _limit_pen(self, number: int) -> QPen:
-        return cosmetic_pen(stroke(self._theme, number).color(), 1, Qt.PenStyle.DotLine)
+    def _pen(self, curve: Curve) -> QPen:
+        return stroke(self._theme, curve.stroke, is_condensed=curve.is_condensed)
+
+    def _limit_pen(self, curve: Curve) -> QPen:
+        return cosmetic_pen(stroke(self._theme, curve.stroke).color(), 1, Qt.PenStyle.DotLine)
 
     def _mark_pen(self) -> QPen:
         return cosmetic_pen(self._theme.color("accent"), 1, Qt.PenStyle.DashLine)
@@ -160,4 +183,4 @@ class MetricPlot(Plot):
     def _show_cursor(self, time: float | None) -> None:
         self._cursor.setVisible(time is not None)
         if time is not None:
-            self._cursor.setPos(time)
+            self._cursor.setPos(self._place_of(time))

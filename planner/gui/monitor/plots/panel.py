@@ -109,8 +109,8 @@ class MetricPanel(PlotPanel):
         return [curve(self._history, *each, span, columns) for each in keys if len(self._history.series(*each[0]))]
 
     def _limits(self, metric: str, span: Range, columns: int) -> list[Curve]:
-        keys = [((owner.uuid, metric), owner.label, owner.stroke) for owner in self._owners]
-        return [curve(self._history, *each, span, columns) for each in keys]
+        keys = (((owner.uuid, metric), owner.label, owner.stroke) for owner in self._owners)
+        return [curve(self._history, *each, span, columns) for each in keys if len(self._history.series(*each[0]))]
 
     def _all_lines(self) -> "list[Line]":
         from planner.gui.monitor.plots.metric_plot import Line

@@ -12,6 +12,7 @@ from planner.gui.monitor.plots.scales import value_text
 from planner.gui.theme import Theme
 from planner.gui.widgets.record_model import RecordTableModel
 from planner.gui.widgets.record_table import RecordTable
+from planner.monitor.history import HOST
 from planner.monitor.metrics import Unit
 from planner.present.columns import Column
 
@@ -54,7 +55,9 @@ class ReadingTable(QWidget):
 
     def set_curves(self, curves: list[Curve], wall_of: Callable[[float], float]) -> None:
         """Show what a plot draws."""
-        labels = tuple(curve.label for curve in curves)
+        labels = tuple(
+            curve.label if curve.key[0] == HOST else self.tr("Card {0}").format(curve.label) for curve in curves
+        )
         if labels != self._labels or self._model is None:
             self._labels = labels
             self._model = self._build(labels)

@@ -6,7 +6,8 @@ from datetime import date
 from typing import Final, NamedTuple
 
 from planner.monitor.recording.logs.cells import moment_of, unit_of
-from planner.monitor.recording.logs.names import AMD_SMI, FIELDS, KNOWN, TIMES, UNITS, Field
+from planner.monitor.recording.logs.names import AMD_SMI, FIELDS, KNOWN, PROCESSES, TIMES, UNITS, Field
+from planner.monitor.recording.logs.spelling import field_of
 
 _UNIT: Final = re.compile(r"(.*\S)\s*[\[(]([^\])]{1,12})[\])]")
 _PLACE: Final = re.compile(r"(?:[0-9a-f]{8}|[0-9a-f]{4}):[0-9a-f]{2}:[0-9a-f]{2}\.\d", re.IGNORECASE)
@@ -39,13 +40,18 @@ class Header(NamedTuple):
 
 
 def header_of(cells: Sequence[str]) -> Header | None:
-    """Return the header that a line is, none where it is no header."""
-    names, units = zip(*map(_parted, cells), strict=True) if cells else ((), ())
-    if sum(name in KNOWN for name in names) < min(2, len(names)) or not names:
+    """Return the header that a line is, none where it is no header; that of a log of processes has no fields."""
+    if any(cell.lstrip()[:1].isdigit() for cell in cells):
         return None
+    parted = list(map(_parted, cells))
+    names = tuple(name for name, _ in parted)
+    if not PROCESSES.isdisjoint(names):
+        return Header(names, {})
     known = FIELDS | AMD_SMI if _AMD_ONLY in names else FIELDS
-    fields = {name: _with_unit(known[name], unit) for name, unit in zip(names, units, strict=True) if name in known}
-    return Header(names, fields) if fields else None
+    told = {name: _with_unit(known[name], unit) if name in known else field_of(name, unit) for name, unit in parted}
+    fields = {name: field for name, field in told.items() if field is not None}
+    is_header = len(fields.keys() | KNOWN.intersection(names)) >= min(2, len(names))
+    return Header(names, fields) if fields and is_header else None
 
 
 def guessed_header(rows: Sequence[Sequence[str]], day: date) -> Header | None:

@@ -8,7 +8,7 @@ from typing import Final
 from planner.errors import RecordingError
 from planner.monitor.events import Moment
 from planner.monitor.recording.logs.nvtop import read_nvtop
-from planner.monitor.recording.logs.tables import Table
+from planner.monitor.recording.logs.tables import NO_TIMES, ODD_TIMES, Table
 from planner.monitor.recording.logs.ticks import Line, TooManyCardsError, updates_of
 from planner.monitor.recording.reading import open_regular, read_recording, recording_of_bytes
 from planner.monitor.recording.recording import Recording
@@ -17,13 +17,17 @@ from planner.monitor.recording.writer import RecordingWriter
 from planner.storage import UnreadableFileError, decoded, read_regular
 from planner.units import MIB
 
-NO_TIMES: Final = "The log has no times: its lines were taken to be a second apart."
 _MOST_BYTES: Final = 64 * MIB
 _PROGRAM: Final = "another program's log"
 _GZIP: Final = b"\x1f\x8b"
 _KNOWN: Final = (
     "It takes the CSV of nvidia-smi --query-gpu, nvidia-smi dmon, dcgmi dmon, the JSON of nvtop -s, "
     "and CSV with columns named as theirs."
+)
+_OF_PROCESSES: Final = "is a log of processes, not of cards"
+_ASK_FOR_CARDS: Final = (
+    "Log the cards: nvidia-smi --query-gpu=timestamp,index,name,utilization.gpu,memory.used,power.draw "
+    "--format=csv -l 1 > log.csv"
 )
 
 
@@ -33,9 +37,17 @@ def open_recording(path: Path) -> Recording:
     Raises:
         RecordingError: If it is neither.
     """
+    return read_recording(path) if is_recording(path) else import_log(path)
+
+
+def is_recording(path: Path) -> bool:
+    """Return whether a file is of this program, rather than another program's log.
+
+    Raises:
+        RecordingError: If it cannot be read.
+    """
     with open_regular(path) as stream:
-        is_ours = stream.read(len(_GZIP)) == _GZIP
-    return read_recording(path) if is_ours else import_log(path)
+        return stream.read(len(_GZIP)) == _GZIP
 
 
 def import_log(path: Path) -> Recording:
@@ -48,6 +60,8 @@ def import_log(path: Path) -> Recording:
         text = decoded(read_regular(path, "log", _MOST_BYTES))
     except UnreadableFileError as error:
         raise RecordingError(path, error.reason, error.hint) from error
+    if not text.strip("\ufeff\0 \t\r\n"):
+        raise RecordingError(path, "is empty", "If it is being written, look again once something is in it.")
     return recording_of_text(text, path)
 
 
@@ -61,8 +75,10 @@ def recording_of_text(text: str, path: Path) -> Recording:
     table = Table(text, day)
     lines = list(read_nvtop(text) if text.lstrip("\ufeff \t\r\n").startswith(("[", "{")) else table.lines())
     if not any(line.readings for line in lines):
+        if table.tells_processes:
+            raise RecordingError(path, _OF_PROCESSES, _ASK_FOR_CARDS)
         raise RecordingError(path, "is no log of cards that is known", _KNOWN)
-    notes = [*table.notes, *([] if any(line.at for line in lines) else [NO_TIMES])]
+    notes = [*table.notes, *([] if any(line.at for line in lines) else [ODD_TIMES if table.has_times else NO_TIMES])]
     if table.bad_lines:
         notes.append(f"{table.bad_lines:,} of its lines could not be read.")
     return recording_of_bytes(_written(lines, day, path), path, tuple(notes))

@@ -6,7 +6,7 @@ dcgm_fields.cpp (Apache-2.0), nvtop's snapshots, and amd-smi metric --csv.
 
 from typing import Final, NamedTuple
 
-from planner.units import KB, MB, MIB
+from planner.units import GIB, KB, MB, MIB
 
 
 class Field(NamedTuple):
@@ -20,6 +20,8 @@ UNITS: Final = {
     "%": 0.01,
     "mib": float(MIB),
     "mb": float(MIB),
+    "gib": float(GIB),
+    "gb": float(GIB),
     "b": 1.0,
     "w": 1.0,
     "mw": 1e-3,
@@ -30,16 +32,17 @@ UNITS: Final = {
     "kb/s": float(KB),
     "mb/s": float(MB),
 }
-"""How much of our unit one of theirs is. NVIDIA's tools write MB and MiB for the same."""
+"""How much of our unit one of theirs is. NVIDIA's tools write MB and MiB for the same, and so do scripts with GB."""
 
-_PERCENT: Final = 0.01
+PERCENT: Final = 0.01
+"""How much of our unit, a share of one, a percent is."""
 _NVIDIA_SMI: Final = {
-    "utilization.gpu": Field("utilization_fraction", _PERCENT),
-    "utilization.memory": Field("memory_controller_fraction", _PERCENT),
-    "utilization.encoder": Field("encoder_fraction", _PERCENT),
-    "utilization.decoder": Field("decoder_fraction", _PERCENT),
-    "utilization.jpeg": Field("jpeg_fraction", _PERCENT),
-    "utilization.ofa": Field("ofa_fraction", _PERCENT),
+    "utilization.gpu": Field("utilization_fraction", PERCENT),
+    "utilization.memory": Field("memory_controller_fraction", PERCENT),
+    "utilization.encoder": Field("encoder_fraction", PERCENT),
+    "utilization.decoder": Field("decoder_fraction", PERCENT),
+    "utilization.jpeg": Field("jpeg_fraction", PERCENT),
+    "utilization.ofa": Field("ofa_fraction", PERCENT),
     "memory.used": Field("memory_used_bytes", MIB),
     "memory.free": Field("memory_free_bytes", MIB),
     "memory.reserved": Field("memory_reserved_bytes", MIB),
@@ -60,7 +63,7 @@ _NVIDIA_SMI: Final = {
     "clocks.current.memory": Field("memory_clock_mhz"),
     "clocks.max.sm": Field("sm_clock_most_mhz"),
     "clocks.max.memory": Field("memory_clock_most_mhz"),
-    "fan.speed": Field("fan_fraction", _PERCENT),
+    "fan.speed": Field("fan_fraction", PERCENT),
     "pstate": Field("performance_state"),
     "clocks_event_reasons.active": Field("clock_reasons"),
     "clocks_throttle_reasons.active": Field("clock_reasons"),
@@ -78,25 +81,25 @@ _DMON: Final = {
     "pwr": Field("power_watts"),
     "gtemp": Field("temperature_celsius"),
     "mtemp": Field("memory_temperature_celsius"),
-    "sm": Field("utilization_fraction", _PERCENT),
-    "mem": Field("memory_controller_fraction", _PERCENT),
-    "enc": Field("encoder_fraction", _PERCENT),
-    "dec": Field("decoder_fraction", _PERCENT),
-    "jpg": Field("jpeg_fraction", _PERCENT),
-    "ofa": Field("ofa_fraction", _PERCENT),
+    "sm": Field("utilization_fraction", PERCENT),
+    "mem": Field("memory_controller_fraction", PERCENT),
+    "enc": Field("encoder_fraction", PERCENT),
+    "dec": Field("decoder_fraction", PERCENT),
+    "jpg": Field("jpeg_fraction", PERCENT),
+    "ofa": Field("ofa_fraction", PERCENT),
     "mclk": Field("memory_clock_mhz"),
     "pclk": Field("sm_clock_mhz"),
     "fb": Field("memory_used_bytes", MIB),
-    "pviol": Field("power_capped_fraction", _PERCENT),
+    "pviol": Field("power_capped_fraction", PERCENT),
     "pci": Field("pcie_replays"),
     "rxpci": Field("pcie_receive_bytes_per_s", MB),
     "txpci": Field("pcie_transmit_bytes_per_s", MB),
 }
 _DCGM: Final = {
-    "gputl": Field("utilization_fraction", _PERCENT),
-    "mcutl": Field("memory_controller_fraction", _PERCENT),
-    "ecutl": Field("encoder_fraction", _PERCENT),
-    "dcutl": Field("decoder_fraction", _PERCENT),
+    "gputl": Field("utilization_fraction", PERCENT),
+    "mcutl": Field("memory_controller_fraction", PERCENT),
+    "ecutl": Field("encoder_fraction", PERCENT),
+    "dcutl": Field("decoder_fraction", PERCENT),
     "fbusd": Field("memory_used_bytes", MIB),
     "fbfre": Field("memory_free_bytes", MIB),
     "fbrsv": Field("memory_reserved_bytes", MIB),
@@ -111,7 +114,7 @@ _DCGM: Final = {
     "smclk": Field("sm_clock_mhz"),
     "mmclk": Field("memory_clock_mhz"),
     "pstat": Field("performance_state"),
-    "fansp": Field("fan_fraction", _PERCENT),
+    "fansp": Field("fan_fraction", PERCENT),
     "dvcctr": Field("clock_reasons"),
     "pcilg": Field("pcie_generation"),
     "pcilw": Field("pcie_width"),
@@ -153,8 +156,8 @@ _DCGM_FIELDS: Final = {
     "dcgm_fi_prof_nvlink_rx_bytes": "nvlrx",
 }
 AMD_SMI: Final = {
-    "gfx_activity": Field("utilization_fraction", _PERCENT),
-    "umc_activity": Field("memory_controller_fraction", _PERCENT),
+    "gfx_activity": Field("utilization_fraction", PERCENT),
+    "umc_activity": Field("memory_controller_fraction", PERCENT),
     "socket_power": Field("power_watts"),
     "gfx_0_clk": Field("sm_clock_mhz"),
     "mem_0_clk": Field("memory_clock_mhz"),
@@ -167,10 +170,10 @@ NVTOP: Final = {
     "gpu_clock": Field("sm_clock_mhz"),
     "mem_clock": Field("memory_clock_mhz"),
     "temp": Field("temperature_celsius"),
-    "fan_speed": Field("fan_fraction", _PERCENT),
+    "fan_speed": Field("fan_fraction", PERCENT),
     "power_draw": Field("power_watts"),
     "power_draw_max": Field("power_limit_watts"),
-    "gpu_util": Field("utilization_fraction", _PERCENT),
+    "gpu_util": Field("utilization_fraction", PERCENT),
     "mem_total": Field("memory_total_bytes"),
     "mem_used": Field("memory_used_bytes"),
     "mem_free": Field("memory_free_bytes"),
@@ -178,20 +181,7 @@ NVTOP: Final = {
     "pcie_link_width": Field("pcie_width"),
 }
 """The keys of nvtop; its `mem_util` is the share of memory in use, which `mem_used` tells better."""
-# What scripts write by hand around nvidia-smi or NVML.
-_BY_HAND: Final = {
-    "utilization": Field("utilization_fraction", _PERCENT),
-    "util": Field("utilization_fraction", _PERCENT),
-    "gpu_util": Field("utilization_fraction", _PERCENT),
-    "gpu_utilization": Field("utilization_fraction", _PERCENT),
-    "memory_used": Field("memory_used_bytes", MIB),
-    "memory_total": Field("memory_total_bytes", MIB),
-    "temperature": Field("temperature_celsius"),
-    "temp": Field("temperature_celsius"),
-    "power_draw": Field("power_watts"),
-}
 FIELDS: Final = {
-    **_BY_HAND,
     **AMD_SMI,
     **_DCGM,
     **_DMON,
@@ -200,10 +190,16 @@ FIELDS: Final = {
 }
 """Every name of a column, in small letters and without its unit."""
 
-TIMES: Final = frozenset({"timestamp", "time", "date", "datetime", "elapsed_time"})
-CARDS: Final = frozenset({"index", "gpu", "gpu_index", "gpu_id", "id", "device", "entity", "idx"})
+TIMES: Final = frozenset(
+    {"timestamp", "time", "date", "datetime", "elapsed_time", "timestamp_utc", "time_s", "elapsed_s", "epoch", "ts"}
+)
+CARDS: Final = frozenset(
+    {"index", "gpu", "gpu_index", "gpu_id", "id", "device", "device_id", "device_index", "card", "entity", "idx"}
+)
 UUIDS: Final = frozenset({"uuid", "gpu_uuid"})
 PLACES: Final = frozenset({"pci.bus_id", "gpu_bus_id"})
 TITLES: Final = frozenset({"name", "gpu_name", "device_name", "modelname", "dvnam"})
+PROCESSES: Final = frozenset({"pid", "process_name"})
+"""Columns of logs that tell of processes: `nvidia-smi pmon` and `--query-compute-apps`."""
 KNOWN: Final = TIMES | CARDS | UUIDS | PLACES | TITLES | FIELDS.keys()
 """Every name that something is made of."""

@@ -1,6 +1,7 @@
 """Logs with a line for each card: CSV of nvidia-smi, DCGM, amd-smi and scripts, and the columns of dmon."""
 
 import csv
+import re
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime
 from typing import Final
@@ -11,32 +12,41 @@ from planner.monitor.recording.logs.names import CARDS, PLACES, TITLES, UUIDS
 from planner.monitor.recording.logs.ticks import Line
 from planner.units import KIB
 
+NO_TIMES: Final = "The log has no times: its lines were taken to be a second apart."
+ODD_TIMES: Final = "The log's times cannot be read: its lines were taken to be a second apart."
 NO_HEADER: Final = "The log has no header: its columns were told apart by their units and their order."
 # The widest line of nvidia-smi, with all its 241 fields, has 4 kB.
 _MOST_CHARACTERS: Final = 64 * KIB
 _GUESSED_BY: Final = 200
-_ENTITY: Final = "entity"
+# What parts the cells: a spreadsheet of many countries writes semicolons, and commas within numbers.
+_SEPARATORS: Final = (";", "\t", ",")
+_DECIMAL_COMMA: Final = re.compile(r"(\d),(\d)")
 
 
 class Table:
-    """The lines of such a log; `notes` and `bad_lines` are complete once they were gone through.
+    """The lines of such a log; what is said of it is complete once they were gone through.
 
-    `day` dates times without a date.
+    `day` dates times without a date. `has_times` says whether there is a column for them, `tells_processes` whether the
+    log is of processes.
     """
 
     def __init__(self, text: str, day: date) -> None:
         self.notes: list[str] = []
         self.bad_lines = 0
-        self._text, self._day = text, day
+        self.has_times = self.tells_processes = False
+        self._rows, self._day = text.splitlines(), day
+        self._separator = _separator_of(self._rows)
         self._header: Header | None = None
         self._at: datetime | None = None
 
     def lines(self) -> Iterator[Line]:
         """Yield what each line says."""
-        rows = [row for row in map(self._cells, self._text.splitlines()) if row]
+        rows = [row for row in map(self._cells, self._rows) if row]
         for place, row in enumerate(rows):
             if (header := header_of(row)) is not None:
                 self._header = header
+                self.has_times = self.has_times or bool(header.times())
+                self.tells_processes = self.tells_processes or not header.fields
             elif not self._is_note(row):
                 if self._header is None:
                     self._guess(rows[place : place + _GUESSED_BY])
@@ -52,8 +62,8 @@ class Table:
         text = line.strip().lstrip("\ufeff\0")
         if not text or len(text) > _MOST_CHARACTERS:
             return []
-        if "," in text:
-            return next(csv.reader([text], skipinitialspace=True), [])
+        if self._separator is not None and self._separator in text:
+            return _parts(text, self._separator)
         # DCGM says "GPU 0" in its first column; its header has one word there.
         cells = text.removeprefix("#").split()
         is_entity = len(cells) > 1 and cells[0].replace("-", "").isalpha() and cells[1].isdigit()
@@ -87,6 +97,19 @@ class Table:
     def _time(self, header: Header, row: list[str]) -> datetime | None:
         places = header.times()
         return moment_of(" ".join(row[place] for place in places), self._day) if places else self._at
+
+
+def _separator_of(rows: Sequence[str]) -> str | None:
+    """Return what parts the cells of most lines; none where columns are parted by spaces."""
+    lines = [line for line in rows[:_GUESSED_BY] if line.strip()]
+    counts = {separator: sum(separator in line for line in lines) for separator in _SEPARATORS}
+    most = max(counts, key=lambda separator: counts[separator])
+    return most if counts[most] else None
+
+
+def _parts(line: str, separator: str) -> list[str]:
+    cells = next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])
+    return cells if separator == "," else [_DECIMAL_COMMA.sub(r"\1.\2", cell) for cell in cells]
 
 
 def _cell(header: Header, row: list[str], names: frozenset[str]) -> str | None:

@@ -24,7 +24,7 @@ def test_everything_has_its_place(two_cards):
     hot = shapes["Slowed", "", 1]
     assert (hot.left, hot.right, hot.is_hatched) == (600, 609, True)
     assert shapes["Events", "X", 0].left == 356
-    assert shapes["Diagnosis", "input-bound", 0].right == 170
+    assert shapes["Diagnosis", "waits for data", 0].right == 170
     assert shapes["Marks", "larger batch", 0].left == 410
     assert gaps_of(two_cards, PLACE) == [(209, 270)]
 
@@ -54,6 +54,25 @@ def test_what_touches_becomes_one_sign_that_tells_all(two_cards):
     assert (worst.text, worst.role) == ("X", "bad")
 
 
+def verdicts_on(history, *spans):
+    for uuid, what, began, ended in spans:
+        moments = (Moment(float(began), 0.0), Moment(float(ended), 0.0))
+        history.add_event(Event(EventKind.DIAGNOSIS, *moments, uuid, what))
+    shapes = shapes_of(history, PLACE, LABELS, 8)
+    return [shape for shape in shapes if shape.lane == "Diagnosis" and shape.left >= 310]
+
+
+def test_verdicts_on_several_cards_are_pieces_that_do_not_overlap(two_cards):
+    pieces = verdicts_on(two_cards, (A, "rest", 300, 400), (B, "rest", 300, 450), (A, "work", 400, 500))
+    told = [(piece.text, piece.left, piece.right, len(piece.events)) for piece in pieces]
+    assert told == [("rest", 310, 410, 2), ("rest, work", 410, 460, 2), ("work", 460, 510, 1)]
+
+
+def test_verdicts_of_one_kind_on_end_are_one_piece(two_cards):
+    (piece,) = verdicts_on(two_cards, (A, "rest", 300, 400), (B, "rest", 350, 450))
+    assert (piece.left, piece.right, len(piece.events)) == (310, 460, 2)
+
+
 def test_spans_side_by_side_become_one(two_cards):
     for second in range(400, 420, 2):
         began, ended = Moment(float(second), 0.0), Moment(second + 1.0, 0.0)
@@ -65,7 +84,7 @@ def test_spans_side_by_side_become_one(two_cards):
 def test_all_events_are_told_as_text(two_cards):
     rows = event_rows(two_cards, 0.0, 600.0, LABELS)
     assert len(rows) == 7
-    assert rows[0].endswith("card 0: input-bound, 1\u2009min 0\u2009s")
+    assert rows[0].endswith("card 0: waits for data, 1\u2009min 0\u2009s")
 
 
 def test_the_band_shows_the_lanes_that_there_are(grid):

@@ -5,11 +5,12 @@ import sys
 
 import pytest
 from plots_kit import A, B, wheel
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
 from planner.gui.monitor.plots.grid import PlotGrid
+from planner.gui.monitor.plots.look import stroke
 from planner.gui.monitor.plots.panel import MetricPanel
 from planner.monitor.history import HOST, History
 from planner.monitor.inventory import Inventory
@@ -33,7 +34,7 @@ def keys(grid: PlotGrid) -> list[str]:
 def test_there_is_a_plot_for_what_was_measured(grid):
     assert keys(grid) == ["utilization", "memory_used", "power", "temperature", "cpu", "disk"]
     assert [curve.key for curve in panel(grid, "power").curves] == [(A, "power_watts"), (B, "power_watts")]
-    assert [button.text() for button in grid.legend.buttons] == ["0 · Card", "1 · Card"]
+    assert [button.text() for button in grid.legend.buttons] == ["Card 0", "Card 1"]
 
 
 def test_nothing_is_drawn_of_an_empty_history(qtbot, theme, settings):
@@ -62,6 +63,38 @@ def test_a_gap_breaks_thinned_curves_too(grid):
     assert len(thinned.x) <= 104
     assert thinned.x[place] == 260.0
     assert (thinned.columns.low.min(), thinned.columns.high.max()) == (0.5, 0.9)
+
+
+def test_what_is_drawn_keeps_its_place_on_an_axis_that_never_moves(grid, theme):
+    plot = panel(grid, "power")._plot
+    grid.view.point_at(500.0)
+    for span in (None, 300.0, 100.0):
+        grid.view.set_span(span)
+        assert plot._item.getViewBox().viewRange()[0] == [0.0, 1.0]
+        assert plot._cursor.value() == pytest.approx((500.0 - grid.view.start) / grid.view.span)
+        middle = plot._plot.mapFromScene(plot._item.getViewBox().mapViewToScene(QPointF(0.5, 0.0)))
+        assert plot.time_at(middle.x()) == pytest.approx(
+            (grid.view.start + grid.view.end) / 2, abs=grid.view.span / 200
+        )
+        (mark,) = plot._marks
+        assert mark.value() == pytest.approx((400.0 - grid.view.start) / grid.view.span)
+
+
+def test_extremes_are_joined_at_one_end(grid):
+    from planner.gui.monitor.plots.curves import curve
+    from planner.gui.monitor.plots.scales import Range
+
+    condensed = curve(grid._history, (A, "utilization_fraction"), "0", 0, Range(0.0, 599.0), 50)
+    assert condensed.is_condensed
+    low, high = condensed.columns.low, condensed.columns.high
+    assert condensed.y[:6].tolist() == [low[0], high[0], high[1], low[1], low[2], high[2]]
+    assert not panel(grid, "utilization").curves[0].is_condensed
+
+
+def test_dashes_do_not_cut_into_extremes_where_the_colour_is_enough(theme):
+    assert stroke(theme, 1).style() == Qt.PenStyle.CustomDashLine
+    assert stroke(theme, 1, is_condensed=True).style() == Qt.PenStyle.SolidLine
+    assert stroke(theme, 8, is_condensed=True).style() == Qt.PenStyle.CustomDashLine
 
 
 def test_the_cursor_is_one_for_all_and_tells_the_values(grid, qtbot):
@@ -181,6 +214,24 @@ def test_which_plots_are_shown_is_remembered(grid, settings):
     assert "power" in keys(grid)
 
 
+def test_the_number_of_columns_can_be_chosen(grid, settings):
+    def choose(text: str) -> None:
+        (columns,) = [action.menu() for action in grid.plots_menu().actions() if action.menu() is not None]
+        next(action for action in columns.actions() if action.text() == text).trigger()
+
+    def in_one_row() -> int:
+        return sum(panel.y() == grid.panels[0].y() for panel in grid.panels)
+
+    choose("3")
+    assert settings.current.monitor.plots.columns == 3
+    grid._grid.activate()
+    assert in_one_row() == 3
+    choose("as many as there is room for")
+    assert settings.current.monitor.plots.columns is None
+    grid._grid.activate()
+    assert in_one_row() == 1
+
+
 def test_the_order_of_plots_is_remembered(grid, settings):
     panel(grid, "power").moved.emit(-1)
     assert keys(grid)[:3] == ["utilization", "power", "memory_used"]
@@ -203,7 +254,7 @@ def test_a_plot_is_shown_as_a_table(grid):
     assert [row.time for row in rows] == [599.0, 598.0, 597.0, 596.0, 595.0, 594.0]
     assert shown._figures._text(1, rows[0]) == "301\u2009W"
     grid.legend.buttons[0].click()
-    assert shown._figures._labels == ("1",)
+    assert shown._figures._labels == ("Card 1",)
 
 
 def test_a_thinned_table_tells_both_ends(grid):

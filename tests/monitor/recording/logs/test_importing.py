@@ -6,15 +6,14 @@ from datetime import date, datetime
 from pathlib import Path
 
 import pytest
+from logs_kit import cards, samples, value
 
 from planner.errors import RecordingError
-from planner.monitor.inventory import Inventory
 from planner.monitor.reading import Cause, missing
-from planner.monitor.recording.logs.importing import NO_TIMES, import_log, open_recording, recording_of_text
-from planner.monitor.recording.logs.tables import NO_HEADER
+from planner.monitor.recording.logs.importing import import_log, open_recording, recording_of_text
+from planner.monitor.recording.logs.tables import NO_HEADER, NO_TIMES, ODD_TIMES
 from planner.monitor.recording.logs.ticks import updates_of
 from planner.monitor.recording.recorder import Recorder
-from planner.monitor.sample import Sample
 
 # beam11221/plato gpu_log.csv, lines 50 to 60 in part (Apache-2.0); the log has no header.
 PLATO = """\
@@ -115,28 +114,6 @@ NVTOP = """\
    "device_name": "NVIDIA GeForce RTX 5060 Ti",
    "gpu_util": "5
 """
-
-
-@pytest.fixture
-def imported(tmp_path):
-    def read(text, encoding="utf-8", name="gpu_log.csv"):
-        path = tmp_path / name
-        path.write_bytes(text.encode(encoding) if isinstance(text, str) else text)
-        return import_log(path)
-
-    return read
-
-
-def samples(recording):
-    return [update for update in recording if isinstance(update, Sample)]
-
-
-def cards(recording):
-    return [update for update in recording if isinstance(update, Inventory)][-1].devices
-
-
-def value(recording, place, uuid, name):
-    return samples(recording)[place].devices[uuid][name].value
 
 
 def test_a_log_without_a_header_is_told_by_its_units(imported):
@@ -285,7 +262,7 @@ def test_seconds_since_the_start(imported):
 
 @pytest.mark.parametrize("cell", ["", "soon", "1e300", "9" * 40, "0001-01-01", "-5e9"])
 def test_what_is_no_time_is_none(imported, cell):
-    assert imported(f"timestamp,power.draw\n{cell},1\n").notes[0] == NO_TIMES
+    assert imported(f"timestamp,power.draw\n{cell},1\n").notes[0] == ODD_TIMES
 
 
 def test_columns_told_by_their_units(imported):
@@ -304,8 +281,6 @@ def test_columns_told_by_their_units(imported):
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "\n\n",
         "hello\nworld, here\n",
         "1, 2, 3\n",
         "timestamp, name\n1, 2\n",
@@ -313,7 +288,7 @@ def test_columns_told_by_their_units(imported):
         "[1]",
         '{"a": 1}',
         "[" * 50_000,
-        "\0" * 9,
+        "\0" * 9 + "a",
         "power.draw,util\n" + "9" * 70_000 + ",1\n",
         "power.draw [W], util\n",
         "power.draw [W], util\nmuch, more\n",
@@ -323,6 +298,12 @@ def test_what_is_no_log_is_refused(imported, text):
     with pytest.raises(RecordingError, match="is no log of cards that is known") as refused:
         imported(text)
     assert "nvidia-smi --query-gpu" in refused.value.hint
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "\0" * 9])
+def test_an_empty_file_is_told(imported, text):
+    with pytest.raises(RecordingError, match="is empty"):
+        imported(text)
 
 
 def test_no_lines_are_no_updates():

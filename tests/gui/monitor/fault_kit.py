@@ -1,0 +1,221 @@
+"""Faults as data: what the library does, and what is said of it; and a tab that is watched meanwhile."""
+
+import re
+from collections.abc import Iterable, Mapping
+from math import inf
+from pathlib import Path
+from time import monotonic, time
+from types import MappingProxyType
+from typing import NamedTuple
+
+from fake_nvml_kit import A, B, FakeNvml, card
+from pytestqt.qtbot import QtBot
+from tab_kit import wait, wait_for_plots
+
+from planner.gui.monitor.replay import Loader
+from planner.gui.monitor.tab import MonitorTab
+from planner.monitor.events import EventKind
+from planner.monitor.faults import Fault, FaultKind
+from planner.monitor.inventory import Inventory
+from planner.monitor.recording.logs.importing import open_recording
+from planner.present.faults import clock
+
+HEALTHY = (card(0, A), card(1, B))
+
+
+class Case(NamedTuple):
+    """What the library does, and what is said of it; some of it shows only when the driver is opened anew."""
+
+    kind: FaultKind
+    title: str
+    advice: str
+    cards: tuple[dict[str, object], ...] = HEALTHY
+    general: Mapping[str, object] = MappingProxyType({})
+    uuid: str | None = None
+    state: str = "busy"
+    opens_anew: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind.value}, {self.title}"
+
+
+# The cards of a driver that goes while it is read.
+GONE = (card(0, A) | {"0.error.*": 1}, card(1, B) | {"1.error.*": 1})
+
+
+def first(**changes: object) -> tuple[dict[str, object], ...]:
+    """Return two cards, the first of which is odd; a name with __ for a dot."""
+    return (card(0, A) | {f"0.{name.replace('__', '.')}": value for name, value in changes.items()}, card(1, B))
+
+
+def _opening(code: int) -> dict[str, object]:
+    return {"error.nvmlInitWithFlags": code}
+
+
+DRIVER = (
+    Case(
+        FaultKind.NO_DRIVER,
+        "The NVIDIA driver is not loaded (nvmlInit returned 9)",
+        "modprobe nvidia",
+        GONE,
+        _opening(9),
+        state="no answer",
+    ),
+    Case(
+        FaultKind.NO_PERMISSION,
+        "This user may not talk to the driver",
+        "/dev/nvidiactl",
+        GONE,
+        _opening(4),
+        state="no answer",
+    ),
+    Case(
+        FaultKind.DRIVER_ERROR,
+        "The driver cannot be talked to (nvmlInit returned 999)",
+        "start it anew",
+        GONE,
+        _opening(999),
+        state="no answer",
+    ),
+    Case(
+        FaultKind.MISMATCH,
+        "The driver was updated while its older part is still loaded",
+        "Reboot; nothing needs to be installed",
+        GONE,
+        _opening(18),
+        state="no answer",
+    ),
+)
+CARDS = (
+    Case(
+        FaultKind.LOST,
+        "Card 0: the card does not answer any more (seen by nvmlDeviceGetPowerUsage)",
+        "Xid 79. The others are still read.",
+        first(error__nvmlDeviceGetPowerUsage=15),
+        uuid=A,
+        state="lost",
+    ),
+    Case(
+        FaultKind.LOST,
+        "Card 0: the card does not answer any more (seen by every call)",
+        "only a reboot helps",
+        (card(0, A) | {"0.error.*": 999}, card(1, B)),
+        uuid=A,
+        state="lost",
+    ),
+    Case(
+        FaultKind.RESET_REQUIRED,
+        "Card 0: the card asks for a reset",
+        "nvidia-smi --gpu-reset",
+        first(error__nvmlDeviceGetFanSpeed=16),
+        uuid=A,
+        state="lost",
+    ),
+    Case(
+        FaultKind.BAD_NAME,
+        "Card 0: the driver's name for the card is no text (\\xf8\\x9d)",
+        "named by its place",
+        first(name="\\xf8\\x9d"),
+        uuid=A,
+        opens_anew=True,
+    ),
+    Case(
+        FaultKind.IMPLAUSIBLE,
+        "Card 0: the driver tells a value that cannot be true (temperature_celsius)",
+        "shown as it was told, and marked",
+        first(temperature__0=900),
+        uuid=A,
+    ),
+    Case(
+        FaultKind.UNRELIABLE_PROCESSES,
+        "Card 0: what the driver tells of processes cannot be true",
+        "update either",
+        first(process__compute=f"{2**30}:77"),
+        uuid=A,
+    ),
+    Case(
+        FaultKind.DRIVER_RESET,
+        "The driver was reset or replaced",
+        "found again",
+        first(error__nvmlDeviceGetMemoryInfo_v2="1 0"),
+    ),
+)
+
+
+class Watched:
+    """A tab whose readings are recorded; each fault is noted as it was seen, with the time."""
+
+    def __init__(self, qtbot: QtBot, tab: MonitorTab, driver: FakeNvml, file: Path) -> None:
+        self._qtbot, self.tab, self.driver, self.file = qtbot, tab, driver, file
+        self.seen: list[tuple[Case, Fault, float]] = []
+
+    def begin(self) -> None:
+        """Wait until both cards are read, and record."""
+        self.wait_until_well()
+        wait_for_plots(self._qtbot, self.tab)
+        self.tab.feed.record_to(self.file)
+
+    def wait_until_well(self, *gone: tuple[FaultKind, str | None]) -> None:
+        """Wait until both cards are read again, and these faults are over."""
+        wait(self._qtbot, lambda: all(self.tab.feed.latest.readings(uuid) for uuid in (A, B)))
+        wait(self._qtbot, lambda: not {fault.key for fault in self._faults()} & set(gone))
+
+    def provoke(self, case: Case) -> None:
+        """Let that happen, and see that it is said."""
+        began = time()
+        self.driver.say(*case.cards, **case.general)
+        if case.opens_anew:
+            self.renew()
+        self.see(case, began)
+
+    def see(self, case: Case, began: float) -> None:
+        """Wait until a fault is told, and check every part of what is said."""
+        wait(self._qtbot, lambda: self._told(case))
+        (text,) = self._told(case)
+        fault = next(one for one in self._faults() if one.key == (case.kind, case.uuid))
+        assert began - 3 < fault.since_seconds <= time(), case.name
+        assert f", since {clock(fault.since_seconds)} (" in text, case.name
+        assert case.advice in text, case.name
+        wait(self._qtbot, lambda: self._state(case) == case.state)
+        self.seen.append((case, fault, monotonic()))
+
+    def heal(self, case: Case) -> None:
+        """Let everything be well again."""
+        self.driver.say(*HEALTHY)
+        self.renew()
+        self.wait_until_well((case.kind, case.uuid))
+
+    def renew(self) -> None:
+        """Let the driver go and take it up again, which needs no waiting for the next try."""
+        self.tab.feed.release()
+        self.tab.feed.resume()
+
+    def check_recording(self) -> None:
+        """Check that the file holds every fault since when it was, and that replayed it is said again."""
+        history = self.tab.feed.history
+        told = {event.what for event in history.events(-inf, inf) if event.kind is EventKind.FAULT}
+        assert told >= {case.kind.value for case, *_ in self.seen}
+        wait(self._qtbot, lambda: (self.tab.feed.now or 0.0) > self.seen[-1][2])
+        self.tab.feed.stop_recording()
+        recording = open_recording(self.file)
+        inventories = [update for update in recording if isinstance(update, Inventory)]
+        recorded = {(fault.key, fault.since_seconds) for one in inventories for fault in one.faults}
+        assert {(fault.key, fault.since_seconds) for _, fault, _ in self.seen} <= recorded
+        self.tab.feed.play(Loader(self.file).load())
+        replay = self.tab.feed.replay
+        assert replay is not None
+        replay.stop()
+        for case, _fault, at in self.seen:
+            replay.seek(at - recording.start)
+            assert self._told(case), case.name
+
+    def _faults(self) -> Iterable[Fault]:
+        return self.tab.feed.latest.inventory.faults
+
+    def _told(self, case: Case) -> list[str]:
+        return [text for text in self.tab.faults.texts if text.startswith(case.title)]
+
+    def _state(self, case: Case) -> str:
+        lines = self.tab.cards.texts
+        return re.split(r", |\. ", lines[0])[1] if lines else ""

@@ -1,0 +1,140 @@
+"""Alerts of what the driver tells: after a while, once, again only after it was over; marked and on the desktop."""
+
+import pytest
+from fake_nvml_kit import A, B, card
+from PySide6.QtGui import QIcon
+from PySide6.QtWidgets import QSystemTrayIcon
+from tab_kit import wait
+
+from planner.monitor.alert_rules import AlertRules
+from planner.monitor.recording.logs.importing import open_recording
+
+HOLD_SECONDS = 0.2
+NOTHING = AlertRules(
+    is_on=True,
+    temperature_celsius=None,
+    memory_fraction=None,
+    lost=False,
+    process_ended=False,
+    hold_seconds=HOLD_SECONDS,
+)
+
+
+class Told:
+    """What was told across the window, and on a desktop that has a place for it; the icons that are there."""
+
+    def __init__(self, workspace, monkeypatch) -> None:
+        self.window: list[str] = []
+        self.desktop: list[str] = []
+        self.icons: list[QSystemTrayIcon] = []
+        workspace.noticed.connect(lambda sentence, _hint: self.window.append(plain(sentence)))
+        monkeypatch.setattr(QSystemTrayIcon, "isSystemTrayAvailable", staticmethod(lambda: True))
+        monkeypatch.setattr(QSystemTrayIcon, "supportsMessages", staticmethod(lambda: True))
+        monkeypatch.setattr(QSystemTrayIcon, "show", lambda icon: self.icons.append(icon))
+        monkeypatch.setattr(QSystemTrayIcon, "hide", lambda icon: self.icons.remove(icon))
+        monkeypatch.setattr(QSystemTrayIcon, "showMessage", lambda _icon, *message: self._tell(*message))
+
+    def _tell(self, _title: str, sentence: str, _icon: QIcon) -> None:
+        self.desktop.append(plain(sentence))
+
+
+def plain(sentence: str) -> str:
+    """Return a sentence with plain spaces."""
+    return sentence.replace("\u2009", " ")
+
+
+@pytest.fixture
+def told(workspace, monkeypatch):
+    return Told(workspace, monkeypatch)
+
+
+def test_heat_is_told_after_a_while_once_and_again_only_after_it_was_clearly_left(
+    qtbot, make_tab, driver, told, recording
+):
+    def goes_by(seconds):
+        begun = tab.feed.now
+        wait(qtbot, lambda: tab.feed.now > begun + seconds)
+
+    def shown(degrees):
+        wait(qtbot, lambda: tab.feed.latest.reading(A, "temperature_celsius").value == degrees)
+
+    driver.say(card(0, A))
+    tab = make_tab(rules=NOTHING.evolve(temperature_celsius=90))
+    wait(qtbot, lambda: tab.feed.now)
+    tab.feed.record_to(recording)
+    driver.say(card(0, A, temperature__0=95))
+    wait(qtbot, lambda: told.window)
+    seen = tab.feed.history.series(A, "temperature_celsius")
+    hot_since = next(at for at, degrees in zip(seen.times, seen.values, strict=True) if degrees == 95)
+    assert tab.feed.history.marks[0].time - hot_since >= HOLD_SECONDS
+    # Two degrees below, it is not over yet.
+    for degrees in (89, 96):
+        driver.say(card(0, A, temperature__0=degrees))
+        shown(degrees)
+        goes_by(2 * HOLD_SECONDS)
+    assert told.window == ["Card 0 Test 0 is at 95 °C"]
+    for degrees in (80, 97):
+        driver.say(card(0, A, temperature__0=degrees))
+        shown(degrees)
+    wait(qtbot, lambda: len(told.window) == 2)
+    assert told.window == told.desktop == ["Card 0 Test 0 is at 95 °C", "Card 0 Test 0 is at 97 °C"]
+    marks = [plain(mark.text) for mark in tab.feed.history.marks]
+    tab.feed.stop_recording()
+    assert marks == [plain(mark.text) for mark in open_recording(recording).marks] == told.window
+
+
+@pytest.mark.parametrize(
+    ("rules", "before", "after", "sentence"),
+    [
+        (
+            {"memory_fraction": 0.9},
+            (card(0, A),),
+            (card(0, A, memory__used=23 * 2**30),),
+            "Card 0 Test 0 uses 96 % of its memory",
+        ),
+        (
+            {"lost": True},
+            (card(0, A), card(1, B)),
+            (card(0, A), card(1, B) | {"1.error.*": 15}),
+            "Card 1 Test 1 is lost",
+        ),
+        ({"idle_minutes": HOLD_SECONDS / 60}, (card(0, A),), (card(0, A, utilization=0),), "Card 0 Test 0 is idle"),
+        (
+            {"process_ended": True},
+            (card(0, A) | {"0.process.compute": "4194305:4096"},),
+            (card(0, A),),
+            "Card 0 Test 0: process 4194305 ended",
+        ),
+    ],
+    ids=["memory", "lost", "idle", "process-ended"],
+)
+def test_what_is_asked_for_is_told_and_marked(qtbot, make_tab, driver, told, rules, before, after, sentence):
+    driver.say(*before)
+    tab = make_tab(rules=NOTHING.evolve(**rules))
+    wait(qtbot, lambda: tab.feed.now)
+    begun = tab.feed.now
+    wait(qtbot, lambda: tab.feed.now > begun + 2 * HOLD_SECONDS)
+    assert told.window == []
+    driver.say(*after)
+    wait(qtbot, lambda: told.window)
+    end = tab.feed.now
+    wait(qtbot, lambda: tab.feed.now > end + 2 * HOLD_SECONDS)
+    assert told.window == told.desktop == [sentence]
+    assert [plain(mark.text) for mark in tab.feed.history.marks] == [sentence]
+    assert len(told.icons) == 1
+    tab.close()
+    assert told.icons == []
+
+
+def test_while_alerts_are_on_or_a_recording_is_made_a_hidden_tab_keeps_the_driver(qtbot, make_tab, driver, recording):
+    driver.say(card(0, A))
+    tab = make_tab()
+    tab.desk.change(release_after_minutes=0.002)
+    wait(qtbot, lambda: tab.feed.now)
+    tab.feed.record_to(recording)
+    tab.hide()
+    begun = tab.feed.now
+    wait(qtbot, lambda: tab.feed.now > begun + 0.5)
+    assert not tab.feed.is_released
+    tab.feed.stop_recording()
+    wait(qtbot, lambda: tab.feed.is_released)

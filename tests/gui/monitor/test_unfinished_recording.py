@@ -1,0 +1,82 @@
+"""A recording survives the end of the window that writes it, and the next start offers it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import recording_child
+from fake_nvml_kit import A, card
+from tab_kit import wait
+
+from planner.gui.monitor.left_over import LeftOver
+from planner.gui.monitor.unfinished import Unfinished, unfinished_words
+from planner.monitor.recording.logs.importing import open_recording
+
+CHILD = Path(recording_child.__file__)
+
+
+def record_until_killed(driver, recording: Path, settings: Path) -> int:
+    """Run a window that records, kill it while it does, and return which process it was."""
+    command = [sys.executable, str(CHILD), str(recording), str(settings)]
+    with subprocess.Popen(command, env=driver.environment, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline().strip() == str(recording)
+        samplers = psutil.Process(child.pid).children(recursive=True)
+        child.kill()
+    psutil.wait_procs(samplers, timeout=10)
+    return child.pid
+
+
+def test_a_killed_window_leaves_a_recording_that_the_next_one_offers(
+    qtbot, make_tab, driver, workspace, recording, tmp_path
+):
+    driver.say(card(0, A, utilization=33))
+    stored = tmp_path / "of-the-child.json"
+    pid = record_until_killed(driver, recording, stored)
+    assert recording.name in stored.read_text(encoding="utf-8")
+    found = open_recording(recording)
+    assert found.loss.is_cut
+    assert [mark.text for mark in found.marks] == [recording_child.MARK]
+
+    told = Unfinished(path=str(recording), pid=pid, process_started_seconds=1.0)
+    workspace.settings.update(monitor=workspace.settings.current.monitor.evolve(unfinished=told))
+    tab = make_tab()
+    assert tab.left_over.isVisible()
+    tab.left_over.open.click()
+    wait(qtbot, lambda: not tab.feed.is_live)
+    wait(qtbot, lambda: tab.cards.texts and "33" in tab.cards.texts[0])
+    assert not tab.left_over.isVisible()
+    assert workspace.settings.current.monitor.unfinished is None
+
+
+def test_what_is_being_written_is_remembered_until_it_is_ended(qtbot, make_tab, driver, workspace, recording):
+    driver.say(card(0, A))
+    tab = make_tab()
+    wait(qtbot, lambda: tab.feed.now)
+    tab.desk.record_to(recording)
+    remembered = workspace.settings.current.monitor.unfinished
+    assert remembered == Unfinished.of_this_process(recording)
+    assert remembered.left_over is None
+    wait(qtbot, lambda: tab.toolbar.cost.text().startswith(f"recording {recording.name} for "))
+    tab.feed.stop_recording()
+    assert workspace.settings.current.monitor.unfinished is None
+
+
+def test_a_file_that_is_gone_is_not_offered(tmp_path):
+    gone = Unfinished(path=str(tmp_path / "gone.gpurec"), pid=os.getpid(), process_started_seconds=1.0)
+    assert gone.left_over is None
+
+
+def test_a_file_that_is_not_wanted_stays(qtbot, theme, recording):
+    recording.write_bytes(b"x" * 2048)
+    strip = LeftOver(theme)
+    qtbot.addWidget(strip)
+    strip.offer(Unfinished(path=str(recording), pid=2**22 + 1, process_started_seconds=None).left_over)
+    assert not strip.isHidden()
+    with qtbot.waitSignal(strip.settled):
+        strip.dismiss.click()
+    assert strip.isHidden()
+    assert recording.exists()
+    assert "2.00\u2009KiB" in " ".join(unfinished_words(recording))

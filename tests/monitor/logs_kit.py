@@ -1,0 +1,16 @@
+"""Logs as recordings, and what they say."""
+
+from planner.monitor.inventory import Inventory
+from planner.monitor.sample import Sample
+
+
+def samples(recording):
+    return [update for update in recording if isinstance(update, Sample)]
+
+
+def cards(recording):
+    return [update for update in recording if isinstance(update, Inventory)][-1].devices
+
+
+def value(recording, place, uuid, name):
+    return samples(recording)[place].devices[uuid][name].value

@@ -1,0 +1,15 @@
+"""Logs that are written to a file and read from there."""
+
+import pytest
+
+from planner.monitor.recording.logs.importing import import_log
+
+
+@pytest.fixture
+def imported(tmp_path):
+    def read(text, encoding="utf-8", name="gpu_log.csv"):
+        path = tmp_path / name
+        path.write_bytes(text.encode(encoding) if isinstance(text, str) else text)
+        return import_log(path)
+
+    return read

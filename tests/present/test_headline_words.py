@@ -1,0 +1,75 @@
+"""The answer of the Monitor tab, over one card and over several."""
+
+import pytest
+
+from planner.monitor.device import Device
+from planner.monitor.diagnosis.verdict import Also, Kind, Verdict
+from planner.present.headline import Headline, headline
+
+HEAT = Verdict(Kind.THERMAL, "warning", "slowed by heat", "It is too hot.", 0.0, 60.0, advice=("Clear dust.", "Cool."))
+LITTLE = Verdict(Kind.UNDER_USED, "note", "used little", "It could do more.", 0.0, 60.0, advice=("Load data.",))
+WELL = Verdict(Kind.COMPUTE_BOUND, "good", "in full use: computes", "It always works.", 0.0, 60.0, advice=("bf16.",))
+IDLE = Verdict(Kind.IDLE, "note", "idle", "Nothing runs on it.", 0.0, 60.0)
+LOST = Verdict(Kind.LOST, "error", "lost", "It does not answer.", 0.0, 60.0, advice=("Reboot.",))
+
+
+def cards(count: int) -> list[Device]:
+    return [Device(f"GPU-{number}", "NVIDIA Card", number) for number in range(count)]
+
+
+def said_of(*verdicts: Verdict) -> Headline:
+    found = cards(len(verdicts))
+    return headline({device.uuid: verdict for device, verdict in zip(found, verdicts, strict=True)}, found)
+
+
+def test_nothing_is_said_before_there_is_a_verdict():
+    assert headline({}, cards(2)) == Headline("")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "tone", "advice"), [(HEAT, "warn", "Clear dust."), (WELL, "ok", ""), (IDLE, "muted", "")]
+)
+def test_of_one_card_all_is_said_and_what_to_try_where_something_is_to_be_done(verdict, tone, advice):
+    said = said_of(verdict)
+    assert said.sentence == f"{verdict.title[0].upper()}{verdict.title[1:]}."
+    assert (said.more, said.tone, said.advice, said.uuid) == (verdict.sentence, tone, advice, "GPU-0")
+
+
+def test_what_else_is_wrong_with_the_one_card_is_said():
+    also = Verdict(Kind.IDLE, "note", "idle", "Nothing runs.", 0.0, 60.0, also=(Also(Kind.LEAK, "warning", "hot"),))
+    assert said_of(also).more == "Nothing runs. Also: hot."
+
+
+def test_what_is_true_of_all_cards_is_said_once():
+    assert said_of(WELL, WELL).sentence == "In full use: computes (both cards)."
+    assert said_of(WELL, WELL, WELL).sentence == "In full use: computes (all 3 cards)."
+
+
+def test_the_worst_comes_first_and_the_others_below():
+    said = said_of(WELL, LITTLE, HEAT, WELL, IDLE, WELL, WELL)
+    assert said.sentence == "1 of 7 cards needs attention: slowed by heat (card 2)."
+    assert said.more == "In full use: computes (cards 0, 3, 5, 6), used little (card 1), idle (card 4)."
+    assert (said.tone, said.advice, said.uuid) == ("warn", "Clear dust.", "GPU-2")
+
+
+def test_an_error_comes_before_a_warning():
+    said = said_of(HEAT, LOST)
+    assert said.sentence == "2 of 2 cards need attention: slowed by heat (card 0), lost (card 1)."
+    assert (said.more, said.tone, said.uuid, said.advice) == ("", "bad", "GPU-1", "")
+
+
+def test_a_card_that_could_do_more_is_told_where_nothing_is_wrong():
+    said = said_of(WELL, WELL, WELL, LITTLE)
+    assert said.sentence == "1 of 4 cards could do more: used little (card 3)."
+    assert said.more == "In full use: computes (cards 0 to 2)."
+    assert said.advice == "Load data."
+
+
+def test_where_nothing_is_wrong_that_is_said():
+    assert said_of(WELL, IDLE).sentence == "Nothing needs attention: in full use: computes (card 0), idle (card 1)."
+
+
+def test_instances_are_told_from_cards():
+    device, part = Device("GPU-0", "NVIDIA Card", 0), Device("MIG-1", "1g.10gb", 1, mig_parent="GPU-0")
+    said = headline({"GPU-0": WELL, "MIG-1": HEAT}, (device, part))
+    assert said.sentence == "1 of 2 cards and instances needs attention: slowed by heat (instance 1)."

@@ -1,0 +1,72 @@
+"""The processes of the cards as a table: every cell, what is searched, and what is not known."""
+
+from planner.monitor.device import Device
+from planner.monitor.process import CardProcess, HostProcess
+from planner.monitor.reading import Cause, Reading, missing
+from planner.present.monitor import ProcessRow
+from planner.present.processes import DETAILED_PROCESS_COLUMNS, matching, process_name, runtime_seconds
+from planner.units import GIB
+
+CARD = Device("GPU-a", "NVIDIA A", 1)
+HOST = HostProcess("python", "ada", "python train.py", 1000.0, 1.5, 2 * GIB, is_own=True)
+KNOWN = ProcessRow(
+    CardProcess(7, "GPU-a", "compute", Reading(4.0 * GIB), Reading(0.5), Reading(0.09), HOST), CARD, 1125.0
+)
+UNKNOWN = ProcessRow(CardProcess(8, "GPU-a", "graphics", missing(Cause.HIDDEN)), CARD)
+
+
+def texts(row):
+    return {column.key: column.text(row) for column in DETAILED_PROCESS_COLUMNS}
+
+
+def tooltips(row):
+    return {column.key: column.tooltip(row) for column in DETAILED_PROCESS_COLUMNS if column.tooltip is not None}
+
+
+def test_a_process_in_full():
+    assert texts(KNOWN) == {
+        "pid": "7",
+        "card": "1",
+        "user": "ada",
+        "memory": "4.00",
+        "sm": "50",
+        "controller": "9",
+        "cpu": "150",
+        "ram": "2.00",
+        "runtime": "2 min 5 s",
+        "kind": "compute",
+        "command": "python train.py",
+    }
+    said = tooltips(KNOWN)
+    assert said["memory"] == "4,294,967,296\u2009B"
+    assert said["sm"] == ""
+    assert said["cpu"] == "of one core"
+    assert said["ram"] == "2,147,483,648\u2009B"
+    assert said["command"] == "python train.py"
+
+
+def test_what_is_not_known_of_a_process_is_a_dash_with_its_reason():
+    shown = texts(UNKNOWN)
+    unknown = ("user", "memory", "sm", "controller", "cpu", "ram", "runtime")
+    assert {shown[key] for key in unknown} == {"–"}
+    assert shown["command"] == "(not seen here)"
+    said = tooltips(UNKNOWN)
+    assert said["memory"] == "the operating system or the container hides it"
+    assert said["sm"] == "it needs a second look"
+    assert said["cpu"] == said["ram"] == "this machine knows no process of that number"
+    values = {column.key: column.value(UNKNOWN) for column in DETAILED_PROCESS_COLUMNS}
+    assert values["runtime"] is values["ram"] is values["cpu"] is None
+
+
+def test_a_process_is_found_by_every_word_that_is_shown_of_it():
+    rows = (KNOWN, UNKNOWN)
+    assert matching(rows, "", only_own=False) == {process_name(KNOWN), process_name(UNKNOWN)}
+    assert matching(rows, "ADA train", only_own=False) == {process_name(KNOWN)}
+    assert matching(rows, "card 1 graphics", only_own=False) == {process_name(UNKNOWN)}
+    assert matching(rows, "nobody", only_own=False) == set()
+    other = ProcessRow(CardProcess(9, "GPU-a", "compute", Reading(1), host=HOST._replace(is_own=False)), CARD)
+    assert matching((*rows, other), "", only_own=True) == {process_name(KNOWN)}
+
+
+def test_a_clock_that_was_set_back_makes_no_negative_runtime():
+    assert runtime_seconds(ProcessRow(KNOWN.process, CARD, 900.0)) == 0.0
