@@ -234,8 +234,13 @@ ALONE: Final[Mapping[tuple[MatrixFamily, Size], float]] = {
 middle) and ai-dynamo/aiconfigurator 095f58a (L40S, RTX PRO 6000, NVFP4)."""
 TRAINED_OF_ALONE: Final = 0.75
 """What of that products reach while a network trains: 0.60 to 0.95 where both were measured in 16 and 8 bits."""
-_ALIKE: Final[Mapping[MatrixFamily, MatrixFamily]] = {"Blackwell GDDR": "Ada", "Turing half rate": "Ampere GDDR"}
-"""Families that halve the same rate as another one, of which training was measured."""
+_ALIKE: Final[Mapping[MatrixFamily, MatrixFamily]] = {
+    "Turing half rate": "Ampere GDDR",
+    "Ampere GDDR": "Ada",
+    "Ada": "Ampere GDDR",
+    "Blackwell GDDR": "Ada",
+}
+"""Families that halve the same rate as another one, which speaks for them where nobody trained on their own cards."""
 
 
 def matrix_share(classes: Classes, family: MatrixFamily, size: Size) -> float:
