@@ -10,8 +10,8 @@ KNOWN: Final = 1.22
 """Four of five measured steps of dense networks on a measured family lie within this factor, their source left out of
 the fit; as many cards as there are make no difference."""
 UNKNOWN: Final = 1.5
-"""The same of a family of which nothing was measured: nine of ten rows of families left out lie within a third, and other
-fits to the same speeds leave 1.6 for unknown cards."""
+"""The same of a family of which nothing was measured: nine of ten rows of families left out lie within a third, and
+other fits to the same speeds leave 1.6 for unknown cards."""
 EXPERTS: Final = 1.3
 """By how much more networks with routed experts spread: within 1.59 of four of five."""
 WAITING: Final = 2.0
