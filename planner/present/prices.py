@@ -107,7 +107,7 @@ def _price(mode: RentMode) -> Column[OfferRow]:
         show=lambda usd: f"{usd:,.2f}",
         unit="$/GPU·h",
         unknown=_NOT_OFFERED,
-        width=9,
+        width=8,
         tooltip=_origin(mode),
     )
 
@@ -126,11 +126,11 @@ def _origin(mode: RentMode) -> Callable[[OfferRow], str]:
 
 
 OFFER_COLUMNS: Final[tuple[Column[OfferRow], ...]] = (
-    words("provider", "Provider", lambda row: row.offer.provider, width=16),
-    words("instance", "Instance", lambda row: row.offer.instance, width=18, tooltip=lambda row: row.offer.id),
-    words("card", "Card", lambda row: row.card, width=20, tooltip=lambda row: "\n".join(row.offer.cards)),
+    words("provider", "Provider", lambda row: row.offer.provider, width=14),
+    words("instance", "Instance", lambda row: row.offer.instance, width=16, tooltip=lambda row: row.offer.id),
+    words("card", "Card", lambda row: row.card, width=18, tooltip=lambda row: "\n".join(row.offer.cards)),
     numbers("gpus", "Cards", lambda row: row.offer.gpu_count, width=6),
-    words("region", "Region", lambda row: row.offer.region, unknown="not said", width=14),
+    words("region", "Region", lambda row: row.offer.region, unknown="not said", width=10),
     _price("on-demand"),
     _price("spot"),
     _price("reserved-1y"),

@@ -109,15 +109,15 @@ def _sentence(row: OptionRow) -> str:
 
 def _reason(award: Award, row: OptionRow) -> str:
     option = row.option
-    pace = f"{fmt.significant(option.tokens_per_second)} tokens/s" if option.tokens_per_second else ""
-    bound = f"bound by {option.bound}" if option.bound else ""
+    bound = f" (bound by {option.bound})" if option.bound else ""
+    pace = f"{fmt.significant(option.tokens_per_second)} tokens/s{bound}" if option.tokens_per_second else ""
     power = f"{fmt.power(option.power_watts)} of board power" if option.power_watts else ""
     why = {
         "cheapest": "nothing that can be compared costs less",
         "fastest": "nothing takes less time",
         "best value": "the lowest product of time and cost",
     }[award]
-    return f"{why[:1].upper()}{why[1:]}. {fmt.listing(tuple(part for part in (pace, bound, power) if part))}.".strip()
+    return f"{why[:1].upper()}{why[1:]}. {fmt.listing(tuple(part for part in (pace, power) if part))}.".strip()
 
 
 def _change(award: Award, row: OptionRow, rows: tuple[OptionRow, ...]) -> str:

@@ -40,9 +40,9 @@ from planner.present.prices import OFFER_COLUMNS, OfferRow, offer_rows
 from planner.present.refresh import outcome_lines, state_lines
 
 _KEY: Final = "prices"
-_SIZE: Final = QSize(1080, 720)
+_SIZE: Final = QSize(1200, 740)
 _SMALLEST: Final = QSize(820, 560)
-_LOG_HEIGHT: Final = 150
+_LOG_HEIGHT: Final = 110
 
 
 class _Steps(QObject):
@@ -77,6 +77,7 @@ class PricesDialog(QDialog):
         self._steps = _Steps()
         self._stop: Event | None = None
         self.state = make_label(wrap=True)
+        self.about = make_label(role="muted", wrap=True)
         self.held = make_label(role="warn", wrap=True)
         self.search = QLineEdit(placeholderText=self.tr("Search provider, card, region"))
         self.search.setAccessibleName(self.tr("Search offers"))
@@ -106,7 +107,7 @@ class PricesDialog(QDialog):
         stored, today = self._store.read(), self._now().date()
         first, *rest = state_lines(stored, self._workspace.catalog.cost.bundled_offers, today)
         self.state.setText(first)
-        self.state.setToolTip("\n".join(rest))
+        self.about.setText("; ".join(rest))
         names = ", ".join(part.provider for part in stored.held.parts)
         self.held.setText(self.tr("Held, since they moved far: {0}. Look at them before you accept.").format(names))
         for widget in (self.held, self.accept_button, self.discard_button):
@@ -257,6 +258,7 @@ class PricesDialog(QDialog):
         column = QVBoxLayout(self)
         column.setSpacing(space.small)
         column.addWidget(self.state)
+        column.addWidget(self.about)
         column.addWidget(self.held)
         for parts in (
             (self.refresh_button, self.cancel_button, self.accept_button, self.discard_button, self.bundled_button),

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime
 from functools import partial
 from threading import Event
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from PySide6.QtCore import QSize, QTimer, Signal, Slot
 from PySide6.QtGui import QCloseEvent, QGuiApplication
@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QDialog, QDialogButtonBox, QHBoxLayout, QProgressB
 
 from planner.errors import PlannerError
 from planner.gui.recommend.awards import Awards
+from planner.gui.recommend.pareto import ParetoPanel
 from planner.gui.recommend.wish_form import WishForm
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
@@ -24,7 +25,8 @@ from planner.plan.recommend.option import Option, Recommendation
 from planner.plan.recommend.recommend import recommend
 from planner.plan.recommend.spread import plan_of
 from planner.plan.recommend.wish import Wish
-from planner.present.prices import age_words
+from planner.present import format as fmt
+from planner.present.prices import NO_DATE, age_phrase
 from planner.present.recommend import (
     OPTION_COLUMNS,
     OptionRow,
@@ -34,12 +36,9 @@ from planner.present.recommend import (
     option_rows,
 )
 
-if TYPE_CHECKING:
-    from planner.gui.recommend.plot import ParetoPlot
-
 REST_MS: Final = 250
 _KEY: Final = "recommend"
-_SIZE: Final = QSize(1080, 760)
+_SIZE: Final = QSize(1200, 760)
 _SMALLEST: Final = QSize(820, 600)
 
 
@@ -62,7 +61,7 @@ class RecommendDialog(QDialog):
         self._workspace, self._theme, self._tasks = workspace, theme, tasks
         self.found: Recommendation | None = None
         self._rows: tuple[OptionRow, ...] = ()
-        self._plot: ParetoPlot | None = None
+        self.pareto = ParetoPanel(theme)
         self._period = "run" if workspace.plan.cost.job.kind == "run" else "month"
         self.form = WishForm(theme, self._period, wish or Wish())
         self.nothing = make_label(role="bad", wrap=True)
@@ -70,9 +69,12 @@ class RecommendDialog(QDialog):
         self.model = RecordTableModel(OPTION_COLUMNS, lambda row: row.id, self)
         self.table = RecordTable(self.model, theme)
         self.table.setAccessibleName(self.tr("Every option within the limits, the cheapest first"))
-        self._about = make_label(role="muted", font=theme.font("small"), wrap=True)
-        self._progress = QProgressBar()
-        self._progress.setTextVisible(False)
+        self.about = make_label(role="muted", font=theme.font("small"), wrap=True)
+        self.progress = QProgressBar()
+        self.progress.setRange(0, 0)
+        self.progress.setTextVisible(False)
+        self.progress.setAccessibleName(self.tr("Looking"))
+        self.stop = QPushButton(self.tr("&Stop"))
         self._use = QPushButton(self.tr("&Use the chosen one"))
         self._copy = QPushButton(self.tr("Co&py"))
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
@@ -83,6 +85,9 @@ class RecommendDialog(QDialog):
         self._rest.timeout.connect(self.search)
         self.form.changed.connect(self._rest.start)
         self.awards.used.connect(self.use)
+        self.pareto.hovered.connect(self._say)
+        self.pareto.chosen.connect(lambda row: self.table.choose(row.id))
+        self.stop.clicked.connect(self.end)
         self.table.record_activated.connect(lambda row: self.use(row.option))
         self.table.current_changed.connect(lambda row: self._use.setEnabled(row is not None))
         self._use.clicked.connect(self._use_chosen)
@@ -95,8 +100,7 @@ class RecommendDialog(QDialog):
         stop = Event()
         plan, catalog, today = self._workspace.plan, self._workspace.catalog, self._today()
         work = partial(recommend, plan, catalog, today, self.form.wish, stop.is_set)
-        self._progress.setRange(0, 0)
-        self._progress.setVisible(True)
+        self._set_busy(busy=True)
         self._tasks.run(_KEY, work, self._take, self._fail, stop.set)
 
     @Slot(object)
@@ -121,61 +125,62 @@ class RecommendDialog(QDialog):
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Look no further."""
-        self._end()
+        self.end()
         super().closeEvent(event)
 
     def done(self, result: int) -> None:
         """Look no further."""
-        self._end()
+        self.end()
         super().done(result)
 
-    def _end(self) -> None:
+    @Slot()
+    def end(self) -> None:
+        """Look no further; what was found before stays."""
         self._rest.stop()
         self._tasks.cancel(_KEY)
+        self._set_busy(busy=False)
+
+    def _set_busy(self, *, busy: bool) -> None:
+        for part in (self.progress, self.stop):
+            part.setVisible(busy)
 
     def _take(self, found: Recommendation | None) -> None:
         if found is None:
             return
         hardware = self._workspace.catalog.hardware
         self.found, self._rows = found, option_rows(found, hardware)
-        self._progress.setVisible(False)
+        self._set_busy(busy=False)
         self.nothing.setText(nothing_sentence(found, hardware))
         self.nothing.setVisible(bool(self.nothing.text()))
         self.awards.show_views(award_views(found, self._rows))
         self.model.set_records(self._rows)
-        self._draw()
-        oldest = found.oldest_price_date
-        aged = "" if oldest is None else self.tr("Oldest price: {0}.").format(oldest)
-        self._about.setText(" ".join(part for part in (left_out_sentence(found), aged) if part))
+        self.pareto.set_rows(self._rows)
+        self._say(None)
         self.found_any.emit()
 
     def _fail(self, error: BaseException) -> None:
-        self._progress.setVisible(False)
+        self._set_busy(busy=False)
         if not isinstance(error, PlannerError):
             raise error
         self.nothing.setText(f"{error.message} {error.hint}".strip())
         self.nothing.setVisible(True)
         self.found_any.emit()
 
-    def _draw(self) -> None:
-        if self._plot is None:
-            # Imported here: the plotting library takes half a second, which must not delay the dialog.
-            from planner.gui.recommend.plot import ParetoPlot
-
-            self._plot = ParetoPlot(self._theme)
-            self._plot.setMinimumWidth(360)
-            self._plot.hovered.connect(self._say)
-            self._plot.chosen.connect(lambda row: self.table.choose(row.id))
-            self._middle.addWidget(self._plot, 2)
-        self._plot.set_rows(self._rows)
-
     @Slot(object)
     def _say(self, row: OptionRow | None) -> None:
+        """Tell about the point under the pointer; without one, what was left out and how old prices are."""
         if row is not None:
-            day = row.option.price_date or age_words(None)
-            self._about.setText(
-                f"{row.cards}, {row.how}: {OPTION_COLUMNS[2].text(row)}, {OPTION_COLUMNS[3].text(row)}, {day}"
-            )
+            told = (f"{row.cards}, {row.how}", *(column.text(row) for column in OPTION_COLUMNS[2:4]))
+            self.about.setText(", ".join((*told, fmt.date(row.option.price_date, NO_DATE))))
+        elif self.found is not None:
+            self.about.setText(" ".join((left_out_sentence(self.found), self._oldest(self.found))).strip())
+
+    def _oldest(self, found: Recommendation) -> str:
+        oldest = found.oldest_price_date
+        if oldest is None:
+            return ""
+        days = (self._today() - date.fromisoformat(oldest)).days
+        return self.tr("Oldest price: {0}, {1}.").format(fmt.date(oldest), age_phrase(days))
 
     @Slot()
     def _use_chosen(self) -> None:
@@ -189,14 +194,20 @@ class RecommendDialog(QDialog):
         self._middle = QHBoxLayout()
         self._middle.setSpacing(space.medium)
         self._middle.addWidget(self.table, 3)
+        self._middle.addWidget(self.pareto, 2)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         buttons.addButton(self._use, QDialogButtonBox.ButtonRole.ActionRole)
         buttons.addButton(self._copy, QDialogButtonBox.ButtonRole.ActionRole)
         buttons.rejected.connect(self.reject)
         column = QVBoxLayout(self)
         column.setSpacing(space.medium)
-        for widget in (self.form, self._progress, self.nothing, self.awards):
+        column.addWidget(self.form)
+        looking = QHBoxLayout()
+        looking.addWidget(self.progress, 1)
+        looking.addWidget(self.stop)
+        column.addLayout(looking)
+        for widget in (self.nothing, self.awards):
             column.addWidget(widget)
         column.addLayout(self._middle, 1)
-        column.addWidget(self._about)
+        column.addWidget(self.about)
         column.addWidget(buttons)

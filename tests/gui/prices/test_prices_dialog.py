@@ -46,6 +46,7 @@ def offer_file(tmp_path, **changes):
 def test_nothing_is_asked_of_the_network_unless_somebody_says_so(dialog: PricesDialog, prices):
     assert prices.asked == []
     assert dialog.state.text() == "The bundled prices are in use; none were fetched."
+    assert "oldest price" in dialog.about.text()
     assert not dialog.bundled_button.isEnabled()
     assert not dialog.held.isVisible()
     assert dialog.model.rowCount(QModelIndex()) > 100

@@ -88,10 +88,11 @@ def with_draws(curve: CostCurve, simulation: Simulation) -> CostCurve:
 
 def money_ticks(highest_usd: float, wanted: int) -> list[tuple[float, str]]:
     """Return about `wanted` marks of the axis of money: `$2,000`, `$1.5 M`."""
-    return [(value, _money(value)) for value, _ in round_ticks(0.0, highest_usd, wanted)]
+    return [(value, money_mark(value)) for value, _ in round_ticks(0.0, highest_usd, wanted)]
 
 
-def _money(value: float) -> str:
+def money_mark(value: float) -> str:
+    """Return an amount as it is written beside an axis."""
     if value >= _THOUSAND**2:
         return f"${value / _THOUSAND**2:g} M"
-    return f"${value:,.0f}" if value >= 10 or value == 0 else f"${value:,.2f}"
+    return f"${value:,.10g}"
