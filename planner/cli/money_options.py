@@ -83,6 +83,24 @@ def add_money_options(parser: Parser) -> None:
     )
 
 
+def whole_number(text: str) -> int:
+    """Return the whole number from 0 that `text` is, for argparse.
+
+    Raises:
+        argparse.ArgumentTypeError: If it is none.
+    """
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0")
+    return int(text)
+
+
+def option_of(field: str) -> str:
+    """Return the option that sets `field` of a plan, such as `cost.rent.offer`; the field itself where none does."""
+    inner = field.removeprefix("cost.")
+    flags = {flag.field: flag.name for flag in reversed((*JOB_FLAGS, *TERM_FLAGS))} | {"job.amount": "the job"}
+    return flags.get(inner, f"--money {inner}" if inner != field else field)
+
+
 def money_from(arguments: argparse.Namespace, base: CostTerms) -> CostTerms:
     """Return the terms that the options describe, as changes of `base`.
 

@@ -68,8 +68,8 @@ _PRICES: Final = (
 )
 """Which figures are prices, whose age is said."""
 _ENERGY: Final = (
-    "pue",
     "tariff_usd_per_kwh",
+    "pue",
     "active_power_fraction",
     "idle_power_fraction",
     "card_power_watts",

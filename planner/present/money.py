@@ -1,5 +1,6 @@
 """Renting beside owning, as sentences, terms and rows."""
 
+import re
 from collections.abc import Iterable
 from datetime import date
 from typing import Final, NamedTuple
@@ -7,8 +8,9 @@ from typing import Final, NamedTuple
 from planner.cost.demand import Demand
 from planner.cost.estimate import CostEstimate
 from planner.cost.figure import Certainty
+from planner.cost.hybrid import Hybrid
 from planner.cost.montecarlo import Simulation
-from planner.cost.result import Answer, CostResult, MoneyTerm, OwnCost, RentCost
+from planner.cost.result import Answer, BreakEven, CostResult, Footprint, MoneyTerm, OwnCost, RentCost
 from planner.cost.sensitivity import Swing
 from planner.present import format as fmt
 from planner.present.formulas import symbol_value
@@ -60,9 +62,11 @@ SWING_TITLES: Final = {
     "staff_usd_per_year": "Staff",
     "colocation_usd_per_kw_month": "Colocation",
 }
+_DETAIL: Final = re.compile(r" ?; |: | \(")
+_SHORT_SOURCE: Final = 48
 _NEXT_TO_NOTHING: Final = 0.0005
 _FAR_OFF: Final = 10
-"""How many times another a rent would have to be, to be of no use to know."""
+"""How many times another a price would have to be, to be of no use to know."""
 
 
 class MoneyRow(NamedTuple):
@@ -77,6 +81,7 @@ class MoneyRow(NamedTuple):
     symbols: tuple[tuple[str, str, str, str], ...]
     certainty: str
     source: str
+    short_source: str
     date: str
 
 
@@ -94,34 +99,47 @@ class SwingRow(NamedTuple):
 
 def answer_sentence(answer: Answer, card: str) -> str:
     """Return the one sentence: rent or buy, until when, what it saves."""
-    cards = fmt.count_of(answer.count, card)
-    plan = f"you plan {_hours(answer.planned_gpu_hours)}"
+    cards, renting = fmt.count_of(answer.count, card), answer.decision == "rent"
+    way = f"Renting {cards} at {answer.provider}" if renting else f"Owning {cards}"
     saves = f"saves {fmt.money(answer.saves_usd)} over {_years(answer.horizon_years)}"
-    where = f"Renting {cards} at {answer.provider}"
     if answer.break_even_gpu_hours is None:
-        reason = f" ({answer.break_even_reason})" if answer.break_even_reason else ""
-        if answer.decision == "rent":
-            return f"{where} is cheaper however much you use them{reason}: rent, which {saves}."
-        return f"Owning {cards} is cheaper however much you use them{reason}: buy, which {saves}."
+        reason = f": {answer.break_even_reason}" if answer.break_even_reason else ", however much is computed"
+        return f"{way} is cheaper{reason}. {'Rent' if renting else 'Buy'}, which {saves}."
     point = f"{fmt.significant(answer.break_even_gpu_hours)} GPU-hours"
-    if answer.decision == "rent":
-        return f"{where} is cheaper until {point}; {plan}: rent, which {saves}."
-    return f"Owning {cards} is cheaper from {point} on; {plan}: buy, which {saves}."
+    until = f"until {point}" if renting else f"from {point} on"
+    return (
+        f"{way} is cheaper {until}; you plan {fmt.significant(answer.planned_gpu_hours)}: "
+        f"{'rent' if renting else 'buy'}, which {saves}."
+    )
 
 
-def flip_sentence(answer: Answer, rent: RentCost | None) -> str:
+def flip_sentence(answer: Answer, rent: RentCost | None, own: OwnCost | None = None) -> str:
     """Return what would change the answer; empty where nothing alone would. What is far off is not said."""
     renting = answer.decision == "rent"
-    share, hourly = answer.flips_at_utilization_fraction, answer.flips_at_rent_usd_per_gpu_hour
-    if hourly is not None and rent is not None and not 1 / _FAR_OFF < hourly / rent.usd_per_gpu_hour < _FAR_OFF:
-        hourly = None
+    share = answer.flips_at_utilization_fraction
+    card = _within_reach(answer.flips_at_card_price_usd, _card_price(own))
+    hourly = _within_reach(answer.flips_at_rent_usd_per_gpu_hour, rent.usd_per_gpu_hour if rent else None)
     found = (
         f"utilisation {'passes' if renting else 'falls below'} {fmt.percent(share)}" if share is not None else "",
-        _flip("the card costs", answer.flips_at_card_price_usd, under=renting),
+        _flip("the card costs", card, under=renting),
         _flip("renting costs", hourly, under=not renting, unit=" a GPU-hour"),
     )
     told = tuple(part for part in found if part)
     return f"The answer flips if {fmt.listing(told, 'or')}." if told else ""
+
+
+def break_even_sentence(found: BreakEven | None) -> str:
+    """Return where both ways cost the same, in hours, calendar time and utilisation, or why nowhere."""
+    if found is None:
+        return ""
+    if found.gpu_hours is None:
+        return f"There is no break-even: {found.reason}." if found.reason else ""
+    share = f", a utilisation of {fmt.percent(found.utilization_fraction)}" if found.utilization_fraction else ""
+    if found.years is not None:
+        when = f"used as planned, that is after {_years(found.years)}"
+    else:
+        when = f"used as planned, they never do{f': {found.years_reason}' if found.years_reason else ''}"
+    return f"Both cost the same at {fmt.significant(found.gpu_hours)} GPU-hours{share}; {when}."
 
 
 def dates_sentence(answer: Answer, today: date) -> str:
@@ -141,22 +159,31 @@ def result_sentences(result: CostResult, card: str, today: date) -> tuple[str, .
     """Return everything that is said at the top: the answer, what would change it, and the dates; else why not."""
     answer = result.answer
     if answer is None:
-        return tuple(f"{note[:1].upper()}{note[1:]}{'' if note.endswith('.') else '.'}" for note in result.notes)
-    found = (answer_sentence(answer, card), flip_sentence(answer, result.rent), dates_sentence(answer, today))
+        return tuple(map(fmt.sentence, result.notes))
+    found = (
+        answer_sentence(answer, card),
+        flip_sentence(answer, result.rent, result.own),
+        break_even_sentence(result.break_even) if answer.break_even_gpu_hours is not None else "",
+        dates_sentence(answer, today),
+    )
     return tuple(part for part in found if part)
 
 
 def rent_sentence(rent: RentCost) -> str:
-    """Return what renting costs for a run or a month, how long it takes, and where."""
+    """Return what renting costs for a run or a month, for how long, and where; the currency where it is no dollar."""
     price = fmt.money(rent.usd)
+    region = rent.region or "region not stated"
+    machines = fmt.plural(rent.instances, "machine") if rent.instances > 1 else ""
+    billed = f"billed in {rent.billed_currency}" if rent.billed_currency not in ("USD", None) else ""
+    how = ", ".join(part for part in (MODE_WORDS[rent.mode], machines, billed) if part)
     ends = (
         f" ({_usd_range(rent.low_usd, rent.high_usd)})"
         if rent.high_usd - rent.low_usd > rent.usd * _NEXT_TO_NOTHING
         else ""
     )
     return (
-        f"Rented at {rent.provider}, {MODE_WORDS[rent.mode]}: {price}{ends} for {fmt.significant(rent.hours)} hours, "
-        f"{fmt.money(rent.usd_per_gpu_hour)} a GPU-hour."
+        f"Rented at {rent.provider} ({region}), {how}: {price}{ends} for {fmt.significant(rent.hours)} hours, "
+        f"{fmt.money(rent.usd_per_gpu_hour)} a GPU-hour of work."
     )
 
 
@@ -166,7 +193,7 @@ def own_sentence(own: OwnCost, demand: Demand) -> str:
     return (
         f"Owned: {fmt.money(own.upfront_usd)} at the start, {fmt.money(own.monthly_cash_usd)} a month, "
         f"{fmt.money(own.resale_usd)} ({_usd_range(own.low_resale_usd, own.high_resale_usd)}) back at the end: "
-        f"{fmt.money(own.usd_per_period)} a {period}, {fmt.money(own.usd_per_gpu_hour)} a GPU-hour."
+        f"{fmt.money(own.usd_per_period)} a {period}, {fmt.money(own.usd_per_gpu_hour)} a GPU-hour of work."
     )
 
 
@@ -185,6 +212,44 @@ def hours_phrase(estimate: CostEstimate | None) -> str:
     if estimate is None or estimate.demand.period != "run":
         return ""
     return fmt.duration(estimate.demand.busy_hours * 3_600)
+
+
+def carbon_sentence(carbon: Footprint, region: str, period: str) -> str:
+    """Return the electricity of a run or month, with that of cooling, and the carbon that the grid there stands for."""
+    energy = f"{region}: {fmt.quantity(carbon.energy_kwh, 'kWh')} of electricity a {period}, cooling included"
+    if carbon.carbon_kg is None or carbon.grams_per_kwh is None:
+        return f"{energy}; its carbon is not known."
+    grams = carbon.grams_per_kwh
+    dated = f", {grams.date}" if grams.date else ""
+    return (
+        f"{energy}: {fmt.quantity(carbon.carbon_kg, 'kg')} of CO2 at {fmt.quantity(grams.value, 'g')} a kWh "
+        f"({short_source(grams.source)}{dated})."
+    )
+
+
+def hybrid_sentence(hybrid: Hybrid, years: float) -> str:
+    """Return how many groups of cards to own and what to rent for the peaks, beside renting and owning all of them."""
+    best, most = hybrid.best, len(hybrid.mixes) - 1
+    groups = "group" if best.owned == 1 else "groups"
+    if best.owned == 0:
+        return f"Of the {fmt.integer(most)} groups that the peak takes, none is worth owning: rent all by the hour."
+    if best.owned == most:
+        return f"All {fmt.integer(most)} {groups} that the peak takes are worth owning: nothing need be rented."
+    rented, owned = hybrid.mixes[0].usd, hybrid.mixes[-1].usd
+    return (
+        f"Best of both: own {fmt.integer(best.owned)} of the {fmt.integer(most)} groups that the peak takes, which do "
+        f"{fmt.percent(best.owned_work_fraction)} of the work, and rent the rest while they are needed: "
+        f"{fmt.money(best.usd)} over {_years(years)}, beside {fmt.money(rented)} for renting all in this way and "
+        f"{fmt.money(owned)} for owning all."
+    )
+
+
+def short_source(source: str) -> str:
+    """Return the name of a source without what follows it: the file, the range, further ones."""
+    name = _DETAIL.split(source, maxsplit=1)[0].strip()
+    if name.startswith("github:"):
+        name = name.partition(" ")[0].rstrip(",")
+    return name if len(name) <= _SHORT_SOURCE else f"{name[: _SHORT_SOURCE - 1].rsplit(' ', 1)[0].rstrip(',')} …"
 
 
 def chance_sentence(simulation: Simulation) -> str:
@@ -232,6 +297,7 @@ def _row(term: MoneyTerm) -> MoneyRow:
         ),
         certainty=CERTAINTY[term.certainty],
         source=term.source,
+        short_source=short_source(term.source),
         date=fmt.date(term.date, ""),
     )
 
@@ -244,8 +310,15 @@ def _flip(what: str, usd: float | None, *, under: bool, unit: str = "") -> str:
     return "" if usd is None else f"{what} {'under' if under else 'over'} {fmt.money(usd)}{unit}"
 
 
-def _hours(hours: float) -> str:
-    return f"{fmt.significant(hours)}"
+def _card_price(own: OwnCost | None) -> float | None:
+    """Return what one card was taken to cost, where cards are bought one by one."""
+    cards = next((term.usd for term in own.upfront if term.name == "cards"), None) if own else None
+    return cards / own.count if cards and own else None
+
+
+def _within_reach(found: float | None, now: float | None) -> float | None:
+    """Return `found`, unless it is so many times more or less than `now` that it is of no use to know."""
+    return None if found is None or (now and not 1 / _FAR_OFF < found / now < _FAR_OFF) else found
 
 
 def _years(years: float) -> str:
