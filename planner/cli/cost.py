@@ -9,7 +9,7 @@ from pydantic_core import to_json
 
 from planner.cli.asked import add_plan_options, asked_plan, save_asked
 from planner.cli.cost_report import CostAnswer, Shown, cost_blocks
-from planner.cli.money_options import add_money_options, money_from, option_of, whole_number
+from planner.cli.money_options import add_money_options, check_market, money_from, option_of, whole_number
 from planner.cli.options import in_options
 from planner.cli.parser import Parser
 from planner.cli.report import prose_width, wrapped
@@ -21,11 +21,11 @@ from planner.errors import SpecError
 from planner.paths import prices_dir
 from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.evaluate import evaluate
-from planner.plan.money import evaluate_cost
+from planner.plan.money import PlanCost, evaluate_cost
 from planner.plan.plan import Plan
 from planner.present.money import result_sentences
 from planner.present.plan import plan_phrase
-from planner.present.scenarios import scenario_rows
+from planner.present.ways import Scenario, scenario_rows
 
 _DESCRIPTION: Final = """\
 Say how long the plan's job takes on its cards, what renting them costs, what owning them costs, and from when on
@@ -57,7 +57,7 @@ def run(argv: list[str], today: date | None = None) -> int:
     catalog = load_catalog(prices=prices_dir())
     try:
         plan = asked_plan(arguments, catalog).plan
-        plan = plan.evolve(cost=money_from(arguments, plan.cost))
+        plan = plan.evolve(cost=check_market(arguments, money_from(arguments, plan.cost), catalog))
     except SpecError as error:
         raise in_options(error) from error
     day = today or datetime.now(UTC).date()
@@ -101,15 +101,15 @@ def _answer(plan: Plan, catalog: Catalog, today: date) -> CostAnswer:
     evaluation = evaluate(plan, catalog)
     cost = evaluate_cost(evaluation, catalog, today)
     if cost.estimate is None:
-        raise _no_cost(cost.reason, cost.field)
+        raise _no_cost(cost)
     return CostAnswer(evaluation, cost.estimate, catalog, today)
 
 
-def _no_cost(reason: str, field: str) -> SpecError:
-    hints = {"gpu": "Add --gpu.", "workload.gpus": "Name one kind of card."}
-    if field in hints:
-        return SpecError("--gpu", reason[:1].lower() + reason[1:].removesuffix("."), hints[field])
-    return SpecError(option_of(field), reason)
+def _no_cost(cost: PlanCost) -> SpecError:
+    if cost.error is not None:
+        return SpecError(option_of(cost.field), cost.error.reason, cost.error.hint)
+    reason = f"{cost.reason[:1].lower()}{cost.reason[1:].removesuffix('.')}"
+    return SpecError("--gpu", reason, "Name one card." if cost.field == "gpu" else "Name one kind of card.")
 
 
 def _other(word: str, plan: Plan, catalog: Catalog) -> Plan:
@@ -142,6 +142,7 @@ def _versus(first: CostAnswer, second: CostAnswer, width: int | None) -> str:
     prose = prose_width(width)
     words = (f"Other: {plan_phrase(second.evaluation, second.catalog)}",)
     told = (*words, *result_sentences(second.estimate.result, second.card, second.today))
-    heads = (Head("", flexible=True), Head("Plan", "right"), Head("Other", "right"))
-    rows = [list(row) for row in scenario_rows(first.estimate, second.estimate)]
+    heads = (Head("", flexible=True), Head("Plan", "right"), Head("Other", "right"), Head("Difference", "right"))
+    both = (Scenario(answer.evaluation.time, answer.estimate) for answer in (first, second))
+    rows = [[row.title, *(cell.text for cell in row.cells)] for row in scenario_rows(*both)]
     return "\n".join(wrapped(line, prose) for line in told) + f"\n\n{table(heads, rows, width)}"

@@ -32,7 +32,7 @@ from planner.present.money import (
 from planner.present.plan import plan_phrase
 from planner.present.time import time_view
 
-_OFFER_KEYS: Final = ("provider", "instance", "region", "mode", "hours", "usd", "gpu_hour", "age", "remarks")
+_OFFER_KEYS: Final = ("provider", "instance", "instances", "region", "hours", "usd", "gpu_hour", "age", "remarks")
 _FLEXIBLE: Final = ("provider", "instance", "region", "remarks")
 _REGIONS: Final = 10
 _MONEY_HEADS: Final = (
@@ -40,7 +40,7 @@ _MONEY_HEADS: Final = (
     Head("Amount", "right"),
     Head("Range"),
     Head("Certainty"),
-    Head("Date"),
+    Head("Oldest figure"),
     Head("Source", flexible=True, narrowest=16),
 )
 
@@ -130,7 +130,7 @@ def _explained(row: MoneyRow, width: int) -> str:
     lines = [
         f"= {row.how}",
         *(f"{name} = {value}: {meaning} [{source}]" for name, value, meaning, source in row.symbols),
-        f"source: {row.source}{f', {row.date}' if row.date else ''}",
+        *(() if any(row.source in symbol[3] for symbol in row.symbols) else (f"source: {row.source}",)),
     ]
     head = f"{row.title}: {row.text}{ends}, {row.certainty}"
     return "\n".join([head, *(wrapped(line, width, "    ", "      ") for line in lines)])
@@ -206,7 +206,12 @@ def _offers(estimate: CostEstimate, shown: Shown) -> str:
     rows = estimate.rows[: shown.offers]
     if not rows:
         return ""
-    columns = [column for column in JOB_OFFER_COLUMNS if column.key in _OFFER_KEYS]
+    saying = {
+        "instances": any(row.instances > 1 for row in rows),
+        "remarks": any(row.remarks for row in rows),
+    }
+    wanted = [key for key in _OFFER_KEYS if saying.get(key, True)]
+    columns = [column for column in JOB_OFFER_COLUMNS if column.key in wanted]
     heads = [Head(column.title, column.align, column.key in _FLEXIBLE, narrowest=8) for column in columns]
     cells = [[column.text(row) for column in columns] for row in rows]
     return f"{table(heads, cells, shown.width)}\n\n{len(rows):,} of {len(estimate.rows):,} offers for this job"

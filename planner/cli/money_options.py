@@ -2,13 +2,16 @@
 
 import argparse
 import json
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from pydantic import ValidationError
 
 from planner.cli.parser import Parser
+from planner.cost.job import DailyHours, Run, Service
 from planner.cost.terms import CostTerms
-from planner.errors import SpecError
+from planner.errors import NO_SUCH_FIELD, SpecError
+from planner.plan.catalog import Catalog
 
 _JOBS: Final = {
     "tokens": "run",
@@ -18,6 +21,13 @@ _JOBS: Final = {
     "hours": "run",
     "requests_per_day": "service",
     "hours_per_day": "daily-hours",
+}
+
+
+_KINDS: Final[Mapping[str, type[Run | Service | DailyHours]]] = {
+    "run": Run,
+    "service": Service,
+    "daily-hours": DailyHours,
 }
 
 
@@ -53,8 +63,8 @@ JOB_FLAGS: Final = (
 TERM_FLAGS: Final = (
     MoneyFlag("--mode", "rent.mode", "MODE", "on-demand, spot, reserved-1y or reserved-3y [on-demand]"),
     MoneyFlag("--offer", "rent.offer", "ID", "this offer, by its id in `gpu-planner prices --json` [the cheapest]"),
-    MoneyFlag("--provider", "rent.providers", "NAMES", "only these, separated by commas"),
-    MoneyFlag("--regions", "rent.regions", "NAMES", "only offers of these regions, separated by commas"),
+    MoneyFlag("--provider", "rent.providers", "NAMES", "only these, or with this in their names; separated by commas"),
+    MoneyFlag("--regions", "rent.regions", "NAMES", "only offers of these regions, likewise"),
     MoneyFlag("--place", "buy.place", "PLACE", "where owned cards stand: desk, lab, colocation or data-centre [lab]"),
     MoneyFlag("--card-price", "buy.card_price_usd", "USD", "what one card costs you [of the catalog]"),
     MoneyFlag("--tariff", "buy.tariff_usd_per_kwh", "USD", "what a kWh costs you [of --electricity]"),
@@ -62,6 +72,8 @@ TERM_FLAGS: Final = (
     MoneyFlag("--horizon", "horizon_years", "YEARS", "how long cards are owned [5]"),
     MoneyFlag("--discount-rate", "discount_rate", "RATE", "worth of money a year later, such as 0.08 [0.08]"),
 )
+_NAMED: Final = 8
+_HELP: Final = "--help explains every option."
 _LISTS: Final = ("rent.providers", "rent.regions")
 
 
@@ -186,4 +198,41 @@ def _in_options(error: SpecError, arguments: argparse.Namespace) -> SpecError:
         flag for flag in (*JOB_FLAGS, *TERM_FLAGS) if flag.field == field and getattr(arguments, flag.key) is not None
     ]
     name = flags[0].name if flags else f"--money {field}"
-    return SpecError(name, error.reason, error.hint)
+    if flags and flags[0] in JOB_FLAGS and error.reason == NO_SUCH_FIELD:
+        return SpecError(name, "belongs to another kind of job", _jobs_with(field.removeprefix("job.")))
+    return SpecError(name, error.reason, error.hint or _HELP)
+
+
+def _jobs_with(field: str) -> str:
+    """Return a hint with the options that name a job which has `field`."""
+    kinds = [kind for kind, model in _KINDS.items() if field in model.model_fields]
+    names = [f"--{name.replace('_', '-')}" for name, kind in _JOBS.items() if kind in kinds]
+    return f"Add {' or '.join(names)}."
+
+
+def check_market(arguments: argparse.Namespace, terms: CostTerms, catalog: Catalog) -> CostTerms:
+    """Return `terms` with the providers and regions that options name spelled as offers spell them.
+
+    Raises:
+        SpecError: If no offer is of one of them.
+    """
+    found: dict[str, list[str]] = {}
+    if arguments.provider is not None:
+        known = sorted({offer.provider for offer in catalog.offers})
+        found["providers"] = [each for name in terms.rent.providers for each in _meant("--provider", name, known)]
+    if arguments.regions is not None:
+        known = sorted({offer.region for offer in catalog.offers if offer.region})
+        found["regions"] = [each for name in terms.rent.regions for each in _meant("--regions", name, known)]
+    return terms.evolve(rent=terms.rent.evolve(**found)) if found else terms
+
+
+def _meant(option: str, name: str, known: Sequence[str]) -> list[str]:
+    """Return which of `known` are called `name`, else those whose names contain it."""
+    word = name.lower()
+    found = [each for each in known if each.lower() == word] or [
+        each for each in known if word and word in each.lower()
+    ]
+    if not found:
+        some = ", ".join(known[:_NAMED])
+        raise SpecError(option, f"no offer is of {name!r}", f"`gpu-planner prices` lists them: {some} …")
+    return found

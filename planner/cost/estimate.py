@@ -14,7 +14,7 @@ from planner.cost.catalog import CostCatalog
 from planner.cost.decide import UnknownFigureError, case_of
 from planner.cost.demand import Demand, demand_of, groups_of, loads_of
 from planner.cost.figure import TEN_TO_NINETY
-from planner.cost.hybrid import Hybrid, hybrid_of
+from planner.cost.hybrid import MOST_GROUPS, Hybrid, hybrid_of
 from planner.cost.job import Pace, Service
 from planner.cost.own_terms import book_servers, book_utilization, own_cost
 from planner.cost.owning import Values, full_power_watts
@@ -71,12 +71,14 @@ def estimate_cost(
 def hybrid_of_plan(estimate: CostEstimate, terms: CostTerms, pace: Pace | None) -> Hybrid | None:
     """Return how many groups to own and what to rent for the peaks, or None where that is no question.
 
-    It is one for services that have an offer to rent by the hour.
+    It is one for services that have an offer to rent by the hour, and need no more groups than can be looked through.
     """
     case, rent = estimate.case, estimate.result.rent
     if not isinstance(terms.job, Service) or pace is None or case is None or rent is None or rent.mode in TERM_YEARS:
         return None
     loads = loads_of(terms.job, groups_of(terms.job, pace))
+    if max(loads) > MOST_GROUPS:
+        return None
     return hybrid_of(case, loads, case.central[RENT_PRICE])
 
 

@@ -12,11 +12,15 @@ from planner.plan.evaluate import Evaluation
 
 @dataclass(frozen=True, eq=False)
 class PlanCost:
-    """The answer about money, or why there is none; `field` is the plan's that would have to change."""
+    """The answer about money, or why there is none; `field` is the plan's that would have to change.
+
+    `error` is what stands behind the reason, where it lies in the plan's terms.
+    """
 
     estimate: CostEstimate | None
     reason: str = ""
     field: str = ""
+    error: SpecError | None = None
 
 
 def evaluate_cost(evaluation: Evaluation, catalog: Catalog, today: date) -> PlanCost:
@@ -30,7 +34,7 @@ def evaluate_cost(evaluation: Evaluation, catalog: Catalog, today: date) -> Plan
     try:
         return PlanCost(estimate_cost(plan.cost, gpu, plan.count, pace_of(evaluation), catalog.cost, today))
     except SpecError as error:
-        return PlanCost(None, error.explained, f"cost.{error.field}")
+        return PlanCost(None, error.explained, f"cost.{error.field}", error)
 
 
 def pace_of(evaluation: Evaluation) -> Pace | None:

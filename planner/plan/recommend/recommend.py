@@ -9,7 +9,7 @@ from planner.cost.case import RESALE
 from planner.cost.decide import UnknownFigureError, case_of
 from planner.cost.demand import Demand, demand_of
 from planner.cost.figure import TEN_TO_NINETY
-from planner.cost.job import Pace
+from planner.cost.job import HOURS_PER_YEAR, Pace
 from planner.cost.rent import RentFacts
 from planner.cost.table import Candidate, OfferRow, offer_rows
 from planner.errors import SpecError
@@ -33,6 +33,7 @@ _NO_FIT: Final = "the plan does not fit"
 _TIGHT: Final = "the plan fits only just"
 _UNSUPPORTED: Final = "the card cannot run it"
 _NO_TIME: Final = "how fast it would be is not known"
+_TOO_LONG: Final = "a run takes longer than the horizon"
 _NO_OFFER: Final = "nobody offers it"
 _NO_PRICE: Final = "what owning it costs is not known"
 _NO_POWER: Final = "its power is not known"
@@ -104,6 +105,8 @@ def _able(
             ready = _paced(gpu, *chosen, plan, catalog)
             if ready is None:
                 left_out[_NO_TIME] += 1
+            elif _outlasts(ready.demand, plan):
+                left_out[_TOO_LONG] += 1
             else:
                 found.append(ready)
     progress(len(ways), len(ways))
@@ -141,6 +144,11 @@ def _paced(gpu: Gpu, spread: Spread, fit: CardFit, plan: Plan, catalog: Catalog)
     if time is None or pace is None:
         return None
     return _Able(gpu, spread, fit, time, demand_of(plan.cost.job, pace))
+
+
+def _outlasts(demand: Demand, plan: Plan) -> bool:
+    """Return whether one run takes longer than the plan looks ahead."""
+    return demand.period == "run" and demand.busy_hours > plan.cost.horizon_years * HOURS_PER_YEAR
 
 
 def _timing(plan: Plan) -> object:
