@@ -47,7 +47,8 @@ def _estimated(
 
 def _traced(facts: TracedFacts, gpu: Gpu, plan: Plan, measured_on: Gpu | None) -> TimeResult:
     """Return how long the traced step takes; a speed that was measured takes the place of the estimate."""
-    step, measured = step_of(facts, compiled=plan.timing.compiled), plan.timing.measured
+    setting = plan.timing
+    step, measured = step_of(facts, compiled=setting.compiled, channels_last=setting.channels_last), setting.measured
     if step is None:
         task = facts.request.task
         reason = "this trace is from before operations were counted: trace it again"

@@ -42,6 +42,45 @@ def test_a_4090_trains_the_1301_images_a_second_that_were_measured():
     assert step().samples_per_second == pytest.approx(1301, rel=0.1)
 
 
+@pytest.mark.parametrize(
+    ("card", "precision", "images"),
+    [
+        ("a100-sxm4-80gb", "fp16", 1582),
+        ("a100-sxm4-80gb", "tf32", 1066),
+        ("h100-pcie-80gb", "fp16", 1976),
+        ("b200-sxm-180gb", "fp16", 3076),
+        ("b200-sxm-180gb", "tf32", 2967),
+    ],
+)
+def test_stacked_memory_waits_for_what_normalises_channel_by_channel(card, precision, images):
+    # lambdal/deeplearning-benchmark: ResNet-50, channels first, data that lies on the card.
+    one = Step("training", TRAINED, 1, precision)
+    found = step_time(one, gpu(card), links_of(gpu(card), TimeSetting()))
+    assert found.samples_per_second == pytest.approx(images, rel=0.1)
+    term = found.term("elementwise")
+    if (card, precision) == ("a100-sxm4-80gb", "tf32"):
+        assert (found.bound, term.formula) == ("memory bandwidth", "b × n × w ÷ B")
+    else:
+        assert (found.bound, term.formula) == ("compute", "n ÷ e")
+        assert term.seconds == pytest.approx(term.symbols[0].value / term.symbols[1].value)
+
+
+def test_channels_last_and_compiled_networks_do_not_wait_for_it():
+    first, last = step("a100-sxm4-80gb"), step("a100-sxm4-80gb", channels_last=True)
+    assert last.seconds < first.seconds
+    # NVIDIA/DeepLearningExamples: 2,470 images a second with the channels last.
+    assert last.samples_per_second == pytest.approx(2470, rel=0.2)
+    assert step("a100-sxm4-80gb", compiled=True).term("elementwise").formula == "b × n × w ÷ B"
+    assert step("a100-sxm4-80gb", task="inference", counts=RESNET_50).bound == "memory bandwidth"
+
+
+def test_what_normalises_is_known_of_nvidia_cards_alone():
+    assert step("instinct-mi300x").term("elementwise").formula == "b × n × w ÷ B"
+    slow = gpu("a100-sxm4-80gb")
+    rates = tuple(rate for rate in slow.rates if rate.dtype != "fp32")
+    assert step(slow.evolve(rates=rates)).term("elementwise").formula == "b × n × w ÷ B"
+
+
 def test_calls_count_where_they_take_longer():
     many = RESNET_50._replace(calls=500.0)
     assert module_time(many, gpu("rtx-4090"), "fp16").seconds == pytest.approx(5e-3)
