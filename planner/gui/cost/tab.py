@@ -16,12 +16,15 @@ from planner.cost.modes import RentMode
 from planner.cost.montecarlo import Simulation, simulate
 from planner.cost.result import MoneyTerm
 from planner.cost.sensitivity import tornado
-from planner.gui.cost.amounts import Amounts
-from planner.gui.cost.answer import Answer, AnswerText
+from planner.gui.cost.amounts import AmountGroup, Amounts
+from planner.gui.cost.answer import Answer
+from planner.gui.cost.beside import Beside
 from planner.gui.cost.controls import Controls
 from planner.gui.cost.curve.data import cost_curve, with_draws
 from planner.gui.cost.curve.panel import CostCurvePanel
+from planner.gui.cost.figures import FigureGrid
 from planner.gui.cost.offers import Offers
+from planner.gui.cost.telling import told
 from planner.gui.cost.tornado import Tornado
 from planner.gui.tab import Tab
 from planner.gui.tasks import TaskRunner
@@ -33,15 +36,9 @@ from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.plan.money import PlanCost, evaluate_cost
 from planner.present import format as fmt
-from planner.present.money import (
-    chance_sentence,
-    money_rows,
-    own_sentence,
-    rent_sentence,
-    result_sentences,
-    swing_rows,
-)
-from planner.present.time import time_view
+from planner.present.money import chance_sentence, money_rows, swing_rows
+from planner.present.plan import plan_phrase
+from planner.present.ways import Scenario, period_of, ways_rows
 
 REST_MS: Final = 150
 _CONTROLS_WIDTH: Final = 384
@@ -73,13 +70,16 @@ class CostTab(Tab):
         self.curve.setMinimumHeight(_CURVE_HEIGHT)
         self.tornado = Tornado(theme)
         self.offers = Offers(theme)
-        self.rented, self.bought, self.monthly = (Amounts(theme, "") for _ in range(3))
+        self.beside = Beside(workspace, theme)
+        self.ways = FigureGrid(theme, (self.tr("Rented"), self.tr("Owned")))
+        self.amounts = Amounts(theme)
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._lay_out()
         self.copy_menu = ResultMenu(Result(self.copy_result, self.offers.csv, self._json, self._picture), "cost", self)
         self.controls.copy.setMenu(self.copy_menu)
         self._rest.timeout.connect(self._draw_samples)
         self.offers.used.connect(self._use)
+        workspace.pin.changed.connect(self._on_pinned)
         self.controls.recommend.clicked.connect(self.choose_hardware)
         self.controls.prices.clicked.connect(self.show_prices)
         for part in (self.copy_menu, self.curve):
@@ -91,7 +91,8 @@ class CostTab(Tab):
         self.controls.refresh()
         self.cost = evaluate_cost(evaluation, self.workspace.catalog, self._today())
         estimate = self.cost.estimate
-        self.answer.show_answer(self._answer(evaluation, estimate))
+        self.answer.show_answer(told(self.cost, evaluation, self.workspace.catalog, self._today()))
+        self._show_pinned(evaluation)
         self._show_evidence(estimate)
         if estimate is not None and estimate.case is not None:
             self._rest.start()
@@ -109,7 +110,7 @@ class CostTab(Tab):
         """Open the dialog that looks at every card, number and offer for the job."""
         from planner.gui.recommend.dialog import RecommendDialog  # opened by some, and never first
 
-        self._open(RecommendDialog(self.workspace, self.theme, self.tasks, self.window()))
+        self._open(RecommendDialog(self.workspace, self.theme, self.tasks, self.window(), today=self._today))
 
     @Slot()
     def show_prices(self) -> None:
@@ -128,18 +129,21 @@ class CostTab(Tab):
         self._rest.stop()
         self.tasks.cancel(_DRAWS)
 
-    def _answer(self, evaluation: Evaluation, estimate: CostEstimate | None) -> AnswerText:
-        time = () if evaluation.time is None else _time_lines(evaluation)
-        if estimate is None:
-            return AnswerText(self.cost.reason, time, (), ())
-        result = estimate.result
-        sentence, *more = result_sentences(result, self._card(), self._today()) or ("",)
-        ways = (
-            *((rent_sentence(result.rent),) if result.rent else ()),
-            *((own_sentence(result.own, estimate.demand),) if result.own else ()),
-        )
-        notes = (*(result.rent.notes if result.rent else ()), *(result.own.notes if result.own else ()))
-        return AnswerText(sentence, (*more[:1], *time, *ways), tuple(more[1:]), tuple(dict.fromkeys(notes)))
+    @Slot()
+    def _on_pinned(self) -> None:
+        self._on_changed(None, None)
+
+    def _show_pinned(self, evaluation: Evaluation) -> None:
+        pinned = self.workspace.pin.evaluation
+        if pinned is None:
+            self.beside.hide()
+            return
+        catalog, today = self.workspace.catalog, self._today()
+        other = evaluate_cost(pinned, catalog, today)
+        answer = told(other, pinned, catalog, today).sentence
+        subject = plan_phrase(pinned, catalog)
+        mine = Scenario(evaluation.time, self.cost.estimate)
+        self.beside.show_scenarios(mine, Scenario(pinned.time, other.estimate), subject, answer)
 
     def _show_evidence(self, estimate: CostEstimate | None) -> None:
         result = None if estimate is None else estimate.result
@@ -152,21 +156,22 @@ class CostTab(Tab):
         if case is not None:
             self.tornado.show_rows(swing_rows(tornado(case)))
         self.offers.setVisible(estimate is not None)
-        if estimate is not None:
-            self.offers.show_rows(estimate.rows, self._card(), result.rent.offer_id if result and result.rent else None)
-        rent, own = (result.rent, result.own) if result else (None, None)
-        period = "run" if estimate is not None and estimate.demand.period == "run" else "month"
-        self._show_amounts(
-            self.rented, rent.terms if rent else (), self.tr("Rented, a {0}").format(period), rent.usd if rent else 0
-        )
-        self._show_amounts(self.bought, own.upfront if own else (), self.tr("Bought"), own.upfront_usd if own else 0)
-        self._show_amounts(
-            self.monthly, own.monthly if own else (), self.tr("Owned, each month"), own.monthly_cash_usd if own else 0
-        )
+        self.figures.setVisible(estimate is not None)
+        if estimate is None:
+            return
+        rent = estimate.result.rent
+        self.offers.show_rows(estimate.rows, self._card(), rent.offer_id if rent else None)
+        self.ways.show_rows(ways_rows(estimate))
+        self.amounts.show_groups(self._groups(estimate))
 
-    def _show_amounts(self, amounts: Amounts, terms: tuple[MoneyTerm, ...], heading: str, usd: float) -> None:
-        amounts.setVisible(bool(terms))
-        amounts.show_rows(money_rows(terms), f"{heading}: {fmt.money(usd)}")
+    def _groups(self, estimate: CostEstimate) -> tuple[AmountGroup, ...]:
+        rent, own = estimate.result.rent, estimate.result.own
+        rented = self.tr("Rented, a {0}").format(period_of(estimate))
+        return (
+            _group(rented, rent.terms if rent else (), rent.usd if rent else 0),
+            _group(self.tr("Bought"), own.upfront if own else (), own.upfront_usd if own else 0),
+            _group(self.tr("Owned, each month"), own.monthly if own else (), own.monthly_cash_usd if own else 0),
+        )
 
     @Slot()
     def _draw_samples(self) -> None:
@@ -180,7 +185,7 @@ class CostTab(Tab):
     def _take_draws(self, found: Simulation | None) -> None:
         curve = self.curve.curve
         if found is not None and curve is not None and self.curve.isVisibleTo(self):
-            self.answer.add_muted(chance_sentence(found))
+            self.answer.add(chance_sentence(found))
             self.curve.set_curve(with_draws(curve, found))
 
     def _fail(self, error: BaseException) -> None:
@@ -208,7 +213,7 @@ class CostTab(Tab):
 
     def _picture(self) -> QPixmap:
         """Return the answer with its evidence as it is shown."""
-        last = self.below if self.below.isVisible() else self.answer
+        last = self.below if self.figures.isVisible() else self.answer
         return picture_of(self._body, self.answer.geometry().united(last.geometry()), self.theme.spacing.medium)
 
     def _lay_out(self) -> None:
@@ -226,6 +231,7 @@ class CostTab(Tab):
         column.setContentsMargins(space.large, space.medium, space.large, space.small)
         column.setSpacing(space.medium)
         column.addWidget(self.answer)
+        column.addWidget(self.beside)
         column.addWidget(self.curve, 1)
         self.below = self._below()
         column.addWidget(self.below)
@@ -249,22 +255,21 @@ class CostTab(Tab):
         moving.addWidget(make_label(self.tr("What moves the decision"), font=self.theme.font(bold=True)))
         moving.addWidget(self.tornado)
         moving.addStretch(1)
-        amounts = QVBoxLayout()
-        amounts.setSpacing(space.small)
-        for part in (self.rented, self.bought, self.monthly):
-            amounts.addWidget(part)
+        self.figures = QWidget()
+        amounts = QVBoxLayout(self.figures)
+        amounts.setContentsMargins(0, 0, 0, 0)
+        amounts.setSpacing(space.medium)
+        amounts.addWidget(self.ways)
+        amounts.addWidget(self.amounts)
         amounts.addStretch(1)
         below = QWidget()
         row = QHBoxLayout(below)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(space.large)
-        row.addWidget(self.swings, 3)
-        row.addLayout(amounts, 2)
+        row.addWidget(self.swings, 1)
+        row.addWidget(self.figures, 1)
         return below
 
 
-def _time_lines(evaluation: Evaluation) -> tuple[str, ...]:
-    """Return how long a step or a request takes, or why that is not known."""
-    assert evaluation.time is not None  # asked only where there is one
-    view = time_view(evaluation.time)
-    return (f"{view.answer} {view.reason}".strip(),)
+def _group(heading: str, terms: tuple[MoneyTerm, ...], usd: float) -> AmountGroup:
+    return AmountGroup(heading, fmt.money(usd), money_rows(terms))
