@@ -14,7 +14,7 @@ from planner.cost.result import Answer, BreakEven, CostResult, Footprint, MoneyT
 from planner.cost.sensitivity import Swing
 from planner.present import format as fmt
 from planner.present.formulas import symbol_value
-from planner.present.prices import MODE_WORDS, age_words
+from planner.present.prices import MODE_WORDS, age_phrase
 
 CERTAINTY: Final[dict[Certainty, str]] = {
     "quoted": "quoted",
@@ -64,6 +64,7 @@ SWING_TITLES: Final = {
 }
 _DETAIL: Final = re.compile(r" ?; |: | \(")
 _SHORT_SOURCE: Final = 48
+_HALF: Final = 0.5
 _NEXT_TO_NOTHING: Final = 0.0005
 _FAR_OFF: Final = 10
 """How many times another a price would have to be, to be of no use to know."""
@@ -148,7 +149,7 @@ def dates_sentence(answer: Answer, today: date) -> str:
     aged = (
         ""
         if oldest is None
-        else f"Oldest price: {fmt.date(oldest)}, {age_words((today - date.fromisoformat(oldest)).days)}."
+        else f"Oldest price: {fmt.date(oldest)}, {age_phrase((today - date.fromisoformat(oldest)).days)}."
     )
     undated = tuple(TITLES.get(name, name).lower() for name in dict.fromkeys(answer.undated))
     bare = f"Without a date: {fmt.listing(undated)}." if undated else ""
@@ -230,11 +231,11 @@ def carbon_sentence(carbon: Footprint, region: str, period: str) -> str:
 def hybrid_sentence(hybrid: Hybrid, years: float) -> str:
     """Return how many groups of cards to own and what to rent for the peaks, beside renting and owning all of them."""
     best, most = hybrid.best, len(hybrid.mixes) - 1
-    groups = "group" if best.owned == 1 else "groups"
     if best.owned == 0:
-        return f"Of the {fmt.integer(most)} groups that the peak takes, none is worth owning: rent all by the hour."
+        return f"Of the {fmt.plural(most, 'group')} that the peak takes, none is worth owning: rent while needed."
     if best.owned == most:
-        return f"All {fmt.integer(most)} {groups} that the peak takes are worth owning: nothing need be rented."
+        every = "The group that the peak takes is" if most == 1 else f"All {most} groups that the peak takes are"
+        return f"{every} worth owning: nothing need be rented."
     rented, owned = hybrid.mixes[0].usd, hybrid.mixes[-1].usd
     return (
         f"Best of both: own {fmt.integer(best.owned)} of the {fmt.integer(most)} groups that the peak takes, which do "
@@ -253,11 +254,15 @@ def short_source(source: str) -> str:
 
 
 def chance_sentence(simulation: Simulation) -> str:
-    """Return how sure the decision is over all draws."""
+    """Return how sure the decision is over all draws, told of the way that is cheaper in most of them."""
     share, saving = simulation.owning_cheaper_fraction, simulation.saving_usd
+    if share >= _HALF:
+        way, middle, low, high = "Owning", saving.p50, saving.p10, saving.p90
+    else:
+        way, share, middle, low, high = "Renting", 1 - share, -saving.p50, -saving.p90, -saving.p10
     return (
-        f"Owning is cheaper in {fmt.percent(share)} of {simulation.draws:,} draws; it saves "
-        f"{fmt.money(saving.p50)} ({_usd_range(saving.p10, saving.p90)})."
+        f"{way} is cheaper in {fmt.percent(share)} of {simulation.draws:,} draws; it saves "
+        f"{fmt.money(middle)} ({_usd_range(low, high)})."
     )
 
 
