@@ -289,7 +289,8 @@ def test_draws_are_always_the_same(catalog: Catalog, today: date) -> None:
     assert first == again
     assert first.saving_usd != other.saving_usd
     assert first.saving_usd.p10 < first.saving_usd.p50 < first.saving_usd.p90
-    assert len(first.band) == 12
+    assert len(first.band) == 13
+    assert first.band[0].years == 0
     assert first.band[-1].own_usd == first.own_usd
 
 
