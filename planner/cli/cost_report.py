@@ -160,7 +160,7 @@ def _carbon_table(answer: CostAnswer, width: int | None) -> str:
     energy = answer.energy_kwh
     if energy is None:
         return ""
-    heads = (Head("Region", flexible=True), Head("g/kWh", "right"), Head("CO2, kg", "right"), Head("Date"), _SOURCE)
+    heads = (Head("Region", flexible=True), Head("g/kWh", "right"), Head("CO₂, kg", "right"), Head("Date"), _SOURCE)
     everywhere = carbon_by_region(energy, answer.catalog.cost)
     rows = [
         [

@@ -223,7 +223,7 @@ def carbon_sentence(carbon: Footprint, region: str, period: str) -> str:
     grams = carbon.grams_per_kwh
     dated = f", {grams.date}" if grams.date else ""
     return (
-        f"{energy}: {fmt.quantity(carbon.carbon_kg, 'kg')} of CO2 at {fmt.quantity(grams.value, 'g')} a kWh "
+        f"{energy}: {fmt.quantity(carbon.carbon_kg, 'kg')} of CO₂ at {fmt.quantity(grams.value, 'g')} a kWh "
         f"({short_source(grams.source)}{dated})."
     )
 
