@@ -50,6 +50,7 @@ class Desk(QObject):
         self._feed, self._workspace, self._theme, self._tasks, self._tab = feed, workspace, theme, tasks, tab
         self._recorded_since = 0.0
         self.dialog: QDialog | None = None
+        workspace.changed.connect(self._note_plan)
 
     @property
     def settings(self) -> MonitorSettings:
@@ -115,9 +116,14 @@ class Desk(QObject):
             self.record_to(path if path.suffix else path.with_suffix(DEMO.suffix))
 
     def record_to(self, path: Path) -> None:
-        """Record into `path`; a failure is shown across the window."""
+        """Record into `path`, the plan too; a failure is shown across the window."""
         with self._workspace.reporting():
             self._feed.record_to(path)
+            self._note_plan()
+
+    @Slot()
+    def _note_plan(self) -> None:
+        self._feed.note_plan(self._workspace.plan)
 
     @Slot()
     def choose_recording(self) -> None:

@@ -170,6 +170,7 @@ class MonitorTab(Tab):
         self.toolbar.set_source(self.tr("Live") if replay is None else replay.loaded.title, is_live=replay is None)
         self.replay_bar.set_replay(replay)
         self.processes.set_live(replay is None)
+        self.plan_strip.set_recording(None if replay is None else replay.loaded.recording)
         self._show_now()
 
     def _show_now(self) -> None:
@@ -287,6 +288,7 @@ class MonitorTab(Tab):
         self.nothing.open_wanted.connect(desk.choose_recording)
         self.nothing.demo_wanted.connect(desk.show_demo)
         self.nothing.doctor_wanted.connect(desk.show_doctor)
+        self.plan_strip.found.connect(self._on_updated)
         self.take_up.clicked.connect(desk.toggle_release)
         self.plots.mark_wanted.connect(desk.ask_mark_at)
         self.plots.failed.connect(self.workspace.failed)
