@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from planner.cli.report import prose_width, wrapped
 from planner.cli.table import Head, table
-from planner.cost.carbon import carbon_by_region, region_of
+from planner.cost.carbon import carbon_by_region
 from planner.cost.estimate import CostEstimate, hybrid_of_plan
 from planner.cost.hybrid import Hybrid
 from planner.cost.montecarlo import simulate
@@ -35,13 +35,14 @@ from planner.present.time import time_view
 _OFFER_KEYS: Final = ("provider", "instance", "instances", "region", "hours", "usd", "gpu_hour", "age", "remarks")
 _FLEXIBLE: Final = ("provider", "instance", "region", "remarks")
 _REGIONS: Final = 10
+_SOURCE: Final = Head("Source", flexible=True, narrowest=16)
 _MONEY_HEADS: Final = (
     Head("", flexible=True),
     Head("Amount", "right"),
     Head("Range"),
     Head("Certainty"),
     Head("Oldest figure"),
-    Head("Source", flexible=True, narrowest=16),
+    _SOURCE,
 )
 
 
@@ -140,19 +141,14 @@ def _carbon_sentences(answer: CostAnswer) -> Iterator[str]:
     """Yield the electricity and carbon of a run or month where it is rented, and where it is owned."""
     result = answer.estimate.result
     if result.rent is not None and result.rent.carbon is not None:
-        offer = answer.catalog.cost.offer(result.rent.offer_id)
-        where = f"Rented in {_region_name(region_of(offer) or '', answer.catalog)}"
+        where = f"Rented in {_named(result.rent.carbon, answer)}"
         yield carbon_sentence(result.rent.carbon, where, answer.estimate.demand.period)
     if result.own is not None:
-        yield carbon_sentence(result.own.carbon, f"Owned in {_named_region(result.own.carbon, answer)}", "month")
+        yield carbon_sentence(result.own.carbon, f"Owned in {_named(result.own.carbon, answer)}", "month")
 
 
-def _named_region(carbon: Footprint, answer: CostAnswer) -> str:
-    return _region_name(carbon.region, answer.catalog)
-
-
-def _region_name(code: str, catalog: Catalog) -> str:
-    return catalog.cost.region(code).name
+def _named(carbon: Footprint, answer: CostAnswer) -> str:
+    return answer.catalog.cost.region(carbon.region).name
 
 
 def _carbon_table(answer: CostAnswer, width: int | None) -> str:
@@ -170,13 +166,11 @@ def _carbon_table(answer: CostAnswer, width: int | None) -> str:
         for row in everywhere[:_REGIONS]
     ]
     last = everywhere[-1]
-    return (
-        f"{table(heads, rows, width)}\n\n{len(rows):,} of {len(everywhere):,} regions, the least first; "
+    counted = (
+        f"{len(rows):,} of {len(everywhere):,} regions, the least first; "
         f"the most is {fmt.quantity(last.carbon_kg, 'kg')} in {last.name}"
     )
-
-
-_SOURCE: Final = Head("Source", flexible=True, narrowest=16)
+    return f"{table(heads, rows, width)}\n\n{wrapped(counted, prose_width(width))}"
 
 
 def _tornado(estimate: CostEstimate, width: int | None) -> str:
@@ -212,7 +206,7 @@ def _offers(estimate: CostEstimate, shown: Shown) -> str:
     }
     wanted = [key for key in _OFFER_KEYS if saying.get(key, True)]
     columns = [column for column in JOB_OFFER_COLUMNS if column.key in wanted]
-    heads = [Head(column.title, column.align, column.key in _FLEXIBLE, narrowest=8) for column in columns]
+    heads = [Head(column.title, column.align, column.key in _FLEXIBLE, narrowest=7) for column in columns]
     cells = [[column.text(row) for column in columns] for row in rows]
     return f"{table(heads, cells, shown.width)}\n\n{len(rows):,} of {len(estimate.rows):,} offers for this job"
 

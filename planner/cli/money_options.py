@@ -120,9 +120,8 @@ def money_from(arguments: argparse.Namespace, base: CostTerms) -> CostTerms:
         SpecError: If two kinds of jobs are named, or a value is not allowed; it names the option.
     """
     fields = base.model_dump(mode="json", exclude_unset=True)
-    job = _job(arguments, base)
-    if job is not None:
-        fields["job"] = job
+    # A job made in Python has its kind by default, and without it none can be read.
+    fields["job"] = _job(arguments, base)
     for name, value in _terms(arguments):
         _put(fields, name, value)
     if arguments.history:
@@ -133,16 +132,14 @@ def money_from(arguments: argparse.Namespace, base: CostTerms) -> CostTerms:
         raise _in_options(SpecError.from_validation(error), arguments) from error
 
 
-def _job(arguments: argparse.Namespace, base: CostTerms) -> dict[str, object] | None:
-    """Return the job of the options, on top of the plan's own where that is of the same kind; none without any."""
+def _job(arguments: argparse.Namespace, base: CostTerms) -> dict[str, object]:
+    """Return the job of the options, on top of the plan's own where that is of the same kind."""
     kinds = [name for name in _JOBS if getattr(arguments, name) is not None]
     written = [(flag.field.removeprefix("job."), getattr(arguments, flag.key)) for flag in JOB_FLAGS]
     given: dict[str, object] = {name: _plain(value) for name, value in written if value is not None}
     if len(kinds) > 1:
         options = " and ".join(f"--{name.replace('_', '-')}" for name in kinds)
         raise SpecError(options, "are two jobs", "Name one.")
-    if not given:
-        return None
     held: dict[str, object] = base.job.model_dump(mode="json", exclude_unset=True) | {"kind": base.job.kind}
     if not kinds:
         return held | given

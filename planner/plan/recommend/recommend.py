@@ -9,7 +9,7 @@ from planner.cost.case import RESALE
 from planner.cost.decide import UnknownFigureError, case_of
 from planner.cost.demand import Demand, demand_of
 from planner.cost.figure import TEN_TO_NINETY
-from planner.cost.job import HOURS_PER_YEAR, Pace
+from planner.cost.job import HOURS_PER_YEAR
 from planner.cost.rent import RentFacts
 from planner.cost.table import Candidate, OfferRow, offer_rows
 from planner.errors import SpecError
@@ -18,6 +18,7 @@ from planner.memory.fit import CardFit
 from planner.performance.result import TimeResult
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import architecture_of, evaluate, fits_by_gpu
+from planner.plan.money import pace_of
 from planner.plan.plan import Plan
 from planner.plan.recommend.option import LeftOut, Option, Recommendation
 from planner.plan.recommend.spread import Spread, spreads
@@ -66,9 +67,13 @@ def recommend(
     what has no end the time is that of a token.
 
     Raises:
-        SpecError: If the plan's job cannot be told in hours on any card.
+        SpecError: If the plan's job cannot be told in hours on any card, or nothing is known of its region.
     """
     wished = wish or Wish()
+    if "own" in wished.having:
+        catalog.cost.region(
+            plan.cost.region
+        )  # a region that nobody knows is a mistake, and no reason to leave cards out
     left_out: Counter[str] = Counter()
     able = _able(plan, catalog, wished, left_out, stop, progress)
     if able is None:
@@ -140,7 +145,7 @@ def _paced(gpu: Gpu, spread: Spread, fit: CardFit, plan: Plan, catalog: Catalog)
     """Return the card with its pace and what the job asks at it, or None where no pace is known."""
     evaluation = evaluate(spread.plan.evolve(gpu=gpu.id, timing=_timing(plan)), catalog)
     time = evaluation.time
-    pace = None if time is None else Pace.of_result(time, evaluation.workload)
+    pace = pace_of(evaluation)
     if time is None or pace is None:
         return None
     return _Able(gpu, spread, fit, time, demand_of(plan.cost.job, pace))
