@@ -30,6 +30,8 @@ from planner.hardware.gpu import Gpu
 _POINTS: Final = 60
 _WATTS: Final = 1_000
 _VAT: Final = "the offer is priced without VAT, and household electricity with it"
+_WAITS: Final = "at the busiest moment a request waits for its turn {:.2g} s on average, or less"
+_SHORTEST_WAIT: Final = 0.01
 _NO_CARBON: Final = "where the machines stand is not known, and so neither is the carbon of their electricity"
 _LOW: Final[Mapping[str, float]] = {TIME: -TEN_TO_NINETY, USE: -TEN_TO_NINETY}
 
@@ -127,7 +129,7 @@ def _compared(
         break_even=found,
         curve=curve_of(case),
         answer=answer_of(case, streams, found, rent, own),
-        notes=_notes(chosen, terms, catalog),
+        notes=_notes(chosen, demand, terms, catalog),
     )
 
 
@@ -174,7 +176,9 @@ def _point(case: Case, years: float, low: Streams, middle: Streams, high: Stream
     )
 
 
-def _notes(chosen: RentQuote, terms: CostTerms, catalog: CostCatalog) -> tuple[str, ...]:
+def _notes(chosen: RentQuote, demand: Demand, terms: CostTerms, catalog: CostCatalog) -> tuple[str, ...]:
     household = catalog.ownership(terms.buy.place).tariff_kind == "household"
     foreign = chosen.offer.exchange_rate is not None
-    return (_VAT,) if household and foreign and terms.buy.tariff_usd_per_kwh is None else ()
+    taxed = household and foreign and terms.buy.tariff_usd_per_kwh is None
+    waits = demand.peak_wait_seconds
+    return ((_VAT,) if taxed else ()) + (() if waits is None else (_WAITS.format(max(waits, _SHORTEST_WAIT)),))

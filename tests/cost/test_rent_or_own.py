@@ -349,11 +349,16 @@ def test_a_service_with_hardly_any_requests_takes_one_group(catalog: Catalog, to
     assert owned(estimate(catalog, today, terms)).count == 8
 
 
-def test_a_service_too_large_to_mix_says_so(catalog: Catalog, today: date) -> None:
+def test_a_service_too_large_to_look_through_is_not_mixed(catalog: Catalog, today: date) -> None:
     terms = CostTerms(job=Service(requests_per_day=1e11))
-    plan = estimate(catalog, today, terms)
-    with pytest.raises(SpecError, match="from 0 to 2,000 groups"):
-        hybrid_of_plan(plan, terms, PACE)
+    assert hybrid_of_plan(estimate(catalog, today, terms), terms, PACE) is None
+
+
+def test_the_answer_says_how_long_requests_wait(catalog: Catalog, today: date) -> None:
+    pace = Pace(concurrent_requests=4, prompt_token_seconds=0.0005, output_token_seconds=0.005)
+    terms, card = CostTerms(job=Service(requests_per_day=1e5)), catalog.hardware.gpu("h100-sxm5-80gb")
+    told = estimate_cost(terms, card, 8, pace, catalog.cost, today)
+    assert any("waits for its turn" in note for note in told.result.notes)
 
 
 def test_a_group_is_owned_while_it_is_busy_enough() -> None:
