@@ -39,6 +39,9 @@ class TimeSetting(Spec):
     channels_last: bool = Field(
         default=False, description="whether a convolutional network is trained with torch.channels_last"
     )
+    diffusion_steps: int | None = Field(
+        default=None, ge=1, le=10_000, description="of an image, each with one pass or two; by default 30"
+    )
     input_samples_per_second: float | None = Field(
         default=None, gt=0, description="sequences or images that loading brings, for all cards"
     )

@@ -46,7 +46,6 @@ BOUND_WORDS: Final[dict[Bound, str]] = {
 }
 BASIS_WORDS: Final[dict[Basis, str]] = {
     "measured": "by your measurement",
-    "same model and card": "from measurements of this model on this card",
     "same card": "from measurements on this card",
     "family": "from measurements on cards of its family",
 }

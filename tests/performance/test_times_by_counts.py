@@ -184,6 +184,15 @@ def test_an_a100_makes_the_images_a_second_that_were_measured():
     assert image(compute="fp32")[2].samples_per_second < found.samples_per_second
 
 
+def test_an_image_takes_as_many_steps_as_are_set():
+    architecture, workload, usual = image()
+    cards = ((gpu("a100-pcie-80gb"), 1),)
+    few = estimate_time(architecture, workload, cards, TimeSetting(diffusion_steps=4))
+    assert 4 < usual.seconds / few.seconds < 30 / 4
+    assert "4 steps" in few.notes[0]
+    assert estimate_time(architecture, workload, cards, TimeSetting(diffusion_steps=30)).seconds == usual.seconds
+
+
 def test_a_card_without_a_rate_makes_no_image():
     architecture, workload, _ = image()
     bare = gpu("a100-pcie-80gb").evolve(rates=())

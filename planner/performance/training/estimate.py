@@ -21,6 +21,7 @@ CALIBRATED: Final = 1.1
 CARRIED_OVER: Final = 1.15
 """The same on another card: a ratio of two cards predicts other models within 4 to 7 % (timm, 3090 to 5090)."""
 _DIFFUSION: Final = "Training of diffusion pipelines is not described."
+_SERVER: Final = "A parameter server would take {:.2g} s to sum the gradients, which here take {:.2g} s."
 _SLOWEST: Final = "Every card waits for the slowest: the time is that of {name}."
 
 
@@ -119,6 +120,8 @@ def _assumptions(step: Step, workload: Training) -> tuple[str, ...]:
             f"Cards reach each other over {links.name} within nodes of {links.node:,}, and other nodes at "
             f"{network:,.3g} GB/s each."
         )
+        rings = ((one.sent.server_seconds, one.sent.seconds) for one in step.exchanges)
+        found.extend(_SERVER.format(server, ring) for server, ring in rings if server is not None)
     if workload.adapts:
         found.append("The adapters' own products are not counted: they are under a hundredth of the network's.")
     return tuple(found)

@@ -148,6 +148,16 @@ def test_links_are_said_where_anything_goes_over_them(timed: Timed) -> None:
     assert timed(llama(), ("h100-sxm5-80gb", 1)).notes == ()
 
 
+def test_the_notes_compare_with_a_parameter_server(timed: Timed) -> None:
+    ring = timed(llama(), ("h100-sxm5-80gb", 8))
+    (told,) = [note for note in ring.notes if "parameter server" in note]
+    spent = ring.term("gradient_exchange")
+    assert spent is not None
+    assert told.endswith(f"which here take {spent.seconds:.2g} s.")
+    served = timed(llama(), ("h100-sxm5-80gb", 8), setting=TimeSetting(parameter_server=True))
+    assert not any("parameter server" in note for note in served.notes)
+
+
 def test_images_have_no_tokens(timed: Timed, catalog: Catalog) -> None:
     found = timed(catalog.models.model("google/vit-base-patch16-224"), ("h100-sxm5-80gb", 1), sequence_length=None)
     assert found.tokens_per_second is None
