@@ -74,6 +74,11 @@ def age_phrase(days: int | None) -> str:
     return NO_DATE if days is None else f"{age_words(days)}, {age_of(days)}"
 
 
+def newest_age_days(prices: Iterable[Offer], today: date) -> int | None:
+    """Return how many days ago the newest of the prices was read; none where none has a date."""
+    return min((age for offer in prices if (age := offer.age_days(today)) is not None), default=None)
+
+
 def oldest_words(prices: Iterable[Offer], today: date) -> str:
     """Return how old the oldest price is, and how many have no date: `oldest price 12 days old, 2 without a date`."""
     ages = [offer.age_days(today) for offer in prices]

@@ -1,6 +1,5 @@
 """Amounts of money that open in place: formula, each symbol with value, source and date."""
 
-from functools import partial
 from html import escape
 from typing import Final, NamedTuple
 
@@ -118,7 +117,7 @@ class Amounts(QWidget):
         button.setCheckable(True)
         button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         mark(button, "section")
-        button.clicked.connect(partial(self._toggle, at))
+        button.clicked.connect(lambda opened: self._toggle(at, opened))
         detail = QLabel(wordWrap=True, textFormat=Qt.TextFormat.RichText)
         detail.setFont(self._theme.font("small"))
         detail.setContentsMargins(self._theme.spacing.large, 0, 0, self._theme.spacing.small)

@@ -59,7 +59,7 @@ class BuyQuestions(MoneyQuestions):
 
     def _ask_what(self, form: LabelledForm) -> None:
         self.ask(
-            form, "buy.place", "They &stand in", ChoiceField(self.theme, _PLACES), "Sets every figure that is open."
+            form, "buy.place", "They stand &in", ChoiceField(self.theme, _PLACES), "Sets every figure that is open."
         )
         self.ask_number(form, "buy.card_price_usd", "A card, $", (0.01, 1e7), "What one costs you.", "of the catalog")
         self.ask_number(
@@ -100,15 +100,15 @@ class BuyQuestions(MoneyQuestions):
         self.add_section("Power", form, self._power_words, opened=False)
 
     def _ask_running(self, form: LabelledForm) -> None:
-        self._of_place(
-            form, "colocation_usd_per_kw_month", "Colocation, $/kW·m", (0, 5_000), "A month, for each kW of full load."
-        )
         self.ask(
             form,
             "buy.colocation_power",
-            "Its electricity is",
+            "Colocation power",
             ChoiceField(self.theme, _POWER),
-            "Never counted twice: either in the price of colocation, or metered.",
+            "Never counted twice: either in the price of colocation, or metered; say so before you change that price.",
+        )
+        self._of_place(
+            form, "colocation_usd_per_kw_month", "Colocation, $/kW·m", (0, 5_000), "A month, for each kW of full load."
         )
         self._of_place(
             form, "operations_fraction_per_year", "Operations, % a year", _SHARE, "Of what was bought.", 0.01

@@ -10,6 +10,7 @@ from planner.gui.cost.questions import MoneyQuestions
 from planner.gui.cost.rent import RentQuestions
 from planner.gui.theme import Theme
 from planner.gui.widgets.hairline import hairline
+from planner.gui.widgets.tab_order import set_tab_order, tab_stops
 from planner.gui.workspace import Workspace
 
 
@@ -22,9 +23,9 @@ class Controls(QWidget):
         self.job = JobQuestions(workspace, theme)
         self.rent = RentQuestions(workspace, theme)
         self.buy = BuyQuestions(workspace, theme)
-        self.recommend = QPushButton(self.tr("C&hoose for me…"))
+        self.recommend = QPushButton(self.tr("Ch&oose for me…"))
         self.recommend.setToolTip(self.tr("Look at every card, number and offer for this job."))
-        self.prices = QPushButton(self.tr("&Prices…"))
+        self.prices = QPushButton(self.tr("Pri&ces…"))
         self.prices.setToolTip(self.tr("How old they are, fresh ones on request, and offers of your own."))
         self.copy = QPushButton(self.tr("Cop&y"))
         self.copy.setToolTip(self.tr("Copy or save the answer."))
@@ -67,10 +68,11 @@ class Controls(QWidget):
             buttons.addWidget(button)
         buttons.addStretch(1)
         column.addLayout(buttons)
+        set_tab_order((*tab_stops(self._column), *tab_stops(buttons)))
 
     def _scrolled(self, theme: Theme) -> QScrollArea:
         body = QWidget()
-        column = QVBoxLayout(body)
+        column = self._column = QVBoxLayout(body)
         column.setContentsMargins(*(theme.spacing.medium,) * 4)
         column.setSpacing(theme.spacing.small)
         for questions in self.questions:

@@ -53,13 +53,13 @@ class JobQuestions(MoneyQuestions):
             "unknown",
         )
         self.ask_number(form, "job.repeats_per_year", "Runs a year", (0.01, 1e6), "How often it is done.", "once")
-        self.ask_number(form, "job.requests_per_day", "&Requests a day", (1, 1e12), "On average.")
+        self.ask_number(form, "job.requests_per_day", "Re&quests a day", (1, 1e12), "On average.")
         self.ask_number(form, "job.prompt_tokens", "Prompt, tokens", (0, 1e8), "Of a request, on average.")
         self.ask_number(form, "job.output_tokens", "Answer, tokens", (1, 1e8), "Of a request, on average.")
         self.ask_number(
             form, "job.peak_factor", "Peak over average", (1, 1_000), "The busiest moment over the average."
         )
-        self.ask_number(form, "job.hours_per_day", "&Hours a day", (0.01, 24), "That the cards are in use.")
+        self.ask_number(form, "job.hours_per_day", "Hours &a day", (0.01, 24), "That the cards are in use.")
         self.ask_number(form, "job.days_per_week", "Days a week", (0.1, 7), "That they are in use.")
         self._ask_more(more)
         self._layout.addWidget(first)

@@ -37,6 +37,11 @@ class MoneyQuestions(QWidget):
         """Return the plan's terms of money."""
         return self.workspace.plan.cost
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Return the fields of the terms that are asked for."""
+        return tuple(self._fields)
+
     def field(self, path: str) -> Field:
         """Return the input for the field at `path`."""
         return self._fields[path][1]

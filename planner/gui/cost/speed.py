@@ -29,7 +29,7 @@ class SpeedQuestions(Section):
         self.speed = DecimalField(1e-6, 1e12, placeholder="the estimate")
         self.unit = ChoiceField(theme, _UNITS)
         hint = "Of this plan on these cards; on others it is scaled by the ratio of both estimates."
-        form.add("&Measured", self.speed, lambda: None, hint)
+        form.add("Measure&d", self.speed, lambda: None, hint)
         form.add("in", self.unit, self._usual_unit, "What was measured, of all cards together.")
         self._task = ""
         self.speed.edited.connect(self._set_speed)

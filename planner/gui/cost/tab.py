@@ -11,7 +11,7 @@ from PySide6.QtCore import Qt, QTimer, Slot
 from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
-from planner.cost.estimate import CostEstimate
+from planner.cost.estimate import CostEstimate, hybrid_of_plan
 from planner.cost.modes import RentMode
 from planner.cost.montecarlo import Simulation, simulate
 from planner.cost.result import MoneyTerm
@@ -34,7 +34,7 @@ from planner.gui.widgets.label import make_label
 from planner.gui.widgets.result_menu import Result, ResultMenu, picture_of
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
-from planner.plan.money import PlanCost, evaluate_cost
+from planner.plan.money import PlanCost, evaluate_cost, pace_of
 from planner.present import format as fmt
 from planner.present.money import chance_sentence, money_rows, swing_rows
 from planner.present.plan import plan_phrase
@@ -47,7 +47,10 @@ _DRAWS: Final = "cost draws"
 
 
 class CostTab(Tab):
-    """Questions on the left; the answer and its evidence on the right. `today` is asked when a result is made."""
+    """Questions on the left; the answer and its evidence on the right.
+
+    `today` is asked when a result is made; `drawn` tells whether how sure it is has been found for the present plan.
+    """
 
     key: ClassVar[str] = "cost"
     title: ClassVar[str] = "Cost"
@@ -73,6 +76,7 @@ class CostTab(Tab):
         self.beside = Beside(workspace, theme)
         self.ways = FigureGrid(theme, (self.tr("Rented"), self.tr("Owned")))
         self.amounts = Amounts(theme)
+        self.drawn = False
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._lay_out()
         self.copy_menu = ResultMenu(Result(self.copy_result, self.offers.csv, self._json, self._picture), "cost", self)
@@ -88,6 +92,7 @@ class CostTab(Tab):
     def refresh(self, evaluation: Evaluation) -> None:
         """Show what the plan costs; how sure that is follows when the plan has rested."""
         self.tasks.cancel(_DRAWS)
+        self.drawn = False
         self.controls.refresh()
         self.cost = evaluate_cost(evaluation, self.workspace.catalog, self._today())
         estimate = self.cost.estimate
@@ -187,6 +192,7 @@ class CostTab(Tab):
         if found is not None and curve is not None and self.curve.isVisibleTo(self):
             self.answer.add(chance_sentence(found))
             self.curve.set_curve(with_draws(curve, found))
+            self.drawn = True
 
     def _fail(self, error: BaseException) -> None:
         raise error
@@ -208,7 +214,8 @@ class CostTab(Tab):
         estimate, evaluation = self.cost.estimate, self.workspace.evaluation
         fields: dict[str, object] = {"plan": evaluation.plan, "time": evaluation.time}
         if estimate is not None:
-            fields |= {"cost": estimate.result, "demand": estimate.demand, "offers": estimate.rows}
+            hybrid = hybrid_of_plan(estimate, evaluation.plan.cost, pace_of(evaluation))
+            fields |= {"cost": estimate.result, "demand": estimate.demand, "offers": estimate.rows, "hybrid": hybrid}
         return to_json(fields, indent=2).decode()
 
     def _picture(self) -> QPixmap:
@@ -237,7 +244,7 @@ class CostTab(Tab):
         column.addWidget(self.below)
         column.addWidget(self.offers, 1)
         column.addStretch()
-        area = QScrollArea()
+        area = self.area = QScrollArea()
         area.setFrameShape(QFrame.Shape.NoFrame)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.setWidgetResizable(True)

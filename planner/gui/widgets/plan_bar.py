@@ -30,9 +30,13 @@ _MONEY: Final = "plan bar"
 
 
 class PlanBar(QWidget):
-    """Model, workload, cards, verdict; and, where they are known, time and cost, which follow when the plan rests."""
+    """Model, workload, cards, verdict; and, where they are known, time and cost, which follow when the plan rests.
+
+    `priced` says that prices have been read.
+    """
 
     tab_wanted = Signal(str)
+    priced = Signal()
 
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
         super().__init__()
@@ -143,6 +147,7 @@ class PlanBar(QWidget):
             self._say_time(hours)
         self._cost.say(money, ("cost", "muted"))
         self._show_part(self._cost, money)
+        self.priced.emit()
 
     def _fail(self, error: BaseException) -> None:
         raise error
