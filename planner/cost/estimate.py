@@ -30,7 +30,8 @@ from planner.hardware.gpu import Gpu
 _POINTS: Final = 60
 _WATTS: Final = 1_000
 _VAT: Final = "the offer is priced without VAT, and household electricity with it"
-_WAITS: Final = "at the busiest moment a request waits for its turn {:.2g} s on average, or less"
+_ANSWERED: Final = "one group of cards answers {:,.3g} requests a second, {:,.0f} at once"
+_WAITS: Final = "; at the busiest moment a request waits for its turn {:.2g} s on average, or less"
 _SHORTEST_WAIT: Final = 0.01
 _NO_CARBON: Final = "where the machines stand is not known, and so neither is the carbon of their electricity"
 _LOW: Final[Mapping[str, float]] = {TIME: -TEN_TO_NINETY, USE: -TEN_TO_NINETY}
@@ -129,7 +130,7 @@ def _compared(
         break_even=found,
         curve=curve_of(case),
         answer=answer_of(case, streams, found, rent, own),
-        notes=_notes(chosen, demand, terms, catalog),
+        notes=_notes(chosen, demand, terms, pace, catalog),
     )
 
 
@@ -176,9 +177,21 @@ def _point(case: Case, years: float, low: Streams, middle: Streams, high: Stream
     )
 
 
-def _notes(chosen: RentQuote, demand: Demand, terms: CostTerms, catalog: CostCatalog) -> tuple[str, ...]:
+def _notes(
+    chosen: RentQuote, demand: Demand, terms: CostTerms, pace: Pace | None, catalog: CostCatalog
+) -> tuple[str, ...]:
     household = catalog.ownership(terms.buy.place).tariff_kind == "household"
     foreign = chosen.offer.exchange_rate is not None
     taxed = household and foreign and terms.buy.tariff_usd_per_kwh is None
+    return ((_VAT,) if taxed else ()) + _answers(demand, terms, pace)
+
+
+def _answers(demand: Demand, terms: CostTerms, pace: Pace | None) -> tuple[str, ...]:
+    """Return how a service is answered: how many requests, and how long they wait, as far as that is known."""
+    job = terms.job
+    if not isinstance(job, Service) or pace is None or pace.concurrent_requests is None:
+        return ()
+    answered = pace.requests_per_second(job.prompt_tokens, job.output_tokens) or 0.0
     waits = demand.peak_wait_seconds
-    return ((_VAT,) if taxed else ()) + (() if waits is None else (_WAITS.format(max(waits, _SHORTEST_WAIT)),))
+    told = "" if waits is None else _WAITS.format(max(waits, _SHORTEST_WAIT))
+    return (_ANSWERED.format(answered, pace.concurrent_requests) + told,)

@@ -40,8 +40,8 @@ def step_time(
 ) -> TimeResult:
     """Return how long a step takes that each of `cards` does with samples of its own.
 
-    **Formula**: F ÷ (a · C) + max(b · n · w ÷ B, n ÷ e), the calls of operators and the loading of samples where these take longer,
-    and what of the exchange of gradients does not hide behind the backward pass.
+    **Formula**: F ÷ (a · C) + max(b · n · w ÷ B, n ÷ e), the calls of operators and the loading of samples where
+    these take longer, and what of the exchange of gradients does not hide behind the backward pass.
     """
     time = module_time(step.counts, gpu, step.precision, compiled=step.compiled, channels_last=step.channels_last)
     if time is None:
