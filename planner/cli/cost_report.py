@@ -206,7 +206,7 @@ def _offers(estimate: CostEstimate, shown: Shown) -> str:
     }
     wanted = [key for key in _OFFER_KEYS if saying.get(key, True)]
     columns = [column for column in JOB_OFFER_COLUMNS if column.key in wanted]
-    heads = [Head(column.title, column.align, column.key in _FLEXIBLE, narrowest=7) for column in columns]
+    heads = [Head(column.title, column.align, column.key in _FLEXIBLE, narrowest=6) for column in columns]
     cells = [[column.text(row) for column in columns] for row in rows]
     return f"{table(heads, cells, shown.width)}\n\n{len(rows):,} of {len(estimate.rows):,} offers for this job"
 
