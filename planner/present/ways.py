@@ -37,7 +37,7 @@ class Scenario(NamedTuple):
 
 def ways_rows(estimate: CostEstimate) -> tuple[FigureRow, ...]:
     """Return what renting and owning come to, a row for each figure: a run or month, an hour, energy, carbon."""
-    return tuple(row for row in _ways(estimate) if any(cell.text != _NOTHING for cell in row.cells))
+    return tuple(filter(_says_something, _ways(estimate)))
 
 
 def scenario_rows(mine: Scenario, other: Scenario) -> tuple[FigureRow, ...]:
@@ -56,7 +56,11 @@ def scenario_rows(mine: Scenario, other: Scenario) -> tuple[FigureRow, ...]:
         ("Carbon, kg", _carbon, fmt.significant),
     )
     found = (_versus(title, get(mine), get(other), show) for title, get, show in rows)
-    return tuple(row for row in found if any(cell.text != _NOTHING for cell in row.cells))
+    return tuple(filter(_says_something, found))
+
+
+def _says_something(row: FigureRow) -> bool:
+    return any(cell.text not in ("", _NOTHING) for cell in row.cells)
 
 
 def period_of(estimate: CostEstimate) -> str:

@@ -41,7 +41,7 @@ class CatalogTab(Tab):
 
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
         super().__init__(workspace, theme, tasks)
-        self.gpus = GpuPage(workspace, theme)
+        self.gpus = GpuPage(workspace, theme, tasks)
         self._answer = make_label(font=theme.font("answer", bold=True), wrap=True)
         self._search = QLineEdit(clearButtonEnabled=True)
         self._count = make_label(role="muted")

@@ -144,7 +144,7 @@ def _detail(row: MoneyRow, muted: str) -> str:
     facts = [("Formula", row.how), ("Range", row.range_text), ("Source", row.source), ("Date", row.date or "none")]
     lines = [_line(_colored(name, muted), escape(text)) for name, text in facts if text]
     symbols = [
-        _line(*map(escape, (name, value, meaning)), _colored(source, muted))
+        _line(escape(name), escape(value), f"{escape(meaning)}<br>{_colored(source, muted)}")
         for name, value, meaning, source in row.symbols
     ]
     return f"<table>{''.join(lines)}</table><table>{''.join(symbols)}</table>"

@@ -47,6 +47,12 @@ class Controls(QWidget):
         plan = self._workspace.plan
         self._reset.setEnabled(plan.cost != CostTerms() or plan.timing.measured is not None)
 
+    def point_to(self, path: str, reason: str) -> None:
+        """Say beside the question for the field at `path` why there is no answer; other fields are left alone."""
+        for questions in self.questions:
+            if path in questions.paths:
+                questions.field(path).show_problem(reason)
+
     @Slot()
     def reset(self) -> None:
         """Set every question back to its default, as one step."""

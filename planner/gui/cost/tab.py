@@ -97,6 +97,8 @@ class CostTab(Tab):
         self.cost = evaluate_cost(evaluation, self.workspace.catalog, self._today())
         estimate = self.cost.estimate
         self.answer.show_answer(told(self.cost, evaluation, self.workspace.catalog, self._today()))
+        if self.cost.estimate is None:
+            self.controls.point_to(self.cost.field.removeprefix("cost."), self.cost.reason)
         self._show_pinned(evaluation)
         self._show_evidence(estimate)
         if estimate is not None and estimate.case is not None:

@@ -35,7 +35,9 @@ def told(cost: PlanCost, evaluation: Evaluation, catalog: Catalog, today: date) 
     if result.answer is None:
         first, *more = (fmt.sentence(note) for note in result.notes) if result.notes else ("",)
         return AnswerText(first, lines=(*more, *time, *_ways(result, estimate)))
-    turning = (flip_sentence(result.answer, result.rent, result.own), break_even_sentence(result.break_even))
+    # Why there is no break-even is part of the sentence already.
+    even = "" if result.answer.break_even_gpu_hours is None else break_even_sentence(result.break_even)
+    turning = (flip_sentence(result.answer, result.rent, result.own), even)
     rented, *owned = _ways(result, estimate)
     lines = (" ".join(part for part in turning if part), *time, rented, *_mix(estimate, evaluation))
     return AnswerText(

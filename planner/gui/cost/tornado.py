@@ -103,7 +103,7 @@ class Tornado(QWidget):
         painter.setPen(self._theme.color("muted"))
         if low <= 0 <= high:
             painter.drawLine(round(middle), 0, round(middle), round(bottom))
-        box = QRectF(area.left(), bottom, area.width(), self._line_height())
+        box = QRectF(0, bottom, self.width(), self._line_height())
         painter.drawText(box, _LEFT, self.tr("← renting saves {0}").format(fmt.money(-low)) if low < 0 else "")
         painter.drawText(box, _RIGHT, self.tr("owning saves {0} →").format(fmt.money(high)) if high > 0 else "")
 

@@ -185,6 +185,7 @@ def test_a_job_whose_hours_cannot_be_told_says_what_to_do(tab: CostTab):
     set_job(tab, Run(amount=3, unit="epochs"))
     assert "epoch has no size" in tab.answer.sentence
     assert "Say how many samples" in tab.answer.sentence
+    assert "epoch has no size" in edit_of(tab, "job.dataset_samples").accessibleDescription()
 
 
 # The questions
