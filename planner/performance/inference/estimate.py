@@ -11,7 +11,7 @@ from planner.performance.efficiency import family_of
 from planner.performance.inference.engines import EngineName
 from planner.performance.inference.images import image_time
 from planner.performance.inference.machine import machine_of, reachable_bandwidth
-from planner.performance.inference.measured import scaled
+from planner.performance.measured import scaled
 from planner.performance.inference.passes import Away, Pass, Sharing
 from planner.performance.inference.request import Run, encode, read_prompt, write_token
 from planner.performance.inference.spread import is_measured, spread

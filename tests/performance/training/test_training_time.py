@@ -199,6 +199,21 @@ def test_a_measured_speed_is_carried_over_by_the_ratio_of_both_estimates(timed: 
     assert "carried over" in found.notes[0]
 
 
+def test_what_was_measured_on_other_cards_ran_with_the_choices_of_the_plan(timed: Timed, cards: dict[str, Gpu]) -> None:
+    choices = TimeSetting(compiled=True, link="pcie")
+    a100 = timed(llama(), ("a100-sxm4-80gb", 4), setting=TimeSetting(compiled=True))
+    h100 = timed(llama(), ("h100-sxm5-80gb", 8), setting=choices)
+    assert a100.seconds is not None
+    measured = MeasuredSpeed(value=a100.seconds, unit="seconds/step", gpu="a100-sxm4-80gb", count=4)
+    found = timed(
+        llama(),
+        ("h100-sxm5-80gb", 8),
+        setting=choices.evolve(measured=measured),
+        measured_on=cards["a100-sxm4-80gb"],
+    )
+    assert found.seconds == pytest.approx(h100.seconds)
+
+
 def test_a_measured_speed_of_images_is_in_samples(timed: Timed, catalog: Catalog) -> None:
     vit = catalog.models.model("google/vit-base-patch16-224")
     setting = TimeSetting(measured=MeasuredSpeed(value=100, unit="samples/s"))
