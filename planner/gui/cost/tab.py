@@ -22,6 +22,7 @@ from planner.gui.cost.beside import Beside
 from planner.gui.cost.controls import Controls
 from planner.gui.cost.curve.data import cost_curve, with_draws
 from planner.gui.cost.curve.panel import CostCurvePanel
+from planner.gui.cost.elsewhere import Elsewhere
 from planner.gui.cost.figures import FigureGrid
 from planner.gui.cost.offers import Offers
 from planner.gui.cost.telling import told
@@ -76,6 +77,7 @@ class CostTab(Tab):
         self.beside = Beside(workspace, theme)
         self.ways = FigureGrid(theme, (self.tr("Rented"), self.tr("Owned")))
         self.amounts = Amounts(theme)
+        self.elsewhere = Elsewhere(theme)
         self.drawn = False
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._lay_out()
@@ -83,6 +85,7 @@ class CostTab(Tab):
         self.controls.copy.setMenu(self.copy_menu)
         self._rest.timeout.connect(self._draw_samples)
         self.offers.used.connect(self._use)
+        self.elsewhere.chosen.connect(self._move_to)
         workspace.pin.changed.connect(self._on_pinned)
         self.controls.recommend.clicked.connect(self.choose_hardware)
         self.controls.prices.clicked.connect(self.show_prices)
@@ -164,12 +167,18 @@ class CostTab(Tab):
             self.tornado.show_rows(swing_rows(tornado(case)))
         self.offers.setVisible(estimate is not None)
         self.figures.setVisible(estimate is not None)
+        self.elsewhere.setVisible(estimate is not None)
         if estimate is None:
             return
         rent = estimate.result.rent
         self.offers.show_rows(estimate.rows, self._card(), rent.offer_id if rent else None)
         self.ways.show_rows(ways_rows(estimate))
         self.amounts.show_groups(self._groups(estimate))
+        own = estimate.result.own
+        self.elsewhere.setVisible(own is not None)
+        if own is not None:
+            terms = self.workspace.plan.cost
+            self.elsewhere.show_energy(own.carbon.energy_kwh, self.workspace.catalog.cost, terms.region)
 
     def _groups(self, estimate: CostEstimate) -> tuple[AmountGroup, ...]:
         rent, own = estimate.result.rent, estimate.result.own
@@ -206,6 +215,14 @@ class CostTab(Tab):
         with self.workspace.reporting():
             rent = terms.rent.evolve(offer=offer, mode=mode)
             self.workspace.apply("offer", cost=terms.evolve(rent=rent))
+        self.workspace.end_gesture()
+
+    @Slot(str)
+    def _move_to(self, region: str) -> None:
+        self.workspace.end_gesture()
+        with self.workspace.reporting():
+            self.workspace.apply("region", cost=self.workspace.plan.cost.evolve(region=region))
+        self.workspace.end_gesture()
 
     def _card(self) -> str:
         gpu = self.workspace.plan.gpu
@@ -245,6 +262,7 @@ class CostTab(Tab):
         self.below = self._below()
         column.addWidget(self.below)
         column.addWidget(self.offers, 1)
+        column.addWidget(self.elsewhere)
         column.addStretch()
         area = self.area = QScrollArea()
         area.setFrameShape(QFrame.Shape.NoFrame)

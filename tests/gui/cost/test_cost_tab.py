@@ -348,6 +348,17 @@ def test_electricity_and_carbon_stand_beside_the_cost(tab: CostTab):
     assert "PUE" in rows["Carbon"].cells[1].origin
 
 
+def test_carbon_in_other_regions_is_listed_when_it_is_asked_for(tab: CostTab):
+    tab.elsewhere.section.findChild(QToolButton).click()
+    rows = tab.elsewhere.model.records
+    assert len(rows) > 50
+    assert [row.carbon_kg for row in rows] == sorted(row.carbon_kg for row in rows)
+    assert tab.elsewhere.model.marked == "US"
+    tab.elsewhere.table.record_activated.emit(rows[0])
+    assert tab.workspace.plan.cost.region == rows[0].code
+    assert tab.workspace.undo_stack.count() == 1
+
+
 def test_two_scenarios_stand_side_by_side(tab: CostTab, qtbot):
     assert not tab.beside.isVisible()
     tab.workspace.pin.put(tab.workspace.plan)
