@@ -25,9 +25,7 @@ from planner.gui.widgets.verdict_badge import verdict_mark
 from planner.gui.workspace import Workspace
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, find_fits, fits_by_gpu
-from planner.plan.job_costs import job_by_gpu
 from planner.plan.plan import Plan
-from planner.present.card_jobs import job_words
 from planner.present.gpus import GPU_COLUMNS, GpuRow, JobWords, gpu_rows
 
 _COUNT_DELAY_MS: Final = 50
@@ -115,8 +113,9 @@ class GpuPage(Page):
         """Judge every card by the plan."""
         plan, catalog = self.workspace.plan, self.workspace.catalog
         self.table.mark(plan.gpu)
-        if self._jobs_of is None or self._jobs_of[0] != plan or self._jobs_of[1] is not catalog:
-            self._jobs, self._jobs_of = {}, (plan, catalog)
+        asked = _without_card(plan)
+        if self._jobs_of is None or self._jobs_of[0] != asked or self._jobs_of[1] is not catalog:
+            self._jobs, self._jobs_of = {}, (asked, catalog)
             self._tasks.cancel(_JOBS)
             self._asking.start()
         self._show_rows()
@@ -193,8 +192,16 @@ class GpuPage(Page):
         self.splitter.setStretchFactor(1, 1)
 
 
+def _without_card(plan: Plan) -> Plan:
+    """Return what of `plan` decides about every card: which one it has is no part of it, unless a speed was measured."""
+    return plan if plan.timing.measured is not None else plan.evolve(gpu=None)
+
+
 def _find_jobs(plan: Plan, catalog: Catalog, today: date, stop: Callable[[], bool]) -> Mapping[str, JobWords] | None:
     """Return what the job takes and costs on each card, or None where nobody waits any more."""
+    from planner.plan.job_costs import job_by_gpu  # not needed to draw the page, and loaded beside the window's thread
+    from planner.present.card_jobs import job_words
+
     found = job_by_gpu(plan, catalog, today, stop)
     return None if found is None else job_words(found)
 

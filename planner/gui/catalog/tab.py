@@ -118,9 +118,9 @@ class CatalogTab(Tab):
         space = self.theme.spacing
         bar = QHBoxLayout()
         bar.setSpacing(space.small)
-        for number, view in enumerate((GpuPage, SystemPage)):
+        for number, title in enumerate((GpuPage.title, SystemPage.title)):
             button = QToolButton()
-            button.setText(view.title)
+            button.setText(title)
             button.setCheckable(True)
             button.setChecked(number == 0)
             self._switch.addButton(button, number)
