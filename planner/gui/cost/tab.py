@@ -14,16 +14,14 @@ from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QScrollArea, QVBoxLa
 from planner.cost.estimate import CostEstimate, hybrid_of_plan
 from planner.cost.modes import RentMode
 from planner.cost.montecarlo import Simulation, simulate
-from planner.cost.result import MoneyTerm
 from planner.cost.sensitivity import tornado
-from planner.gui.cost.amounts import AmountGroup, Amounts
 from planner.gui.cost.answer import Answer
 from planner.gui.cost.beside import Beside
 from planner.gui.cost.controls import Controls
 from planner.gui.cost.curve.data import cost_curve, with_draws
 from planner.gui.cost.curve.panel import CostCurvePanel
 from planner.gui.cost.elsewhere import Elsewhere
-from planner.gui.cost.figures import FigureGrid
+from planner.gui.cost.ledger import Ledger
 from planner.gui.cost.offers import Offers
 from planner.gui.cost.telling import told
 from planner.gui.cost.tornado import Tornado
@@ -36,10 +34,9 @@ from planner.gui.widgets.result_menu import Result, ResultMenu, picture_of
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.plan.money import PlanCost, evaluate_cost, pace_of
-from planner.present import format as fmt
-from planner.present.money import chance_sentence, money_rows, swing_rows
+from planner.present.money import chance_sentence, swing_rows
 from planner.present.plan import plan_phrase
-from planner.present.ways import Scenario, period_of, ways_rows
+from planner.present.ways import Scenario
 
 REST_MS: Final = 150
 _CONTROLS_WIDTH: Final = 384
@@ -75,8 +72,7 @@ class CostTab(Tab):
         self.tornado = Tornado(theme)
         self.offers = Offers(theme)
         self.beside = Beside(workspace, theme)
-        self.ways = FigureGrid(theme, (self.tr("Rented"), self.tr("Owned")))
-        self.amounts = Amounts(theme)
+        self.figures = Ledger(theme)
         self.elsewhere = Elsewhere(theme)
         self.drawn = False
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
@@ -172,22 +168,12 @@ class CostTab(Tab):
             return
         rent = estimate.result.rent
         self.offers.show_rows(estimate.rows, self._card(), rent.offer_id if rent else None)
-        self.ways.show_rows(ways_rows(estimate))
-        self.amounts.show_groups(self._groups(estimate))
+        self.figures.show_estimate(estimate)
         own = estimate.result.own
         self.elsewhere.setVisible(own is not None)
         if own is not None:
             terms = self.workspace.plan.cost
             self.elsewhere.show_energy(own.carbon.energy_kwh, self.workspace.catalog.cost, terms.region)
-
-    def _groups(self, estimate: CostEstimate) -> tuple[AmountGroup, ...]:
-        rent, own = estimate.result.rent, estimate.result.own
-        rented = self.tr("Rented, a {0}").format(period_of(estimate))
-        return (
-            _group(rented, rent.terms if rent else (), rent.usd if rent else 0),
-            _group(self.tr("Bought"), own.upfront if own else (), own.upfront_usd if own else 0),
-            _group(self.tr("Owned, each month"), own.monthly if own else (), own.monthly_cash_usd if own else 0),
-        )
 
     @Slot()
     def _draw_samples(self) -> None:
@@ -282,13 +268,6 @@ class CostTab(Tab):
         moving.addWidget(make_label(self.tr("What moves the decision"), font=self.theme.font(bold=True)))
         moving.addWidget(self.tornado)
         moving.addStretch(1)
-        self.figures = QWidget()
-        amounts = QVBoxLayout(self.figures)
-        amounts.setContentsMargins(0, 0, 0, 0)
-        amounts.setSpacing(space.medium)
-        amounts.addWidget(self.ways)
-        amounts.addWidget(self.amounts)
-        amounts.addStretch(1)
         below = QWidget()
         row = QHBoxLayout(below)
         row.setContentsMargins(0, 0, 0, 0)
@@ -296,7 +275,3 @@ class CostTab(Tab):
         row.addWidget(self.swings, 1)
         row.addWidget(self.figures, 1)
         return below
-
-
-def _group(heading: str, terms: tuple[MoneyTerm, ...], usd: float) -> AmountGroup:
-    return AmountGroup(heading, fmt.money(usd), money_rows(terms))

@@ -70,7 +70,7 @@ def test_the_sentence_says_where_its_prices_come_from_on_hover(tab: CostTab):
 
 
 def test_every_figure_of_both_ways_has_date_and_source_on_hover(tab: CostTab):
-    rows = {row.title: row for row in tab.ways.rows}
+    rows = {row.title: row for row in tab.figures.ways.rows}
     for title in ("A month", "A GPU-hour"):
         for cell in rows[title].cells:
             assert re.search(r"\d{4}: ", cell.origin)
@@ -110,22 +110,22 @@ def test_the_tornado_is_copied_with_its_sources(tab: CostTab, qtbot):
 
 
 def test_an_amount_opens_to_its_formula_and_stays_open(tab: CostTab, qtbot):
-    detail = tab.amounts.open_amount("cards")
-    row = next(row for row in tab.amounts.rows if row.name == "cards")
+    detail = tab.figures.amounts.open_amount("cards")
+    row = next(row for row in tab.figures.amounts.rows if row.name == "cards")
     assert row.how.replace(" ", "") in detail.replace(" ", "")
     assert "Source" in detail
     for _, value, _, _ in row.symbols:
         assert value in detail
     type_into(qtbot, edit_of(tab, "job.hours_per_day"), "6")
-    shown = [made.text() for made in tab.amounts.findChildren(QLabel) if made.isVisible()]
+    shown = [made.text() for made in tab.figures.amounts.findChildren(QLabel) if made.isVisible()]
     assert any("Formula" in text for text in shown)
 
 
 def test_amounts_sum_to_their_headings(tab: CostTab):
     result = tab.cost.estimate.result
-    assert sum(row.usd for row in tab.amounts.rows if row.name in {term.name for term in result.own.upfront}) == (
-        pytest.approx(result.own.upfront_usd)
-    )
+    assert sum(
+        row.usd for row in tab.figures.amounts.rows if row.name in {term.name for term in result.own.upfront}
+    ) == (pytest.approx(result.own.upfront_usd))
 
 
 def test_every_offer_of_the_card_is_listed_and_the_used_one_is_marked(tab: CostTab):
@@ -342,7 +342,7 @@ def test_a_service_says_what_to_own_and_what_to_rent_for_the_peaks(tab: CostTab)
 
 
 def test_electricity_and_carbon_stand_beside_the_cost(tab: CostTab):
-    rows = {row.title: row for row in tab.ways.rows}
+    rows = {row.title: row for row in tab.figures.ways.rows}
     assert "kWh a month" in rows["Electricity"].cells[1].text
     assert "kg a month" in rows["Carbon"].cells[1].text
     assert "PUE" in rows["Carbon"].cells[1].origin
@@ -487,7 +487,7 @@ def test_a_change_is_shown_within_a_tenth_of_a_second(tab: CostTab, qapp):
 
 
 def test_both_looks_are_drawn(tab: CostTab, theme):
-    tab.amounts.open_amount("cards")
+    tab.figures.amounts.open_amount("cards")
     theme.apply("dark")
     assert tab.grab().toImage().pixelColor(tab.width() - 2, 2) != Qt.GlobalColor.white
     theme.apply("light")
