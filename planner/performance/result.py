@@ -25,14 +25,10 @@ TimeTermName = Literal[
     "optimizer",
     "offload",
     "input",
-    "calibration",
-    "queue",
     "prefill",
     "weights_read",
     "cache_read",
     "decode_compute",
-    "sampling",
-    "encoder",
     "convolutions",
 ]
 Bound = Literal["compute", "memory bandwidth", "communication", "host", "input"]

@@ -15,12 +15,10 @@ TIME_TITLES: Final[dict[TimeTermName, str]] = {
     "elementwise": "Element by element",
     "loss_head": "Logits and loss",
     "convolutions": "Convolutions",
-    "encoder": "Encoder",
     "prefill": "Reading the prompt",
     "weights_read": "Reading the weights",
     "cache_read": "Reading the cache",
     "decode_compute": "Computing the answer",
-    "sampling": "Choosing tokens",
     "recomputation": "Recomputation",
     "dequantisation": "Unpacking weights",
     "host": "Host and launches",
@@ -34,8 +32,6 @@ TIME_TITLES: Final[dict[TimeTermName, str]] = {
     "optimizer": "Optimizer",
     "offload": "Offloading",
     "input": "Waiting for data",
-    "queue": "Queue",
-    "calibration": "Difference to the measurement",
 }
 BOUND_WORDS: Final[dict[Bound, str]] = {
     "compute": "what the cards compute",

@@ -65,6 +65,14 @@ def test_stacked_memory_waits_for_what_normalises_channel_by_channel(card, preci
         assert term.seconds == pytest.approx(term.symbols[0].value / term.symbols[1].value)
 
 
+def test_families_that_nothing_was_measured_on_have_a_wider_interval():
+    known, unknown = step(), step("instinct-mi300x")
+    assert known.high_seconds == pytest.approx(1.3 * known.seconds)
+    assert known.notes == ()
+    assert unknown.high_seconds == pytest.approx(1.6 * unknown.seconds)
+    assert "No such network was measured" in unknown.notes[0]
+
+
 def test_channels_last_and_compiled_networks_do_not_wait_for_it():
     first, last = step("a100-sxm4-80gb"), step("a100-sxm4-80gb", channels_last=True)
     assert last.seconds < first.seconds

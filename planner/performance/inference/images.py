@@ -33,7 +33,7 @@ def image_time(architecture: Architecture, workload: Inference, gpu: Gpu, settin
     precision: Precision = "tf32" if workload.compute == "fp32" else "fp16"
     step = Step("inference", whole, batch, precision, compiled=setting.compiled)
     found = step_time(step, gpu, links_of(gpu, setting), workload.parallel.data or 1)
-    return found.evolve(notes=(f"An image takes {steps:,} steps here.",)) if found.seconds else found
+    return found.evolve(notes=(f"An image takes {steps:,} steps here.", *found.notes)) if found.seconds else found
 
 
 def pipeline_counts(architecture: Architecture, workload: Inference, steps: int = USUAL_STEPS) -> Counts:
