@@ -193,7 +193,7 @@ class GpuPage(Page):
 
 
 def _without_card(plan: Plan) -> Plan:
-    """Return what of `plan` decides about every card: which one it has is no part of it, unless a speed was measured."""
+    """Return what of `plan` decides about every card: its own is no part of that, unless a speed was measured."""
     return plan if plan.timing.measured is not None else plan.evolve(gpu=None)
 
 
