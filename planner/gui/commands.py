@@ -210,7 +210,7 @@ def _paying(window: "Window") -> list[Action]:
             "card",
             enabled_when=lambda: not window.workspace.plan.workload.gpus,
         ),
-        Action("plan.prices", "Pric&es…", lambda: window.cost().show_prices(), "Plan/6", "Ctrl+Alt+P", "cost"),
+        Action("plan.prices", "Pric&es…", lambda: window.cost().show_prices(), "Plan/6", "Ctrl+Shift+P", "cost"),
     ]
 
 

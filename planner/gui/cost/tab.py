@@ -180,6 +180,7 @@ class CostTab(Tab):
         estimate = self.cost.estimate
         if estimate is None or estimate.case is None:
             return
+        self.curve.draw()
         stop = Event()
         work = partial(simulate, estimate.case, cancelled=stop.is_set)
         self.tasks.run(_DRAWS, work, self._take_draws, self._fail, stop.set)
