@@ -12,7 +12,11 @@ from planner.performance.vision import Counts, Kind, ModuleTime, Precision, modu
 
 _DATA_CENTRE: Final = ("A100", "Hopper SXM", "Hopper PCIe", "Blackwell data centre")
 SPREAD: Final = 1.3
-"""Four of five held-out rows lie within this factor: benchmarks/throughput_left_out.py, 1.21 to 1.24 for images."""
+"""Four of five held-out rows lie within this factor, with some to spare for networks of other kinds.
+
+**Source**: benchmarks/throughput_left_out.py, one source left out at a time: 1.11 to 1.22 in reading and making images,
+1.08 to 1.13 in training.
+"""
 UNMEASURED_SPREAD: Final = 1.6
 """The same of a family that no such network was measured on: the survey's factor for unknown cards."""
 _MEASURED: Final[dict[Kind, tuple[Family, ...]]] = {
