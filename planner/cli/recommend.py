@@ -13,6 +13,7 @@ from planner.cli.options import in_options
 from planner.cli.parser import Parser
 from planner.cli.report import prose_width, wrapped
 from planner.cli.table import Head, table, terminal_width
+from planner.cost.terms import CostTerms
 from planner.errors import SpecError
 from planner.paths import prices_dir
 from planner.plan.catalog import Catalog, load_catalog
@@ -67,7 +68,9 @@ def _found(plan: Plan, catalog: Catalog, today: date, wish: Wish) -> Recommendat
     try:
         found = recommend(plan, catalog, today, wish)
     except SpecError as error:
-        raise SpecError(option_of(f"cost.{error.field}"), error.reason, error.hint) from error
+        if error.field.partition(".")[0] in CostTerms.model_fields:
+            raise SpecError(option_of(f"cost.{error.field}"), error.reason, error.hint) from error
+        raise in_options(error) from error
     assert found is not None  # only a caller who stops it gets nothing
     return found
 

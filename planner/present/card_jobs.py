@@ -23,6 +23,7 @@ def _words(job: CardJob) -> JobWords:
     runs = job.period == "run"
     view = time_view(job.time)
     return JobWords(
+        hours=job.hours,
         slowness=job.slowness,
         time=fmt.duration(job.hours * _SECONDS_PER_HOUR) if runs else pace_phrase(job.time),
         time_origin="\n".join(part for part in (view.answer, view.reason) if part),

@@ -40,9 +40,10 @@ DTYPE_TITLES: Final = {
 class JobWords(NamedTuple):
     """What the plan's job takes and costs on as many of a card as the plan has, as `planner.present.card_jobs` says it.
 
-    `slowness` is what is lower the faster the cards are.
+    `slowness` is what is lower the faster the cards are; `hours` are of a run, or of a month's work.
     """
 
+    hours: float
     slowness: float
     time: str
     time_origin: str

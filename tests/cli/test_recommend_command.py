@@ -87,6 +87,7 @@ def test_runs_beyond_the_horizon_are_no_option(said):
         (["--vendor", "Foo"], "--vendor: there is no maker 'Foo'", "Makers: AMD"),
         (["--limit", "-1"], "'-1' is not a whole number from 0", "--help"),
         (["--epochs", "3"], "--dataset: an epoch has no size", "how many samples"),
+        (["--task", "training", "--tp", "5", "--count", "5", "--counts", "5"], "12 heads cannot be divided by 5", ""),
         (["--regions", "mars"], "--regions: no offer is of 'mars'", "gpu-planner prices"),
         (["--electricity", "XX", "--own", "--counts", "1"], "--electricity: there is no electricity of 'XX'", "DE"),
     ],

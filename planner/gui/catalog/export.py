@@ -15,7 +15,7 @@ _NESTED: Final = {"rates", "provenance", "figure_notes", "notes", "aliases"}
 
 
 def gpu_fields(row: GpuRow) -> dict[str, object]:
-    """Return a card's figures by their names, rates as `bf16_ops_per_s`, the plan's verdict, its job and the sources."""
+    """Return a card's figures by their names, rates as `bf16_ops_per_s`, the plan's verdict and job, and sources."""
     gpu = row.gpu
     rates = {dtype: gpu.rate(dtype) for dtype in DTYPE_TITLES}
     other = {note.field: note.provenance for note in gpu.figure_notes}

@@ -67,7 +67,8 @@ def recommend(
     what has no end the time is that of a token.
 
     Raises:
-        SpecError: If the plan's job cannot be told in hours on any card, or nothing is known of its region.
+        SpecError: If the plan does not go with its model, its job cannot be told in hours on any card, or nothing is
+            known of its region.
     """
     wished = wish or Wish()
     if "own" in wished.having:
@@ -115,6 +116,8 @@ def _able(
             else:
                 found.append(ready)
     progress(len(ways), len(ways))
+    if ways and not found and not left_out:
+        fits_by_gpu(ways[0][0].plan, catalog)  # which says what is wrong with the plan itself
     return found
 
 
@@ -214,8 +217,6 @@ def _owned(
             yield _owned_option(plan, catalog, one, today)
         except UnknownFigureError:
             left_out[_NO_PRICE] += 1
-        except SpecError as error:
-            left_out[error.reason] += 1
 
 
 def _owned_option(plan: Plan, catalog: Catalog, one: _Able, today: date) -> Option:
