@@ -35,7 +35,7 @@ from planner.present.time import time_view
 _OFFER_KEYS: Final = ("provider", "instance", "instances", "region", "hours", "usd", "gpu_hour", "age", "remarks")
 _FLEXIBLE: Final = ("provider", "instance", "region", "remarks")
 _REGIONS: Final = 10
-_SOURCE: Final = Head("Source", flexible=True, narrowest=16)
+_SOURCE: Final = Head("Source", flexible=True, narrowest=12)
 _MONEY_HEADS: Final = (
     Head("", flexible=True),
     Head("Amount", "right"),
