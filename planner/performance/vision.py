@@ -8,6 +8,7 @@ from typing import Final, Literal, NamedTuple
 from planner.hardware.gpu import Gpu
 from planner.performance.efficiency import Family, family_of
 from planner.performance.inference.machine import OLDER_HOSTS, ceiling
+from planner.performance.power import within_power
 
 Precision = Literal["fp32", "tf32", "fp16", "fp8"]
 Kind = Literal["convolutions", "attention", "diffusion"]
@@ -152,7 +153,9 @@ def _call_seconds(gpu: Gpu) -> float:
 
 def product_share(gpu: Gpu, precision: Precision) -> float:
     """Return the share of the dense rate that products reach: less with 8 bits, where large ones reach less, too."""
-    return ceiling(gpu, "fp8") if precision == "fp8" and gpu.rate("fp8") else _SHARE_OF_RATE
+    if precision == "fp8" and gpu.rate("fp8"):
+        return ceiling(gpu, "fp8")
+    return within_power(gpu, _SHARE_OF_RATE) if precision in ("fp16", "fp8") else _SHARE_OF_RATE
 
 
 def passes(gpu: Gpu, kind: Kind, *, compiled: bool) -> float:
