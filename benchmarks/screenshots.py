@@ -143,8 +143,9 @@ def draw_costs(window: "Window", folder: Path) -> None:
     for name, open_dialog in (("recommend", tab.choose_hardware), ("prices", tab.show_prices)):
         open_dialog()
         settle(window)
-        write_picture(tab.dialog, folder / f"{name}.png")
-        tab.dialog.close()
+        if tab.dialog is not None:
+            write_picture(tab.dialog, folder / f"{name}.png")
+            tab.dialog.close()
 
 
 def sample_costs() -> "dict[str, Plan]":
@@ -273,8 +274,9 @@ def draw_readme_costs(window: "Window", folder: Path) -> None:
     window.workspace.replace(plans["run"], None)
     tab.choose_hardware()
     settle(window)
-    write_picture(tab.dialog, folder / "recommend-light.png")
-    tab.dialog.close()
+    if tab.dialog is not None:
+        write_picture(tab.dialog, folder / "recommend-light.png")
+        tab.dialog.close()
     window.show_tab("memory")
 
 
