@@ -131,7 +131,7 @@ def print_times() -> None:
 
 
 def print_evaluated(catalog: "Catalog") -> None:
-    """Print one warm evaluation with its time, and what a job takes and costs on every card, for plans not asked yet."""
+    """Print one warm evaluation with its time, and a job on every card, for plans not asked yet."""
     from datetime import date
 
     from planner import Inference, ModelChoice, Plan, evaluate

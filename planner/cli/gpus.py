@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _LISTED: Final = ("name", "year", "memory", "bandwidth", "bf16", "power", "price")
 _JUDGED: Final = ("fits", "job_time", "job_cost")
+_LISTED_WHEN_JUDGED: Final = ("name", *_JUDGED, "memory", "bandwidth", "power")
 
 
 class _Judgement(NamedTuple):
@@ -183,8 +184,7 @@ def _record(gpu: Gpu, judged: _Judgement | None) -> dict[str, object]:
 
 
 def _list(rows: Sequence[GpuRow], *, judged: bool) -> str:
-    keys = (*_LISTED[:1], *_JUDGED, *_LISTED[1:]) if judged else _LISTED
-    columns = [_column(key) for key in keys]
+    columns = [_column(key) for key in (_LISTED_WHEN_JUDGED if judged else _LISTED)]
     heads = [Head(column.title, column.align, column.key == "name", column.unit) for column in columns]
     return table(heads, [[column.text(row) for column in columns] for row in rows], terminal_width())
 

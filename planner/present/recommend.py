@@ -133,7 +133,8 @@ def _change(award: Award, row: OptionRow, rows: tuple[OptionRow, ...]) -> str:
         return ""
     behind = _score(award, second.option) / _score(award, row.option) - 1
     what = {"cheapest": "dearer", "fastest": "slower", "best value": "more in time × cost"}[award]
-    return f"Next: {second.cards}, {second.how}, {fmt.precise_percent(behind)} {what}."
+    told = f"{fmt.precise_percent(behind)} {what}" if behind else "just as good"
+    return f"Next: {second.cards}, {second.how}, {told}."
 
 
 def _score(award: Award, option: Option) -> float:

@@ -138,6 +138,8 @@ def test_other_offers_of_the_same_cards_are_not_what_comes_next(catalog):
     assert plain(cheapest.change) == "Next: 2 × A40, with ZeRO-3, RunPod, on demand, 50 % dearer."
     assert plain(fastest.change).endswith("50 % slower.")
     assert plain(value.change).endswith("125 % more in time × cost.")
+    tied = found(option(), option(gpu="a40"))
+    assert award_views(tied, option_rows(tied, catalog.hardware))[0].change.endswith("on demand, just as good.")
 
 
 def test_where_nothing_is_left_that_is_said(catalog, tuned):

@@ -14,9 +14,10 @@ from planner.monitor.alerts import AlertWatch
 from planner.monitor.history import History, Series
 from planner.monitor.inventory import Inventory
 from planner.monitor.latest import Latest
+from planner.monitor.patience import Patience
 from planner.monitor.recording.recorder import Recorder
 from planner.monitor.settings import Settings
-from planner.monitor.supervisor import Patience, Update
+from planner.monitor.supervisor import Update
 from planner.plan.plan import Plan
 
 _KEPT: Final = "What was written until then can be replayed."

@@ -235,6 +235,16 @@ def test_a_recording_whose_plan_cannot_be_read_is_laid_beside_the_window_s(
     assert "newer version" in told.args[1]
 
 
+def test_the_processes_are_brought_into_sight_where_there_is_no_room_for_all(qtbot, make_tab, driver):
+    driver.say(card(0, A))
+    tab = make_tab()
+    tab.resize(1150, 420)
+    wait(qtbot, lambda: tab.cards.texts)
+    wait(qtbot, lambda: tab.plots.height() >= tab.plots.minimumSizeHint().height())
+    tab.focus_search()
+    wait(qtbot, lambda: not tab.processes.search.visibleRegion().isEmpty())
+
+
 def test_what_a_recording_came_to_is_told_when_it_ends_and_has_a_price_once_one_is_set(
     qtbot, make_tab, driver, workspace, recording
 ):
