@@ -47,7 +47,18 @@ class BuyQuestions(MoneyQuestions):
             figure: Figure = getattr(place, name)
             field.set_placeholder(f"{figure.value / scale:,.4g}")
             field.setToolTip(f"{figure.source}{f', {fmt.date(figure.date)}' if figure.date else ''}")
+        tariff = self.workspace.catalog.cost.region(self.terms.region).tariff(place.tariff_kind)
+        self._hint("buy.tariff_usd_per_kwh", None if tariff is None else tariff.value)
         super().refresh()
+
+    def show_card_price(self, usd: float | None) -> None:
+        """Say in the open field what the catalog takes a card to cost, or that it does not know."""
+        self._hint("buy.card_price_usd", usd)
+
+    def _hint(self, path: str, value: float | None) -> None:
+        field = self.field(path)
+        if isinstance(field, DecimalField):
+            field.set_placeholder("not known" if value is None else f"{value:,.4g}")
 
     def _of_place(
         self, form: LabelledForm, name: str, label: str, ends: tuple[float, float], hint: str, scale: float = 1.0

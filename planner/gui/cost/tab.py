@@ -98,6 +98,7 @@ class CostTab(Tab):
         self.answer.show_answer(told(self.cost, evaluation, self.workspace.catalog, self._today()))
         if self.cost.estimate is None:
             self.controls.point_to(self.cost.field.removeprefix("cost."), self.cost.reason)
+        self.controls.buy.show_card_price(_card_price(estimate))
         self._show_pinned(evaluation)
         self._show_evidence(estimate)
         if estimate is not None and estimate.case is not None:
@@ -276,3 +277,10 @@ class CostTab(Tab):
         row.addWidget(self.swings, 1)
         row.addWidget(self.figures, 1)
         return below
+
+
+def _card_price(estimate: CostEstimate | None) -> float | None:
+    """Return what one card was taken to cost, where cards are bought one by one."""
+    own = estimate.result.own if estimate else None
+    cards = next((term.usd for term in own.upfront if term.name == "cards"), None) if own else None
+    return cards / own.count if own and cards else None

@@ -277,6 +277,14 @@ def test_open_fields_say_what_the_place_has(tab: CostTab):
     assert edit.placeholderText() != before
 
 
+def test_open_prices_say_what_the_catalog_takes(tab: CostTab):
+    cards = next(term for term in tab.cost.estimate.result.own.upfront if term.name == "cards")
+    assert float(edit_of(tab, "buy.card_price_usd").placeholderText().replace(",", "")) == pytest.approx(cards.usd)
+    before = edit_of(tab, "buy.tariff_usd_per_kwh").placeholderText()
+    field(tab, "region").edited.emit("DE")
+    assert edit_of(tab, "buy.tariff_usd_per_kwh").placeholderText() != before
+
+
 def test_only_the_changed_question_is_marked_and_resets_alone(tab: CostTab, qtbot):
     type_into(qtbot, edit_of(tab, "job.hours_per_day"), "12")
     type_into(qtbot, edit_of(tab, "job.days_per_week"), "7")
