@@ -11,7 +11,7 @@ from planner.gui.cost.tab import CostTab
 from planner.gui.prices.dialog import PricesDialog
 from planner.gui.recommend.dialog import RecommendDialog
 from planner.gui.window import TABS, Window
-from planner.present.prices import age_of, newest_age_days
+from planner.present.prices import age_phrase, newest_age_days
 from planner.workload.parallel import CardCount
 from planner.workload.workload import Inference
 
@@ -73,7 +73,7 @@ def test_the_status_line_says_how_old_prices_are(window: Window, qtbot, catalog)
     label = window._status.prices
     qtbot.waitUntil(label.isVisible)
     days = newest_age_days(catalog.offers, datetime.now(UTC).date())
-    assert label.text() == f"Prices: {days} days old, {age_of(days)}"
+    assert label.text() == f"Prices: {age_phrase(days)}"
 
 
 def test_pinning_stays_in_the_tab(window: Window):
