@@ -8,8 +8,8 @@ from functools import lru_cache
 from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
 from planner.performance.estimate import CardCounts, estimate_time
-from planner.performance.measured import scaled
 from planner.performance.links import links_of
+from planner.performance.measured import scaled
 from planner.performance.result import TimeResult
 from planner.performance.setting import TimeSetting
 from planner.performance.traced import step_time
