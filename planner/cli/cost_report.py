@@ -19,17 +19,16 @@ from planner.present import format as fmt
 from planner.present.job_offers import JOB_OFFER_COLUMNS
 from planner.present.money import (
     MoneyRow,
-    carbon_sentence,
     chance_sentence,
-    hybrid_sentence,
     money_rows,
     own_sentence,
     rent_sentence,
     result_sentences,
-    short_source,
     swing_rows,
 )
+from planner.present.money_asides import carbon_sentence, hybrid_sentence
 from planner.present.plan import plan_phrase
+from planner.present.sources import short_source
 from planner.present.time import time_view
 
 _OFFER_KEYS: Final = ("provider", "instance", "instances", "region", "hours", "usd", "gpu_hour", "age", "remarks")

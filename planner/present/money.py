@@ -1,6 +1,5 @@
 """Renting beside owning, as sentences, terms and rows."""
 
-import re
 from collections.abc import Iterable
 from datetime import date
 from typing import Final, NamedTuple
@@ -8,13 +7,13 @@ from typing import Final, NamedTuple
 from planner.cost.demand import Demand
 from planner.cost.estimate import CostEstimate
 from planner.cost.figure import Certainty
-from planner.cost.hybrid import Hybrid
 from planner.cost.montecarlo import Simulation
-from planner.cost.result import Answer, BreakEven, CostResult, Footprint, MoneyTerm, OwnCost, RentCost
+from planner.cost.result import Answer, BreakEven, CostResult, MoneyTerm, OwnCost, RentCost
 from planner.cost.sensitivity import Swing
 from planner.present import format as fmt
 from planner.present.formulas import symbol_value
 from planner.present.prices import MODE_WORDS, age_phrase
+from planner.present.sources import short_source
 
 CERTAINTY: Final[dict[Certainty, str]] = {
     "quoted": "quoted",
@@ -62,8 +61,6 @@ SWING_TITLES: Final = {
     "staff_usd_per_year": "Staff",
     "colocation_usd_per_kw_month": "Colocation",
 }
-_DETAIL: Final = re.compile(r" ?; |: | \(")
-_SHORT_SOURCE: Final = 48
 _HALF: Final = 0.5
 _NEXT_TO_NOTHING: Final = 0.0005
 _FAR_OFF: Final = 10
@@ -102,7 +99,7 @@ def answer_sentence(answer: Answer, card: str) -> str:
     """Return the one sentence: rent or buy, until when, what it saves."""
     cards, renting = fmt.count_of(answer.count, card), answer.decision == "rent"
     way = f"Renting {cards} at {answer.provider}" if renting else f"Owning {cards}"
-    saves = f"saves {fmt.money(answer.saves_usd)} over {_years(answer.horizon_years)}"
+    saves = f"saves {fmt.money(answer.saves_usd)} over {years_phrase(answer.horizon_years)}"
     if answer.break_even_gpu_hours is None:
         reason = f": {answer.break_even_reason}" if answer.break_even_reason else ", however much is computed"
         return f"{way} is cheaper{reason}. {'Rent' if renting else 'Buy'}, which {saves}."
@@ -137,7 +134,7 @@ def break_even_sentence(found: BreakEven | None) -> str:
         return f"There is no break-even: {found.reason}." if found.reason else ""
     share = f", a utilisation of {fmt.percent(found.utilization_fraction)}" if found.utilization_fraction else ""
     if found.years is not None:
-        when = f"used as planned, that is after {_years(found.years)}"
+        when = f"used as planned, that is after {years_phrase(found.years)}"
     else:
         when = f"used as planned, they never do{f': {found.years_reason}' if found.years_reason else ''}"
     return f"Both cost the same at {fmt.significant(found.gpu_hours)} GPU-hours{share}; {when}."
@@ -215,44 +212,6 @@ def hours_phrase(estimate: CostEstimate | None) -> str:
     return fmt.duration(estimate.demand.busy_hours * 3_600)
 
 
-def carbon_sentence(carbon: Footprint, region: str, period: str) -> str:
-    """Return the electricity of a run or month, with that of cooling, and the carbon that the grid there stands for."""
-    energy = f"{region}: {fmt.quantity(carbon.energy_kwh, 'kWh')} of electricity a {period}, cooling included"
-    if carbon.carbon_kg is None or carbon.grams_per_kwh is None:
-        return f"{energy}; its carbon is not known."
-    grams = carbon.grams_per_kwh
-    dated = f", {grams.date}" if grams.date else ""
-    return (
-        f"{energy}: {fmt.quantity(carbon.carbon_kg, 'kg')} of CO₂ at {fmt.quantity(grams.value, 'g')} a kWh "
-        f"({short_source(grams.source)}{dated})."
-    )
-
-
-def hybrid_sentence(hybrid: Hybrid, years: float) -> str:
-    """Return how many groups of cards to own and what to rent for the peaks, beside renting and owning all of them."""
-    best, most = hybrid.best, len(hybrid.mixes) - 1
-    if best.owned == 0:
-        return f"Of the {fmt.plural(most, 'group')} that the peak takes, none is worth owning: rent while needed."
-    if best.owned == most:
-        every = "The group that the peak takes is" if most == 1 else f"All {most} groups that the peak takes are"
-        return f"{every} worth owning: nothing need be rented."
-    rented, owned = hybrid.mixes[0].usd, hybrid.mixes[-1].usd
-    return (
-        f"Best of both: own {fmt.integer(best.owned)} of the {fmt.integer(most)} groups that the peak takes, which do "
-        f"{fmt.percent(best.owned_work_fraction)} of the work, and rent the rest while they are needed: "
-        f"{fmt.money(best.usd)} over {_years(years)}, beside {fmt.money(rented)} for renting all in this way and "
-        f"{fmt.money(owned)} for owning all."
-    )
-
-
-def short_source(source: str) -> str:
-    """Return the name of a source without what follows it: the file, the range, further ones."""
-    name = _DETAIL.split(source, maxsplit=1)[0].strip()
-    if name.startswith("github:"):
-        name = name.partition(" ")[0].rstrip(",")
-    return name if len(name) <= _SHORT_SOURCE else f"{name[: _SHORT_SOURCE - 1].rsplit(' ', 1)[0].rstrip(',')} …"
-
-
 def chance_sentence(simulation: Simulation) -> str:
     """Return how sure the decision is over all draws, told of the way that is cheaper in most of them."""
     share, saving = simulation.owning_cheaper_fraction, simulation.saving_usd
@@ -326,7 +285,8 @@ def _within_reach(found: float | None, now: float | None) -> float | None:
     return None if found is None or (now and not 1 / _FAR_OFF < found / now < _FAR_OFF) else found
 
 
-def _years(years: float) -> str:
+def years_phrase(years: float) -> str:
+    """Return `1 year`, `2.5 years`."""
     return f"{fmt.plain(years)} {'year' if years == 1 else 'years'}"
 
 

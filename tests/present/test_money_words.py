@@ -19,20 +19,19 @@ from planner.present.money import (
     SWING_TITLES,
     answer_sentence,
     break_even_sentence,
-    carbon_sentence,
     chance_sentence,
     dates_sentence,
     flip_sentence,
     hours_phrase,
-    hybrid_sentence,
     money_phrase,
     money_rows,
     own_sentence,
     rent_sentence,
     result_sentences,
-    short_source,
     swing_rows,
 )
+from planner.present.money_asides import carbon_sentence, hybrid_sentence
+from planner.present.sources import short_source
 
 TODAY = date(2026, 11, 22)
 PACE = Pace(

@@ -14,10 +14,10 @@ from planner.present.money import (
     break_even_sentence,
     dates_sentence,
     flip_sentence,
-    hybrid_sentence,
     own_sentence,
     rent_sentence,
 )
+from planner.present.money_asides import hybrid_sentence
 from planner.present.prices import Age, age_of
 from planner.present.time import time_view
 from planner.present.ways import ways_rows
