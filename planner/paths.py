@@ -42,6 +42,11 @@ def recordings_dir() -> Path:
     return folder
 
 
+def prices_dir() -> Path:
+    """Return the user's folder for fetched prices and offers of their own; it need not exist."""
+    return state_dir() / "prices"
+
+
 def traces_dir() -> Path:
     """Return the user's folder for the recordings of traced modules, made if it is missing."""
     folder = state_dir() / "traces"

@@ -2,7 +2,8 @@
 
 import argparse
 from collections.abc import Mapping, Sequence
-from typing import Final
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pydantic_core import to_json
 
@@ -11,16 +12,38 @@ from planner.cli.parser import Parser
 from planner.cli.table import Head, table, terminal_width
 from planner.errors import SpecError
 from planner.hardware.catalog import HardwareCatalog, load_hardware
+from planner.hardware.fields import JUDGED_FIELDS, Fits, Judged
 from planner.hardware.gpu import Gpu
 from planner.hardware.names import resolve_gpu
 from planner.hardware.query import QUERY_FIELDS, GpuQuery, select
 from planner.memory.fit import CardFit
-from planner.paths import catalog_dir
+from planner.paths import catalog_dir, prices_dir
 from planner.present.columns import Column
 from planner.present.gpu_details import gpu_details
 from planner.present.gpus import GPU_COLUMNS, GpuRow, gpu_rows
 
+if TYPE_CHECKING:
+    from planner.plan.job_costs import CardJob
+
 _LISTED: Final = ("name", "year", "memory", "bandwidth", "bf16", "power", "price")
+_JUDGED: Final = ("fits", "job_time", "job_cost")
+_LISTED_WHEN_JUDGED: Final = ("name", *_JUDGED, "memory", "bandwidth", "power")
+
+
+class _Judgement(NamedTuple):
+    """What a plan comes to on each card: whether it fits, and what its job takes and costs, by the card's id."""
+
+    fits: Mapping[str, CardFit]
+    jobs: "Mapping[str, CardJob]"
+
+    def by_id(self) -> Fits:
+        """Return it as queries read it."""
+        return {
+            gpu_id: Judged(fit.verdict, job.hours if job else None, job.usd if job else None)
+            for gpu_id, fit in self.fits.items()
+            for job in (self.jobs.get(gpu_id),)
+        }
+
 
 _DESCRIPTION: Final = """\
 List accelerators, compare some, or show one with the source of every figure. Rates are dense, never sparse;
@@ -31,6 +54,7 @@ examples:
   gpu-planner gpus rtx 40
   gpu-planner gpus --where 'memory_gib >= 80 and vendor == "NVIDIA"' --sort -bandwidth
   gpu-planner gpus --fits meta-llama/Llama-3.1-70B --where 'fits == "fits"' --sort price
+  gpu-planner gpus --fits plan.json --where 'hours < 24' --sort job_cost
   gpu-planner gpus --compare "RTX 4090" "RTX 5090" h100-sxm
   gpu-planner gpus --show mi300x
 
@@ -40,8 +64,8 @@ fields for --where and --sort:
 --where joins comparisons (== != < <= > >= ~ in) with and, or, not and brackets; ~ looks for text within text."""
 
 
-def run(argv: list[str]) -> int:
-    """Print what was asked and return the exit code."""
+def run(argv: list[str], today: date | None = None) -> int:
+    """Print what was asked, prices as of `today`, by default the day that it is, and return the exit code."""
     arguments = _parser().parse_args(_with_descending(argv))
     hardware = load_hardware(catalog_dir())
     if arguments.show:
@@ -49,8 +73,8 @@ def run(argv: list[str]) -> int:
     if arguments.compare:
         gpus: Sequence[Gpu] = [resolve_gpu(hardware, name) for name in arguments.compare]
         return _print(gpus, hardware, None, arguments, compared=True)
-    fits = _fits(arguments.fits) if arguments.fits else None
-    return _print(_selected(arguments, hardware, fits), hardware, fits, arguments)
+    judged = _judged(arguments.fits, today or datetime.now(UTC).date()) if arguments.fits else None
+    return _print(_selected(arguments, hardware, judged), hardware, judged, arguments)
 
 
 def _parser() -> Parser:
@@ -88,25 +112,25 @@ def _with_descending(argv: list[str]) -> list[str]:
     return joined
 
 
-def _fits(word: str) -> Mapping[str, CardFit]:
+def _judged(word: str, today: date) -> _Judgement:
     from planner.cli.subjects import plan_about
     from planner.plan.catalog import load_catalog
     from planner.plan.evaluate import fits_by_gpu
+    from planner.plan.job_costs import job_by_gpu
 
-    catalog = load_catalog()
-    return fits_by_gpu(plan_about(word, catalog), catalog)
+    catalog = load_catalog(prices=prices_dir())
+    plan = plan_about(word, catalog)
+    return _Judgement(fits_by_gpu(plan, catalog), job_by_gpu(plan, catalog, today) or {})
 
 
-def _selected(
-    arguments: argparse.Namespace, hardware: HardwareCatalog, fits: Mapping[str, CardFit] | None
-) -> tuple[Gpu, ...]:
-    verdicts = None if fits is None else {gpu_id: fit.verdict for gpu_id, fit in fits.items() if fit.verdict}
+def _selected(arguments: argparse.Namespace, hardware: HardwareCatalog, judged: _Judgement | None) -> tuple[Gpu, ...]:
+    fits = None if judged is None else judged.by_id()
     try:
         query = GpuQuery(text=" ".join(arguments.words), where=arguments.where, sort=tuple(arguments.sort))
-        found = select(hardware.gpus, query, verdicts)
+        found = select(hardware.gpus, query, fits)
     except SpecError as error:
-        if error.field == "fits":
-            raise SpecError("fits", error.reason, "Add --fits MODEL.") from error
+        if error.field in JUDGED_FIELDS:
+            raise SpecError(error.field, error.reason, "Add --fits MODEL.") from error
         hint = error.hint or "`gpu-planner gpus --help` lists the fields and the comparisons."
         raise SpecError(f"--{error.field}", error.reason, hint) from error
     return found[: arguments.limit]
@@ -123,40 +147,51 @@ def _show(gpu: Gpu, hardware: HardwareCatalog, *, as_json: bool) -> int:
 def _print(
     gpus: Sequence[Gpu],
     hardware: HardwareCatalog,
-    fits: Mapping[str, CardFit] | None,
+    judged: _Judgement | None,
     arguments: argparse.Namespace,
     *,
     compared: bool = False,
 ) -> int:
     if arguments.json:
-        print(to_json([_record(gpu, fits) for gpu in gpus], indent=2).decode())
+        print(to_json([_record(gpu, judged) for gpu in gpus], indent=2).decode())
         return 0
-    by_id = {row.id: row for row in gpu_rows(hardware, fits)}
+    by_id = {row.id: row for row in _rows(hardware, judged)}
     rows = [by_id[gpu.id] for gpu in gpus]
     if compared:
         print(_side_by_side(rows))
     elif rows:
-        print(f"{_list(rows, judged=fits is not None)}\n\n{len(rows):,} of {len(hardware.gpus):,} accelerators")
+        print(f"{_list(rows, judged=judged is not None)}\n\n{len(rows):,} of {len(hardware.gpus):,} accelerators")
     else:
         print(f"No accelerator of {len(hardware.gpus):,} matches.")
     return 0
 
 
-def _record(gpu: Gpu, fits: Mapping[str, CardFit] | None) -> dict[str, object]:
+def _rows(hardware: HardwareCatalog, judged: _Judgement | None) -> tuple[GpuRow, ...]:
+    if judged is None:
+        return gpu_rows(hardware)
+    from planner.present.card_jobs import job_words
+
+    return gpu_rows(hardware, judged.fits, job_words(judged.jobs))
+
+
+def _record(gpu: Gpu, judged: _Judgement | None) -> dict[str, object]:
     record = gpu.model_dump(mode="json")
-    return record if fits is None else {**record, "fit": fits[gpu.id]._asdict()}
+    if judged is None:
+        return record
+    job = judged.jobs.get(gpu.id)
+    told = None if job is None else {**job._asdict(), "usd": job.usd}
+    return {**record, "fit": judged.fits[gpu.id]._asdict(), "job": told}
 
 
 def _list(rows: Sequence[GpuRow], *, judged: bool) -> str:
-    keys = (*_LISTED[:1], "fits", *_LISTED[1:]) if judged else _LISTED
-    columns = [_column(key) for key in keys]
+    columns = [_column(key) for key in (_LISTED_WHEN_JUDGED if judged else _LISTED)]
     heads = [Head(column.title, column.align, column.key == "name", column.unit) for column in columns]
     return table(heads, [[column.text(row) for column in columns] for row in rows], terminal_width())
 
 
 def _side_by_side(rows: Sequence[GpuRow]) -> str:
     heads = [Head(""), *(Head(row.gpu.name, "right", flexible=True) for row in rows)]
-    columns = [column for column in GPU_COLUMNS if column.key not in ("name", "fits")]
+    columns = [column for column in GPU_COLUMNS if column.key not in ("name", *_JUDGED)]
     return table(heads, [[column.header, *(column.text(row) for row in rows)] for column in columns], terminal_width())
 
 

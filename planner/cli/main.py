@@ -24,10 +24,13 @@ BROKEN_PIPE: Final = 141
 
 # Each module offers `run(arguments) -> int`; it is imported only when its command is asked for.
 COMMANDS: Final = {
+    "cost": "how long a job takes, and whether to rent or to buy",
     "fit": "does a model fit a card, and what takes the memory",
     "gpus": "search, compare and show accelerators",
     "models": "search and show models",
     "monitor": "what the cards of this machine do right now",
+    "prices": "what renting costs, how old that is, and fresh prices on request",
+    "recommend": "which hardware to take for a job, within a budget and a deadline",
     "trace": "the exact memory peak of any PyTorch module, without a GPU",
 }
 _HELP: Final = """usage: gpu-planner [PLAN.json]         open the window
@@ -53,7 +56,7 @@ examples:
 
 _DISPLAYS: Final = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
 _WITHOUT_WINDOW: Final = (
-    "The commands fit, gpus, models, monitor and trace work without a window; see gpu-planner --help."
+    "The commands fit, gpus, models, monitor, prices and trace work without a window; see gpu-planner --help."
 )
 
 

@@ -16,7 +16,9 @@ _CORE = (
     "planner.memory.engines.settings",
     "planner.memory.inference.moments",
     "planner.present.plan",
+    "planner.present.prices",
     "planner.present.solved",
+    "planner.present.time",
     "planner.present.columns",
     "planner.trace.consent",
 )

@@ -23,7 +23,7 @@ from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.window import Window
 from planner.gui.workspace import Workspace
-from planner.paths import state_dir
+from planner.paths import prices_dir, state_dir
 from planner.plan.catalog import load_catalog
 
 CANNOT_START: Final = 3
@@ -51,7 +51,7 @@ def create(argv: Sequence[str]) -> tuple[QApplication, Window]:
 
 def _create(argv: Sequence[str]) -> tuple[QApplication, Window]:
     app = _application(argv)
-    catalog = load_catalog()
+    catalog = load_catalog(prices=prices_dir())
     home = state_dir()
     diagnostics = Diagnostics(home / "logs")
     diagnostics.install()

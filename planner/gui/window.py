@@ -31,6 +31,7 @@ from planner.gui.workspace import Workspace
 from planner.paths import resources_dir
 
 if TYPE_CHECKING:
+    from planner.gui.cost.tab import CostTab
     from planner.gui.monitor.tab import MonitorTab
 
 _START_SIZE: Final = QSize(1280, 800)
@@ -58,6 +59,7 @@ class TabPlace:
 TABS: Final = (
     TabPlace("catalog", "Catalog", "catalog", "planner.gui.catalog.tab", "CatalogTab"),
     TabPlace("memory", "Memory", "memory", "planner.gui.memory.tab", "MemoryTab"),
+    TabPlace("cost", "Cost", "cost", "planner.gui.cost.tab", "CostTab"),
     TabPlace("monitor", "Monitor", "monitor", "planner.gui.monitor.tab", "MonitorTab"),
 )
 
@@ -74,7 +76,7 @@ class Window(QMainWindow):
         self.places = tuple(places)
         self.workspace, self.theme, self._tasks = workspace, theme, tasks
         self.documents = Documents(workspace, tasks, self)
-        self.plan_bar = PlanBar(workspace, theme)
+        self.plan_bar = PlanBar(workspace, theme, tasks)
         self.banner = Banner(theme)
         self._tab_list = TabList(theme)
         self._pages = QStackedWidget()
@@ -144,6 +146,11 @@ class Window(QMainWindow):
         """Show the Monitor tab and return it."""
         self.show_tab("monitor")
         return cast("MonitorTab", self.tab)
+
+    def cost(self) -> "CostTab":
+        """Show the Cost tab and return it."""
+        self.show_tab("cost")
+        return cast("CostTab", self.tab)
 
     def choose_scheme(self, scheme: Scheme) -> None:
         """Switch between the system's, the light and the dark look."""
@@ -267,6 +274,7 @@ class Window(QMainWindow):
         workspace.hub_model_requested.connect(self.documents.open_hub)
         self.tab_shown.connect(self.commands.refresh)
         self.plan_bar.tab_wanted.connect(self.show_tab)
+        self.plan_bar.priced.connect(self._status.show_prices)
         self._tab_list.chosen.connect(self.show_tab)
 
     @Slot()

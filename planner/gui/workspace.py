@@ -165,6 +165,11 @@ class Workspace(QObject):
         self._idle.stop()
         self._gesture += 1
 
+    def set_catalog(self, catalog: Catalog) -> None:
+        """Draw on another catalog from now on, such as one with fresh prices; the plan stays as it is."""
+        self.catalog = catalog
+        self._take(_State(self.plan, evaluate(self.plan, catalog)))
+
     def new_plan(self) -> None:
         """Start over with the sample plan."""
         self.replace(SAMPLE_PLAN, None)

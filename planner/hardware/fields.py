@@ -11,7 +11,20 @@ from planner.units import GB, GIB
 
 Kind = Literal["text", "number", "flag", "version"]
 Value = str | float | bool | tuple[int, ...] | None
-Fits = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a plan comes to on one card: its verdict, and what its job takes and costs there; none where not known."""
+
+    verdict: str | None = None
+    hours: float | None = None
+    job_cost_usd: float | None = None
+
+
+Fits = Mapping[str, Judged]
+"""What a plan comes to on each card, by the card's id."""
+_NOT_JUDGED: Final = Judged()
 
 _TERA: Final = 1e12
 _NVLINK: Final = re.compile(r"NVLink(?!-C2C)")  # C2C joins a GPU to its processor, not to other GPUs
@@ -116,7 +129,25 @@ QUERY_FIELDS: Final[Mapping[str, QueryField]] = {
             "",
             "the plan's verdict: fits, tight or does-not-fit",
             "text",
-            lambda gpu, fits: fits.get(gpu.id),
+            lambda gpu, fits: fits.get(gpu.id, _NOT_JUDGED).verdict,
+        ),
+        QueryField(
+            "hours",
+            "Hours of my job",
+            "h",
+            "of a run of the plan's job; of a month's work for services and daily hours",
+            "number",
+            lambda gpu, fits: fits.get(gpu.id, _NOT_JUDGED).hours,
+        ),
+        QueryField(
+            "job_cost",
+            "Cost of my job",
+            "USD",
+            "of a run, or of a month, at the cheapest offer that can be compared",
+            "number",
+            lambda gpu, fits: fits.get(gpu.id, _NOT_JUDGED).job_cost_usd,
         ),
     )
 }
+JUDGED_FIELDS: Final = ("fits", "hours", "job_cost")
+"""The words that need a plan."""

@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 from planner.base import Spec
 from planner.errors import SpecError
 from planner.hardware.expression import parse_expression
-from planner.hardware.fields import QUERY_FIELDS, Fits, QueryField, Value
+from planner.hardware.fields import JUDGED_FIELDS, QUERY_FIELDS, Fits, QueryField, Value
 from planner.hardware.gpu import Gpu, Segment, Vendor
 
 __all__ = ["FACETS", "QUERY_FIELDS", "Facet", "GpuQuery", "QueryField", "facet_counts", "select"]
@@ -56,12 +56,12 @@ class GpuQuery(Spec):
 
 
 def select(records: Iterable[Gpu], query: GpuQuery, fits: Fits | None = None) -> tuple[Gpu, ...]:
-    """Return the records that pass `query`, sorted; `fits` maps ids to verdicts, for the word of that name.
+    """Return the records that pass `query`, sorted; `fits` says what a plan comes to on each card, by its id.
 
     Unknown values, and those without an order, come last both ways; equal records stay in their order.
 
     Raises:
-        SpecError: If the query uses `fits` and none are given.
+        SpecError: If the query uses a word that needs a plan, and `fits` is not given.
     """
     verdicts = _verdicts(query, fits)
     named = _with_words(records, query.text)
@@ -77,7 +77,7 @@ def facet_counts(
     """Return how many records each value of a facet would show, as if nothing were chosen in that facet itself.
 
     Raises:
-        SpecError: If the query uses `fits` and none are given.
+        SpecError: If the query uses a word that needs a plan, and `fits` is not given.
     """
     found = _passing(_with_words(records, query.text), _common_tests(query, _verdicts(query, fits)))
     chosen = _facet_tests(query)
@@ -97,8 +97,9 @@ def _verdicts(query: GpuQuery, fits: Fits | None) -> Fits:
     used = {key.removeprefix("-") for key in query.sort}
     if query.where.strip():
         used |= parse_expression(query.where).fields
-    if "fits" in used:
-        raise SpecError("fits", "needs a model to judge by", hint="Name a model, or leave `fits` out.")
+    for name in JUDGED_FIELDS:
+        if name in used:
+            raise SpecError(name, "needs a model to judge by", hint=f"Name a model, or leave `{name}` out.")
     return _NO_VERDICTS
 
 

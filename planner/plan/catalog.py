@@ -1,26 +1,59 @@
-"""Everything the plan draws on, in one value: accelerators, systems and models."""
+"""Everything the plan draws on, in one value: accelerators, systems, models, offers, purchases and electricity."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from planner.hardware.catalog import HardwareCatalog, load_hardware
 from planner.models.catalog import ModelCatalog, load_models
 from planner.paths import catalog_dir
 
+if TYPE_CHECKING:
+    from planner.cost.catalog import CostCatalog
+    from planner.cost.energy import EnergyRecord
+    from planner.cost.offer import Offer
+    from planner.cost.purchase import Purchase
+
 
 @dataclass(frozen=True, eq=False)
 class Catalog:
-    """The bundled knowledge of hardware and models."""
+    """The bundled knowledge of hardware and models, and of prices, which are read only when they are asked for."""
 
     hardware: HardwareCatalog
     models: ModelCatalog
+    folder: Path = field(default_factory=catalog_dir)
+    prices: Path | None = None
+    """The folder of fetched prices and the person's own offers; none: only the bundled ones are used."""
+
+    @cached_property
+    def cost(self) -> "CostCatalog":
+        """Return what is known about money."""
+        from planner.cost.catalog import CostCatalog  # what fits is answered without it
+
+        return CostCatalog(self.folder, prices=self.prices)
+
+    @property
+    def offers(self) -> "tuple[Offer, ...]":
+        """Return every offer to rent."""
+        return self.cost.offers
+
+    @property
+    def energy(self) -> "tuple[EnergyRecord, ...]":
+        """Return what every source says about electricity."""
+        return self.cost.energy
+
+    @property
+    def purchases(self) -> "tuple[Purchase, ...]":
+        """Return what hardware was sold for."""
+        return self.cost.purchases
 
 
-def load_catalog(folder: Path | None = None) -> Catalog:
-    """Return the catalog in `folder`, by default the bundled one.
+def load_catalog(folder: Path | None = None, prices: Path | None = None) -> Catalog:
+    """Return the catalog in `folder`, by default the bundled one, with the fetched prices in the folder `prices`.
 
     Raises:
         CatalogError: If a record does not validate; it names the file, the record and the field.
     """
     root = folder or catalog_dir()
-    return Catalog(hardware=load_hardware(root), models=load_models(root / "models"))
+    return Catalog(hardware=load_hardware(root), models=load_models(root / "models"), folder=root, prices=prices)

@@ -1,9 +1,10 @@
 """From a plan and a catalog to the answer. Pure: the same plan and catalog give the same evaluation."""
 
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from planner.base import Spec
 from planner.errors import SpecError
@@ -23,6 +24,9 @@ from planner.trace.facts import TracedFacts
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Workload
 
+if TYPE_CHECKING:
+    from planner.performance.result import TimeResult
+
 _SMALLEST = 5
 
 
@@ -31,7 +35,8 @@ class Evaluation(Spec):
 
     `smallest_fits` are the ids of the cards with the least memory that still fit, for plans without a card. A traced
     module has no architecture, and runs as its trace says: of the plan's workload only other processes count. `gpu` is
-    the card that the memory is of: of several kinds the one that has the least left.
+    the card that the memory is of: of several kinds the one that has the least left. `cards` are all kinds, each with
+    the number of them, and `measured_on` is the kind that the plan's measured speed is of.
     """
 
     plan: Plan
@@ -42,6 +47,21 @@ class Evaluation(Spec):
     smallest_fits: tuple[str, ...] = ()
     architecture: Architecture | None = Field(default=None, exclude=True, repr=False)
     gpu: Gpu | None = Field(default=None, exclude=True, repr=False)
+    cards: tuple[tuple[Gpu, int], ...] = Field(default=(), exclude=True, repr=False)
+    measured_on: Gpu | None = Field(default=None, exclude=True, repr=False)
+
+    @cached_property
+    def time(self) -> "TimeResult | None":
+        """Return how long one step or one request takes, estimated when it is first asked for; none without a card."""
+        if not self.cards:
+            return None
+        from planner.plan.timing import time_of  # takes a while to load, and memory alone does not need it
+
+        return time_of(self.plan, self.workload, self.architecture, self.cards, self.measured_on)
+
+    @model_serializer(mode="wrap")
+    def _with_time(self, write: SerializerFunctionWrapHandler) -> dict[str, object]:
+        return {**write(self), "time": self.time}
 
     @property
     def traced(self) -> TracedFacts | None:
@@ -67,18 +87,21 @@ def evaluate(plan: Plan, catalog: Catalog) -> Evaluation:
 
 
 def _evaluate_estimated(plan: Plan, catalog: Catalog) -> Evaluation:
-    architecture = architecture_of(plan, catalog)
-    memory = _estimate(architecture, plan.workload, cards_of(plan, catalog), plan.corrections)
+    architecture, cards = architecture_of(plan, catalog), cards_of(plan, catalog)
+    memory = _estimate(architecture, plan.workload, cards, plan.corrections)
     fullest = memory.per_gpu[memory.fullest].gpu if memory.per_gpu else None
+    workload = with_defaults(plan.workload, at_image_size(architecture, plan.workload.image_size), plan.count)
     return Evaluation(
         plan=plan,
-        workload=with_defaults(plan.workload, at_image_size(architecture, plan.workload.image_size), plan.count),
+        workload=workload,
         parameters=architecture.parameters,
         active_parameters=architecture.active_parameters,
         memory=memory,
         smallest_fits=_smallest_fits(plan, catalog),
         architecture=architecture,
         gpu=catalog.hardware.gpu(fullest) if fullest else None,
+        cards=tuple((kind.gpu, kind.number) for kind in cards if kind.gpu is not None),
+        measured_on=_measured_on(plan, catalog),
     )
 
 
@@ -92,6 +115,8 @@ def _evaluate_traced(plan: Plan, facts: TracedFacts, catalog: Catalog, gpu: Gpu 
         memory=traced_memory(facts, gpu, usable, plan.count, plan.workload.other_processes_bytes),
         smallest_fits=_smallest_fits(plan, catalog),
         gpu=gpu,
+        cards=() if gpu is None else ((gpu, plan.count),),
+        measured_on=_measured_on(plan, catalog),
     )
 
 
@@ -123,6 +148,12 @@ def find_fits(plan: Plan, catalog: Catalog) -> tuple[CardFit, ...]:
 
 
 _estimate = lru_cache(maxsize=256)(estimate_on)
+
+
+def _measured_on(plan: Plan, catalog: Catalog) -> Gpu | None:
+    """Return the kind of card that the plan's measured speed is of, where it says one."""
+    measured = plan.timing.measured
+    return catalog.hardware.gpu(measured.gpu) if measured and measured.gpu else None
 
 
 @lru_cache(maxsize=64)

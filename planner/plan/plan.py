@@ -6,8 +6,10 @@ from typing import Final, Literal, Self
 from pydantic import Field, model_validator
 
 from planner.base import Spec
+from planner.cost.terms import CostTerms
 from planner.memory.corrections import Correction
 from planner.models.architecture import Architecture
+from planner.performance.setting import TimeSetting
 from planner.trace.facts import TracedFacts
 from planner.workload.workload import Inference, Workload
 
@@ -59,6 +61,8 @@ class Plan(Spec):
         description="number of cards; of unequal ones, all of them",
     )
     corrections: tuple[Correction, ...] = Field(default=(), description="logs of one's own that correct the estimate")
+    timing: TimeSetting = Field(default=TimeSetting(), description="links, input and a measured speed")
+    cost: CostTerms = Field(default=CostTerms(), description="the job, and how it would be rented or owned")
 
     @model_validator(mode="after")
     def _counts_unequal_cards(self) -> Self:

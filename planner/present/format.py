@@ -4,6 +4,7 @@ Views show three significant figures, tooltips and exports the exact value. A th
 dash in a range, a true minus before a negative number. What is not known is said in words.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from planner.units import GIB, KIB, MIB
@@ -14,6 +15,16 @@ NOT_PUBLISHED: Final = "not published"
 _MINUS: Final = "\u2212"
 _DASH: Final = "\u2013"
 _LEAST_SHARE: Final = 0.0001
+_CENTS_BELOW: Final = 100
+_HALF_A_CENT: Final = 0.005
+_TIMES: Final = (
+    ("days", 86_400.0, 172_800.0),
+    ("h", 3_600.0, 5_400.0),
+    ("min", 60.0, 120.0),
+    ("s", 1.0, 0.9995),
+    ("ms", 1e-3, 0.9995e-3),
+)
+"""Units of time with their seconds, and from how many seconds on they are used."""
 _MONTHS: Final = (
     "January",
     "February",
@@ -138,7 +149,8 @@ def money(usd: float | None, unknown: str = NOT_PUBLISHED) -> str:
     """Return `$1,599`, with cents below a hundred dollars: `$2.39`."""
     if usd is None:
         return unknown
-    return f"${usd:,.2f}" if usd < 100 else f"${usd:,.0f}"
+    sign = _MINUS if usd <= -_HALF_A_CENT else ""
+    return f"{sign}${abs(usd):,.2f}" if abs(usd) < _CENTS_BELOW else f"{sign}${abs(usd):,.0f}"
 
 
 def percent(fraction: float) -> str:
@@ -158,6 +170,32 @@ def signed_percent(fraction: float) -> str:
     """Return how far something is off: `+0.31 %`, `−12 %`, and without a sign what is next to nothing."""
     sign = "" if abs(fraction) < _LEAST_SHARE else "+" if fraction > 0 else _MINUS
     return f"{sign}{precise_percent(abs(fraction))}"
+
+
+def duration(seconds: float | None, unknown: str = UNKNOWN) -> str:
+    """Return a time in the unit that suits it: `12.3 ms`, `1.24 s`, `18.5 min`, `3.20 h`, `12.5 days`."""
+    if seconds is None:
+        return unknown
+    unit, factor = _time_unit(seconds)
+    return f"{significant(seconds / factor)}{THIN}{unit}"
+
+
+def duration_with_range(seconds: float, low: float | None, high: float | None) -> str:
+    """Return `1.24 s (1.08 – 1.42)`, both ends in the unit of the middle; without a range where there is none."""
+    unit, factor = _time_unit(seconds)
+    ends = [significant((seconds if end is None else end) / factor) for end in (low, high)]
+    middle = significant(seconds / factor)
+    told = "" if ends == [middle, middle] else f" ({ends[0]} {_DASH} {ends[1]})"
+    return f"{middle}{THIN}{unit}{told}"
+
+
+def number_range(
+    value: float, low: float | None, high: float | None, show: Callable[[float], str] = significant
+) -> str:
+    """Return `6,610 (5,800 – 7,500)`, without a range where there is none."""
+    ends = [show(value if end is None else end) for end in (low, high)]
+    middle = show(value)
+    return middle if ends == [middle, middle] else f"{middle} ({ends[0]} {_DASH} {ends[1]})"
 
 
 def date(iso: str | None, unknown: str = UNKNOWN) -> str:
@@ -184,9 +222,21 @@ def plural(number: int, noun: str) -> str:
     return f"{integer(number)} {noun}{'' if number == 1 else 's'}"
 
 
+def sentence(text: str) -> str:
+    """Return `text` as a sentence: with a capital letter and a full stop."""
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
+
+
 def listing(items: tuple[str, ...], last: str = "and") -> str:
     """Return `a, b and c`."""
     return f" {last} ".join(part for part in (", ".join(items[:-1]), *items[-1:]) if part)
+
+
+def _time_unit(seconds: float) -> tuple[str, float]:
+    for unit, factor, least in _TIMES:
+        if seconds >= least:
+            return unit, factor
+    return "µs", 1e-6
 
 
 def _unit_of(value: int) -> tuple[str, int]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
@@ -23,6 +23,7 @@ SEGMENT_WORDS: Final[dict[str, str]] = {
     "soc": "on a chip",
     "tpu": "TPU",
 }
+_NOT_RUN: Final = "–"
 _VERDICT_RANK: Final[dict[Verdict, int]] = {"fits": 2, "tight": 1, "does-not-fit": 0}
 DTYPE_TITLES: Final = {
     "fp64": "FP64",
@@ -36,11 +37,27 @@ DTYPE_TITLES: Final = {
 }
 
 
+class JobWords(NamedTuple):
+    """What the plan's job takes and costs on as many of a card as the plan has, as `planner.present.card_jobs` says it.
+
+    `slowness` is what is lower the faster the cards are; `hours` are of a run, or of a month's work.
+    """
+
+    hours: float
+    slowness: float
+    time: str
+    time_origin: str
+    usd: float | None
+    cost: str
+    cost_origin: str
+
+
 @dataclass(frozen=True, slots=True)
 class GpuRow:
     """A card, what a program can use of it, and whether the plan's model fits it.
 
-    `verdict` is none where that is not known or not asked; `reason` says why a card cannot run it at all.
+    `verdict` is none where that is not known or not asked; `reason` says why a card cannot run it at all. `job` is what
+    the plan's job takes and costs on as many of them as the plan has, none where that is not known or not yet.
     """
 
     gpu: Gpu
@@ -48,6 +65,7 @@ class GpuRow:
     free_bytes: int | None = None
     reason: str = ""
     usable: UsableMemory | None = None
+    job: JobWords | None = None
 
     @property
     def id(self) -> str:
@@ -55,15 +73,23 @@ class GpuRow:
         return self.gpu.id
 
 
-def gpu_rows(hardware: HardwareCatalog, fits: Mapping[str, CardFit] | None = None) -> tuple[GpuRow, ...]:
-    """Return a row for every card; `fits` holds the verdicts by the card's id."""
-    return tuple(_row(gpu, hardware.usable_memory(gpu), fits.get(gpu.id) if fits else None) for gpu in hardware.gpus)
+def gpu_rows(
+    hardware: HardwareCatalog,
+    fits: Mapping[str, CardFit] | None = None,
+    jobs: Mapping[str, JobWords] | None = None,
+) -> tuple[GpuRow, ...]:
+    """Return a row for every card; `fits` holds the verdicts and `jobs` time and cost of the job by the card's id."""
+    known = jobs or {}
+    return tuple(
+        _row(gpu, hardware.usable_memory(gpu), fits.get(gpu.id) if fits else None, known.get(gpu.id))
+        for gpu in hardware.gpus
+    )
 
 
-def _row(gpu: Gpu, usable: UsableMemory | None, fit: CardFit | None) -> GpuRow:
+def _row(gpu: Gpu, usable: UsableMemory | None, fit: CardFit | None, job: JobWords | None) -> GpuRow:
     if fit is None:
         return GpuRow(gpu, usable=usable)
-    return GpuRow(gpu, fit.verdict, fit.free_bytes, "; ".join(fit.unsupported), usable)
+    return GpuRow(gpu, fit.verdict, fit.free_bytes, "; ".join(fit.unsupported), usable, job)
 
 
 def _fits_text(row: GpuRow) -> str:
@@ -107,6 +133,24 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         _fits_text,
         width=14,
         tooltip=_fits_tooltip,
+    ),
+    Column(
+        "job_time",
+        "My job takes",
+        lambda row: row.job.slowness if row.job else None,
+        lambda row: row.job.time if row.job else _NOT_RUN,
+        align="right",
+        width=9,
+        tooltip=lambda row: row.job.time_origin if row.job else "",
+    ),
+    Column(
+        "job_cost",
+        "My job costs",
+        lambda row: row.job.usd if row.job else None,
+        lambda row: row.job.cost if row.job else _NOT_RUN,
+        align="right",
+        width=9,
+        tooltip=lambda row: row.job.cost_origin if row.job else "",
     ),
     words("vendor", "Vendor", lambda row: row.gpu.vendor, width=9),
     words("segment", "Segment", lambda row: SEGMENT_WORDS[row.gpu.segment]),

@@ -51,6 +51,9 @@ class TracedFacts(Spec):
     differences: tuple[Difference, ...] = ()
     notes: tuple[str, ...] = ()
     flops: int | None = None
+    convolution_flops: int | None = Field(default=None, ge=0, description="of convolutions among them")
+    product_elements: int | None = Field(default=None, ge=0, description="that products put out in the last step")
+    operator_calls: int | None = Field(default=None, ge=0, description="operators of the last step")
     digest: str
 
     @cached_property

@@ -132,6 +132,12 @@ class Recording(Spec):
     notes: tuple[str, ...] = ()
     flops: int | None = None
     """Floating-point operations of the last step: two for each multiplication with addition."""
+    convolution_flops: int | None = None
+    """Those of convolutions among them."""
+    product_elements: int | None = None
+    """Elements that products, convolutions and attention put out in the last step."""
+    operator_calls: int | None = None
+    """Operators that ran in the last step."""
     seconds: float = 0.0
     """How long the trace itself took."""
 

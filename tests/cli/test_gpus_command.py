@@ -5,8 +5,12 @@ import json
 import pytest
 
 from planner.cli.main import main
+from planner.cost.job import Run
+from planner.cost.terms import CostTerms
 from planner.hardware.gpu import Gpu
 from planner.hardware.query import QUERY_FIELDS
+from planner.plan.files import save_plan
+from planner.plan.plan import ModelChoice, Plan
 
 
 @pytest.fixture
@@ -77,6 +81,8 @@ def test_nothing_found_is_no_error(said):
         (["--where", "memory_gib >="], "--where: at position 14: expected a number", "--help"),
         (["--where", "__import__('os')"], "--where: at position 1: expected a field", "Fields: name"),
         (["--where", 'fits == "fits"'], "fits: needs a model", "--fits MODEL"),
+        (["--where", "hours < 3"], "hours: needs a model", "--fits MODEL"),
+        (["--sort", "job_cost"], "job_cost: needs a model", "--fits MODEL"),
         (["--sort", "colour"], "--sort: there is no field 'colour'", "Fields: name"),
         (["--limit", "0"], "argument --limit: '0' is not a whole number from 1", "--help"),
         (["--limit", "²"], "argument --limit: '²' is not a whole number from 1", "--help"),
@@ -106,3 +112,17 @@ def test_a_plan_judges_by_its_workload(said, tmp_path):
 
 def test_a_judging_model_must_be_known(said):
     assert "no model is called 'nobody'" in said("--fits", "nobody", code=2)
+
+
+def test_a_plans_job_has_a_time_and_a_cost_on_each_card(said, tmp_path, catalog):
+    path = tmp_path / "plan.json"
+    job = CostTerms(job=Run(amount=1e6, unit="tokens"))
+    save_plan(path, Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), cost=job))
+    assert "My job takes  My job costs" in said("--fits", str(path), "4090")
+    records = json.loads(said("--fits", str(path), "--where", "hours < 100", "--sort", "job_cost", "--json"))
+    costs = [record["job"]["usd"] for record in records if record["job"]["usd"] is not None]
+    assert costs == sorted(costs)
+    assert all(record["job"]["hours"] < 100 for record in records)
+    assert records[0]["job"]["offer"]["offer"]["source"]
+    unfit = json.loads(said("--fits", str(path), "--where", 'fits == "does-not-fit"', "--limit", "1", "--json"))
+    assert unfit[0]["job"] is None

@@ -158,7 +158,7 @@ def test_at_1280_by_800_nothing_is_cut_off_and_what_takes_the_keyboard_has_a_nam
 
 
 def test_a_catalog_that_cannot_be_read_is_told_and_ends_the_start(qapp, qtbot, monkeypatch):
-    def fail():
+    def fail(**_folders):
         raise CatalogError(Path("catalog/gpus/x.json"), "h100", "memory_bytes", "must be positive")
 
     asked = []

@@ -3,16 +3,21 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QComboBox, QLineEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
+from planner.cost.job import Run
+from planner.cost.terms import CostTerms
+from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.part_button import PartButton
 from planner.gui.widgets.plan_bar import PlanBar
 from planner.gui.workspace import SAMPLE_PLAN, Workspace
+from planner.present.time import pace_phrase
 from planner.present.verdict import verdict_phrase
+from planner.workload.training import Training
 
 
 @pytest.fixture
-def bar(qtbot: QtBot, workspace: Workspace, theme: Theme) -> PlanBar:
-    made = PlanBar(workspace, theme)
+def bar(qtbot: QtBot, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> PlanBar:
+    made = PlanBar(workspace, theme, tasks)
     qtbot.addWidget(made)
     made.resize(1280, 44)
     made.show()
@@ -32,7 +37,7 @@ def click(bar: PlanBar, qtbot: QtBot, position: int) -> None:
 
 
 def test_the_bar_reads_like_a_sentence(bar: PlanBar, workspace: Workspace):
-    model, workload, cards, verdict = parts(bar)
+    model, workload, cards, verdict, *_ = parts(bar)
     assert model == "Llama-3.1-8B"
     assert workload.startswith("Inference, 1 × 4,096 tokens")
     assert cards == "1 × GeForce RTX 4090"
@@ -133,3 +138,44 @@ def test_the_verdict_leads_to_its_reasons(bar: PlanBar, qtbot: QtBot):
     with qtbot.waitSignal(bar.tab_wanted) as wanted:
         click(bar, qtbot, 3)
     assert wanted.args == ["memory"]
+
+
+def test_time_is_said_at_once_and_cost_when_the_plan_rests(bar: PlanBar, workspace: Workspace, qtbot: QtBot):
+    pace, money = bar.findChildren(PartButton)[4:]
+    assert pace.words == pace_phrase(workspace.evaluation.time)
+    qtbot.waitUntil(money.isVisible)
+    assert money.words.startswith("$")
+    assert money.words.endswith(("a month", "owned"))
+
+
+def test_answers_are_said_in_full_where_questions_are_shortened(bar: PlanBar, workspace: Workspace, qtbot: QtBot):
+    workspace.apply("work", workload=Training(activation_checkpointing="full"), gpu="h100-sxm5-80gb", count=8)
+    qtbot.waitUntil(bar.findChildren(PartButton)[5].isVisible)
+    assert all(part.text() == part.words for part in bar.findChildren(PartButton)[3:])
+
+
+def test_a_run_has_an_end(bar: PlanBar, workspace: Workspace, qtbot: QtBot):
+    workspace.apply("job", cost=CostTerms(job=Run(amount=6, unit="hours")))
+    pace, money = bar.findChildren(PartButton)[4:]
+    qtbot.waitUntil(lambda: pace.words == "6.00\u202fh" or pace.words.replace("\u2009", " ") == "6.00 h")
+    assert "a run" in money.words
+
+
+def test_without_a_card_there_is_neither_time_nor_cost(bar: PlanBar, workspace: Workspace, qtbot: QtBot):
+    qtbot.waitUntil(bar.findChildren(PartButton)[5].isVisible)
+    workspace.apply("card", gpu=None)
+    assert not any(part.isVisible() for part in bar.findChildren(PartButton)[4:])
+
+
+@pytest.mark.parametrize("position", [4, 5])
+def test_time_and_cost_lead_to_their_tab(bar: PlanBar, qtbot: QtBot, position: int):
+    qtbot.waitUntil(bar.findChildren(PartButton)[5].isVisible)
+    with qtbot.waitSignal(bar.tab_wanted) as wanted:
+        click(bar, qtbot, position)
+    assert wanted.args == ["cost"]
+
+
+def test_what_a_plan_cost_before_is_not_said_of_the_next(bar: PlanBar, workspace: Workspace, qtbot: QtBot):
+    qtbot.waitUntil(bar.findChildren(PartButton)[5].isVisible)
+    workspace.apply("number of cards", count=2)
+    assert not bar.findChildren(PartButton)[5].isVisible()

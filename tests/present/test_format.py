@@ -156,3 +156,29 @@ def test_words():
 )
 def test_a_size_with_its_range_names_the_unit_once(sizes, text):
     assert fmt.size_with_range(*sizes).replace(fmt.THIN, " ") == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (None, "unknown"),
+        (3e-6, "3.00 µs"),
+        (0.0123, "12.3 ms"),
+        (0.99951, "1.00 s"),
+        (1.24, "1.24 s"),
+        (119.0, "119 s"),
+        (1_110.0, "18.5 min"),
+        (11_520.0, "3.20 h"),
+        (1_080_000.0, "12.5 days"),
+    ],
+)
+def test_durations(seconds, text):
+    assert seen(fmt.duration(seconds)) == text
+
+
+def test_durations_and_numbers_with_their_ranges():
+    assert seen(fmt.duration_with_range(1.24, 1.08, 1.42)) == "1.24 s (1.08 – 1.42)"
+    assert seen(fmt.duration_with_range(1.24, None, None)) == "1.24 s"
+    assert seen(fmt.duration_with_range(7_200.0, 3_600.0, None)) == "2.00 h (1.00 – 2.00)"
+    assert fmt.number_range(6_610, 5_800, 7_500) == "6,610 (5,800 – 7,500)"
+    assert fmt.number_range(3, None, None, fmt.plain) == "3"

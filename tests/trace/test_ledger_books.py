@@ -209,3 +209,15 @@ def test_operations_of_matrix_products_are_counted() -> None:
         module(torch.zeros(4, 32)).sum().backward()
     # Forward, and the gradient of the weight; the input needs none.
     assert books.flops.total == 2 * (2 * 4 * 32 * 8)
+    assert books.flops.elements == 4 * 8 + 32 * 8
+    assert books.flops.convolutions == 0
+    assert books.flops.calls > 2
+    books.flops.restart()
+    assert (books.flops.total, books.flops.elements, books.flops.calls) == (0, 0, 0)
+
+
+def test_convolutions_are_counted_apart() -> None:
+    with Books().open() as books:
+        nn.Conv2d(3, 8, 3, bias=False)(torch.zeros(1, 3, 10, 10))
+    assert books.flops.total == books.flops.convolutions == 2 * 8 * 64 * 3 * 9
+    assert books.flops.elements == 8 * 64

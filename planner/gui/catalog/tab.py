@@ -41,7 +41,7 @@ class CatalogTab(Tab):
 
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
         super().__init__(workspace, theme, tasks)
-        self.gpus = GpuPage(workspace, theme)
+        self.gpus = GpuPage(workspace, theme, tasks)
         self._answer = make_label(font=theme.font("answer", bold=True), wrap=True)
         self._search = QLineEdit(clearButtonEnabled=True)
         self._count = make_label(role="muted")
@@ -118,9 +118,9 @@ class CatalogTab(Tab):
         space = self.theme.spacing
         bar = QHBoxLayout()
         bar.setSpacing(space.small)
-        for number, view in enumerate((GpuPage, SystemPage)):
+        for number, title in enumerate((GpuPage.title, SystemPage.title)):
             button = QToolButton()
-            button.setText(view.title)
+            button.setText(title)
             button.setCheckable(True)
             button.setChecked(number == 0)
             self._switch.addButton(button, number)

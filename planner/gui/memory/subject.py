@@ -7,13 +7,13 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
 from planner.gui.choices import choose_model, hub_choice, model_choices, model_detail
-from planner.gui.memory.questions.picker_field import PickerField
 from planner.gui.memory.questions.preset_button import PresetButton
 from planner.gui.memory.questions.questions import at_the_left, bind, new_form
-from planner.gui.memory.questions.radio_field import RadioField
 from planner.gui.memory.words import Options
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.label import make_label
+from planner.gui.widgets.picker_field import PickerField
+from planner.gui.widgets.radio_field import RadioField
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.workload.workload import Training, Workload

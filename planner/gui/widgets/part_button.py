@@ -18,6 +18,7 @@ class PartButton(QToolButton):
         self._what = what
         self._words = ""
         self._icon: tuple[str, str] | None = None
+        self.setAccessibleName(what)
         mark(self, "part")
         self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         # Wider than the icon, which stands in its middle: Qt leaves too little air before the words.

@@ -1,11 +1,14 @@
 """The plan as a sentence above the tabs; each part opens its own picker, and clicked again leads to its tab."""
 
+from datetime import UTC, datetime
 from functools import cached_property
+from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QWidget
+from PySide6.QtCore import Qt, QTimer, Signal, Slot
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QWidget
 
 from planner.gui.choices import card_choices, choose_model, hub_choice, model_choices
+from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.labelled_form import LabelledForm
 from planner.gui.widgets.number_field import NumberField
@@ -16,21 +19,34 @@ from planner.gui.widgets.workload_summary import WorkloadSummary
 from planner.gui.workspace import Workspace
 from planner.present.parallel import cards_phrase
 from planner.present.plan import work_phrase
+from planner.present.time import pace_phrase
 from planner.present.verdict import verdict_phrase
+
+if TYPE_CHECKING:
+    from planner.plan.money import PlanCost
+
+REST_MS: Final = 120
+_MONEY: Final = "plan bar"
 
 
 class PlanBar(QWidget):
-    """Model, workload, cards, verdict."""
+    """Model, workload, cards, verdict; and, where they are known, time and cost, which follow when the plan rests.
+
+    `priced` says that prices have been read.
+    """
 
     tab_wanted = Signal(str)
+    priced = Signal()
 
-    def __init__(self, workspace: Workspace, theme: Theme) -> None:
+    def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
         super().__init__()
-        self._workspace, self._theme = workspace, theme
+        self._workspace, self._theme, self._tasks = workspace, theme, tasks
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         mark(self, "sunken")
         self._model, self._workload = PartButton(theme, "Model"), PartButton(theme, "Workload")
         self._cards, self._verdict = PartButton(theme, "Cards"), PartButton(theme, "Verdict")
+        self._time, self._cost = PartButton(theme, "Time"), PartButton(theme, "Cost")
+        self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._lay_out(theme)
         self._connect()
         self.refresh()
@@ -47,6 +63,24 @@ class PlanBar(QWidget):
         cards = cards_phrase(plan.workload, plan.count, name, workspace.catalog.hardware)
         self._cards.say(cards or "Choose a card", ("card", "muted"))
         self._verdict.say(verdict_phrase(memory), verdict_mark(memory.verdict))
+        self._say_time(pace_phrase(workspace.evaluation.time))
+        self._show_part(self._cost, "")
+        self._tasks.cancel(_MONEY)
+        if plan.gpu is not None:
+            self._rest.start()
+
+    @Slot()
+    def find_cost(self) -> None:
+        """Find what the plan costs, in the background: prices are read when they are first asked for."""
+        evaluation, catalog = self._workspace.evaluation, self._workspace.catalog
+        today = datetime.now(UTC).date()
+
+        def work() -> "PlanCost":
+            from planner.plan.money import evaluate_cost  # the window opens without it
+
+            return evaluate_cost(evaluation, catalog, today)
+
+        self._tasks.run(_MONEY, work, self._take_cost, self._fail)
 
     @Slot()
     def pick_model(self) -> None:
@@ -105,6 +139,27 @@ class PlanBar(QWidget):
         self._summary.more_wanted.connect(self._want_memory)
         return popover
 
+    def _take_cost(self, found: "PlanCost") -> None:
+        from planner.present.money import hours_phrase, money_phrase
+
+        hours, money = hours_phrase(found.estimate), money_phrase(found.estimate)
+        if hours:
+            self._say_time(hours)
+        self._cost.say(money, ("cost", "muted"))
+        self._show_part(self._cost, money)
+        self.priced.emit()
+
+    def _fail(self, error: BaseException) -> None:
+        raise error
+
+    def _say_time(self, words: str) -> None:
+        self._time.say(words, ("time", "muted"))
+        self._show_part(self._time, words)
+
+    def _show_part(self, part: PartButton, words: str) -> None:
+        part.setVisible(bool(words))
+        self._lines[part].setVisible(bool(words))
+
     def _card_name(self, gpu: str) -> str:
         return self._workspace.catalog.hardware.gpu(gpu).name
 
@@ -128,6 +183,10 @@ class PlanBar(QWidget):
         self.tab_wanted.emit("memory")
 
     @Slot()
+    def _want_cost(self) -> None:
+        self.tab_wanted.emit("cost")
+
+    @Slot()
     def _want_catalog(self) -> None:
         self.tab_wanted.emit("catalog")
 
@@ -136,15 +195,23 @@ class PlanBar(QWidget):
         self._workload.clicked.connect(self.edit_workload)
         self._cards.clicked.connect(self.pick_card)
         self._verdict.clicked.connect(self._want_memory)
+        for part in (self._time, self._cost):
+            part.clicked.connect(self._want_cost)
+        self._rest.timeout.connect(self.find_cost)
         self._workspace.changed.connect(self.refresh)
 
     def _lay_out(self, theme: Theme) -> None:
         layout = QHBoxLayout(self)
         layout.setContentsMargins(*(theme.spacing.small, theme.spacing.tiny) * 2)
         layout.setSpacing(theme.spacing.tiny)
-        for position, part in enumerate((self._model, self._workload, self._cards, self._verdict)):
-            if position:
-                layout.addWidget(_line())
+        for part in (self._verdict, self._time, self._cost):
+            # The answers are said in full; the questions before them give way.
+            part.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        self._lines: dict[PartButton, QFrame] = {}
+        for part in (self._model, self._workload, self._cards, self._verdict, self._time, self._cost):
+            if part is not self._model:
+                self._lines[part] = _line()
+                layout.addWidget(self._lines[part])
             layout.addWidget(part)
         layout.addStretch(1)
 

@@ -35,6 +35,9 @@ def facts_of(recording: Recording, settings: AllocatorSettings = _DEFAULTS) -> T
         differences=together(recording.differences),
         notes=recording.notes,
         flops=recording.flops,
+        convolution_flops=recording.convolution_flops,
+        product_elements=recording.product_elements,
+        operator_calls=recording.operator_calls,
         digest=digest_of(recording),
     )
 

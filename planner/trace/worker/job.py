@@ -78,6 +78,9 @@ def record(request: TraceRequest, progress: ReportProgress) -> Recording:
         differences=(*differences, *_of_the_cpu(request, ledger.operators.all())),
         notes=tuple(notes),
         flops=flops.total,
+        convolution_flops=flops.convolutions,
+        product_elements=flops.elements,
+        operator_calls=flops.calls,
         seconds=time.perf_counter() - started,
     )
 
@@ -160,7 +163,8 @@ class Bookkeeper(Watcher):
     def phase(self, name: PhaseName, step: int) -> None:
         """Begin a phase; operations are counted anew with each step."""
         if name in ("forward", "prefill") and step != self._step:
-            self._step, self._flops.total = step, 0
+            self._step = step
+            self._flops.restart()
         self._ledger.begin(name, step)
         self._progress("build" if name == "load" else name, step, self._steps, self._ledger.events)
 

@@ -57,7 +57,7 @@ def test_all_is_back_with_a_model_of_the_catalog(traced: MemoryTab):
 
 
 def test_the_plan_bar_says_what_was_traced_and_asks_in_the_tab(qtbot: QtBot, traced: MemoryTab):
-    bar = PlanBar(traced.workspace, traced.theme)
+    bar = PlanBar(traced.workspace, traced.theme, traced.tasks)
     qtbot.addWidget(bar)
     assert "Traced training, AdamW, 32 × 3 × 224 × 224" in [part.words for part in bar.findChildren(PartButton)]
     with qtbot.waitSignal(bar.tab_wanted) as asked:

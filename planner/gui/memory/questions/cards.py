@@ -8,12 +8,12 @@ from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 from planner.errors import PlannerError
 from planner.gui.choices import card_choices, card_name
 from planner.gui.memory.questions.card_list import CardList
-from planner.gui.memory.questions.picker_field import PickerField
 from planner.gui.memory.questions.questions import at_the_left, bind, explained, new_form, remembered_section
 from planner.gui.memory.questions.sharing import would_do
 from planner.gui.memory.questions.size_field import SizeField
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.number_field import NumberField
+from planner.gui.widgets.picker_field import PickerField
 from planner.gui.widgets.popover import SearchPopover
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation

@@ -13,7 +13,6 @@ from planner.gui.memory.questions.engines import (
     shares,
 )
 from planner.gui.memory.questions.images import ask_images, image_question_has_meaning, makes_images, offer_images
-from planner.gui.memory.questions.picker_field import PickerField
 from planner.gui.memory.questions.questions import Questions, new_form, token_stops, value_of
 from planner.gui.memory.words import (
     ATTENTION,
@@ -27,6 +26,7 @@ from planner.gui.memory.words import (
 from planner.gui.theme import Theme
 from planner.gui.widgets.choice_field import ChoiceField
 from planner.gui.widgets.number_field import NumberField
+from planner.gui.widgets.picker_field import PickerField
 from planner.gui.widgets.search_list import Choice
 from planner.gui.workspace import Workspace
 from planner.models.architecture import Architecture

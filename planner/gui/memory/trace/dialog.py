@@ -8,13 +8,13 @@ from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPushButton, QVBoxLayou
 
 from planner.errors import PlannerError, SpecError
 from planner.gui.memory.questions.questions import new_form, remembered_section
-from planner.gui.memory.questions.radio_field import RadioField
 from planner.gui.memory.trace.inputs_editor import InputsEditor
 from planner.gui.memory.trace.more_form import MoreForm
 from planner.gui.memory.trace.request_form import RequestForm
 from planner.gui.memory.trace.target_form import TargetForm
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.label import make_label
+from planner.gui.widgets.radio_field import RadioField
 from planner.gui.widgets.scrolled import scrolled
 from planner.gui.workspace import Workspace
 from planner.plan.trace_request import operators_of

@@ -10,7 +10,6 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from planner.errors import PlannerError, SpecError
 from planner.gui.memory.questions.questions import new_form, remembered_section, token_stops
-from planner.gui.memory.questions.radio_field import RadioField
 from planner.gui.memory.trace import run_words
 from planner.gui.memory.words import TASKS, words_of
 from planner.gui.theme import Theme
@@ -18,6 +17,7 @@ from planner.gui.widgets.choice_field import ChoiceField
 from planner.gui.widgets.field import Field
 from planner.gui.widgets.labelled_form import LabelledForm
 from planner.gui.widgets.number_field import NumberField
+from planner.gui.widgets.radio_field import RadioField
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 from planner.plan.trace_request import operators_of

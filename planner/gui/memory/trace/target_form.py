@@ -9,11 +9,11 @@ from PySide6.QtWidgets import QFileDialog, QMenu, QPushButton, QVBoxLayout, QWid
 
 from planner.errors import ModelFileError, SpecError
 from planner.gui.memory.questions.questions import new_form
-from planner.gui.memory.questions.radio_field import RadioField
 from planner.gui.theme import Theme
 from planner.gui.widgets.choice_field import ChoiceField
 from planner.gui.widgets.icon_button import IconButton
 from planner.gui.widgets.label import make_label
+from planner.gui.widgets.radio_field import RadioField
 from planner.gui.widgets.text_field import TextField
 from planner.gui.workspace import Workspace
 from planner.trace.arguments import arguments_text, parse_arguments

@@ -1,10 +1,10 @@
 """One of two or three values, all of them in view."""
 
+from collections.abc import Sequence
 from functools import partial
 
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QRadioButton
 
-from planner.gui.memory.words import Options
 from planner.gui.theme import Theme
 from planner.gui.widgets.field import Field, message_line, stack_up, tell
 
@@ -12,7 +12,7 @@ from planner.gui.widgets.field import Field, message_line, stack_up, tell
 class RadioField(Field):
     """A row of radio buttons."""
 
-    def __init__(self, theme: Theme, options: Options) -> None:
+    def __init__(self, theme: Theme, options: Sequence[tuple[object, str]]) -> None:
         super().__init__()
         self._value: object = None
         self._buttons = {value: QRadioButton(words) for value, words in options}

@@ -1,0 +1,79 @@
+"""How long answers about money take: `python benchmarks/cost_speed.py`.
+
+Each figure is the median over answers that were not asked before, beside a loop of the same run; only the ratio can be
+compared between machines.
+"""
+
+import argparse
+from datetime import date
+
+from speed import beside_loop, print_beside
+
+from planner.cost.demand import demand_of
+from planner.cost.estimate import estimate_cost
+from planner.cost.job import Pace, Run
+from planner.cost.modes import RENT_MODES
+from planner.cost.montecarlo import simulate
+from planner.cost.rent import RentFacts
+from planner.cost.sensitivity import tornado
+from planner.cost.table import Candidate, offer_rows
+from planner.cost.terms import BuyTerms, CostTerms, RentTerms
+from planner.plan.catalog import Catalog, load_catalog
+
+TODAY = date(2026, 11, 22)
+PACE = Pace(tokens_per_second=20_000, low_time_factor=0.85, high_time_factor=1.3)
+
+
+def main() -> None:
+    """Print a line for each kind of answer."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=15, help="answers of each kind; default 15")
+    runs = parser.parse_args().runs
+    catalog = load_catalog()
+    print(f"{'what':52} {'median':>10} {'reference':>10} {'ratio':>7} {'aim':>8}")
+    print_read(runs)
+    print_offers(catalog, runs)
+    print_plan(catalog, runs)
+
+
+def print_read(runs: int) -> None:
+    """Print how long it takes to read the offers, which happens once."""
+    taken, loop = beside_loop(lambda fresh: len(fresh.offers), [load_catalog() for _ in range(min(runs, 5))])
+    print_beside("reading all offers / a loop, ms", taken * 1e3, loop * 1e3, "")
+
+
+def print_offers(catalog: Catalog, runs: int) -> None:
+    """Print the table of every offer for a job that fits on every card, for each way to rent and for all of them."""
+    facts = RentFacts.of(catalog.cost)
+    everything = RentTerms(include_history=True)
+    for name, modes in (*((mode, (mode,)) for mode in RENT_MODES), ("every way", RENT_MODES)):
+        inputs = [_candidates(catalog, hours) for hours in range(10, 10 + runs)]
+        taken, loop = beside_loop(
+            lambda candidates, ways=modes: offer_rows(catalog.offers, candidates, everything, facts, TODAY, ways),
+            inputs,
+        )
+        print_beside(f"{len(catalog.offers)} offers, {name} / a loop, ms", taken * 1e3, loop * 1e3, "≤ 50 ms")
+
+
+def print_plan(catalog: Catalog, runs: int) -> None:
+    """Print what one edit of a plan leads to: the answer, the tornado, and the draws in the background."""
+    gpu = catalog.hardware.gpu("h100-sxm5-80gb")
+    terms = [
+        CostTerms(job=Run(amount=1e9 * run, unit="tokens", repeats_per_year=20), buy=BuyTerms(place="colocation"))
+        for run in range(1, runs + 1)
+    ]
+    taken, loop = beside_loop(lambda one: estimate_cost(one, gpu, 8, PACE, catalog.cost, TODAY), terms)
+    print_beside("rent or own, one plan / a loop, ms", taken * 1e3, loop * 1e3, "≤ 50 ms")
+    cases = [estimate_cost(one, gpu, 8, PACE, catalog.cost, TODAY).case for one in terms]
+    for name, action, aim in (("tornado", tornado, "≤ 5 ms"), ("2,000 draws", simulate, "≤ 200 ms")):
+        taken, loop = beside_loop(action, cases)
+        print_beside(f"{name} / a loop, ms", taken * 1e3, loop * 1e3, aim)
+
+
+def _candidates(catalog: Catalog, hours: float) -> dict[str, Candidate]:
+    demand = demand_of(Run(amount=hours, checkpoint_seconds=60, restart_seconds=600, egress_gb=200), None)
+    return {gpu.id: Candidate(gpu.id, 8, demand) for gpu in catalog.hardware.gpus}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,244 @@
+"""Fit the efficiency classes of training to the published speeds, and say how well they carry over.
+
+    python benchmarks/throughput_classes.py [--fit] [--leave-one-out]
+
+Classes are of families of cards and sizes of numbers, never of rows: each source counts by the square root of its rows,
+errors beyond a quarter count linearly, and rows of quality C not at all. `--fit` prints the constants that
+`planner/performance/efficiency.py` holds; without it the constants there are judged as they are. `--leave-one-out`
+leaves out one source, one card, then one family of cards at a time, fits the rest and predicts what was left out; five
+folds over models come first. What nothing else speaks for is then taken from the other families.
+"""
+
+import argparse
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from math import exp, log
+from statistics import median
+from typing import Any, Final, NamedTuple
+
+from throughput_rows import Excluded, truth
+from throughput_training import TASKS, Run, training_run
+
+from planner.performance.efficiency import ALONE, MEASURED, SIZES, Classes, MatrixFormat, family_of, matrix_family
+from planner.performance.training.compute import wide_format
+from planner.performance.training.step import Step, step_on
+from planner.plan.catalog import load_catalog
+
+_STEPS: Final = (0.2, 0.1, 0.05, 0.02)
+_LINEAR_BEYOND: Final = 0.25
+_CEILING: Final = 0.9
+_FLOOR: Final = 0.6
+"""The least of a ceiling that training reaches: what is below has another cause."""
+_WEIGHTS: Final = {"A": 1.0, "B": 0.5, "C": 0.0}
+_GLOBALS: Final = ("passes", "fused_passes", "experts", "exposed", "host", "expert_host")
+_BOUNDS: Final = {
+    "passes": (1.0, 4.0),
+    "fused_passes": (1.0, 3.0),
+    "experts": (0.1, 1.0),
+    "exposed": (0.05, 0.2),
+    "host": (0.2e-3, 0.84e-3),
+    "expert_host": (0.1e-3, 3e-3),
+}
+"""What the mechanisms allow: an element is moved once at least; a fifth of what can be hidden is seen at most; launches
+take between a lean loop and transformers' generation."""
+
+Name = tuple[str, Any]
+
+
+class Weighted(NamedTuple):
+    """A run and what it counts for."""
+
+    run: Run
+    weight: float
+
+
+def main() -> int:
+    """Print the constants or their errors."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fit", action="store_true", help="fit the classes anew and print them")
+    parser.add_argument("--leave-one-out", action="store_true", help="leave one source and one family out at a time")
+    arguments = parser.parse_args()
+    rows = weighted(runs())
+    classes = fitted(rows, MEASURED) if arguments.fit else MEASURED
+    if arguments.fit:
+        print_classes(classes)
+    print_groups("in sample", [(item, error_of(item.run, classes)) for item in rows])
+    if arguments.leave_one_out:
+        leave_out(rows, classes)
+    return 0
+
+
+def runs() -> list[Run]:
+    """Return every training row that the estimator covers."""
+    catalog = load_catalog()
+    found = [training_run(row, catalog) for row in truth() if row.task in TASKS]
+    return [run for run in found if not isinstance(run, Excluded)]
+
+
+def weighted(chosen: Iterable[Run]) -> list[Weighted]:
+    """Return `chosen` so that a source with many rows of one kind does not decide alone."""
+    chosen = list(chosen)
+    sizes = Counter(_kind(run) for run in chosen)
+    return [Weighted(run, _worth(run) / sizes[_kind(run)] ** 0.5) for run in chosen]
+
+
+def _worth(run: Run) -> float:
+    """Return what a row counts for: half where something was filled in."""
+    return _WEIGHTS[run.row.quality] * (0.5 if run.assumed else 1.0)
+
+
+def _kind(run: Run) -> tuple[str, str, str, str]:
+    return run.row.source, run.row.task, family_of(run.gpu), run.row.precision
+
+
+def error_of(run: Run, classes: Classes) -> float:
+    """Return the logarithm of predicted to measured speed."""
+    step = step_on(run.architecture, run.workload, run.gpu, run.setting, classes)
+    assert isinstance(step, Step), step
+    return log(step.tokens / step.seconds / run.measured_tokens_per_second)
+
+
+def loss(rows: Iterable[Weighted], classes: Classes) -> float:
+    """Return the weighted sum of squares, linear beyond a quarter."""
+    found = 0.0
+    for item in rows:
+        if item.weight:
+            error = abs(error_of(item.run, classes))
+            square = error * error if error < _LINEAR_BEYOND else _LINEAR_BEYOND * (2 * error - _LINEAR_BEYOND)
+            found += item.weight * square
+    return found
+
+
+def fitted(rows: list[Weighted], start: Classes, steps: Iterable[float] = _STEPS) -> Classes:
+    """Return the classes with the least loss near `start`, one constant at a time."""
+    classes = start
+    names = _names(rows, start)
+    touched = {name: [item for item in rows if item.weight and _touches(name, item.run)] for name in names}
+    for step in steps:
+        for _ in range(3):
+            before = classes
+            for name in names:
+                classes = _moved(classes, name, step, touched[name])
+            if classes == before:
+                break
+    return classes
+
+
+def _names(rows: list[Weighted], start: Classes) -> list[Name]:
+    families = {family_of(item.run.gpu) for item in rows if item.weight}
+    units = {matrix_family(item.run.gpu) for item in rows if item.weight}
+    matrix = [("matrix", key) for key in start.matrix if key[0] in units]
+    attention = [("attention", family) for family in start.attention if family in families]
+    memory = [("memory", family) for family in start.memory if family in families]
+    return [*matrix, *attention, *memory, *((name, None) for name in _GLOBALS)]
+
+
+def _touches(name: Name, run: Run) -> bool:
+    field, key = name
+    if key is None:
+        return True
+    return matrix_family(run.gpu) == key[0] if field == "matrix" else family_of(run.gpu) == key
+
+
+def _moved(classes: Classes, name: Name, step: float, rows: list[Weighted]) -> Classes:
+    """Return `classes` with one constant moved as long as that makes the rows it touches better."""
+    best, least = classes, loss(rows, classes)
+    for factor in (1 + step, 1 / (1 + step)):
+        while (changed := _with(best, name, factor)) is not None:
+            found = loss(rows, changed)
+            if found >= least - 1e-6:
+                break
+            best, least = changed, found
+    return best
+
+
+def _with(classes: Classes, name: Name, factor: float) -> Classes | None:
+    field, key = name
+    if key is None:
+        value = getattr(classes, field) * factor
+        low, high = _BOUNDS[field]
+        return classes._replace(**{field: value}) if low <= value <= high else None
+    table = dict(getattr(classes, field))
+    table[key] *= factor
+    least = _FLOOR * ALONE.get(key, 0.0)
+    return classes._replace(**{field: table}) if least <= table[key] <= ALONE.get(key, _CEILING) else None
+
+
+def leave_out(rows: list[Weighted], classes: Classes) -> None:
+    """Predict folds of models, then each source, card and family, by classes that were fitted to the others."""
+    models = sorted({item.run.row.model for item in rows})
+    folds: list[tuple[Weighted, float]] = []
+    for fold in range(5):
+        held = set(models[fold::5])
+        folds += _predicted(rows, classes, lambda run, held=held: run.row.model in held)
+    print_groups("five folds over models", folds)
+    for what, of in _PARTS.items():
+        found: list[tuple[Weighted, float]] = []
+        for name in sorted({of(item.run) for item in rows}):
+            found += _predicted(rows, classes, lambda run, name=name, of=of: of(run) == name)
+        print_groups(f"leaving one {what} out", found, of)
+
+
+_PARTS: Final[dict[str, Callable[[Run], str]]] = {
+    "source": lambda run: run.row.source,
+    "card": lambda run: run.gpu.id,
+    "family of cards": lambda run: family_of(run.gpu),
+}
+
+
+def _predicted(rows: list[Weighted], classes: Classes, held: Callable[[Run], bool]) -> list[tuple[Weighted, float]]:
+    rest = [item for item in rows if not held(item.run)]
+    other = fitted(rest, supported(classes, rest), (0.08,))
+    return [(item, error_of(item.run, other)) for item in rows if held(item.run)]
+
+
+def supported(classes: Classes, rows: list[Weighted]) -> Classes:
+    """Return `classes` that know only what some of `rows` speaks for."""
+    runs_ = [item.run for item in rows if item.weight]
+    families = {family_of(run.gpu) for run in runs_}
+    sizes = {(matrix_family(run.gpu), SIZES[name]) for run in runs_ for name in formats_of(run)}
+    return classes._replace(
+        matrix={key: value for key, value in classes.matrix.items() if key in sizes},
+        attention={key: value for key, value in classes.attention.items() if key in families},
+        memory={key: value for key, value in classes.memory.items() if key in families},
+    )
+
+
+def formats_of(run: Run) -> tuple[MatrixFormat, MatrixFormat]:
+    """Return what the layers of a run are computed in, and its head."""
+    wide = wide_format(run.gpu, run.workload.compute)
+    return run.setting.matrix_format or ("fp8" if run.workload.compute == "fp8" else wide), wide
+
+
+def print_groups(
+    title: str, found: list[tuple[Weighted, float]], of: Callable[[Run], str] = lambda run: run.row.source
+) -> None:
+    """Print median, 90th percentile and bias of the errors, of all rows of quality A, then by group."""
+    print(f"\n{title}: rows, median and 90th percentile of the absolute error, median signed error")
+    groups: dict[str, list[float]] = defaultdict(list)
+    for item, error in found:
+        signed = exp(error) - 1
+        groups[f"  {of(item.run)}"].append(signed)
+        if item.run.row.quality == "A":
+            groups[" quality A"].append(signed)
+            if not item.run.assumed:
+                groups[" quality A, all stated"].append(signed)
+    for name, errors in sorted(groups.items()):
+        sizes = sorted(abs(error) for error in errors)
+        high = sizes[min(int(0.9 * len(sizes)), len(sizes) - 1)]
+        print(f"{name:28} {len(errors):4} {median(sizes):7.1%} {high:7.1%} {median(errors):+7.1%}")
+
+
+def print_classes(classes: Classes) -> None:
+    """Print the constants as they stand in `planner/performance/efficiency.py`."""
+    for field in ("matrix", "attention", "memory"):
+        print(field)
+        for key, value in getattr(classes, field).items():
+            print(f"    {key!r}: {value:.2f},")
+    for name in _GLOBALS:
+        print(f"{name}={getattr(classes, name):.3g}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,330 @@
+"""Published speeds of inference as runs of the estimate: decoding, prompts, and throughput of many requests."""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+import throughput_images as image_rows
+from throughput_rows import Excluded, Row, Speeds, architecture_of, gpu_of
+
+from planner.dtypes import SCHEMES
+from planner.errors import PlannerError
+from planner.hardware.gpu import Gpu
+from planner.models.architecture import Architecture
+from planner.models.catalog import resolve_model
+from planner.performance.efficiency import family_of
+from planner.performance.inference.engines import EngineName
+from planner.performance.inference.machine import machine_of
+from planner.performance.inference.passes import Sharing
+from planner.performance.inference.request import Run, cached_bytes, read_prompt, write_token
+from planner.performance.inference.spread import Figure, spread
+from planner.performance.inference.throughput import Queued, queued, sequences_that_fit
+from planner.performance.inference.work import work_of
+from planner.performance.links import links_of
+from planner.performance.setting import TimeSetting
+from planner.plan.catalog import Catalog
+
+TASKS: Final = ("infer_decode", "infer_prefill", "infer_offline", "image_infer", "image_train")
+_FLAT_MFU: Final = 0.4
+
+_MODELS: Final = {
+    "CodeLlama": "codellama/CodeLlama-34b-hf",
+    "CodeLlama 34B": "codellama/CodeLlama-34b-hf",
+    "CodeLlama-34b-Instruct-hf": "codellama/CodeLlama-34b-hf",
+    "DeepSeek-R1 (MLPerf)": "deepseek-ai/DeepSeek-R1",
+    "Falcon": "tiiuae/falcon-40b",
+    "Falcon 7B": "tiiuae/falcon-7b",
+    "Llama 2 13B": "meta-llama/Llama-2-13b-hf",
+    "Llama 3.1 405B": "meta-llama/Llama-3.1-405B",
+    "Llama 3.3 70B": "meta-llama/Llama-3.3-70B-Instruct",
+    "Llama 4 Maverick": "meta-llama/Llama-4-Maverick-17B-128E-Instruct",
+    "Llama 4 Scout": "meta-llama/Llama-4-Scout-17B-16E-Instruct",
+    "Llama-2-13B": "meta-llama/Llama-2-13b-hf",
+    "Llama-2-70B": "meta-llama/Llama-2-70b-hf",
+    "Llama-2-70B (MLPerf OpenOrca)": "meta-llama/Llama-2-70b-hf",
+    "Llama-2-70B-chat": "meta-llama/Llama-2-70b-hf",
+    "Llama-2-7B": "meta-llama/Llama-2-7b-hf",
+    "Llama-2-7B-chat": "meta-llama/Llama-2-7b-hf",
+    "DeepSeek-R1-0528": "deepseek-ai/DeepSeek-R1",
+    "Kimi-K2": "moonshotai/Kimi-K2-Instruct",
+    "Llama-3.3-70B": "meta-llama/Llama-3.3-70B-Instruct",
+    "Mistral-7B": "mistralai/Mistral-7B-v0.1",
+    "Llama-3-70B": "meta-llama/Meta-Llama-3-70B",
+    "Llama-3-8B": "meta-llama/Meta-Llama-3-8B",
+    "Llama-3.1-405B": "meta-llama/Llama-3.1-405B",
+    "Llama-3.1-405B (MLPerf)": "meta-llama/Llama-3.1-405B",
+    "Llama-3.1-70B": "meta-llama/Llama-3.1-70B",
+    "Llama-3.1-8B": "meta-llama/Llama-3.1-8B",
+    "Llama-3.1-8B (MLPerf)": "meta-llama/Llama-3.1-8B",
+    "MPT 7B": "mosaicml/mpt-7b",
+    "Mistral 7B": "mistralai/Mistral-7B-v0.1",
+    "Mixtral 46.7B": "mistralai/Mixtral-8x7B-v0.1",
+    "Mixtral-8x7B": "mistralai/Mixtral-8x7B-v0.1",
+    "Mixtral-8x7B (MLPerf)": "mistralai/Mixtral-8x7B-v0.1",
+    "Qwen3-0.6B": "Qwen/Qwen3-0.6B",
+    "Qwen3-1.7B": "Qwen/Qwen3-1.7B",
+    "Qwen3-4B": "Qwen/Qwen3-4B",
+    "Qwen3-8B": "Qwen/Qwen3-8B",
+    "Qwen3-14B": "Qwen/Qwen3-14B",
+    "Qwen3-32B": "Qwen/Qwen3-32B",
+    "Qwen3-30B-A3B": "Qwen/Qwen3-30B-A3B",
+    "Qwen3-235B-A22B": "Qwen/Qwen3-235B-A22B",
+    "StableLM Alpha": "stabilityai/stablelm-base-alpha-3b",
+    "TinyLlama 1B": "TinyLlama/TinyLlama-1.1B-Chat-v1.0",
+    "Vicuna 7B": "lmsys/vicuna-7b-v1.5",
+    "phi-1.5": "microsoft/phi-1_5",
+    "LLAMA2-7B": "meta-llama/Llama-2-7b-hf",
+    "LLAMA2-13B": "meta-llama/Llama-2-13b-hf",
+}
+_DATASETS: Final = {
+    "Llama-2-70B (MLPerf OpenOrca)": (294.0, 294.0),
+    "Llama-3.1-405B (MLPerf)": (9_400.0, 680.0),
+    "Llama-3.1-8B (MLPerf)": (778.0, 73.0),
+}
+"""Mean tokens of prompts and answers of MLPerf's data sets: the rows state answers at the most, so both are assumed."""
+_ENGINES: Final[tuple[tuple[str, EngineName], ...]] = (
+    ("llama.cpp", "llama.cpp"),
+    ("ollama", "llama.cpp"),
+    ("vllm (nov 2023)", "vllm-v0"),
+    ("vllm 0.5", "vllm-v0"),
+    ("vllm 0.6.1", "vllm-v0"),
+    ("vllm 0.6.2", "vllm-v0"),
+    ("vllm 0.6.3", "vllm-v0"),
+    ("trt", "tensorrt-llm"),
+    ("tensorrt", "tensorrt-llm"),
+    ("vllm", "vllm"),
+    ("sglang", "vllm"),
+    ("lmdeploy", "vllm"),
+    ("mango", "vllm"),
+    ("gpt-fast", "compiled"),
+    ("autoawq", "compiled"),
+    ("mlc", "compiled"),
+    ("exllama", "compiled"),
+    ("transformers", "hf"),
+    ("litgpt", "bnb-eager"),
+)
+"""Classes of engines by what their names hold, the first that fits."""
+_WEIGHTS: Final = {
+    "bf16-true": "bf16",
+    "f16": "F16",
+    "float8_rowwise": "fp8",
+    "fp4": "nvfp4",
+    "awq": "awq4-128",
+    "awq-int4": "awq4-128",
+    "awq int4 gemm": "awq4-128",
+    "awq int4 gemv": "awq4-128",
+    "awq-hqq-int4": "awq4-64",
+    "int4wo-hqq": "awq4-64",
+    "int4wo-64": "awq4-64",
+    "int4 g32": "gptq4-32",
+    "gptq-int4": "gptq4-128",
+    "gptq-int8": "gptq8-128",
+    "int8 weight-only": "int8",
+    "bnb.nf4": "nf4",
+    "bnb.nf4-dq": "nf4-dq",
+    "4-bit": "awq4-128",
+    "int4": "awq4-128",
+}
+"""The catalog's names of formats by those of the sources, in small letters, where they differ."""
+_BY_LETTERS: Final = {name.lower(): name for name in SCHEMES}
+
+
+class Case(NamedTuple):
+    """What a row ran: the network, how, and for how long."""
+
+    row: Row
+    run: Run
+    gpu: Gpu
+    weights: str
+    engine: EngineName
+
+
+def predict(row: Row, catalog: Catalog) -> Speeds | Excluded:
+    """Return what the estimate says of a row, or why it is not covered."""
+    if row.value is None:
+        return Excluded("out of memory: no speed")
+    if row.quality == "C":
+        return Excluded("community rows: offloading and speculation are not ruled out")
+    if row.task in image_rows.TASKS:
+        return image_rows.predict(row, catalog)
+    case = case_of(row, catalog)
+    if isinstance(case, Excluded):
+        return case
+    speeds = _PREDICTORS[row.task](case)
+    return speeds if isinstance(speeds, Excluded) else _with_interval(case, speeds)
+
+
+def _with_interval(case: Case, speeds: Speeds) -> Speeds:
+    figure: Figure = "decode" if case.row.task == "infer_decode" else "prefill"
+    factor = spread(figure, case.engine, family_of(case.gpu))
+    return speeds._replace(low=speeds.ours / factor, high=speeds.ours * factor, assumed=_assumed(case.row))
+
+
+def _assumed(row: Row) -> str:
+    """Return what the source does not state."""
+    if row.source == "mlinf":
+        return "the lengths of prompts, the batch, and how the cards share the model"
+    if row.task == "infer_offline" and row.batch is None:
+        return "the batch"
+    return "the length of the answer" if row.task == "infer_decode" and row.output_length is None else ""
+
+
+def case_of(row: Row, catalog: Catalog) -> Case | Excluded:
+    """Return the run that a row describes, or why it is not covered."""
+    architecture, gpu = _network(row, catalog), gpu_of(row, catalog)
+    if isinstance(architecture, Excluded):
+        return architecture
+    if isinstance(gpu, Excluded):
+        return gpu
+    engine = next((engine for name, engine in _ENGINES if name in row.framework.lower()), None)
+    asked = row.precision.lower()
+    weights = _WEIGHTS.get(asked) or _BY_LETTERS.get(asked)
+    if engine is None or weights is None:
+        return Excluded(f"engine or format not stated: {row.framework[:20]} {row.precision}")
+    return _of(row, architecture, gpu, engine, weights)
+
+
+def _network(row: Row, catalog: Catalog) -> Architecture | Excluded:
+    """Return the network by our names of it, else by what the catalog makes of the source's."""
+    found = architecture_of(row, catalog, _MODELS)
+    if isinstance(found, Excluded):
+        try:
+            return catalog.models.model(resolve_model(catalog.models, row.model))
+        except PlannerError:
+            return found
+    return found
+
+
+def _of(row: Row, architecture: Architecture, gpu: Gpu, engine: EngineName, weights: str) -> Case | Excluded:
+    if engine == "hf" and architecture.active_parameters < architecture.parameters:
+        return Excluded("transformers before 5 loops over the experts in Python")
+    if "AutoAWQ" in row.framework and row.task == "infer_prefill":
+        return Excluded("AutoAWQ reads prompts with modules that are not fused")
+    if "GEMV" in row.precision and (row.batch or 1) > 1:
+        return Excluded("a product of one row, called for each sequence")
+    machine = machine_of(gpu, engine, weights, unfused=engine == "llama.cpp")
+    if machine is None:
+        return Excluded(f"bandwidth or rate not in the catalog: {gpu.name}")
+    tensor, stages = degrees(row)
+    sharing = Sharing(links_of(gpu, TimeSetting()), tensor, stages)
+    cache = "fp8" if engine == "tensorrt-llm" else "fp16"
+    work = work_of(architecture, weights, every_expert=engine in ("hf", "bnb-eager"))
+    return Case(row, Run(architecture, work, machine, sharing, cache), gpu, weights, engine)
+
+
+def degrees(row: Row) -> tuple[int, int]:
+    """Return the tensor and pipeline degrees that a row states; layers are split over cards in llama.cpp."""
+    found = {part[:2]: int(part[2:]) for part in row.parallelism.split(",") if part[:2] in ("TP", "PP") and part[2:]}
+    if row.parallelism == "TP":
+        return row.cards, 1
+    if row.parallelism in ("layer split", "sequential"):
+        return 1, row.cards
+    return found.get("TP", 1), found.get("PP", 1)
+
+
+def _decode(case: Case) -> Speeds | Excluded:
+    row, run = case.row, case.run
+    if row.batch is None and row.unit.endswith("/user"):
+        return Excluded("arrivals: how many sequences are at work is not stated")
+    batch, answer = row.batch or 1, row.output_length or 256
+    prompt = row.length if row.source not in ("xd", "gf") and row.length else 0
+    context = prompt if row.source == "awq" else prompt + answer / 2
+    seconds = write_token(run, batch, context).seconds
+    if row.unit.endswith("/user") and prompt:
+        seconds += batch / answer * read_prompt(run, 1, prompt).seconds
+    share = {"tokens/s/user": 1.0, "tokens/s/GPU": batch / row.cards}.get(row.unit, float(batch))
+    return Speeds(share / seconds, _flat(case, 1), share / _bandwidth_step(case, batch, context))
+
+
+def _flat(case: Case, tokens_per_output: float) -> float:
+    work, machine = case.run.work, case.run.machine
+    flops = 2 * (work.parameters + work.head_parameters) * tokens_per_output
+    return _cards(case) * machine.ops_per_s * _FLAT_MFU / flops
+
+
+def _cards(case: Case) -> int:
+    return case.run.sharing.tensor * case.run.sharing.stages
+
+
+def _bandwidth_step(case: Case, batch: float, context: float) -> float:
+    run = case.run
+    moved = run.work.read_bytes(batch) + batch * cached_bytes(run, context)
+    return moved / ((case.gpu.bandwidth_bytes_per_s or 1) * run.sharing.tensor)
+
+
+def _prefill(case: Case) -> Speeds | Excluded:
+    row, run = case.row, case.run
+    batch, tokens = row.batch or 1, row.length
+    if not tokens:
+        return Excluded("length of the prompt not stated")
+    seconds = read_prompt(run, batch, tokens).seconds
+    if row.output_length:
+        seconds += row.output_length * write_token(run, batch, tokens).seconds
+    plain = _bandwidth_step(case, 1, 1)
+    return Speeds(batch * tokens / seconds, _flat(case, 1), batch * tokens / plain)
+
+
+def _offline(case: Case) -> Speeds | Excluded:
+    row = case.row
+    if row.source == "qw3":
+        return _one_long(case)
+    lengths = _lengths(row)
+    if isinstance(lengths, Excluded):
+        return lengths
+    prompt, answer = lengths
+    if row.batch:
+        best: Queued | None = queued(case.run, row.batch, prompt, answer)
+    elif row.parallelism:
+        best = _filled(case, prompt, answer)
+    else:
+        best = _best_layout(case, prompt, answer)
+    if best is None:
+        return Excluded("does not fit as stated")
+    whole = 1 + prompt / answer
+    scale = 1.0 if row.unit.startswith("tokens") else 1 / answer
+    scale /= row.cards if row.unit.endswith("/GPU") else 1
+    step = _bandwidth_step(case, best.sequences, prompt + answer / 2)
+    return Speeds(scale * best.tokens_per_second, scale * _flat(case, whole), scale * best.sequences / step)
+
+
+def _one_long(case: Case) -> Speeds:
+    """Return the speed of one prompt and its answer, both counted, as the Qwen documents do."""
+    row, run = case.row, case.run
+    prompt, answer = row.length or 1, row.output_length or 1
+    seconds = read_prompt(run, 1, prompt).seconds
+    seconds += answer * write_token(run, 1, prompt + answer / 2).seconds
+    plain = answer * _bandwidth_step(case, 1, prompt + answer / 2)
+    return Speeds((prompt + answer) / seconds, _flat(case, 1), (prompt + answer) / plain)
+
+
+def _lengths(row: Row) -> tuple[float, float] | Excluded:
+    if row.length and row.output_length:
+        return row.length, row.output_length
+    if "latency" in row.notes or "Server" in row.notes or "Interactive" in row.notes or "server" in row.notes:
+        return Excluded("arrivals under a limit of latency: the batch is not stated")
+    found = _DATASETS.get(row.model)
+    return found or Excluded(f"lengths not stated: {row.model}")
+
+
+def _filled(case: Case, prompt: float, answer: float) -> Queued | None:
+    held = (case.gpu.memory_bytes or 0) / case.gpu.device_count
+    sequences = sequences_that_fit(case.run, case.weights, prompt + answer / 2, held)
+    return queued(case.run, sequences, prompt, answer) if sequences else None
+
+
+def _best_layout(case: Case, prompt: float, answer: float) -> Queued | None:
+    """Return what the quickest of the ways to lay replicas over the cards brings, on all cards together."""
+    found = []
+    for tensor in (1, 2, 4, 8):
+        if case.row.cards % tensor == 0:
+            run = case.run._replace(sharing=case.run.sharing._replace(tensor=tensor))
+            one = _filled(case._replace(run=run), prompt, answer)
+            if one is not None:
+                found.append(one._replace(tokens_per_second=one.tokens_per_second * case.row.cards / tensor))
+    return max(found, key=lambda one: one.tokens_per_second, default=None)
+
+
+_PREDICTORS: Final[dict[str, Callable[[Case], Speeds | Excluded]]] = {
+    "infer_decode": _decode,
+    "infer_prefill": _prefill,
+    "infer_offline": _offline,
+}

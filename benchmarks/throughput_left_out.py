@@ -1,0 +1,99 @@
+"""How well the classes of inference carry over: one card, then one source at a time is left out.
+
+    python benchmarks/throughput_left_out.py [--truth PATH]
+
+A class is an engine with a kind of memory and a width of weights; of images, a kind of network, eager or compiled. For
+each thing left out, the factor of every class is fitted anew to the other rows of quality A in it (their median ratio
+of measured to estimated), and what was left out is predicted with that. Classes of which nothing is left keep theirs
+as they are: what remains of them is the mechanism alone.
+"""
+
+import argparse
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from math import exp, log
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import throughput_images
+import throughput_inference
+from throughput_rows import Excluded, Row, truth
+
+from planner.performance.inference.machine import memory_class, width_of
+from planner.plan.catalog import Catalog, load_catalog
+
+
+class Ratio(NamedTuple):
+    """A row with its class, and the logarithm of what was measured over what was estimated."""
+
+    row: Row
+    of_class: tuple[str, ...]
+    logarithm: float
+
+
+def main() -> None:
+    """Print the errors of what was left out, by task."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--truth", type=Path, help="another table of the same columns")
+    found = list(ratios(truth(parser.parse_args().truth), load_catalog()))
+    for title, key in (("card", lambda one: one.row.gpu), ("source", lambda one: one.row.source)):
+        print(f"one {title} left out at a time: median / 90th percentile of the absolute error, 80th of the factor")
+        for task in throughput_inference.TASKS:
+            print_task(task, [one for one in found if one.row.task == task], key)
+        print()
+
+
+def ratios(rows: Iterable[Row], catalog: Catalog) -> Iterable[Ratio]:
+    """Yield the rows of quality A that are covered."""
+    for row in rows:
+        if row.quality != "A" or row.task not in throughput_inference.TASKS or not row.value:
+            continue
+        speeds = throughput_inference.predict(row, catalog)
+        if not isinstance(speeds, Excluded):
+            yield Ratio(row, class_of(row, catalog), log(row.value / speeds.ours))
+
+
+def class_of(row: Row, catalog: Catalog) -> tuple[str, ...]:
+    """Return the class that a row is of."""
+    if row.task in throughput_images.TASKS:
+        return row.task, throughput_images.kind_of(row), str(throughput_images.is_compiled(row))
+    case = throughput_inference.case_of(row, catalog)
+    if isinstance(case, Excluded):
+        raise TypeError(case.reason)  # only covered rows come here
+    return row.task, case.engine, memory_class(case.gpu), width_of(case.weights)
+
+
+def print_task(task: str, found: list[Ratio], key: Callable[[Ratio], str]) -> None:
+    """Print each thing left out, and all of them together."""
+    errors: list[float] = []
+    for name in sorted({key(one) for one in found}):
+        own = [abs(error) for error in left_out(found, name, key)]
+        errors += own
+        print_line(f"  {task:14} without {name[:34]:34}", own)
+    if errors:
+        print_line(f"  {task:14} {'all':42}", errors)
+
+
+def left_out(found: list[Ratio], name: str, key: Callable[[Ratio], str]) -> Iterable[float]:
+    """Yield the relative errors of what is called `name`, with the classes fitted to the rest."""
+    others: dict[tuple[str, ...], list[float]] = defaultdict(list)
+    for one in found:
+        if key(one) != name:
+            others[one.of_class].append(one.logarithm)
+    for one in found:
+        if key(one) == name:
+            rest = others.get(one.of_class)
+            yield exp((median(rest) if rest else 0.0) - one.logarithm) - 1
+
+
+def print_line(label: str, errors: list[float]) -> None:
+    """Print the number of rows with the median and the 90th percentile."""
+    sizes = sorted(errors)
+    high = sizes[min(int(0.9 * len(sizes)), len(sizes) - 1)]
+    factor = 1 + sizes[min(int(0.8 * len(sizes)), len(sizes) - 1)]
+    print(f"{label} {len(sizes):5} {median(sizes):8.1%} / {high:7.1%}   {factor:5.2f}")
+
+
+if __name__ == "__main__":
+    main()

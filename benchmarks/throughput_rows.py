@@ -1,0 +1,157 @@
+"""The published speeds as rows, and what the catalog calls their models and cards."""
+
+import csv
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple, Self
+
+from throughput_names import CONFIGS, GPUS, MODELS
+
+from planner.errors import PlannerError
+from planner.hardware.gpu import Gpu
+from planner.hardware.names import resolve_gpu
+from planner.models.architecture import Architecture
+from planner.models.catalog import resolve_model
+from planner.models.readers.config_json import read_config
+from planner.performance.efficiency import family_of
+from planner.plan.catalog import Catalog
+
+TRUTH: Final = Path(__file__).resolve().parent.parent / "tests" / "truth" / "throughput.csv"
+
+
+class Row(NamedTuple):
+    """A published speed, as the table has it; numbers that the source does not state are none."""
+
+    id: str
+    task: str
+    model: str
+    parameters: float | None
+    active_parameters: float | None
+    gpu: str
+    cards: int
+    precision: str
+    batch: int | None
+    micro_batch: int | None
+    length: int | None
+    output_length: int | None
+    parallelism: str
+    recompute: str
+    framework: str
+    value: float | None
+    unit: str
+    quality: str
+    notes: str
+
+    @classmethod
+    def from_csv(cls, record: dict[str, str]) -> Self:
+        """Return the row that a record of the table describes."""
+        return cls(
+            id=record["id"],
+            task=record["task"],
+            model=record["model"],
+            parameters=_scaled(record["params_b"]),
+            active_parameters=_scaled(record["active_params_b"]),
+            gpu=record["gpu"],
+            cards=_whole(record["n_gpus"]) or 1,
+            precision=record["precision"],
+            batch=_whole(record["batch_global"]) or _sequences(record["batch_global"], record["seq_len"]),
+            micro_batch=_whole(record["batch_micro"]),
+            length=_whole(record["seq_len"]),
+            output_length=_whole(record["output_len"]),
+            parallelism=record["parallelism"],
+            recompute=record["recompute"],
+            framework=record["framework"],
+            value=float(record["value"]) if record["value"] else None,
+            unit=record["unit"],
+            quality=record["quality"],
+            notes=record["notes"],
+        )
+
+    @property
+    def source(self) -> str:
+        """Return the prefix that rows of one source share."""
+        return self.id.partition("-")[0]
+
+
+class Excluded(NamedTuple):
+    """Why a row is not compared."""
+
+    reason: str
+
+
+class Speeds(NamedTuple):
+    """What a row comes to in its own unit, as estimated and as two rules of thumb give it.
+
+    The rules are 6ND at 40 % of the dense rate, and the bytes that have to be read at the whole bandwidth. `low` and
+    `high` bound the estimate, `assumed` names what the source does not state.
+    """
+
+    ours: float
+    flat_mfu: float
+    bandwidth: float
+    low: float | None = None
+    high: float | None = None
+    assumed: str = ""
+
+
+def truth(path: Path | None = None) -> list[Row]:
+    """Return the published speeds of the table at `path`, by default the bundled one."""
+    with (path or TRUTH).open(encoding="utf-8", newline="") as stream:
+        return [Row.from_csv(record) for record in csv.DictReader(stream)]
+
+
+def gpu_of(row: Row, catalog: Catalog) -> Gpu | Excluded:
+    """Return the card of a row, what stands in brackets behind its name left out, or why it is not known."""
+    for text in (row.gpu, row.gpu.partition(" (")[0]):
+        try:
+            return resolve_gpu(catalog.hardware, GPUS.get(text, text))
+        except PlannerError:
+            continue
+    return Excluded(f"card not in the catalog: {row.gpu}")
+
+
+def architecture_of(row: Row, catalog: Catalog, models: Mapping[str, str] = MODELS) -> Architecture | Excluded:
+    """Return the network of a row by `models`, a table of names and ids, else by its name, or why it is not known."""
+    name = _sized(row)
+    if name in CONFIGS:
+        return _built(name)
+    try:
+        return catalog.models.model(models.get(name) or resolve_model(catalog.models, name))
+    except PlannerError:
+        return Excluded(f"shape not known: {row.model}")
+
+
+def family(row: Row, catalog: Catalog) -> str:
+    """Return the family of the row's card in words, or its name where the catalog has none."""
+    gpu = gpu_of(row, catalog)
+    return row.gpu if isinstance(gpu, Excluded) else family_of(gpu)
+
+
+def _sized(row: Row) -> str:
+    """Return the model's name with its size where the name alone has several."""
+    if row.model == "Llama 2" and row.parameters:
+        return "LLAMA2-7B" if row.parameters < 1e10 else "LLAMA2-13B"
+    return row.model
+
+
+@cache
+def _built(name: str) -> Architecture:
+    return read_config(CONFIGS[name], name)
+
+
+def _scaled(text: str) -> float | None:
+    return float(text) * 1e9 if text else None
+
+
+def _sequences(text: str, length: str) -> int | None:
+    """Return the sequences of a batch that is given in millions of tokens."""
+    found = re.fullmatch(r"(\d+)M tokens", text)
+    return int(found[1]) * 2**20 // int(length) if found and length.isdigit() else None
+
+
+def _whole(text: str) -> int | None:
+    """Return the number that a field begins with; "max 4096 (unpacked)" and "16M tokens" state none."""
+    found = re.fullmatch(r"(\d+)(\.0)?", text)
+    return int(found[1]) if found else None

@@ -1,0 +1,98 @@
+"""How a published run divides its batch and its cards, as far as its row says; what it does not say is filled in."""
+
+import re
+from typing import Final, NamedTuple
+
+from throughput_rows import Row
+
+from planner.models.architecture import Architecture
+from planner.workload.parallel import Parallel
+
+MEGATRON: Final = ("nemo", "nemols", "mbr", "mlt", "meg", "l3")
+_SQUAD_LENGTH: Final = 384
+_ALPACA_LENGTH: Final = 110
+"""Mean tokens of a sample of Alpaca with its prompt: 52,002 samples of 5.7 million tokens in all."""
+_MOST_GROUPS: Final = 8
+"""Groups of layers for each stage of runs that say nothing of them but interleave."""
+_CPU_OFFLOAD: Final = "CPU offload"
+
+
+class Shape(NamedTuple):
+    """How a row's batch and cards are divided."""
+
+    micro_batch: int
+    accumulation: int
+    length: int
+    parallel: Parallel
+    assumed: str
+
+
+def shape_of(row: Row, architecture: Architecture) -> Shape:
+    """Return how `row` divides its batch and cards.
+
+    Raises:
+        ValueError: If its parallel sizes do not multiply to its cards.
+    """
+    sizes = {name: int(size) for name, size in re.findall(r"(TP|PP|CP|VP|EP|FSDP|DP)=?(\d+)", row.parallelism)}
+    assumed = [] if row.parallelism else ["how it is split"]
+    tensor, pipeline, context = sizes.get("TP", 1), sizes.get("PP", 1), sizes.get("CP", 1)
+    accumulation = _accumulation(row)
+    if row.source == "mlt":
+        tensor, pipeline, context = _split(row, accumulation)
+    data = max(row.cards // (tensor * pipeline * context), 1)
+    if sizes.get("DP", data) != data:
+        raise ValueError("its parallel sizes do not multiply to its cards")
+    micro = row.micro_batch or 0
+    if not micro:
+        assumed.append("micro-batch")
+        micro = max((row.batch or data) // (data * accumulation), 1) if row.source == "mlt" else 1
+    if row.batch and row.source != "mlt":
+        accumulation = max(row.batch // (micro * data), 1)
+    length = row.length or _SQUAD_LENGTH
+    if row.source == "lit":
+        length, accumulation = _ALPACA_LENGTH, max((row.batch or micro) // micro, 1)
+        assumed.append("mean length")
+    usual = _MOST_GROUPS if row.source in ("mlt", "l3", "nemo") else 1
+    groups = _groups(architecture.depth, pipeline, sizes.get("VP", usual))
+    spread = _parallel(row, (tensor, pipeline, context), sizes.get("EP", 1), groups)
+    return Shape(micro, accumulation, length, spread, ", ".join(assumed))
+
+
+def _groups(depth: int, stages: int, asked: int) -> int:
+    """Return the groups of layers of each stage: Megatron counts the embedding and the loss, so that others go, too."""
+    even = [number for number in range(1, asked + 1) if depth % (stages * number) == 0]
+    return max(even, default=1) if stages > 1 else 1
+
+
+def _accumulation(row: Row) -> int:
+    """Return the micro-batches of a step where the row says so; LAMB's large batches take many."""
+    found = re.search(r"grad accumulation (\d+)", row.notes)
+    if found:
+        return int(found[1])
+    return 16 if row.source == "dle" and "accumulation" in row.notes and row.task == "train" else 1
+
+
+def _split(row: Row, accumulation: int) -> tuple[int, int, int]:
+    """Return tensor, pipeline and context of an MLPerf run: what is left when each replica has one sequence a pass."""
+    replicas = min(max((row.batch or 1) // accumulation, 1), row.cards)
+    shards = max(row.cards // replicas, 1)
+    tensor = min(shards, 4 if row.parameters and row.parameters < 2e11 else 8)
+    while shards % tensor:
+        tensor -= 1
+    rest = shards // tensor
+    return (tensor, rest, 1) if row.parameters and row.parameters > 1e11 else (tensor, 1, rest)
+
+
+def _parallel(row: Row, split: tuple[int, int, int], expert: int, groups: int) -> Parallel:
+    tensor, pipeline, context = split
+    sharded, megatron = "FSDP" in row.parallelism, row.source in MEGATRON
+    return Parallel(
+        zero=3 if sharded else 1 if megatron and row.cards > tensor * pipeline * context else 0,
+        tensor=tensor,
+        pipeline=pipeline,
+        context=context,
+        expert=expert,
+        sequence=megatron and tensor > 1,
+        interleave=groups,
+        offload="parameters" if _CPU_OFFLOAD in row.notes and sharded else "none",
+    )

@@ -1,0 +1,121 @@
+"""The plan that a command line asks about: a model, a preset, a recipe or a saved plan, with options that change it."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from pydantic import ValidationError
+
+from planner.cli.cards import named_cards
+from planner.cli.options import add_workload_options, workload_from
+from planner.cli.parser import Parser
+from planner.cli.recipes import GivenRecipe, plan_with_recipe, take_recipe
+from planner.cli.subjects import plan_about
+from planner.errors import PlanFileError, PlannerError, SpecError
+from planner.plan.catalog import Catalog
+from planner.plan.files import is_plan_file, save_plan
+from planner.plan.plan import Plan
+from planner.workload.workload import Workload
+
+if TYPE_CHECKING:
+    from planner.plan.recipes.preset import Preset
+
+
+class Asked(NamedTuple):
+    """A plan, with the preset and the recipe that it starts from."""
+
+    plan: Plan
+    preset: "Preset | None"
+    recipe: GivenRecipe | None
+
+
+def add_plan_options(parser: Parser) -> None:
+    """Add what says the plan: the model, the cards and the workload."""
+    what = parser.add_argument_group("what")
+    what.add_argument("model", metavar="MODEL", nargs="?", help="what to run, by name or file")
+    what.add_argument("--preset", metavar="NAME", help="start from a well-known recipe; options change it")
+    what.add_argument("--list-presets", action="store_true", help="list the recipes, and stop")
+    hardware = parser.add_argument_group("on what")
+    hardware.add_argument(
+        "--gpu",
+        metavar="GPU",
+        action="append",
+        help='an id, a name or a spelling such as "RTX 4090", h100-sxm or "8 x H100 SXM"; repeatable for unequal cards',
+    )
+    hardware.add_argument("--count", metavar="N", help="number of these cards [1]")
+    add_workload_options(parser)
+
+
+def asked_plan(arguments: argparse.Namespace, catalog: Catalog) -> Asked:
+    """Return the plan that the options describe.
+
+    Raises:
+        PlannerError: If no model is named, a file cannot be read, or an option is not allowed; it names the option.
+    """
+    recipe = take_recipe(arguments)
+    base, preset = _base(arguments, catalog, recipe)
+    return Asked(_plan(arguments, catalog, base), preset, recipe)
+
+
+def _base(arguments: argparse.Namespace, catalog: Catalog, recipe: GivenRecipe | None) -> tuple[Plan, "Preset | None"]:
+    """Return the plan that the options change, with the preset that it starts from."""
+    if recipe is not None and arguments.preset is not None:
+        raise SpecError("--preset", "a training file says how to train", "Leave out one of them.")
+    if arguments.preset is not None:
+        from planner.cli.presets import plan_with_preset
+
+        return plan_with_preset(arguments.preset, arguments.model, arguments.workload, catalog)
+    if recipe is not None:
+        arguments.workload = None
+        return plan_with_recipe(recipe, arguments.model, catalog), None
+    if arguments.model is None:
+        hint = "Name one: gpu-planner fit meta-llama/Llama-3.1-8B. `gpu-planner models` lists what there is."
+        raise PlannerError("no model is named", hint)
+    return plan_about(arguments.model, catalog), None
+
+
+def _plan(arguments: argparse.Namespace, catalog: Catalog, base: Plan) -> Plan:
+    workload = _workload(arguments, base)
+    changes: dict[str, object] = {"workload": workload}
+    changes |= _cards(arguments, catalog, workload)
+    try:
+        return base.evolve(**changes)
+    except ValidationError as error:
+        problem = SpecError.from_validation(error)
+        raise SpecError(f"--{problem.field}", problem.reason, "--help explains every option.") from error
+
+
+def _cards(arguments: argparse.Namespace, catalog: Catalog, workload: Workload) -> dict[str, object]:
+    """Return the fields of the plan that `--gpu` and `--count` set; several kinds of cards are part of the workload."""
+    cards = named_cards(arguments.gpu or (), catalog)
+    if len(cards) > 1:
+        if arguments.count is not None:
+            raise SpecError("--count", "several cards are named", 'Say how many of each: --gpu "2 x RTX 3090".')
+        return {"workload": workload.evolve(gpus=cards), "gpu": None, "count": sum(kind.count for kind in cards)}
+    changes: dict[str, object] = {"count": arguments.count.replace(",", "")} if arguments.count is not None else {}
+    if cards:
+        changes |= {"gpu": cards[0].id, "workload": workload.evolve(gpus=())}
+        if cards[0].count > 1:
+            changes |= {"count": cards[0].count}
+    return changes
+
+
+def _workload(arguments: argparse.Namespace, base: Plan) -> Workload:
+    workload = workload_from(arguments, base.workload)
+    if base.model.trace is not None and workload.evolve(other_processes_bytes=0) != base.workload.evolve(
+        other_processes_bytes=0
+    ):
+        hint = "Trace it again with other options: gpu-planner trace --help"
+        raise PlannerError("a traced module runs as it was traced: options of the workload change nothing", hint)
+    return workload
+
+
+def save_asked(path: Path, plan: Plan) -> None:
+    """Write `plan` to `path`.
+
+    Raises:
+        PlanFileError: If something else than a plan is there, or it cannot be written.
+    """
+    if path.exists() and not is_plan_file(path):
+        raise PlanFileError(path, "exists and is no plan", "Choose another name; nothing was written.")
+    save_plan(path, plan)

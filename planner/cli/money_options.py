@@ -1,0 +1,235 @@
+"""The options about money: the job, how it is rented or owned, and where."""
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from pydantic import ValidationError
+
+from planner.cli.parser import Parser
+from planner.cost.job import DailyHours, Run, Service
+from planner.cost.terms import CostTerms
+from planner.errors import NO_SUCH_FIELD, SpecError
+from planner.plan.catalog import Catalog
+
+_JOBS: Final = {
+    "tokens": "run",
+    "samples": "run",
+    "epochs": "run",
+    "steps": "run",
+    "hours": "run",
+    "requests_per_day": "service",
+    "hours_per_day": "daily-hours",
+}
+
+
+_KINDS: Final[Mapping[str, type[Run | Service | DailyHours]]] = {
+    "run": Run,
+    "service": Service,
+    "daily-hours": DailyHours,
+}
+
+
+class MoneyFlag(NamedTuple):
+    """An option and the field of the plan's `cost` that it sets."""
+
+    name: str
+    field: str
+    metavar: str
+    help: str
+
+    @property
+    def key(self) -> str:
+        """Return the attribute that argparse gives it."""
+        return self.name.removeprefix("--").replace("-", "_")
+
+
+JOB_FLAGS: Final = (
+    MoneyFlag("--tokens", "job.amount", "N", "a run over N tokens, such as 50e6"),
+    MoneyFlag("--samples", "job.amount", "N", "a run over N samples: sequences or images"),
+    MoneyFlag("--epochs", "job.amount", "N", "a run of N epochs of --dataset samples"),
+    MoneyFlag("--steps", "job.amount", "N", "a run of N optimizer steps"),
+    MoneyFlag("--hours", "job.amount", "N", "a run of N hours"),
+    MoneyFlag("--dataset", "job.dataset_samples", "N", "samples of an epoch"),
+    MoneyFlag("--repeats", "job.repeats_per_year", "N", "such runs a year [once, and not again]"),
+    MoneyFlag("--requests-per-day", "job.requests_per_day", "N", "a service that answers N requests a day"),
+    MoneyFlag("--prompt-tokens", "job.prompt_tokens", "N", "of a request [1,000]"),
+    MoneyFlag("--output-tokens", "job.output_tokens", "N", "of an answer [300]"),
+    MoneyFlag("--peak-factor", "job.peak_factor", "X", "the busiest moment over the average [2]"),
+    MoneyFlag("--hours-per-day", "job.hours_per_day", "H", "cards in use for H hours of a day [8]"),
+    MoneyFlag("--days-per-week", "job.days_per_week", "N", "on N days of a week [5]"),
+)
+TERM_FLAGS: Final = (
+    MoneyFlag("--mode", "rent.mode", "MODE", "on-demand, spot, reserved-1y or reserved-3y [on-demand]"),
+    MoneyFlag("--offer", "rent.offer", "ID", "this offer, by its id in `gpu-planner prices --json` [the cheapest]"),
+    MoneyFlag("--provider", "rent.providers", "NAMES", "only these, or with this in their names; separated by commas"),
+    MoneyFlag("--regions", "rent.regions", "NAMES", "only offers of these regions, likewise"),
+    MoneyFlag("--place", "buy.place", "PLACE", "where owned cards stand: desk, lab, colocation or data-centre [lab]"),
+    MoneyFlag("--card-price", "buy.card_price_usd", "USD", "what one card costs you [of the catalog]"),
+    MoneyFlag("--tariff", "buy.tariff_usd_per_kwh", "USD", "what a kWh costs you [of --electricity]"),
+    MoneyFlag("--electricity", "region", "REGION", "a country or US state, such as DE or US-WA [US]"),
+    MoneyFlag("--horizon", "horizon_years", "YEARS", "how long cards are owned [5]"),
+    MoneyFlag("--discount-rate", "discount_rate", "RATE", "worth of money a year later, such as 0.08 [0.08]"),
+)
+_NAMED: Final = 8
+_HELP: Final = "--help explains every option."
+_LISTS: Final = ("rent.providers", "rent.regions")
+
+
+def add_money_options(parser: Parser) -> None:
+    """Add the options about the job and the terms."""
+    job = parser.add_argument_group("the job; one of --tokens, --samples, --epochs, --steps, --hours, or a service")
+    for flag in JOB_FLAGS:
+        job.add_argument(flag.name, metavar=flag.metavar, help=flag.help)
+    terms = parser.add_argument_group("renting and owning")
+    for flag in TERM_FLAGS:
+        terms.add_argument(flag.name, metavar=flag.metavar, help=flag.help)
+    terms.add_argument("--history", action="store_true", help="also offers that are older than twelve months")
+    terms.add_argument(
+        "--money",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="any other field of the plan's cost by its JSON name, such as buy.pue=1.2; repeatable",
+    )
+
+
+def whole_number(text: str) -> int:
+    """Return the whole number from 0 that `text` is, for argparse.
+
+    Raises:
+        argparse.ArgumentTypeError: If it is none.
+    """
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0")
+    return int(text)
+
+
+def option_of(field: str) -> str:
+    """Return the option that sets `field` of a plan, such as `cost.rent.offer`; the field itself where none does."""
+    inner = field.removeprefix("cost.")
+    flags = {flag.field: flag.name for flag in reversed((*JOB_FLAGS, *TERM_FLAGS))} | {"job.amount": "the job"}
+    return flags.get(inner, f"--money {inner}" if inner != field else field)
+
+
+def money_from(arguments: argparse.Namespace, base: CostTerms) -> CostTerms:
+    """Return the terms that the options describe, as changes of `base`.
+
+    Raises:
+        SpecError: If two kinds of jobs are named, or a value is not allowed; it names the option.
+    """
+    fields = base.model_dump(mode="json", exclude_unset=True)
+    # A job made in Python has its kind by default, and without it none can be read.
+    fields["job"] = _job(arguments, base)
+    for name, value in _terms(arguments):
+        _put(fields, name, value)
+    if arguments.history:
+        _put(fields, "rent.include_history", value=True)
+    try:
+        return CostTerms.model_validate(fields)
+    except ValidationError as error:
+        raise _in_options(SpecError.from_validation(error), arguments) from error
+
+
+def _job(arguments: argparse.Namespace, base: CostTerms) -> dict[str, object]:
+    """Return the job of the options, on top of the plan's own where that is of the same kind."""
+    kinds = [name for name in _JOBS if getattr(arguments, name) is not None]
+    written = [(flag.field.removeprefix("job."), getattr(arguments, flag.key)) for flag in JOB_FLAGS]
+    given: dict[str, object] = {name: _plain(value) for name, value in written if value is not None}
+    if len(kinds) > 1:
+        options = " and ".join(f"--{name.replace('_', '-')}" for name in kinds)
+        raise SpecError(options, "are two jobs", "Name one.")
+    held: dict[str, object] = base.job.model_dump(mode="json", exclude_unset=True) | {"kind": base.job.kind}
+    if not kinds:
+        return held | given
+    kind = _JOBS[kinds[0]]
+    start = held if held["kind"] == kind else {"kind": kind}
+    unit: dict[str, object] = (
+        {"unit": kinds[0], "amount": _plain(getattr(arguments, kinds[0]))} if kind == "run" else {}
+    )
+    return start | given | unit
+
+
+def _terms(arguments: argparse.Namespace) -> list[tuple[str, object]]:
+    found: list[tuple[str, object]] = []
+    for flag in TERM_FLAGS:
+        value = getattr(arguments, flag.key)
+        if value is not None:
+            listed = flag.field in _LISTS
+            found.append((flag.field, [part.strip() for part in value.split(",")] if listed else _plain(value)))
+    for text in arguments.money:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise SpecError("--money", f"{text!r} is not NAME=VALUE", "Write it such as --money buy.pue=1.2.")
+        found.append((name, _parsed(value)))
+    return found
+
+
+def _plain(value: str) -> str:
+    return value.replace(",", "") if value[:1].isdigit() else value
+
+
+def _parsed(value: str) -> object:
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def _put(fields: dict[str, object], name: str, value: object) -> None:
+    *outer, last = name.split(".")
+    held = fields
+    for part in outer:
+        inner = held.setdefault(part, {})
+        if not isinstance(inner, dict):
+            raise SpecError(f"--money {name}", f"{part} is no object of named fields", "Check its spelling.")
+        held = inner
+    held[last] = value
+
+
+def _in_options(error: SpecError, arguments: argparse.Namespace) -> SpecError:
+    """Return `error` with the option that set the field that it is about."""
+    field = error.field.replace("job.run.", "job.").replace("job.service.", "job.").replace("job.daily-hours.", "job.")
+    flags = [
+        flag for flag in (*JOB_FLAGS, *TERM_FLAGS) if flag.field == field and getattr(arguments, flag.key) is not None
+    ]
+    name = flags[0].name if flags else f"--money {field}"
+    if flags and flags[0] in JOB_FLAGS and error.reason == NO_SUCH_FIELD:
+        return SpecError(name, "belongs to another kind of job", _jobs_with(field.removeprefix("job.")))
+    return SpecError(name, error.reason, error.hint or _HELP)
+
+
+def _jobs_with(field: str) -> str:
+    """Return a hint with the options that name a job which has `field`."""
+    kinds = [kind for kind, model in _KINDS.items() if field in model.model_fields]
+    names = [f"--{name.replace('_', '-')}" for name, kind in _JOBS.items() if kind in kinds]
+    return f"Add {' or '.join(names)}."
+
+
+def check_market(arguments: argparse.Namespace, terms: CostTerms, catalog: Catalog) -> CostTerms:
+    """Return `terms` with the providers and regions that options name spelled as offers spell them.
+
+    Raises:
+        SpecError: If no offer is of one of them.
+    """
+    found: dict[str, list[str]] = {}
+    if arguments.provider is not None:
+        known = sorted({offer.provider for offer in catalog.offers})
+        found["providers"] = [each for name in terms.rent.providers for each in _meant("--provider", name, known)]
+    if arguments.regions is not None:
+        known = sorted({offer.region for offer in catalog.offers if offer.region})
+        found["regions"] = [each for name in terms.rent.regions for each in _meant("--regions", name, known)]
+    return terms.evolve(rent=terms.rent.evolve(**found)) if found else terms
+
+
+def _meant(option: str, name: str, known: Sequence[str]) -> list[str]:
+    """Return which of `known` are called `name`, else those whose names contain it."""
+    word = name.lower()
+    found = [each for each in known if each.lower() == word] or [
+        each for each in known if word and word in each.lower()
+    ]
+    if not found:
+        some = ", ".join(known[:_NAMED])
+        raise SpecError(option, f"no offer is of {name!r}", f"`gpu-planner prices` lists them: {some} …")
+    return found

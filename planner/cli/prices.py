@@ -1,0 +1,239 @@
+"""`gpu-planner prices`: what renting costs, how old that is, fresh prices on request, and offers of one's own."""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Final
+
+from pydantic_core import to_json
+
+from planner.cli.parser import Parser
+from planner.cli.table import Head, table, terminal_width
+from planner.cost.offer import Offer
+from planner.cost.refresh.store import PriceStore, Stored, offers_in_use, read_offers
+from planner.errors import PriceError, SpecError
+from planner.hardware.names import resolve_gpu
+from planner.paths import prices_dir
+from planner.plan.catalog import Catalog, load_catalog
+from planner.present.prices import OFFER_COLUMNS, OfferRow, offer_rows, oldest_words
+from planner.present.refresh import outcome_lines, state_lines
+
+_DESCRIPTION: Final = """\
+List what renting costs: bundled offers of many providers, each with its date and source, those that were fetched,
+and your own. Prices are USD for one card and hour, without tax. Offers older than twelve months are history and are
+listed only with --history; where a source does not say which card it means, the candidates are named."""
+
+_EXAMPLES: Final = """\
+examples:
+  gpu-planner prices --gpu h100-sxm --sort on-demand
+  gpu-planner prices runpod --json
+  gpu-planner prices --refresh                     fetch all sources; the only command that uses the network
+  gpu-planner prices --refresh aws gpu-price-feed
+  gpu-planner prices --accept                      use prices that were held because they moved far
+  gpu-planner prices --bundled                     back to what came with the program
+  gpu-planner prices --add my-offers.json
+
+sources for --refresh:
+{sources}
+
+fields for --sort (- before it: descending):
+  {fields}"""
+
+
+def run(argv: list[str]) -> int:
+    """Print what was asked and return the exit code."""
+    arguments = _parser().parse_args(_with_descending(argv))
+    store, catalog = PriceStore(prices_dir()), load_catalog()
+    if arguments.refresh is not None:
+        return _refresh(arguments.refresh, store, catalog, as_json=arguments.json)
+    if _change(arguments, store):
+        return 0
+    return _list(arguments, store, catalog)
+
+
+def _parser() -> Parser:
+    from planner.cost.refresh.refresh import SOURCES
+
+    width = max(len(source.key) for source in SOURCES)
+    epilog = _EXAMPLES.format(
+        sources="\n".join(f"  {source.key:<{width}}  {source.title}, from {source.host}" for source in SOURCES),
+        fields=" ".join(column.key for column in OFFER_COLUMNS),
+    )
+    parser = Parser("gpu-planner prices", _DESCRIPTION, epilog)
+    choice = parser.add_argument_group("which ones")
+    choice.add_argument(
+        "words", metavar="WORDS", nargs="*", help="words that provider, instance, card or region contain"
+    )
+    choice.add_argument("--gpu", metavar="GPU", help="of this card only; offers that may be it are marked")
+    choice.add_argument("--history", action="store_true", help="also offers older than twelve months")
+    choice.add_argument("--sort", metavar="FIELD", help="a field below (default: on-demand)")
+    choice.add_argument("--limit", metavar="N", type=int, help="print at most N")
+    choice.add_argument("--csv", action="store_true", help="print as CSV, every field with date and source")
+    change = parser.add_argument_group("instead of a list").add_mutually_exclusive_group()
+    change.add_argument("--refresh", metavar="SOURCE", nargs="*", help="fetch prices now, from all sources or these")
+    change.add_argument("--accept", metavar="PROVIDER", nargs="*", help="use held prices, of all or of these")
+    change.add_argument("--discard", metavar="PROVIDER", nargs="*", help="throw held prices away")
+    change.add_argument("--bundled", action="store_true", help="use the bundled prices; fetched ones are kept")
+    change.add_argument("--fetched", action="store_true", help="use the fetched prices again")
+    change.add_argument(
+        "--add", metavar="FILE", type=Path, help="add offers of your own: a JSON list, as --json prints"
+    )
+    change.add_argument("--remove", metavar="ID", nargs="+", help="remove offers of your own")
+    change.add_argument("--state", action="store_true", help="say which prices are in use, and what is held")
+    parser.add_general()
+    return parser
+
+
+def _with_descending(argv: list[str]) -> list[str]:
+    """Join `--sort -age`, which argparse would take for two options."""
+    joined: list[str] = []
+    for word in argv:
+        if joined and joined[-1] == "--sort" and word.startswith("-"):
+            joined[-1] = f"--sort={word}"
+        else:
+            joined.append(word)
+    return joined
+
+
+def _refresh(keys: Sequence[str], store: PriceStore, catalog: Catalog, *, as_json: bool) -> int:
+    from planner.cost.refresh.download import Fetcher
+    from planner.cost.refresh.refresh import HOSTS, SOURCES, Refresh
+
+    known = {source.key: source for source in SOURCES}
+    for key in keys:
+        if key not in known:
+            raise SpecError("--refresh", f"there is no source {key!r}", f"The sources are {', '.join(known)}.")
+    sources = [known[key] for key in dict.fromkeys(keys)] or SOURCES
+    refresh = Refresh(store, catalog.hardware, catalog.cost.bundled_offers, datetime.now(UTC))
+    outcomes = refresh.run(Fetcher(HOSTS), sources)
+    errors = [outcome.error for outcome in outcomes if outcome.error is not None]
+    if len(errors) == len(outcomes) == 1:
+        raise errors[0]
+    if as_json:
+        print(to_json([outcome._asdict() for outcome in outcomes], indent=2, fallback=str).decode())
+    else:
+        print("\n".join(outcome_lines(outcomes)))
+    if len(errors) == len(outcomes):
+        raise PriceError("all sources", "none could be fetched", errors[0].hint, environment=errors[0].environment)
+    return 0
+
+
+def _change(arguments: argparse.Namespace, store: PriceStore) -> bool:
+    """Do what is asked for instead of a list; return whether anything was."""
+    if arguments.accept is not None or arguments.discard is not None:
+        _settle_held(arguments, store)
+    elif arguments.bundled or arguments.fetched:
+        store.use_bundled(arguments.bundled)
+        print("The bundled prices are in use." if arguments.bundled else "The fetched prices are in use.")
+    elif arguments.add is not None:
+        added = read_offers(arguments.add)
+        kept = [offer for offer in store.read().own if offer.id not in {new.id for new in added}]
+        store.set_own((*kept, *added))
+        print(f"Added {len(added):,} of your own: {', '.join(offer.id for offer in added)}.")
+    elif arguments.remove:
+        _remove(arguments.remove, store)
+    else:
+        return False
+    return True
+
+
+def _settle_held(arguments: argparse.Namespace, store: PriceStore) -> None:
+    from planner.cost.refresh.refresh import accept_held, discard_held
+
+    if arguments.accept is not None:
+        providers, verb = accept_held(store, arguments.accept), "In use now"
+    else:
+        providers, verb = discard_held(store, arguments.discard), "Thrown away"
+    print(f"{verb}: {', '.join(providers)}." if providers else "Nothing is held.")
+
+
+def _remove(ids: Sequence[str], store: PriceStore) -> None:
+    own = store.read().own
+    for offer_id in ids:
+        if offer_id not in {offer.id for offer in own}:
+            mine = ", ".join(offer.id for offer in own)
+            raise SpecError("--remove", f"none of your offers is {offer_id!r}", f"Yours: {mine}." if mine else "")
+    store.set_own(offer for offer in own if offer.id not in ids)
+    print(f"Removed {', '.join(ids)}.")
+
+
+def _list(arguments: argparse.Namespace, store: PriceStore, catalog: Catalog) -> int:
+    stored, today = store.read(), datetime.now(UTC).date()
+    if arguments.state:
+        print("\n".join(state_lines(stored, catalog.cost.bundled_offers, today)))
+        return 0
+    everything = offers_in_use(catalog.cost.bundled_offers, stored)
+    rows = _chosen(arguments, everything, catalog, today)
+    if arguments.json:
+        print(to_json([row.offer.model_dump(mode="json") for row in rows], indent=2).decode())
+    elif arguments.csv:
+        print(_csv(rows), end="")
+    else:
+        print("\n".join(_report(rows, everything, stored, today)))
+    return 0
+
+
+def _chosen(
+    arguments: argparse.Namespace, everything: Sequence[Offer], catalog: Catalog, today: date
+) -> tuple[OfferRow, ...]:
+    if arguments.limit is not None and arguments.limit < 1:
+        raise SpecError("--limit", f"{arguments.limit} is not a whole number from 1")
+    gpu = resolve_gpu(catalog.hardware, arguments.gpu).id if arguments.gpu else None
+    offers = (
+        offer
+        for offer in everything
+        if (arguments.history or not offer.is_history(today)) and (gpu is None or gpu in offer.cards)
+    )
+    rows = [row for row in offer_rows(offers, catalog.hardware, today) if _matches(row, arguments.words)]
+    return tuple(_sorted(rows, arguments.sort or "on-demand")[: arguments.limit])
+
+
+def _matches(row: OfferRow, words: Sequence[str]) -> bool:
+    text = " ".join((row.offer.provider, row.offer.instance, row.card, row.offer.region or "", row.id)).lower()
+    return all(word.lower() in text for word in words)
+
+
+def _sorted(rows: list[OfferRow], field: str) -> list[OfferRow]:
+    """Return `rows` by a column, what is not known last whichever way."""
+    name, descending = field.removeprefix("-"), field.startswith("-")
+    column = next((column for column in OFFER_COLUMNS if column.key == name), None)
+    if column is None:
+        keys = ", ".join(column.key for column in OFFER_COLUMNS)
+        raise SpecError("--sort", f"there is no field {name!r}", f"Fields: {keys}.")
+    known = [row for row in rows if column.value(row) is not None]
+    unknown = [row for row in rows if column.value(row) is None]
+    return [*sorted(known, key=column.value, reverse=descending), *unknown]  # type: ignore[arg-type]  # none is None
+
+
+def _report(rows: Sequence[OfferRow], everything: Sequence[Offer], stored: Stored, today: date) -> Iterator[str]:
+    if rows:
+        columns = [column for column in OFFER_COLUMNS if column.shown]
+        flexible = ("provider", "instance", "card", "region")
+        heads = [Head(column.title, column.align, column.key in flexible, column.unit, 8) for column in columns]
+        yield table(heads, [[column.text(row) for column in columns] for row in rows], terminal_width())
+        yield ""
+    else:
+        yield "No offer matches; --history also lists those older than twelve months."
+    shown = oldest_words([row.offer for row in rows], today)
+    yield f"{len(rows):,} of {len(everything):,} offers{f'; {shown}' if shown else ''}"
+    if stored.held.parts:
+        yield f"Held until you say so: {', '.join(part.provider for part in stored.held.parts)}; see --state."
+    for problem in stored.problems:
+        yield f"Passed over: {problem.message}"
+
+
+def _csv(rows: Sequence[OfferRow]) -> str:
+    import csv
+    import io
+
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    fields = [name for name in Offer.model_fields if name not in ("exchange_rate", "candidates", "notes")]
+    writer.writerow([*fields, "candidates", "usd_per_unit", "rate_date", "notes"])
+    for row in rows:
+        offer, rate = row.offer, row.offer.exchange_rate
+        values = [getattr(offer, name) for name in fields]
+        told = (rate.usd_per_unit, rate.date) if rate else (None, None)
+        writer.writerow([*values, " ".join(offer.candidates), *told, "; ".join(offer.notes)])
+    return text.getvalue()

@@ -1,0 +1,150 @@
+"""`gpu-planner recommend`: which hardware to take for a job, within a budget, a deadline and a power limit."""
+
+import argparse
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Final, get_args
+
+from pydantic import ValidationError
+
+from planner.cli.asked import add_plan_options, asked_plan, save_asked
+from planner.cli.money_options import add_money_options, check_market, money_from, option_of, whole_number
+from planner.cli.options import in_options
+from planner.cli.parser import Parser
+from planner.cli.report import prose_width, wrapped
+from planner.cli.table import Head, table, terminal_width
+from planner.cost.terms import CostTerms
+from planner.errors import SpecError
+from planner.paths import prices_dir
+from planner.plan.catalog import Catalog, load_catalog
+from planner.plan.plan import Plan
+from planner.plan.recommend.option import Recommendation
+from planner.plan.recommend.recommend import recommend
+from planner.plan.recommend.spread import plan_of
+from planner.plan.recommend.wish import Having, Wish
+from planner.present.recommend import OPTION_COLUMNS, left_out_sentence, option_rows, recommendation_lines
+
+NOTHING: Final = 1
+_DESCRIPTION: Final = """\
+Look at every card, number of cards and offer for the plan's job, keep what fits and is within the limits, and name the
+cheapest, the fastest and the best value, each with its memory, time, cost and reason."""
+
+_EPILOG: Final = """\
+examples:
+  gpu-planner recommend meta-llama/Llama-3.1-8B --task training --method qlora --tokens 50e6 --budget 20
+  gpu-planner recommend plan.json --deadline 24 --rent
+  gpu-planner recommend meta-llama/Llama-3.1-70B --weights nf4 --hours-per-day 8 --own --power 1200
+  gpu-planner recommend plan.json --save cheapest.json
+
+best value: the lowest product of cost and time, so that half the time is worth twice the money.
+--json prints one object: wish, period, options (the cheapest first), cheapest, fastest, best_value, pareto, left_out,
+nearest and oldest_price_date. Every number's field ends in its unit; what is not known is null.
+
+exit codes: 0 done, 1 nothing is within the limits, 2 wrong input"""
+_LISTED: Final = ("cards", "how", "usd", "hours", "free", "power", "date", "awards")
+_SHOWN: Final = 12
+
+
+def run(argv: list[str], today: date | None = None) -> int:
+    """Answer as of `today`, by default the day that it is, and return the exit code."""
+    arguments = _parser().parse_args(argv)
+    catalog = load_catalog(prices=prices_dir())
+    try:
+        asked = asked_plan(arguments, catalog)
+        plan = asked.plan.evolve(cost=check_market(arguments, money_from(arguments, asked.plan.cost), catalog))
+    except SpecError as error:
+        raise in_options(error) from error
+    found = _found(plan, catalog, today or datetime.now(UTC).date(), _wish(arguments, catalog))
+    if arguments.save and found.cheapest is not None:
+        save_asked(arguments.save, plan_of(found.cheapest, plan, catalog))
+    if arguments.json:
+        print(found.model_dump_json(indent=2))
+    else:
+        print(_text(found, catalog, arguments.limit))
+    return 0 if found.options else NOTHING
+
+
+def _found(plan: Plan, catalog: Catalog, today: date, wish: Wish) -> Recommendation:
+    try:
+        found = recommend(plan, catalog, today, wish)
+    except SpecError as error:
+        if error.field.partition(".")[0] in CostTerms.model_fields:
+            raise SpecError(option_of(f"cost.{error.field}"), error.reason, error.hint) from error
+        raise in_options(error) from error
+    assert found is not None  # only a caller who stops it gets nothing
+    return found
+
+
+def _parser() -> Parser:
+    parser = Parser("gpu-planner recommend", _DESCRIPTION, _EPILOG)
+    add_plan_options(parser)
+    add_money_options(parser)
+    limits = parser.add_argument_group("limits")
+    limits.add_argument("--budget", metavar="USD", help="of a run; for services and hours of a day, of a month")
+    limits.add_argument("--deadline", metavar="HOURS", help="until a run is done")
+    limits.add_argument("--power", metavar="WATTS", help="board power of all cards together")
+    limits.add_argument("--rent", action="store_true", help="rent only")
+    limits.add_argument("--own", action="store_true", help="own only")
+    limits.add_argument("--modes", metavar="MODES", help="ways to rent, separated by commas [on-demand]")
+    limits.add_argument("--counts", metavar="NUMBERS", help="numbers of cards, separated by commas [1,2,4,8]")
+    limits.add_argument("--vendor", metavar="NAMES", help="only these makers, separated by commas")
+    limits.add_argument("--tight", action="store_true", help="also what fits in fewer than 19 of 20 cases")
+    answer = parser.add_argument_group("the answer")
+    answer.add_argument(
+        "--limit", metavar="N", type=whole_number, default=_SHOWN, help=f"list N options [{_SHOWN}]; 0: none"
+    )
+    answer.add_argument("--save", metavar="PLAN.json", type=Path, help="write the plan on the cheapest to a file")
+    parser.add_general()
+    return parser
+
+
+def _wish(arguments: argparse.Namespace, catalog: Catalog) -> Wish:
+    having = [name for name in get_args(Having) if getattr(arguments, name)]
+    fields = {
+        "budget_usd": arguments.budget,
+        "deadline_hours": arguments.deadline,
+        "power_limit_watts": arguments.power,
+        "having": having or None,
+        "modes": _listed(arguments.modes),
+        "counts": _listed(arguments.counts),
+        "vendors": _makers(arguments.vendor, catalog),
+        "include_tight": arguments.tight,
+    }
+    try:
+        return Wish.model_validate({name: value for name, value in fields.items() if value is not None})
+    except ValidationError as error:
+        problem = SpecError.from_validation(error)
+        options = {"budget_usd": "budget", "deadline_hours": "deadline", "power_limit_watts": "power"}
+        name = problem.field.partition(".")[0]
+        raise SpecError(
+            f"--{options.get(name, name)}", problem.reason, problem.hint or "--help explains every option."
+        ) from error
+
+
+def _makers(text: str | None, catalog: Catalog) -> list[str] | None:
+    """Return the makers that are named, spelled as the catalog spells them."""
+    known = {vendor.lower(): vendor for vendor in sorted({gpu.vendor for gpu in catalog.hardware.gpus})}
+    found = _listed(text)
+    for name in found or ():
+        if name.lower() not in known:
+            raise SpecError("--vendor", f"there is no maker {name!r}", f"Makers: {', '.join(known.values())}.")
+    return None if found is None else [known[name.lower()] for name in found]
+
+
+def _listed(text: str | None) -> list[str] | None:
+    return None if text is None else [part.strip() for part in text.split(",")]
+
+
+def _text(found: Recommendation, catalog: Catalog, limit: int) -> str:
+    width = terminal_width()
+    blocks = [
+        "\n".join(wrapped(line, prose_width(width), "", "  ") for line in recommendation_lines(found, catalog.hardware))
+    ]
+    rows = option_rows(found, catalog.hardware)[:limit]
+    if rows:
+        columns = [column for column in OPTION_COLUMNS if column.key in _LISTED]
+        heads = [Head(column.header, column.align, column.key in ("cards", "how")) for column in columns]
+        blocks.append(table(heads, [[column.text(row) for column in columns] for row in rows], width))
+        blocks.append(f"{len(rows):,} of {len(found.options):,} options, the cheapest first")
+    blocks.append(wrapped(left_out_sentence(found), prose_width(width)))
+    return "\n\n".join(block for block in blocks if block)

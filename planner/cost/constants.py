@@ -1,0 +1,78 @@
+"""Published constants of owning and renting: overheads, shares, fees; and what egress costs."""
+
+from pydantic import Field
+
+from planner.base import Spec
+from planner.cost.figure import PARTIAL_DATE, Figure
+
+
+class Constant(Spec):
+    """One number that a source gives."""
+
+    id: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
+    kind: str = Field(min_length=2)
+    name: str = Field(min_length=2)
+    value: float = Field(ge=0, allow_inf_nan=False)
+    unit: str = Field(min_length=1)
+    date: str | None = Field(default=None, pattern=PARTIAL_DATE, description="a day, month or year; none: not stated")
+    source: str = Field(min_length=3)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def figure(self) -> Figure:
+        """Return it as a figure."""
+        return Figure(value=self.value, source=self.source, date=self.date)
+
+
+class EgressTier(Spec):
+    """What a gigabyte costs up to a bound that counts all gigabytes of a month; the last has none."""
+
+    up_to_gb: float | None
+    usd_per_gb: float
+
+
+class EgressTariff(Spec):
+    """What one provider takes for data that leaves it, by the month."""
+
+    provider: str
+    free_gb: float
+    tiers: tuple[EgressTier, ...]
+    source: str
+    date: str | None
+
+    def usd(self, gigabytes: float) -> float:
+        """Return what `gigabytes` cost that leave in one month.
+
+        **Formula** the free gigabytes, then each tier up to its bound.
+        **Assumes** that bounds count the free gigabytes too.
+        """
+        paid, total = min(self.free_gb, gigabytes), 0.0
+        for tier in self.tiers:
+            bound = gigabytes if tier.up_to_gb is None else min(tier.up_to_gb, gigabytes)
+            total += max(bound - paid, 0.0) * tier.usd_per_gb
+            paid = max(paid, bound)
+        return total
+
+
+def egress_tariffs(constants: tuple[Constant, ...]) -> dict[str, EgressTariff]:
+    """Return the tariffs that the constants of kind `egress` describe, by provider."""
+    free = {constant.name: constant for constant in constants if constant.kind == "egress_free"}
+    return {provider: _tariff(provider, allowance, constants) for provider, allowance in free.items()}
+
+
+def _tariff(provider: str, allowance: Constant, constants: tuple[Constant, ...]) -> EgressTariff:
+    named = [each for each in constants if each.kind == "egress" and each.name.startswith(f"{provider} ")]
+    tiers = [EgressTier(up_to_gb=_bound(each.name), usd_per_gb=each.value) for each in named]
+    return EgressTariff(
+        provider=provider,
+        free_gb=allowance.value,
+        tiers=tuple(sorted(tiers, key=lambda tier: tier.up_to_gb or float("inf"))),
+        source=allowance.source,
+        date=allowance.date,
+    )
+
+
+def _bound(name: str) -> float | None:
+    """Return the bound in a name such as `AWS to 10000 GB`; `AWS above` has none."""
+    words = name.split()
+    return float(words[-2]) if words[-1] == "GB" else None

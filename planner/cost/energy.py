@@ -1,0 +1,120 @@
+"""Electricity: what a kilowatt-hour costs in a region, and how much carbon it stands for."""
+
+from collections.abc import Mapping
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from planner.base import Spec
+from planner.cost.figure import DATE, Figure
+from planner.cost.offer import Currency
+from planner.errors import SpecError
+
+EnergyLevel = Literal["country", "group", "state", "cloud-region"]
+TariffKind = Literal["household", "industrial"]
+
+
+class EnergyRecord(Spec):
+    """What one source says about one region. Prices that were published in another currency are not converted."""
+
+    id: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
+    code: str = Field(min_length=2, description="DE, US-WA, or gcp:europe-west4")
+    name: str = Field(min_length=2)
+    level: EnergyLevel
+    currency: Currency | None = None
+    household_usd_per_kwh: float | None = Field(default=None, gt=0, le=2)
+    industrial_usd_per_kwh: float | None = Field(default=None, gt=0, le=2)
+    household_local_per_kwh: float | None = Field(default=None, gt=0)
+    industrial_local_per_kwh: float | None = Field(default=None, gt=0)
+    price_date: str | None = Field(default=None, pattern=DATE)
+    price_source: str | None = Field(default=None, min_length=3)
+    carbon_grams_per_kwh: float | None = Field(default=None, ge=0, le=2_000)
+    carbon_year: int | None = Field(default=None, ge=2000, le=2100, description="none: the source does not say")
+    carbon_source: str | None = Field(default=None, min_length=3)
+    notes: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _is_sourced(self) -> Self:
+        local = self.household_local_per_kwh is not None or self.industrial_local_per_kwh is not None
+        dollars = self.household_usd_per_kwh is not None or self.industrial_usd_per_kwh is not None
+        if (local or dollars) and not (self.price_source and self.price_date and self.currency):
+            raise ValueError("a price needs its currency, source and date")
+        if local and self.currency == "USD":
+            raise ValueError("a price in US dollars is no local price")
+        if self.carbon_grams_per_kwh is not None and not self.carbon_source:
+            raise ValueError("a carbon intensity needs its source")
+        return self
+
+    def tariff(self, kind: TariffKind) -> float | None:
+        """Return the price in USD a kWh, or None where this source has none."""
+        return self.household_usd_per_kwh if kind == "household" else self.industrial_usd_per_kwh
+
+    def local_tariff(self, kind: TariffKind) -> float | None:
+        """Return the price a kWh in the currency that it was published in, where that is not the dollar."""
+        return self.household_local_per_kwh if kind == "household" else self.industrial_local_per_kwh
+
+
+class Region(Spec):
+    """What is known of a region's electricity, from the newest source of each figure."""
+
+    code: str
+    name: str
+    household: Figure | None
+    industrial: Figure | None
+    carbon_grams_per_kwh: Figure | None
+
+    def tariff(self, kind: TariffKind) -> Figure | None:
+        """Return the price in USD a kWh, of the other kind where only that is known; its source says so."""
+        wanted, other = (self.household, self.industrial) if kind == "household" else (self.industrial, self.household)
+        if wanted is not None or other is None:
+            return wanted
+        instead = "industrial" if kind == "household" else "household"
+        return other.evolve(source=f"{other.source} ({instead} price; no {kind} price is known here)")
+
+
+def region(records: tuple[EnergyRecord, ...], code: str, rates: Mapping[str, Figure]) -> Region:
+    """Return what `records` know of the region `code`; `rates` are the dollars that a unit of a currency is worth.
+
+    A price in another currency is converted only where no source has one in dollars, and says so.
+
+    Raises:
+        SpecError: If none of them is about it.
+    """
+    about = [record for record in records if record.code == code]
+    if not about:
+        hint = "Write a country such as DE, a state such as US-WA, or a cloud region such as gcp:europe-west4."
+        raise SpecError("region", f"there is no electricity of {code!r} in the catalog", hint)
+    return Region(
+        code=code,
+        name=about[0].name,
+        household=_newest_tariff(about, "household") or _converted(about, "household", rates),
+        industrial=_newest_tariff(about, "industrial") or _converted(about, "industrial", rates),
+        carbon_grams_per_kwh=_carbon(about),
+    )
+
+
+def _newest_tariff(records: list[EnergyRecord], kind: TariffKind) -> Figure | None:
+    priced = [record for record in records if record.tariff(kind) is not None]
+    if not priced:
+        return None
+    newest = max(priced, key=lambda record: record.price_date or "")
+    return Figure(value=newest.tariff(kind), source=newest.price_source, date=newest.price_date)
+
+
+def _converted(records: list[EnergyRecord], kind: TariffKind, rates: Mapping[str, Figure]) -> Figure | None:
+    priced = [record for record in records if record.local_tariff(kind) is not None and record.currency in rates]
+    if not priced:
+        return None
+    newest = max(priced, key=lambda record: record.price_date or "")
+    local, rate = newest.local_tariff(kind) or 0.0, rates[newest.currency or ""]
+    how = f"{local:g} {newest.currency} at {rate.value:g} USD ({rate.source}, {rate.date})"
+    return Figure(value=local * rate.value, source=f"{newest.price_source}: {how}", date=newest.price_date)
+
+
+def _carbon(records: list[EnergyRecord]) -> Figure | None:
+    known = [record for record in records if record.carbon_grams_per_kwh is not None]
+    if not known:
+        return None
+    newest = max(known, key=lambda record: record.carbon_year or 0)
+    year = newest.carbon_year
+    return Figure(value=newest.carbon_grams_per_kwh, source=newest.carbon_source, date=str(year) if year else None)

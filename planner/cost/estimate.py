@@ -1,0 +1,197 @@
+"""The whole answer about money for one plan: rent, own, where they meet, and what would change the decision."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Final
+
+from planner.cost.accounting import break_even_utilization, payback_month
+from planner.cost.answer import answer_of
+from planner.cost.breakeven import break_even, hours_to_pay_back
+from planner.cost.carbon import rented_footprint
+from planner.cost.case import RENT_PRICE, RESALE, TIME, USE, Case
+from planner.cost.catalog import CostCatalog
+from planner.cost.decide import UnknownFigureError, case_of
+from planner.cost.demand import Demand, demand_of, groups_of, loads_of
+from planner.cost.figure import TEN_TO_NINETY
+from planner.cost.hybrid import MOST_GROUPS, Hybrid, hybrid_of
+from planner.cost.job import Pace, Service
+from planner.cost.own_terms import book_servers, book_utilization, own_cost
+from planner.cost.owning import Values, full_power_watts
+from planner.cost.rent import TERM_YEARS, RentFacts, RentQuote, quote
+from planner.cost.rent_terms import rent_cost
+from planner.cost.result import CostResult, CurvePoint, RentCost
+from planner.cost.streams import Streams
+from planner.cost.table import Candidate, OfferRow, cheapest, offer_rows
+from planner.cost.terms import CostTerms
+from planner.errors import SpecError
+from planner.hardware.gpu import Gpu
+
+_POINTS: Final = 60
+_WATTS: Final = 1_000
+_VAT: Final = "the offer is priced without VAT, and household electricity with it"
+_ANSWERED: Final = "one group of cards answers {:,.3g} requests a second, {:,.0f} at once"
+_WAITS: Final = "; at the busiest moment a request waits for its turn {:.2g} s on average, or less"
+_SHORTEST_WAIT: Final = 0.01
+_NO_CARBON: Final = "where the machines stand is not known, and so neither is the carbon of their electricity"
+_LOW: Final[Mapping[str, float]] = {TIME: -TEN_TO_NINETY, USE: -TEN_TO_NINETY}
+
+
+@dataclass(frozen=True, eq=False)
+class CostEstimate:
+    """The answer, with the case behind it: tornado, Monte Carlo and other questions start from that."""
+
+    result: CostResult
+    case: Case | None
+    demand: Demand
+    rows: tuple[OfferRow, ...]
+    """Every offer of the plan's card for the job."""
+
+
+def estimate_cost(
+    terms: CostTerms, gpu: Gpu, count: int, pace: Pace | None, catalog: CostCatalog, today: date
+) -> CostEstimate:
+    """Return what the job of `terms` costs on `count` cards that work at `pace`, rented and owned.
+
+    Raises:
+        SpecError: If the terms name an offer of another card, or the job's hours cannot be told.
+    """
+    demand = demand_of(terms.job, pace)
+    facts = RentFacts.of(catalog)
+    candidates = {gpu.id: Candidate(gpu.id, count, demand)}
+    rows = offer_rows(catalog.offers, candidates, terms.rent, facts, today)
+    chosen, reason = _chosen(terms, gpu, count, demand, rows, catalog, facts)
+    try:
+        case = case_of(terms, gpu, count, demand, chosen, catalog, today)
+    except UnknownFigureError as unknown:
+        rent = rent_cost(chosen, demand, terms.rent, facts, pace) if chosen else None
+        notes = tuple(note for note in (reason, f"owning: {unknown.reason}. {unknown.hint}") if note)
+        result = CostResult(rent=rent, own=None, break_even=None, unsupported=None if rent else reason, notes=notes)
+        return CostEstimate(result, None, demand, rows)
+    return CostEstimate(_compared(case, chosen, reason, demand, terms, gpu, catalog, facts, pace), case, demand, rows)
+
+
+def hybrid_of_plan(estimate: CostEstimate, terms: CostTerms, pace: Pace | None) -> Hybrid | None:
+    """Return how many groups to own and what to rent for the peaks, or None where that is no question.
+
+    It is one for services that have an offer to rent by the hour, and need no more groups than can be looked through.
+    """
+    case, rent = estimate.case, estimate.result.rent
+    if not isinstance(terms.job, Service) or pace is None or case is None or rent is None or rent.mode in TERM_YEARS:
+        return None
+    loads = loads_of(terms.job, groups_of(terms.job, pace))
+    if max(loads) > MOST_GROUPS:
+        return None
+    return hybrid_of(case, loads, case.central[RENT_PRICE])
+
+
+def _chosen(
+    terms: CostTerms,
+    gpu: Gpu,
+    count: int,
+    demand: Demand,
+    rows: tuple[OfferRow, ...],
+    catalog: CostCatalog,
+    facts: RentFacts,
+) -> tuple[RentQuote | None, str]:
+    """Return the quote of the named offer, or of the cheapest that can be compared; else why there is none."""
+    if terms.rent.offer is not None:
+        offer = catalog.offer(terms.rent.offer)
+        if gpu.id not in offer.cards:
+            raise SpecError("rent.offer", f"{offer.id} is of {' or '.join(offer.cards)}, not of {gpu.id}")
+        return quote(offer, terms.rent.mode, demand, count, terms.rent, facts), ""
+    row = cheapest(rows)
+    if row is not None:
+        return quote(row.offer, row.mode, demand, count, terms.rent, facts), ""
+    kind = "offer that can be compared" if rows else "offer"
+    return None, f"no current {kind} of the {gpu.name} is known for {terms.rent.mode}"
+
+
+def _compared(
+    case: Case,
+    chosen: RentQuote | None,
+    reason: str,
+    demand: Demand,
+    terms: CostTerms,
+    gpu: Gpu,
+    catalog: CostCatalog,
+    facts: RentFacts,
+    pace: Pace | None,
+) -> CostResult:
+    streams = case.streams()
+    own = own_cost(case, streams, demand, terms, gpu.id, pace, catalog)
+    if chosen is None:
+        return CostResult(rent=None, own=own, break_even=None, notes=(reason,))
+    rent = _with_carbon(rent_cost(chosen, demand, terms.rent, facts, pace), chosen, case, demand, catalog)
+    found = break_even(streams, case.horizon_years).evolve(**_as_books_count(case, streams, rent, terms))
+    return CostResult(
+        rent=rent,
+        own=own,
+        break_even=found,
+        curve=curve_of(case),
+        answer=answer_of(case, streams, found, rent, own),
+        notes=_notes(chosen, demand, terms, pace, catalog),
+    )
+
+
+def _as_books_count(case: Case, streams: Streams, rent: RentCost, terms: CostTerms) -> dict[str, float | int | None]:
+    servers, used = book_servers(case, streams, terms), book_utilization(case, streams)
+    hours = hours_to_pay_back(streams.capex_usd, streams.rent_usd_per_hour, streams.own_usd_per_hour)
+    return {
+        "simple_gpu_hours": None if hours is None else hours * case.shape.count,
+        "books_utilization_fraction": break_even_utilization(servers, rent.usd_per_gpu_hour),
+        "books_payback_months": payback_month(servers, used, rent.usd_per_gpu_hour),
+    }
+
+
+def _with_carbon(rent: RentCost, chosen: RentQuote, case: Case, demand: Demand, catalog: CostCatalog) -> RentCost:
+    values: Values = case.central
+    watts = full_power_watts(values, case.shape) / case.shape.groups * values["active_power_fraction"]
+    carbon = rented_footprint(chosen.offer, watts / _WATTS * demand.busy_hours, catalog)
+    notes = (*rent.notes, _NO_CARBON) if carbon is None else rent.notes
+    return rent.evolve(carbon=carbon, notes=notes)
+
+
+def curve_of(case: Case) -> tuple[CurvePoint, ...]:
+    """Return what renting and owning have cost by each of sixty moments, in today's money.
+
+    The bands go from the 10th to the 90th percentile of the hours that are used, and of what the cards sell for.
+    """
+    middle = case.streams()
+    low = case.streams({**_LOW, RESALE: TEN_TO_NINETY})
+    high = case.streams({name: -z for name, z in _LOW.items()} | {RESALE: -TEN_TO_NINETY})
+    times = (case.horizon_years * step / _POINTS for step in range(_POINTS + 1))
+    return tuple(_point(case, years, low, middle, high) for years in times)
+
+
+def _point(case: Case, years: float, low: Streams, middle: Streams, high: Streams) -> CurvePoint:
+    return CurvePoint(
+        years=years,
+        gpu_hours=middle.busy_hours_per_year * years * case.shape.count,
+        rent_usd=middle.rent_usd(years),
+        own_usd=middle.own_usd(years),
+        rent_low_usd=low.rent_usd(years),
+        rent_high_usd=high.rent_usd(years),
+        own_low_usd=low.own_usd(years),
+        own_high_usd=high.own_usd(years),
+    )
+
+
+def _notes(
+    chosen: RentQuote, demand: Demand, terms: CostTerms, pace: Pace | None, catalog: CostCatalog
+) -> tuple[str, ...]:
+    household = catalog.ownership(terms.buy.place).tariff_kind == "household"
+    foreign = chosen.offer.exchange_rate is not None
+    taxed = household and foreign and terms.buy.tariff_usd_per_kwh is None
+    return ((_VAT,) if taxed else ()) + _answers(demand, terms, pace)
+
+
+def _answers(demand: Demand, terms: CostTerms, pace: Pace | None) -> tuple[str, ...]:
+    """Return how a service is answered: how many requests, and how long they wait, as far as that is known."""
+    job = terms.job
+    if not isinstance(job, Service) or pace is None or pace.concurrent_requests is None:
+        return ()
+    answered = pace.requests_per_second(job.prompt_tokens, job.output_tokens) or 0.0
+    waits = demand.peak_wait_seconds
+    told = "" if waits is None else _WAITS.format(max(waits, _SHORTEST_WAIT))
+    return (_ANSWERED.format(answered, pace.concurrent_requests) + told,)

@@ -1,0 +1,68 @@
+"""A number that a sum starts from, with the range that it may have and where it comes from."""
+
+import math
+from typing import Final, Literal, Self
+
+from pydantic import Field, model_validator
+
+from planner.base import Spec
+
+Certainty = Literal["quoted", "measured", "derived", "assumed", "yours"]
+"""quoted: a price or rate that somebody published; derived: by a formula; yours: typed in by the person."""
+DATE: Final = r"^\d{4}-\d{2}-\d{2}$"
+PARTIAL_DATE: Final = r"^\d{4}(-\d{2}(-\d{2})?)?$"
+OWN_FIGURE: Final = "your own figure"
+
+
+class Figure(Spec):
+    """A value with its 90 % range, source and date; without a range it is taken as certain."""
+
+    value: float = Field(allow_inf_nan=False)
+    low: float | None = Field(default=None, allow_inf_nan=False, description="5 % lie below")
+    high: float | None = Field(default=None, allow_inf_nan=False, description="5 % lie above")
+    source: str = Field(min_length=3)
+    date: str | None = Field(default=None, pattern=PARTIAL_DATE, description="a day, month or year; none: not stated")
+    certainty: Certainty = "quoted"
+
+    @model_validator(mode="after")
+    def _lies_within_its_range(self) -> Self:
+        if not self.lowest <= self.value <= self.highest:
+            raise ValueError(f"{self.value:g} is not between {self.lowest:g} and {self.highest:g}")
+        return self
+
+    @classmethod
+    def own(cls, value: float) -> Self:
+        """Return what a person typed in: certain, and theirs."""
+        return cls(value=value, source=OWN_FIGURE, certainty="yours")
+
+    @property
+    def lowest(self) -> float:
+        """Return the low end of the range."""
+        return self.value if self.low is None else self.low
+
+    @property
+    def highest(self) -> float:
+        """Return the high end of the range."""
+        return self.value if self.high is None else self.high
+
+    def quantile(self, deviations: float) -> float:
+        """Return the value so many standard deviations from the median, which is `value`.
+
+        **Formula** value · (bound / value)^(|z| / 1.645), with the bound on that side: log-normal, and the log-normal
+        of the 90 % range itself where that is symmetric in its logarithm.
+        **Source** Epoch AI, training-cost-trends: log-normals from 90 % ranges.
+        **Assumes** that a range that reaches zero, or a negative figure, is spread evenly instead.
+        """
+        bound = self.highest if deviations > 0 else self.lowest
+        share = abs(deviations) / NINETY_PERCENT
+        if bound == self.value or deviations == 0:
+            return self.value
+        if bound > 0 < self.value:
+            return self.value * math.exp(share * math.log(bound / self.value))
+        return self.value + share * (bound - self.value)
+
+
+NINETY_PERCENT: Final = 1.6448536269514722
+"""Standard deviations on either side that 90 % of a normal distribution lie within."""
+TEN_TO_NINETY: Final = 1.2815515655446004
+"""Standard deviations from the median to its 90th percentile."""

@@ -1,0 +1,84 @@
+"""Money at different times: present values, rates of return, annuities and loans."""
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from planner.errors import SpecError
+
+_BISECTIONS: Final = 200
+_HIGHEST_RATE: Final = 100.0
+
+
+def npv(rate: float, flows: Sequence[float]) -> float:
+    """Return the present value of `flows`, the first of which is paid now and each other a year after the one before.
+
+    **Formula** Σ flow_t / (1 + r)^t
+
+    Raises:
+        SpecError: If the rate is not from 0 up to, but not including, 100 %.
+    """
+    checked_rate(rate)
+    return sum(flow / (1 + rate) ** year for year, flow in enumerate(flows))
+
+
+def irr(flows: Sequence[float]) -> float | None:
+    """Return the yearly rate at which `flows` are worth nothing, or None where their sign never makes it so.
+
+    **Assumes** one such rate above −100 %, as there is where one payment is followed by returns.
+    """
+
+    def value(rate: float) -> float:
+        return sum(flow / (1 + rate) ** year for year, flow in enumerate(flows))
+
+    low, high = -0.99, _HIGHEST_RATE
+    if value(low) * value(high) > 0:
+        return None
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if value(low) * value(middle) > 0 else (low, middle)
+    return (low + high) / 2
+
+
+def equivalent_annual(present_usd: float, rate: float, years: float) -> float:
+    """Return the even yearly payment, spread over each year, that is worth `present_usd` now."""
+    return present_usd / annuity(rate, years)
+
+
+def annuity(rate: float, years: float, growth: float = 0.0) -> float:
+    """Return what one dollar a year is worth now that is spread evenly over `years` and grows by `growth` a year.
+
+    **Formula** ∫₀ᵗ ((1 + g) / (1 + r))^s ds = (q^t − 1) / ln q; t where q = 1
+    """
+    log = math.log((1 + growth) / (1 + rate))
+    # expm1 keeps what little there is of a growth that nearly equals the rate.
+    return years if log == 0 else math.expm1(log * years) / log
+
+
+def discounted(usd: float, rate: float, years: float) -> float:
+    """Return what `usd` in so many years is worth now."""
+    return float(usd / (1 + rate) ** years)
+
+
+def loan_value(borrowed_usd: float, interest: float, loan_years: float, rate: float, years: float) -> float:
+    """Return what a loan costs until `years`, in today's money: its even payments, and the rest if it is ended then.
+
+    **Formula** payment = B / a(i, L); cost = payment · a(r, min(t, L)) + payment · a(i, L − t) / (1 + r)^t
+    """
+    payment = borrowed_usd / annuity(interest, loan_years)
+    paid = payment * annuity(rate, min(years, loan_years))
+    if years >= loan_years:
+        return paid
+    return paid + discounted(payment * annuity(interest, loan_years - years), rate, years)
+
+
+def checked_rate(rate: float) -> float:
+    """Return the discount rate.
+
+    Raises:
+        SpecError: If it is not from 0 up to, but not including, 100 %.
+    """
+    if not 0 <= rate < 1:
+        reason = f"must be at least 0 and less than 1 (100 %), not {rate:g}"
+        raise SpecError("discount_rate", reason, "8 % a year is written 0.08.")
+    return rate

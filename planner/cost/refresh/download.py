@@ -1,0 +1,175 @@
+"""Fetch a file over HTTPS from a host that is allowed, within limits of time and size, and nothing else.
+
+No cookies, no credentials, no redirect to a host that is not allowed, no compression on the way (a small answer could
+unpack to a large one). What was read is never written here.
+"""
+
+import hashlib
+import http.client
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from email.message import Message
+from typing import IO, Final, NamedTuple, cast
+from urllib.error import HTTPError, URLError
+from urllib.parse import urljoin, urlsplit
+from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
+
+from planner.errors import PriceError
+from planner.units import MIB
+
+Stop = Callable[[], bool]
+"""Whether nobody waits any more."""
+
+ANSWER_SECONDS: Final = 10.0
+"""How long a server may be silent."""
+TOTAL_SECONDS: Final = 120.0
+"""How long one file may take."""
+MOST_BYTES: Final = 20 * MIB
+_LONGEST_WAIT_SECONDS: Final = 10
+_WAITS: Final = {str(seconds): seconds for seconds in range(_LONGEST_WAIT_SECONDS + 1)}
+"""The answers to "how long shall I wait" that are waited for."""
+_LOOK_SECONDS: Final = 0.05
+_MOST_REDIRECTS: Final = 3
+_PIECE_BYTES: Final = 65_536
+_TOO_MANY_REQUESTS: Final = 429
+_REDIRECTS: Final = (301, 302, 303, 307, 308)
+_AGENT: Final = "gpu-planner"
+_OFFLINE: Final = "Check the connection and try again; the prices that are there stay in use."
+_LATER: Final = "Try again later; the prices that are there stay in use."
+
+
+class Fetched(NamedTuple):
+    """A file as it came, with where from, when (ISO 8601, UTC), and its SHA-256."""
+
+    content: bytes
+    url: str
+    fetched_at: str
+    sha256: str
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """Hands redirects on to the caller, who knows which hosts are allowed."""
+
+    def redirect_request(
+        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
+    ) -> Request | None:
+        return None
+
+
+class Fetcher:
+    """Fetches from `hosts` only; `schemes` is for tests, whose server has no certificate.
+
+    `pause` waits between two attempts; it may end early when `stop` says so.
+    """
+
+    def __init__(
+        self,
+        hosts: frozenset[str],
+        stop: Stop = lambda: False,
+        schemes: frozenset[str] = frozenset({"https"}),
+        answer_seconds: float = ANSWER_SECONDS,
+        total_seconds: float = TOTAL_SECONDS,
+    ) -> None:
+        self._hosts, self._stop, self._schemes = hosts, stop, schemes
+        self._answer_seconds, self._total_seconds = answer_seconds, total_seconds
+        self._opener: OpenerDirector = build_opener(_NoRedirects)
+
+    def fetch(self, url: str, most_bytes: int = MOST_BYTES) -> Fetched:
+        """Return the file at `url`.
+
+        Raises:
+            PriceError: If the host is not allowed or cannot be reached, refuses, sends more than `most_bytes`, takes
+                too long, or if nobody waits any more.
+        """
+        until = time.monotonic() + self._total_seconds
+        for _ in range(_MOST_REDIRECTS + 1):
+            self._check(url)
+            answer = self._ask(url, until, may_wait=True)
+            if isinstance(answer, str):
+                url = answer
+                continue
+            content = self._read(answer, url, most_bytes, until)
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            return Fetched(content, url, now, hashlib.sha256(content).hexdigest())
+        raise PriceError(_host(url), "redirects again and again", _LATER)
+
+    def _check(self, url: str) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in self._schemes:
+            raise PriceError(_host(url), f"prices are not fetched over {parts.scheme or 'no protocol'}")
+        if parts.hostname not in self._hosts:
+            raise PriceError(_host(url), "is not one of the hosts that prices are fetched from")
+
+    def _ask(self, url: str, until: float, *, may_wait: bool) -> http.client.HTTPResponse | str:
+        """Return the answer, or where it redirects to."""
+        request = Request(url, headers={"User-Agent": _AGENT, "Accept-Encoding": "identity"})
+        try:
+            response = cast("http.client.HTTPResponse", self._opener.open(request, timeout=self._answer_seconds))
+        except HTTPError as error:
+            with error:
+                if error.code in _REDIRECTS and error.headers.get("Location"):
+                    return urljoin(url, str(error.headers["Location"]))
+                if error.code == _TOO_MANY_REQUESTS and may_wait and self._waited(error.headers, until):
+                    return self._ask(url, until, may_wait=False)
+                raise PriceError(_host(url), _refusal(error), _LATER) from error
+        except (OSError, http.client.HTTPException) as error:
+            raise PriceError(_host(url), _connection_words(error), _OFFLINE, environment=True) from error
+        if response.headers.get("Content-Encoding", "identity").lower() != "identity":
+            response.close()
+            raise PriceError(_host(url), "sends a compressed answer that was not asked for", _LATER)
+        return response
+
+    def _waited(self, headers: Message, until: float) -> bool:
+        """Wait as long as a busy server asks, if that is not long; return whether it is worth another attempt."""
+        seconds = _WAITS.get(headers.get("Retry-After", ""))
+        if seconds is None or seconds > until - time.monotonic():
+            return False
+        ends = time.monotonic() + seconds
+        while time.monotonic() < ends and not self._stop():
+            time.sleep(_LOOK_SECONDS)
+        return not self._stop()
+
+    def _read(self, response: http.client.HTTPResponse, url: str, most_bytes: int, until: float) -> bytes:
+        found = bytearray()
+        with response:
+            while True:
+                if self._stop():
+                    raise PriceError(_host(url), "fetching was cancelled")
+                if time.monotonic() > until:
+                    raise PriceError(_host(url), f"took longer than {self._total_seconds:.0f} seconds", _OFFLINE)
+                try:
+                    piece = response.read1(_PIECE_BYTES)
+                except (OSError, http.client.HTTPException) as error:
+                    raise PriceError(_host(url), _connection_words(error), _OFFLINE, environment=True) from error
+                if not piece:
+                    break
+                found += piece
+                if len(found) > most_bytes:
+                    raise PriceError(_host(url), f"sends more than the {most_bytes:,} bytes that are read", _LATER)
+            _check_whole(response, url)
+        return bytes(found)
+
+
+def _check_whole(response: http.client.HTTPResponse, url: str) -> None:
+    """Refuse what was cut off: a stated length of which a part never came."""
+    if response.length:
+        raise PriceError(_host(url), f"broke off {response.length:,} bytes before the end", _OFFLINE, environment=True)
+
+
+def _refusal(error: HTTPError) -> str:
+    if error.code == _TOO_MANY_REQUESTS:
+        wait = error.headers.get("Retry-After", "")
+        return f"asks to come back after {wait[:40]} seconds" if wait else "has had too many requests"
+    return f"answered with status {error.code}"
+
+
+def _connection_words(error: BaseException) -> str:
+    reason = error.reason if isinstance(error, URLError) else error
+    if isinstance(reason, TimeoutError):
+        return "did not answer in time"
+    return f"cannot be reached ({(str(reason) or type(reason).__name__)[:200]})"
+
+
+def _host(url: str) -> str:
+    return urlsplit(url).hostname or url[:100]

@@ -1,0 +1,100 @@
+"""The price lists that dstack's gpuhunt publishes: one zip with one CSV for each provider, rebuilt every hour.
+
+**Source**: github.com/dstackai/gpuhunt at 3584151 (2026-08-19): `_internal/catalog.py` for the addresses,
+`_internal/storage.py` for the columns. Prices are of the whole instance, in USD. There is no form factor (SXM or PCIe)
+and no commitment in it.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from planner.cost.refresh.archive import unpack
+from planner.cost.refresh.download import Fetched, Fetcher
+from planner.cost.refresh.listing import Listing, Refused
+from planner.errors import PriceError
+
+HOST: Final = "dstack-gpu-pricing.s3.eu-west-1.amazonaws.com"
+BASE: Final = f"https://{HOST}/v3"
+PROVIDERS: Final[Mapping[str, str]] = {
+    "aws": "AWS",
+    "azure": "Azure",
+    "gcp": "GCP",
+    "oci": "OCI",
+    "lambdalabs": "Lambda",
+    "nebius": "Nebius",
+    "verda": "Verda",
+    "cloudrift": "CloudRift",
+}
+"""gpuhunt's names and ours. RunPod is left out: this list does not tell its two clouds apart."""
+_NEEDED: Final = ("instance_name", "location", "price", "gpu_count", "gpu_name", "gpu_memory", "spot")
+_VERSION_BYTES: Final = 200
+# YYYYMMDD and the number of the run.
+_VERSION: Final = re.compile(r"(\d{4})(\d{2})(\d{2})-\d+", re.ASCII)
+# "RTX4070TiSUPER" and "RTX6000Ada" are written apart everywhere else.
+_WORDS: Final = re.compile(r"(?<=RTX)(?=PRO)|(?<=PRO)(?=\d)|(?<=\d)(?=Ti|SUPER|Ada|NVL)|(?<=Ti)(?=SUPER)")
+
+
+def fetch_gpuhunt(fetcher: Fetcher, key: str, base: str = BASE) -> tuple[Fetched, list[Listing | Refused]]:
+    """Return the archive of one provider, by gpuhunt's name, and its rows.
+
+    Raises:
+        PriceError: If it cannot be fetched, or is not the list that it should be.
+    """
+    provider = PROVIDERS[key]
+    stated = fetcher.fetch(f"{base}/{key}/version", _VERSION_BYTES).content.decode("ascii", "replace").strip()
+    version = _VERSION.fullmatch(stated)
+    if version is None:
+        raise PriceError(provider, f"its version {stated[:40]!r} is no date")
+    fetched = fetcher.fetch(f"{base}/{key}/{stated}/catalog.zip")
+    table = unpack(fetched.content, f"{key}.csv", provider)
+    return fetched, list(read_table(table, provider, "-".join(version.groups())))
+
+
+def read_table(table: bytes, provider: str, date: str) -> Iterator[Listing | Refused]:
+    """Yield the rows of a provider's CSV that have cards.
+
+    Raises:
+        PriceError: If it is no text, or lacks a column.
+    """
+    try:
+        reader = csv.DictReader(io.StringIO(table.decode("utf-8"), newline=""), strict=True)
+        missing = [name for name in _NEEDED if name not in (reader.fieldnames or ())]
+        if missing:
+            raise PriceError(provider, f"its list has no column {', '.join(missing)}")
+        for row in reader:
+            found = _row(row, provider, date)
+            if found is not None:
+                yield found
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise PriceError(provider, f"its list cannot be read ({error})") from error
+
+
+def _row(row: Mapping[str, str | None], provider: str, date: str) -> Listing | Refused | None:
+    instance = (row["instance_name"] or "")[:100]
+    try:
+        count = int(row["gpu_count"] or "")
+        if count == 0:
+            return None
+        return Listing(
+            provider=provider,
+            instance=instance,
+            card=_WORDS.sub(" ", row["gpu_name"] or "")[:100],
+            card_memory_gb=_number(row["gpu_memory"]),
+            count=count,
+            region=(row["location"] or "")[:100],
+            price_usd_per_hour=float(row["price"] or ""),
+            is_spot={"true": True, "false": False}[(row["spot"] or "").lower()],
+            date=date,
+            vcpus=_number(row.get("cpu")),
+            ram_gb=_number(row.get("memory")),
+            storage_gb=_number(row.get("disk_size")),
+        )
+    except (ValueError, KeyError) as error:
+        return Refused(f"{provider} {instance}".strip(), f"a field is no value ({error})")
+
+
+def _number(text: str | None) -> float | None:
+    return float(text) if text else None

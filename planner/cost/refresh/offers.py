@@ -1,0 +1,106 @@
+"""From what sources list to offers: the same machine's prices put together, its card named, every field validated."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from statistics import median
+from typing import Final
+
+from pydantic import ValidationError
+
+from planner.cost.offer import Offer
+from planner.cost.refresh.cards import Matcher
+from planner.cost.refresh.listing import Listing, Refused
+from planner.errors import SpecError
+
+_NO_SLUG: Final = re.compile(r"[^a-z0-9.]+")
+
+
+def offers_of(rows: Iterable[Listing | Refused], matcher: Matcher, source: str) -> tuple[list[Offer], list[Refused]]:
+    """Return the offers that `rows` make, and what of them is refused, with the reason.
+
+    Rows of the same machine become one offer, with its price on demand and as spot. Of several hosts of a marketplace
+    the offer has the middle price, and its notes say of how many and between which.
+    """
+    offers: dict[str, Offer] = {}
+    refused: list[Refused] = []
+    machines: dict[tuple[str, str, str, int], list[Listing]] = defaultdict(list)
+    for row in rows:
+        if isinstance(row, Refused):
+            refused.append(row)
+        else:
+            machines[row.place].append(row)
+    for listings in machines.values():
+        made = _offer(listings, matcher, source)
+        if isinstance(made, Refused):
+            refused.append(made)
+        elif made.id in offers:
+            refused.append(Refused(made.id, "is listed twice under names that differ only in signs"))
+        else:
+            offers[made.id] = made
+    return list(offers.values()), refused
+
+
+def _offer(listings: Sequence[Listing], matcher: Matcher, source: str) -> Offer | Refused:
+    first = listings[0]
+    what = " ".join(part for part in (first.provider, first.instance, first.region) if part)
+    found = matcher.match(first)
+    if found.gpu is None and not found.candidates:
+        size = f" with {first.card_memory_gb:g} GB" if first.card_memory_gb else ""
+        return Refused(what, f"the catalog has no card called {first.card!r}{size}")
+    on_demand = [listing for listing in listings if not listing.is_spot]
+    spot = [listing for listing in listings if listing.is_spot]
+    try:
+        return Offer.model_validate(
+            {
+                "id": _slug(first),
+                "provider": first.provider,
+                "instance": first.instance,
+                "gpu": found.gpu,
+                "candidates": found.candidates,
+                "gpu_count": first.count,
+                "gpu_memory_gb": first.card_memory_gb,
+                "vcpus": first.vcpus or None,
+                "ram_gb": first.ram_gb or None,
+                "local_storage_gb": first.storage_gb,
+                "region": first.region or None,
+                "billed_currency": first.billed_currency,
+                "exchange_rate": _rate(first, source),
+                "on_demand_price_usd_per_hour": _middle(on_demand),
+                "spot_price_usd_per_hour": _middle(spot),
+                "price_date": min(listing.date for listing in listings),
+                "source": source,
+                "notes": tuple(_notes(on_demand, spot)),
+            }
+        )
+    except ValidationError as error:
+        return Refused(what, SpecError.from_validation(error).message)
+
+
+def _rate(listing: Listing, source: str) -> dict[str, object] | None:
+    if listing.usd_per_billed is None:
+        return None
+    return {
+        "currency": listing.billed_currency,
+        "usd_per_unit": listing.usd_per_billed,
+        "date": listing.rate_date,
+        "source": source,
+    }
+
+
+def _middle(listings: Sequence[Listing]) -> float | None:
+    return median(listing.price_usd_per_hour for listing in listings) if listings else None
+
+
+def _notes(on_demand: Sequence[Listing], spot: Sequence[Listing]) -> Iterator[str]:
+    for listings, kind in ((on_demand, ""), (spot, "spot: ")):
+        if len(listings) > 1:
+            prices = sorted(listing.price_usd_per_hour for listing in listings)
+            yield f"{kind}the middle of {len(prices)} listings, {prices[0]:,.4g} – {prices[-1]:,.4g} USD an hour"
+        elif listings and listings[0].note:
+            yield f"{kind}{listings[0].note}"
+
+
+def _slug(listing: Listing) -> str:
+    told = f"fetched {listing.provider} {listing.instance} {listing.region} {listing.count}x"
+    return _NO_SLUG.sub("-", told.lower()).strip("-")

@@ -1,0 +1,196 @@
+"""Fetch the prices of every source, put what is believable in use, hold what is doubtful, and say what happened."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Final, Literal, NamedTuple
+
+from planner.cost.offer import Offer
+from planner.cost.refresh import gpuhunt, price_feed
+from planner.cost.refresh.cards import Matcher
+from planner.cost.refresh.doubts import doubts
+from planner.cost.refresh.download import Fetched, Fetcher
+from planner.cost.refresh.listing import Listing, Refused
+from planner.cost.refresh.offers import offers_of
+from planner.cost.refresh.snapshot import Part
+from planner.cost.refresh.store import PriceStore, Stored
+from planner.errors import PriceError
+from planner.hardware.catalog import HardwareCatalog
+
+Rows = tuple[Fetched, list[Listing | Refused]]
+Progress = Callable[[int, int, str], None]
+"""Told how many sources are done, of how many, and which is next."""
+Status = Literal["new", "unchanged", "held", "failed"]
+
+
+class Source(NamedTuple):
+    """One file to fetch: `key` is what people choose it by, `title` what they see."""
+
+    key: str
+    title: str
+    host: str
+    fetch: Callable[[Fetcher], Rows]
+
+
+class Outcome(NamedTuple):
+    """What came of one provider, or of a source that failed as a whole; `provider` is the source's title then."""
+
+    provider: str
+    source: str
+    status: Status
+    offers: int = 0
+    refused: tuple[Refused, ...] = ()
+    doubts: tuple[str, ...] = ()
+    error: PriceError | None = None
+
+
+SOURCES: Final[tuple[Source, ...]] = (
+    *(
+        Source(key, f"gpuhunt: {title}", gpuhunt.HOST, partial(gpuhunt.fetch_gpuhunt, key=key))
+        for key, title in gpuhunt.PROVIDERS.items()
+    ),
+    Source(price_feed.TITLE, price_feed.TITLE, price_feed.HOST, price_feed.fetch_price_feed),
+)
+HOSTS: Final = frozenset(source.host for source in SOURCES)
+
+
+class Refresh:
+    """One refresh. `bundled` are the offers that come with the program: they say which card an instance type has."""
+
+    def __init__(self, store: PriceStore, hardware: HardwareCatalog, bundled: tuple[Offer, ...], now: datetime) -> None:
+        self._store, self._bundled = store, bundled
+        known = {(offer.provider, offer.instance): offer.gpu for offer in bundled if offer.gpu}
+        self._matcher = Matcher(hardware, known)
+        self._taken_at = f"{now:%Y%m%dT%H%M%SZ}"
+        self._today = now.date()
+
+    def run(
+        self, fetcher: Fetcher, sources: Sequence[Source] = SOURCES, progress: Progress = lambda *_: None
+    ) -> tuple[Outcome, ...]:
+        """Fetch `sources` one after the other, write what they brought, and return what came of each.
+
+        A source that fails leaves its providers' prices as they are. Where two have the same provider the newer prices
+        count, of the same day those of the source that comes first.
+
+        Raises:
+            PriceError: If nothing can be written.
+        """
+        parts: dict[str, tuple[Part, Outcome]] = {}
+        outcomes: list[Outcome] = []
+        for at, source in enumerate(sources):
+            progress(at, len(sources), source.title)
+            try:
+                found = self._parts(source, *source.fetch(fetcher))
+            except PriceError as error:
+                outcomes.append(Outcome(source.title, source.title, "failed", error=error))
+                continue
+            for part, outcome in found:
+                other = parts.get(part.provider)
+                if other is None or _day(part) > _day(other[0]):
+                    parts[part.provider] = part, outcome
+        progress(len(sources), len(sources), "")
+        return (*self._settle(parts), *outcomes)
+
+    def _parts(self, source: Source, fetched: Fetched, rows: Sequence[Listing | Refused]) -> list[tuple[Part, Outcome]]:
+        """Return what a file holds of each provider."""
+        on_time = [self._not_of_tomorrow(row) for row in rows]
+        offers, refused = offers_of(on_time, self._matcher, f"{source.title} ({fetched.url})")
+        if not offers:
+            why = f", such as {refused[0].what}: {refused[0].reason}" if refused else ""
+            raise PriceError(source.title, f"holds no offer that can be used{why}")
+        providers = dict.fromkeys(offer.provider for offer in offers)
+        return [
+            (
+                Part(
+                    provider=provider,
+                    source=source.title,
+                    url=fetched.url,
+                    fetched_at=fetched.fetched_at,
+                    bytes=len(fetched.content),
+                    sha256=fetched.sha256,
+                    offers=tuple(offer for offer in offers if offer.provider == provider),
+                ),
+                Outcome(
+                    provider,
+                    source.title,
+                    "new",
+                    refused=tuple(row for row in refused if len(providers) == 1 or row.what.startswith(provider)),
+                ),
+            )
+            for provider in providers
+        ]
+
+    def _not_of_tomorrow(self, row: Listing | Refused) -> Listing | Refused:
+        if isinstance(row, Listing) and row.date > self._today.isoformat():
+            return Refused(f"{row.provider} {row.instance}", f"its price is of {row.date}, which is still to come")
+        return row
+
+    def _settle(self, parts: dict[str, tuple[Part, Outcome]]) -> list[Outcome]:
+        """Put parts in use or hold them, and say which."""
+        stored = self._store.read()
+        taken: list[Part] = []
+        held: list[Part] = []
+        outcomes = []
+        for part, outcome in parts.values():
+            odd = doubts(self._before(part.provider, stored), part.offers)
+            same = (known := stored.snapshot.part(part.provider)) is not None and known.offers == part.offers
+            status: Status = "held" if odd else "unchanged" if same else "new"
+            (held if odd else taken).append(part)
+            outcomes.append(outcome._replace(status=status, offers=len(part.offers), doubts=odd))
+        if taken:
+            self._store.take(stored.snapshot.with_parts(tuple(taken), self._taken_at))
+        settled = {part.provider for part in taken}
+        waiting = tuple(part for part in stored.held.parts if part.provider not in settled)
+        self._store.hold(stored.held.evolve(parts=waiting).with_parts(tuple(held), self._taken_at))
+        return outcomes
+
+    def _before(self, provider: str, stored: Stored) -> tuple[Offer, ...]:
+        """Return what a provider asked so far."""
+        part = stored.snapshot.part(provider)
+        if part is not None:
+            return part.offers
+        dated = (offer for offer in self._bundled if offer.provider == provider and offer.price_date)
+        return tuple(offer for offer in dated if not offer.is_history(self._today))
+
+
+def accept_held(store: PriceStore, providers: Sequence[str] = ()) -> tuple[str, ...]:
+    """Put held prices in use, of all providers or of those named; return whose they were.
+
+    Raises:
+        PriceError: If nothing is held of a provider that is named, or the folder cannot be written to.
+    """
+    stored = store.read()
+    chosen = _held_of(stored, providers)
+    store.take(stored.snapshot.with_parts(chosen, stored.held.taken_at))
+    _let_go(store, stored, chosen)
+    return tuple(part.provider for part in chosen)
+
+
+def discard_held(store: PriceStore, providers: Sequence[str] = ()) -> tuple[str, ...]:
+    """Throw held prices away, of all providers or of those named; return whose they were.
+
+    Raises:
+        PriceError: As `accept_held`.
+    """
+    stored = store.read()
+    chosen = _held_of(stored, providers)
+    _let_go(store, stored, chosen)
+    return tuple(part.provider for part in chosen)
+
+
+def _held_of(stored: Stored, providers: Sequence[str]) -> tuple[Part, ...]:
+    names = [part.provider for part in stored.held.parts]
+    for provider in providers:
+        if provider not in names:
+            there = f"Held are those of {', '.join(names)}." if names else "Nothing is held."
+            raise PriceError(provider, "no prices are held of it", there)
+    return tuple(part for part in stored.held.parts if not providers or part.provider in providers)
+
+
+def _let_go(store: PriceStore, stored: Stored, chosen: Sequence[Part]) -> None:
+    gone = {part.provider for part in chosen}
+    store.hold(stored.held.evolve(parts=tuple(part for part in stored.held.parts if part.provider not in gone)))
+
+
+def _day(part: Part) -> str:
+    return max(offer.price_date or "" for offer in part.offers)

@@ -1,0 +1,146 @@
+"""The fetched prices and a person's own offers in the user's folder: read, replaced in one step, and taken back.
+
+The last three snapshots are kept. A file that cannot be read is passed over and named, and the one before it is used.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final, NamedTuple, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from planner.base import Spec
+from planner.cost.offer import Offer
+from planner.cost.refresh.snapshot import Snapshot
+from planner.errors import PriceError, SpecError
+from planner.storage import UnreadableFileError, read_regular, write_atomically
+from planner.units import MIB
+
+KEPT_SNAPSHOTS: Final = 3
+_MOST_BYTES: Final = 64 * MIB
+_EMPTY: Final = Snapshot(taken_at="00000000T000000Z")
+_HELD, _CHOICE, _OWN = "held.json", "choice.json", "own.json"
+_Content = TypeVar("_Content", bound=Spec)
+
+
+class Choice(Spec):
+    """Whether the bundled prices are used although others were fetched."""
+
+    use_bundled: bool = False
+
+
+class Own(Spec):
+    """The offers that a person added."""
+
+    offers: tuple[Offer, ...] = ()
+
+
+class Stored(NamedTuple):
+    """What the folder holds. `snapshot` is the newest that can be read, `problems` the files that cannot be."""
+
+    snapshot: Snapshot
+    held: Snapshot
+    own: tuple[Offer, ...]
+    use_bundled: bool
+    problems: tuple[PriceError, ...]
+
+
+class PriceStore:
+    """The folder; every change is written before it returns.
+
+    Methods that write raise `PriceError` where the folder cannot be written to; the old files are untouched then.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def read(self) -> Stored:
+        """Return what is there; what cannot be read is left out and named."""
+        problems: list[PriceError] = []
+        snapshots = (self._try(path, Snapshot, problems) for path in self._snapshots())
+        newest = next((found for found in snapshots if found is not None), _EMPTY)
+        held = self._try(self.folder / _HELD, Snapshot, problems) or _EMPTY
+        choice = self._try(self.folder / _CHOICE, Choice, problems) or Choice()
+        own = self._try(self.folder / _OWN, Own, problems) or Own()
+        return Stored(newest, held, own.offers, choice.use_bundled, tuple(problems))
+
+    def take(self, snapshot: Snapshot) -> None:
+        """Use `snapshot` from now on, and keep the two before it."""
+        self._write(f"snapshot-{snapshot.taken_at}.json", snapshot)
+        self.use_bundled(False)
+        for old in self._snapshots()[KEPT_SNAPSHOTS:]:
+            old.unlink(missing_ok=True)
+
+    def hold(self, snapshot: Snapshot) -> None:
+        """Keep doubtful prices until somebody has looked at them; an empty snapshot holds none."""
+        if snapshot.parts:
+            self._write(_HELD, snapshot)
+        else:
+            (self.folder / _HELD).unlink(missing_ok=True)
+
+    def use_bundled(self, chosen: bool) -> None:
+        """Use the bundled prices, or the fetched ones again."""
+        self._write(_CHOICE, Choice(use_bundled=chosen))
+
+    def set_own(self, offers: Iterable[Offer]) -> None:
+        """Replace a person's own offers."""
+        self._write(_OWN, Own(offers=tuple(offers)))
+
+    def _snapshots(self) -> list[Path]:
+        return sorted(self.folder.glob("snapshot-*.json"), reverse=True)
+
+    def _try(self, path: Path, kind: type[_Content], problems: list[PriceError]) -> _Content | None:
+        if not path.exists():
+            return None
+        try:
+            return kind.model_validate_json(read_regular(path, "price file", _MOST_BYTES))
+        except UnreadableFileError as error:
+            problems.append(PriceError(str(path), error.reason, error.hint))
+        except ValidationError as error:
+            reason = SpecError.from_validation(error).message
+            problems.append(PriceError(str(path), f"is no file of prices ({reason})", "Delete it, or refresh prices."))
+        return None
+
+    def _write(self, name: str, content: Spec) -> None:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_atomically(self.folder / name, content.model_dump_json(exclude_defaults=True))
+        except OSError as error:
+            raise PriceError(str(self.folder / name), f"cannot be written ({error.strerror})") from error
+
+
+def read_offers(path: Path) -> tuple[Offer, ...]:
+    """Return the offers in a file of one's own: a JSON list of offers, as `gpu-planner prices --json` prints them.
+
+    Raises:
+        PriceError: If it cannot be read, or an offer is not valid; the reason names the field.
+    """
+    try:
+        found = TypeAdapter(tuple[Offer, ...]).validate_json(read_regular(path, "price file", _MOST_BYTES))
+    except UnreadableFileError as error:
+        raise PriceError(str(path), error.reason, error.hint) from error
+    except ValidationError as error:
+        raise PriceError(str(path), SpecError.from_validation(error).message) from error
+    return tuple(offer.evolve(own=True) for offer in found)
+
+
+def offers_in_use(bundled: tuple[Offer, ...], stored: Stored) -> tuple[Offer, ...]:
+    """Return the person's own offers, the fetched ones, and the bundled ones that those do not replace.
+
+    A fetched machine replaces the bundled prices for the same machine on demand and as spot; bundled commitments stay,
+    since no source without an account publishes them, and they keep their date.
+    """
+    fetched = () if stored.use_bundled else tuple(offer for part in stored.snapshot.parts for offer in part.offers)
+    replaced = {_machine(offer) for offer in fetched}
+    kept = (offer if _machine(offer) not in replaced else _only_commitments(offer) for offer in bundled)
+    return (*stored.own, *fetched, *(offer for offer in kept if offer is not None))
+
+
+def _machine(offer: Offer) -> tuple[str, str, float, str | None]:
+    return offer.provider, offer.instance, offer.gpu_count, offer.region
+
+
+def _only_commitments(offer: Offer) -> Offer | None:
+    if offer.reserved_1y_price_usd_per_hour is None and offer.reserved_3y_price_usd_per_hour is None:
+        return None
+    return offer.evolve(on_demand_price_usd_per_hour=None, spot_price_usd_per_hour=None)

@@ -1,0 +1,1 @@
+"""The Cost tab: how long, how much, rent or buy."""

@@ -1,0 +1,1 @@
+"""What was spent by when, rented and owned."""

@@ -1,0 +1,132 @@
+"""Forms whose fields are bound to the plan's terms of money."""
+
+from collections.abc import Callable
+from typing import Final
+
+from PySide6.QtGui import QFontMetrics
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from planner.cost.terms import CostTerms
+from planner.errors import PlannerError, SpecError
+from planner.gui.cost.terms import changed, usual_value, value_of
+from planner.gui.theme import Theme
+from planner.gui.widgets.choice_field import ChoiceField
+from planner.gui.widgets.decimal_field import DecimalField
+from planner.gui.widgets.field import Field
+from planner.gui.widgets.labelled_form import LabelledForm
+from planner.gui.widgets.section import Section
+from planner.gui.workspace import Workspace
+
+_WIDEST: Final = "Colocation, $/kW·m"
+
+
+class MoneyQuestions(QWidget):
+    """A column of questions about money. Subclasses ask them in `__init__`, each for one field of the terms."""
+
+    def __init__(self, workspace: Workspace, theme: Theme) -> None:
+        super().__init__()
+        self.workspace, self.theme = workspace, theme
+        self._fields: dict[str, tuple[LabelledForm, Field]] = {}
+        self._sections: list[tuple[Section, LabelledForm, Callable[[CostTerms], str]]] = []
+        self._layout = QVBoxLayout(self)
+        self._layout.setContentsMargins(0, 0, 0, 0)
+        self._layout.setSpacing(theme.spacing.small)
+
+    @property
+    def terms(self) -> CostTerms:
+        """Return the plan's terms of money."""
+        return self.workspace.plan.cost
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Return the fields of the terms that are asked for."""
+        return tuple(self._fields)
+
+    def field(self, path: str) -> Field:
+        """Return the input for the field at `path`."""
+        return self._fields[path][1]
+
+    def refresh(self) -> None:
+        """Show the terms of the plan."""
+        for path, (form, field) in self._fields.items():
+            value = value_of(self.terms, path)
+            meant = self.has_meaning(path)
+            if meant and (value is not None or not isinstance(field, ChoiceField)):
+                field.set_value(value)
+            form.set_row_visible(field, meant)
+        for section, form, summary in self._sections:
+            section.set_marked(form.differs)
+            section.set_summary(summary(self.terms))
+
+    def has_meaning(self, _path: str) -> bool:
+        """Return whether the field at a path makes a difference now."""
+        return True
+
+    def ask(self, form: LabelledForm, path: str, label: str, field: Field, hint: str) -> None:
+        """Add the question for the field at `path`."""
+        self._fields[path] = form, field
+        form.add(label, field, lambda: usual_value(self.terms, path), hint)
+        step = label.replace("&", "").lower()
+
+        def apply(value: object) -> None:
+            try:
+                self.workspace.apply(step, cost=changed(self.terms, path, value))
+            except PlannerError as error:
+                field.show_problem(error.explained if isinstance(error, SpecError) else error.message)
+
+        field.edited.connect(apply)
+        field.finished.connect(self.workspace.end_gesture)
+
+    def ask_number(
+        self,
+        form: LabelledForm,
+        path: str,
+        label: str,
+        ends: tuple[float, float],
+        hint: str,
+        placeholder: str = "",
+        scale: float = 1.0,
+    ) -> None:
+        """Add the question for a number at `path`, between `ends` as they are shown."""
+        self.ask(form, path, label, DecimalField(*ends, placeholder=placeholder, scale=scale), hint)
+
+    def add_section(self, title: str, form: LabelledForm, summary: Callable[[CostTerms], str], *, opened: bool) -> None:
+        """Show `form` under a heading that unfolds; folded, it says `summary`. What was left open is remembered."""
+        section = Section(self.theme, title, form)
+        self.place_section(section, form, title, opened=opened)
+        self._sections.append((section, form, summary))
+
+    def add_form(self, form: LabelledForm) -> None:
+        """Show `form` below what is there."""
+        _line_up(form, self.theme, indented=False)
+        self._layout.addWidget(form)
+
+    def place_section(self, section: Section, form: LabelledForm, title: str, *, opened: bool = False) -> None:
+        """Show a section below what is there, lined up with the others and as open as it was left."""
+        _line_up(form, self.theme, indented=True)
+        section.set_title_width(_label_width(self.theme) + self.theme.spacing.small)
+        _keep_open(section, title, self.workspace, opened=opened)
+        self._layout.addWidget(section)
+
+
+def _keep_open(section: Section, title: str, workspace: Workspace, *, opened: bool) -> None:
+    """Leave a section as it was left the last time, at first `opened` or not, and remember what becomes of it."""
+    known = workspace.settings.current.open_sections
+    section.set_open(title in known or (opened and f"-{title}" not in known))
+
+    def remember(is_open: bool) -> None:
+        now = workspace.settings.current.open_sections
+        others = tuple(name for name in now if name not in (title, f"-{title}"))
+        workspace.settings.update(open_sections=(*others, title if is_open else f"-{title}"))
+
+    section.toggled.connect(remember)
+
+
+def _line_up(form: LabelledForm, theme: Theme, *, indented: bool) -> None:
+    """Let the inputs of all forms stand below each other, those of sections, which are set in, too."""
+    form.set_label_width(_label_width(theme) - (theme.spacing.large if indented else 0))
+
+
+def _label_width(theme: Theme) -> int:
+    """Return the room that the widest label of a section needs, counted from the edge."""
+    return QFontMetrics(theme.font(bold=True)).horizontalAdvance(_WIDEST) + theme.spacing.large

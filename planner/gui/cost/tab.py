@@ -1,0 +1,286 @@
+"""The cost tab: how long, how much, rent or buy, and what would change the answer."""
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from functools import partial
+from threading import Event
+from typing import ClassVar, Final
+
+from pydantic_core import to_json
+from PySide6.QtCore import Qt, QTimer, Slot
+from PySide6.QtGui import QPixmap
+from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+
+from planner.cost.estimate import CostEstimate, hybrid_of_plan
+from planner.cost.modes import RentMode
+from planner.cost.montecarlo import Simulation, simulate
+from planner.cost.sensitivity import tornado
+from planner.gui.cost.answer import Answer
+from planner.gui.cost.beside import Beside
+from planner.gui.cost.controls import Controls
+from planner.gui.cost.curve.data import cost_curve, with_draws
+from planner.gui.cost.curve.panel import CostCurvePanel
+from planner.gui.cost.elsewhere import Elsewhere
+from planner.gui.cost.ledger import Ledger
+from planner.gui.cost.offers import Offers
+from planner.gui.cost.telling import told
+from planner.gui.cost.tornado import Tornado
+from planner.gui.tab import Tab
+from planner.gui.tasks import TaskRunner
+from planner.gui.theme import Theme
+from planner.gui.widgets.hairline import hairline
+from planner.gui.widgets.label import make_label
+from planner.gui.widgets.result_menu import Result, ResultMenu, picture_of
+from planner.gui.workspace import Workspace
+from planner.plan.evaluate import Evaluation
+from planner.plan.money import PlanCost, evaluate_cost, pace_of
+from planner.present.money import chance_sentence, swing_rows
+from planner.present.plan import plan_phrase
+from planner.present.ways import Scenario
+
+REST_MS: Final = 150
+_CONTROLS_WIDTH: Final = 384
+_CURVE_HEIGHT: Final = 240
+_DRAWS: Final = "cost draws"
+
+
+class CostTab(Tab):
+    """Questions on the left; the answer and its evidence on the right.
+
+    `today` is asked when a result is made; `drawn` tells whether how sure it is has been found for the present plan.
+    """
+
+    key: ClassVar[str] = "cost"
+    title: ClassVar[str] = "Cost"
+    icon_name: ClassVar[str] = "cost"
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        theme: Theme,
+        tasks: TaskRunner,
+        today: Callable[[], date] = lambda: datetime.now(UTC).date(),
+    ) -> None:
+        super().__init__(workspace, theme, tasks)
+        self._today = today
+        self.cost = PlanCost(None)
+        self.dialog: QDialog | None = None
+        self.controls = Controls(workspace, theme, _CONTROLS_WIDTH)
+        self.answer = Answer(theme)
+        self.curve = CostCurvePanel(theme)
+        self.curve.setMinimumHeight(_CURVE_HEIGHT)
+        self.tornado = Tornado(theme)
+        self.offers = Offers(theme)
+        self.beside = Beside(workspace, theme)
+        self.figures = Ledger(theme)
+        self.elsewhere = Elsewhere(theme)
+        self.drawn = False
+        self._rest = QTimer(self, singleShot=True, interval=REST_MS)
+        self._lay_out()
+        self.copy_menu = ResultMenu(Result(self.copy_result, self.offers.csv, self._json, self._picture), "cost", self)
+        self.controls.copy.setMenu(self.copy_menu)
+        self._rest.timeout.connect(self._draw_samples)
+        self.offers.used.connect(self._use)
+        self.elsewhere.chosen.connect(self._move_to)
+        workspace.pin.changed.connect(self._on_pinned)
+        self.controls.recommend.clicked.connect(self.choose_hardware)
+        self.controls.prices.clicked.connect(self.show_prices)
+        for part in (self.copy_menu, self.curve):
+            part.failed.connect(workspace.failed)
+
+    def refresh(self, evaluation: Evaluation) -> None:
+        """Show what the plan costs; how sure that is follows when the plan has rested."""
+        self.tasks.cancel(_DRAWS)
+        self.drawn = False
+        self.controls.refresh()
+        self.cost = evaluate_cost(evaluation, self.workspace.catalog, self._today())
+        estimate = self.cost.estimate
+        self.answer.show_answer(told(self.cost, evaluation, self.workspace.catalog, self._today()))
+        if self.cost.estimate is None:
+            self.controls.point_to(self.cost.field.removeprefix("cost."), self.cost.reason)
+        self.controls.buy.show_card_price(_card_price(estimate))
+        self._show_pinned(evaluation)
+        self._show_evidence(estimate)
+        if estimate is not None and estimate.case is not None:
+            self._rest.start()
+
+    def copy_result(self) -> str:
+        """Return the answer with all amounts as text."""
+        return self.answer.text
+
+    def focus_search(self) -> None:
+        """Put the keyboard into the table of offers."""
+        self.offers.table.setFocus()
+
+    @Slot()
+    def choose_hardware(self) -> None:
+        """Open the dialog that looks at every card, number and offer for the job."""
+        from planner.gui.recommend.dialog import RecommendDialog  # opened by some, and never first
+
+        self._open(RecommendDialog(self.workspace, self.theme, self.tasks, self.window(), today=self._today))
+
+    @Slot()
+    def show_prices(self) -> None:
+        """Open the dialog about prices."""
+        from planner.gui.prices.dialog import PricesDialog  # opened by some, and never first
+
+        self._open(PricesDialog(self.workspace, self.theme, self.tasks, self.window()))
+
+    def _open(self, dialog: QDialog) -> None:
+        self.dialog = dialog
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.open()
+
+    def shut_down(self) -> None:
+        """Draw no more."""
+        self._rest.stop()
+        self.tasks.cancel(_DRAWS)
+
+    @Slot()
+    def _on_pinned(self) -> None:
+        self._on_changed(None, None)
+
+    def _show_pinned(self, evaluation: Evaluation) -> None:
+        pinned = self.workspace.pin.evaluation
+        if pinned is None:
+            self.beside.hide()
+            return
+        catalog, today = self.workspace.catalog, self._today()
+        other = evaluate_cost(pinned, catalog, today)
+        answer = told(other, pinned, catalog, today).sentence
+        subject = plan_phrase(pinned, catalog)
+        mine = Scenario(evaluation.time, self.cost.estimate)
+        self.beside.show_scenarios(mine, Scenario(pinned.time, other.estimate), subject, answer)
+
+    def _show_evidence(self, estimate: CostEstimate | None) -> None:
+        result = None if estimate is None else estimate.result
+        curve = result.curve if result else ()
+        self.curve.setVisible(bool(curve))
+        if curve and result is not None:
+            self.curve.set_curve(cost_curve(curve, result.break_even))
+        case = None if estimate is None else estimate.case
+        self.swings.setVisible(case is not None and bool(curve))
+        if case is not None:
+            self.tornado.show_rows(swing_rows(tornado(case)))
+        self.offers.setVisible(estimate is not None)
+        self.figures.setVisible(estimate is not None)
+        self.elsewhere.setVisible(estimate is not None)
+        if estimate is None:
+            return
+        rent = estimate.result.rent
+        self.offers.show_rows(estimate.rows, self._card(), rent.offer_id if rent else None)
+        self.figures.show_estimate(estimate)
+        own = estimate.result.own
+        self.elsewhere.setVisible(own is not None)
+        if own is not None:
+            terms = self.workspace.plan.cost
+            self.elsewhere.show_energy(own.carbon.energy_kwh, self.workspace.catalog.cost, terms.region)
+
+    @Slot()
+    def _draw_samples(self) -> None:
+        estimate = self.cost.estimate
+        if estimate is None or estimate.case is None:
+            return
+        self.curve.draw()
+        stop = Event()
+        work = partial(simulate, estimate.case, cancelled=stop.is_set)
+        self.tasks.run(_DRAWS, work, self._take_draws, self._fail, stop.set)
+
+    def _take_draws(self, found: Simulation | None) -> None:
+        curve = self.curve.curve
+        if found is not None and curve is not None and self.curve.isVisibleTo(self):
+            self.answer.add(chance_sentence(found))
+            self.curve.set_curve(with_draws(curve, found))
+            self.drawn = True
+
+    def _fail(self, error: BaseException) -> None:
+        raise error
+
+    @Slot(str, str)
+    def _use(self, offer: str, mode: RentMode) -> None:
+        terms = self.workspace.plan.cost
+        self.workspace.end_gesture()
+        with self.workspace.reporting():
+            rent = terms.rent.evolve(offer=offer, mode=mode)
+            self.workspace.apply("offer", cost=terms.evolve(rent=rent))
+        self.workspace.end_gesture()
+
+    @Slot(str)
+    def _move_to(self, region: str) -> None:
+        self.workspace.end_gesture()
+        with self.workspace.reporting():
+            self.workspace.apply("region", cost=self.workspace.plan.cost.evolve(region=region))
+        self.workspace.end_gesture()
+
+    def _card(self) -> str:
+        gpu = self.workspace.plan.gpu
+        return "" if gpu is None else self.workspace.catalog.hardware.gpu(gpu).name
+
+    def _json(self) -> str:
+        """Return what `gpu-planner cost --json` prints for this plan."""
+        estimate, evaluation = self.cost.estimate, self.workspace.evaluation
+        fields: dict[str, object] = {"plan": evaluation.plan, "time": evaluation.time}
+        if estimate is not None:
+            hybrid = hybrid_of_plan(estimate, evaluation.plan.cost, pace_of(evaluation))
+            fields |= {"cost": estimate.result, "demand": estimate.demand, "offers": estimate.rows, "hybrid": hybrid}
+        return to_json(fields, indent=2).decode()
+
+    def _picture(self) -> QPixmap:
+        """Return the answer with its evidence as it is shown."""
+        last = self.below if self.figures.isVisible() else self.answer
+        return picture_of(self._body, self.answer.geometry().united(last.geometry()), self.theme.spacing.medium)
+
+    def _lay_out(self) -> None:
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(self.controls)
+        layout.addWidget(hairline(Qt.Orientation.Vertical))
+        layout.addWidget(self._results(), 1)
+
+    def _results(self) -> QScrollArea:
+        space = self.theme.spacing
+        self._body = QWidget()
+        column = QVBoxLayout(self._body)
+        column.setContentsMargins(space.large, space.medium, space.large, space.small)
+        column.setSpacing(space.medium)
+        column.addWidget(self.answer)
+        column.addWidget(self.beside)
+        column.addWidget(self.curve, 1)
+        self.below = self._below()
+        column.addWidget(self.below)
+        column.addWidget(self.offers, 1)
+        column.addWidget(self.elsewhere)
+        column.addStretch()
+        area = self.area = QScrollArea()
+        area.setFrameShape(QFrame.Shape.NoFrame)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setWidgetResizable(True)
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        area.setWidget(self._body)
+        return area
+
+    def _below(self) -> QWidget:
+        """Return what moves the decision beside the amounts that it rests on."""
+        space = self.theme.spacing
+        self.swings = QWidget()
+        moving = QVBoxLayout(self.swings)
+        moving.setContentsMargins(0, 0, 0, 0)
+        moving.setSpacing(space.tiny)
+        moving.addWidget(make_label(self.tr("What moves the decision"), font=self.theme.font(bold=True)))
+        moving.addWidget(self.tornado)
+        moving.addStretch(1)
+        below = QWidget()
+        row = QHBoxLayout(below)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(space.large)
+        row.addWidget(self.swings, 1)
+        row.addWidget(self.figures, 1)
+        return below
+
+
+def _card_price(estimate: CostEstimate | None) -> float | None:
+    """Return what one card was taken to cost, where cards are bought one by one."""
+    own = estimate.result.own if estimate else None
+    cards = next((term.usd for term in own.upfront if term.name == "cards"), None) if own else None
+    return cards / own.count if own and cards else None

@@ -1,0 +1,129 @@
+"""Which input moves the decision: a bar for each, from what owning saves at its low end to its high end."""
+
+from typing import Final
+
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QFontMetricsF, QGuiApplication, QKeyEvent, QKeySequence, QPainter, QPaintEvent
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from planner.gui.theme import Theme
+from planner.present import format as fmt
+from planner.present.money import SwingRow
+
+_MOST: Final = 8
+_BAR_SHARE: Final = 0.6
+_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+
+
+class Tornado(QWidget):
+    """The widest first. What lies right of the middle line favours owning, what lies left of it renting."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._rows: tuple[SwingRow, ...] = ()
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        theme.changed.connect(self.update)
+
+    @property
+    def rows(self) -> tuple[SwingRow, ...]:
+        """Return the inputs that are shown."""
+        return self._rows
+
+    def show_rows(self, rows: tuple[SwingRow, ...]) -> None:
+        """Show other inputs."""
+        self._rows = rows[:_MOST]
+        told = "; ".join(_words(row) for row in self._rows)
+        self.setAccessibleName(self.tr("What moves the decision: {0}").format(told))
+        self.setToolTip("\n".join(f"{row.title}: {row.source}" for row in self._rows))
+        self.updateGeometry()
+        self.update()
+
+    def csv_rows(self) -> tuple[tuple[str, ...], ...]:
+        """Return a header and a row for each input."""
+        header = ("input", "low", "high", "owning_saves_at_low_usd", "owning_saves_at_high_usd", "flips", "source")
+        rows = (
+            (
+                *(row.title, row.low_value, row.high_value),
+                *(f"{row.low_saving_usd:.2f}", f"{row.high_saving_usd:.2f}", str(row.flips).lower(), row.source),
+            )
+            for row in self._rows
+        )
+        return (header, *rows)
+
+    def sizeHint(self) -> QSize:
+        """Return a line for each input, and one for the axis."""
+        return QSize(0, round(self._line_height() * (len(self._rows) + 1)))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Copy the figures."""
+        if event.matches(QKeySequence.StandardKey.Copy):
+            QGuiApplication.clipboard().setText("\n".join("\t".join(row) for row in self.csv_rows()))
+        else:
+            super().keyPressEvent(event)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint names, bars and the ends' values."""
+        if not self._rows:
+            return
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setFont(self._theme.font("small"))
+        metrics = QFontMetricsF(painter.font())
+        names = max(metrics.horizontalAdvance(row.title) for row in self._rows) + self._theme.spacing.medium
+        ends = max(metrics.horizontalAdvance(text) for row in self._rows for text in (row.low_value, row.high_value))
+        ends += self._theme.spacing.small
+        area = QRectF(names + ends, 0, max(1.0, self.width() - names - 2 * ends), self.height())
+        self._paint_axis(painter, area)
+        for number, row in enumerate(self._rows):
+            self._paint_row(painter, number, row, area, ends)
+        painter.end()
+
+    def _paint_row(self, painter: QPainter, number: int, row: SwingRow, area: QRectF, ends: float) -> None:
+        height = self._line_height()
+        top = number * height
+        low, high = (self._x(value, area) for value in (row.low_saving_usd, row.high_saving_usd))
+        left, right = min(low, high), max(low, high)
+        painter.setPen(self._theme.color("text"))
+        painter.drawText(QRectF(0, top, area.left() - ends, height), _LEFT, row.title)
+        bar = QRectF(left, top + height * (1 - _BAR_SHARE) / 2, max(2.0, right - left), height * _BAR_SHARE)
+        painter.fillRect(bar, self._theme.color("accent" if row.flips else "muted"))
+        painter.setPen(self._theme.color("muted"))
+        texts = (row.low_value, row.high_value) if low <= high else (row.high_value, row.low_value)
+        gap = self._theme.spacing.tiny
+        self._paint_end(painter, QRectF(left - ends - gap, top, ends, height), _RIGHT, texts[0])
+        self._paint_end(painter, QRectF(right + gap, top, ends, height), _LEFT, texts[1])
+
+    def _paint_end(self, painter: QPainter, box: QRectF, side: Qt.AlignmentFlag, text: str) -> None:
+        """Write the value at one end of a bar; the middle line does not go through it."""
+        painter.fillRect(painter.boundingRect(box, side, text), self._theme.color("surface"))
+        painter.drawText(box, side, text)
+
+    def _paint_axis(self, painter: QPainter, area: QRectF) -> None:
+        low, high = self._span()
+        middle = self._x(0.0, area)
+        bottom = self._line_height() * len(self._rows)
+        painter.setPen(self._theme.color("muted"))
+        if low <= 0 <= high:
+            painter.drawLine(round(middle), 0, round(middle), round(bottom))
+        box = QRectF(0, bottom, self.width(), self._line_height())
+        painter.drawText(box, _LEFT, self.tr("← renting saves {0}").format(fmt.money(-low)) if low < 0 else "")
+        painter.drawText(box, _RIGHT, self.tr("owning saves {0} →").format(fmt.money(high)) if high > 0 else "")
+
+    def _span(self) -> tuple[float, float]:
+        values = [value for row in self._rows for value in (row.low_saving_usd, row.high_saving_usd)]
+        return min(values), max(values)
+
+    def _x(self, value: float, area: QRectF) -> float:
+        low, high = self._span()
+        return area.left() + area.width() * ((value - low) / (high - low) if high > low else 0.5)
+
+    def _line_height(self) -> float:
+        return QFontMetricsF(self._theme.font("small")).height() + self._theme.spacing.small
+
+
+def _words(row: SwingRow) -> str:
+    flips = ", flips the decision" if row.flips else ""
+    return f"{row.title} from {row.low_value} to {row.high_value}{flips}"

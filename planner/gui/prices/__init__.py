@@ -1,0 +1,1 @@
+"""Prices: how old they are, fresh ones on request, and offers of one's own."""

@@ -1,0 +1,213 @@
+"""The dialog that chooses hardware for the plan's job."""
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from functools import partial
+from threading import Event
+from typing import Final
+
+from PySide6.QtCore import QSize, QTimer, Signal, Slot
+from PySide6.QtGui import QCloseEvent, QGuiApplication
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QHBoxLayout, QProgressBar, QPushButton, QVBoxLayout, QWidget
+
+from planner.errors import PlannerError
+from planner.gui.recommend.awards import Awards
+from planner.gui.recommend.pareto import ParetoPanel
+from planner.gui.recommend.wish_form import WishForm
+from planner.gui.tasks import TaskRunner
+from planner.gui.theme import Theme
+from planner.gui.widgets.label import make_label
+from planner.gui.widgets.record_export import rows_to_csv
+from planner.gui.widgets.record_model import RecordTableModel
+from planner.gui.widgets.record_table import RecordTable
+from planner.gui.workspace import Workspace
+from planner.plan.recommend.option import Option, Recommendation
+from planner.plan.recommend.recommend import recommend
+from planner.plan.recommend.spread import plan_of
+from planner.plan.recommend.wish import Wish
+from planner.present import format as fmt
+from planner.present.prices import NO_DATE, age_phrase
+from planner.present.recommend import (
+    OPTION_COLUMNS,
+    OptionRow,
+    award_views,
+    left_out_sentence,
+    nothing_sentence,
+    option_rows,
+)
+
+REST_MS: Final = 250
+_KEY: Final = "recommend"
+_SIZE: Final = QSize(1200, 760)
+_SMALLEST: Final = QSize(820, 600)
+
+
+class RecommendDialog(QDialog):
+    """Follows the plan and the wish while it is open, and does not block the window. `found_any` ends a search."""
+
+    found_any = Signal()
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        theme: Theme,
+        tasks: TaskRunner,
+        parent: QWidget,
+        wish: Wish | None = None,
+        today: Callable[[], date] = lambda: datetime.now(UTC).date(),
+    ) -> None:
+        super().__init__(parent)
+        self._today = today
+        self._workspace, self._theme, self._tasks = workspace, theme, tasks
+        self.found: Recommendation | None = None
+        self._rows: tuple[OptionRow, ...] = ()
+        self.pareto = ParetoPanel(theme)
+        self._period = "run" if workspace.plan.cost.job.kind == "run" else "month"
+        self.form = WishForm(theme, self._period, wish or Wish())
+        self.nothing = make_label(role="bad", wrap=True)
+        self.awards = Awards(theme)
+        self.model = RecordTableModel(OPTION_COLUMNS, lambda row: row.id, self)
+        self.table = RecordTable(self.model, theme)
+        self.table.setAccessibleName(self.tr("Every option within the limits, the cheapest first"))
+        self.about = make_label(role="muted", font=theme.font("small"), wrap=True)
+        self.progress = QProgressBar()
+        self.progress.setRange(0, 0)
+        self.progress.setTextVisible(False)
+        self.progress.setAccessibleName(self.tr("Looking"))
+        self.stop = QPushButton(self.tr("&Stop"))
+        self._use = QPushButton(self.tr("&Use the chosen one"))
+        self._copy = QPushButton(self.tr("Co&py"))
+        self._rest = QTimer(self, singleShot=True, interval=REST_MS)
+        self.setWindowTitle(self.tr("Choose for me"))
+        self.setMinimumSize(_SMALLEST)
+        self._lay_out()
+        self.resize(_SIZE)
+        self._rest.timeout.connect(self.search)
+        self.form.changed.connect(self._rest.start)
+        self.awards.used.connect(self.use)
+        self.pareto.hovered.connect(self._say)
+        self.pareto.chosen.connect(lambda row: self.table.choose(row.id))
+        self.stop.clicked.connect(self.end)
+        self.table.record_activated.connect(lambda row: self.use(row.option))
+        self.table.current_changed.connect(lambda row: self._use.setEnabled(row is not None))
+        self._use.clicked.connect(self._use_chosen)
+        self._copy.clicked.connect(self.copy)
+        self.search()
+
+    @Slot()
+    def search(self) -> None:
+        """Look at everything again, in the background."""
+        stop = Event()
+        plan, catalog, today = self._workspace.plan, self._workspace.catalog, self._today()
+        work = partial(recommend, plan, catalog, today, self.form.wish, stop.is_set)
+        self._set_busy(busy=True)
+        self._tasks.run(_KEY, work, self._take, self._fail, stop.set)
+
+    @Slot(object)
+    def use(self, option: Option) -> None:
+        """Make an option the plan, as one undo step, and close."""
+        self._workspace.end_gesture()
+        with self._workspace.reporting():
+            plan = plan_of(option, self._workspace.plan, self._workspace.catalog)
+            self._workspace.apply(
+                "chosen hardware", gpu=plan.gpu, count=plan.count, workload=plan.workload, cost=plan.cost
+            )
+        self._workspace.end_gesture()
+        self.accept()
+
+    @Slot()
+    def copy(self) -> None:
+        """Copy the named answers and the table."""
+        columns = self.table.visible_columns
+        rows = [tuple(column.header for column in columns)]
+        rows += [tuple(column.text(row) for column in columns) for row in self.model.records]
+        QGuiApplication.clipboard().setText("\n".join((*self.awards.texts, self.nothing.text(), rows_to_csv(rows))))
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """Look no further."""
+        self.end()
+        super().closeEvent(event)
+
+    def done(self, result: int) -> None:
+        """Look no further."""
+        self.end()
+        super().done(result)
+
+    @Slot()
+    def end(self) -> None:
+        """Look no further; what was found before stays."""
+        self._rest.stop()
+        self._tasks.cancel(_KEY)
+        self._set_busy(busy=False)
+
+    def _set_busy(self, *, busy: bool) -> None:
+        for part in (self.progress, self.stop):
+            part.setVisible(busy)
+
+    def _take(self, found: Recommendation | None) -> None:
+        if found is None:
+            return
+        hardware = self._workspace.catalog.hardware
+        self.found, self._rows = found, option_rows(found, hardware)
+        self._set_busy(busy=False)
+        self.nothing.setText(nothing_sentence(found, hardware))
+        self.nothing.setVisible(bool(self.nothing.text()))
+        self.awards.show_views(award_views(found, self._rows))
+        self.model.set_records(self._rows)
+        self.pareto.set_rows(self._rows)
+        self._say(None)
+        self.found_any.emit()
+
+    def _fail(self, error: BaseException) -> None:
+        self._set_busy(busy=False)
+        if not isinstance(error, PlannerError):
+            raise error
+        self.nothing.setText(f"{error.message} {error.hint}".strip())
+        self.nothing.setVisible(True)
+        self.found_any.emit()
+
+    @Slot(object)
+    def _say(self, row: OptionRow | None) -> None:
+        """Tell about the point under the pointer; without one, what was left out and how old prices are."""
+        if row is not None:
+            told = (f"{row.cards}, {row.how}", *(column.text(row) for column in OPTION_COLUMNS[2:4]))
+            self.about.setText(", ".join((*told, fmt.date(row.option.price_date, NO_DATE))))
+        elif self.found is not None:
+            self.about.setText(" ".join((left_out_sentence(self.found), self._oldest(self.found))).strip())
+
+    def _oldest(self, found: Recommendation) -> str:
+        oldest = found.oldest_price_date
+        if oldest is None:
+            return ""
+        days = (self._today() - date.fromisoformat(oldest)).days
+        return self.tr("Oldest price: {0}, {1}.").format(fmt.date(oldest), age_phrase(days))
+
+    @Slot()
+    def _use_chosen(self) -> None:
+        row = self.model.find(self.table.current_id)
+        if row is not None:
+            self.use(row.option)
+
+    def _lay_out(self) -> None:
+        space = self._theme.spacing
+        self._use.setEnabled(False)
+        self._middle = QHBoxLayout()
+        self._middle.setSpacing(space.medium)
+        self._middle.addWidget(self.table, 3)
+        self._middle.addWidget(self.pareto, 2)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons.addButton(self._use, QDialogButtonBox.ButtonRole.ActionRole)
+        buttons.addButton(self._copy, QDialogButtonBox.ButtonRole.ActionRole)
+        buttons.rejected.connect(self.reject)
+        column = QVBoxLayout(self)
+        column.setSpacing(space.medium)
+        column.addWidget(self.form)
+        looking = QHBoxLayout()
+        looking.addWidget(self.progress, 1)
+        looking.addWidget(self.stop)
+        column.addLayout(looking)
+        for widget in (self.nothing, self.awards):
+            column.addWidget(widget)
+        column.addLayout(self._middle, 1)
+        column.addWidget(self.about)
+        column.addWidget(buttons)

@@ -1,0 +1,291 @@
+"""What share of a card's figures work of a kind reaches: classes by family, format and size, each with its source."""
+
+from collections.abc import Mapping
+from typing import Final, Literal, NamedTuple
+
+from planner.hardware.gpu import Gpu
+
+MatrixFormat = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "fp4"]
+Size = Literal["32", "19", "16", "8", "4"]
+"""Bits of what matrix units read: fp32, tf32, fp16 and bf16, fp8, fp4."""
+
+SIZES: Final[Mapping[MatrixFormat, Size]] = {
+    "fp32": "32",
+    "tf32": "19",
+    "fp16": "16",
+    "bf16": "16",
+    "fp8": "8",
+    "fp4": "4",
+}
+
+Family = Literal[
+    "A100",
+    "Hopper SXM",
+    "Hopper PCIe",
+    "Blackwell data centre",
+    "Volta",
+    "Turing",
+    "Ampere GDDR",
+    "Ada",
+    "Blackwell GDDR",
+    "Instinct",
+    "Radeon",
+    "Intel",
+    "Apple",
+    "TPU",
+    "other",
+]
+
+MatrixFamily = Family | Literal["Turing half rate", "Ampere full rate", "Ada full rate", "Blackwell full rate"]
+"""Families as their matrix units see them: GeForce cards add up in fp32 at half of the rate that the same chips have in
+workstations and servers, and so reach more of it."""
+_AT_OTHER_RATE: Final[Mapping[Family, MatrixFamily]] = {
+    "Turing": "Turing half rate",
+    "Ampere GDDR": "Ampere full rate",
+    "Ada": "Ada full rate",
+    "Blackwell GDDR": "Blackwell full rate",
+}
+_FULL_RATE_FROM: Final[Mapping[Family, float]] = {"Turing": 6, "Ampere GDDR": 3, "Ada": 3, "Blackwell GDDR": 3}
+"""Products in 16 bits for each one of the shader cores from which the rate is whole: 8 on Turing and 4 later, halved 4
+and 2 (NVIDIA's Turing, GA102 and Ada whitepapers)."""
+
+_BY_ARCHITECTURE: dict[str, Family] = {
+    "Volta": "Volta",
+    "Turing": "Turing",
+    "Ampere": "Ampere GDDR",
+    "Ada Lovelace": "Ada",
+    "Hopper": "Hopper SXM",
+    "Blackwell": "Blackwell GDDR",
+    "Blackwell Ultra": "Blackwell data centre",
+    "CDNA": "Instinct",
+    "CDNA2": "Instinct",
+    "CDNA3": "Instinct",
+    "CDNA4": "Instinct",
+    "CDNA5": "Instinct",
+    "RDNA2": "Radeon",
+    "RDNA3": "Radeon",
+    "RDNA3.5": "Radeon",
+    "RDNA4": "Radeon",
+}
+_BY_VENDOR: dict[str, Family] = {"Intel": "Intel", "Apple": "Apple", "Google": "TPU"}
+
+
+def family_of(gpu: Gpu) -> Family:
+    """Return the family whose measurements speak for `gpu`: an architecture with its kind of memory and power."""
+    stacked = (gpu.memory_type or "").startswith("HBM")
+    if gpu.architecture == "Ampere" and stacked:
+        return "A100"
+    if gpu.architecture == "Blackwell" and stacked:
+        return "Blackwell data centre"
+    if gpu.architecture == "Hopper" and "PCIe" in (gpu.form_factor or ""):
+        return "Hopper PCIe"
+    return _BY_ARCHITECTURE.get(gpu.architecture) or _BY_VENDOR.get(gpu.vendor, "other")
+
+
+def matrix_family(gpu: Gpu) -> MatrixFamily:
+    """Return the family whose measurements speak for the matrix units of `gpu`: its own, or that at the other rate."""
+    family, products, cores = family_of(gpu), gpu.rate("fp16"), gpu.rate("fp32")
+    if family not in _AT_OTHER_RATE or products is None or cores is None:
+        return family
+    is_full = products.ops_per_s > _FULL_RATE_FROM[family] * cores.ops_per_s
+    return family if is_full == (family == "Turing") else _AT_OTHER_RATE[family]
+
+
+class Classes(NamedTuple):
+    """Efficiencies and fixed costs of training by class.
+
+    `matrix` is the share of the dense rate that large matrix products reach while a network trains, `attention` that of
+    fused attention kernels, of the 16-bit rate; `experts` what of `matrix` products of routed experts reach. `rows` is
+    how fast small products get better: a share 1 − exp(−rows ÷ r₀) of `matrix`. `passes` and `fused_passes` say how
+    often each byte that a layer keeps is moved through memory in a forward pass, `backward_passes` how much more often
+    in a backward one; `memory` is the share of the bandwidth that it has, where that is not the usual one. `recomputed`
+    is what of a forward pass a recomputation takes. `host`, `fused_host` and `expert_host` are seconds in which a host
+    launches a layer's forward pass, one whose kernels are fused, and what routing adds to it; `exposed` is the share of
+    communication that is not hidden, whatever there is to hide it behind.
+
+    **Source**: not fitted are `rows` (GEMM tables of ai-dynamo/aiconfigurator 095f58a), `recomputed` (× 1.15 to × 1.27
+    in torchtitan b5bcd76 and torchtune bd2a0fc), `fused_host` (0.07 to 0.10 ms a layer of engines with fused kernels,
+    SemiAnalysisAI/InferenceX 843c625) and `backward_passes` (a derivative for each input).
+    """
+
+    matrix: Mapping[tuple[MatrixFamily, Size], float]
+    attention: Mapping[Family, float]
+    experts: float
+    rows: float
+    passes: float
+    fused_passes: float
+    backward_passes: float
+    memory: Mapping[Family, float]
+    recomputed: float
+    host: float
+    fused_host: float
+    expert_host: float
+    exposed: float
+
+
+CLASSES_SOURCE: Final = "fitted by benchmarks/throughput_classes.py to published speeds (tests/truth/throughput.csv)"
+_LAMBDA: Final = "lambdal/deeplearning-benchmark aa5addb (BERT)"
+_MLPERF: Final = "MLPerf Training 3.1 to 5.1 (Llama 2 and 3.1, GPT-3)"
+_BRIDGE: Final = "NVIDIA-NeMo/Megatron-Bridge 067f987"
+_A100: Final = (
+    "mosaicml/llm-foundry 8c8dd48 (MPT, 125 million to 70 billion parameters), pytorch/torchtune bd2a0fc, "
+    f"Lightning-AI/litgpt 2685705, NVIDIA/DeepLearningExamples 729963d, {_LAMBDA}"
+)
+SOURCES: Final[Mapping[tuple[MatrixFamily, Size], str]] = {
+    ("A100", "16"): _A100,
+    ("A100", "19"): f"NVIDIA/DeepLearningExamples 729963d, {_LAMBDA}",
+    ("Hopper SXM", "16"): "KempnerInstitute/KempnerForge 5666d0d, pytorch/ao 36027d8, Llama 3 report (405B)",
+    ("Hopper SXM", "8"): f"NVIDIA/NeMo 8cfedd7, pytorch/torchtitan b5bcd76, pytorch/ao 36027d8, {_MLPERF}",
+    ("Hopper PCIe", "16"): _LAMBDA,
+    ("Hopper PCIe", "19"): _LAMBDA,
+    ("Blackwell data centre", "16"): f"{_BRIDGE} (routed experts), {_LAMBDA}",
+    ("Blackwell data centre", "19"): _LAMBDA,
+    ("Blackwell data centre", "8"): f"{_BRIDGE}, {_MLPERF}",
+    ("Blackwell data centre", "4"): _BRIDGE,
+    ("Volta", "16"): "NVIDIA/DeepLearningExamples 729963d (BERT)",
+    ("Volta", "32"): "NVIDIA/DeepLearningExamples 729963d (BERT)",
+    ("Turing", "16"): _LAMBDA,
+    ("Turing", "32"): _LAMBDA,
+    ("Ampere GDDR", "16"): _LAMBDA,
+    ("Ampere full rate", "16"): "AnswerDotAI/fsdp_qlora (March 2024)",
+    ("Ampere GDDR", "19"): _LAMBDA,
+    ("Ada", "16"): f"pytorch/torchtune bd2a0fc, {_LAMBDA}",
+    ("Ada", "19"): _LAMBDA,
+    ("Instinct", "8"): _MLPERF,
+}
+"""Whose measurements each class is fitted to; how far they lie apart is in `training.spread`."""
+MEASURED_CARDS: Final = frozenset(
+    (
+        "a100-pcie-40gb",
+        "a100-sxm4-40gb",
+        "a100-sxm4-80gb",
+        "b200-sxm-180gb",
+        "gb200-186gb",
+        "gb300-288gb",
+        "h100-pcie-80gb",
+        "h100-sxm5-80gb",
+        "h200-nvl-141gb",
+        "h200-sxm-141gb",
+        "instinct-mi325x",
+        "instinct-mi350x",
+        "quadro-rtx-8000",
+        "rtx-3090",
+        "rtx-4090",
+        "rtx-a5000",
+        "tesla-v100-sxm2-32gb",
+    )
+)
+"""The cards whose measurements the classes are fitted to."""
+MEASURED: Final = Classes(
+    matrix={
+        ("A100", "16"): 0.71,
+        ("A100", "19"): 0.49,
+        ("Hopper SXM", "16"): 0.54,
+        ("Hopper SXM", "8"): 0.57,
+        ("Hopper PCIe", "16"): 0.53,
+        ("Hopper PCIe", "19"): 0.34,
+        ("Blackwell data centre", "16"): 0.47,
+        ("Blackwell data centre", "19"): 0.38,
+        ("Blackwell data centre", "8"): 0.72,
+        ("Blackwell data centre", "4"): 0.53,
+        ("Volta", "16"): 0.61,
+        ("Volta", "32"): 0.88,
+        ("Turing", "16"): 0.52,
+        ("Turing", "32"): 0.70,
+        ("Ampere GDDR", "16"): 0.89,
+        ("Ampere full rate", "16"): 0.57,
+        ("Ampere GDDR", "19"): 0.66,
+        ("Ada", "16"): 0.90,
+        ("Ada", "19"): 0.54,
+        ("Instinct", "8"): 0.45,
+    },
+    attention={"A100": 0.33, "Hopper SXM": 0.26, "Blackwell data centre": 0.47},
+    experts=0.989,
+    rows=200.0,
+    passes=1.99,
+    fused_passes=1.46,
+    backward_passes=2.0,
+    memory={"Blackwell data centre": 0.46},
+    recomputed=0.67,
+    host=0.000755,
+    fused_host=0.1e-3,
+    expert_host=0.00211,
+    exposed=0.2,
+)
+
+
+ALONE: Final[Mapping[tuple[MatrixFamily, Size], float]] = {
+    ("A100", "16"): 0.87,
+    ("Hopper SXM", "16"): 0.80,
+    ("Hopper SXM", "8"): 0.71,
+    ("Hopper PCIe", "16"): 0.80,
+    ("Blackwell data centre", "16"): 0.78,
+    ("Blackwell data centre", "8"): 0.76,
+    ("Blackwell data centre", "4"): 0.45,
+    ("Ada full rate", "16"): 0.67,
+    ("Ada full rate", "8"): 0.47,
+    ("Blackwell full rate", "16"): 0.83,
+    ("Blackwell full rate", "8"): 0.76,
+    ("Blackwell full rate", "4"): 0.65,
+    ("Instinct", "16"): 0.60,
+    ("Intel", "16"): 0.74,
+}
+"""What large products alone reach: stas00/ml-engineering 744d01e (maximum achievable matmul FLOPS; of several cards the
+middle) and ai-dynamo/aiconfigurator 095f58a (L40S, RTX PRO 6000, NVFP4)."""
+TRAINED_OF_ALONE: Final = 0.75
+"""What of that products reach while a network trains: 0.60 to 0.95 where both were measured in 16 and 8 bits."""
+_ALIKE: Final[Mapping[MatrixFamily, MatrixFamily]] = {
+    "Turing half rate": "Ampere GDDR",
+    "Ampere GDDR": "Ada",
+    "Ada": "Ampere GDDR",
+    "Blackwell GDDR": "Ada",
+}
+"""Families that halve the same rate as another one, which speaks for them where nobody trained on their own cards."""
+
+
+def matrix_share(classes: Classes, family: MatrixFamily, size: Size) -> float:
+    """Return what large products in numbers of `size` reach on cards of `family`.
+
+    Where nobody measured training, it is that of a family that is built alike, follows from products alone, or is the
+    middle of the other families; sizes that were measured on none reach half.
+    """
+    found = classes.matrix.get((family, size)) or classes.matrix.get((_ALIKE.get(family, family), size))
+    if found is not None:
+        return found
+    alone = ALONE.get((family, size))
+    if alone is not None:
+        return alone * TRAINED_OF_ALONE
+    return _middle([share for (_, other), share in classes.matrix.items() if other == size])
+
+
+def attention_share(classes: Classes, family: Family) -> float:
+    """Return what fused attention reaches on cards of `family`; on unmeasured ones as in the middle of the others."""
+    found = classes.attention.get(family)
+    return _middle(list(classes.attention.values())) if found is None else found
+
+
+def memory_share(classes: Classes, family: Family) -> float:
+    """Return what element-wise operations reach of the bandwidth.
+
+    **Source**: 0.80 is the factor of ai-dynamo/aiconfigurator 095f58a; other families are fitted.
+    """
+    return classes.memory.get(family, 0.8)
+
+
+def _middle(shares: list[float]) -> float:
+    return sorted(shares)[(len(shares) - 1) // 2] if shares else 0.5
+
+
+def class_source(family: MatrixFamily, size: Size) -> str:
+    """Return whose measurements speak for products in numbers of `size` on cards of `family`."""
+    for own in (family, _ALIKE.get(family, family)):
+        if (own, size) in SOURCES:
+            return SOURCES[own, size]
+    if (family, size) in ALONE:
+        return f"products alone (ml-engineering 744d01e, aiconfigurator 095f58a), × {TRAINED_OF_ALONE:g} in training"
+    return "no measurement of this family: as in the middle of the others"
+
+
+def is_measured(family: MatrixFamily, size: Size) -> bool:
+    """Return whether training in numbers of `size` was measured on cards of `family`."""
+    return (family, size) in MEASURED.matrix

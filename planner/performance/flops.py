@@ -1,0 +1,181 @@
+"""How much a network computes and moves in one forward pass, by the kind of operation.
+
+A multiplication and an addition are two operations. Attention is counted as it is computed: a causal layer reads half
+of the square of its context, a window no more than the window. Figures that count the full square, as those of PaLM's
+appendix do, are higher at great lengths.
+"""
+
+from functools import lru_cache
+from math import prod
+from typing import NamedTuple
+
+from planner.memory.training.saved import trained_stacks
+from planner.models.architecture import (
+    Architecture,
+    Attention,
+    LatentAttention,
+    Layer,
+    LayerGroup,
+    Moe,
+    Stack,
+    StateMixer,
+    Tensor,
+)
+
+
+class Product(NamedTuple):
+    """Matrix products of one shape: `number` of `rows` × `inputs` by `inputs` × `outputs`."""
+
+    rows: float
+    inputs: int
+    outputs: int
+    number: float
+    expert: bool
+
+    @property
+    def flops(self) -> float:
+        """Return the operations of all of them."""
+        return 2 * self.rows * self.inputs * self.outputs * self.number
+
+    def moved_bytes(self, size: float) -> float:
+        """Return the bytes of both factors and the result, with `size` bytes an element."""
+        read = self.inputs * self.outputs + self.rows * self.inputs
+        return size * self.number * (read + self.rows * self.outputs)
+
+
+class Work(NamedTuple):
+    """One forward pass over a number of sequences.
+
+    `products` are those of the layers, `head` those behind them; `attention_flops` the products of queries, keys and
+    values with each other; `logits` the numbers that the head puts out.
+    """
+
+    products: tuple[Product, ...]
+    head: tuple[Product, ...]
+    attention_flops: float
+    logits: float
+    layers: int
+    expert_layers: int
+
+    @property
+    def layer_flops(self) -> float:
+        """Return the operations of matrix products inside the layers, attention not counted."""
+        return sum([product.flops for product in self.products])
+
+    @property
+    def head_flops(self) -> float:
+        """Return the operations of the output head."""
+        return sum([product.flops for product in self.head])
+
+    @property
+    def flops(self) -> float:
+        """Return all operations."""
+        return self.layer_flops + self.head_flops + self.attention_flops
+
+
+@lru_cache(maxsize=1024)
+def forward_work(architecture: Architecture, sequences: float, length: int, outputs: int | None = None) -> Work:
+    """Return what a forward pass over `sequences` of `length` tokens computes; the head reads `outputs` of each.
+
+    **Formula**: Σ 2 · rows · inputs · outputs over the matrices that a token visits, plus attention
+    2 · context · (width of the queries + width of the values) for each token, with a context of (s + 1) / 2 where it is
+    causal, s where it is not, and no more than a window.
+
+    **Source**: Kaplan et al. 2020, arXiv 2001.08361 §2.1 (2N for each token); Narayanan et al. 2021, arXiv 2104.04473
+    appendix (attention); Dao 2023, arXiv 2307.08691 §4.1 (a causal mask halves it).
+
+    **Assumes** that an encoder reads as many tokens as its decoder, and that routers spread the tokens evenly.
+    """
+    products: dict[tuple[float, int, int, bool], float] = {}
+    attention = 0.0
+    layers = expert_layers = source = 0
+    for stack in trained_stacks(architecture):
+        tokens = stack.positions or length
+        for group in stack.groups:
+            layers += group.count
+            expert_layers += group.count if isinstance(group.layer.feed_forward, Moe) else 0
+            for product in _layer_products(group.layer, sequences * tokens, sequences * (source or tokens)):
+                key = (product.rows, product.inputs, product.outputs, product.expert)
+                products[key] = products.get(key, 0.0) + product.number * group.count
+            attention += sequences * tokens * group.count * _attention(group, stack, tokens, source)
+        for tensor in stack.before:
+            if tensor.role in ("conv", "linear"):
+                key = (sequences * tokens, prod(tensor.shape[1:]), tensor.shape[0], False)
+                products[key] = products.get(key, 0.0) + tensor.copies
+        source = tokens
+    read = sequences * min(outputs or source, source)
+    head = tuple(_head(architecture, read))
+    logits = sum([product.rows * product.outputs for product in head])
+    return Work(
+        tuple([Product(*key[:3], number, key[3]) for key, number in products.items()]),
+        head,
+        attention,
+        logits,
+        layers,
+        expert_layers,
+    )
+
+
+def _layer_products(layer: Layer, rows: float, source_rows: float) -> list[Product]:
+    """Return the matrix products of one layer, of which keys and values of cross-attention read the encoder."""
+    return [product for tensor in layer.tensors if (product := _product(tensor, layer, rows, source_rows)) is not None]
+
+
+def _product(tensor: Tensor, layer: Layer, rows: float, source_rows: float) -> Product | None:
+    if len(tensor.shape) < 2:
+        return None
+    if tensor.role == "expert" and isinstance(layer.feed_forward, Moe):
+        outputs, inputs = tensor.shape[-2:]
+        block = layer.feed_forward
+        return Product(
+            rows * block.visits / block.experts, inputs, outputs, prod((tensor.copies, *tensor.shape[:-2])), True
+        )
+    if tensor.role not in ("linear", "router"):
+        return None
+    crossed = layer.cross_attention is not None and _reads_the_encoder(tensor.name)
+    return Product(source_rows if crossed else rows, prod(tensor.shape[1:]), tensor.shape[0], tensor.copies, False)
+
+
+def _reads_the_encoder(name: str) -> bool:
+    """Return whether a projection of cross-attention makes keys or values, which are those of the encoder."""
+    crossed = "encoder_attn" in name or "EncDecAttention" in name or "cross" in name
+    return crossed and any(part in name for part in ("k_proj", "v_proj", ".k.", ".v."))
+
+
+def _head(architecture: Architecture, rows: float) -> list[Product]:
+    """Return the products behind the layers: a pooler or projector, and the output head, tied or not."""
+    tensors = [tensor for tensor in architecture.main.after if tensor.role == "linear"]
+    if architecture.tied_head:
+        tables = [tensor for tensor in architecture.main.before if tensor.role == "embedding"]
+        tensors.append(max(tables, key=lambda tensor: tensor.size))
+    tensors += [tensor for tensor in architecture.head if len(tensor.shape) > 1]
+    return [Product(rows, prod(tensor.shape[1:]), tensor.shape[0], tensor.copies, False) for tensor in tensors]
+
+
+def _attention(group: LayerGroup, stack: Stack, tokens: int, source: int) -> float:
+    """Return the operations of attention for one token in one layer of `group`."""
+    layer, causal = group.layer, stack.name == "decoder"
+    found = 0.0
+    for mixer in (layer.mixer, layer.second_mixer):
+        if isinstance(mixer, Attention):
+            found += 4 * mixer.q_dim * context_read(tokens, mixer.window, causal=causal)
+        elif isinstance(mixer, LatentAttention):
+            wide = mixer.qk_nope_head_dim + mixer.qk_rope_head_dim + mixer.v_head_dim
+            found += 2 * mixer.heads * wide * context_read(tokens, None, causal=causal)
+        elif isinstance(mixer, StateMixer):
+            found += 6 * mixer.recurrent_state_elements
+    if layer.cross_attention is not None:
+        found += 4 * layer.cross_attention.q_dim * (source or tokens)
+    return found
+
+
+def context_read(tokens: int, window: int | None, *, causal: bool) -> float:
+    """Return how many tokens each of `tokens` looks at on average.
+
+    **Formula**: causal (s + 1) / 2; within a window w the mean of min(i, w) over i = 1 … s.
+    """
+    if window is None or window >= tokens:
+        return (tokens + 1) / 2 if causal else float(tokens)
+    if not causal:
+        return float(min(2 * window, tokens))
+    return (window * (window + 1) / 2 + (tokens - window) * window) / tokens

@@ -1,0 +1,238 @@
+"""How long a request takes: the time to its first token, between tokens, and of the whole."""
+
+from typing import Final, NamedTuple
+
+from planner.errors import SpecError
+from planner.hardware.gpu import Gpu
+from planner.memory.support import unsupported_reasons
+from planner.models.architecture import Architecture
+from planner.models.images import patches_of_image
+from planner.performance.efficiency import family_of
+from planner.performance.inference.engines import EngineName
+from planner.performance.inference.images import image_time
+from planner.performance.inference.machine import machine_of, reachable_bandwidth
+from planner.performance.inference.passes import Away, Pass, Sharing
+from planner.performance.inference.request import Run, encode, read_prompt, write_token
+from planner.performance.inference.spread import is_measured, spread
+from planner.performance.inference.terms import bound_of, prompt_term, step_terms
+from planner.performance.inference.work import work_of
+from planner.performance.links import Links, links_of
+from planner.performance.measured import scaled
+from planner.performance.result import TimeResult
+from planner.performance.setting import TimeSetting
+from planner.workload.layout import laid_out
+from planner.workload.workload import Inference
+
+_HOST_BYTES_PER_S: Final = 70e9
+"""What llama.cpp reads from a host's memory: two channels of DDR5-5600, 89.6 GB/s (JEDEC JESD79-5), at 0.78."""
+_AS_IS: Final = TimeSetting()
+_ONE_PASS: Final = ("encoder", "vision-encoder")
+
+
+class Timed(NamedTuple):
+    """A request: reading the prompt, a step at the mean context, and how many steps there are."""
+
+    run: Run
+    prompt: Pass
+    step: Pass
+    answer: int
+
+    @property
+    def whole(self) -> Pass:
+        """Return all of it."""
+        return self.prompt.plus(self.step.times(self.answer))
+
+
+def inference_time(
+    architecture: Architecture,
+    workload: Inference,
+    cards: tuple[tuple[Gpu, int], ...],
+    setting: TimeSetting = _AS_IS,
+    measured_on: Gpu | None = None,
+) -> TimeResult:
+    """Return the time of `workload` (defaults filled in) on kinds of cards, each with their number.
+
+    A measured speed of `setting` takes the place of the estimate, scaled by the ratio of both estimates where it is of
+    other cards, the kind of which is then `measured_on`.
+
+    **Formula**: t_prompt + answer · t_step, the step at the mean context.
+
+    **Assumes** that all sequences of the batch begin together, and that cards of different kinds are all as quick as
+    the slowest.
+    """
+    if not cards:
+        return TimeResult(task="inference", kind="service", unsupported="No card is chosen.")
+    slowest = min((gpu for gpu, _ in cards), key=lambda gpu: reachable_bandwidth(gpu) or 0.0)
+    found = _on(architecture, workload, slowest, setting)
+    if found.seconds is None:
+        return found
+    if len(cards) > 1:
+        found = found.evolve(notes=(*found.notes, f"Every card is counted as {slowest.name}, the slowest of them."))
+    if setting.measured is None:
+        return found
+    kind, count = measured_on or slowest, sum([number for _, number in cards])
+    number = setting.measured.count or count
+    there = _elsewhere(architecture, workload, kind, number, setting)
+    if there.seconds is None:
+        return there
+    return scaled(found, there, setting.measured, is_same=(kind.id, number) == (slowest.id, count))
+
+
+def _elsewhere(
+    architecture: Architecture, workload: Inference, gpu: Gpu, number: int, setting: TimeSetting
+) -> TimeResult:
+    """Return the estimate for the cards that a speed was measured on."""
+    try:
+        spread_there = workload.evolve(parallel=workload.parallel.evolve(data=None))
+        filled = workload.evolve(parallel=laid_out(spread_there, architecture, number))
+    except SpecError as error:
+        reason = f"The measured speed cannot be carried over: {error}"
+        return TimeResult(task="inference", kind="service", unsupported=reason)
+    return _on(architecture, filled, gpu, setting)
+
+
+def _on(architecture: Architecture, workload: Inference, gpu: Gpu, setting: TimeSetting) -> TimeResult:
+    reasons = unsupported_reasons(workload, gpu)
+    if reasons:
+        return TimeResult(task="inference", kind="service", unsupported="; ".join(reasons))
+    if architecture.kind == "diffusion":
+        return image_time(architecture, workload, gpu, setting)
+    run = run_of(architecture, workload, gpu, setting)
+    if run is None:
+        return TimeResult(task="inference", kind="service", unsupported=_unknown(gpu))
+    tell = _one_pass if architecture.kind in _ONE_PASS else _request
+    return tell(_timed(run, workload), workload, gpu, engine_of(workload, setting))
+
+
+def engine_of(workload: Inference, setting: TimeSetting) -> EngineName:
+    """Return the class of software that runs `workload`: its profile, or compiled PyTorch where that is said."""
+    profile = workload.profile or "hf"
+    return "compiled" if profile == "hf" and setting.compiled else profile
+
+
+def run_of(architecture: Architecture, workload: Inference, gpu: Gpu, setting: TimeSetting) -> Run | None:
+    """Return how `workload` runs on cards of `gpu`, or none where their bandwidth or rate is not known."""
+    engine, weights = engine_of(workload, setting), workload.weights or "bf16"
+    machine = machine_of(gpu, engine, weights, workload.compute, unfused=workload.attention == "eager")
+    if machine is None:
+        return None
+    work = work_of(architecture, weights, every_expert=engine == "hf")
+    links, parallel = links_of(gpu, setting), workload.parallel
+    away = _away(architecture, workload, links)
+    sharing = Sharing(links, parallel.tensor, parallel.pipeline, away)
+    return Run(architecture, work, machine, sharing, workload.kv_cache)
+
+
+def _away(architecture: Architecture, workload: Inference, links: Links) -> Away:
+    """Return the share of the weights that waits in the host's memory."""
+    if workload.parallel.offload == "parameters":
+        return Away(1.0, links.host_bytes_per_s)
+    if workload.gpu_layers is None or workload.gpu_layers > architecture.depth:
+        return Away()
+    share = 1.0 - workload.gpu_layers / (architecture.depth + 1)
+    return Away(share, links.host_bytes_per_s, _HOST_BYTES_PER_S)
+
+
+def _unknown(gpu: Gpu) -> str:
+    missing = "memory bandwidth" if gpu.bandwidth_bytes_per_s is None else "arithmetic rate"
+    return f"the {missing} of {gpu.name} is not known"
+
+
+def _timed(run: Run, workload: Inference) -> Timed:
+    architecture, batch = run.architecture, workload.batch
+    prompt, context = workload.prompt_length or 1, workload.context_length or 1
+    if architecture.kind in _ONE_PASS:
+        return Timed(run, encode(run, run.work, batch, prompt), Pass(), 0)
+    if architecture.kind == "encoder-decoder":
+        behind = run._replace(encoder_tokens=prompt)
+        encoder = work_of(architecture, workload.weights or "bf16", 0)
+        reading = encode(run, encoder, batch, prompt).plus(read_prompt(behind, batch, 1))
+        return Timed(behind, reading, write_token(behind, batch, context / 2), context)
+    answer = max(context - prompt, 0)
+    reading = read_prompt(run, batch, prompt).plus(_seeing(run, workload))
+    return Timed(run, reading, write_token(run, batch, prompt + answer / 2), answer)
+
+
+def _seeing(run: Run, workload: Inference) -> Pass:
+    """Return the time in which the vision tower reads the images of the prompts."""
+    if not workload.images:
+        return Pass()
+    tower = run.architecture.stacks[0]
+    work = work_of(run.architecture, workload.weights or "bf16", 0)
+    return encode(run, work, workload.batch * workload.images, patches_of_image(tower, workload.image_size))
+
+
+def _request(timed: Timed, workload: Inference, gpu: Gpu, engine: EngineName) -> TimeResult:
+    family = family_of(gpu)
+    steps, reads = spread("decode", engine, family), spread("prefill", engine, family)
+    first, step, batch = timed.prompt.seconds, timed.step.seconds, workload.batch
+    seconds, replicas = first + timed.answer * step, workload.parallel.data or 1
+    rate = replicas * batch / step
+    prompts = prompt_term(timed.run, timed.prompt, batch, workload.prompt_length or 1)
+    whole = timed.whole
+    return TimeResult(
+        task="inference",
+        kind="service",
+        seconds=seconds,
+        low_seconds=first / reads + timed.answer * step / steps,
+        high_seconds=first * reads + timed.answer * step * steps,
+        tokens_per_second=rate,
+        low_tokens_per_second=rate / steps,
+        high_tokens_per_second=rate * steps,
+        samples_per_second=replicas * batch / seconds,
+        first_token_seconds=first,
+        low_first_token_seconds=first / reads,
+        high_first_token_seconds=first * reads,
+        output_token_seconds=step,
+        low_output_token_seconds=step / steps,
+        high_output_token_seconds=step * steps,
+        bound=bound_of(whole if timed.answer else timed.prompt),
+        basis="same card" if is_measured(engine, family) else "family",
+        terms=(prompts, *step_terms(timed.run, timed.step.times(timed.answer), timed.answer, batch)),
+        **_rates(timed, workload, seconds),
+        notes=_notes(timed, gpu, engine),
+    )
+
+
+def _one_pass(timed: Timed, workload: Inference, gpu: Gpu, engine: EngineName) -> TimeResult:
+    """Return the time of an encoder's pass: there are no tokens to wait for."""
+    factor, seconds = spread("prefill", engine, family_of(gpu)), timed.prompt.seconds
+    tokens, replicas = workload.prompt_length or 1, workload.parallel.data or 1
+    rate = replicas * workload.batch * tokens / seconds
+    return TimeResult(
+        task="inference",
+        kind="service",
+        seconds=seconds,
+        low_seconds=seconds / factor,
+        high_seconds=seconds * factor,
+        tokens_per_second=rate,
+        low_tokens_per_second=rate / factor,
+        high_tokens_per_second=rate * factor,
+        samples_per_second=replicas * workload.batch / seconds,
+        bound=bound_of(timed.prompt),
+        terms=(prompt_term(timed.run, timed.prompt, workload.batch, tokens),),
+        **_rates(timed, workload, seconds),
+    )
+
+
+def _rates(timed: Timed, workload: Inference, seconds: float) -> dict[str, float]:
+    """Return the operations of a batch of requests on all cards, and what share of the cards' rate they take."""
+    work, machine, sharing = timed.run.work, timed.run.machine, timed.run.sharing
+    prompt = workload.prompt_length or 1
+    each = 2 * (work.parameters * (prompt + timed.answer) + work.head_parameters * (timed.answer + 1))
+    flops = (workload.parallel.data or 1) * workload.batch * (each + work.attention_flops(prompt))
+    cards = sharing.tensor * sharing.stages * (workload.parallel.data or 1)
+    return {"flops_per_step": flops, "mfu_fraction": flops / (seconds * machine.ops_per_s * cards)}
+
+
+def _notes(timed: Timed, gpu: Gpu, engine: EngineName) -> tuple[str, ...]:
+    notes = []
+    if not timed.answer:
+        notes.append(
+            "The context ends with the prompt: the time of a further token is given, and no answer is counted."
+        )
+    if timed.run.sharing.stages > 1 and not timed.run.machine.engine.overlaps_stages:
+        notes.append("Cards that hold different layers take turns: one sequence is no quicker than on one card.")
+    if not is_measured(engine, family_of(gpu)):
+        notes.append("No speed of this engine on this family of cards was measured; the interval is wider for that.")
+    return tuple(notes)

@@ -1,0 +1,58 @@
+"""The time of an image from a diffusion pipeline: its text, its steps, and its decoding."""
+
+from typing import Final
+
+from planner.hardware.gpu import Gpu
+from planner.models.architecture import Architecture
+from planner.models.pipeline import Component, networks_of
+from planner.performance.inference.denoising import decoder_counts, denoiser_counts
+from planner.performance.links import links_of
+from planner.performance.result import TimeResult
+from planner.performance.setting import TimeSetting
+from planner.performance.traced import Step, step_time
+from planner.performance.vision import Counts, Precision
+from planner.workload.workload import Inference
+
+USUAL_STEPS: Final = 30
+"""Steps of an image: between the 20 of MLPerf's rule and the 50 that diffusers' pipelines take by default."""
+_PROMPT_TOKENS: Final = 77
+"""Length of a prompt for CLIP's text encoders (openai/clip-vit-large-patch14, max_position_embeddings)."""
+
+
+def image_time(architecture: Architecture, workload: Inference, gpu: Gpu, setting: TimeSetting) -> TimeResult:
+    """Return how long a batch of images takes on each card: `workload` has its defaults filled in.
+
+    **Formula**: steps · (2 with guidance) · denoiser + text encoders + decoder, each F ÷ (a · C) + b · n · w ÷ B.
+
+    **Assumes** 30 steps where the setting does not say how many.
+    """
+    steps = setting.diffusion_steps or USUAL_STEPS
+    counts = pipeline_counts(architecture, workload, steps)
+    batch = workload.batch
+    whole = of_batch(counts, batch)
+    precision: Precision = "tf32" if workload.compute == "fp32" else "fp16"
+    step = Step("inference", whole, batch, precision, compiled=setting.compiled)
+    found = step_time(step, gpu, links_of(gpu, setting), workload.parallel.data or 1)
+    return found.evolve(notes=(f"An image takes {steps:,} steps here.", *found.notes)) if found.seconds else found
+
+
+def pipeline_counts(architecture: Architecture, workload: Inference, steps: int = USUAL_STEPS) -> Counts:
+    """Return what one image computes and puts out in all parts of the pipeline."""
+    denoiser, decoder = networks_of(architecture.components)
+    width, height = workload.image_size or (denoiser.sample_size * decoder.scale,) * 2
+    size = (height // decoder.scale, width // decoder.scale)
+    text = max([_tokens(part) for part in architecture.components if part.part == "text"], default=_PROMPT_TOKENS)
+    one, last = denoiser_counts(denoiser, *size, text), decoder_counts(decoder, *size)
+    each = steps * (2 if workload.diffusion.guidance else 1)
+    encoders = sum(2 * part.parameters * _tokens(part) for part in architecture.components if part.part == "text")
+    flops, elements = each * one.flops + last.flops + encoders, each * one.elements + last.elements
+    return Counts(flops, elements, "diffusion", steps * one.calls + last.calls)
+
+
+def of_batch(counts: Counts, images: int) -> Counts:
+    """Return what several images take at once: as many calls as one, which both passes of guidance share, too."""
+    return counts._replace(flops=images * counts.flops, elements=images * counts.elements)
+
+
+def _tokens(part: Component) -> int:
+    return part.tokens or _PROMPT_TOKENS

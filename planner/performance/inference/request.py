@@ -1,0 +1,88 @@
+"""The time of a request: reading the prompt in chunks, then one pass for each token of the answer."""
+
+from math import ceil
+from typing import NamedTuple
+
+from planner.memory.inference.kv_cache import kv_cache, state_term
+from planner.models.architecture import Architecture
+from planner.performance.inference.machine import Machine
+from planner.performance.inference.passes import Load, Pass, Sharing, pass_time
+from planner.performance.inference.work import Work
+
+
+class Run(NamedTuple):
+    """A model in an engine on its cards, with the format of its cache.
+
+    `encoder_tokens` are those that the layers of a decoder behind an encoder attend to across.
+    """
+
+    architecture: Architecture
+    work: Work
+    machine: Machine
+    sharing: Sharing
+    cache: str
+    encoder_tokens: int = 0
+
+
+def read_prompt(run: Run, sequences: float, tokens: float) -> Pass:
+    """Return the time in which prompts of `tokens` tokens are read, logits made for the last of each.
+
+    **Formula**: the chunks of all prompts one after the other; those of a pipeline's stages overlap, so that m chunks
+    on p stages take (m + p − 1) / (m · p) of what they take on one card.
+
+    **Assumes** attention spread evenly over the chunks.
+    """
+    rows = sequences * tokens
+    chunk = run.machine.engine.chunk or rows
+    chunks = max(1, ceil(rows / chunk))
+    load = Load(
+        rows=rows / chunks,
+        sequences=sequences / chunks,
+        outputs=sequences / chunks,
+        cached_bytes=0.0,
+        attention_flops=sequences * run.work.attention_flops(tokens) / chunks,
+        scores=sequences * run.work.scores(tokens) / chunks,
+    )
+    stages = run.sharing.stages
+    at_once = min(chunks, run.machine.engine.chunks_in_flight or chunks)
+    overlapped = chunks / at_once * (at_once + stages - 1) / stages
+    return pass_time(run.work, run.machine, run.sharing, load).times(overlapped)
+
+
+def encode(run: Run, work: Work, sequences: float, tokens: float) -> Pass:
+    """Return the time of one pass of an encoder, whose tokens all see each other: twice what a prompt attends to.
+
+    `work` is that of the encoder, which may stand before the main stack of `run`.
+    """
+    load = Load(
+        rows=sequences * tokens,
+        sequences=sequences,
+        outputs=sequences,
+        cached_bytes=0.0,
+        attention_flops=2 * sequences * work.attention_flops(tokens),
+        scores=2 * sequences * work.scores(tokens),
+    )
+    return pass_time(work, run.machine, run.sharing, load)
+
+
+def write_token(run: Run, sequences: float, context: float) -> Pass:
+    """Return the time of one step of decoding for `sequences` sequences that each hold `context` tokens.
+
+    Stages of a pipeline follow each other: they do not shorten it.
+    """
+    load = Load(
+        rows=sequences,
+        sequences=sequences,
+        outputs=sequences,
+        cached_bytes=sequences * cached_bytes(run, context),
+        attention_flops=0.0,
+        scores=0.0,
+    )
+    return pass_time(run.work, run.machine, run.sharing, load)
+
+
+def cached_bytes(run: Run, context: float) -> float:
+    """Return what a step of decoding reads of one sequence's cache and state, on all cards together."""
+    cache = kv_cache(run.architecture, 1, max(1, round(context)), run.encoder_tokens, run.cache)
+    state = state_term(run.architecture, 1)
+    return (cache.bytes if cache else 0) + 2 * (state.bytes if state else 0)

@@ -1,0 +1,133 @@
+"""The parts of a request's time as they are shown: each with its formula, symbols and source."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from planner.memory.result import Symbol
+from planner.memory.terms import card, library, model, workload
+from planner.performance.inference.passes import Pass
+from planner.performance.inference.request import Run
+from planner.performance.result import Bound, TimeTerm, TimeTermName
+
+_NAMES: Final[tuple[TimeTermName, ...]] = (
+    "weights_read",
+    "decode_compute",
+    "cache_read",
+    "elementwise",
+    "dequantisation",
+    "host",
+    "tensor_exchange",
+    "pipeline_transfers",
+    "offload",
+)
+"""What the fields of a pass are called in the result, in their order, without the attention of a prompt."""
+_FORMULAS: Final[dict[TimeTermName, str]] = {
+    "weights_read": "T × W ÷ (g × B × e)",
+    "decode_compute": "T × (√(r² + p²) − r), p = 2 × N × b ÷ (g × C × u)",
+    "cache_read": "T × b × K ÷ (g × B × c)",
+    "elementwise": "T × b × S ÷ (g × B)",
+    "dequantisation": "T × D ÷ (g × B)",
+    "host": "T × (L × o + b × q)",
+    "tensor_exchange": "T × 2 × L × t",
+    "pipeline_transfers": "T × (p − 1) × t",
+    "offload": "T × f × W ÷ H",
+}
+_BOUNDS: Final[tuple[tuple[Bound, tuple[int, ...]], ...]] = (
+    ("memory bandwidth", (0, 3, 4, 5)),
+    ("compute", (1, 2)),
+    ("communication", (7, 8)),
+    ("host", (6, 9)),
+)
+
+
+def bound_of(spent: Pass) -> Bound:
+    """Return what takes most of the time."""
+    return max(_BOUNDS, key=lambda bound: sum([spent[place] for place in bound[1]]))[0]
+
+
+def prompt_term(run: Run, spent: Pass, sequences: int, tokens: int) -> TimeTerm:
+    """Return the reading of the prompts as one term."""
+    machine = run.machine
+    return TimeTerm(
+        name="prefill",
+        seconds=spent.seconds,
+        formula="√(r² + p²) + attention + elementwise + unpacking + the rest, p = 2 × N × b × s ÷ (g × C × u)",
+        symbols=(
+            workload("b", sequences, "prompts"),
+            workload("g", run.sharing.tensor, "cards that share each matrix"),
+            workload("s", tokens, "tokens of each"),
+            model("N", run.work.parameters, "parameters of the products that a token passes through"),
+            card("C", machine.ops_per_s, f"dense operations a second in {machine.dtype}"),
+            library("u", round(machine.products.fraction, 3), "share of them that large products reach"),
+            library("r", round(spent.weights_read, 6), "seconds of reading weights"),
+            library("attention", round(spent.attention, 6), "seconds of attention"),
+            library("elementwise", round(spent.elementwise, 6), "seconds of norms, activations and sums"),
+            library("unpacking", round(spent.dequantisation, 6), "seconds of writing quantised weights out"),
+        ),
+        source=machine.products.source,
+        certainty="measured",
+    )
+
+
+def step_terms(run: Run, spent: Pass, answer: float, sequences: int) -> Iterator[TimeTerm]:
+    """Yield the parts of all steps of decoding, `spent` together; a step has no prompt to attend to."""
+    for name, seconds in zip(_NAMES, (*spent[:2], *spent[3:]), strict=True):
+        if seconds > 0:
+            yield TimeTerm(
+                name=name,
+                seconds=seconds,
+                formula=_FORMULAS[name],
+                symbols=_symbols(run, name, answer, sequences),
+                source=_source(run, name),
+                certainty="assumed" if name == "offload" else "measured",
+            )
+
+
+def _source(run: Run, name: TimeTermName) -> str:
+    machine = run.machine
+    sources = {
+        "weights_read": machine.read.source,
+        "decode_compute": machine.products.source,
+        "cache_read": machine.cache.source,
+        "host": machine.engine.source,
+        "tensor_exchange": run.sharing.links.source,
+        "pipeline_transfers": run.sharing.links.source,
+    }
+    return sources.get(name, "operations and bytes of the network; planner/performance/inference")
+
+
+def _symbols(run: Run, name: TimeTermName, answer: float, sequences: int) -> tuple[Symbol, ...]:
+    work, machine, sharing = run.work, run.machine, run.sharing
+    steps, batch = workload("T", answer, "tokens of the answer"), workload("b", sequences, "sequences at once")
+    cards = workload("g", sharing.tensor, "cards that share each matrix")
+    bandwidth = card("B", machine.bytes_per_s, "bytes a second of a card's memory")
+    weights = model("W", work.read_bytes(sequences), "bytes of weights that a step reads")
+    layers = model("L", work.layers, "layers")
+    match name:
+        case "weights_read":
+            reached = library("e", machine.read.fraction, "share that is reached")
+            return steps, weights, cards, bandwidth, reached
+        case "decode_compute":
+            passed = work.parameters + work.head_parameters
+            parameters = model("N", passed, "parameters of the products that a token passes through")
+            rate = card("C", machine.ops_per_s, f"dense operations a second in {machine.dtype}")
+            share = library("u", round(machine.products.fraction, 3), "share of them that large products reach")
+            return steps, batch, cards, parameters, rate, share
+        case "cache_read":
+            return steps, batch, cards, bandwidth, library("c", machine.cache.fraction, "share that is reached")
+        case "elementwise":
+            return steps, batch, model("S", work.pointwise_bytes, "bytes per token"), cards, bandwidth
+        case "dequantisation":
+            return steps, model("D", work.dequantised_bytes, "bytes in 16 bits"), cards, bandwidth
+        case "host":
+            launch = library("o", machine.layer_seconds, "seconds to launch a layer")
+            scheduled = library("q", machine.sequence_seconds, "seconds to schedule a sequence")
+            return steps, layers, launch, batch, scheduled
+        case "tensor_exchange":
+            return steps, layers, cards
+        case "pipeline_transfers":
+            return steps, workload("p", sharing.stages, "stages")
+    away = sharing.away
+    share = library("f", round(away.share, 4), "share of the weights that waits in the host's memory")
+    brought = library("H", away.host_bytes_per_s or away.link_bytes_per_s, "bytes a second from there")
+    return steps, weights, share, brought

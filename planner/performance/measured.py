@@ -1,0 +1,55 @@
+"""A measured speed in the place of the estimate: every time scaled alike."""
+
+from typing import Final
+
+from planner.performance.result import TimeResult
+from planner.performance.setting import MeasuredSpeed
+
+CALIBRATED: Final = 1.1
+"""Four of five steps lie within this factor of a speed measured in the same set-up: per-model calibration leaves 2 to
+5 %, other nodes of the same kind differ by 4 % (MLPerf) to 11 % (community runs)."""
+CARRIED_OVER: Final = 1.15
+"""The same on another card: a ratio of two cards predicts other models within 4 to 7 % (timm, 3090 to 5090)."""
+_TIMES: Final = ("seconds", "first_token_seconds", "output_token_seconds")
+_RATES: Final = ("tokens_per_second", "samples_per_second", "mfu_fraction")
+
+
+def scaled(estimated: TimeResult, there: TimeResult, measured: MeasuredSpeed, *, is_same: bool) -> TimeResult:
+    """Return `estimated` as long as `measured` says, which `there` was the estimate for.
+
+    Tokens a second are those of answers while they are written; a step is a whole request.
+    """
+    ratio = _ratio(there, measured)
+    spread = CALIBRATED if is_same else CARRIED_OVER
+    terms = tuple(
+        term.evolve(seconds=term.seconds * ratio, overlapped_seconds=term.overlapped_seconds * ratio)
+        for term in estimated.terms
+    )
+    where = "on these cards" if is_same else "on other cards, carried over by the ratio of both estimates"
+    note = f"Measured {where}; the estimate was {1 / ratio:.2f} times as long, and its parts are scaled alike."
+    return estimated.evolve(
+        **_figures(estimated, _TIMES, ratio, spread),
+        **_figures(estimated, _RATES, 1 / ratio, spread),
+        terms=terms,
+        basis="measured",
+        notes=(note, *estimated.notes),
+    )
+
+
+def _ratio(there: TimeResult, measured: MeasuredSpeed) -> float:
+    if measured.unit == "seconds/step":
+        return measured.value / (there.seconds or measured.value)
+    rate = there.tokens_per_second if measured.unit == "tokens/s" else there.samples_per_second
+    return (rate or measured.value) / measured.value
+
+
+def _figures(estimated: TimeResult, names: tuple[str, ...], factor: float, spread: float) -> dict[str, float]:
+    """Return each figure that there is times `factor`, with its interval where it has one."""
+    found = {}
+    for name in names:
+        value = getattr(estimated, name)
+        if value is not None:
+            found[name] = value * factor
+            if f"low_{name}" in TimeResult.model_fields:
+                found |= {f"low_{name}": value * factor / spread, f"high_{name}": value * factor * spread}
+    return found

@@ -1,0 +1,92 @@
+"""The answer about time: how long a step or a request takes, what it is made of, and how sure that is."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from planner.base import Spec
+from planner.memory.result import Symbol, TermCertainty
+
+TimeTermName = Literal[
+    "matrix_products",
+    "attention",
+    "elementwise",
+    "loss_head",
+    "recomputation",
+    "dequantisation",
+    "host",
+    "bubble",
+    "gradient_exchange",
+    "parameter_gathering",
+    "tensor_exchange",
+    "context_exchange",
+    "expert_exchange",
+    "pipeline_transfers",
+    "optimizer",
+    "offload",
+    "input",
+    "prefill",
+    "weights_read",
+    "cache_read",
+    "decode_compute",
+    "convolutions",
+]
+Bound = Literal["compute", "memory bandwidth", "communication", "host", "input"]
+Basis = Literal["measured", "same card", "family"]
+"""measured: the person's own figure; otherwise what the efficiencies of the nearest measurements were taken on."""
+
+
+class TimeTerm(Spec):
+    """A named part of the time and how it was found.
+
+    `overlapped_seconds` of `seconds` pass while something else is worked on, and so do not lengthen the whole.
+    """
+
+    name: TimeTermName
+    seconds: float = Field(ge=0)
+    overlapped_seconds: float = Field(default=0.0, ge=0)
+    formula: str
+    symbols: tuple[Symbol, ...]
+    source: str
+    certainty: TermCertainty
+
+    @property
+    def exposed_seconds(self) -> float:
+        """Return the seconds by which it lengthens the whole."""
+        return self.seconds - self.overlapped_seconds
+
+
+class TimeResult(Spec):
+    """How long one step of training takes, or one request of a service, on all cards together.
+
+    The exposed seconds of `terms` sum to `seconds`. One case in ten lies below the `low_…` figures and one above the
+    `high_…` ones. Tokens and samples per second are those of all cards together. Figures that are not known, or make no
+    sense for the workload, are `None`; `unsupported` says why where there is no time at all.
+    """
+
+    task: Literal["training", "inference"]
+    kind: Literal["step", "service"]
+    seconds: float | None = Field(default=None, gt=0, description="of one optimizer step, or of one request")
+    low_seconds: float | None = None
+    high_seconds: float | None = None
+    tokens_per_second: float | None = None
+    low_tokens_per_second: float | None = None
+    high_tokens_per_second: float | None = None
+    samples_per_second: float | None = Field(default=None, description="sequences, images or requests")
+    first_token_seconds: float | None = None
+    low_first_token_seconds: float | None = None
+    high_first_token_seconds: float | None = None
+    output_token_seconds: float | None = Field(default=None, description="between two tokens of one answer")
+    low_output_token_seconds: float | None = None
+    high_output_token_seconds: float | None = None
+    bound: Bound | None = Field(default=None, description="what takes most of the time")
+    basis: Basis = "family"
+    terms: tuple[TimeTerm, ...] = ()
+    flops_per_step: float | None = Field(default=None, description="of the model, on all cards; recomputation not")
+    mfu_fraction: float | None = Field(default=None, description="of the cards' dense rate that the model's FLOPs take")
+    unsupported: str | None = None
+    notes: tuple[str, ...] = ()
+
+    def term(self, name: str) -> TimeTerm | None:
+        """Return the term called `name`, if there is one."""
+        return next((term for term in self.terms if term.name == name), None)

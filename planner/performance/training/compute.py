@@ -1,0 +1,216 @@
+"""How long one micro-batch takes on one card, operation by operation."""
+
+from math import exp, hypot
+from typing import Final, NamedTuple
+
+from planner.hardware.gpu import Gpu
+from planner.performance.efficiency import (
+    SIZES,
+    Classes,
+    MatrixFormat,
+    Size,
+    attention_share,
+    class_source,
+    family_of,
+    matrix_family,
+    matrix_share,
+    memory_share,
+)
+from planner.performance.flops import Product
+from planner.performance.power import within_power
+from planner.performance.training.work import MicroBatch
+from planner.workload.training import Checkpointing, Compute
+
+DEQUANTISED_SHARE: Final = 0.25
+"""What unpacking NF4 reaches of the bandwidth: 79 ms more a step for 6.5 billion parameters, 191 ms for 12.7, which are
+read as 0.56 bytes and written and read as 2 by bitsandbytes 0.41 on an A100 (litgpt 2685705, resource tables)."""
+ADAPTED_LAUNCHES: Final = 2.0
+"""Launches of a layer with adapters beside those without: 4.2 ms a layer and step of LoRA, 2.6 ms of a few tokens that
+stand before each layer (litgpt 2685705, resource tables, A100)."""
+SHARDED_LAUNCHES: Final = 1.6
+"""Launches under FSDP, whose hooks gather and free every layer: 8.9 ms a layer and step on two and four cards, 5.6 on
+one that computes each layer again, too (litgpt 2685705, resource tables, A100)."""
+FUSED_BACKWARD: Final = 2.5
+"""Five products instead of two, one of them computed again (Dao 2023, arXiv 2307.08691 §3.1)."""
+_PLAIN_BACKWARD: Final = 2.0
+_BYTES: Final[dict[Size, float]] = {"32": 4, "19": 4, "16": 2, "8": 2, "4": 2}
+"""Bytes of one element that products read and write; narrow ones read 16 bits, which they are cast from."""
+
+
+class Rates(NamedTuple):
+    """What a card computes and moves in a second, and the shares of it that work of each kind reaches.
+
+    `narrow` is the rate of products inside layers, `matrix` that of attention and the head; `memory` what element-wise
+    operations reach of `bandwidth`; `source` says whose measurements the shares are fitted to.
+    """
+
+    matrix: float
+    narrow: float
+    bandwidth: float
+    memory: float
+    matrix_share: float
+    narrow_share: float
+    attention_share: float
+    matrix_bytes: float
+    source: str
+    classes: Classes
+
+
+def rates_of(gpu: Gpu, compute: Compute, narrow: MatrixFormat | None, classes: Classes) -> Rates | str:
+    """Return the rates of `gpu` for products in the format of `compute`, those of layers in `narrow` if it is given.
+
+    Where a card has no figure there is none to estimate with: the answer then says which.
+    """
+    wide = wide_format(gpu, compute)
+    chosen: MatrixFormat = narrow or ("fp8" if compute == "fp8" else wide)
+    wide_rate, chosen_rate = gpu.rate(wide), gpu.rate(chosen)
+    if wide_rate is None or chosen_rate is None:
+        return f"The catalog has no dense rate of the {gpu.name} in {chosen if wide_rate else wide}."
+    if gpu.bandwidth_bytes_per_s is None:
+        return f"The catalog has no memory bandwidth of the {gpu.name}."
+    family, units = family_of(gpu), matrix_family(gpu)
+    return Rates(
+        matrix=wide_rate.ops_per_s,
+        narrow=chosen_rate.ops_per_s,
+        bandwidth=gpu.bandwidth_bytes_per_s,
+        memory=gpu.bandwidth_bytes_per_s * memory_share(classes, family),
+        matrix_share=_reached(gpu, classes, SIZES[wide]),
+        narrow_share=_reached(gpu, classes, SIZES[chosen]),
+        attention_share=attention_share(classes, family),
+        matrix_bytes=_BYTES[SIZES[wide]],
+        source=class_source(units, SIZES[chosen]),
+        classes=classes,
+    )
+
+
+def _reached(gpu: Gpu, classes: Classes, size: Size) -> float:
+    share = matrix_share(classes, matrix_family(gpu), size)
+    return within_power(gpu, share) if size == "16" else share
+
+
+def wide_format(gpu: Gpu, compute: Compute) -> MatrixFormat:
+    """Return what attention and the head are computed in; cards without bf16 or tf32 take fp32 instead.
+
+    **Source**: NVIDIA architecture whitepapers: bf16 and tf32 since Ampere.
+    """
+    asked: MatrixFormat = "fp32"
+    if compute in ("bf16", "amp-bf16", "fp8"):
+        asked = "bf16"
+    elif compute in ("fp16", "amp-fp16"):
+        asked = "fp16"
+    elif compute == "tf32":
+        asked = "tf32"
+    emulated = asked in ("bf16", "tf32") and gpu.rate(asked) is None and gpu.rate("fp32") is not None
+    return "fp32" if emulated else asked
+
+
+class Passes(NamedTuple):
+    """Seconds of one micro-batch: forward and backward by kind of work, and what is done twice.
+
+    `again` is what a recomputation would take at full price, `visits` how often quantised matrices are unpacked,
+    `passes_over` how often a kept byte is moved in the forward pass, and `attention_times` what attention's backward
+    pass takes of its forward one.
+    """
+
+    products_forward: float
+    products_backward: float
+    attention_forward: float
+    attention_backward: float
+    elements_forward: float
+    elements_backward: float
+    head: float
+    recomputed: float
+    dequantised: float
+    host: float
+    again: float
+    visits: int
+    passes_over: float
+    attention_times: float
+
+    @property
+    def device(self) -> float:
+        """Return what the card itself takes."""
+        layers = self.products_forward + self.products_backward + self.attention_forward + self.attention_backward
+        elements = self.elements_forward + self.elements_backward
+        return layers + elements + self.head + self.recomputed + self.dequantised
+
+    @property
+    def seconds(self) -> float:
+        """Return what card and host take together: launches are hidden behind a queue of long kernels.
+
+        **Formula**: √(device² + host²), the longer of both where one is much longer.
+
+        **Source**: litgpt 2685705, resource tables: steps of one to four short samples, with layers of three widths.
+        """
+        return hypot(self.device, self.host)
+
+    @property
+    def hidden_host(self) -> float:
+        """Return what of the host's work passes while the card works."""
+        return self.host - (self.seconds - self.device)
+
+
+def passes_of(batch: MicroBatch, rates: Rates, checkpointing: Checkpointing, *, fused_attention: bool) -> Passes:
+    """Return how long `batch` takes at `rates`.
+
+    **Formula**: forward and 1 + w times forward; w is 1 where weights have gradients. Selective checkpoints compute
+    attention and element-wise operations again, full ones the whole layer.
+    """
+    classes, work = rates.classes, batch.forward
+    forward = sum([product_seconds(product, rates) for product in work.products])
+    attention = work.attention_flops / (rates.matrix * rates.attention_share)
+    times = classes.fused_passes if batch.fused else classes.passes
+    elements = (batch.kept_bytes * times + batch.cast_bytes) / rates.memory
+    head = sum([product_seconds(product, rates, wide=True) for product in work.head])
+    attention_times = FUSED_BACKWARD if fused_attention else _PLAIN_BACKWARD
+    full = checkpointing == "full"
+    again = 0.0 if checkpointing == "none" else attention + elements + (forward if full else 0.0)
+    visits = 3 if full else 2
+    unpacked = batch.quantised_bytes + batch.whole_bytes if batch.quantised_bytes else 0
+    return Passes(
+        products_forward=forward,
+        products_backward=forward * (1 + batch.weight_gradients),
+        attention_forward=attention,
+        attention_backward=attention * attention_times,
+        elements_forward=elements,
+        elements_backward=elements * classes.backward_passes,
+        head=head * (2 + batch.weight_gradients) + batch.logit_bytes / rates.memory,
+        recomputed=classes.recomputed * again,
+        dequantised=visits * unpacked / (rates.bandwidth * DEQUANTISED_SHARE),
+        host=_launching(batch, classes) * (4 if full else 3),
+        again=again,
+        visits=visits,
+        passes_over=times,
+        attention_times=attention_times,
+    )
+
+
+def _launching(batch: MicroBatch, classes: Classes) -> float:
+    """Return the seconds in which the host launches a forward pass; a backward pass takes it twice as long."""
+    launched = (classes.fused_host if batch.fused else classes.host) * batch.forward.layers
+    launched += classes.expert_host * batch.forward.expert_layers
+    return launched * (ADAPTED_LAUNCHES if batch.adapted else 1) * (SHARDED_LAUNCHES if batch.sharded else 1)
+
+
+def product_seconds(product: Product, rates: Rates, *, wide: bool = False) -> float:
+    """Return how long products of one shape take: the longer of computing and moving.
+
+    **Formula**: n · max(2 · m · k · n ÷ (peak · η · (1 − e^(−m/r₀))), bytes ÷ bandwidth).
+
+    **Source**: Williams et al. 2009 (roofline).
+    """
+    classes = rates.classes
+    peak, share = (rates.matrix, rates.matrix_share) if wide else (rates.narrow, rates.narrow_share)
+    if product.expert:
+        share *= classes.experts
+    computing = product.flops / (peak * share * rows_share(product.rows, classes.rows))
+    return max(computing, product.moved_bytes(rates.matrix_bytes) / rates.memory)
+
+
+def rows_share(rows: float, scale: float) -> float:
+    """Return what of the rate of large products those with `rows` rows reach.
+
+    **Source**: ai-dynamo/aiconfigurator 095f58a, tables of GEMMs: 0.33, 0.58, 0.82 and all of it with 64, 128, 256 and
+    1,024 rows on an A100, 0.22, 0.43, 0.8 and all of it on an H100.
+    """
+    return 1 - exp(-max(rows, 1.0) / scale)

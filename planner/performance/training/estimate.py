@@ -1,0 +1,155 @@
+"""The time of a training step on the chosen cards, with its interval and its parts."""
+
+from typing import Final
+
+from planner.errors import SpecError
+from planner.hardware.gpu import Gpu
+from planner.models.architecture import Architecture
+from planner.performance.efficiency import MEASURED_CARDS, MatrixFormat
+from planner.performance.measured import scaled
+from planner.performance.result import Basis, TimeResult
+from planner.performance.setting import MeasuredSpeed, TimeSetting
+from planner.performance.training.compute import wide_format
+from planner.performance.training.spread import spread_of
+from planner.performance.training.step import Step, step_on
+from planner.performance.training.terms import bound_of, terms_of
+from planner.workload.layout import laid_out
+from planner.workload.training import Training
+
+_DIFFUSION: Final = "Training of diffusion pipelines is not described."
+_SERVER: Final = "A parameter server would take {:.2g} s to sum the gradients, which here take {:.2g} s."
+_SLOWEST: Final = "Every card waits for the slowest: the time is that of {name}."
+
+
+def training_time(
+    architecture: Architecture,
+    workload: Training,
+    cards: tuple[tuple[Gpu, int], ...],
+    setting: TimeSetting,
+    measured_on: Gpu | None = None,
+) -> TimeResult:
+    """Return the time of one optimizer step of `workload` on `cards`, of which the slowest decides.
+
+    A measured speed of `setting` takes the place of the estimate, scaled by the ratio of both estimates where it is of
+    other cards, the kind of which is then `measured_on`.
+    """
+    if architecture.kind == "diffusion":
+        return _none(_DIFFUSION)
+    if not cards:
+        return _none("No card is chosen.")
+    steps = [(gpu, step_on(architecture, workload, gpu, setting)) for gpu, _ in cards]
+    for _, step in steps:
+        if isinstance(step, str):
+            return _none(step)
+    whole = [(gpu, step) for gpu, step in steps if isinstance(step, Step)]
+    gpu, slowest = max(whole, key=lambda found: found[1].seconds)
+    count = sum([number for _, number in cards])
+    notes = (_SLOWEST.format(name=gpu.name),) if len(cards) > 1 else ()
+    estimated = _told(architecture, workload, gpu, count, slowest, setting, notes)
+    if setting.measured is None:
+        return estimated
+    return _measured(architecture, workload, setting, setting.measured, estimated, (gpu, count), measured_on or gpu)
+
+
+def _none(reason: str) -> TimeResult:
+    return TimeResult(task="training", kind="step", unsupported=reason)
+
+
+def _told(
+    architecture: Architecture,
+    workload: Training,
+    gpu: Gpu,
+    count: int,
+    step: Step,
+    setting: TimeSetting,
+    notes: tuple[str, ...],
+) -> TimeResult:
+    terms = terms_of(step)
+    narrow: MatrixFormat = setting.matrix_format or (
+        "fp8" if workload.compute == "fp8" else wide_format(gpu, workload.compute)
+    )
+    spread = spread_of(step, gpu, narrow)
+    basis: Basis = "same card" if gpu.id in MEASURED_CARDS else "family"
+    seconds = sum([term.exposed_seconds for term in terms])
+    return _with_rates(
+        TimeResult(
+            task="training",
+            kind="step",
+            seconds=seconds,
+            bound=bound_of(terms),
+            basis=basis,
+            terms=terms,
+            flops_per_step=step.flops,
+            notes=(*notes, *_assumptions(step, workload)),
+        ),
+        step,
+        architecture,
+        count * step.rates.narrow,
+        spread,
+    )
+
+
+def _with_rates(found: TimeResult, step: Step, architecture: Architecture, peak: float, spread: float) -> TimeResult:
+    """Return `found` with its interval and what it comes to in tokens, samples and shares of the dense rate."""
+    seconds = found.seconds or 0.0
+    tokens = None if architecture.fixed_length is not None else step.tokens / seconds
+    return found.model_copy(
+        update={
+            "low_seconds": seconds / spread,
+            "high_seconds": seconds * spread,
+            "tokens_per_second": tokens,
+            "low_tokens_per_second": None if tokens is None else tokens / spread,
+            "high_tokens_per_second": None if tokens is None else tokens * spread,
+            "samples_per_second": step.samples / seconds,
+            "mfu_fraction": step.flops / seconds / peak,
+        }
+    )
+
+
+def _assumptions(step: Step, workload: Training) -> tuple[str, ...]:
+    """Return what was assumed of the links, where cards exchange anything, and what was not counted."""
+    found = []
+    if step.exchanges:
+        links = step.links
+        network = links.network_bytes_per_s / 1e9
+        found.append(
+            f"Cards reach each other over {links.name} within nodes of {links.node:,}, and other nodes at "
+            f"{network:,.3g} GB/s each."
+        )
+        rings = ((one.sent.server_seconds, one.sent.seconds) for one in step.exchanges)
+        found.extend(_SERVER.format(server, ring) for server, ring in rings if server is not None)
+    if workload.adapts:
+        found.append("The adapters' own products are not counted: they are under a hundredth of the network's.")
+    return tuple(found)
+
+
+def _measured(
+    architecture: Architecture,
+    workload: Training,
+    setting: TimeSetting,
+    measured: MeasuredSpeed,
+    estimated: TimeResult,
+    cards: tuple[Gpu, int],
+    measured_on: Gpu,
+) -> TimeResult:
+    """Return `estimated`, which is of `cards`, scaled to what was measured."""
+    if measured.unit == "tokens/s" and architecture.fixed_length is not None:
+        return _none("The measured speed is in tokens, and this model reads none: give samples/s.")
+    gpu, count = cards
+    number = measured.count or count
+    is_same = (measured_on.id, number) == (gpu.id, count)
+    there = estimated if is_same else _elsewhere(architecture, workload, setting, measured_on, number)
+    return there if there.seconds is None else scaled(estimated, there, measured, is_same=is_same)
+
+
+def _elsewhere(
+    architecture: Architecture, workload: Training, setting: TimeSetting, gpu: Gpu, number: int
+) -> TimeResult:
+    """Return the estimate for the cards that a speed was measured on, with links of their own."""
+    try:
+        spread_there = workload.evolve(parallel=workload.parallel.evolve(data=None))
+        filled = workload.evolve(parallel=laid_out(spread_there, architecture, number))
+    except SpecError as error:
+        return _none(f"The measured speed cannot be carried over: {error}")
+    there = setting.evolve(measured=None, link=None, cards_per_node=None, network_bytes_per_s=None)
+    return training_time(architecture, filled, ((gpu, number),), there)

@@ -1,0 +1,275 @@
+"""How the parts of a training step are told: formula, symbols and source of each, and what bounds the whole."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from planner.memory.result import Symbol
+from planner.memory.terms import card, library, model, workload
+from planner.performance.efficiency import CLASSES_SOURCE
+from planner.performance.result import Bound, TimeTerm, TimeTermName
+from planner.performance.training.compute import DEQUANTISED_SHARE, Rates
+from planner.performance.training.step import Exchange, Step
+
+_PRODUCTS: Final = "Kaplan et al. 2020, arXiv 2001.08361 §2.1; shares of the dense rate: "
+_ATTENTION: Final = "Dao 2023, arXiv 2307.08691 §4.1; shares of the dense rate: "
+_ELEMENTS: Final = "the bytes that operators keep, checked against traces (tests/memory); passes over them: "
+_RECOMPUTED: Final = (
+    "Korthikanti et al. 2022, arXiv 2205.05198; measured × 1.15 to × 1.27 (torchtitan, torchtune) where a whole pass "
+    "more were × 1.33"
+)
+_LOADED: Final = "what the person says that loading brings"
+_BOUNDS: Final[dict[Bound, tuple[TimeTermName, ...]]] = {
+    "compute": ("matrix_products", "attention", "recomputation", "loss_head"),
+    "memory bandwidth": ("elementwise", "dequantisation", "optimizer"),
+    "communication": (
+        "gradient_exchange",
+        "parameter_gathering",
+        "tensor_exchange",
+        "context_exchange",
+        "expert_exchange",
+        "pipeline_transfers",
+        "bubble",
+        "offload",
+    ),
+    "host": ("host",),
+    "input": ("input",),
+}
+
+
+def terms_of(step: Step) -> tuple[TimeTerm, ...]:
+    """Return the parts of `step` that take any time."""
+    found = (*_computing(step), *_around(step), *(_exchange(one, step) for one in step.exchanges))
+    return tuple([term for term in found if term.seconds > 0])
+
+
+def bound_of(terms: tuple[TimeTerm, ...]) -> Bound:
+    """Return what takes most of the time."""
+    exposed = {term.name: term.exposed_seconds for term in terms}
+    return max(_BOUNDS, key=lambda bound: sum(exposed.get(name, 0.0) for name in _BOUNDS[bound]))
+
+
+def _computing(step: Step) -> Iterator[TimeTerm]:
+    """Yield what the card computes and moves in all micro-batches."""
+    times = workload("m", step.micro_batches, "micro-batches")
+    again = workload(
+        "w", 1 + step.batch.weight_gradients, "backward for each forward: inputs, and weights that are trained"
+    )
+    yield _products(step, times, again)
+    yield _attention(step, times)
+    yield _elements(step, times)
+    yield _head(step, times, again)
+    yield from _twice(step, times)
+
+
+def _products(step: Step, times: Symbol, again: Symbol) -> TimeTerm:
+    passes, rates = step.passes, step.rates
+    return _term(
+        "matrix_products",
+        step.micro_batches * (passes.products_forward + passes.products_backward),
+        "m × (1 + w) × Σ max(F ÷ (R × η × (1 − e^(−rows ÷ r₀))), bytes ÷ (B × β))",
+        (
+            times,
+            again,
+            model("F", step.batch.forward.layer_flops, "operations of the layers' matrices in one pass of a card"),
+            card("R", rates.narrow, "dense FLOP/s of the format of the products"),
+            library("η", rates.narrow_share, "what large products reach of it in training"),
+            library("r₀", rates.classes.rows, "rows at which products reach 63 % of that"),
+            *_memory(rates),
+        ),
+        f"{_PRODUCTS}{rates.source}; {CLASSES_SOURCE}",
+    )
+
+
+def _attention(step: Step, times: Symbol) -> TimeTerm:
+    passes, rates = step.passes, step.rates
+    return _term(
+        "attention",
+        step.micro_batches * (passes.attention_forward + passes.attention_backward),
+        "m × (1 + b) × A ÷ (R × η)",
+        (
+            times,
+            library("b", passes.attention_times, "backward for each forward"),
+            model("A", step.batch.forward.attention_flops, "operations between queries, keys and values"),
+            card("R", rates.matrix, "dense FLOP/s of the format of attention"),
+            library("η", rates.attention_share, "what fused attention reaches of it"),
+        ),
+        _ATTENTION + CLASSES_SOURCE,
+    )
+
+
+def _elements(step: Step, times: Symbol) -> TimeTerm:
+    passes, rates, batch = step.passes, step.rates, step.batch
+    return _term(
+        "elementwise",
+        step.micro_batches * (passes.elements_forward + passes.elements_backward),
+        "m × (1 + b) × (K × p + C) ÷ (B × β)",
+        (
+            times,
+            library("b", rates.classes.backward_passes, "backward for each forward"),
+            model("K", batch.kept_bytes, "bytes that the forward pass keeps"),
+            library("p", passes.passes_over, "times that each of them is moved"),
+            workload("C", batch.cast_bytes, "bytes of weights cast for the pass"),
+            *_memory(rates),
+        ),
+        _ELEMENTS + CLASSES_SOURCE,
+    )
+
+
+def _head(step: Step, times: Symbol, again: Symbol) -> TimeTerm:
+    rates, batch = step.rates, step.batch
+    return _term(
+        "loss_head",
+        step.micro_batches * step.passes.head,
+        "m × ((1 + w) × H ÷ (R × η) + Z ÷ (B × β))",
+        (
+            times,
+            again,
+            model("H", batch.forward.head_flops, "operations of the output head in one forward pass"),
+            card("R", rates.matrix, "dense FLOP/s"),
+            library("η", rates.matrix_share, "what large products reach of it in training"),
+            model("Z", batch.logit_bytes, "bytes moved for the logits, their softmax and its derivative"),
+            *_memory(rates),
+        ),
+        "PyTorch's cross entropy in fp32, or the fused one of Liger-Kernel; " + CLASSES_SOURCE,
+    )
+
+
+def _twice(step: Step, times: Symbol) -> Iterator[TimeTerm]:
+    """Yield what is computed again, unpacked, or launched."""
+    passes, count = step.passes, step.micro_batches
+    yield _term(
+        "recomputation",
+        count * passes.recomputed,
+        "m × ρ × t",
+        (
+            times,
+            library("ρ", step.rates.classes.recomputed, "what a second forward pass takes of the first"),
+            model("t", passes.again, "seconds of what is computed again"),
+        ),
+        _RECOMPUTED,
+    )
+    if step.batch.quantised_bytes:
+        yield _dequantised(step, times)
+    layers = max(step.batch.forward.layers, 1)
+    yield _term(
+        "host",
+        count * passes.host,
+        "m × L × o",
+        (
+            times,
+            model("L", layers, "layers of one card"),
+            library("o", passes.host / layers, "seconds to launch all passes of one layer"),
+        ),
+        "litgpt's resource tables, whose steps hardly grow with the batch; " + CLASSES_SOURCE,
+        overlapped=count * passes.hidden_host,
+    )
+
+
+def _dequantised(step: Step, times: Symbol) -> TimeTerm:
+    return _term(
+        "dequantisation",
+        step.micro_batches * step.passes.dequantised,
+        "m × v × (Q + W) ÷ (B × δ)",
+        (
+            times,
+            library("v", step.passes.visits, "times that each matrix is unpacked"),
+            model("Q", step.batch.quantised_bytes, "bytes of the packed matrices"),
+            model("W", step.batch.whole_bytes, "bytes of the same in 16 bits"),
+            card("B", step.rates.bandwidth, "memory bandwidth, bytes/s"),
+            library("δ", DEQUANTISED_SHARE, "what unpacking reaches of it"),
+        ),
+        "Lightning-AI/litgpt 2685705, tutorials/resource-tables.md: NF4 beside bf16, 3 and 7 and 13 billion parameters",
+    )
+
+
+def _around(step: Step) -> Iterator[TimeTerm]:
+    """Yield what is around the micro-batches: waiting in a pipeline, the optimizer, its states elsewhere, loading."""
+    if step.bubble:
+        yield _bubble(step)
+    if step.optimizer:
+        moved = model("O", step.stepped.moved_bytes, "bytes of gradients, parameters and states, read and written")
+        source = "every element once in and once out: torch.optim's fused kernels"
+        yield _term("optimizer", step.optimizer, "O ÷ (B × β)", (moved, *_memory(step.rates)), source)
+    if step.offload:
+        yield _offloaded(step)
+    if step.loading:
+        samples = workload("n", step.samples, "samples of a step")
+        rate = workload("r", step.samples / step.loading, "samples that loading brings in a second")
+        hidden = min(step.loading, step.busy)
+        yield _term("input", step.loading, "n ÷ r", (samples, rate), _LOADED, overlapped=hidden)
+
+
+def _bubble(step: Step) -> TimeTerm:
+    others = step.bubble / step.passes.seconds
+    return _term(
+        "bubble",
+        step.bubble,
+        "(p − 1) ÷ v × t",
+        (
+            workload("(p − 1) ÷ v", others, "other stages, by the groups of layers of each"),
+            model("t", step.passes.seconds, "seconds of one micro-batch on the slowest stage"),
+        ),
+        "Narayanan et al. 2021, arXiv 2104.04473 §2.2",
+    )
+
+
+def _offloaded(step: Step) -> TimeTerm:
+    done = step.stepped
+    return _term(
+        "offload",
+        step.offload,
+        "C ÷ P + c × O ÷ D",
+        (
+            model("C", done.copied_bytes, "bytes between the card and the host"),
+            card("P", step.links.host_bytes_per_s, "bytes/s of the link to the host"),
+            workload("c", step.node_cards, "cards of a node, which share what is beside them"),
+            model("O", done.beside_bytes, "bytes that the optimizer reads and writes beside the card"),
+            library("D", done.beside_bytes_per_s, "bytes/s that it reaches there"),
+        ),
+        "Ren et al. 2021, arXiv 2101.06840 (ZeRO-Offload); Rajbhandari et al. 2021, arXiv 2104.07857 (disks)",
+    )
+
+
+def _exchange(one: Exchange, step: Step) -> TimeTerm:
+    sent = one.sent
+    return _term(
+        sent.name,
+        sent.seconds,
+        sent.formula,
+        (
+            workload("g", sent.group, "cards of the group"),
+            workload("m", step.micro_batches, "micro-batches"),
+            model("sent", sent.bytes, "bytes that each card sends in a step"),
+            library("rounds", sent.operations, "operations, each with its latency"),
+            library("B", round(sent.bytes / sent.seconds), f"bytes/s that come to, over {step.links.name}"),
+        ),
+        f"{sent.source}; {step.links.source}",
+        overlapped=one.overlapped,
+    )
+
+
+def _memory(rates: Rates) -> tuple[Symbol, Symbol]:
+    return (
+        card("B", rates.bandwidth, "memory bandwidth, bytes/s"),
+        library("β", rates.memory / rates.bandwidth, "what of it is reached"),
+    )
+
+
+def _term(
+    name: TimeTermName,
+    seconds: float,
+    formula: str,
+    symbols: tuple[Symbol, ...],
+    source: str,
+    *,
+    overlapped: float = 0.0,
+) -> TimeTerm:
+    return TimeTerm(
+        name=name,
+        seconds=seconds,
+        overlapped_seconds=overlapped,
+        formula=formula,
+        symbols=symbols,
+        source=source,
+        certainty="measured",
+    )

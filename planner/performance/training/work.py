@@ -1,0 +1,104 @@
+"""What one card does in one micro-batch: products, attention, and the bytes that everything else moves."""
+
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from planner.dtypes import SCHEMES
+from planner.memory.kernels import is_masked
+from planner.memory.precision import Precision, training_precision
+from planner.memory.tensors import parameter_counts
+from planner.memory.training.activations import layer_ledger, stack_positions
+from planner.memory.training.saved import trained_stacks
+from planner.memory.tuned.tuning import tuning_of
+from planner.memory.weights import weight_bytes
+from planner.models.architecture import Architecture
+from planner.performance.flops import Work, forward_work
+from planner.workload.parallel import Parallel
+from planner.workload.training import Loss, Training
+
+_FUSED_PROFILES: Final = ("liger", "unsloth", "megatron")
+_LOGIT_BYTES: Final[dict[Loss, int]] = {"full-logits": 34, "chunked": 34, "fused-linear": 12}
+"""Bytes moved for each logit: the product writes 2 and a copy in fp32 reads 2 and writes 4; the softmax reads 4 three
+times; its derivative writes 4, which are read and written as 2 for both products of the backward pass (4 + 2 + 2 · 2).
+A fused loss keeps 16-bit logits: 2 written, 2 · 2 read, 2 written in place, 2 · 2 read."""
+_BASE_BYTES: Final = 2
+
+
+class MicroBatch(NamedTuple):
+    """One micro-batch on one card.
+
+    `kept_bytes` are what its forward pass keeps for the backward pass, which measures what element-wise operations
+    read and write. `weight_gradients` is the share of the matrices that have gradients of their own.
+    """
+
+    forward: Work
+    tokens: float
+    kept_bytes: float
+    logit_bytes: float
+    cast_bytes: int
+    quantised_bytes: int
+    whole_bytes: int
+    weight_gradients: float
+    adapted: bool
+    sharded: bool
+    fused: bool
+
+
+@lru_cache(maxsize=1024)
+def micro_batch(
+    architecture: Architecture, own: Training, whole: Architecture, parallel: Parallel, compiled: bool
+) -> MicroBatch:
+    """Return what a card does of one micro-batch; `architecture` is its share of `whole`, `own` its share of the work.
+
+    **Source**: the bytes that operators keep: `planner.memory.training.activations`.
+    """
+    length, sequences = own.sequence_length or 1, own.micro_batch
+    work = forward_work(architecture, sequences, length)
+    context = parallel.context
+    if context > 1:  # every token looks back over the whole sequence, wherever that lies
+        whole_sequence = forward_work(architecture, sequences, length * context)
+        work = work._replace(attention_flops=whole_sequence.attention_flops / context)
+    precision = training_precision(own)
+    counts = parameter_counts(architecture)
+    quantised = own.weights is not None and SCHEMES[own.weights].family != "plain"
+    whole_parameters = counts.linear + counts.experts
+    return MicroBatch(
+        forward=work,
+        tokens=float(sequences * length),
+        kept_bytes=_kept_bytes(architecture, own, precision),
+        logit_bytes=work.logits * _LOGIT_BYTES[own.loss or "full-logits"],
+        cast_bytes=counts.cast * (precision.parameter_bytes + precision.compute_bytes) if precision.autocast else 0,
+        quantised_bytes=weight_bytes(architecture, own.weights) if quantised and own.weights else 0,
+        whole_bytes=whole_parameters * _BASE_BYTES if quantised else 0,
+        weight_gradients=weight_gradients(whole, own),
+        adapted=own.adapts,
+        sharded=parallel.zero == 3 and parallel.state_shards > 1 and not compiled,
+        fused=compiled or own.profile in _FUSED_PROFILES,
+    )
+
+
+def _kept_bytes(architecture: Architecture, own: Training, precision: Precision) -> float:
+    length, sequences = own.sequence_length or 1, own.micro_batch
+    found = 0.0
+    source = 0
+    for stack in trained_stacks(architecture):
+        tokens = stack_positions(stack, length)
+        for group in stack.groups:
+            masked = is_masked(group.layer, tokens, own.attention)
+            ledger = layer_ledger(group.layer, stack.hidden, precision, own.attention, masked)
+            if own.profile == "megatron":  # Transformer Engine's kernels take what transformers computes step by step
+                ledger = ledger._replace(scores=0)
+            found += group.count * ledger.total(sequences, tokens, source or tokens)
+        source = tokens
+    return found
+
+
+@lru_cache(maxsize=256)
+def weight_gradients(architecture: Architecture, own: Training) -> float:
+    """Return the share of the matrices whose own gradients are computed: all, none under adapters, or some."""
+    if own.adapts:
+        return 0.0
+    if not own.trainable:
+        return 1.0
+    trained = sum([tensor.size * number for tensor, number in tuning_of(architecture, own).trained])
+    return min(trained / max(architecture.parameters, 1), 1.0)

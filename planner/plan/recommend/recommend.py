@@ -1,0 +1,261 @@
+"""Look at every card, number and offer for a plan's job, keep what is within the limits, and name what stands out."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date
+from typing import Final, Literal, NamedTuple
+
+from planner.cost.case import RESALE
+from planner.cost.decide import UnknownFigureError, case_of
+from planner.cost.demand import Demand, demand_of
+from planner.cost.figure import TEN_TO_NINETY
+from planner.cost.job import HOURS_PER_YEAR
+from planner.cost.rent import RentFacts
+from planner.cost.table import Candidate, OfferRow, offer_rows
+from planner.errors import SpecError
+from planner.hardware.gpu import Gpu
+from planner.memory.fit import CardFit
+from planner.performance.result import TimeResult
+from planner.plan.catalog import Catalog
+from planner.plan.evaluate import architecture_of, evaluate, fits_by_gpu
+from planner.plan.money import pace_of
+from planner.plan.plan import Plan
+from planner.plan.recommend.option import Option, Recommendation
+from planner.plan.recommend.rank import is_within, ranked
+from planner.plan.recommend.spread import Spread, spreads
+from planner.plan.recommend.wish import Wish
+
+Stop = Callable[[], bool]
+Progress = Callable[[int, int], None]
+
+_CARD_PRICE: Final = "card_price_usd"
+_LOW: Final[Mapping[str, float]] = {RESALE: TEN_TO_NINETY, _CARD_PRICE: -TEN_TO_NINETY}
+_HIGH: Final[Mapping[str, float]] = {RESALE: -TEN_TO_NINETY, _CARD_PRICE: TEN_TO_NINETY}
+_NO_FIT: Final = "the plan does not fit"
+_TIGHT: Final = "the plan fits only just"
+_UNSUPPORTED: Final = "the card cannot run it"
+_NO_TIME: Final = "how fast it would be is not known"
+_TOO_LONG: Final = "a run takes longer than the horizon"
+_NO_OFFER: Final = "nobody offers it"
+_NO_PRICE: Final = "what owning it costs is not known"
+
+
+class _Able(NamedTuple):
+    """Cards that can do the job: what they hold, how fast they are, what the job asks of them."""
+
+    gpu: Gpu
+    spread: Spread
+    fit: CardFit
+    time: TimeResult
+    demand: Demand
+
+
+def recommend(
+    plan: Plan,
+    catalog: Catalog,
+    today: date,
+    wish: Wish | None = None,
+    stop: Stop = lambda: False,
+    progress: Progress = lambda _done, _all: None,
+) -> Recommendation | None:
+    """Return every way to do the job of `plan` within `wish`, or None as soon as `stop` says that nobody waits.
+
+    The best value is the option with the lowest product of cost and time: half the time is worth twice the money. Of
+    what has no end the time is that of a token.
+
+    Raises:
+        SpecError: If the plan does not go with its model, its job cannot be told in hours on any card, or nothing is
+            known of its region.
+    """
+    wished = wish or Wish()
+    if "own" in wished.having:
+        catalog.cost.region(
+            plan.cost.region
+        )  # a region that nobody knows is a mistake, and no reason to leave cards out
+    left_out: Counter[str] = Counter()
+    able = _able(plan, catalog, wished, left_out, stop, progress)
+    if able is None:
+        return None
+    options = [
+        option
+        for group in _by_count(able)
+        for option in (
+            *_rented(plan, catalog, group, wished, today, left_out),
+            *_owned(plan, catalog, group, wished, today, left_out),
+        )
+    ]
+    within = [option for option in options if is_within(option, wished, left_out)]
+    period: Literal["run", "month"] = "run" if plan.cost.job.kind == "run" else "month"
+    return ranked(within, options, wished, period, left_out)
+
+
+def _able(
+    plan: Plan, catalog: Catalog, wish: Wish, left_out: Counter[str], stop: Stop, progress: Progress
+) -> list[_Able] | None:
+    """Return the cards that can do the job, each in the plainest way in which it fits."""
+    architecture = None if plan.model.trace is not None else architecture_of(plan, catalog)
+    found: list[_Able] = []
+    ways = list(spreads(plan, architecture, wish.counts))
+    for done, spread in enumerate(ways):
+        progress(done, len(ways))
+        for gpu, fits in _fits(spread, catalog, wish):
+            if stop():
+                return None
+            chosen = next((fit for fit in fits if _will_do(fit[1], wish)), None)
+            if chosen is None:
+                left_out[_why_not(fits[-1][1])] += 1
+                continue
+            ready = _paced(gpu, *chosen, plan, catalog)
+            if ready is None:
+                left_out[_NO_TIME] += 1
+            elif _outlasts(ready.demand, plan):
+                left_out[_TOO_LONG] += 1
+            else:
+                found.append(ready)
+    progress(len(ways), len(ways))
+    if ways and not found and not left_out:
+        fits_by_gpu(ways[0][0].plan, catalog)  # which says what is wrong with the plan itself
+    return found
+
+
+def _fits(ways: Sequence[Spread], catalog: Catalog, wish: Wish) -> Iterator[tuple[Gpu, list[tuple[Spread, CardFit]]]]:
+    """Yield each card with its verdicts, one for each way to spread the plan that goes with the model."""
+    verdicts: list[tuple[Spread, Mapping[str, CardFit]]] = []
+    for spread in ways:
+        try:
+            verdicts.append((spread, fits_by_gpu(spread.plan, catalog)))
+        except SpecError:
+            continue
+    for gpu in catalog.hardware.gpus:
+        if verdicts and (not wish.vendors or gpu.vendor in wish.vendors):
+            yield gpu, [(spread, fits[gpu.id]) for spread, fits in verdicts]
+
+
+def _will_do(fit: CardFit, wish: Wish) -> bool:
+    return fit.verdict == "fits" or (fit.verdict == "tight" and wish.include_tight)
+
+
+def _why_not(fit: CardFit) -> str:
+    if fit.unsupported:
+        return _UNSUPPORTED
+    return _TIGHT if fit.verdict == "tight" else _NO_FIT
+
+
+def _paced(gpu: Gpu, spread: Spread, fit: CardFit, plan: Plan, catalog: Catalog) -> _Able | None:
+    """Return the card with its pace and what the job asks at it, or None where no pace is known."""
+    evaluation = evaluate(spread.plan.evolve(gpu=gpu.id, timing=_timing(plan)), catalog)
+    time = evaluation.time
+    pace = pace_of(evaluation)
+    if time is None or pace is None:
+        return None
+    return _Able(gpu, spread, fit, time, demand_of(plan.cost.job, pace))
+
+
+def _outlasts(demand: Demand, plan: Plan) -> bool:
+    """Return whether one run takes longer than the plan looks ahead."""
+    return demand.period == "run" and demand.busy_hours > plan.cost.horizon_years * HOURS_PER_YEAR
+
+
+def _timing(plan: Plan) -> object:
+    """Return what decides the time, with a measured speed told to be of the plan's own cards."""
+    measured = plan.timing.measured
+    if measured is None:
+        return plan.timing
+    own = measured.evolve(gpu=measured.gpu or plan.gpu, count=measured.count or plan.count)
+    return plan.timing.evolve(measured=own)
+
+
+def _by_count(able: Sequence[_Able]) -> Iterator[dict[str, _Able]]:
+    for count in dict.fromkeys(one.spread.plan.count for one in able):
+        yield {one.gpu.id: one for one in able if one.spread.plan.count == count}
+
+
+def _rented(
+    plan: Plan, catalog: Catalog, group: Mapping[str, _Able], wish: Wish, today: date, left_out: Counter[str]
+) -> Iterator[Option]:
+    if "rent" not in wish.having:
+        return
+    candidates = {gpu_id: Candidate(gpu_id, one.spread.plan.count, one.demand) for gpu_id, one in group.items()}
+    terms, facts = plan.cost.rent, RentFacts.of(catalog.cost)
+    rows = offer_rows(catalog.offers, candidates, terms, facts, today, wish.modes)
+    for row in rows:
+        yield _rented_option(group[row.gpu], row)
+    offered = {row.gpu for row in rows}
+    if "own" not in wish.having:
+        left_out[_NO_OFFER] += len(group.keys() - offered)
+
+
+def _rented_option(one: _Able, row: OfferRow) -> Option:
+    return Option(
+        **_common(one),
+        having="rent",
+        hours=row.hours,
+        low_hours=row.low_hours,
+        high_hours=row.high_hours,
+        usd=row.usd,
+        low_usd=row.low_usd,
+        high_usd=row.high_usd,
+        offer=row.offer.id,
+        provider=row.offer.provider,
+        mode=row.mode,
+        price_date=row.price_date,
+        comparable=row.comparable,
+        remarks=row.remarks,
+    )
+
+
+def _owned(
+    plan: Plan, catalog: Catalog, group: Mapping[str, _Able], wish: Wish, today: date, left_out: Counter[str]
+) -> Iterator[Option]:
+    if "own" not in wish.having:
+        return
+    for one in group.values():
+        try:
+            yield _owned_option(plan, catalog, one, today)
+        except UnknownFigureError:
+            left_out[_NO_PRICE] += 1
+
+
+def _owned_option(plan: Plan, catalog: Catalog, one: _Able, today: date) -> Option:
+    """Return owning the cards: everything over the horizon, shared among the runs or months of it."""
+    terms, demand = plan.cost, one.demand
+    case = case_of(terms, one.gpu, one.spread.plan.count, demand, None, catalog.cost, today)
+    periods = demand.per_year(terms.horizon_years) * terms.horizon_years
+    usd, low, high = (
+        case.streams(deviations).own_usd(terms.horizon_years) / periods
+        for deviations in ({}, _known(_LOW, case.uncertain), _known(_HIGH, case.uncertain))
+    )
+    return Option(
+        **_common(one),
+        having="own",
+        hours=demand.busy_hours,
+        low_hours=demand.low_busy_hours,
+        high_hours=demand.high_busy_hours,
+        usd=usd,
+        low_usd=min(low, usd),
+        high_usd=max(high, usd),
+        price_date=case.figures[_CARD_PRICE].date,
+    )
+
+
+def _known(deviations: Mapping[str, float], uncertain: tuple[str, ...]) -> dict[str, float]:
+    return {name: value for name, value in deviations.items() if name in uncertain}
+
+
+def _common(one: _Able) -> dict[str, object]:
+    """Return what renting and owning the same cards have in common."""
+    power, count = one.gpu.board_power_watts, one.spread.plan.count
+    return {
+        "gpu": one.gpu.id,
+        "period": one.demand.period,
+        "count": count,
+        "sharing": one.spread.how,
+        "verdict": one.fit.verdict,
+        "free_bytes": one.fit.free_bytes,
+        "fit_probability": one.fit.fit_probability,
+        "tokens_per_second": one.time.tokens_per_second,
+        "samples_per_second": one.time.samples_per_second,
+        "bound": one.time.bound,
+        "basis": one.time.basis,
+        "power_watts": None if power is None else power * count * one.demand.groups,
+    }

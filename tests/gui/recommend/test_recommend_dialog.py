@@ -1,0 +1,214 @@
+from datetime import date
+from threading import Event
+
+import pytest
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QLineEdit, QPushButton, QWidget
+
+from planner.cost.job import Run, Service
+from planner.cost.terms import CostTerms
+from planner.gui.recommend import dialog as module
+from planner.gui.recommend.dialog import RecommendDialog
+from planner.gui.workspace import Workspace
+from planner.plan.recommend.wish import Wish
+from planner.workload.training import Training
+
+TODAY = date(2026, 11, 22)
+RUN = Run(amount=20e6, unit="tokens")
+FEW = Wish(counts=(1, 2))
+
+
+@pytest.fixture
+def owner(qtbot):
+    """The window that the dialog belongs to."""
+    made = QWidget()
+    qtbot.addWidget(made)
+    return made
+
+
+@pytest.fixture
+def opened(qtbot, workspace: Workspace, theme, tasks, owner):
+    """Open the dialog for a job, and wait for what it finds."""
+    workspace.apply("work", workload=Training(method="qlora", activation_checkpointing="full"))
+
+    def open_for(job=RUN, wish=FEW) -> RecommendDialog:
+        workspace.apply("job", cost=CostTerms(job=job))
+        made = RecommendDialog(workspace, theme, tasks, owner, wish, lambda: TODAY)
+        with qtbot.waitSignal(made.found_any, timeout=20_000):
+            made.show()
+        return made
+
+    return open_for
+
+
+def type_into(qtbot, field, text):
+    edit = field.findChild(QLineEdit)
+    edit.setFocus()
+    edit.selectAll()
+    qtbot.keyClicks(edit, text)
+
+
+def button(widget, text):
+    return next(made for made in widget.findChildren(QPushButton) if made.text().replace("&", "") == text)
+
+
+def test_three_answers_stand_above_everything_that_fits(opened):
+    dialog = opened()
+    found = dialog.found
+    assert [text.split(":")[0] for text in dialog.awards.texts] == ["Cheapest", "Fastest", "Best value"]
+    assert len(dialog.model.records) == len(found.options) > 20
+    assert found.cheapest.usd == min(option.usd for option in found.options if option.comparable)
+    assert not dialog.nothing.isVisible()
+    assert not dialog.progress.isVisible()
+    assert "Left out" in dialog.about.text()
+    assert "Oldest price" in dialog.about.text()
+
+
+def test_one_click_makes_an_answer_the_plan_as_one_step(opened, workspace, qtbot):
+    dialog = opened()
+    before, steps = workspace.plan, workspace.undo_stack.count()
+    fastest = dialog.found.fastest
+    uses = [made for made in dialog.awards.findChildren(QPushButton) if made.accessibleName() == "Use the fastest one"]
+    qtbot.mouseClick(uses[0], Qt.MouseButton.LeftButton)
+    assert (workspace.plan.gpu, workspace.plan.count) == (fastest.gpu, fastest.count)
+    assert workspace.plan.cost.rent.offer == fastest.offer
+    assert dialog.isHidden()
+    assert workspace.undo_stack.count() == steps + 1
+    assert workspace.undo_stack.undoText() == "chosen hardware"
+    workspace.undo_stack.undo()
+    assert workspace.plan == before
+
+
+def test_a_row_is_taken_by_enter_and_by_the_button(opened, workspace, qtbot):
+    dialog = opened()
+    row = dialog.model.records[3]
+    dialog.table.choose(row.id)
+    qtbot.mouseClick(button(dialog, "Use the chosen one"), Qt.MouseButton.LeftButton)
+    assert (workspace.plan.gpu, workspace.plan.count) == (row.option.gpu, row.option.count)
+
+
+def test_nothing_can_be_used_before_a_row_is_chosen(opened):
+    assert not button(opened(), "Use the chosen one").isEnabled()
+
+
+def test_limits_narrow_what_is_found(opened, qtbot):
+    dialog = opened()
+    before = len(dialog.found.options)
+    with qtbot.waitSignal(dialog.found_any, timeout=20_000):
+        type_into(qtbot, dialog.form.budget, "8")
+    assert 0 < len(dialog.found.options) < before
+    assert all(option.usd <= 8 for option in dialog.found.options)
+    with qtbot.waitSignal(dialog.found_any, timeout=20_000):
+        dialog.form.having.set_value(("rent",))
+        dialog.form.having.edited.emit(("rent",))
+    assert {option.having for option in dialog.found.options} == {"rent"}
+
+
+def test_a_limit_that_nothing_keeps_is_told_with_what_comes_closest(opened):
+    dialog = opened(wish=FEW.evolve(budget_usd=0.01))
+    assert dialog.nothing.isVisible()
+    assert "Nothing is within the limits. Closest: " in dialog.nothing.text()
+    assert dialog.awards.texts == ()
+
+
+def test_a_wrong_limit_is_told_beside_it(opened, qtbot):
+    dialog = opened()
+    type_into(qtbot, dialog.form.deadline, "soon")
+    assert "Type a number" in dialog.form.deadline.findChild(QLineEdit).accessibleDescription()
+    assert dialog.form.wish == FEW
+
+
+def test_a_service_has_no_deadline(opened, workspace):
+    dialog = opened(Service(requests_per_day=5_000))
+    assert not dialog.form.deadline.isVisible()
+    assert "month" in " ".join(dialog.awards.texts) or dialog.nothing.isVisible()
+
+
+def test_a_search_is_cancelled_by_closing(opened, qtbot, tasks, monkeypatch):
+    dialog = opened()
+    begun, ended = Event(), Event()
+
+    def endless(*_args):
+        begun.set()
+        while not _args[-1]():
+            pass
+        ended.set()
+
+    monkeypatch.setattr(module, "recommend", endless)
+    dialog.search()
+    qtbot.waitUntil(begun.is_set)
+    assert dialog.progress.isVisible()
+    dialog.close()
+    qtbot.waitUntil(ended.is_set)
+    assert not tasks.busy
+
+
+def test_a_search_is_stopped_by_its_button(opened, qtbot, tasks, monkeypatch):
+    dialog = opened()
+    rows = dialog.model.records
+    begun = Event()
+
+    def endless(*_args):
+        begun.set()
+        while not _args[-1]():
+            pass
+
+    monkeypatch.setattr(module, "recommend", endless)
+    dialog.search()
+    qtbot.waitUntil(begun.is_set)
+    qtbot.mouseClick(dialog.stop, Qt.MouseButton.LeftButton)
+    assert not tasks.busy
+    assert not dialog.progress.isVisible()
+    assert dialog.model.records == rows
+
+
+def test_answers_and_rows_are_copied(opened):
+    dialog = opened()
+    dialog.copy()
+    text = QGuiApplication.clipboard().text()
+    assert text.startswith("Cheapest: ")
+    assert text.count("\n") > len(dialog.model.records)
+
+
+def test_the_plot_shows_what_can_be_compared(opened):
+    dialog = opened()
+    plot = dialog.pareto.plot
+    comparable = [row for row in dialog.model.records if row.option.comparable]
+    assert len(plot.rows) == len(comparable)
+    plot.hovered.emit(comparable[0])
+    assert comparable[0].cards in dialog.about.text()
+    plot.hovered.emit(None)
+    assert "Left out" in dialog.about.text()
+    plot.chosen.emit(comparable[2])
+    assert dialog.table.current_id == comparable[2].id
+
+
+def test_a_point_is_found_under_the_pointer(opened, qtbot):
+    plot = opened().pareto.plot
+    row = next(row for row in plot.rows if "fastest" in row.awards)
+    box = plot._item.getViewBox()
+    where = box.mapViewToScene(QPointF(*plot.place_of(row)))
+    assert plot._row_at(where).option.slowness == row.option.slowness
+    assert plot._row_at(QPointF(-50, -50)) is None
+
+
+def test_the_legend_hides_what_is_owned(opened, qtbot):
+    panel = opened().pareto
+    assert {row.option.having for row in panel.plot.rows} == {"rent", "own"}
+    qtbot.mouseClick(panel.shown["own"], Qt.MouseButton.LeftButton)
+    assert {row.option.having for row in panel.plot.rows} == {"rent"}
+
+
+def test_labels_in_the_plot_do_not_overlap(opened):
+    plot = opened().pareto.plot
+    boxes = plot.label_boxes()
+    assert boxes
+    assert not any(one.intersects(other) for at, one in enumerate(boxes) for other in boxes[:at])
+
+
+def test_everything_the_keyboard_reaches_has_a_name(opened):
+    dialog = opened()
+    reached = [made for made in dialog.findChildren(QWidget) if made.focusPolicy() & Qt.FocusPolicy.TabFocus]
+    nameless = [made for made in reached if not (made.accessibleName() or getattr(made, "text", str)())]
+    assert [type(made).__name__ for made in nameless if made.isVisible()] == []

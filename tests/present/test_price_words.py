@@ -1,0 +1,175 @@
+"""Prices and what became of a refresh, in words."""
+
+from datetime import date
+
+import pytest
+
+from planner.cost.offer import Offer
+from planner.cost.refresh.listing import Refused
+from planner.cost.refresh.refresh import Outcome
+from planner.cost.refresh.snapshot import Part, Snapshot
+from planner.cost.refresh.store import Stored
+from planner.errors import PriceError
+from planner.hardware.catalog import load_hardware
+from planner.paths import catalog_dir
+from planner.present.prices import (
+    OFFER_COLUMNS,
+    age_of,
+    age_phrase,
+    age_words,
+    newest_age_days,
+    offer_rows,
+    oldest_words,
+)
+from planner.present.refresh import outcome_lines, state_lines
+
+HARDWARE = load_hardware(catalog_dir())
+TODAY = date(2026, 11, 22)
+
+
+def offer(**changes: object) -> Offer:
+    return Offer.model_validate(
+        {
+            "id": "x",
+            "provider": "AWS",
+            "instance": "p5.48xlarge",
+            "gpu": "h100-sxm5-80gb",
+            "gpu_count": 8,
+            "on_demand_price_usd_per_hour": 55.04,
+            "price_date": "2026-11-10",
+            "source": "a price list",
+            **changes,
+        }
+    )
+
+
+def part(**changes: object) -> Part:
+    return Part(
+        provider="AWS",
+        source="a list",
+        url="https://example.org",
+        fetched_at="2026-11-11T00:00:00+00:00",
+        bytes=1,
+        sha256="0" * 64,
+        offers=(offer(**changes),),
+    )
+
+
+def shown(**changes: object) -> dict[str, str]:
+    (row,) = offer_rows([offer(**changes)], HARDWARE, TODAY)
+    return {column.key: column.text(row) for column in OFFER_COLUMNS}
+
+
+@pytest.mark.parametrize(
+    ("days", "age", "words"),
+    [
+        (0, "fresh", "today"),
+        (7, "fresh", "7 days old"),
+        (8, "recent", "8 days old"),
+        (31, "ageing", "31 days old"),
+        (91, "old", "91 days old"),
+        (366, "history", "366 days old"),
+        (None, "undated", "no date"),
+    ],
+)
+def test_age(days, age, words):
+    assert age_of(days) == age
+    assert age_words(days) == words
+
+
+def test_ages_are_told_with_their_word():
+    assert age_phrase(None) == "no date"
+    assert age_phrase(40) == "40 days old, ageing"
+
+
+def test_the_newest_price_is_found():
+    assert newest_age_days([offer(), offer(price_date="2026-11-20"), offer(price_date=None)], TODAY) == 2
+    assert newest_age_days([offer(price_date=None)], TODAY) is None
+
+
+def test_a_row_shows_the_price_of_one_card():
+    cells = shown()
+    assert (cells["on-demand"], cells["spot"], cells["age"]) == ("6.88", "–", "12 days old, recent")
+    assert (cells["card"], cells["region"], cells["date"]) == ("H100 SXM5 80 GB", "not said", "2026-11-10")
+
+
+def test_what_is_not_said_is_not_guessed():
+    cells = shown(gpu=None, candidates=("h100-sxm5-80gb", "h100-pcie-80gb"), price_date=None)
+    assert cells["card"] == "H100 … (one of 2)"
+    assert cells["date"] == cells["age"] == "no date"
+
+
+def test_systems_have_names():
+    system = HARDWARE.systems[0]
+    assert shown(system=system.id)["card"] == system.name
+
+
+def test_a_price_says_where_it_comes_from():
+    euros = {"billed_currency": "EUR", "exchange_rate": {
+        "currency": "EUR", "usd_per_unit": 1.17, "date": "2026-11-09", "source": "ECB"}}  # fmt: skip
+    (row,) = offer_rows([offer(notes=("a note",), **euros)], HARDWARE, TODAY)
+    by_key = {column.key: column for column in OFFER_COLUMNS}
+    assert by_key["on-demand"].tooltip(row).splitlines() == [
+        "$55.0400 an hour for 8 × H100 SXM5 80 GB",
+        "billed in EUR, 1 EUR = $1.17 on 2026-11-09",
+        "price of 10 November 2026, 12 days old",
+        "a price list",
+        "a note",
+    ]
+    assert by_key["spot"].tooltip(row).startswith("billed in EUR")
+    assert by_key["instance"].tooltip(row) == "x"
+    assert by_key["card"].tooltip(row) == "h100-sxm5-80gb"
+    assert row.id == "x"
+    assert row.age == "recent"
+
+
+def test_the_oldest_price_is_told():
+    assert oldest_words([offer(), offer(price_date="2026-11-20")], TODAY) == "oldest price 12 days old"
+    assert oldest_words([offer(), offer(price_date=None)], TODAY) == "oldest price 12 days old, 1 without a date"
+    assert oldest_words([offer(price_date=None)], TODAY) == "1 without a date"
+    assert oldest_words([], TODAY) == ""
+
+
+def test_what_came_of_a_refresh():
+    refused = tuple(Refused(f"AWS {name}", "no card") for name in "abcde")
+    lines = list(
+        outcome_lines(
+            [
+                Outcome("AWS", "gpuhunt: AWS", "new", 12, refused),
+                Outcome("GCP", "gpuhunt: GCP", "held", 1, doubts=("a2: 4 → 1 USD an hour (× 0.25)",)),
+                Outcome("OCI", "gpuhunt: OCI", "unchanged", 3),
+                Outcome("the feed", "the feed", "failed", error=PriceError("host", "cannot be reached")),
+            ]
+        )
+    )
+    assert lines == [
+        "AWS: new prices, 12 offers, 5 left out (gpuhunt: AWS)",
+        "  left out: AWS a: no card",
+        "  left out: AWS b: no card",
+        "  left out: AWS c: no card",
+        "  and 2 more left out",
+        "GCP: held, 1 offer (gpuhunt: GCP)",
+        "  these moved so far that the old prices stay in use until you accept them:",
+        "  a2: 4 → 1 USD an hour (× 0.25)",
+        "OCI: as before, 3 offers (gpuhunt: OCI)",
+        "the feed: cannot be reached",
+    ]
+
+
+def test_which_prices_are_in_use():
+    none = Snapshot(taken_at="00000000T000000Z")
+    fetched = Snapshot(taken_at="20261111T000000Z", parts=(part(),))
+    bundled = (offer(),)
+    assert list(state_lines(Stored(none, none, (), use_bundled=False, problems=()), bundled, TODAY)) == [
+        "The bundled prices are in use; none were fetched.",
+        "bundled: 1 offer, oldest price 12 days old",
+    ]
+    problem = PriceError("held.json", "is no file of prices")
+    lines = list(
+        state_lines(Stored(fetched, fetched, (offer(),), use_bundled=False, problems=(problem,)), bundled, TODAY)
+    )
+    assert lines[0].startswith("Fetched prices are in use")
+    told = "AWS: 1 offer, oldest price 12 days old, fetched on 11 November 2026 from a list"
+    assert lines[2:] == [told, "your own: x", f"held until you say so: {told}", f"passed over: {problem.message}"]
+    chosen = Stored(fetched, none, (), use_bundled=True, problems=())
+    assert "by choice" in next(state_lines(chosen, bundled, TODAY))

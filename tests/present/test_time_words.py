@@ -1,0 +1,128 @@
+"""How long it takes, in words."""
+
+import pytest
+
+from planner.memory.result import Symbol
+from planner.performance.result import TimeResult, TimeTerm
+from planner.present.format import THIN
+from planner.present.time import TimeView, no_time, pace_phrase
+from planner.present.time import time_view as view_of
+
+
+def term(name: str, seconds: float, overlapped: float = 0.0) -> TimeTerm:
+    return TimeTerm(
+        name=name,
+        seconds=seconds,
+        overlapped_seconds=overlapped,
+        formula="F / r",
+        symbols=(Symbol("F", 100, "operations", "model"), Symbol("r", 50.0, "rate", "card")),
+        source="a paper",
+        certainty="measured",
+    )
+
+
+def seen(text: str) -> str:
+    """Return `text` with its thin spaces as plain ones, which can be told apart in a test."""
+    return text.replace(THIN, " ")
+
+
+def time_view(time: TimeResult) -> TimeView:
+    view = view_of(time)
+    return view._replace(answer=seen(view.answer), reason=seen(view.reason))
+
+
+def step(**changes: object) -> TimeResult:
+    return TimeResult.model_validate(
+        {
+            "task": "training",
+            "kind": "step",
+            "seconds": 1.24,
+            "low_seconds": 1.08,
+            "high_seconds": 1.42,
+            "tokens_per_second": 6610.0,
+            "low_tokens_per_second": 5800.0,
+            "high_tokens_per_second": 7500.0,
+            "bound": "compute",
+            "mfu_fraction": 0.41,
+            "terms": (term("optimizer", 0.24), term("matrix_products", 1.0), term("gradient_exchange", 0.5, 0.5)),
+            "notes": ("a note",),
+            **changes,
+        }
+    )
+
+
+def service(**changes: object) -> TimeResult:
+    return TimeResult.model_validate(
+        {
+            "task": "inference",
+            "kind": "service",
+            "seconds": 7.2,
+            "tokens_per_second": 48.2,
+            "first_token_seconds": 0.13,
+            "output_token_seconds": 0.0207,
+            "low_output_token_seconds": 0.018,
+            "high_output_token_seconds": 0.025,
+            **changes,
+        }
+    )
+
+
+def test_a_step_is_answered_in_a_sentence():
+    view = time_view(step())
+    assert view.answer == "One step takes 1.24 s (1.08 – 1.42): 6,610 (5,800 – 7,500) tokens/s."
+    assert view.reason == (
+        "It is bound by what the cards compute. The model's operations take 41 % of what the cards could do (MFU). "
+        "Known from measurements on cards of its family."
+    )
+    assert view.notes == ("a note",)
+
+
+def test_a_request_is_answered_in_a_sentence():
+    assert time_view(service()).answer == (
+        "A request takes 7.20 s, the first token comes after 130 ms and each next one after 20.7 ms (18.0 – 25.0); "
+        "48.2 tokens/s."
+    )
+    few = service(first_token_seconds=None, output_token_seconds=None, tokens_per_second=None)
+    assert time_view(few).answer == "A request takes 7.20 s."
+    images = service(
+        first_token_seconds=None, output_token_seconds=None, tokens_per_second=None, samples_per_second=9.0
+    )
+    assert time_view(images).answer == "A request takes 7.20 s; 9.00 samples/s."
+
+
+def test_the_longest_part_stands_first_and_says_what_is_hidden():
+    rows = time_view(step()).rows
+    assert [row.title for row in rows] == ["Matrix products", "Optimizer", "Exchange of gradients"]
+    assert [seen(row.share_text) for row in rows] == ["81 %", "19 %", "0 %"]
+    assert rows[2].text == "hidden"
+    assert seen(rows[2].overlapped) == "500 ms beside other work"
+    assert rows[0].numbers_put_in == "100 / 50"
+    assert [symbol.value for symbol in rows[0].symbols] == ["100", "50"]
+
+
+def test_what_is_not_known_says_why():
+    unknown = TimeResult(task="training", kind="step", unsupported="there is no rate of this card")
+    view = time_view(unknown)
+    assert view.answer == ""
+    assert view.reason == "How long it takes is not known: there is no rate of this card."
+    assert view.rows == ()
+    assert no_time(step()) == ""
+
+
+@pytest.mark.parametrize(
+    ("time", "words"),
+    [
+        (None, ""),
+        (TimeResult(task="training", kind="step", unsupported="x"), ""),
+        (step(), "6,610 tokens/s"),
+        (step(tokens_per_second=None, samples_per_second=212.0), "212 samples/s"),
+        (step(tokens_per_second=None), "1.24 s a step"),
+        (service(tokens_per_second=None), "7.20 s a request"),
+    ],
+)
+def test_the_pace_in_a_few_words(time, words):
+    assert seen(pace_phrase(time)) == words
+
+
+def test_without_a_bound_or_share_nothing_is_said_of_them():
+    assert time_view(step(bound=None, mfu_fraction=None, basis="measured")).reason == "Known by your measurement."

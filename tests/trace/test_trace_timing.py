@@ -1,0 +1,54 @@
+"""What a trace hands on to the estimate of time."""
+
+import pytest
+from recordings import training, two_steps
+
+from planner.trace.analysis.summary import facts_of
+from planner.trace.timing import samples_of, step_of
+
+
+def facts(request=None, **changes):
+    counted = {"convolution_flops": 900_000, "product_elements": 5_000, "operator_calls": 40}
+    return facts_of(two_steps(request=request)).evolve(**{**counted, **changes})
+
+
+def test_counts_of_a_step_of_convolutions():
+    step = step_of(facts())
+    assert (step.counts.flops, step.counts.elements, step.counts.calls) == (1_000_000, 7_500, 40)
+    assert (step.task, step.counts.kind, step.precision) == ("training", "convolutions", "tf32")
+    assert step.gradient_bytes == 4 * facts().trainable_parameters
+
+
+def test_other_products_are_fp32_unless_they_are_cast():
+    assert step_of(facts(convolution_flops=1)).precision == "fp32"
+    assert step_of(facts(convolution_flops=None)).counts.kind == "attention"
+    assert step_of(facts(training(autocast="bf16"))).precision == "fp16"
+    assert step_of(facts(training(dtype="bf16")), compiled=True).compiled
+
+
+def test_traces_from_before_have_no_counts():
+    assert step_of(facts(flops=None)) is None
+    assert step_of(facts(product_elements=None)) is None
+
+
+def test_answering_has_no_gradients():
+    assert step_of(facts(training(task="inference"))).gradient_bytes == 0
+
+
+TENSOR = {"kind": "tensor", "shape": [8, 3, 224, 224], "dtype": "float32"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "samples"),
+    [
+        ({"batch": 4}, 4),
+        ({"batch": 4, "gradient_accumulation": 3}, 12),
+        ({"batch": 4, "task": "inference", "gradient_accumulation": 3}, 4),
+        ({"inputs": [{"name": "x", "value": TENSOR}]}, 8),
+        ({"inputs": [{"value": {"kind": "plain", "value": 1}}, {"value": {"kind": "tuple", "items": [TENSOR]}}]}, 8),
+        ({"inputs": [{"value": {**TENSOR, "shape": []}}]}, 1),
+        ({}, 1),
+    ],
+)
+def test_samples_of_a_step(changes, samples):
+    assert samples_of(training(**changes)) == samples
