@@ -358,7 +358,9 @@ def test_the_answer_says_how_long_requests_wait(catalog: Catalog, today: date) -
     pace = Pace(concurrent_requests=4, prompt_token_seconds=0.0005, output_token_seconds=0.005)
     terms, card = CostTerms(job=Service(requests_per_day=1e5)), catalog.hardware.gpu("h100-sxm5-80gb")
     told = estimate_cost(terms, card, 8, pace, catalog.cost, today)
-    (note,) = [note for note in told.result.notes if "one group of cards answers 2 requests a second, 4 at once" in note]
+    (note,) = [
+        note for note in told.result.notes if "one group of cards answers 2 requests a second, 4 at once" in note
+    ]
     assert "waits for its turn" in note
     full = terms.evolve(job=terms.job.evolve(requests_per_day=2 * 86_400, peak_factor=1, busy_fraction=1))
     crowded = estimate_cost(full, card, 8, pace, catalog.cost, today)

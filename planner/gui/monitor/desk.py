@@ -16,6 +16,7 @@ from planner.gui.monitor.feed import Feed
 from planner.gui.monitor.replay import Loader
 from planner.gui.monitor.settings import MonitorSettings
 from planner.gui.monitor.settings_dialog import SettingsDialog
+from planner.gui.monitor.speed_dialog import SpeedDialog
 from planner.gui.monitor.summary_dialog import SummaryDialog
 from planner.gui.monitor.unfinished import Unfinished
 from planner.gui.tasks import TaskRunner
@@ -201,6 +202,11 @@ class Desk(QObject):
         dialog.setLabelText(self.tr("Note:"))
         dialog.textValueSelected.connect(lambda text: self._feed.add_mark(at, text.strip() or self.tr("mark")))
         self.show(dialog)
+
+    @Slot()
+    def ask_speed(self) -> None:
+        """Ask for the speed that a run prints, which then takes the place of the estimate."""
+        self.show(SpeedDialog(self._workspace, self._theme, self._tab.window()))
 
     @Slot()
     def open_settings(self) -> None:

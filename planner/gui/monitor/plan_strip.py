@@ -34,10 +34,11 @@ _EVALUATING = "monitor recorded plan"
 class PlanStrip(QWidget):
     """Hidden while there is no card. Beside a recording that holds a plan it lays that one, else the window's.
 
-    `found` says that more is known by now than was shown.
+    `found` says that more is known by now than was shown, `speed_wanted` that a measured speed is to be written down.
     """
 
     found = Signal()
+    speed_wanted = Signal()
 
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
         super().__init__()
@@ -52,12 +53,17 @@ class PlanStrip(QWidget):
         self.plan = QPushButton(self.tr("Plan for this card"))
         self.plan.setToolTip(self.tr("Let the plan be for the cards of this machine; Ctrl+Z takes it back."))
         mark(self.plan, "link")
+        self.speed = QPushButton(self.tr("Use measured speed…"))
+        self.speed.setToolTip(self.tr("Put the speed that your run prints in the place of the estimate."))
+        mark(self.speed, "link")
         self.menu = QMenu(self)
         self.plan.clicked.connect(self.offer)
+        self.speed.clicked.connect(self.speed_wanted)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(theme.spacing.small)
         layout.addWidget(self.sentence, 1)
+        layout.addWidget(self.speed)
         layout.addWidget(self.plan)
         self.hide()
 
@@ -99,6 +105,7 @@ class PlanStrip(QWidget):
         whose = self.tr("This is the plan that was recorded.") if is_recorded else ""
         words = (self._found.sentence, whose, (self._fill or "") if asks else "")
         self.sentence.setText(" ".join(filter(None, words)))
+        self.speed.setVisible(bool(self._found.expected) and self._recorded is None)
         self.plan.setVisible(bool(self._offers))
         self.plan.setText(self.tr("Plan for these cards…") if len(self._offers) > 1 else self.tr("Plan for this card"))
         self.setVisible(bool(self._found.sentence or self._offers))

@@ -292,6 +292,7 @@ class MonitorTab(Tab):
         self.plots.mark_wanted.connect(desk.ask_mark_at)
         self.plots.failed.connect(self.workspace.failed)
         self.cards.opened.connect(self._show_verdict)
+        self.plan_strip.speed_wanted.connect(desk.ask_speed)
         self.outlook.opened.connect(self._show_verdict)
         self.process_section.toggled.connect(self._on_processes_toggled)
         self.processes.summarised.connect(self.process_section.set_summary)

@@ -203,6 +203,22 @@ def test_the_plan_is_laid_beside_the_card_it_is_for(qtbot, make_tab, driver, wor
     assert workspace.plan.gpu == "tesla-t4"
 
 
+def test_a_measured_speed_takes_the_place_of_the_estimate(qtbot, make_tab, driver, workspace):
+    driver.say(card(0, A, name="NVIDIA GeForce RTX 4090"), card(1, B))
+    tab = make_tab()
+    wait(qtbot, lambda: tab.plan_strip.expected)
+    estimated = workspace.evaluation.time
+    tab.plan_strip.speed.click()
+    questions = tab.desk.dialog.questions
+    questions.speed.edited.emit(estimated.tokens_per_second / 2)
+    assert workspace.plan.timing.measured.gpu == "rtx-4090"
+    assert workspace.evaluation.time.tokens_per_second == pytest.approx(estimated.tokens_per_second / 2)
+    assert workspace.evaluation.time.basis == "measured"
+    workspace.undo_stack.undo()
+    assert workspace.evaluation.time == estimated
+    tab.desk.dialog.close()
+
+
 def test_a_recording_is_laid_beside_the_plan_that_it_was_made_with(qtbot, make_tab, driver, workspace, recording):
     driver.say(card(0, A, name="NVIDIA GeForce RTX 4090"))
     workspace.apply("card", gpu="tesla-t4")
