@@ -183,7 +183,8 @@ def test_the_live_table_fits_the_terminal(fake_nvml, columns, titles):
     assert pages[0].startswith("\x1b[?25l")
     assert pages[1].startswith("\x1b["), "it goes back up to the first line"
     assert pages[-1].endswith("\x1b[?25h")
-    lines = SEQUENCES.sub("", pages[-2]).splitlines()
+    # A busy machine may be shown as one whose readings are late on the pages after it.
+    lines = SEQUENCES.sub("", next(page for page in pages if "Slowed by heat." in page)).splitlines()
     assert max(map(len, lines)) <= columns
     assert all(title in "\n".join(lines) for title in titles.split())
     assert any("slowed by the driver for heat" in line for line in lines), "the state is shown however narrow it is"
