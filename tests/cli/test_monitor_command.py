@@ -152,6 +152,8 @@ def in_a_terminal(command, environment, columns, told):
     import struct
     import termios
 
+    # What another program said of its own terminal goes before what the terminal says.
+    environment = {name: value for name, value in environment.items() if name not in ("COLUMNS", "LINES")}
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
