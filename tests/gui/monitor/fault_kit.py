@@ -178,7 +178,13 @@ class Watched:
         assert f", since {clock(fault.since_seconds)} (" in text, case.name
         assert case.advice in text, case.name
         wait(self._qtbot, lambda: self._state(case) == case.state)
-        self.seen.append((case, fault, monotonic()))
+        at = monotonic()
+        if case.state != "no answer":
+            # What is told of a card stands in the recording before the next sample, which a busy machine may delay.
+            before = self.tab.feed.now or 0.0
+            wait(self._qtbot, lambda: (self.tab.feed.now or 0.0) > before)
+            at = self.tab.feed.now or 0.0
+        self.seen.append((case, fault, at))
 
     def heal(self, case: Case) -> None:
         """Let everything be well again."""
@@ -189,7 +195,10 @@ class Watched:
     def renew(self) -> None:
         """Let the driver go and take it up again, which needs no waiting for the next try."""
         self.tab.feed.release()
+        # Only what is read after this comes from the driver as it is now.
+        wait(self._qtbot, self._is_released)
         self.tab.feed.resume()
+        wait(self._qtbot, lambda: not self._is_released())
 
     def check_recording(self) -> None:
         """Check that the file holds every fault since when it was, and that replayed it is said again."""
@@ -209,6 +218,9 @@ class Watched:
         for case, _fault, at in self.seen:
             replay.seek(at - recording.start)
             assert self._told(case), case.name
+
+    def _is_released(self) -> bool:
+        return any(fault.kind is FaultKind.RELEASED for fault in self._faults())
 
     def _faults(self) -> Iterable[Fault]:
         return self.tab.feed.latest.inventory.faults
