@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
 
+from planner.hardware.derived import DERIVED_FIGURES, DerivedFigure
 from planner.hardware.gpu import Gpu
 from planner.units import GB, GIB
 
@@ -72,6 +73,18 @@ def _compute_capability(gpu: Gpu, _: Fits) -> Value:
     return None if gpu.compute_capability is None else _capability_order(gpu.compute_capability)
 
 
+def _derived(figure: DerivedFigure) -> QueryField:
+    at_launch = ", at launch" if figure.priced else ""
+    return QueryField(
+        figure.key,
+        figure.title,
+        figure.unit,
+        f"{figure.help}{at_launch}",
+        "number",
+        lambda gpu, _: figure.value(gpu),
+    )
+
+
 QUERY_FIELDS: Final[Mapping[str, QueryField]] = {
     field.name: field
     for field in (
@@ -108,6 +121,7 @@ QUERY_FIELDS: Final[Mapping[str, QueryField]] = {
             "version",
             _compute_capability,
         ),
+        *(_derived(figure) for figure in DERIVED_FIGURES.values()),
         QueryField("nvlink", "NVLink", "", "true where cards can be joined by NVLink", "flag", _nvlink),
         QueryField("mig", "MIG", "", "true where the card can be split into instances", "flag", lambda gpu, _: gpu.mig),
         QueryField(

@@ -1,0 +1,29 @@
+"""What the catalog knows of the prices of one card."""
+
+from datetime import date
+
+from planner.cost.market import CardPrices, PricePoint, age_days, card_prices
+from planner.hardware.gpu import Gpu
+from planner.plan.catalog import Catalog
+
+
+def prices_of(gpu: Gpu, catalog: Catalog, today: date) -> CardPrices:
+    """Return what a card is sold and rented for, by kind, with how old each price is today.
+
+    The price at launch is a list price of the day of release.
+    """
+    cost = catalog.cost
+    return card_prices(gpu.id, _at_launch(gpu, today), cost.purchases, cost.offers, today)
+
+
+def _at_launch(gpu: Gpu, today: date) -> PricePoint | None:
+    if gpu.launch_price_usd is None:
+        return None
+    return PricePoint(
+        price_usd=gpu.launch_price_usd,
+        price_date=gpu.released,
+        age_days=age_days(gpu.released, today),
+        source=gpu.provenance_of("launch_price_usd").source,
+        seller="list price",
+        remarks=("at launch",),
+    )
