@@ -125,6 +125,26 @@ QUERY_FIELDS: Final[Mapping[str, QueryField]] = {
         QueryField("nvlink", "NVLink", "", "true where cards can be joined by NVLink", "flag", _nvlink),
         QueryField("mig", "MIG", "", "true where the card can be split into instances", "flag", lambda gpu, _: gpu.mig),
         QueryField(
+            "devices",
+            "Devices",
+            "",
+            "into how many frameworks see the card split",
+            "number",
+            lambda gpu, _: gpu.device_count,
+        ),
+        QueryField("laptop", "Laptop", "", "true for parts of laptops", "flag", lambda gpu, _: gpu.is_laptop),
+        QueryField(
+            "preliminary", "Preliminary", "", "true where figures may change", "flag", lambda gpu, _: gpu.preliminary
+        ),
+        QueryField(
+            "certainty",
+            "Certainty",
+            "",
+            "confirmed where two documents agree; single-source, conflicting or preliminary",
+            "text",
+            lambda gpu, _: gpu.provenance.certainty,
+        ),
+        QueryField(
             "fits",
             "Fits",
             "",

@@ -106,6 +106,11 @@ class Gpu(Spec):
         return int(self.released[:4]) if self.released else None
 
     @property
+    def is_laptop(self) -> bool:
+        """Return whether this is a part of laptops: it shares its name with a card, but neither clocks nor cores."""
+        return "laptop" in self.name.lower()
+
+    @property
     def device_memory_bytes(self) -> int | None:
         """Return the physical bytes of one device of the card."""
         return None if self.memory_bytes is None else self.memory_bytes // self.device_count

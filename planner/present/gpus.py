@@ -1,19 +1,18 @@
 """What tables show of an accelerator."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Final
 
-from planner.hardware.catalog import HardwareCatalog
-from planner.hardware.gpu import Gpu
-from planner.hardware.usable import UsableMemory
-from planner.memory.fit import CardFit
 from planner.memory.result import Verdict
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words
+from planner.present.gpu_figures import DERIVED_COLUMNS, PRICE_COLUMNS
+from planner.present.gpu_row import GpuRow, gpu_rows, part_words
 from planner.present.names import CERTAINTY_WORDS, VERDICT_WORDS
 from planner.present.provenance import provenance_text
 from planner.units import GIB
+
+__all__ = ["DTYPE_TITLES", "GPU_COLUMNS", "SEGMENT_WORDS", "GpuRow", "gpu_rows"]
 
 SEGMENT_WORDS: Final[dict[str, str]] = {
     "consumer": "consumer",
@@ -34,36 +33,6 @@ DTYPE_TITLES: Final = {
     "int8": "INT8",
     "fp4": "FP4",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class GpuRow:
-    """A card, what a program can use of it, and whether the plan's model fits it.
-
-    `verdict` is none where that is not known or not asked; `reason` says why a card cannot run it at all.
-    """
-
-    gpu: Gpu
-    verdict: Verdict | None = None
-    free_bytes: int | None = None
-    reason: str = ""
-    usable: UsableMemory | None = None
-
-    @property
-    def id(self) -> str:
-        """Return the card's id."""
-        return self.gpu.id
-
-
-def gpu_rows(hardware: HardwareCatalog, fits: Mapping[str, CardFit] | None = None) -> tuple[GpuRow, ...]:
-    """Return a row for every card; `fits` holds the verdicts by the card's id."""
-    return tuple(_row(gpu, hardware.usable_memory(gpu), fits.get(gpu.id) if fits else None) for gpu in hardware.gpus)
-
-
-def _row(gpu: Gpu, usable: UsableMemory | None, fit: CardFit | None) -> GpuRow:
-    if fit is None:
-        return GpuRow(gpu, usable=usable)
-    return GpuRow(gpu, fit.verdict, fit.free_bytes, "; ".join(fit.unsupported), usable)
 
 
 def _fits_text(row: GpuRow) -> str:
@@ -157,6 +126,9 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         width=13,
         tooltip=_source("launch_price_usd"),
     ),
+    *PRICE_COLUMNS,
+    *DERIVED_COLUMNS,
+    words("part", "Part", lambda row: part_words(row.gpu), shown=False, width=26),
     words("compute_capability", "Compute capability", lambda row: row.gpu.compute_capability, shown=False, width=18),
     words("interconnect", "Interconnect", lambda row: row.gpu.interconnect, shown=False, width=22),
     words("mig", "MIG", lambda row: fmt.yes_no(row.gpu.mig), shown=False, width=9),

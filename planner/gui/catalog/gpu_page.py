@@ -114,17 +114,15 @@ class GpuPage(Page):
 
     @Slot()
     def _count(self) -> None:
-        wide = self._filter.with_query(text="")
-        self.facets.show_counts(wide.counts(self._named()))
+        self.facets.show_counts(self._filter.counts(self._named()))
 
     def _passing(self, _rows: Sequence[GpuRow]) -> frozenset[str]:
-        wide = self._filter.with_query(text="")
-        if wide == CatalogFilter():
-            return self._names.having(self._filter.query.text)
-        return wide.passing(self._named())
+        if self._filter.by_name_only:
+            return self._names.having(self._filter.asked.words)
+        return self._filter.passing(self._named())
 
     def _named(self) -> list[GpuRow]:
-        names = self._names.having(self._filter.query.text)
+        names = self._names.having(self._filter.asked.words)
         return [row for name in names if (row := self.model.find(name)) is not None]
 
     def _show_result(self) -> None:
