@@ -16,11 +16,14 @@ Input = Callable[[Gpu], float | None]
 
 
 def half_rate(gpu: Gpu) -> Rate | None:
-    """Return the dense rate that most training and prompts run at: BF16, or FP16 where the card has no BF16.
+    """Return the dense rate that training and prompts run at: BF16, or FP16 where the card has no BF16.
 
-    **Assumes** that who has no BF16 uses FP16, as PyTorch's automatic mixed precision does.
+    None for cards whose FP16 is slower than their FP32, such as the GeForce GTX 10: nobody computes with it.
     """
-    return gpu.rate("bf16") or gpu.rate("fp16")
+    bf16, fp16, fp32 = (gpu.rate(dtype) for dtype in ("bf16", "fp16", "fp32"))
+    if bf16 or not fp16:
+        return bf16
+    return None if fp32 and fp16.ops_per_s < fp32.ops_per_s else fp16
 
 
 def _half_tflops(gpu: Gpu) -> float | None:
