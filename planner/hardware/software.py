@@ -133,7 +133,7 @@ OTHER_MACHINES: Final[dict[str, str]] = {
         "microseconds or on few watts, and not for training or for models that change."
     ),
     "CPU": (
-        "A processor runs what fits into its own memory; when it writes text, its memory bandwidth sets the pace, as on "
+        "A processor runs what fits into its own memory; when it writes text, memory bandwidth sets the pace, as on "
         "a card, and two channels of DDR5-5600 give 90 GB/s, a tenth of a GeForce RTX 4090."
     ),
 }

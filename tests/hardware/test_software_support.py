@@ -54,7 +54,7 @@ def test_a_card_shows_what_concerns_it(facts: tuple[SoftwareFact, ...], hardware
     assert shown["apple-m1"]["pytorch"].support is None
     assert shown["apple-m1"]["pytorch"].reason == "the card's compute capability or target is not known"
     assert shown["gb10"]["cuda"].reason == "no source that was read says it of this card"
-    assert [each.title for each in software_of(hardware.gpu("gb10"), facts)][0] == FEATURES["bf16"]
+    assert next(each.title for each in software_of(hardware.gpu("gb10"), facts)) == FEATURES["bf16"]
 
 
 def test_what_is_not_in_the_table_has_one_sentence_each() -> None:
