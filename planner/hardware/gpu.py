@@ -96,6 +96,8 @@ class Gpu(Spec):
     launch_price_usd: float | None = Field(default=None, gt=0)
 
     preliminary: bool = Field(default=False, description="announced; figures may change")
+    own: bool = Field(default=False, description="added or changed by the person, not as bundled")
+    purchase_price_usd: float | None = Field(default=None, gt=0, description="what the person paid for one")
     provenance: Provenance
     figure_notes: tuple[FigureNote, ...] = ()
     notes: tuple[str, ...] = ()
