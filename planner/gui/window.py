@@ -31,6 +31,7 @@ from planner.gui.workspace import Workspace
 from planner.paths import resources_dir
 
 if TYPE_CHECKING:
+    from planner.gui.catalog.tab import CatalogTab
     from planner.gui.monitor.tab import MonitorTab
 
 _START_SIZE: Final = QSize(1280, 800)
@@ -145,6 +146,11 @@ class Window(QMainWindow):
         """Show the Monitor tab and return it."""
         self.show_tab("monitor")
         return cast("MonitorTab", self.tab)
+
+    def catalog(self) -> "CatalogTab":
+        """Show the Catalog tab and return it."""
+        self.show_tab("catalog")
+        return cast("CatalogTab", self.tab)
 
     def choose_scheme(self, scheme: Scheme) -> None:
         """Switch between the system's, the light and the dark look."""

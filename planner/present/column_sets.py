@@ -3,16 +3,16 @@
 from typing import Final
 
 COLUMN_SETS: Final[dict[str, tuple[str, ...]]] = {
-    "Training": ("name", "fits", "memory", "bf16", "fp8", "bandwidth", "interconnect", "power", "tflops_per_watt"),
-    "Inference": ("name", "fits", "memory", "bandwidth", "bf16", "fp8", "int8", "fp4", "ridge_point", "power"),
-    "Money": (
+    "training": ("name", "fits", "memory", "bf16", "fp8", "bandwidth", "interconnect", "power", "tflops_per_watt"),
+    "inference": ("name", "fits", "memory", "bandwidth", "bf16", "fp8", "int8", "fp4", "ridge_point", "power"),
+    "money": (
         *("name", "fits", "memory", "price", "street", "used", "rent"),
         *("usd_per_gib", "usd_per_tflops", "bandwidth_per_usd"),
     ),
-    "Power": (
+    "power": (
         *("name", "fits", "power", "tflops_per_watt", "bandwidth_per_watt", "gib_per_watt"),
         *("memory", "bf16", "form_factor"),
     ),
-    "What it is": ("name", "part", "vendor", "segment", "architecture", "compute_capability", "year", "certainty"),
+    "what they are": ("name", "part", "vendor", "segment", "architecture", "compute_capability", "year", "certainty"),
 }
 """Sets of an accelerator's columns by name; each begins with the name, so that the first column stays."""

@@ -78,9 +78,9 @@ PRICE_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
     _bought("used", "Used price"),
     numbers(
         "rent",
-        "Cheapest rent",
+        "Rent",
         _rent,
-        unit="per hour",
+        unit="USD/h",
         show=fmt.money,
         unknown=fmt.UNKNOWN,
         width=_PRICE_WIDTH,

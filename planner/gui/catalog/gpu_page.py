@@ -1,11 +1,16 @@
 """The accelerators: facets, table, and the details of one card."""
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QTimer, Slot
-from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
+from planner.errors import PlannerError
 from planner.gui.catalog.chips import ChipRow
 from planner.gui.catalog.describe import Described, describe_gpu
 from planner.gui.catalog.empty import EmptyResult
@@ -14,12 +19,18 @@ from planner.gui.catalog.facets import FacetPanel
 from planner.gui.catalog.filters import CatalogFilter, NameSearch, conditions, culprit
 from planner.gui.catalog.page import Page
 from planner.gui.settings import TableLayout
+from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.cells import Mark
 from planner.gui.widgets.verdict_badge import verdict_mark
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation, find_fits, fits_by_gpu
+from planner.present.column_sets import COLUMN_SETS
 from planner.present.gpus import GPU_COLUMNS, GpuRow, gpu_rows
+
+if TYPE_CHECKING:
+    from planner.cost.market import CardPrices
+    from planner.plan.catalog import Catalog
 
 _COUNT_DELAY_MS: Final = 50
 _PANES: Final = (190, 655, 285)
@@ -36,16 +47,18 @@ class GpuPage(Page):
     title = "Accelerators"
     noun = "accelerator"
 
-    def __init__(self, workspace: Workspace, theme: Theme) -> None:
+    def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
         usual = TableLayout(shown=_SHOWN, sort_key="year", descending=True)
         super().__init__(workspace, theme, GPU_COLUMNS, usual, {"fits": _fits_mark})
+        self._tasks = tasks
+        self._prices: Mapping[str, CardPrices] | None = None
+        self._priced: Catalog | None = None
         self._filter = CatalogFilter()
         self._latest = ""
         self._names = NameSearch(workspace.catalog.hardware.gpus)
         self.facets = FacetPanel(theme, workspace.settings, workspace.catalog.hardware.gpus)
         self.chips = ChipRow(theme)
         self.empty = EmptyResult(theme)
-        self._middle = QStackedWidget()
         # The counts are for the eye that wanders to the side; the table answers a keystroke first.
         self._counting = QTimer(self, singleShot=True, interval=_COUNT_DELAY_MS)
         self._counting.timeout.connect(self._count)
@@ -89,10 +102,11 @@ class GpuPage(Page):
         """Judge every card by the plan."""
         plan, catalog = self.workspace.plan, self.workspace.catalog
         self.table.mark(plan.gpu)
-        self.model.set_records(gpu_rows(catalog.hardware, fits_by_gpu(plan, catalog)))
-        self._show_result()
+        self.model.set_records(gpu_rows(catalog.hardware, fits_by_gpu(plan, catalog), self._prices))
+        self.show_rows()
         self._count()
         super().refresh(evaluation)
+        self._read_prices()
 
     def show_fitting(self) -> None:
         """Show only the cards that the plan fits on, the one with the least memory first."""
@@ -100,12 +114,29 @@ class GpuPage(Page):
         self.narrow(CatalogFilter(only_fitting=True), "fits")
         self.table.scrollToTop()
 
+    def show_columns(self, name: str) -> None:
+        """Show a set of columns, sorted as before where its column is shown."""
+        now = self.table.layout_now()
+        self.table.arrange(now.evolve(shown=COLUMN_SETS[name]))
+        self.table.arranged.emit()
+
+    def column_menu(self) -> QMenu:
+        """Return a new menu with the sets of columns before the columns themselves."""
+        menu = super().column_menu()
+        first = menu.actions()[0]
+        for name in COLUMN_SETS:
+            action = QAction(self.tr("Columns: %1").replace("%1", name), menu)
+            action.triggered.connect(partial(self.show_columns, name))
+            menu.insertAction(first, action)
+        menu.insertSeparator(first)
+        return menu
+
     def narrow(self, wanted: CatalogFilter, latest: str = "") -> None:
         """Show only what passes `wanted`; `latest` is the key of the condition that was changed last."""
         text_before = self._filter.query.text
         self._filter, self._latest = wanted, latest
         self.model.set_filter(None if wanted == CatalogFilter() else self._passing)
-        self._show_result()
+        self.show_rows()
         self._counting.start()
         self.facets.show_filter(wanted)
         self.chips.show_conditions([found for found in conditions(wanted) if found.key != "text"])
@@ -125,25 +156,46 @@ class GpuPage(Page):
         names = self._names.having(self._filter.asked.words)
         return [row for name in names if (row := self.model.find(name)) is not None]
 
-    def _show_result(self) -> None:
-        if self.model.rowCount():
-            self._middle.setCurrentWidget(self.table)
-        else:
-            self.empty.explain(culprit(self._filter, self.model.all_records, self._latest))
-            self._middle.setCurrentWidget(self.empty)
+    def nothing(self) -> QWidget:
+        """Return what names the filter that removed the last row."""
+        self.empty.explain(culprit(self._filter, self.model.all_records, self._latest))
+        return self.empty
+
+    def _read_prices(self) -> None:
+        """Read what cards are sold and rented for, in the background: it takes longer than a first look may."""
+        catalog = self.workspace.catalog
+        if catalog is not self._priced:
+            self._priced = catalog
+            work = partial(all_prices, catalog, date.today())
+            self._tasks.run("catalog-prices", work, self._take_prices, self._on_no_prices)
+
+    def _take_prices(self, prices: Mapping[str, "CardPrices"]) -> None:
+        self._prices = prices
+        self.model.set_records([replace(row, prices=prices.get(row.id)) for row in self.model.all_records])
+        self.show_rows()
+
+    def _on_no_prices(self, error: BaseException) -> None:
+        if isinstance(error, PlannerError):
+            self.workspace.failed.emit(error)
 
     def _lay_out(self) -> None:
-        self._middle.addWidget(self.table)
-        self._middle.addWidget(self.empty)
+        self.results.addWidget(self.empty)
         middle = QWidget()
         column = QVBoxLayout(middle)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(self.theme.spacing.small)
         column.addWidget(self.chips)
-        column.addWidget(self._middle, 1)
+        column.addWidget(self.results, 1)
         for pane in (self.facets, middle, self.detail):
             self.splitter.addWidget(pane)
         self.splitter.setStretchFactor(1, 1)
+
+
+def all_prices(catalog: "Catalog", today: date) -> Mapping[str, "CardPrices"]:
+    """Return what every card is sold and rented for, by its id."""
+    from planner.plan.prices import prices_of  # reads every offer
+
+    return {gpu.id: prices_of(gpu, catalog, today) for gpu in catalog.hardware.gpus}
 
 
 _MARKS: Final = {verdict: Mark(*verdict_mark(verdict)) for verdict in ("fits", "tight", "does-not-fit", None)}

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from PySide6.QtCore import Signal, Slot
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
 
 from planner.gui.catalog.range_slider import RangeSlider
 from planner.gui.theme import Theme
@@ -28,7 +28,8 @@ class RangeGroup(QWidget):
         self._low = DecimalField(0, _MOST, placeholder=f"{stops[0]:g}")
         self._high = DecimalField(0, _MOST, placeholder=f"{stops[-1]:g}")
         for field in (self._low, self._high):
-            field.focusProxy().setMinimumWidth(_NARROW)
+            for edit in field.findChildren(QLineEdit):
+                edit.setMinimumWidth(_NARROW)
         self._low.set_name(self.tr("{0} from").format(name))
         self._high.set_name(self.tr("{0} to").format(name))
         line = QHBoxLayout()

@@ -1,5 +1,6 @@
 """Filters that the person has given a name: applied, renamed and deleted from one menu."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -13,14 +14,14 @@ from planner.gui.workspace import Workspace
 
 
 class SavedFilters(QMenu):
-    """`applied` carries the filter that was chosen. `current` has to be told to it before it can be saved."""
+    """`applied` carries the filter that was chosen; `current` returns the one to save."""
 
     applied = Signal(object)
 
-    def __init__(self, workspace: Workspace, parent: QWidget) -> None:
+    def __init__(self, workspace: Workspace, current: Callable[[], CatalogFilter], parent: QWidget) -> None:
         super().__init__(parent)
         self._workspace = workspace
-        self.current = CatalogFilter()
+        self._current = current
         self.aboutToShow.connect(self.fill)
 
     @property
@@ -38,7 +39,7 @@ class SavedFilters(QMenu):
             self.addAction(self.tr("No saved filters yet")).setEnabled(False)
         self.addSeparator()
         save = self.addAction(self.tr("&Save these filters…"), self.ask_name)
-        save.setEnabled(self.current != CatalogFilter())
+        save.setEnabled(self._current() != CatalogFilter())
         rename, delete = self.addMenu(self.tr("&Rename")), self.addMenu(self.tr("&Delete"))
         for menu in (rename, delete):
             menu.setEnabled(bool(self.names))
@@ -59,7 +60,7 @@ class SavedFilters(QMenu):
     def save(self, name: str) -> None:
         """Save the present filter as `name`, in place of one of that name."""
         if name.strip():
-            self._store({**self._saved, name.strip(): self.current.model_dump(mode="json", exclude_defaults=True)})
+            self._store({**self._saved, name.strip(): self._current().model_dump(mode="json", exclude_defaults=True)})
 
     def rename(self, name: str, other: str) -> None:
         """Call the filter `name` something else."""
@@ -74,7 +75,7 @@ class SavedFilters(QMenu):
     @Slot()
     def ask_name(self) -> None:
         """Ask what to call the present filter."""
-        usual = ", ".join(condition.words for condition in conditions(self.current))
+        usual = ", ".join(condition.words for condition in conditions(self._current()))
         name, agreed = QInputDialog.getText(self, self.tr("Save these filters"), self.tr("Name"), text=usual)
         if agreed:
             self.save(name)
