@@ -16,6 +16,8 @@ from planner.present.prices import MODE_WORDS, age_phrase
 SUPPORT_WORDS: Final = {"yes": "yes", "partly": "partly", "no": "no"}
 BOUGHT_WORDS: Final = {"list": "List price", "street": "In shops", "used": "Second hand"}
 _CHEAPEST_SHOWN: Final = 3
+_CENTS_MATTER: Final = 0.1
+_DOLLARS_MATTER: Final = 100.0
 
 
 def fact_groups(
@@ -66,7 +68,9 @@ def _spread(title: str, spread: PriceSpread, unit: str) -> Detail:
 
 
 def _usd(usd: float) -> str:
-    return f"${usd:,.2f}" if usd < 100 else fmt.money(usd)
+    if usd < _CENTS_MATTER:
+        return f"${fmt.significant(usd)}"
+    return f"${usd:,.2f}" if usd < _DOLLARS_MATTER else fmt.money(usd)
 
 
 def _history(spread: PriceSpread) -> str:
@@ -111,5 +115,6 @@ def _speed(speed: MeasuredSpeed, usd_per_gpu_hour: float | None) -> Detail:
         text += (
             f", {_usd(speed.usd_per_million(usd_per_gpu_hour))} a million {what} at {_usd(usd_per_gpu_hour)} an hour"
         )
-    title = f"{speed.model}, {cards}{TASK_WORDS[speed.task]}"
+    precision = f" {speed.precision}" if speed.precision else ""
+    title = f"{speed.model}{precision}, {cards}{TASK_WORDS[speed.task]}"
     return Detail(title, text, speed.source, speed.settings, as_of=f"read {fmt.date(speed.as_of)}")

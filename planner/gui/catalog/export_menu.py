@@ -7,7 +7,7 @@ from PySide6.QtCore import Slot
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFileDialog, QMenu, QWidget
 
-from planner.gui.widgets.record_export import to_csv, to_json, to_tsv
+from planner.present.record_text import to_csv, to_json, to_tsv
 
 if TYPE_CHECKING:
     from planner.gui.catalog.tab import CatalogTab

@@ -14,7 +14,6 @@ from planner.errors import PlannerError
 from planner.gui.catalog.chips import ChipRow
 from planner.gui.catalog.describe import Described, describe_gpu
 from planner.gui.catalog.empty import EmptyResult
-from planner.gui.catalog.export import gpu_fields
 from planner.gui.catalog.facets import FacetPanel
 from planner.gui.catalog.filters import CatalogFilter, NameSearch, conditions, culprit
 from planner.gui.catalog.page import Page
@@ -26,6 +25,7 @@ from planner.gui.widgets.verdict_badge import verdict_mark
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation, find_fits, fits_by_gpu
 from planner.present.column_sets import COLUMN_SETS
+from planner.present.flat_records import gpu_fields
 from planner.present.gpus import GPU_COLUMNS, GpuRow, gpu_rows
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class GpuPage(Page):
         self.empty = EmptyResult(theme)
         # The counts are for the eye that wanders to the side; the table answers a keystroke first.
         self._counting = QTimer(self, singleShot=True, interval=_COUNT_DELAY_MS)
-        self._counting.timeout.connect(self._count)
+        self._counting.timeout.connect(self.count_facets)
         self._lay_out()
         self.facets.changed.connect(self.narrow)
         self.chips.lifted.connect(self.narrow)
@@ -104,7 +104,7 @@ class GpuPage(Page):
         self.table.mark(plan.gpu)
         self.model.set_records(gpu_rows(catalog.hardware, fits_by_gpu(plan, catalog), self._prices))
         self.show_rows()
-        self._count()
+        self.count_facets()
         super().refresh(evaluation)
         self._read_prices()
 
@@ -144,7 +144,8 @@ class GpuPage(Page):
             self.searched.emit(wanted.query.text)
 
     @Slot()
-    def _count(self) -> None:
+    def count_facets(self) -> None:
+        """Show how many cards each value of a facet would show."""
         self.facets.show_counts(self._filter.counts(self._named()))
 
     def _passing(self, _rows: Sequence[GpuRow]) -> frozenset[str]:
@@ -152,7 +153,9 @@ class GpuPage(Page):
             return self._names.having(self._filter.asked.words)
         return self._filter.passing(self._named())
 
-    def _named(self) -> list[GpuRow]:
+    def _named(self) -> Sequence[GpuRow]:
+        if not self._filter.asked.words:
+            return self.model.all_records
         names = self._names.having(self._filter.asked.words)
         return [row for name in names if (row := self.model.find(name)) is not None]
 
@@ -166,7 +169,7 @@ class GpuPage(Page):
         catalog = self.workspace.catalog
         if catalog is not self._priced:
             self._priced = catalog
-            work = partial(all_prices, catalog, date.today())
+            work = partial(_all_prices, catalog, date.today())
             self._tasks.run("catalog-prices", work, self._take_prices, self._on_no_prices)
 
     def _take_prices(self, prices: Mapping[str, "CardPrices"]) -> None:
@@ -191,11 +194,10 @@ class GpuPage(Page):
         self.splitter.setStretchFactor(1, 1)
 
 
-def all_prices(catalog: "Catalog", today: date) -> Mapping[str, "CardPrices"]:
-    """Return what every card is sold and rented for, by its id."""
-    from planner.plan.prices import prices_of  # reads every offer
+def _all_prices(catalog: "Catalog", today: date) -> Mapping[str, "CardPrices"]:
+    from planner.plan.prices import prices_by_card  # takes a while to load, and the first look does without it
 
-    return {gpu.id: prices_of(gpu, catalog, today) for gpu in catalog.hardware.gpus}
+    return prices_by_card(catalog, today)
 
 
 _MARKS: Final = {verdict: Mark(*verdict_mark(verdict)) for verdict in ("fits", "tight", "does-not-fit", None)}

@@ -6,12 +6,12 @@ from typing import Final
 from PySide6.QtWidgets import QWidget
 
 from planner.gui.catalog.describe import Described, describe_system
-from planner.gui.catalog.export import system_fields
 from planner.gui.catalog.page import Page
 from planner.gui.theme import Theme
 from planner.gui.widgets.label import make_label
 from planner.gui.widgets.table_layout import default_layout
 from planner.gui.workspace import Workspace
+from planner.present.flat_records import system_fields
 from planner.present.systems import SYSTEM_COLUMNS, SystemRow, system_rows
 
 _PANES: Final = (840, 290)

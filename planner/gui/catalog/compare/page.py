@@ -14,12 +14,12 @@ from planner.gui.catalog.compare.table import CompareTable
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.label import make_label
-from planner.gui.widgets.record_export import rows_to_csv
 from planner.gui.workspace import Workspace
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
 from planner.plan.tried import Tried, try_on
 from planner.present.gpus import GpuRow
+from planner.present.record_text import rows_to_csv
 from planner.present.side_by_side import MOST, ComparedRow, Entry, comparison_rows, side_by_side, to_markdown
 from planner.present.systems import SystemRow
 from planner.storage import write_atomically
