@@ -6,6 +6,7 @@ Kinds are never mixed: what a maker asks, what a shop asks, what is paid second 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 from statistics import median
 from typing import Final, Literal
 
@@ -37,33 +38,33 @@ class PricePoint:
         return self.price_date or ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PriceSpread:
     """The prices of one kind, the latest first and of one day the cheapest first."""
 
     points: tuple[PricePoint, ...]
 
-    @property
+    @cached_property
     def low(self) -> PricePoint:
         """Return the cheapest price that is no history, or of all where everything is."""
         return min(self._current, key=lambda point: point.price_usd)
 
-    @property
+    @cached_property
     def high(self) -> PricePoint:
         """Return the dearest price that is no history, or of all where everything is."""
         return max(self._current, key=lambda point: point.price_usd)
 
-    @property
+    @cached_property
     def latest(self) -> PricePoint:
         """Return the newest price; of several of one day the cheapest."""
         return self.points[0]
 
-    @property
+    @cached_property
     def median_usd(self) -> float:
         """Return the median of what is no history, or of all where everything is."""
         return median(point.price_usd for point in self._current)
 
-    @property
+    @cached_property
     def history(self) -> tuple[PricePoint, ...]:
         """Return the lowest price of each day, the oldest first; empty unless there are two days."""
         days: dict[str, PricePoint] = {}
@@ -72,7 +73,7 @@ class PriceSpread:
         dated = tuple(point for day, point in days.items() if day)
         return dated if len(dated) > 1 else ()
 
-    @property
+    @cached_property
     def by_seller(self) -> tuple[PricePoint, ...]:
         """Return the cheapest price of each seller and region that is no history, the cheapest first."""
         found: dict[tuple[str, str | None], PricePoint] = {}
@@ -80,7 +81,7 @@ class PriceSpread:
             found.setdefault((point.seller, point.region), point)
         return tuple(found.values())
 
-    @property
+    @cached_property
     def _current(self) -> tuple[PricePoint, ...]:
         return tuple(point for point in self.points if not _is_history(point)) or self.points
 

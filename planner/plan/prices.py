@@ -1,8 +1,11 @@
 """What the catalog knows of the prices of one card."""
 
+from collections import defaultdict
 from datetime import date
 
 from planner.cost.market import CardPrices, PricePoint, age_days, card_prices
+from planner.cost.offer import Offer
+from planner.cost.purchase import Purchase
 from planner.hardware.gpu import Gpu
 from planner.plan.catalog import Catalog
 
@@ -14,6 +17,21 @@ def prices_of(gpu: Gpu, catalog: Catalog, today: date) -> CardPrices:
     """
     cost = catalog.cost
     return card_prices(gpu.id, _at_launch(gpu, today), cost.purchases, cost.offers, today)
+
+
+def prices_by_card(catalog: Catalog, today: date) -> dict[str, CardPrices]:
+    """Return what every card is sold and rented for, by its id; each offer is looked at once."""
+    offers, purchases = defaultdict[str, list[Offer]](list), defaultdict[str, list[Purchase]](list)
+    for offer in catalog.cost.offers:
+        for card in offer.cards:
+            offers[card].append(offer)
+    for purchase in catalog.cost.purchases:
+        for card in {purchase.gpu, *purchase.candidates} - {None}:
+            purchases[str(card)].append(purchase)
+    return {
+        gpu.id: card_prices(gpu.id, _at_launch(gpu, today), purchases[gpu.id], offers[gpu.id], today)
+        for gpu in catalog.hardware.gpus
+    }
 
 
 def _at_launch(gpu: Gpu, today: date) -> PricePoint | None:

@@ -98,7 +98,7 @@ class Page(QWidget):
     @cached_property
     def scatter(self) -> ScatterPanel:
         """Return the scatter plot of the rows, which is built when it is first wanted."""
-        panel = ScatterPanel(self.workspace, self.theme, self.key, self.model.columns)
+        panel = ScatterPanel(self.workspace, self.theme, self.key, self.model)
         panel.chosen.connect(self.table.choose)
         panel.boxed.connect(self._select)
         panel.used.connect(self.use_current)

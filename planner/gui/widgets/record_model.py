@@ -1,6 +1,6 @@
 """The table model of frozen records: text computed once a row, filtering and sorting done in Python before a reset."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
@@ -118,6 +118,10 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         if position not in self._largest:
             self._largest[position] = self._find_largest(position)
         return value / self._largest[position] if value is not None and self._largest[position] else None
+
+    def numbers(self, key: str) -> Mapping[str, float | None]:
+        """Return the values of the column `key` by the records' names, shown or not, none where there is no number."""
+        return self._values_of(self.column_of(key))
 
     def rowCount(self, parent: Index = _NO_PARENT) -> int:
         """Return the number of records shown."""

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _CELL: Final = 6
-_GAPS: Final = (7.0, 16.0, 28.0)
+_GAPS: Final = (7.0, 14.0)
 # Where a name stands from its point, in its own sizes: right, left, above, below, then slanting.
 _SIDES: Final = (
     (0.0, -0.5, 1, 0),

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-import numpy as np
 from PySide6.QtCore import QPointF, QRect, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
@@ -65,6 +64,6 @@ class NameLayer(QGraphicsItem):
     def _crowd(self, data: ScatterData) -> Crowd:
         area = self._view_box.rect()
         (left, right), (bottom, top) = self._view_box.viewRange()
-        xs = (np.array(data.xs) - left) / ((right - left) or 1) * area.width()
-        ys = (top - np.array(data.ys)) / ((top - bottom) or 1) * area.height()
+        xs = (data.xs - left) / ((right - left) or 1) * area.width()
+        ys = (top - data.ys) / ((top - bottom) or 1) * area.height()
         return Crowd(xs, ys, area.width(), area.height())

@@ -14,6 +14,7 @@ from planner.gui.catalog.settings import PlotChoice
 from planner.gui.theme import Theme
 from planner.gui.widgets.choice_field import ChoiceField
 from planner.gui.widgets.plot_panel import PlotPanel, Rows
+from planner.gui.widgets.record_model import RecordTableModel
 from planner.gui.workspace import Workspace
 from planner.present import format as fmt
 from planner.present.columns import Column
@@ -32,9 +33,10 @@ class ScatterPanel(PlotPanel):
     boxed = Signal(object)
     used = Signal()
 
-    def __init__(self, workspace: Workspace, theme: Theme, page: str, columns: Sequence[Column[Any]]) -> None:
+    def __init__(self, workspace: Workspace, theme: Theme, page: str, model: RecordTableModel[Any]) -> None:
         super().__init__(theme, "", "plot", f"{page}-plot", QWidget())
-        self._workspace, self._page = workspace, page
+        self._workspace, self._page, self._model = workspace, page, model
+        columns = model.columns
         self._columns = {column.key: column for column in columns}
         self._rows: tuple[Any, ...] = ()
         self._is_current = False
@@ -98,11 +100,11 @@ class ScatterPanel(PlotPanel):
         from planner.gui.catalog.scatter.data import scatter_data
 
         plot, choice = self._made_plot(), self.choice
-        data = scatter_data(self._rows, self._columns, choice)
+        data = scatter_data(self._rows, self._columns, self._model.numbers, choice)
         x, y = self._columns[choice.x], self._columns[choice.y]
         plot.describe((x.header, y.header), f"{y.header} against {x.header}; the same figures are in the table")
-        plot.draw(data, choice, {row.id: self._name(row) for row in self._rows})
-        self.legend.show_classes(data.class_names, plot.class_color, data.ordered, set(data.classes))
+        plot.draw(data, choice, lambda name: self._name(self._model.find(name)))
+        self.legend.show_classes(data.class_names, plot.class_color, data.ordered, set(data.classes.tolist()))
         left_out = f"; {fmt.integer(data.left_out)} without these figures" if data.left_out else ""
         self._read_out.setText(f"{fmt.plural(len(data.ids), 'point')}{left_out}")
 
@@ -126,7 +128,7 @@ class ScatterPanel(PlotPanel):
 
     @Slot(object, QPoint)
     def _tell(self, name: str | None, place: QPoint) -> None:
-        row = next((row for row in self._rows if row.id == name), None)
+        row = self._model.find(name)
         if self._card is not None:
             self._card.tell(self.lines_of(row) if row is not None else (), place)
 

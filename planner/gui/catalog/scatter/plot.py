@@ -19,6 +19,7 @@ from planner.present import format as fmt
 
 SYMBOLS: Final = ("o", "s", "t", "d", "+", "star", "h", "t1")
 _ALPHA: Final = 170
+_MOST_NAMES: Final = 14
 _NEAR_PIXELS: Final = 12
 _DRAG_PIXELS: Final = 6
 _RING: Final = 16
@@ -31,7 +32,8 @@ _MOVES: Final = {
     Qt.Key.Key_Up: (1, 1),
     Qt.Key.Key_Down: (1, -1),
 }
-_EMPTY: Final = ScatterData((), (), (), (), (), ("",), False, (), 0)
+_NONE: Final = np.zeros(0)
+_EMPTY: Final = ScatterData((), _NONE, _NONE, _NONE, np.zeros(0, dtype=int), ("",), False, (), 0)
 
 
 class ScatterPlot(Plot):
@@ -51,7 +53,7 @@ class ScatterPlot(Plot):
         self._data, self._choice = _EMPTY, PlotChoice()
         self._titles: Mapping[str, str] = {}
         self._current, self._selected = "", frozenset[str]()
-        self._words: Mapping[str, str] = {}
+        self._name_of: Callable[[str], str] = str
         self._items: list[Any] = [pg.ScatterPlotItem(symbol=SYMBOLS[place]) for place in range(MOST_CLASSES)]
         self._rings: Any = pg.ScatterPlotItem(size=_RING, symbol="o")
         self._front: Any = self._item.plot()
@@ -60,7 +62,7 @@ class ScatterPlot(Plot):
         self._names = NameLayer(self._item.getViewBox(), theme)
         # Names are for the eye that lingers; the points answer a keystroke first.
         self._naming = QTimer(self, singleShot=True, interval=_NAMES_DELAY_MS)
-        self._naming.timeout.connect(self._place_names)
+        self._naming.timeout.connect(self.place_names)
         self._band = QRubberBand(QRubberBand.Shape.Rectangle, self._plot.viewport())
         self._pressed: QPoint | None = None
         self._plot.viewport().installEventFilter(self)
@@ -84,18 +86,18 @@ class ScatterPlot(Plot):
         self.setAccessibleName(accessible)
         self._plot.setAccessibleName(accessible)
 
-    def draw(self, data: ScatterData, choice: PlotChoice, words: Mapping[str, str]) -> None:
-        """Draw other points; `words` are the names to write."""
+    def draw(self, data: ScatterData, choice: PlotChoice, name_of: Callable[[str], str]) -> None:
+        """Draw other points; `name_of` returns what to write beside one."""
         ordered_before = self._data.ordered
-        self._data, self._choice, self._words = data, choice, words
+        self._data, self._choice, self._name_of = data, choice, name_of
         if data.ordered != ordered_before:
             self._dress()
-        xs, ys, classes = np.array(data.xs), np.array(data.ys), np.array(data.classes, dtype=int)
-        sizes = np.array(data.sizes, dtype=float)
         for place, item in enumerate(self._items):
-            mine = classes == place
-            item.setData(x=xs[mine], y=ys[mine], size=sizes[mine])
-        self._front.setData([data.xs[one] for one in data.front], [data.ys[one] for one in data.front])
+            mine = data.classes == place
+            if mine.any() or len(item.data):
+                item.setData(x=data.xs[mine], y=data.ys[mine], size=data.sizes[mine])
+        front = list(data.front)
+        self._front.setData(data.xs[front], data.ys[front])
         self._item.setXRange(*axis_range(data.xs, choice.log_x), padding=0)
         self._item.setYRange(*axis_range(data.ys, choice.log_y), padding=0)
         self._mark()
@@ -160,13 +162,16 @@ class ScatterPlot(Plot):
         """Return the names of the points within `area` of the viewport."""
         corners = [self._to_axes(corner) for corner in (area.bottomLeft(), area.topRight())]
         (left, right), (bottom, top) = sorted(one.x() for one in corners), sorted(one.y() for one in corners)
-        placed = zip(self._data.ids, self._data.xs, self._data.ys, strict=True)
-        return tuple(name for name, x, y in placed if left <= x <= right and bottom <= y <= top)
+        data = self._data
+        inside = (left <= data.xs) & (data.xs <= right) & (bottom <= data.ys) & (data.ys <= top)
+        return tuple(data.ids[place] for place in np.flatnonzero(inside))
 
     def pixels_of(self, name: str) -> QPoint:
         """Return where a point lies in the viewport."""
         place = self._data.ids.index(name)
-        point = self._item.getViewBox().mapViewToScene(QPointF(self._data.xs[place], self._data.ys[place]))
+        point = self._item.getViewBox().mapViewToScene(
+            QPointF(float(self._data.xs[place]), float(self._data.ys[place]))
+        )
         return QPoint(round(point.x()), round(point.y()))
 
     def _to_axes(self, place: QPoint) -> QPointF:
@@ -179,13 +184,13 @@ class ScatterPlot(Plot):
             return None
         at = self._to_axes(place)
         wide, high = self._item.getViewBox().viewPixelSize()
-        far = ((np.array(self._data.xs) - at.x()) / wide) ** 2 + ((np.array(self._data.ys) - at.y()) / high) ** 2
+        far = ((self._data.xs - at.x()) / wide) ** 2 + ((self._data.ys - at.y()) / high) ** 2
         nearest = int(far.argmin())
         return self._data.ids[nearest] if far[nearest] <= _NEAR_PIXELS**2 else None
 
     def _step(self, axis: int, way: int) -> None:
         values = (self._data.xs, self._data.ys)[axis]
-        order = sorted(range(len(values)), key=values.__getitem__)
+        order = np.argsort(values, kind="stable").tolist()
         if self._current in self._data.ids:
             place = order.index(self._data.ids.index(self._current)) + way
             chosen = order[min(max(place, 0), len(order) - 1)]
@@ -195,7 +200,7 @@ class ScatterPlot(Plot):
 
     def _mark(self) -> None:
         ringed = [place for place, name in enumerate(self._data.ids) if name == self._current or name in self._selected]
-        self._rings.setData([self._data.xs[one] for one in ringed], [self._data.ys[one] for one in ringed])
+        self._rings.setData(self._data.xs[ringed], self._data.ys[ringed])
         self._names.clear()
         self._naming.start()
 
@@ -210,17 +215,18 @@ class ScatterPlot(Plot):
         self._naming.start()
 
     @Slot()
-    def _place_names(self) -> None:
+    def place_names(self) -> None:
+        """Write names where there is room: of what is chosen, of the best, then of the highest."""
         data = self._data
         first = [name for name in data.ids if name == self._current or name in self._selected]
         wanted = dict.fromkeys((*first, *(data.ids[one] for one in data.front), *self._largest()))
         places = {name: place for place, name in enumerate(data.ids)}
-        self._names.place([(self._words[name], data.xs[places[name]], data.ys[places[name]]) for name in wanted], data)
+        shown = [(self._name_of(name), data.xs[places[name]], data.ys[places[name]]) for name in wanted]
+        self._names.place(shown, data)
 
     def _largest(self) -> Sequence[str]:
         """Return the names in the order of their height, for what room is left."""
-        order = sorted(range(len(self._data.ids)), key=self._data.ys.__getitem__, reverse=True)
-        return [self._data.ids[one] for one in order[:MOST_NAMES]]
+        return [self._data.ids[one] for one in np.argsort(-self._data.ys)[:_MOST_NAMES]]
 
     def _dress(self) -> None:
         super()._dress()
@@ -239,9 +245,6 @@ class ScatterPlot(Plot):
     def sizeHint(self) -> QSize:
         """Ask for nothing; the layout decides."""
         return QSize()
-
-
-MOST_NAMES: Final = 14
 
 
 def _ticks(ends: tuple[float, float], most: int, logarithmic: bool, is_year: bool) -> list[tuple[float, str]]:
