@@ -3,13 +3,11 @@
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
-from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap, QPolygonF
-from PySide6.QtWidgets import QLabel, QWidget
+from PySide6.QtCore import QPointF, QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPaintEvent, QPolygonF
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from planner.gui.theme import Theme
-from planner.gui.widgets.flow_layout import FlowLayout
-from planner.gui.widgets.label import make_label
 
 _SIDE: Final = 12
 _CORNERS: Final = {
@@ -32,64 +30,76 @@ _SYMBOLS: Final = ("o", "s", "t", "d", "+", "star", "h", "t1")
 
 
 class Legend(QWidget):
-    """A swatch and a name for each class, in as many lines as it takes."""
+    """A swatch and a name for each class, painted as one, in as many lines as it takes."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
-        self._shown: list[QWidget] = []
-        self._classes: tuple[object, ...] = ()
-        self._flow = FlowLayout(theme.spacing.medium)
-        self.setLayout(self._flow)
-        theme.changed.connect(self._tint)
+        self._entries: tuple[tuple[int, str], ...] = ()
+        self._color: Callable[[int], QColor] = lambda _: QColor()
+        self._ordered = False
+        self._metrics = QFontMetrics(theme.font("small"))
+        policy = QSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Minimum)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
+        theme.changed.connect(self.update)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Return the names that are shown."""
-        return tuple(part.text() for part in self._shown if isinstance(part, QLabel) and part.text())
+        return tuple(name for _, name in self._entries)
 
     def show_classes(
         self, names: Sequence[str], color: Callable[[int], QColor], ordered: bool, present: Collection[int]
     ) -> None:
         """Show the classes that are `present`, by their place in `names`."""
-        wanted = tuple((place, name) for place, name in enumerate(names) if name and place in present)
-        if (wanted, ordered) == self._classes:
-            return
-        self._classes, self._color, self._ordered = (wanted, ordered), color, ordered
-        for old in self._shown:
-            self._flow.removeWidget(old)
-            old.setParent(None)
-            old.deleteLater()
-        self._shown = []
-        for place, name in wanted:
-            swatch = QLabel()
-            swatch.setProperty("place", place)
-            entry = make_label(name, "muted", self._theme.font("small"))
-            for part in (swatch, entry):
-                self._flow.addWidget(part)
-                self._shown.append(part)
-        self._tint()
+        entries = tuple((place, name) for place, name in enumerate(names) if name and place in present)
+        changed = entries != self._entries
+        self._entries, self._color, self._ordered = entries, color, ordered
+        if changed:
+            self.setAccessibleName(self.tr("Legend: {0}").format(", ".join(self.names)))
+            self.updateGeometry()
+        self.update()
 
-    def _tint(self) -> None:
-        for part in self._shown:
-            place = part.property("place")
-            if isinstance(part, QLabel) and place is not None:
-                symbol = "o" if self._ordered else _SYMBOLS[place]
-                part.setPixmap(swatch_of(symbol, self._color(place)).pixmap(_SIDE, _SIDE))
+    def heightForWidth(self, width: int) -> int:
+        """Return the height of as many lines as it takes."""
+        return max((place.bottom() + 1 for place in self._places(width)), default=0)
+
+    def sizeHint(self) -> QSize:
+        """Return the height that the present width takes."""
+        return QSize(0, self.heightForWidth(self.width()))
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint swatches and names."""
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setFont(self._theme.font("small"))
+        for (number, name), place in zip(self._entries, self._places(self.width()), strict=True):
+            top = place.top() + (place.height() - _SIDE) / 2
+            paint_symbol(painter, "o" if self._ordered else _SYMBOLS[number], self._color(number), place.left(), top)
+            painter.setPen(self._theme.color("muted"))
+            words = place.adjusted(_SIDE + self._theme.spacing.tiny, 0, 0, 0)
+            painter.drawText(words, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), name)
+
+    def _places(self, width: int) -> list[QRect]:
+        space, height = self._theme.spacing, max(_SIDE, self._metrics.height()) + 2
+        places, left, top = [], 0, 0
+        for _, name in self._entries:
+            wide = _SIDE + space.tiny + self._metrics.horizontalAdvance(name) + 2
+            if left and left + wide > width:
+                left, top = 0, top + height
+            places.append(QRect(left, top, wide, height))
+            left += wide + space.medium
+        return places
 
 
-def swatch_of(symbol: str, color: QColor) -> QIcon:
-    """Return a symbol as a small picture."""
-    pixmap = QPixmap(_SIDE, _SIDE)
-    pixmap.fill(Qt.GlobalColor.transparent)
-    painter = QPainter(pixmap)
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+def paint_symbol(painter: QPainter, symbol: str, color: QColor, left: float, top: float) -> None:
+    """Paint a symbol of the plot, small."""
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(color)
     corners = _CORNERS.get(symbol)
     if corners is None:
-        painter.drawEllipse(QRectF(1, 1, _SIDE - 2, _SIDE - 2))
+        painter.drawEllipse(QRectF(left + 1, top + 1, _SIDE - 2, _SIDE - 2))
     else:
-        painter.drawPolygon(QPolygonF([QPointF(1 + x * (_SIDE - 2), 1 + y * (_SIDE - 2)) for x, y in corners]))
-    painter.end()
-    return QIcon(pixmap)
+        places = [QPointF(left + 1 + x * (_SIDE - 2), top + 1 + y * (_SIDE - 2)) for x, y in corners]
+        painter.drawPolygon(QPolygonF(places))

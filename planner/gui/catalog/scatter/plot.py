@@ -1,6 +1,6 @@
 """The scatter plot itself. Importing it imports pyqtgraph, which takes half a second."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -51,7 +51,6 @@ class ScatterPlot(Plot):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(theme, parent)
         self._data, self._choice = _EMPTY, PlotChoice()
-        self._titles: Mapping[str, str] = {}
         self._current, self._selected = "", frozenset[str]()
         self._name_of: Callable[[str], str] = str
         self._items: list[Any] = [pg.ScatterPlotItem(symbol=SYMBOLS[place]) for place in range(MOST_CLASSES)]
@@ -59,6 +58,8 @@ class ScatterPlot(Plot):
         self._front: Any = self._item.plot()
         for item in (*self._items, self._rings):
             self._item.addItem(item, ignoreBounds=True)
+        for name in ("bottom", "left"):
+            self._item.getAxis(name).enableAutoSIPrefix(False)
         self._names = NameLayer(self._item.getViewBox(), theme)
         # Names are for the eye that lingers; the points answer a keystroke first.
         self._naming = QTimer(self, singleShot=True, interval=_NAMES_DELAY_MS)
@@ -81,8 +82,10 @@ class ScatterPlot(Plot):
 
     def describe(self, titles: tuple[str, str], accessible: str) -> None:
         """Say what the axes are."""
-        for axis, title in zip(("bottom", "left"), titles, strict=True):
-            self._item.getAxis(axis).setLabel(title)
+        for name, title in zip(("bottom", "left"), titles, strict=True):
+            axis = self._item.getAxis(name)
+            if axis.labelText != title:
+                axis.setLabel(title)
         self.setAccessibleName(accessible)
         self._plot.setAccessibleName(accessible)
 
