@@ -12,7 +12,7 @@ from planner.present.names import CERTAINTY_WORDS, VERDICT_WORDS
 from planner.present.provenance import provenance_text
 from planner.units import GIB
 
-__all__ = ["DTYPE_TITLES", "GPU_COLUMNS", "SEGMENT_WORDS", "GpuRow", "gpu_rows"]
+__all__ = ["DTYPE_TITLES", "GPU_COLUMNS", "SEGMENT_WORDS", "GpuRow", "gpu_rows", "part_words"]
 
 SEGMENT_WORDS: Final[dict[str, str]] = {
     "consumer": "consumer",

@@ -176,6 +176,7 @@ class GpuPage(Page):
         self._prices = prices
         self.model.set_records([replace(row, prices=prices.get(row.id)) for row in self.model.all_records])
         self.show_rows()
+        self.describe_current()
 
     def _on_no_prices(self, error: BaseException) -> None:
         if isinstance(error, PlannerError):
@@ -197,6 +198,8 @@ class GpuPage(Page):
 def _all_prices(catalog: "Catalog", today: date) -> Mapping[str, "CardPrices"]:
     from planner.plan.prices import prices_by_card  # takes a while to load, and the first look does without it
 
+    # What the details show beside the prices is read here too, or the first arrow key would wait for it.
+    _ = catalog.software, catalog.speeds
     return prices_by_card(catalog, today)
 
 

@@ -64,7 +64,7 @@ class Page(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.splitter)
         self._add_actions()
-        self.table.current_changed.connect(self._describe_current)
+        self.table.current_changed.connect(self.describe_current)
         self.table.record_activated.connect(self.use)
         self.detail.used.connect(self.use_current)
         self.detail.comparison_wanted.connect(self.compare_current)
@@ -140,7 +140,7 @@ class Page(QWidget):
             if planned is not None and planned != self.table.current_id:
                 self.table.choose(planned)  # which has it described
                 return
-        self._describe_current()
+        self.describe_current()
 
     @Slot()
     def use_current(self) -> None:
@@ -191,7 +191,8 @@ class Page(QWidget):
             self.scatter.mark(self.table.current_id, chosen)
 
     @Slot()
-    def _describe_current(self) -> None:
+    def describe_current(self) -> None:
+        """Describe the record under the keyboard in the pane."""
         record = self.model.find(self.table.current_id)
         if record is None:
             self.detail.clear()
