@@ -13,7 +13,7 @@ _NUMBERED: Final = re.compile(r"(\d{1,6})\s*[x×]\s+(\S.*)", re.IGNORECASE)
 
 
 def named_cards(texts: Sequence[str], catalog: Catalog) -> tuple[CardCount, ...]:
-    """Return the cards that `texts` name, each such as `RTX 4090` or `2 x RTX 3090`.
+    """Return the cards that `texts` name, each such as `RTX 4090`, `2 x RTX 3090` or the system `dgx-a100-640gb`.
 
     Raises:
         SpecError: If a number of cards is 0, or the catalog has no such card.
@@ -27,4 +27,9 @@ def _named(text: str, catalog: Catalog) -> CardCount:
     number, name = (int(numbered[1]), numbered[2]) if numbered else (1, text)
     if not 1 <= number <= 100_000:
         raise SpecError("--gpu", f"{number:,} cards", "From 1 to 100,000.")
-    return CardCount(id=resolve_gpu(catalog.hardware, name).id, count=number)
+    system = next((each for each in catalog.hardware.systems if name.lower() in (each.id, each.name.lower())), None)
+    if system is None:
+        return CardCount(id=resolve_gpu(catalog.hardware, name).id, count=number)
+    if system.gpu_id is None or system.gpu_count is None:
+        raise SpecError("--gpu", f"the catalog does not know the cards of {system.name}", "Name them: 4 x V100.")
+    return CardCount(id=system.gpu_id, count=number * system.gpu_count)

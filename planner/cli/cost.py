@@ -19,7 +19,7 @@ from planner.cost.montecarlo import simulate
 from planner.cost.sensitivity import tornado
 from planner.cost.table import OfferRow
 from planner.errors import SpecError
-from planner.paths import prices_dir
+from planner.paths import own_hardware_file, prices_dir
 from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.evaluate import Evaluation, evaluate
 from planner.plan.money import PlanCost, evaluate_cost
@@ -57,7 +57,7 @@ _OFFERS: Final = 8
 def run(argv: list[str]) -> int:
     """Answer and return the exit code."""
     arguments = _parser().parse_args(argv)
-    catalog = load_catalog(prices=prices_dir())
+    catalog = load_catalog(prices=prices_dir(), own=own_hardware_file())
     try:
         asked = asked_plan(arguments, catalog)
         plan = asked.plan.evolve(cost=money_from(arguments, asked.plan.cost))

@@ -1,26 +1,36 @@
-"""`gpu-planner gpus`: search, compare and show accelerators."""
+"""`gpu-planner gpus`: search, compare and show accelerators and systems; builds, own cards, those of this machine."""
 
 import argparse
 from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import Final
 
 from pydantic_core import to_json
 
-from planner.cli.details import details
+from planner.cli.gpus_build import add_build_options, print_build
+from planner.cli.gpus_own import add_own_options, run_own, wants_own
 from planner.cli.parser import Parser
 from planner.cli.table import Head, table, terminal_width
+from planner.cost.market import CardPrices
 from planner.errors import SpecError
-from planner.hardware.catalog import HardwareCatalog, load_hardware
+from planner.hardware.catalog import load_hardware
+from planner.hardware.derived import DERIVED_FIGURES
+from planner.hardware.fields import PRICE_WORDS
 from planner.hardware.gpu import Gpu
 from planner.hardware.names import resolve_gpu
-from planner.hardware.query import QUERY_FIELDS, GpuQuery, select
+from planner.hardware.query import QUERY_FIELDS, GpuQuery, select, used_words
 from planner.memory.fit import CardFit
-from planner.paths import catalog_dir
+from planner.paths import catalog_dir, own_hardware_file, prices_dir
+from planner.plan.catalog import Catalog, load_catalog
+from planner.plan.prices import price_words, prices_by_card
 from planner.present.columns import Column
-from planner.present.gpu_details import gpu_details
+from planner.present.flat_records import gpu_fields
 from planner.present.gpus import GPU_COLUMNS, GpuRow, gpu_rows
+from planner.present.record_text import to_csv
 
 _LISTED: Final = ("name", "year", "memory", "bandwidth", "bf16", "power", "price")
+_SHOWN_WHEN_ASKED: Final = frozenset((*PRICE_WORDS, *DERIVED_FIGURES))
+"""Words that have a column of their own in the list where it is filtered or sorted by them."""
 
 _DESCRIPTION: Final = """\
 List accelerators, compare some, or show one with the source of every figure. Rates are dense, never sparse;
@@ -30,9 +40,14 @@ _EXAMPLES: Final = """\
 examples:
   gpu-planner gpus rtx 40
   gpu-planner gpus --where 'memory_gib >= 80 and vendor == "NVIDIA"' --sort -bandwidth
+  gpu-planner gpus --where 'memory_gib >= 24 and used < 1000' --sort usd_per_gib
   gpu-planner gpus --fits meta-llama/Llama-3.1-70B --where 'fits == "fits"' --sort price
   gpu-planner gpus --compare "RTX 4090" "RTX 5090" h100-sxm
   gpu-planner gpus --show mi300x
+  gpu-planner gpus --systems dgx
+  gpu-planner gpus --build "2 x RTX 5090" --circuit 120V-15A
+  gpu-planner gpus --change "RTX 3090" --paid 720 --power-limit 250
+  gpu-planner gpus --here
 
 fields for --where and --sort:
 {fields}
@@ -43,19 +58,38 @@ fields for --where and --sort:
 def run(argv: list[str]) -> int:
     """Print what was asked and return the exit code."""
     arguments = _parser().parse_args(_with_descending(argv))
-    hardware = load_hardware(catalog_dir())
+    if wants_own(arguments):
+        return run_own(arguments, load_hardware(catalog_dir()), own_hardware_file(), _today())
+    catalog = load_catalog(prices=prices_dir(), own=own_hardware_file())
+    return _about(arguments, catalog)
+
+
+def _about(arguments: argparse.Namespace, catalog: Catalog) -> int:
+    """Print the one card, the system, the build or the machine that is asked about, or else a list."""
+    if arguments.here:
+        from planner.cli.gpus_here import print_here  # starts the sampler
+
+        return print_here(catalog.hardware, as_json=arguments.json)
+    if arguments.build:
+        return print_build(arguments, catalog)
+    if arguments.systems:
+        from planner.cli.gpus_systems import print_systems
+
+        return print_systems(arguments, catalog.hardware)
     if arguments.show:
-        return _show(resolve_gpu(hardware, arguments.show), hardware, as_json=arguments.json)
+        from planner.cli.gpus_show import show
+
+        return show(resolve_gpu(catalog.hardware, arguments.show), catalog, _today(), as_json=arguments.json)
     if arguments.compare:
-        gpus: Sequence[Gpu] = [resolve_gpu(hardware, name) for name in arguments.compare]
-        return _print(gpus, hardware, None, arguments, compared=True)
-    fits = _fits(arguments.fits) if arguments.fits else None
-    return _print(_selected(arguments, hardware, fits), hardware, fits, arguments)
+        gpus: Sequence[Gpu] = [resolve_gpu(catalog.hardware, name) for name in arguments.compare]
+        return _print(gpus, catalog, None, arguments, compared=True)
+    fits = _fits(arguments.fits, catalog) if arguments.fits else None
+    return _print(_selected(arguments, catalog, fits), catalog, fits, arguments)
 
 
 def _parser() -> Parser:
     width = max(map(len, QUERY_FIELDS))
-    fields = [f"  {field.name:<{width}}  {field.unit:<6}  {field.help}" for field in QUERY_FIELDS.values()]
+    fields = [f"  {field.name:<{width}}  {field.unit:<10}  {field.help}" for field in QUERY_FIELDS.values()]
     parser = Parser("gpu-planner gpus", _DESCRIPTION, _EXAMPLES.format(fields="\n".join(fields)))
     choice = parser.add_argument_group("which ones")
     choice.add_argument("words", metavar="WORDS", nargs="*", help="words that name, maker or architecture contain")
@@ -64,9 +98,16 @@ def _parser() -> Parser:
     choice.add_argument("--limit", metavar="N", type=_positive, help="print at most N")
     ordered = "a field below, with - before it descending; repeatable"
     choice.add_argument("--sort", metavar="FIELD", action="append", default=[], help=ordered)
+    choice.add_argument("--csv", action="store_true", help="print a table for other programs, with sources")
     other = parser.add_argument_group("instead of a list")
     other.add_argument("--compare", metavar="GPU", nargs="+", help="set these side by side")
-    other.add_argument("--show", metavar="GPU", help="show every figure of one with its source")
+    other.add_argument(
+        "--show", metavar="GPU", help="show one: figures with sources, prices, software, measured speeds"
+    )
+    other.add_argument("--systems", action="store_true", help="list machines: DGX, HGX, NVL72, TPU slices")
+    other.add_argument("--here", action="store_true", help="the cards of this machine, matched to the catalog")
+    add_build_options(parser.add_argument_group("power and cooling"))
+    add_own_options(parser.add_argument_group("cards of your own"))
     parser.add_general()
     return parser
 
@@ -88,22 +129,19 @@ def _with_descending(argv: list[str]) -> list[str]:
     return joined
 
 
-def _fits(word: str) -> Mapping[str, CardFit]:
+def _fits(word: str, catalog: Catalog) -> Mapping[str, CardFit]:
     from planner.cli.subjects import plan_about
-    from planner.plan.catalog import load_catalog
     from planner.plan.evaluate import fits_by_gpu
 
-    catalog = load_catalog()
     return fits_by_gpu(plan_about(word, catalog), catalog)
 
 
-def _selected(
-    arguments: argparse.Namespace, hardware: HardwareCatalog, fits: Mapping[str, CardFit] | None
-) -> tuple[Gpu, ...]:
+def _selected(arguments: argparse.Namespace, catalog: Catalog, fits: Mapping[str, CardFit] | None) -> tuple[Gpu, ...]:
     verdicts = None if fits is None else {gpu_id: fit.verdict for gpu_id, fit in fits.items() if fit.verdict}
     try:
         query = GpuQuery(text=" ".join(arguments.words), where=arguments.where, sort=tuple(arguments.sort))
-        found = select(hardware.gpus, query, verdicts)
+        prices = price_words(_prices(catalog)) if used_words(query) & PRICE_WORDS.keys() else None
+        found = select(catalog.hardware.gpus, query, verdicts, prices)
     except SpecError as error:
         if error.field == "fits":
             raise SpecError("fits", error.reason, "Add --fits MODEL.") from error
@@ -112,17 +150,9 @@ def _selected(
     return found[: arguments.limit]
 
 
-def _show(gpu: Gpu, hardware: HardwareCatalog, *, as_json: bool) -> int:
-    if as_json:
-        print(gpu.model_dump_json(indent=2))
-    else:
-        print(details(gpu.name, gpu_details(gpu, hardware.usable_memory(gpu)), gpu.notes))
-    return 0
-
-
 def _print(
     gpus: Sequence[Gpu],
-    hardware: HardwareCatalog,
+    catalog: Catalog,
     fits: Mapping[str, CardFit] | None,
     arguments: argparse.Namespace,
     *,
@@ -131,15 +161,36 @@ def _print(
     if arguments.json:
         print(to_json([_record(gpu, fits) for gpu in gpus], indent=2).decode())
         return 0
-    by_id = {row.id: row for row in gpu_rows(hardware, fits)}
+    asked = _asked(arguments)
+    by_id = {row.id: row for row in _rows(catalog, fits, priced=compared or bool(asked & PRICE_WORDS.keys()))}
     rows = [by_id[gpu.id] for gpu in gpus]
-    if compared:
+    everything = len(catalog.hardware.gpus)
+    if arguments.csv:
+        print(to_csv([gpu_fields(row) for row in rows]), end="")
+    elif compared:
         print(_side_by_side(rows))
     elif rows:
-        print(f"{_list(rows, judged=fits is not None)}\n\n{len(rows):,} of {len(hardware.gpus):,} accelerators")
+        print(f"{_list(rows, asked, judged=fits is not None)}\n\n{len(rows):,} of {everything:,} accelerators")
     else:
-        print(f"No accelerator of {len(hardware.gpus):,} matches.")
+        print(f"No accelerator of {everything:,} matches.")
     return 0
+
+
+def _today() -> date:
+    return date.today()
+
+
+def _prices(catalog: Catalog) -> dict[str, CardPrices]:
+    return prices_by_card(catalog, _today())
+
+
+def _rows(catalog: Catalog, fits: Mapping[str, CardFit] | None, *, priced: bool) -> tuple[GpuRow, ...]:
+    return gpu_rows(catalog.hardware, fits, _prices(catalog) if priced else None)
+
+
+def _asked(arguments: argparse.Namespace) -> frozenset[str]:
+    query = GpuQuery(where=arguments.where, sort=tuple(arguments.sort))
+    return used_words(query) & _SHOWN_WHEN_ASKED
 
 
 def _record(gpu: Gpu, fits: Mapping[str, CardFit] | None) -> dict[str, object]:
@@ -147,11 +198,12 @@ def _record(gpu: Gpu, fits: Mapping[str, CardFit] | None) -> dict[str, object]:
     return record if fits is None else {**record, "fit": fits[gpu.id]._asdict()}
 
 
-def _list(rows: Sequence[GpuRow], *, judged: bool) -> str:
-    keys = (*_LISTED[:1], "fits", *_LISTED[1:]) if judged else _LISTED
-    columns = [_column(key) for key in keys]
-    heads = [Head(column.title, column.align, column.key == "name", column.unit) for column in columns]
-    return table(heads, [[column.text(row) for column in columns] for row in rows], terminal_width())
+def _list(rows: Sequence[GpuRow], asked: frozenset[str], *, judged: bool) -> str:
+    keys = {*_LISTED, *asked, *(("fits",) if judged else ())}
+    order = (*_LISTED[:1], "fits", *_LISTED[1:])
+    shown = [_column(key) for key in order if key in keys] + [each for each in GPU_COLUMNS if each.key in asked]
+    heads = [Head(column.title, column.align, column.key == "name", column.unit) for column in shown]
+    return table(heads, [[column.text(row) for column in shown] for row in rows], terminal_width())
 
 
 def _side_by_side(rows: Sequence[GpuRow]) -> str:

@@ -14,7 +14,7 @@ from planner.cli.parser import Parser
 from planner.cli.report import prose_width, wrapped
 from planner.cli.table import Head, table, terminal_width
 from planner.errors import SpecError
-from planner.paths import prices_dir
+from planner.paths import own_hardware_file, prices_dir
 from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.recommend.option import Recommendation
 from planner.plan.recommend.recommend import recommend
@@ -43,7 +43,7 @@ _SHOWN: Final = 12
 def run(argv: list[str]) -> int:
     """Answer and return the exit code."""
     arguments = _parser().parse_args(argv)
-    catalog = load_catalog(prices=prices_dir())
+    catalog = load_catalog(prices=prices_dir(), own=own_hardware_file())
     try:
         asked = asked_plan(arguments, catalog)
         plan = asked.plan.evolve(cost=money_from(arguments, asked.plan.cost))

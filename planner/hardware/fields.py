@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, Literal
 
@@ -13,10 +13,19 @@ from planner.units import GB, GIB
 Kind = Literal["text", "number", "flag", "version"]
 Value = str | float | bool | tuple[int, ...] | None
 Fits = Mapping[str, str]
+Prices = Mapping[str, Mapping[str, float]]
 
 _TERA: Final = 1e12
 _NVLINK: Final = re.compile(r"NVLink(?!-C2C)")  # C2C joins a GPU to its processor, not to other GPUs
 _VERSION: Final = re.compile(r"\d+(\.\d+)*")
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of cards beside their records, by id: the plan's verdicts, and prices by their word, in USD."""
+
+    fits: Fits = field(default_factory=dict)
+    prices: Prices = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -28,7 +37,7 @@ class QueryField:
     unit: str
     help: str
     kind: Kind
-    read: Callable[[Gpu, Fits], Value]
+    read: Callable[[Gpu, Known], Value]
 
 
 def parse_version(text: str) -> tuple[int, ...] | None:
@@ -39,19 +48,26 @@ def parse_version(text: str) -> tuple[int, ...] | None:
     return parts if len(parts) > 1 else (*parts, 0)
 
 
-def _rate(dtype: str) -> Callable[[Gpu, Fits], Value]:
-    def read(gpu: Gpu, _: Fits) -> Value:
+def _rate(dtype: str) -> Callable[[Gpu, Known], Value]:
+    def read(gpu: Gpu, _: Known) -> Value:
         rate = gpu.rate(dtype)
         return None if rate is None else rate.ops_per_s / _TERA
 
     return read
 
 
-def _memory_gib(gpu: Gpu, _: Fits) -> Value:
+def _price(word: str) -> Callable[[Gpu, Known], Value]:
+    def read(gpu: Gpu, known: Known) -> Value:
+        return known.prices.get(gpu.id, {}).get(word)
+
+    return read
+
+
+def _memory_gib(gpu: Gpu, _: Known) -> Value:
     return None if gpu.memory_bytes is None else gpu.memory_bytes / GIB
 
 
-def _bandwidth(gpu: Gpu, _: Fits) -> Value:
+def _bandwidth(gpu: Gpu, _: Known) -> Value:
     return None if gpu.bandwidth_bytes_per_s is None else gpu.bandwidth_bytes_per_s / GB
 
 
@@ -60,7 +76,7 @@ def _has_nvlink(interconnect: str) -> bool:
     return _NVLINK.search(interconnect) is not None
 
 
-def _nvlink(gpu: Gpu, _: Fits) -> Value:
+def _nvlink(gpu: Gpu, _: Known) -> Value:
     return None if gpu.interconnect is None else _has_nvlink(gpu.interconnect)
 
 
@@ -69,7 +85,7 @@ def _capability_order(capability: str) -> tuple[int, ...] | str:
     return parse_version(capability) or capability
 
 
-def _compute_capability(gpu: Gpu, _: Fits) -> Value:
+def _compute_capability(gpu: Gpu, _: Known) -> Value:
     return None if gpu.compute_capability is None else _capability_order(gpu.compute_capability)
 
 
@@ -84,6 +100,13 @@ def _derived(figure: DerivedFigure) -> QueryField:
         lambda gpu, _: figure.value(gpu),
     )
 
+
+PRICE_WORDS: Final = {
+    "street": ("Street price", "median of what shops ask"),
+    "used": ("Used price", "median of what is asked second hand"),
+    "rent": ("Rent", "lowest price of one card and hour, on demand"),
+}
+"""The words of prices that are not in a card's record, with titles and what they stand for; kinds are never mixed."""
 
 QUERY_FIELDS: Final[Mapping[str, QueryField]] = {
     field.name: field
@@ -121,6 +144,10 @@ QUERY_FIELDS: Final[Mapping[str, QueryField]] = {
             "version",
             _compute_capability,
         ),
+        *(QueryField(word, title, "USD", said, "number", _price(word)) for word, (title, said) in PRICE_WORDS.items()),
+        QueryField(
+            "paid", "Paid", "USD", "what you paid for one of your own", "number", lambda gpu, _: gpu.purchase_price_usd
+        ),
         *(_derived(figure) for figure in DERIVED_FIGURES.values()),
         QueryField("nvlink", "NVLink", "", "true where cards can be joined by NVLink", "flag", _nvlink),
         QueryField("mig", "MIG", "", "true where the card can be split into instances", "flag", lambda gpu, _: gpu.mig),
@@ -150,7 +177,7 @@ QUERY_FIELDS: Final[Mapping[str, QueryField]] = {
             "",
             "the plan's verdict: fits, tight or does-not-fit",
             "text",
-            lambda gpu, fits: fits.get(gpu.id),
+            lambda gpu, known: known.fits.get(gpu.id),
         ),
     )
 }

@@ -1,13 +1,17 @@
 """What the catalog knows of the prices of one card."""
 
 from collections import defaultdict
+from collections.abc import Mapping
 from datetime import date
+from typing import Final
 
-from planner.cost.market import CardPrices, PricePoint, age_days, card_prices
+from planner.cost.market import BoughtKind, CardPrices, PricePoint, age_days, card_prices
 from planner.cost.offer import Offer
 from planner.cost.purchase import Purchase
 from planner.hardware.gpu import Gpu
 from planner.plan.catalog import Catalog
+
+_ASKED: Final[tuple[BoughtKind, ...]] = ("street", "used")
 
 
 def prices_of(gpu: Gpu, catalog: Catalog, today: date) -> CardPrices:
@@ -26,12 +30,23 @@ def prices_by_card(catalog: Catalog, today: date) -> dict[str, CardPrices]:
         for card in offer.cards:
             offers[card].append(offer)
     for purchase in catalog.cost.purchases:
-        for card in {purchase.gpu, *purchase.candidates} - {None}:
-            purchases[str(card)].append(purchase)
+        for named in {purchase.gpu, *purchase.candidates} - {None}:
+            purchases[str(named)].append(purchase)
     return {
         gpu.id: card_prices(gpu.id, _at_launch(gpu, today), purchases[gpu.id], offers[gpu.id], today)
         for gpu in catalog.hardware.gpus
     }
+
+
+def price_words(prices: Mapping[str, CardPrices]) -> dict[str, dict[str, float]]:
+    """Return the prices that queries know by a word, by card: medians of what is asked, the lowest to rent by hour."""
+    words: dict[str, dict[str, float]] = {}
+    for card, known in prices.items():
+        told: dict[str, float] = {kind: known.bought[kind].median_usd for kind in _ASKED if kind in known.bought}
+        if "on-demand" in known.rented:
+            told["rent"] = known.rented["on-demand"].low.price_usd
+        words[card] = told
+    return words
 
 
 def _at_launch(gpu: Gpu, today: date) -> PricePoint | None:

@@ -52,8 +52,9 @@ def _prices(prices: CardPrices) -> Iterator[Detail]:
             yield Detail("  over time", _history(spread))
     for mode, spread in prices.rented.items():
         yield _spread(f"Rented, {MODE_WORDS[mode]}", spread, " an hour")
-        cheapest = "; ".join(_offer(point) for point in spread.by_seller[:_CHEAPEST_SHOWN])
-        yield Detail("  cheapest", cheapest)
+        yield from (_offer(point) for point in spread.by_seller[:_CHEAPEST_SHOWN])
+        if spread.history:
+            yield Detail("  over time", _history(spread))
     if prices.doubtful:
         yield Detail("  left out", f"{fmt.plural(len(prices.doubtful), 'price')}: {_reasons(prices.doubtful)}")
 
@@ -74,12 +75,18 @@ def _usd(usd: float) -> str:
 
 
 def _history(spread: PriceSpread) -> str:
-    return "; ".join(f"{fmt.date(point.price_date)} {_usd(point.price_usd)}" for point in spread.history)
+    """Return the lowest price of the first and of the last day that is known."""
+    first, last = spread.history[0], spread.history[-1]
+    return f"lowest {_on_a_day(first)}, then {_on_a_day(last)}"
 
 
-def _offer(point: PricePoint) -> str:
+def _on_a_day(point: PricePoint) -> str:
+    return f"{_usd(point.price_usd)} on {fmt.date(point.price_date)}"
+
+
+def _offer(point: PricePoint) -> Detail:
     where = f" {point.region}" if point.region else ""
-    return f"{point.seller}{where} {_usd(point.price_usd)} ({age_phrase(point.age_days)})"
+    return Detail(f"  {point.seller}{where}", _usd(point.price_usd), point.source, as_of=age_phrase(point.age_days))
 
 
 def _reasons(points: Iterable[PricePoint]) -> str:
