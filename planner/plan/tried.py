@@ -30,5 +30,3 @@ def try_on(plan: Plan, gpu_id: str, count: int, catalog: Catalog, today: date) -
         return Tried(evaluation, evaluate_cost(evaluation, catalog, today))
     except PlannerError as error:
         return Tried(None, reason=error.message)
-    except ValueError as error:
-        return Tried(None, reason=str(error))

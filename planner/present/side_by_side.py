@@ -77,7 +77,12 @@ def side_by_side(entries: Sequence[Entry], tried: Mapping[str, Tried]) -> tuple[
         for figure in TRIED_FIGURES
         if any(outcomes)
     ]
-    together = [_row("All together", title, key, [total(entry) for entry in entries]) for key, title, total in _TOTALS]
+    several = any(entry.system is not None or entry.count > 1 for entry in entries)
+    together = [
+        _row("All together", title, key, [total(entry) for entry in entries])
+        for key, title, total in _TOTALS
+        if several
+    ]
     one = [
         _row("One accelerator", column.header, column.key, [_figure(column, entry) for entry in entries])
         for column in GPU_COLUMNS

@@ -70,6 +70,7 @@ class Page(QWidget):
         self.detail.comparison_wanted.connect(self.compare_current)
         self.model.modelReset.connect(self._on_reset)
         self.table.selectionModel().selectionChanged.connect(self._mark_points)
+        self.table.current_changed.connect(self._mark_points)
 
     def describe(self, record: Any) -> Described:  # noqa: ANN401  # each page has records of its own
         """Return what to say of `record` under the plan."""

@@ -25,8 +25,8 @@ class RangeGroup(QWidget):
     def __init__(self, theme: Theme, name: str, stops: Sequence[float]) -> None:
         super().__init__()
         self._slider = RangeSlider(theme, stops)
-        self._low = DecimalField(0, _MOST, placeholder=f"{stops[0]:g}")
-        self._high = DecimalField(0, _MOST, placeholder=f"{stops[-1]:g}")
+        self._low = DecimalField(0, _MOST, placeholder=f"{stops[0]:.10g}")
+        self._high = DecimalField(0, _MOST, placeholder=f"{stops[-1]:.10g}")
         for field in (self._low, self._high):
             for edit in field.findChildren(QLineEdit):
                 edit.setMinimumWidth(_NARROW)

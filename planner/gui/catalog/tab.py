@@ -230,7 +230,9 @@ class CatalogTab(Tab):
         page.searched.connect(self._show_search)
 
     def _show_page(self) -> None:
-        self._search.setPlaceholderText(self.tr("Search %1 (Ctrl+F)").replace("%1", self.page.title.lower()))
+        hint = self.tr(", or: at least 24 GiB under 2,000 USD") if self.page is self.gpus else ""
+        words = self.tr("Search %1 (Ctrl+F)").replace("%1", self.page.title.lower())
+        self._search.setPlaceholderText(f"{words}{hint}")
         self._search.setAccessibleName(self.tr("Search %1").replace("%1", self.page.title.lower()))
         self._hold_count()
         self._show_count()

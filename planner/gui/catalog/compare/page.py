@@ -138,7 +138,7 @@ class ComparePage(QWidget):
         self.table.compared.show_rows(self.entries(), self._rows())
         last = self.table.compared.columnCount() - 1
         if last > 0:
-            self.table.setCurrentIndex(self.table.compared.index(max(row, 0), min(max(column, 1), last)))
+            self.table.setCurrentIndex(self.table.compared.index(max(row, 1), min(max(column, 1), last)))
 
     def _take(self, tried: Mapping[str, Tried]) -> None:
         self._tried = tried

@@ -132,7 +132,7 @@ class _CellDelegate(QStyledItemDelegate):
         if cell is not None and cell.share is not None:
             width = max(1, round(cell.share * (area.width() - 2 * space.small)))
             bar = QRect(area.left() + space.small, area.bottom() - _BAR - 1, width, _BAR)
-            painter.fillRect(bar, self._theme.color("accent" if cell.is_best else "border"))
+            painter.fillRect(bar, self._theme.color("accent" if cell.is_best else "muted"))
 
     def _role(self, line: ComparedRow | str, cell: Cell | None) -> str:
         if isinstance(line, str):

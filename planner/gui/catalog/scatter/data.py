@@ -84,7 +84,8 @@ def axis_range(values: Floats, logarithmic: bool) -> tuple[float, float]:
     if not len(values):
         return 0.0, 1.0
     low, high = float(values.min()), float(values.max())
-    room = _ROOM * max(high - low, 0.3 if logarithmic else abs(high) * 0.1 or 1.0)
+    alone = 0.3 if logarithmic else abs(high) * 0.1 or 1.0
+    room = _ROOM * (high - low or alone)
     return low - room, high + room
 
 
