@@ -19,7 +19,7 @@ def _bought(number: int, usd: float, price_kind: str, day: str | None, **more: o
             "id": f"p{number}",
             "item": "a card",
             "price_usd": usd,
-            "price_kind": kind,
+            "price_kind": price_kind,
             "price_date": day,
             "source": "shop",
         }

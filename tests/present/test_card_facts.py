@@ -58,9 +58,7 @@ def test_prices_with_range_age_history_and_what_is_left_out() -> None:
 
 def test_software_says_versions_notes_and_what_is_not_known() -> None:
     known = FeatureSupport("cuda", "yes", "8.0", "12.x", source="the matrix", as_of="2026-11-22")
-    partly = FeatureSupport(
-        "pytorch", "partly", newest="2.14", reason="CUDA 12.6 builds", source="x", as_of="2026-11-22"
-    )
+    partly = FeatureSupport("pytorch", "partly", newest="2.14", reason="CUDA 12.6", source="x", as_of="2026-11-22")
     unknown = FeatureSupport("jax", None, reason="nobody says it")
     details = software_group((known, partly, unknown)).details
     assert [(detail.title, detail.text) for detail in details] == [
