@@ -8,7 +8,7 @@ from planner.hardware.derived import DERIVED_FIGURES
 _LOWER: Final = frozenset(("price", "street", "used", "rent", "power", "needed", "seconds", "rented", "owned")) | {
     figure.key for figure in DERIVED_FIGURES.values() if figure.lower_is_better
 }
-_NEITHER: Final = frozenset(("year", "devices", "ridge_point"))
+_NEITHER: Final = frozenset(("year", "devices", "ridge_point", "total_power", "total_price"))
 
 
 def lower_is_better(key: str) -> bool | None:

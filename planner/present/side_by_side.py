@@ -7,7 +7,7 @@ from typing import Final
 from planner.hardware.gpu import Gpu
 from planner.plan.tried import Tried
 from planner.present import format as fmt
-from planner.present.better import best
+from planner.present.better import best, lower_is_better
 from planner.present.columns import Column
 from planner.present.gpus import GPU_COLUMNS, GpuRow
 from planner.present.systems import SystemRow
@@ -94,6 +94,8 @@ def side_by_side(entries: Sequence[Entry], tried: Mapping[str, Tried]) -> tuple[
 def _row(group: str, title: str, key: str, figures: Sequence[tuple[str, float | None, str]]) -> ComparedRow:
     values = [value for _, value, _ in figures]
     winner = best(key, values)
+    best_text = next((text for text, value, _ in figures if value is not None and value == winner), None)
+    has_bars = lower_is_better(key) is not None
     largest = max((value for value in values if value is not None), default=0.0)
     return ComparedRow(
         group,
@@ -102,8 +104,8 @@ def _row(group: str, title: str, key: str, figures: Sequence[tuple[str, float | 
             Cell(
                 text=text,
                 value=value,
-                share=value / largest if value is not None and largest > 0 else None,
-                is_best=value is not None and value == winner,
+                share=value / largest if has_bars and value is not None and largest > 0 else None,
+                is_best=value is not None and text == best_text,
                 tooltip=tooltip,
             )
             for text, value, tooltip in figures
@@ -133,18 +135,24 @@ _Figure = tuple[str, float | None, str]
 
 def _power(entry: Entry) -> _Figure:
     if entry.system is None:
-        return _times(lambda gpu: gpu.board_power_watts, lambda value: fmt.power(value))(entry)
+        text, value, how = _times(lambda gpu: gpu.board_power_watts, fmt.power)(entry)
+        return (text, value, how) if value is None else (f"{text}, cards", value, f"{how}, without a host")
     watts = entry.system.system.max_power_watts
-    return fmt.power(watts), watts, "of the whole machine"
+    if watts is None:
+        return fmt.UNKNOWN, None, ""
+    return f"{fmt.power(watts)}, all of it", watts, "the most that the whole machine draws"
 
 
 def _price(entry: Entry) -> _Figure:
     if entry.system is None:
-        text, value, how = _times(lambda gpu: gpu.launch_price_usd, lambda value: fmt.money(value))(entry)
-        return text, value, f"{how}, at launch, without a host" if how else ""
+        text, value, how = _times(lambda gpu: gpu.launch_price_usd, fmt.money)(entry)
+        return (text, value, how) if value is None else (f"{text} at launch", value, f"{how}, without a host")
     system = entry.system.system
+    if system.price_usd is None:
+        return fmt.UNKNOWN, None, ""
     told = ", ".join(part for part in (system.price_kind or "", fmt.date(system.price_date, "")) if part)
-    return fmt.money(system.price_usd), system.price_usd, told
+    kind = f" ({told})" if told else ""
+    return f"{fmt.money(system.price_usd)}{kind}", system.price_usd, told
 
 
 def _kind(entry: Entry) -> _Figure:
@@ -172,8 +180,8 @@ _TOTALS: Final[tuple[tuple[str, str, Callable[[Entry], _Figure]], ...]] = (
         _times(lambda gpu: gpu.bandwidth_bytes_per_s, lambda value: fmt.quantity(value / GB, "GB/s")),
     ),
     ("bf16", "BF16 dense", _times(_rate, lambda value: fmt.quantity(value, "TFLOPS"))),
-    ("power", "Power", _power),
-    ("price", "Price", _price),
+    ("total_power", "Power", _power),
+    ("total_price", "Price", _price),
     ("links", "Links", _links),
 )
 

@@ -88,7 +88,18 @@ def test_a_system_without_a_known_accelerator_says_what_is_known(entries):
     entry = Entry("systems:box", "A box", 1, None, SystemRow(alone, None))
     rows = side_by_side((entry, entries[1]), {})
     assert named(rows, "One accelerator", "Vendor").cells[0].text == "unknown"
-    assert named(rows, "All together", "Memory").cells[0].text == "unknown"
+    assert {named(rows, "All together", title).cells[0].text for title in ("Memory", "Power", "Links", "Price")} == {
+        "unknown"
+    }
+
+
+def test_prices_of_cards_and_machines_are_told_apart_and_not_ranked(entries, catalog):
+    dgx = catalog.hardware.system("dgx-a100-640gb")
+    priced = Entry("systems:dgx", dgx.name, 8, entries[0].row, SystemRow(dgx, entries[0].row.gpu))
+    price = named(side_by_side((entries[0], priced), {}), "All together", "Price")
+    assert price.cells[0].text == "$1,599 at launch"
+    assert "(" in price.cells[1].text
+    assert not any(cell.is_best or cell.share for cell in price.cells)
 
 
 def test_it_becomes_a_table_in_markdown_and_rows_for_programs(entries):

@@ -76,6 +76,22 @@ def test_entries_are_used_and_removed_by_keyboard(page, workspace):
     assert page.ids == ()
 
 
+def test_cards_are_counted_up_and_down_apart_from_the_plan(page, tab, workspace, qtbot):
+    table = page.table
+    table.setCurrentIndex(table.compared.index(2, 1))
+    QTest.keyClick(table, Qt.Key.Key_Plus)
+    assert page.ids[0] == "accelerators:rtx-4090@2"
+    assert cells(page, "Accelerators")[0] == "2 × GeForce RTX 4090"
+    QTest.keyClick(table, Qt.Key.Key_Minus)
+    QTest.keyClick(table, Qt.Key.Key_Minus)
+    assert page.ids[0] == "accelerators:rtx-4090@1"
+    table.setCurrentIndex(table.compared.index(2, 3))
+    page._more.click()
+    assert page.ids[2] == "systems:dgx-h100"
+    qtbot.waitUntil(lambda: not tab.tasks.busy)
+    assert workspace.plan.count == 1
+
+
 def test_a_seventh_takes_the_place_of_the_first(page, workspace):
     names = [f"accelerators:{gpu.id}" for gpu in workspace.catalog.hardware.gpus[:5]]
     page.add(names)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSignalBlocker, Slot
 from PySide6.QtGui import QPixmap
@@ -15,6 +16,7 @@ from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.label import make_label
 from planner.gui.workspace import Workspace
+from planner.hardware.gpu import Gpu
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
 from planner.plan.tried import Tried, try_on
@@ -24,19 +26,28 @@ from planner.present.side_by_side import MOST, ComparedRow, Entry, comparison_ro
 from planner.present.systems import SystemRow
 from planner.storage import write_atomically
 
+if TYPE_CHECKING:
+    from planner.cost.market import CardPrices
+
 _ENDINGS = (".md", ".csv", ".png")
 
 
 class ComparePage(QWidget):
-    """What is compared is remembered by id: `accelerators:rtx-4090`, `systems:dgx-h100`."""
+    """What is compared is remembered by id: `accelerators:rtx-4090`, `systems:dgx-h100`.
+
+    Of a card there are as many as the plan has, unless its id names another number: `accelerators:rtx-3090@2`.
+    """
 
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
         super().__init__()
         self._workspace, self._theme, self._tasks = workspace, theme, tasks
         self._tried: Mapping[str, Tried] = {}
+        self._prices: Mapping[str, CardPrices] = {}
         self._asked: object = None
         self.table = CompareTable(theme)
         self._only = QCheckBox(self.tr("Only &differences"))
+        self._fewer = QPushButton(self.tr("&Fewer cards"))
+        self._more = QPushButton(self.tr("&More cards"))
         self._use = QPushButton(self.tr("&Use in the plan"))
         self._remove = QPushButton(self.tr("&Remove"))
         self._clear = QPushButton(self.tr("C&lear"))
@@ -44,6 +55,9 @@ class ComparePage(QWidget):
         self._lay_out()
         self.table.used.connect(self._on_used)
         self.table.removed.connect(self._on_removed)
+        self.table.counted.connect(self.count_up)
+        self._fewer.clicked.connect(partial(self.count_up, -1))
+        self._more.clicked.connect(partial(self.count_up, 1))
         self._only.toggled.connect(self._on_only)
         self._use.clicked.connect(self.use_current)
         self._remove.clicked.connect(self.remove_current)
@@ -81,17 +95,25 @@ class ComparePage(QWidget):
         if self.ids:
             self._on_removed(self.table.place)
 
+    def count_up(self, by: int) -> None:
+        """Compare more of the card under the keyboard, or fewer; a system has as many as it has."""
+        if not self.ids or self.entries()[self.table.place].system is not None:
+            return
+        entry = self.entries()[self.table.place]
+        changed = f"{entry.id.partition('@')[0]}@{max(1, entry.count + by)}"
+        self._keep(tuple(dict.fromkeys(changed if name == entry.id else name for name in self.ids)))
+
     def refresh(self) -> None:
         """Show what is compared under the plan as it is now; the plan is tried on each in the background."""
         entries = self.entries()
         self._pages.setCurrentIndex(0 if entries else 1)
-        for button in (self._use, self._remove, self._clear):
+        for button in (self._fewer, self._more, self._use, self._remove, self._clear):
             button.setEnabled(bool(entries))
         plan, catalog = self._workspace.plan, self._workspace.catalog
         wanted = {entry.id: (entry.row.id, entry.count) for entry in entries if entry.row is not None}
         asked = (plan, catalog, wanted)
         if asked != self._asked:
-            self._asked, self._tried = asked, {}
+            self._asked, self._tried, self._prices = asked, {}, {}
             if wanted:
                 work = partial(_try_all, plan, catalog, wanted, date.today())
                 self._tasks.run("catalog-compare", work, self._take, self._on_error)
@@ -140,8 +162,8 @@ class ComparePage(QWidget):
         if last > 0:
             self.table.setCurrentIndex(self.table.compared.index(max(row, 1), min(max(column, 1), last)))
 
-    def _take(self, tried: Mapping[str, Tried]) -> None:
-        self._tried = tried
+    def _take(self, found: "tuple[Mapping[str, Tried], Mapping[str, CardPrices]]") -> None:
+        self._tried, self._prices = found
         self._show()
 
     def _on_error(self, error: BaseException) -> None:
@@ -149,19 +171,25 @@ class ComparePage(QWidget):
             self._workspace.failed.emit(error)
 
     def _entry(self, name: str) -> Entry | None:
-        kind, _, record = name.partition(":")
+        kind, _, record = name.partition("@")[0].partition(":")
         hardware = self._workspace.catalog.hardware
         if kind == "systems":
             system = next((one for one in hardware.systems if one.id == record), None)
             if system is None:
                 return None
             gpu = hardware.gpu(system.gpu_id) if system.gpu_id else None
-            row = None if gpu is None else GpuRow(gpu, usable=hardware.usable_memory(gpu))
+            row = None if gpu is None else self._row(gpu)
             return Entry(name, system.name, system.gpu_count or 1, row, SystemRow(system, gpu))
         card = next((one for one in hardware.gpus if one.id == record), None)
         if card is None:
             return None
-        return Entry(name, card.name, self._workspace.plan.count, GpuRow(card, usable=hardware.usable_memory(card)))
+        number = name.partition("@")[2]
+        count = int(number) if number.isdigit() else self._workspace.plan.count
+        return Entry(name, card.name, max(1, count), self._row(card))
+
+    def _row(self, gpu: Gpu) -> GpuRow:
+        usable = self._workspace.catalog.hardware.usable_memory(gpu)
+        return GpuRow(gpu, usable=usable, prices=self._prices.get(gpu.id))
 
     def _keep(self, names: tuple[str, ...]) -> None:
         settings = self._workspace.settings
@@ -189,11 +217,11 @@ class ComparePage(QWidget):
 
     def _lay_out(self) -> None:
         space = self._theme.spacing
-        legend = self.tr("A tick and bold letters mark the best of a row; pale rows are alike; bars are to scale.")
+        legend = self.tr("A tick and bold letters mark the best; pale rows are alike.")
         bar = QHBoxLayout()
         bar.setSpacing(space.small)
         bar.addWidget(make_label(legend, "muted", wrap=True), 1)
-        for widget in (self._only, self._use, self._remove, self._clear):
+        for widget in (self._only, self._fewer, self._more, self._use, self._remove, self._clear):
             bar.addWidget(widget)
         nothing = make_label(
             self.tr(
@@ -212,10 +240,15 @@ class ComparePage(QWidget):
         column.addWidget(self._pages, 1)
 
 
-def _try_all(plan: Plan, catalog: Catalog, wanted: Mapping[str, tuple[str, int]], today: date) -> Mapping[str, Tried]:
-    """Return the plan on each of `wanted`; the times are worked out here, on the thread that has time for it."""
-    found = {name: try_on(plan, gpu, count, catalog, today) for name, (gpu, count) in wanted.items()}
-    for tried in found.values():
-        if tried.evaluation is not None:
-            tried.evaluation.time  # noqa: B018  # computed when it is first asked for
-    return found
+def _try_all(
+    plan: Plan, catalog: Catalog, wanted: Mapping[str, tuple[str, int]], today: date
+) -> "tuple[Mapping[str, Tried], Mapping[str, CardPrices]]":
+    """Return the plan on each of `wanted`, and what the cards are sold for, worked out on the thread that has time."""
+    from planner.plan.prices import prices_of  # reads every offer
+
+    tried = {name: try_on(plan, gpu, count, catalog, today) for name, (gpu, count) in wanted.items()}
+    for one in tried.values():
+        if one.evaluation is not None:
+            one.evaluation.time  # noqa: B018  # computed when it is first asked for
+    cards = {gpu for gpu, _ in wanted.values()}
+    return tried, {gpu: prices_of(catalog.hardware.gpu(gpu), catalog, today) for gpu in cards}

@@ -31,9 +31,10 @@ from planner.present.format import NOT_PUBLISHED, UNKNOWN
 from planner.present.side_by_side import Cell, ComparedRow, Entry
 
 _BAR: Final = 3
-_TITLE_WIDTH: Final = 190
+_TITLE_WIDTH: Final = 225
 _NARROWEST: Final = 120
 _PICTURE_SCALE: Final = 2
+_COUNTS: Final = {Qt.Key.Key_Plus: 1, Qt.Key.Key_Equal: 1, Qt.Key.Key_Minus: -1}
 _NO_PARENT: Final = QModelIndex()
 Index = QModelIndex | QPersistentModelIndex
 
@@ -142,10 +143,11 @@ class _CellDelegate(QStyledItemDelegate):
 
 
 class CompareTable(QTableView):
-    """Shows a `CompareModel`; `used` and `removed` carry the place of an entry."""
+    """Shows a `CompareModel`; `used` and `removed` carry the place of an entry, `counted` how many cards more."""
 
     used = Signal(int)
     removed = Signal(int)
+    counted = Signal(int)
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -186,11 +188,13 @@ class CompareTable(QTableView):
         return pixmap
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Use the entry under the keyboard with Enter, and take it out with Delete."""
+        """Use the entry under the keyboard with Enter, take it out with Delete, count its cards with + and -."""
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             self.used.emit(self.place)
         elif event.key() in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace):
             self.removed.emit(self.place)
+        elif event.key() in _COUNTS:
+            self.counted.emit(_COUNTS[Qt.Key(event.key())])
         else:
             super().keyPressEvent(event)
 
