@@ -17,7 +17,10 @@ _CORE = (
     "planner.memory.inference.moments",
     "planner.present.plan",
     "planner.present.solved",
+    "planner.present.column_sets",
     "planner.present.columns",
+    "planner.present.record_text",
+    "planner.present.time",
     "planner.trace.consent",
 )
 

@@ -90,7 +90,7 @@ def test_sets_of_columns_name_columns_and_begin_with_the_name():
 
 def test_a_build_says_what_it_draws_and_what_to_mind():
     group = power_group(card(board_power_watts=600.0, form_factor="Dual-slot"), 4)
-    assert group.title == "Power and cooling of 4 × card"
+    assert group.title == "Power and cooling of 4 cards"
     said = {detail.title: detail for detail in group.details}
     assert said["From the wall"].basis
     assert said["Mind"].text

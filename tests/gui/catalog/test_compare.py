@@ -85,8 +85,10 @@ def test_cards_are_counted_up_and_down_apart_from_the_plan(page, tab, workspace,
     QTest.keyClick(table, Qt.Key.Key_Minus)
     QTest.keyClick(table, Qt.Key.Key_Minus)
     assert page.ids[0] == "accelerators:rtx-4090@1"
-    table.setCurrentIndex(table.compared.index(2, 3))
     page._more.click()
+    assert page.ids[0] == "accelerators:rtx-4090@2"
+    table.setCurrentIndex(table.compared.index(2, 3))
+    page._fewer.click()
     assert page.ids[2] == "systems:dgx-h100"
     qtbot.waitUntil(lambda: not tab.tasks.busy)
     assert workspace.plan.count == 1
