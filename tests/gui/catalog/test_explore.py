@@ -3,7 +3,7 @@
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QToolButton
+from PySide6.QtWidgets import QAbstractButton, QToolButton, QWidget
 
 from planner.gui.catalog.filters import CatalogFilter
 from planner.gui.catalog.range_slider import RangeSlider, round_stops
@@ -140,3 +140,22 @@ def test_the_view_is_remembered(tab, qtbot, workspace, theme):
     other = CatalogTab(workspace, theme, tab.tasks)
     qtbot.addWidget(other)
     assert other.view == "scatter"
+
+
+@pytest.mark.parametrize("view", ["table", "scatter", "compare"])
+def test_everything_that_takes_the_keyboard_in_a_view_has_a_name(tab, view, qtbot):
+    tab.compare.add(("accelerators:rtx-4090",))
+    tab.show_view(view)
+    qtbot.waitUntil(lambda: not tab.tasks.busy)
+    for widget in tab.findChildren(QWidget):
+        if widget.isVisible() and widget.focusPolicy() & Qt.FocusPolicy.TabFocus:
+            assert widget.accessibleName() or (isinstance(widget, QAbstractButton) and widget.text()), widget
+
+
+@pytest.mark.parametrize("view", ["scatter", "compare"])
+def test_nothing_is_cut_off_in_the_smallest_window(tab, view, qtbot):
+    tab.compare.add(("accelerators:rtx-4090",))
+    tab.show_view(view)
+    qtbot.waitUntil(lambda: not tab.tasks.busy)
+    assert tab.minimumSizeHint().width() <= 1160
+    assert tab.minimumSizeHint().height() <= 700
