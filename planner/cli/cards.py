@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from planner.errors import SpecError
+from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.names import resolve_gpu
+from planner.hardware.system import System
 from planner.plan.catalog import Catalog
 from planner.workload.parallel import CardCount
 
@@ -22,12 +24,17 @@ def named_cards(texts: Sequence[str], catalog: Catalog) -> tuple[CardCount, ...]
     return tuple(_named(text, catalog) for text in texts)
 
 
+def named_system(name: str, hardware: HardwareCatalog) -> System | None:
+    """Return the system with this id or name, whatever its case."""
+    return next((each for each in hardware.systems if name.strip().lower() in (each.id, each.name.lower())), None)
+
+
 def _named(text: str, catalog: Catalog) -> CardCount:
     numbered = _NUMBERED.fullmatch(text.strip())
     number, name = (int(numbered[1]), numbered[2]) if numbered else (1, text)
     if not 1 <= number <= 100_000:
         raise SpecError("--gpu", f"{number:,} cards", "From 1 to 100,000.")
-    system = next((each for each in catalog.hardware.systems if name.lower() in (each.id, each.name.lower())), None)
+    system = named_system(name, catalog.hardware)
     if system is None:
         return CardCount(id=resolve_gpu(catalog.hardware, name).id, count=number)
     if system.gpu_id is None or system.gpu_count is None:

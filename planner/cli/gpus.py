@@ -42,7 +42,7 @@ examples:
   gpu-planner gpus --where 'memory_gib >= 80 and vendor == "NVIDIA"' --sort -bandwidth
   gpu-planner gpus --where 'memory_gib >= 24 and used < 1000' --sort usd_per_gib
   gpu-planner gpus --fits meta-llama/Llama-3.1-70B --where 'fits == "fits"' --sort price
-  gpu-planner gpus --compare "RTX 4090" "RTX 5090" h100-sxm
+  gpu-planner gpus --compare "RTX 4090" "2 x RTX 3090" dgx-a100-640gb
   gpu-planner gpus --show mi300x
   gpu-planner gpus --systems dgx
   gpu-planner gpus --build "2 x RTX 5090" --circuit 120V-15A
@@ -81,8 +81,9 @@ def _about(arguments: argparse.Namespace, catalog: Catalog) -> int:
 
         return show(resolve_gpu(catalog.hardware, arguments.show), catalog, _today(), as_json=arguments.json)
     if arguments.compare:
-        gpus: Sequence[Gpu] = [resolve_gpu(catalog.hardware, name) for name in arguments.compare]
-        return _print(gpus, catalog, None, arguments, compared=True)
+        from planner.cli.gpus_compare import print_comparison
+
+        return print_comparison(arguments, catalog, _prices(catalog))
     fits = _fits(arguments.fits, catalog) if arguments.fits else None
     return _print(_selected(arguments, catalog, fits), catalog, fits, arguments)
 
@@ -100,7 +101,7 @@ def _parser() -> Parser:
     choice.add_argument("--sort", metavar="FIELD", action="append", default=[], help=ordered)
     choice.add_argument("--csv", action="store_true", help="print a table for other programs, with sources")
     other = parser.add_argument_group("instead of a list")
-    other.add_argument("--compare", metavar="GPU", nargs="+", help="set these side by side")
+    other.add_argument("--compare", metavar="GPU", nargs="+", help="set cards or systems side by side")
     other.add_argument(
         "--show", metavar="GPU", help="show one: figures with sources, prices, software, measured speeds"
     )
@@ -155,20 +156,16 @@ def _print(
     catalog: Catalog,
     fits: Mapping[str, CardFit] | None,
     arguments: argparse.Namespace,
-    *,
-    compared: bool = False,
 ) -> int:
     if arguments.json:
         print(to_json([_record(gpu, fits) for gpu in gpus], indent=2).decode())
         return 0
     asked = _asked(arguments)
-    by_id = {row.id: row for row in _rows(catalog, fits, priced=compared or bool(asked & PRICE_WORDS.keys()))}
+    by_id = {row.id: row for row in _rows(catalog, fits, priced=bool(asked & PRICE_WORDS.keys()))}
     rows = [by_id[gpu.id] for gpu in gpus]
     everything = len(catalog.hardware.gpus)
     if arguments.csv:
         print(to_csv([gpu_fields(row) for row in rows]), end="")
-    elif compared:
-        print(_side_by_side(rows))
     elif rows:
         print(f"{_list(rows, asked, judged=fits is not None)}\n\n{len(rows):,} of {everything:,} accelerators")
     else:
@@ -204,12 +201,6 @@ def _list(rows: Sequence[GpuRow], asked: frozenset[str], *, judged: bool) -> str
     shown = [_column(key) for key in order if key in keys] + [each for each in GPU_COLUMNS if each.key in asked]
     heads = [Head(column.title, column.align, column.key == "name", column.unit) for column in shown]
     return table(heads, [[column.text(row) for column in shown] for row in rows], terminal_width())
-
-
-def _side_by_side(rows: Sequence[GpuRow]) -> str:
-    heads = [Head(""), *(Head(row.gpu.name, "right", flexible=True) for row in rows)]
-    columns = [column for column in GPU_COLUMNS if column.key not in ("name", "fits")]
-    return table(heads, [[column.header, *(column.text(row) for row in rows)] for column in columns], terminal_width())
 
 
 def _column(key: str) -> Column[GpuRow]:

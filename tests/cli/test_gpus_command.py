@@ -228,3 +228,15 @@ def test_cards_of_this_machine_are_matched_by_name_and_memory(said, monkeypatch)
     assert "memory_total_bytes: 25,757,220,864" in printed
     assert "in the catalog one of: rtx-3060" in printed
     assert json.loads(said("--here", "--json"))[0]["gpus"] == ["rtx-4090"]
+
+
+def test_several_cards_and_systems_side_by_side(said):
+    printed = said("--compare", "2 x RTX 3090", "dgx-a100-640gb")
+    assert printed.splitlines()[0].endswith("  DGX A100 640 GB")
+    assert "2 × GeForce RTX 3090" in printed.splitlines()[0]
+    assert "All together" in printed
+    rows = list(csv.reader(io.StringIO(said("--compare", "rtx-3090", "dgx-a100-640gb", "--csv"))))
+    assert rows[0] == ["group", "figure", "1 × GeForce RTX 3090", "DGX A100 640 GB"]
+    ids = [record["id"] for record in json.loads(said("--compare", "rtx-3090", "dgx-a100-640gb", "--json"))]
+    assert ids == ["rtx-3090", "dgx-a100-640gb"]
+    assert "7 are too many" in said("--compare", *["l4"] * 7, code=2)
