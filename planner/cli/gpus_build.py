@@ -22,19 +22,35 @@ from planner.hardware.power import (
 from planner.plan.catalog import Catalog
 from planner.present import format as fmt
 
+_MOST_WATTS: Final = 100_000
 _HEADS: Final = (Head("Figure"), Head("Value", "right"), Head("Formula", flexible=True), Head("Source", flexible=True))
 
 
 def add_build_options(group: argparse._ArgumentGroup) -> None:
     """Add `--build` and what belongs to it."""
     group.add_argument("--build", metavar="CARDS", nargs="+", help='power and cooling of cards: "2 x RTX 5090" l4')
-    group.add_argument("--host-watts", metavar="W", type=float, default=HOST_WATTS, help="of the rest [450]")
+    group.add_argument("--host-watts", metavar="W", type=watts, default=HOST_WATTS, help="of the rest [450]")
     group.add_argument("--supply", metavar="RATING", choices=list(EFFICIENCY), default="gold", help="80 PLUS [gold]")
     circuits = ", ".join(CIRCUITS)
     group.add_argument(
         "--circuit", metavar="KIND", choices=list(CIRCUITS), default="120V-15A", help=f"{circuits} [120V-15A]"
     )
-    group.add_argument("--power-limit", metavar="W", type=float, help="of each card of the build, or of --change")
+    group.add_argument("--power-limit", metavar="W", type=watts, help="of each card of the build, or of --change")
+
+
+def watts(text: str) -> float:
+    """Return a power that a build can have.
+
+    Raises:
+        argparse.ArgumentTypeError: If it is none.
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value <= _MOST_WATTS:
+        raise argparse.ArgumentTypeError(f"{text!r} is no power above 0 and up to {_MOST_WATTS:,} W")
+    return value
 
 
 def print_build(arguments: argparse.Namespace, catalog: Catalog) -> int:

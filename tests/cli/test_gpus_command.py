@@ -167,6 +167,9 @@ def test_a_build_says_what_it_needs_and_what_to_mind(said):
     record = json.loads(said("--build", "2 x RTX 5090", "--power-limit", "401", "--json"))
     assert record["warnings"] == []
     assert {step["key"]: step["value"] for step in record["figures"]}["circuits"] == 1
+    assert "'-5' is no power above 0" in said("--build", "l4", "--host-watts=-5", code=2)
+    assert "'many' is no power above 0" in said("--build", "l4", "--power-limit", "many", code=2)
+    assert "'nan' is no power above 0" in said("--build", "l4", "--power-limit", "nan", code=2)
     assert "invalid choice: '140V'" in said("--build", "l4", "--circuit", "140V", code=2)
 
 
