@@ -5,7 +5,7 @@ import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtTest import QTest
 
-from planner.gui.catalog.scatter.data import axis_range, linear_ticks, scatter_data
+from planner.gui.catalog.scatter.data import axis_range, linear_ticks, scatter_data, symbol_of
 from planner.gui.catalog.scatter.labels import Box, Crowd, place_names
 from planner.gui.catalog.scatter.presets import PRESETS, usual_plot
 from planner.gui.catalog.settings import PlotChoice
@@ -194,6 +194,7 @@ def test_dark_colours_and_steps_of_a_number(tab, plot, theme):
     tab.gpus.scatter.choose(PlotChoice(x="memory", y="bandwidth", color="power"))
     colors = {plot.class_color(place).name() for place in range(6)}
     assert len(colors) == 6
+    assert [symbol_of(place, ordered=True) for place in (0, 4, 5)] == ["o", "o", "+"]
     theme.apply("dark")
     assert {plot.class_color(place).name() for place in range(6)} != colors
     theme.apply("light")

@@ -42,6 +42,14 @@ class ScatterData:
     left_out: int
 
 
+SYMBOLS: Final = ("o", "s", "t", "d", "+", "star", "h", "t1")
+
+
+def symbol_of(place: int, ordered: bool) -> str:
+    """Return the shape of a class; steps of a number are circles, and a cross is what is unknown."""
+    return ("+" if place == _STEPS else "o") if ordered else SYMBOLS[place]
+
+
 def scatter_data(
     rows: Sequence[Any], columns: Mapping[str, Column[Any]], numbers: Numbers, choice: PlotChoice
 ) -> ScatterData:

@@ -26,7 +26,6 @@ _CORNERS: Final = {
     "s": ((0.05, 0.05), (0.95, 0.05), (0.95, 0.95), (0.05, 0.95)),
 }
 """The shapes of pyqtgraph's symbols, so that the legend need not import it; a circle has no corners."""
-_SYMBOLS: Final = ("o", "s", "t", "d", "+", "star", "h", "t1")
 
 
 class Legend(QWidget):
@@ -61,6 +60,12 @@ class Legend(QWidget):
             self.updateGeometry()
         self.update()
 
+    def _symbol(self, place: int) -> str:
+        # Imported here: numbers in arrays are loaded with the first plot, not with its panel.
+        from planner.gui.catalog.scatter.data import symbol_of
+
+        return symbol_of(place, self._ordered)
+
     def heightForWidth(self, width: int) -> int:
         """Return the height of as many lines as it takes."""
         return max((place.bottom() + 1 for place in self._places(width)), default=0)
@@ -76,7 +81,7 @@ class Legend(QWidget):
         painter.setFont(self._theme.font("small"))
         for (number, name), place in zip(self._entries, self._places(self.width()), strict=True):
             top = place.top() + (place.height() - _SIDE) / 2
-            paint_symbol(painter, "o" if self._ordered else _SYMBOLS[number], self._color(number), place.left(), top)
+            paint_symbol(painter, self._symbol(number), self._color(number), place.left(), top)
             painter.setPen(self._theme.color("muted"))
             words = place.adjusted(_SIDE + self._theme.spacing.tiny, 0, 0, 0)
             painter.drawText(words, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), name)

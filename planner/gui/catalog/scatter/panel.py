@@ -178,6 +178,7 @@ class ScatterPanel(PlotPanel):
         for name, choice in PRESETS[self._page].items():
             menu.addAction(name, partial(self.choose, choice))
         self._presets.setMenu(menu)
+        self._column.setContentsMargins(self._theme.spacing.small, 0, self._theme.spacing.small, 0)
         self._column.insertLayout(0, grid)
         self._column.addWidget(self.legend)
         line = QHBoxLayout()

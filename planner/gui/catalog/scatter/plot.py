@@ -9,7 +9,7 @@ from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRect, QSize, Qt, Q
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QRubberBand, QWidget
 
-from planner.gui.catalog.scatter.data import MOST_CLASSES, ScatterData, axis_range, linear_ticks
+from planner.gui.catalog.scatter.data import MOST_CLASSES, ScatterData, axis_range, linear_ticks, symbol_of
 from planner.gui.catalog.scatter.name_layer import NameLayer
 from planner.gui.catalog.settings import PlotChoice
 from planner.gui.theme import Theme
@@ -17,7 +17,6 @@ from planner.gui.widgets.plot import Plot, cosmetic_pen
 from planner.gui.widgets.scales import log_ticks
 from planner.present import format as fmt
 
-SYMBOLS: Final = ("o", "s", "t", "d", "+", "star", "h", "t1")
 _ALPHA: Final = 170
 _MOST_NAMES: Final = 14
 _NEAR_PIXELS: Final = 12
@@ -53,7 +52,7 @@ class ScatterPlot(Plot):
         self._data, self._choice = _EMPTY, PlotChoice()
         self._current, self._selected = "", frozenset[str]()
         self._name_of: Callable[[str], str] = str
-        self._items: list[Any] = [pg.ScatterPlotItem(symbol=SYMBOLS[place]) for place in range(MOST_CLASSES)]
+        self._items: list[Any] = [pg.ScatterPlotItem() for _ in range(MOST_CLASSES)]
         self._rings: Any = pg.ScatterPlotItem(size=_RING, symbol="o")
         self._front: Any = self._item.plot()
         for item in (*self._items, self._rings):
@@ -239,7 +238,7 @@ class ScatterPlot(Plot):
             color.setAlpha(_ALPHA)
             item.setBrush(color)
             item.setPen(None)
-            item.setSymbol("o" if self._data.ordered else SYMBOLS[place])
+            item.setSymbol(symbol_of(place, self._data.ordered))
         self._rings.setBrush(None)
         self._rings.setPen(cosmetic_pen(theme.color("text"), 1.5))
         self._front.setPen(cosmetic_pen(theme.color("accent"), 1, Qt.PenStyle.DashLine))
