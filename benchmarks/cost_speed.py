@@ -12,8 +12,8 @@ from speed import beside_loop, print_beside
 from planner.cost.demand import demand_of
 from planner.cost.estimate import estimate_cost
 from planner.cost.job import Pace, Run
-from planner.cost.montecarlo import simulate
 from planner.cost.modes import RENT_MODES
+from planner.cost.montecarlo import simulate
 from planner.cost.rent import RentFacts
 from planner.cost.sensitivity import tornado
 from planner.cost.table import Candidate, offer_rows

@@ -24,7 +24,7 @@ from planner.monitor.events import Moment
 from planner.monitor.inventory import Inventory
 from planner.monitor.metrics import DEVICE_METRICS, Metric
 from planner.monitor.reading import Reading
-from planner.monitor.recording.reading import read_recording
+from planner.monitor.recording.opening import read_recording
 from planner.monitor.recording.recorder import Recorder
 from planner.monitor.recording.writer import RecordingWriter
 from planner.monitor.sample import Sample

@@ -13,7 +13,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from PySide6.QtWidgets import QDialog
+    from PySide6.QtWidgets import QDialog, QWidget
 
     from planner import Plan
     from planner.gui.window import Window
@@ -66,6 +66,7 @@ def draw_everything(window: "Window", folder: Path) -> None:
     draw_catalog(window, folder)
     draw_monitor(window, folder)
     draw_plans(window, folder)
+    draw_costs(window, folder)
     draw_traced(window, folder)
 
 
@@ -139,6 +140,49 @@ def sample_plans() -> "dict[str, Plan]":
         "staged": Plan(model=llama, workload=piped, gpu="h100-sxm5-80gb", count=8),
         "no-card": Plan(model=llama),
         "does-not-fit": Plan(model=llama, workload=Training(micro_batch=4), gpu="rtx-4090"),
+    }
+
+
+def draw_costs(window: "Window", folder: Path) -> None:
+    """Draw the cost tab with a plan of each kind, two of them side by side, and its dialogs."""
+    tab = window.cost()
+    plans = sample_costs()
+    for name, plan in plans.items():
+        window.workspace.replace(plan, None)
+        draw_in_all_looks(window, folder, f"cost-{name}")
+    window.workspace.replace(plans["run"], None)
+    window.workspace.pin.put(plans["always"])
+    draw_in_all_looks(window, folder, "costs-compared")
+    window.workspace.pin.put(None)
+    for name, open_dialog in (("recommend", tab.choose_hardware), ("prices", tab.show_prices)):
+        open_dialog()
+        settle(window)
+        if tab.dialog is not None:
+            write_picture(tab.dialog, folder / f"{name}.png")
+            tab.dialog.close()
+
+
+def sample_costs() -> "dict[str, Plan]":
+    """Return a plan for each kind of view that the cost tab has."""
+    from planner import Inference, ModelChoice, Plan, Training
+    from planner.cost.job import DailyHours, Run, Service
+    from planner.cost.terms import CostTerms
+
+    llama = ModelChoice(id="meta-llama/Llama-3.1-8B")
+    tuning = Training(method="qlora", activation_checkpointing="full")
+    serving = Inference(profile="vllm", batch=16)
+    run = CostTerms(job=Run(amount=50_000_000, unit="tokens"))
+    always = CostTerms(job=DailyHours(hours_per_day=24, days_per_week=7))
+    busy = CostTerms(job=Service(requests_per_day=300_000, peak_factor=4))
+    unequal = Inference(gpus=({"id": "rtx-4090"}, {"id": "rtx-3090"}))
+    return {
+        "run": Plan(model=llama, workload=tuning, gpu="rtx-4090", cost=run),
+        "always": Plan(model=llama, workload=tuning, gpu="rtx-4090", cost=always),
+        "service": Plan(model=llama, workload=serving, gpu="h100-sxm5-80gb", cost=busy),
+        "eight": Plan(model=llama, workload=Training(activation_checkpointing="full"), gpu="h100-sxm5-80gb", count=8),
+        "not-offered": Plan(model=llama, workload=tuning, gpu="rtx-2000-ada"),
+        "no-card": Plan(model=llama),
+        "unequal": Plan(model=llama, workload=unequal),
     }
 
 
@@ -217,6 +261,7 @@ def draw_readme(window: "Window", folder: Path) -> None:
     window.findChild(Breakdown).open_term("logits")
     save(window, folder / "term-dark.png")
     draw_readme_plans(window, folder)
+    draw_readme_costs(window, folder)
     draw_readme_trace(window, folder)
     draw_readme_monitor(window, folder)
 
@@ -231,6 +276,22 @@ def draw_readme_plans(window: "Window", folder: Path) -> None:
     compare_adapters(window, plans["lora"])
     save(window, folder / "compared-light.png")
     window.workspace.pin.put(None)
+
+
+def draw_readme_costs(window: "Window", folder: Path) -> None:
+    """Draw owning that pays off within the horizon in light, and hardware that is chosen for a run."""
+    plans = sample_costs()
+    tab = window.cost()
+    window.choose_scheme("light")
+    window.workspace.replace(plans["always"], None)
+    save(window, folder / "cost-even-light.png")
+    window.workspace.replace(plans["run"], None)
+    tab.choose_hardware()
+    settle(window)
+    if tab.dialog is not None:
+        write_picture(tab.dialog, folder / "recommend-light.png")
+        tab.dialog.close()
+    window.show_tab("memory")
 
 
 def draw_readme_trace(window: "Window", folder: Path) -> None:
@@ -304,7 +365,12 @@ def save_with(window: "Window", dialog: "QDialog", file: Path) -> None:
 def save(window: "Window", file: Path) -> None:
     """Write a picture of `window` once it has settled, and print its path."""
     settle(window)
-    window.grab().save(str(file))
+    write_picture(window, file)
+
+
+def write_picture(shown: "QWidget", file: Path) -> None:
+    """Write a picture of what is shown, and print its path."""
+    shown.grab().save(str(file))
     print(file)
 
 

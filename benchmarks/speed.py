@@ -127,6 +127,23 @@ def print_times() -> None:
         filled = [with_defaults(workload, model, 8) for workload in workloads]
         taken, loop = beside_loop(lambda workload: estimate_time(model, workload, cards), filled)
         print_beside(f"one warm time, {name} on 8 cards / a loop, µs", taken * 1e6, loop * 1e6, "≤ 300 µs")
+    print_evaluated(catalog)
+
+
+def print_evaluated(catalog: "Catalog") -> None:
+    """Print one warm evaluation with its time, and a job on every card, for plans not asked yet."""
+    from datetime import date
+
+    from planner import Inference, ModelChoice, Plan, evaluate
+    from planner.plan.job_costs import job_by_gpu
+
+    model = ModelChoice(id="meta-llama/Llama-3.1-8B")
+    plans = [Plan(model=model, workload=Inference(batch=size), gpu="rtx-4090") for size in range(500, 700)]
+    taken, loop = beside_loop(lambda plan: evaluate(plan, catalog).time, plans)
+    print_beside("one warm evaluation with its time / a loop, µs", taken * 1e6, loop * 1e6, "≤ 800 µs")
+    plans = [Plan(model=model, workload=Inference(batch=size)) for size in range(1, 7)]
+    taken, loop = beside_loop(lambda plan: job_by_gpu(plan, catalog, date(2026, 11, 22)), plans)
+    print_beside("a job on every card that fits / a loop, ms", taken * 1e3, loop * 1e3, "≤ 300 ms")
 
 
 def print_shared() -> None:

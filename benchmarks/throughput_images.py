@@ -9,8 +9,10 @@ from planner.hardware.gpu import Gpu
 from planner.models.pipeline import networks_of
 from planner.performance.inference.denoising import decoder_counts, denoiser_counts
 from planner.performance.inference.images import of_batch
-from planner.performance.traced import SPREAD
-from planner.performance.vision import Counts, Kind, Precision, module_time
+from planner.performance.links import links_of
+from planner.performance.setting import TimeSetting
+from planner.performance.traced import SPREAD, Step, step_time
+from planner.performance.vision import Counts, Kind, Precision
 from planner.plan.catalog import Catalog
 
 TASKS: Final = ("image_infer", "image_train")
@@ -33,6 +35,8 @@ _PRECISIONS: Final[dict[str, Precision]] = {
     "unet fp8": "fp8",
     "clip1:fp32,clip2:fp32,unet:fp8,vae:fp32": "fp8",
 }
+_USUAL_SAMPLES: Final = 256
+"""Of a card, where a row does not say: NVIDIA/DeepLearningExamples@729963d, configs.yml of its ConvNets."""
 _DDIM_STEPS: Final = 30
 _SDXL_STEPS: Final = 20
 """MLPerf Inference's rule for Stable Diffusion XL: 20 steps with guidance, at 1,024 pixels."""
@@ -58,22 +62,35 @@ def predict(row: Row, catalog: Catalog) -> Speeds | Excluded:
 
 
 def _speeds(row: Row, counts: Counts, gpu: Gpu, precision: Precision) -> Speeds | Excluded:
-    whole = counts.of_training() if row.task == "image_train" else counts
-    batch = row.batch or 1
-    time = module_time(of_batch(whole, batch), gpu, precision, compiled=is_compiled(row))
+    trains = row.task == "image_train"
+    whole = counts.of_training() if trains else counts
+    samples = row.batch // row.cards if row.batch else _USUAL_SAMPLES
+    step = Step(
+        "training" if trains else "inference",
+        of_batch(whole, samples),
+        samples,
+        precision,
+        gradient_bytes=_gradient_bytes(row) if trains else 0.0,
+        compiled=is_compiled(row),
+        channels_last=row.source == "dle" and precision == "fp16",
+    )
+    found = step_time(step, gpu, links_of(gpu, TimeSetting()), row.cards)
     rate = gpu.rate({"fp16": "fp16", "tf32": "tf32", "fp8": "fp8", "fp32": "fp32"}[precision]) or gpu.rate("fp32")
-    if time is None or rate is None or gpu.bandwidth_bytes_per_s is None:
+    if found.samples_per_second is None or rate is None or gpu.bandwidth_bytes_per_s is None:
         return Excluded(f"bandwidth or rate not in the catalog: {gpu.name}")
     flat = _FLAT_MFU * rate.ops_per_s / whole.flops
     bandwidth = gpu.bandwidth_bytes_per_s / (2 * whole.elements)
-    ours = row.cards * batch / time.seconds
+    ours = found.samples_per_second
     return Speeds(ours, row.cards * flat, row.cards * bandwidth, ours / SPREAD, ours * SPREAD, _assumed(row))
+
+
+def _gradient_bytes(row: Row) -> float:
+    """Return what cards sum in each step: fp32 in PyTorch, 16 bits in MLPerf's stacks."""
+    return (row.parameters or 0.0) * (2 if is_compiled(row) else 4)
 
 
 def _assumed(row: Row) -> str:
     """Return what the source does not state."""
-    if row.source == "lam":
-        return "whether loading keeps up: B200 is as quick in TF32 as in 16 bits"
     return "the number format" if not row.precision else ""
 
 

@@ -33,6 +33,30 @@ True
 >>> planner.versus(tuning, serving, catalog).total_difference_bytes > 0
 True
 
+How long it takes, what it costs, and which hardware to take; prices are dated, and looked at on a day:
+
+>>> import datetime
+>>> day = datetime.date(2026, 11, 22)
+>>> job = planner.CostTerms(job=planner.Run(amount=50e6, unit="tokens"), region="DE")
+>>> run = serving.evolve(workload=planner.Training(method="qlora"), cost=job, gpu="l40s")
+>>> evaluation = planner.evaluate(run, catalog)
+>>> evaluation.time.kind, evaluation.time.low_seconds < evaluation.time.seconds < evaluation.time.high_seconds
+('step', True)
+>>> cost = planner.evaluate_cost(evaluation, catalog, day).estimate
+>>> cost.result.answer.decision, cost.result.rent.usd == sum(term.usd for term in cost.result.rent.terms)
+('rent', True)
+>>> found = planner.recommend(run, catalog, day, planner.Wish(budget_usd=20, counts=(1,)))
+>>> found.cheapest.usd <= found.best_value.usd <= 20
+True
+>>> all(option.hours >= found.fastest.hours for option in found.options if option.comparable)
+True
+>>> busy = planner.Service(requests_per_day=20_000), planner.DailyHours(hours_per_day=8)
+>>> network, cards = evaluation.architecture, ((catalog.hardware.gpu("l40s"), 2),)
+>>> planner.estimate_time(network, evaluation.workload, cards).seconds > 0
+True
+>>> catalog.cost.offer(cost.result.rent.offer_id).age_days(day) == cost.rows[0].age_days
+True
+
 Models, presets and files:
 
 >>> network = planner.load_model("Qwen/Qwen3-8B", catalog.models).architecture
@@ -81,19 +105,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from planner.cost.job import DailyHours, Run, Service
+    from planner.cost.terms import CostTerms
     from planner.errors import PlannerError
     from planner.hardware.names import resolve_gpu
     from planner.memory.estimate import estimate_memory
     from planner.memory.logs.read import read_log
     from planner.models.load import load_model
+    from planner.performance.estimate import estimate_time
     from planner.plan.advice.advise import advise
     from planner.plan.catalog import load_catalog
     from planner.plan.evaluate import evaluate, find_fits
     from planner.plan.files import load_plan, save_plan
     from planner.plan.logs.comparison import compare_plan
+    from planner.plan.money import evaluate_cost
     from planner.plan.plan import ModelChoice, Plan
     from planner.plan.recipes.files import load_recipe
     from planner.plan.recipes.preset import load_presets, plan_of_preset, with_preset
+    from planner.plan.recommend.recommend import recommend
+    from planner.plan.recommend.wish import Wish
     from planner.plan.solve import fewest_cards, largest_that_fits, smallest_card
     from planner.plan.versus import versus
     from planner.plan.warnings.warn import warnings_about
@@ -107,19 +137,26 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "CostTerms",
+    "DailyHours",
     "Inference",
     "ModelChoice",
     "Plan",
     "PlannerError",
+    "Run",
+    "Service",
     "Target",
     "TraceRequest",
     "Training",
+    "Wish",
     "__version__",
     "advise",
     "compare_plan",
     "conclude",
     "estimate_memory",
+    "estimate_time",
     "evaluate",
+    "evaluate_cost",
     "facts_of",
     "fewest_cards",
     "find_fits",
@@ -132,6 +169,7 @@ __all__ = [
     "load_recording",
     "plan_of_preset",
     "read_log",
+    "recommend",
     "resolve_gpu",
     "save_plan",
     "save_recording",
@@ -143,18 +181,25 @@ __all__ = [
 ]
 
 _HOMES = {
+    "CostTerms": "planner.cost.terms",
+    "DailyHours": "planner.cost.job",
     "Inference": "planner.workload.workload",
     "ModelChoice": "planner.plan.plan",
     "Plan": "planner.plan.plan",
     "PlannerError": "planner.errors",
+    "Run": "planner.cost.job",
+    "Service": "planner.cost.job",
     "Target": "planner.trace.request",
     "TraceRequest": "planner.trace.request",
     "Training": "planner.workload.workload",
+    "Wish": "planner.plan.recommend.wish",
     "advise": "planner.plan.advice.advise",
     "compare_plan": "planner.plan.logs.comparison",
     "conclude": "planner.trace.analysis.conclude",
     "estimate_memory": "planner.memory.estimate",
+    "estimate_time": "planner.performance.estimate",
     "evaluate": "planner.plan.evaluate",
+    "evaluate_cost": "planner.plan.money",
     "facts_of": "planner.trace.analysis.summary",
     "fewest_cards": "planner.plan.solve",
     "find_fits": "planner.plan.evaluate",
@@ -167,6 +212,7 @@ _HOMES = {
     "load_recording": "planner.trace.files",
     "plan_of_preset": "planner.plan.recipes.preset",
     "read_log": "planner.memory.logs.read",
+    "recommend": "planner.plan.recommend.recommend",
     "resolve_gpu": "planner.hardware.names",
     "save_plan": "planner.plan.files",
     "save_recording": "planner.trace.files",

@@ -42,6 +42,7 @@ TRACE_STAGES: Final = {
     "cancelled": "",
 }
 """How far a trace can come, with the words for it."""
+NO_SUCH_FIELD: Final = "there is no such field"
 _PRINTED_CHARACTERS: Final = 2_000
 _TASKS: Final = ("training", "inference")
 _BOUNDS: Final = {
@@ -108,7 +109,7 @@ class SpecError(PlannerError):
         problem = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in (*((prefix,) if prefix else ()), *_named(problem["loc"])))
         if problem["type"] == "extra_forbidden":
-            return cls(where, "there is no such field", hint="Check its spelling.")
+            return cls(where, NO_SUCH_FIELD, hint="Check its spelling.")
         return cls(where, _reason(problem), _close_names(problem))
 
 
@@ -257,7 +258,7 @@ def _reason(problem: "ErrorDetails") -> str:
         return f"there is no {got}; choose {_one_of(names)}" if len(names) > 1 else f"must be {names[0]}, not {got}"
     if problem["type"] in _BOUNDS:
         words, bound = _BOUNDS[problem["type"]]
-        return f"must be {words} {bounds[bound]:,}, not {got}"
+        return f"must be {words} {_plain(bounds[bound])}, not {got}"
     if problem["type"] in _KINDS:
         return _KINDS[problem["type"]].format(got)
     # Written here, not by pydantic: such a sentence begins as it should, and often says itself what was given.
@@ -285,6 +286,11 @@ def _close_names(problem: "ErrorDetails") -> str:
     spellings = {name.lower(): name for name in _choices(problem)}
     close = [spellings[name] for name in get_close_matches(problem["input"].lower(), spellings)]
     return f"Close names: {', '.join(close)}." if close else ""
+
+
+def _plain(bound: float) -> str:
+    """Return a limit as people write it: `0`, `0.1`, `10,000,000`."""
+    return f"{int(bound):,}" if bound == int(bound) else f"{bound:,}"
 
 
 def _uncapitalised(text: str) -> str:

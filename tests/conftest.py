@@ -1,6 +1,7 @@
 """Shared set-up: no screen is needed, and no test touches the user's own folders."""
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,12 +11,24 @@ from fake_nvml_kit import fake_nvml, near_nvml, nvml_library  # noqa: F401  # fi
 from planner.plan.catalog import Catalog, load_catalog
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+# The cores are shared by tests that run beside each other, not by the threads of one.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# What a script starts in the background ignores Ctrl+C, and so would the children whose end by it is tested.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _GOLDEN = Path(__file__).parent / "golden"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite tests/golden from what is printed now")
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """Stay in this process for a few files that are named: workers would need longer to start than these to run."""
+    few = len(config.args) <= 3 and all(".py" in argument for argument in config.args)
+    return 0 if few else None
 
 
 @pytest.fixture(autouse=True)

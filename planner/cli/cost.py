@@ -1,7 +1,6 @@
 """`gpu-planner cost`: how long it takes, and whether to rent or to buy."""
 
 import argparse
-from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Final
@@ -9,33 +8,24 @@ from typing import Final
 from pydantic_core import to_json
 
 from planner.cli.asked import add_plan_options, asked_plan, save_asked
-from planner.cli.money_options import add_money_options, money_from
+from planner.cli.cost_report import CostAnswer, Shown, cost_blocks
+from planner.cli.money_options import add_money_options, check_market, money_from, option_of, whole_number
 from planner.cli.options import in_options
 from planner.cli.parser import Parser
 from planner.cli.report import prose_width, wrapped
 from planner.cli.table import Head, table, terminal_width
-from planner.cost.estimate import CostEstimate
+from planner.cost.carbon import carbon_by_region
 from planner.cost.montecarlo import simulate
 from planner.cost.sensitivity import tornado
-from planner.cost.table import OfferRow
 from planner.errors import SpecError
 from planner.paths import own_hardware_file, prices_dir
 from planner.plan.catalog import Catalog, load_catalog
-from planner.plan.evaluate import Evaluation, evaluate
+from planner.plan.evaluate import evaluate
 from planner.plan.money import PlanCost, evaluate_cost
-from planner.present import format as fmt
-from planner.present.money import (
-    MoneyRow,
-    chance_sentence,
-    money_rows,
-    own_sentence,
-    rent_sentence,
-    result_sentences,
-    swing_rows,
-)
+from planner.plan.plan import Plan
+from planner.present.money import result_sentences
 from planner.present.plan import plan_phrase
-from planner.present.prices import MODE_WORDS, age_words
-from planner.present.time import time_view
+from planner.present.ways import Scenario, scenario_rows
 
 _DESCRIPTION: Final = """\
 Say how long the plan's job takes on its cards, what renting them costs, what owning them costs, and from when on
@@ -47,32 +37,41 @@ examples:
   gpu-planner cost plan.json --hours-per-day 12 --card-price 1900 --electricity DE --place desk
   gpu-planner cost meta-llama/Llama-3.1-8B --profile vllm --batch 32 --gpu l40s --requests-per-day 20000
   gpu-planner cost plan.json --mode spot --explain
-  gpu-planner cost plan.json --offers 20
-  gpu-planner cost plan.json --tornado --json
+  gpu-planner cost plan.json --versus "2 x L40S"
+  gpu-planner cost plan.json --tornado --carbon --json
 
-Prices are dated and come without a network; `gpu-planner prices --refresh` fetches new ones."""
+Without a job, cards are taken to be in use for eight hours of working days. Prices are dated and come without a
+network; `gpu-planner prices --refresh` fetches new ones.
+
+--json prints one object: plan, time, cost (rent, own, break_even, curve, answer, notes), demand, offers and hybrid;
+with --tornado also tornado and simulation, with --carbon carbon_by_region, with --versus other, an object of the same
+kind. Every number's field ends in its unit; what is not known is null.
+
+exit codes: 0 done, 2 wrong input"""
 _OFFERS: Final = 8
 
 
-def run(argv: list[str]) -> int:
-    """Answer and return the exit code."""
+def run(argv: list[str], today: date | None = None) -> int:
+    """Answer as of `today`, by default the day that it is, and return the exit code."""
     arguments = _parser().parse_args(argv)
     catalog = load_catalog(prices=prices_dir(), own=own_hardware_file())
     try:
-        asked = asked_plan(arguments, catalog)
-        plan = asked.plan.evolve(cost=money_from(arguments, asked.plan.cost))
+        plan = asked_plan(arguments, catalog).plan
+        plan = plan.evolve(cost=check_market(arguments, money_from(arguments, plan.cost), catalog))
     except SpecError as error:
         raise in_options(error) from error
-    evaluation = evaluate(plan, catalog)
-    cost, today = evaluate_cost(evaluation, catalog, datetime.now(UTC).date()), datetime.now(UTC).date()
-    if cost.estimate is None:
-        raise SpecError(cost.field.removeprefix("cost."), cost.reason, _hint(cost))
+    day = today or datetime.now(UTC).date()
+    answer = _answer(plan, catalog, day)
+    other = _answer(_other(arguments.versus, plan, catalog), catalog, day) if arguments.versus else None
     if arguments.save:
         save_asked(arguments.save, plan)
     if arguments.json:
-        print(to_json(_fields(evaluation, cost.estimate, arguments), indent=2).decode())
+        fields = _fields(answer, arguments) | ({} if other is None else {"other": _fields(other, arguments)})
+        print(to_json(fields, indent=2).decode())
     else:
-        print("\n\n".join(block for block in _blocks(evaluation, cost.estimate, catalog, arguments, today) if block))
+        shown = Shown(terminal_width(), arguments.explain, arguments.offers, arguments.tornado, arguments.carbon)
+        beside = () if other is None else (_versus(answer, other, shown.width),)
+        print("\n\n".join(block for block in (*cost_blocks(answer, shown), *beside) if block))
     return 0
 
 
@@ -82,127 +81,68 @@ def _parser() -> Parser:
     add_money_options(parser)
     answer = parser.add_argument_group("the answer")
     answer.add_argument("--explain", action="store_true", help="open each amount: formula, numbers, sources, dates")
-    answer.add_argument("--offers", metavar="N", type=int, default=_OFFERS, help=f"list N offers [{_OFFERS}]; 0: none")
+    answer.add_argument(
+        "--offers", metavar="N", type=whole_number, default=_OFFERS, help=f"list N offers [{_OFFERS}]; 0: none"
+    )
     answer.add_argument("--tornado", action="store_true", help="which input moves the decision, and how sure it is")
+    answer.add_argument("--carbon", action="store_true", help="what the same electricity stands for elsewhere")
+    answer.add_argument("--versus", metavar="OTHER", help="beside a PLAN.json, other cards or another model")
     answer.add_argument("--save", metavar="PLAN.json", type=Path, help="write the plan to a file")
     parser.add_general()
     return parser
 
 
-def _hint(cost: PlanCost) -> str:
-    return {"gpu": "Add --gpu.", "workload.gpus": "Name one kind of card."}.get(cost.field, "")
+def _answer(plan: Plan, catalog: Catalog, today: date) -> CostAnswer:
+    """Return what `plan` costs.
+
+    Raises:
+        SpecError: If it cannot be said; it names the option.
+    """
+    evaluation = evaluate(plan, catalog)
+    cost = evaluate_cost(evaluation, catalog, today)
+    if cost.estimate is None:
+        raise _no_cost(cost)
+    return CostAnswer(evaluation, cost.estimate, catalog, today)
 
 
-def _fields(evaluation: Evaluation, estimate: CostEstimate, arguments: argparse.Namespace) -> dict[str, object]:
+def _no_cost(cost: PlanCost) -> SpecError:
+    if cost.error is not None:
+        return SpecError(option_of(cost.field), cost.error.reason, cost.error.hint)
+    reason = f"{cost.reason[:1].lower()}{cost.reason[1:].removesuffix('.')}"
+    return SpecError("--gpu", reason, "Name one card." if cost.field == "gpu" else "Name one kind of card.")
+
+
+def _other(word: str, plan: Plan, catalog: Catalog) -> Plan:
+    from planner.cli.versus import other_plan
+
+    return other_plan(word, plan, catalog)
+
+
+def _fields(answer: CostAnswer, arguments: argparse.Namespace) -> dict[str, object]:
     """Return the whole answer for scripts."""
+    estimate, energy = answer.estimate, answer.energy_kwh
     found: dict[str, object] = {
-        "plan": evaluation.plan,
-        "time": evaluation.time,
+        "plan": answer.evaluation.plan,
+        "time": answer.evaluation.time,
         "cost": estimate.result,
         "demand": estimate.demand,
         "offers": estimate.rows,
+        "hybrid": answer.hybrid,
     }
-    if arguments.tornado and estimate.case is not None:
-        found |= {"tornado": tornado(estimate.case), "simulation": simulate(estimate.case)}
+    if arguments.tornado:
+        case = estimate.case
+        found |= {"tornado": tornado(case) if case else None, "simulation": simulate(case) if case else None}
+    if arguments.carbon:
+        found["carbon_by_region"] = None if energy is None else carbon_by_region(energy, answer.catalog.cost)
     return found
 
 
-def _blocks(
-    evaluation: Evaluation, estimate: CostEstimate, catalog: Catalog, arguments: argparse.Namespace, today: date
-) -> Iterator[str]:
-    width = terminal_width()
+def _versus(first: CostAnswer, second: CostAnswer, width: int | None) -> str:
+    """Return both plans' figures side by side, with what the other one comes to."""
     prose = prose_width(width)
-    card = catalog.hardware.gpu(str(evaluation.plan.gpu)).name
-    result = estimate.result
-    yield "\n".join(wrapped(sentence, prose) for sentence in result_sentences(result, card, today))
-    yield wrapped(plan_phrase(evaluation, catalog), prose)
-    if evaluation.time is not None:
-        view = time_view(evaluation.time)
-        yield "\n".join(wrapped(sentence, prose) for sentence in (view.answer, view.reason) if sentence)
-    if result.rent is not None:
-        yield wrapped(rent_sentence(result.rent), prose)
-        yield _terms(money_rows(result.rent.terms), prose, explain=arguments.explain)
-    if result.own is not None:
-        yield wrapped(own_sentence(result.own, estimate.demand), prose)
-        yield _terms(money_rows(result.own.upfront), prose, explain=arguments.explain)
-        yield "Each month:\n" + _terms(money_rows(result.own.monthly), prose, explain=arguments.explain)
-    if arguments.tornado and estimate.case is not None:
-        yield _tornado(estimate, width)
-    if arguments.offers > 0 and estimate.rows:
-        yield _offers(estimate.rows[: arguments.offers], len(estimate.rows), width)
-    notes = (*(evaluation.time.notes if evaluation.time else ()), *_notes(estimate))
-    yield "\n".join(wrapped(note, prose, "- ") for note in dict.fromkeys(notes))
-
-
-def _notes(estimate: CostEstimate) -> tuple[str, ...]:
-    result = estimate.result
-    rent, own = result.rent.notes if result.rent else (), result.own.notes if result.own else ()
-    return (*(result.notes if result.answer else ()), *rent, *own)
-
-
-def _terms(rows: tuple[MoneyRow, ...], width: int, *, explain: bool) -> str:
-    if not explain:
-        heads = (Head(""), Head("USD", "right"), Head("Certainty"), Head("Source", flexible=True))
-        return table(heads, [[row.title, row.text, row.certainty, row.source] for row in rows], terminal_width())
-    return "\n".join(_explained(row, width) for row in rows)
-
-
-def _explained(row: MoneyRow, width: int) -> str:
-    ends = f" ({row.range_text})" if row.range_text else ""
-    lines = [
-        f"= {row.how}",
-        *(f"{name} = {value}: {meaning} [{source}]" for name, value, meaning, source in row.symbols),
-    ]
-    head = f"{row.title}: {row.text}{ends}, {row.certainty}"
-    return "\n".join([head, *(wrapped(line, width, "    ", "      ") for line in lines)])
-
-
-def _tornado(estimate: CostEstimate, width: int | None) -> str:
-    assert estimate.case is not None  # asked only where there is a case
-    heads = (
-        Head("Input", flexible=True),
-        Head("from", "right"),
-        Head("to", "right"),
-        Head("owning saves", "right"),
-        Head("to", "right"),
-        Head(""),
-    )
-    rows = [
-        [
-            *(row.title, row.low_value, row.high_value, fmt.money(row.low_saving_usd), fmt.money(row.high_saving_usd)),
-            "flips" if row.flips else "",
-        ]
-        for row in swing_rows(tornado(estimate.case))
-    ]
-    simulation = simulate(estimate.case)
-    told = "" if simulation is None else f"\n{chance_sentence(simulation)}"
-    return f"{table(heads, rows, width)}{told}"
-
-
-def _offers(rows: tuple[OfferRow, ...], number: int, width: int | None) -> str:
-    heads = (
-        Head("Provider", flexible=True),
-        Head("Instance", flexible=True),
-        Head("Region", flexible=True),
-        Head("How"),
-        Head("Hours", "right"),
-        Head("USD", "right"),
-        Head("a GPU·h", "right"),
-        Head("Age", "right"),
-        Head("", flexible=True),
-    )
-    cells = [
-        [
-            row.offer.provider,
-            f"{row.instances} × {row.offer.instance}" if row.instances > 1 else row.offer.instance,
-            row.offer.region or "not said",
-            MODE_WORDS[row.mode],
-            fmt.significant(row.hours),
-            fmt.money(row.usd),
-            fmt.money(row.usd_per_gpu_hour),
-            age_words(row.age_days),
-            "; ".join(row.remarks),
-        ]
-        for row in rows
-    ]
-    return f"{table(heads, cells, width)}\n\n{len(rows):,} of {number:,} offers for this job"
+    words = (f"Other: {plan_phrase(second.evaluation, second.catalog)}",)
+    told = (*words, *result_sentences(second.estimate.result, second.card, second.today))
+    heads = (Head("", flexible=True), Head("Plan", "right"), Head("Other", "right"), Head("Difference", "right"))
+    both = (Scenario(answer.evaluation.time, answer.estimate) for answer in (first, second))
+    rows = [[row.title, *(cell.text for cell in row.cells)] for row in scenario_rows(*both)]
+    return "\n".join(wrapped(line, prose) for line in told) + f"\n\n{table(heads, rows, width)}"

@@ -2,8 +2,8 @@
 
 import argparse
 from collections.abc import Mapping, Sequence
-from datetime import date
-from typing import Final
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pydantic_core import to_json
 
@@ -15,7 +15,7 @@ from planner.cost.market import CardPrices
 from planner.errors import SpecError
 from planner.hardware.catalog import load_hardware
 from planner.hardware.derived import DERIVED_FIGURES
-from planner.hardware.fields import PRICE_WORDS
+from planner.hardware.fields import JUDGED_FIELDS, PRICE_WORDS, Fits, Judged
 from planner.hardware.gpu import Gpu
 from planner.hardware.names import resolve_gpu
 from planner.hardware.query import QUERY_FIELDS, GpuQuery, select, used_words
@@ -28,9 +28,29 @@ from planner.present.flat_records import gpu_fields
 from planner.present.gpus import GPU_COLUMNS, GpuRow, gpu_rows
 from planner.present.record_text import to_csv
 
+if TYPE_CHECKING:
+    from planner.plan.job_costs import CardJob
+
 _LISTED: Final = ("name", "year", "memory", "bandwidth", "bf16", "power", "price")
+_LISTED_WHEN_JUDGED: Final = ("name", "fits", "job_time", "job_cost", "memory", "bandwidth", "power")
 _SHOWN_WHEN_ASKED: Final = frozenset((*PRICE_WORDS, *DERIVED_FIGURES))
 """Words that have a column of their own in the list where it is filtered or sorted by them."""
+
+
+class _Judgement(NamedTuple):
+    """What a plan comes to on each card: whether it fits, and what its job takes and costs, by the card's id."""
+
+    fits: Mapping[str, CardFit]
+    jobs: "Mapping[str, CardJob]"
+
+    def by_id(self) -> Fits:
+        """Return it as queries read it."""
+        return {
+            gpu_id: Judged(fit.verdict, job.hours if job else None, job.usd if job else None)
+            for gpu_id, fit in self.fits.items()
+            for job in (self.jobs.get(gpu_id),)
+        }
+
 
 _DESCRIPTION: Final = """\
 List accelerators, compare some, or show one with the source of every figure. Rates are dense, never sparse;
@@ -42,6 +62,7 @@ examples:
   gpu-planner gpus --where 'memory_gib >= 80 and vendor == "NVIDIA"' --sort -bandwidth
   gpu-planner gpus --where 'memory_gib >= 24 and used < 1000' --sort usd_per_gib
   gpu-planner gpus --fits meta-llama/Llama-3.1-70B --where 'fits == "fits"' --sort price
+  gpu-planner gpus --fits plan.json --where 'hours < 24' --sort job_cost
   gpu-planner gpus --compare "RTX 4090" "2 x RTX 3090" dgx-a100-640gb
   gpu-planner gpus --show mi300x
   gpu-planner gpus --systems dgx
@@ -55,16 +76,17 @@ fields for --where and --sort:
 --where joins comparisons (== != < <= > >= ~ in) with and, or, not and brackets; ~ looks for text within text."""
 
 
-def run(argv: list[str]) -> int:
-    """Print what was asked and return the exit code."""
+def run(argv: list[str], today: date | None = None) -> int:
+    """Print what was asked, prices as of `today`, by default the day that it is, and return the exit code."""
     arguments = _parser().parse_args(_with_descending(argv))
+    day = today or datetime.now(UTC).date()
     if wants_own(arguments):
-        return run_own(arguments, load_hardware(catalog_dir()), own_hardware_file(), _today())
+        return run_own(arguments, load_hardware(catalog_dir()), own_hardware_file(), day)
     catalog = load_catalog(prices=prices_dir(), own=own_hardware_file())
-    return _about(arguments, catalog)
+    return _about(arguments, catalog, day)
 
 
-def _about(arguments: argparse.Namespace, catalog: Catalog) -> int:
+def _about(arguments: argparse.Namespace, catalog: Catalog, today: date) -> int:
     """Print the one card, the system, the build or the machine that is asked about, or else a list."""
     if arguments.here:
         from planner.cli.gpus_here import print_here  # starts the sampler
@@ -79,13 +101,12 @@ def _about(arguments: argparse.Namespace, catalog: Catalog) -> int:
     if arguments.show:
         from planner.cli.gpus_show import show
 
-        return show(resolve_gpu(catalog.hardware, arguments.show), catalog, _today(), as_json=arguments.json)
+        return show(resolve_gpu(catalog.hardware, arguments.show), catalog, today, as_json=arguments.json)
     if arguments.compare:
         from planner.cli.gpus_compare import print_comparison
 
-        return print_comparison(arguments, catalog, _prices(catalog))
-    fits = _fits(arguments.fits, catalog) if arguments.fits else None
-    return _print(_selected(arguments, catalog, fits), catalog, fits, arguments)
+        return print_comparison(arguments, catalog, prices_by_card(catalog, today))
+    return _print_list(arguments, catalog, today)
 
 
 def _parser() -> Parser:
@@ -130,78 +151,80 @@ def _with_descending(argv: list[str]) -> list[str]:
     return joined
 
 
-def _fits(word: str, catalog: Catalog) -> Mapping[str, CardFit]:
-    from planner.cli.subjects import plan_about
-    from planner.plan.evaluate import fits_by_gpu
-
-    return fits_by_gpu(plan_about(word, catalog), catalog)
-
-
-def _selected(arguments: argparse.Namespace, catalog: Catalog, fits: Mapping[str, CardFit] | None) -> tuple[Gpu, ...]:
-    verdicts = None if fits is None else {gpu_id: fit.verdict for gpu_id, fit in fits.items() if fit.verdict}
-    try:
-        query = GpuQuery(text=" ".join(arguments.words), where=arguments.where, sort=tuple(arguments.sort))
-        prices = price_words(_prices(catalog)) if used_words(query) & PRICE_WORDS.keys() else None
-        found = select(catalog.hardware.gpus, query, verdicts, prices)
-    except SpecError as error:
-        if error.field == "fits":
-            raise SpecError("fits", error.reason, "Add --fits MODEL.") from error
-        hint = error.hint or "`gpu-planner gpus --help` lists the fields and the comparisons."
-        raise SpecError(f"--{error.field}", error.reason, hint) from error
-    return found[: arguments.limit]
-
-
-def _print(
-    gpus: Sequence[Gpu],
-    catalog: Catalog,
-    fits: Mapping[str, CardFit] | None,
-    arguments: argparse.Namespace,
-) -> int:
+def _print_list(arguments: argparse.Namespace, catalog: Catalog, today: date) -> int:
+    query = _query(arguments)
+    priced = used_words(query) & PRICE_WORDS.keys()
+    prices = prices_by_card(catalog, today) if priced else None
+    judged = _judged(arguments.fits, catalog, today) if arguments.fits else None
+    gpus = _selected(query, catalog, judged, prices)[: arguments.limit]
     if arguments.json:
-        print(to_json([_record(gpu, fits) for gpu in gpus], indent=2).decode())
+        print(to_json([_record(gpu, judged) for gpu in gpus], indent=2).decode())
         return 0
-    asked = _asked(arguments)
-    by_id = {row.id: row for row in _rows(catalog, fits, priced=bool(asked & PRICE_WORDS.keys()))}
+    by_id = {row.id: row for row in _rows(catalog, judged, prices)}
     rows = [by_id[gpu.id] for gpu in gpus]
     everything = len(catalog.hardware.gpus)
     if arguments.csv:
         print(to_csv([gpu_fields(row) for row in rows]), end="")
     elif rows:
-        print(f"{_list(rows, asked, judged=fits is not None)}\n\n{len(rows):,} of {everything:,} accelerators")
+        shown = _columns(used_words(query) & _SHOWN_WHEN_ASKED, judged=judged is not None)
+        print(f"{_list(rows, shown)}\n\n{len(rows):,} of {everything:,} accelerators")
     else:
         print(f"No accelerator of {everything:,} matches.")
     return 0
 
 
-def _today() -> date:
-    return date.today()
+def _query(arguments: argparse.Namespace) -> GpuQuery:
+    try:
+        return GpuQuery(text=" ".join(arguments.words), where=arguments.where, sort=tuple(arguments.sort))
+    except SpecError as error:
+        hint = error.hint or "`gpu-planner gpus --help` lists the fields and the comparisons."
+        raise SpecError(f"--{error.field}", error.reason, hint) from error
 
 
-def _prices(catalog: Catalog) -> dict[str, CardPrices]:
-    return prices_by_card(catalog, _today())
+def _judged(word: str, catalog: Catalog, today: date) -> _Judgement:
+    from planner.cli.subjects import plan_about
+    from planner.plan.evaluate import fits_by_gpu
+    from planner.plan.job_costs import job_by_gpu
+
+    plan = plan_about(word, catalog)
+    return _Judgement(fits_by_gpu(plan, catalog), job_by_gpu(plan, catalog, today) or {})
 
 
-def _rows(catalog: Catalog, fits: Mapping[str, CardFit] | None, *, priced: bool) -> tuple[GpuRow, ...]:
-    return gpu_rows(catalog.hardware, fits, _prices(catalog) if priced else None)
+def _selected(
+    query: GpuQuery, catalog: Catalog, judged: _Judgement | None, prices: Mapping[str, CardPrices] | None
+) -> tuple[Gpu, ...]:
+    fits = None if judged is None else judged.by_id()
+    try:
+        return select(catalog.hardware.gpus, query, fits, None if prices is None else price_words(prices))
+    except SpecError as error:
+        hint = "Add --fits MODEL." if error.field in JUDGED_FIELDS else error.hint
+        raise SpecError(error.field, error.reason, hint) from error
 
 
-def _asked(arguments: argparse.Namespace) -> frozenset[str]:
-    query = GpuQuery(where=arguments.where, sort=tuple(arguments.sort))
-    return used_words(query) & _SHOWN_WHEN_ASKED
+def _rows(catalog: Catalog, judged: _Judgement | None, prices: Mapping[str, CardPrices] | None) -> tuple[GpuRow, ...]:
+    if judged is None:
+        return gpu_rows(catalog.hardware, prices=prices)
+    from planner.present.card_jobs import job_words
+
+    return gpu_rows(catalog.hardware, judged.fits, job_words(judged.jobs), prices)
 
 
-def _record(gpu: Gpu, fits: Mapping[str, CardFit] | None) -> dict[str, object]:
+def _record(gpu: Gpu, judged: _Judgement | None) -> dict[str, object]:
     record = gpu.model_dump(mode="json")
-    return record if fits is None else {**record, "fit": fits[gpu.id]._asdict()}
+    if judged is None:
+        return record
+    job = judged.jobs.get(gpu.id)
+    told = None if job is None else {**job._asdict(), "usd": job.usd}
+    return {**record, "fit": judged.fits[gpu.id]._asdict(), "job": told}
 
 
-def _list(rows: Sequence[GpuRow], asked: frozenset[str], *, judged: bool) -> str:
-    keys = {*_LISTED, *asked, *(("fits",) if judged else ())}
-    order = (*_LISTED[:1], "fits", *_LISTED[1:])
-    shown = [_column(key) for key in order if key in keys] + [each for each in GPU_COLUMNS if each.key in asked]
-    heads = [Head(column.title, column.align, column.key == "name", column.unit) for column in shown]
-    return table(heads, [[column.text(row) for column in shown] for row in rows], terminal_width())
+def _columns(asked: frozenset[str], *, judged: bool) -> list[Column[GpuRow]]:
+    """Return the usual columns, and one for each word that is asked for and has a column of its own."""
+    by_key = {column.key: column for column in GPU_COLUMNS}
+    usual = _LISTED_WHEN_JUDGED if judged else _LISTED
+    return [by_key[key] for key in (*usual, *(key for key in by_key if key in asked and key not in usual))]
 
 
-def _column(key: str) -> Column[GpuRow]:
-    return next(column for column in GPU_COLUMNS if column.key == key)
+def _list(rows: Sequence[GpuRow], columns: Sequence[Column[GpuRow]]) -> str:
+    heads = [Head(column.title, column.align, column.key == "name", column.unit) for column in columns]
+    return table(heads, [[column.text(row) for column in columns] for row in rows], terminal_width())

@@ -2,13 +2,16 @@
 
 import argparse
 import json
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from pydantic import ValidationError
 
 from planner.cli.parser import Parser
+from planner.cost.job import DailyHours, Run, Service
 from planner.cost.terms import CostTerms
-from planner.errors import SpecError
+from planner.errors import NO_SUCH_FIELD, SpecError
+from planner.plan.catalog import Catalog
 
 _JOBS: Final = {
     "tokens": "run",
@@ -18,6 +21,13 @@ _JOBS: Final = {
     "hours": "run",
     "requests_per_day": "service",
     "hours_per_day": "daily-hours",
+}
+
+
+_KINDS: Final[Mapping[str, type[Run | Service | DailyHours]]] = {
+    "run": Run,
+    "service": Service,
+    "daily-hours": DailyHours,
 }
 
 
@@ -53,8 +63,8 @@ JOB_FLAGS: Final = (
 TERM_FLAGS: Final = (
     MoneyFlag("--mode", "rent.mode", "MODE", "on-demand, spot, reserved-1y or reserved-3y [on-demand]"),
     MoneyFlag("--offer", "rent.offer", "ID", "this offer, by its id in `gpu-planner prices --json` [the cheapest]"),
-    MoneyFlag("--provider", "rent.providers", "NAMES", "only these, separated by commas"),
-    MoneyFlag("--regions", "rent.regions", "NAMES", "only offers of these regions, separated by commas"),
+    MoneyFlag("--provider", "rent.providers", "NAMES", "only these, or with this in their names; separated by commas"),
+    MoneyFlag("--regions", "rent.regions", "NAMES", "only offers of these regions, likewise"),
     MoneyFlag("--place", "buy.place", "PLACE", "where owned cards stand: desk, lab, colocation or data-centre [lab]"),
     MoneyFlag("--card-price", "buy.card_price_usd", "USD", "what one card costs you [of the catalog]"),
     MoneyFlag("--tariff", "buy.tariff_usd_per_kwh", "USD", "what a kWh costs you [of --electricity]"),
@@ -62,6 +72,8 @@ TERM_FLAGS: Final = (
     MoneyFlag("--horizon", "horizon_years", "YEARS", "how long cards are owned [5]"),
     MoneyFlag("--discount-rate", "discount_rate", "RATE", "worth of money a year later, such as 0.08 [0.08]"),
 )
+_NAMED: Final = 8
+_HELP: Final = "--help explains every option."
 _LISTS: Final = ("rent.providers", "rent.regions")
 
 
@@ -83,6 +95,24 @@ def add_money_options(parser: Parser) -> None:
     )
 
 
+def whole_number(text: str) -> int:
+    """Return the whole number from 0 that `text` is, for argparse.
+
+    Raises:
+        argparse.ArgumentTypeError: If it is none.
+    """
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0")
+    return int(text)
+
+
+def option_of(field: str) -> str:
+    """Return the option that sets `field` of a plan, such as `cost.rent.offer`; the field itself where none does."""
+    inner = field.removeprefix("cost.")
+    flags = {flag.field: flag.name for flag in reversed((*JOB_FLAGS, *TERM_FLAGS))} | {"job.amount": "the job"}
+    return flags.get(inner, f"--money {inner}" if inner != field else field)
+
+
 def money_from(arguments: argparse.Namespace, base: CostTerms) -> CostTerms:
     """Return the terms that the options describe, as changes of `base`.
 
@@ -90,9 +120,8 @@ def money_from(arguments: argparse.Namespace, base: CostTerms) -> CostTerms:
         SpecError: If two kinds of jobs are named, or a value is not allowed; it names the option.
     """
     fields = base.model_dump(mode="json", exclude_unset=True)
-    job = _job(arguments, base)
-    if job is not None:
-        fields["job"] = job
+    # A job made in Python has its kind by default, and without it none can be read.
+    fields["job"] = _job(arguments, base)
     for name, value in _terms(arguments):
         _put(fields, name, value)
     if arguments.history:
@@ -103,16 +132,14 @@ def money_from(arguments: argparse.Namespace, base: CostTerms) -> CostTerms:
         raise _in_options(SpecError.from_validation(error), arguments) from error
 
 
-def _job(arguments: argparse.Namespace, base: CostTerms) -> dict[str, object] | None:
-    """Return the job of the options, on top of the plan's own where that is of the same kind; none without any."""
+def _job(arguments: argparse.Namespace, base: CostTerms) -> dict[str, object]:
+    """Return the job of the options, on top of the plan's own where that is of the same kind."""
     kinds = [name for name in _JOBS if getattr(arguments, name) is not None]
     written = [(flag.field.removeprefix("job."), getattr(arguments, flag.key)) for flag in JOB_FLAGS]
     given: dict[str, object] = {name: _plain(value) for name, value in written if value is not None}
     if len(kinds) > 1:
         options = " and ".join(f"--{name.replace('_', '-')}" for name in kinds)
         raise SpecError(options, "are two jobs", "Name one.")
-    if not given:
-        return None
     held: dict[str, object] = base.job.model_dump(mode="json", exclude_unset=True) | {"kind": base.job.kind}
     if not kinds:
         return held | given
@@ -168,4 +195,41 @@ def _in_options(error: SpecError, arguments: argparse.Namespace) -> SpecError:
         flag for flag in (*JOB_FLAGS, *TERM_FLAGS) if flag.field == field and getattr(arguments, flag.key) is not None
     ]
     name = flags[0].name if flags else f"--money {field}"
-    return SpecError(name, error.reason, error.hint)
+    if flags and flags[0] in JOB_FLAGS and error.reason == NO_SUCH_FIELD:
+        return SpecError(name, "belongs to another kind of job", _jobs_with(field.removeprefix("job.")))
+    return SpecError(name, error.reason, error.hint or _HELP)
+
+
+def _jobs_with(field: str) -> str:
+    """Return a hint with the options that name a job which has `field`."""
+    kinds = [kind for kind, model in _KINDS.items() if field in model.model_fields]
+    names = [f"--{name.replace('_', '-')}" for name, kind in _JOBS.items() if kind in kinds]
+    return f"Add {' or '.join(names)}."
+
+
+def check_market(arguments: argparse.Namespace, terms: CostTerms, catalog: Catalog) -> CostTerms:
+    """Return `terms` with the providers and regions that options name spelled as offers spell them.
+
+    Raises:
+        SpecError: If no offer is of one of them.
+    """
+    found: dict[str, list[str]] = {}
+    if arguments.provider is not None:
+        known = sorted({offer.provider for offer in catalog.offers})
+        found["providers"] = [each for name in terms.rent.providers for each in _meant("--provider", name, known)]
+    if arguments.regions is not None:
+        known = sorted({offer.region for offer in catalog.offers if offer.region})
+        found["regions"] = [each for name in terms.rent.regions for each in _meant("--regions", name, known)]
+    return terms.evolve(rent=terms.rent.evolve(**found)) if found else terms
+
+
+def _meant(option: str, name: str, known: Sequence[str]) -> list[str]:
+    """Return which of `known` are called `name`, else those whose names contain it."""
+    word = name.lower()
+    found = [each for each in known if each.lower() == word] or [
+        each for each in known if word and word in each.lower()
+    ]
+    if not found:
+        some = ", ".join(known[:_NAMED])
+        raise SpecError(option, f"no offer is of {name!r}", f"`gpu-planner prices` lists them: {some} …")
+    return found

@@ -1,21 +1,23 @@
 """`gpu-planner recommend`: which hardware to take for a job, within a budget, a deadline and a power limit."""
 
 import argparse
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Final, get_args
 
 from pydantic import ValidationError
 
 from planner.cli.asked import add_plan_options, asked_plan, save_asked
-from planner.cli.money_options import add_money_options, money_from
+from planner.cli.money_options import add_money_options, check_market, money_from, option_of, whole_number
 from planner.cli.options import in_options
 from planner.cli.parser import Parser
 from planner.cli.report import prose_width, wrapped
 from planner.cli.table import Head, table, terminal_width
+from planner.cost.terms import CostTerms
 from planner.errors import SpecError
 from planner.paths import own_hardware_file, prices_dir
 from planner.plan.catalog import Catalog, load_catalog
+from planner.plan.plan import Plan
 from planner.plan.recommend.option import Recommendation
 from planner.plan.recommend.recommend import recommend
 from planner.plan.recommend.spread import plan_of
@@ -35,22 +37,24 @@ examples:
   gpu-planner recommend plan.json --save cheapest.json
 
 best value: the lowest product of cost and time, so that half the time is worth twice the money.
+--json prints one object: wish, period, options (the cheapest first), cheapest, fastest, best_value, pareto, left_out,
+nearest and oldest_price_date. Every number's field ends in its unit; what is not known is null.
+
 exit codes: 0 done, 1 nothing is within the limits, 2 wrong input"""
 _LISTED: Final = ("cards", "how", "usd", "hours", "free", "power", "date", "awards")
 _SHOWN: Final = 12
 
 
-def run(argv: list[str]) -> int:
-    """Answer and return the exit code."""
+def run(argv: list[str], today: date | None = None) -> int:
+    """Answer as of `today`, by default the day that it is, and return the exit code."""
     arguments = _parser().parse_args(argv)
     catalog = load_catalog(prices=prices_dir(), own=own_hardware_file())
     try:
         asked = asked_plan(arguments, catalog)
-        plan = asked.plan.evolve(cost=money_from(arguments, asked.plan.cost))
+        plan = asked.plan.evolve(cost=check_market(arguments, money_from(arguments, asked.plan.cost), catalog))
     except SpecError as error:
         raise in_options(error) from error
-    found = recommend(plan, catalog, datetime.now(UTC).date(), _wish(arguments))
-    assert found is not None  # only a caller who stops it gets nothing
+    found = _found(plan, catalog, today or datetime.now(UTC).date(), _wish(arguments, catalog))
     if arguments.save and found.cheapest is not None:
         save_asked(arguments.save, plan_of(found.cheapest, plan, catalog))
     if arguments.json:
@@ -58,6 +62,17 @@ def run(argv: list[str]) -> int:
     else:
         print(_text(found, catalog, arguments.limit))
     return 0 if found.options else NOTHING
+
+
+def _found(plan: Plan, catalog: Catalog, today: date, wish: Wish) -> Recommendation:
+    try:
+        found = recommend(plan, catalog, today, wish)
+    except SpecError as error:
+        if error.field.partition(".")[0] in CostTerms.model_fields:
+            raise SpecError(option_of(f"cost.{error.field}"), error.reason, error.hint) from error
+        raise in_options(error) from error
+    assert found is not None  # only a caller who stops it gets nothing
+    return found
 
 
 def _parser() -> Parser:
@@ -75,13 +90,15 @@ def _parser() -> Parser:
     limits.add_argument("--vendor", metavar="NAMES", help="only these makers, separated by commas")
     limits.add_argument("--tight", action="store_true", help="also what fits in fewer than 19 of 20 cases")
     answer = parser.add_argument_group("the answer")
-    answer.add_argument("--limit", metavar="N", type=int, default=_SHOWN, help=f"list N options [{_SHOWN}]; 0: none")
+    answer.add_argument(
+        "--limit", metavar="N", type=whole_number, default=_SHOWN, help=f"list N options [{_SHOWN}]; 0: none"
+    )
     answer.add_argument("--save", metavar="PLAN.json", type=Path, help="write the plan on the cheapest to a file")
     parser.add_general()
     return parser
 
 
-def _wish(arguments: argparse.Namespace) -> Wish:
+def _wish(arguments: argparse.Namespace, catalog: Catalog) -> Wish:
     having = [name for name in get_args(Having) if getattr(arguments, name)]
     fields = {
         "budget_usd": arguments.budget,
@@ -90,7 +107,7 @@ def _wish(arguments: argparse.Namespace) -> Wish:
         "having": having or None,
         "modes": _listed(arguments.modes),
         "counts": _listed(arguments.counts),
-        "vendors": _listed(arguments.vendor),
+        "vendors": _makers(arguments.vendor, catalog),
         "include_tight": arguments.tight,
     }
     try:
@@ -99,7 +116,19 @@ def _wish(arguments: argparse.Namespace) -> Wish:
         problem = SpecError.from_validation(error)
         options = {"budget_usd": "budget", "deadline_hours": "deadline", "power_limit_watts": "power"}
         name = problem.field.partition(".")[0]
-        raise SpecError(f"--{options.get(name, name)}", problem.reason, problem.hint) from error
+        raise SpecError(
+            f"--{options.get(name, name)}", problem.reason, problem.hint or "--help explains every option."
+        ) from error
+
+
+def _makers(text: str | None, catalog: Catalog) -> list[str] | None:
+    """Return the makers that are named, spelled as the catalog spells them."""
+    known = {vendor.lower(): vendor for vendor in sorted({gpu.vendor for gpu in catalog.hardware.gpus})}
+    found = _listed(text)
+    for name in found or ():
+        if name.lower() not in known:
+            raise SpecError("--vendor", f"there is no maker {name!r}", f"Makers: {', '.join(known.values())}.")
+    return None if found is None else [known[name.lower()] for name in found]
 
 
 def _listed(text: str | None) -> list[str] | None:
@@ -111,7 +140,7 @@ def _text(found: Recommendation, catalog: Catalog, limit: int) -> str:
     blocks = [
         "\n".join(wrapped(line, prose_width(width), "", "  ") for line in recommendation_lines(found, catalog.hardware))
     ]
-    rows = option_rows(found, catalog.hardware)[: max(limit, 0)]
+    rows = option_rows(found, catalog.hardware)[:limit]
     if rows:
         columns = [column for column in OPTION_COLUMNS if column.key in _LISTED]
         heads = [Head(column.header, column.align, column.key in ("cards", "how")) for column in columns]

@@ -7,6 +7,7 @@ from typing import Final, Literal
 from planner.base import Spec
 from planner.cost.job import HOURS_PER_YEAR, DailyHours, Job, Pace, Run, Service, run_hours
 from planner.errors import SpecError
+from planner.performance.inference.waiting import wait_seconds
 
 HOURS_PER_MONTH: Final = HOURS_PER_YEAR / 12
 _DAYS_PER_MONTH: Final = HOURS_PER_MONTH / 24
@@ -44,6 +45,8 @@ class Demand(Spec):
     egress_gb: float = 0.0
     always_on: bool = False
     """Machines run day and night, however much there is to do."""
+    peak_wait_seconds: float | None = None
+    """How long a request waits for a place at the busiest moment, on average; None where it is not known."""
 
     def per_year(self, horizon_years: float) -> float:
         """Return the periods of a year; a run that is done once is spread over the horizon."""
@@ -90,16 +93,20 @@ def whole_groups(load: float) -> int:
 
 
 def groups_of(job: Service, pace: Pace) -> float:
-    """Return how many groups the average load keeps busy.
+    """Return how many groups the average load takes, each as busy as is planned with.
 
     Raises:
         SpecError: If it is not known how many requests a group answers.
     """
+    return job.requests_per_day / _SECONDS_PER_DAY / _answered_per_second(job, pace) / job.busy_fraction
+
+
+def _answered_per_second(job: Service, pace: Pace) -> float:
     per_second = pace.requests_per_second(job.prompt_tokens, job.output_tokens)
     if per_second is None:
         hint = "Put a measured speed in."
         raise SpecError("job", "how many requests a second these cards answer is not known", hint)
-    return job.requests_per_day / _SECONDS_PER_DAY / per_second
+    return per_second
 
 
 def _run_demand(run: Run, pace: Pace | None) -> Demand:
@@ -126,7 +133,7 @@ def _service_demand(job: Service, pace: Pace | None) -> Demand:
     loads = loads_of(job, average)
     peak = max(loads) if job.hourly_shares else average * job.peak_factor
     groups = max(whole_groups(peak), 1)
-    busy = average * HOURS_PER_MONTH
+    busy = average * job.busy_fraction * HOURS_PER_MONTH
     rented = HOURS_PER_MONTH * (fmean(map(whole_groups, loads)) if job.scales_down else groups)
     return Demand(
         period="month",
@@ -140,7 +147,16 @@ def _service_demand(job: Service, pace: Pace | None) -> Demand:
         stored_gb=job.model_gb,
         egress_gb=job.egress_gb_per_month,
         always_on=not job.scales_down,
+        peak_wait_seconds=_wait(job, pace or Pace(), groups, peak),
     )
+
+
+def _wait(job: Service, pace: Pace, groups: int, peak: float) -> float | None:
+    """Return the mean wait at the busiest moment, whose load takes `peak` groups of the planned busyness."""
+    if pace.concurrent_requests is None:
+        return None
+    each = _answered_per_second(job, pace)
+    return wait_seconds(peak * job.busy_fraction * each, groups * each, max(int(groups * pace.concurrent_requests), 1))
 
 
 def _daily_demand(job: DailyHours) -> Demand:

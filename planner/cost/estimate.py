@@ -14,7 +14,7 @@ from planner.cost.catalog import CostCatalog
 from planner.cost.decide import UnknownFigureError, case_of
 from planner.cost.demand import Demand, demand_of, groups_of, loads_of
 from planner.cost.figure import TEN_TO_NINETY
-from planner.cost.hybrid import Hybrid, hybrid_of
+from planner.cost.hybrid import MOST_GROUPS, Hybrid, hybrid_of
 from planner.cost.job import Pace, Service
 from planner.cost.own_terms import book_servers, book_utilization, own_cost
 from planner.cost.owning import Values, full_power_watts
@@ -30,6 +30,9 @@ from planner.hardware.gpu import Gpu
 _POINTS: Final = 60
 _WATTS: Final = 1_000
 _VAT: Final = "the offer is priced without VAT, and household electricity with it"
+_ANSWERED: Final = "one group of cards answers {:,.3g} requests a second, {:,.0f} at once"
+_WAITS: Final = "; at the busiest moment a request waits for its turn {:.2g} s on average, or less"
+_SHORTEST_WAIT: Final = 0.01
 _NO_CARBON: Final = "where the machines stand is not known, and so neither is the carbon of their electricity"
 _LOW: Final[Mapping[str, float]] = {TIME: -TEN_TO_NINETY, USE: -TEN_TO_NINETY}
 
@@ -71,12 +74,14 @@ def estimate_cost(
 def hybrid_of_plan(estimate: CostEstimate, terms: CostTerms, pace: Pace | None) -> Hybrid | None:
     """Return how many groups to own and what to rent for the peaks, or None where that is no question.
 
-    It is one for services that have an offer to rent by the hour.
+    It is one for services that have an offer to rent by the hour, and need no more groups than can be looked through.
     """
     case, rent = estimate.case, estimate.result.rent
     if not isinstance(terms.job, Service) or pace is None or case is None or rent is None or rent.mode in TERM_YEARS:
         return None
     loads = loads_of(terms.job, groups_of(terms.job, pace))
+    if max(loads) > MOST_GROUPS:
+        return None
     return hybrid_of(case, loads, case.central[RENT_PRICE])
 
 
@@ -125,7 +130,7 @@ def _compared(
         break_even=found,
         curve=curve_of(case),
         answer=answer_of(case, streams, found, rent, own),
-        notes=_notes(chosen, terms, catalog),
+        notes=_notes(chosen, demand, terms, pace, catalog),
     )
 
 
@@ -172,7 +177,21 @@ def _point(case: Case, years: float, low: Streams, middle: Streams, high: Stream
     )
 
 
-def _notes(chosen: RentQuote, terms: CostTerms, catalog: CostCatalog) -> tuple[str, ...]:
+def _notes(
+    chosen: RentQuote, demand: Demand, terms: CostTerms, pace: Pace | None, catalog: CostCatalog
+) -> tuple[str, ...]:
     household = catalog.ownership(terms.buy.place).tariff_kind == "household"
     foreign = chosen.offer.exchange_rate is not None
-    return (_VAT,) if household and foreign and terms.buy.tariff_usd_per_kwh is None else ()
+    taxed = household and foreign and terms.buy.tariff_usd_per_kwh is None
+    return ((_VAT,) if taxed else ()) + _answers(demand, terms, pace)
+
+
+def _answers(demand: Demand, terms: CostTerms, pace: Pace | None) -> tuple[str, ...]:
+    """Return how a service is answered: how many requests, and how long they wait, as far as that is known."""
+    job = terms.job
+    if not isinstance(job, Service) or pace is None or pace.concurrent_requests is None:
+        return ()
+    answered = pace.requests_per_second(job.prompt_tokens, job.output_tokens) or 0.0
+    waits = demand.peak_wait_seconds
+    told = "" if waits is None else _WAITS.format(max(waits, _SHORTEST_WAIT))
+    return (_ANSWERED.format(answered, pace.concurrent_requests) + told,)

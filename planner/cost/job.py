@@ -110,6 +110,9 @@ class Service(Spec):
     prompt_tokens: float = Field(default=1_000, ge=0, le=1e8)
     output_tokens: float = Field(default=300, gt=0, le=1e8)
     peak_factor: float = Field(default=2.0, ge=1, le=1_000, description="the busiest moment over the average")
+    busy_fraction: float = Field(
+        default=0.8, gt=0, le=1, description="of what the cards could answer; beyond it requests wait ever longer"
+    )
     hourly_shares: tuple[float, ...] = Field(
         default=(), description="requests of each hour of the day, as shares of any sum; instead of the peak factor"
     )

@@ -104,7 +104,7 @@ def _outcome(
 
 
 def _moments(case: Case) -> list[_Moment]:
-    return [_moment(case, case.horizon_years * step / _POINTS) for step in range(1, _POINTS + 1)]
+    return [_moment(case, case.horizon_years * step / _POINTS) for step in range(_POINTS + 1)]
 
 
 def _moment(case: Case, years: float) -> _Moment:

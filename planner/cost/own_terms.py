@@ -1,6 +1,6 @@
 """Owning put into terms that say how each figure was found."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from planner.cost.accounting import OwnedServers, owned_month
@@ -50,6 +50,11 @@ _UPFRONT: Final = (
     ("shipping", "v", ("shipping_usd",)),
     ("install", "i", ("install_usd",)),
 )
+_GROWS_BY: Final[dict[str, Callable[[float], float]]] = {
+    "host": lambda factor: factor - 1,
+    "network": lambda share: share / (1 - share),
+}
+"""What these terms grow in proportion to, by their first figure; the others to the figure itself."""
 _YEARLY: Final = (
     ("colocation", "P · k", ("colocation_usd_per_kw_month", "card_power_watts", "server_power_factor")),
     ("operations", "C · o / 12", ("operations_fraction_per_year",)),
@@ -68,8 +73,8 @@ _PRICES: Final = (
 )
 """Which figures are prices, whose age is said."""
 _ENERGY: Final = (
-    "pue",
     "tariff_usd_per_kwh",
+    "pue",
     "active_power_fraction",
     "idle_power_fraction",
     "card_power_watts",
@@ -185,20 +190,21 @@ def _monthly(case: Case, purchase: Bought, yearly: Kept, streams: Streams) -> It
 def _term(
     case: Case, name: str, usd: float, formula: str, figures: tuple[str, ...], counts: tuple[MoneySymbol, ...]
 ) -> MoneyTerm:
-    """Return a term whose range is that of its first figure."""
-    main = case.figures[figures[0]]
+    """Return a term whose range is that of its first figure; of the `counts` it names those of its formula."""
+    main, grows_by = case.figures[figures[0]], _GROWS_BY.get(name, float)
+    now = grows_by(main.value)
     named = tuple(symbol(_MEANINGS[figure][0], case.figures[figure], _MEANINGS[figure][1]) for figure in figures)
     dates = [case.figures[figure].date for figure in figures]
     return MoneyTerm(
         name=name,
         usd=usd,
         formula=formula,
-        symbols=(*counts, *named),
+        symbols=(*(count for count in counts if count.name in formula.split()), *named),
         source=main.source,
         certainty=main.certainty,
         date=min((day for day in dates if day), default=None),
-        low_usd=usd * main.lowest / main.value if main.value else usd,
-        high_usd=usd * main.highest / main.value if main.value else usd,
+        low_usd=usd * grows_by(main.lowest) / now if now else usd,
+        high_usd=usd * grows_by(main.highest) / now if now else usd,
     )
 
 

@@ -24,6 +24,7 @@ DEFAULT_SOURCES: Final[dict[str, str]] = {
     "job.prompt_tokens": "assumed",
     "job.output_tokens": "assumed",
     "job.peak_factor": "assumed: only you know how your requests are spread",
+    "job.busy_fraction": "assumed: beyond it the wait for a single place is over four times what a request takes",
     "job.days_per_week": "assumed: working days",
     "rent.billing_increment_seconds": "assumed: an hour, the careful choice where an offer does not say",
     "rent.price_drift_per_year": "assumed: prices rose and fell in 2025 and 2026, so that none is taken",

@@ -16,6 +16,7 @@ _CORE = (
     "planner.memory.engines.settings",
     "planner.memory.inference.moments",
     "planner.present.plan",
+    "planner.present.prices",
     "planner.present.solved",
     "planner.present.column_sets",
     "planner.present.columns",

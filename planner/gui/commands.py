@@ -1,6 +1,6 @@
 """The declared list of everything the window can do."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -79,14 +79,16 @@ def _view(window: "Window") -> list[Action]:
     tabs = [
         Action(
             f"view.{place.key}",
-            f"&{place.title}",
+            text,
             partial(window.show_tab, place.key),
             "View/1",
             f"Ctrl+{number}",
             place.icon,
             checked_when=partial(_is_shown, window, place.key),
         )
-        for number, place in enumerate(window.places, start=1)
+        for number, (place, text) in enumerate(
+            zip(window.places, _with_keys(place.title for place in window.places), strict=True), start=1
+        )
     ]
     schemes = [
         Action(
@@ -106,6 +108,15 @@ def _view(window: "Window") -> list[Action]:
     ]
 
 
+def _with_keys(titles: Iterable[str]) -> Iterator[str]:
+    """Yield each title with a mark before its first letter that no title before it is found by."""
+    taken: set[str] = set()
+    for title in titles:
+        at = next(at for at, letter in enumerate(title) if letter.lower() not in taken)
+        taken.add(title[at].lower())
+        yield f"{title[:at]}&{title[at:]}"
+
+
 def _plan(window: "Window") -> list[Action]:
     bar = window.plan_bar
     return [
@@ -115,6 +126,7 @@ def _plan(window: "Window") -> list[Action]:
         Action("plan.preset", "Start from a rec&ipe…", window.start_from_recipe, "Plan/1", "Ctrl+Shift+R"),
         *_tracing(window),
         *_comparing(window),
+        *_paying(window),
         Action(
             "plan.find-cards", "&Find cards that fit", window.show_fitting_cards, "Plan/5", "Ctrl+Shift+F", "filter"
         ),
@@ -194,6 +206,23 @@ def _comparing(window: "Window") -> list[Action]:
     ]
 
 
+def _paying(window: "Window") -> list[Action]:
+    if not any(place.key == "cost" for place in window.places):
+        return []
+    return [
+        Action(
+            "plan.recommend",
+            "Ch&oose hardware for me…",
+            lambda: window.cost().choose_hardware(),
+            "Plan/6",
+            "Ctrl+Shift+G",
+            "card",
+            enabled_when=lambda: not window.workspace.plan.workload.gpus,
+        ),
+        Action("plan.prices", "Pric&es…", lambda: window.cost().show_prices(), "Plan/6", "Ctrl+Shift+P", "cost"),
+    ]
+
+
 def _help(window: "Window") -> list[Action]:
     return [
         Action("help.shortcuts", "&Keyboard shortcuts", window.show_shortcuts, "Help/1", "F1", "keyboard"),
@@ -233,13 +262,19 @@ def _swap_task(workspace: Workspace) -> None:
 
 
 def _pin_plan(window: "Window") -> None:
-    window.show_tab("memory")
+    _show_pinned(window)
     with window.workspace.reporting():
         window.workspace.pin.put(window.workspace.plan)
 
 
+def _show_pinned(window: "Window") -> None:
+    """Show a tab that sets the plan beside the pinned one; two do."""
+    if window.tab.key != "cost":
+        window.show_tab("memory")
+
+
 def _swap_pinned(window: "Window") -> None:
-    window.show_tab("memory")
+    _show_pinned(window)
     with window.workspace.reporting():
         window.workspace.pin.swap()
 

@@ -1,9 +1,7 @@
 """The window: plan bar, tabs, status line, banner."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cached_property, partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
@@ -19,6 +17,7 @@ from planner.gui.documents import Documents
 from planner.gui.palette import CommandPalette
 from planner.gui.settings import Scheme, Settings
 from planner.gui.tab import Tab
+from planner.gui.tab_places import TABS, TabPlace
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.banner import Banner
@@ -32,36 +31,13 @@ from planner.paths import resources_dir
 
 if TYPE_CHECKING:
     from planner.gui.catalog.tab import CatalogTab
+    from planner.gui.cost.tab import CostTab
     from planner.gui.monitor.tab import MonitorTab
 
 _START_SIZE: Final = QSize(1280, 800)
 _LOGS: Final = (".log", ".txt", ".out")
 _RECORDINGS: Final = (".gpurec", ".csv")
 _SMALLEST_SIZE: Final = QSize(960, 600)
-
-
-@dataclass(frozen=True, slots=True)
-class TabPlace:
-    """Where a tab's class is; it is imported and built when the tab is first shown."""
-
-    key: str
-    title: str
-    icon: str
-    module: str
-    name: str
-
-    def build(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> Tab:
-        """Import the class and make the tab."""
-        make: Callable[[Workspace, Theme, TaskRunner], Tab] = getattr(import_module(self.module), self.name)
-        return make(workspace, theme, tasks)
-
-
-TABS: Final = (
-    TabPlace("catalog", "Catalog", "catalog", "planner.gui.catalog.tab", "CatalogTab"),
-    TabPlace("memory", "Memory", "memory", "planner.gui.memory.tab", "MemoryTab"),
-    TabPlace("cost", "Cost", "cost", "planner.gui.cost.tab", "CostTab"),
-    TabPlace("monitor", "Monitor", "monitor", "planner.gui.monitor.tab", "MonitorTab"),
-)
 
 
 class Window(QMainWindow):
@@ -151,6 +127,11 @@ class Window(QMainWindow):
         """Show the Catalog tab and return it."""
         self.show_tab("catalog")
         return cast("CatalogTab", self.tab)
+
+    def cost(self) -> "CostTab":
+        """Show the Cost tab and return it."""
+        self.show_tab("cost")
+        return cast("CostTab", self.tab)
 
     def choose_scheme(self, scheme: Scheme) -> None:
         """Switch between the system's, the light and the dark look."""
@@ -274,6 +255,7 @@ class Window(QMainWindow):
         workspace.hub_model_requested.connect(self.documents.open_hub)
         self.tab_shown.connect(self.commands.refresh)
         self.plan_bar.tab_wanted.connect(self.show_tab)
+        self.plan_bar.priced.connect(self._status.show_prices)
         self._tab_list.chosen.connect(self.show_tab)
 
     @Slot()

@@ -12,7 +12,6 @@ from planner.units import GB, GIB
 
 Kind = Literal["text", "number", "flag", "version"]
 Value = str | float | bool | tuple[int, ...] | None
-Fits = Mapping[str, str]
 Prices = Mapping[str, Mapping[str, float]]
 
 _TERA: Final = 1e12
@@ -20,12 +19,30 @@ _NVLINK: Final = re.compile(r"NVLink(?!-C2C)")  # C2C joins a GPU to its process
 _VERSION: Final = re.compile(r"\d+(\.\d+)*")
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a plan comes to on one card: its verdict, and what its job takes and costs there; none where not known."""
+
+    verdict: str | None = None
+    hours: float | None = None
+    job_cost_usd: float | None = None
+
+
+Fits = Mapping[str, Judged]
+"""What a plan comes to on each card, by the card's id."""
+_NOT_JUDGED: Final = Judged()
+
+
 @dataclass(frozen=True)
 class Known:
-    """What is known of cards beside their records, by id: the plan's verdicts, and prices by their word, in USD."""
+    """What is known of cards beside their records, by id: what the plan comes to, and prices by their word, in USD."""
 
     fits: Fits = field(default_factory=dict)
     prices: Prices = field(default_factory=dict)
+
+    def judged(self, gpu: Gpu) -> Judged:
+        """Return what the plan comes to on a card; nothing of it is known of a card that was not judged."""
+        return self.fits.get(gpu.id, _NOT_JUDGED)
 
 
 @dataclass(frozen=True)
@@ -177,7 +194,25 @@ QUERY_FIELDS: Final[Mapping[str, QueryField]] = {
             "",
             "the plan's verdict: fits, tight or does-not-fit",
             "text",
-            lambda gpu, known: known.fits.get(gpu.id),
+            lambda gpu, known: known.judged(gpu).verdict,
+        ),
+        QueryField(
+            "hours",
+            "Hours of my job",
+            "h",
+            "of a run of the plan's job; of a month's work for services and daily hours",
+            "number",
+            lambda gpu, known: known.judged(gpu).hours,
+        ),
+        QueryField(
+            "job_cost",
+            "Cost of my job",
+            "USD",
+            "of a run, or of a month, at the cheapest offer that can be compared",
+            "number",
+            lambda gpu, known: known.judged(gpu).job_cost_usd,
         ),
     )
 }
+JUDGED_FIELDS: Final = ("fits", "hours", "job_cost")
+"""The words that need a plan."""

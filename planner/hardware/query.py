@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 from planner.base import Spec
 from planner.errors import SpecError
 from planner.hardware.expression import parse_expression
-from planner.hardware.fields import PRICE_WORDS, QUERY_FIELDS, Fits, Known, Prices, QueryField, Value
+from planner.hardware.fields import JUDGED_FIELDS, PRICE_WORDS, QUERY_FIELDS, Fits, Known, Prices, QueryField, Value
 from planner.hardware.gpu import Gpu, Segment, Vendor
 
 __all__ = ["FACETS", "QUERY_FIELDS", "Facet", "GpuQuery", "QueryField", "facet_counts", "select", "used_words"]
@@ -57,12 +57,14 @@ class GpuQuery(Spec):
 def select(
     records: Iterable[Gpu], query: GpuQuery, fits: Fits | None = None, prices: Prices | None = None
 ) -> tuple[Gpu, ...]:
-    """Return the records that pass `query`, sorted; `fits` maps ids to verdicts, `prices` to prices by their words.
+    """Return the records that pass `query`, sorted.
+
+    `fits` says what a plan comes to on each card, by its id, `prices` what it is sold and rented for by price word.
 
     Unknown values, and those without an order, come last both ways; equal records stay in their order.
 
     Raises:
-        SpecError: If the query uses verdicts or prices and none are given.
+        SpecError: If the query uses a word that needs a plan, or prices, and `fits` or `prices` is not given.
     """
     known = _known(query, fits, prices)
     named = _with_words(records, query.text)
@@ -78,7 +80,7 @@ def facet_counts(
     """Return how many records each value of a facet would show, as if nothing were chosen in that facet itself.
 
     Raises:
-        SpecError: If the query uses verdicts or prices and none are given.
+        SpecError: If the query uses a word that needs a plan, or prices, and `fits` or `prices` is not given.
     """
     found = _passing(_with_words(records, query.text), _common_tests(query, _known(query, fits, prices)))
     chosen = _facet_tests(query)
@@ -100,8 +102,8 @@ def used_words(query: GpuQuery) -> frozenset[str]:
 
 def _known(query: GpuQuery, fits: Fits | None, prices: Prices | None) -> Known:
     used = used_words(query)
-    if "fits" in used and fits is None:
-        raise SpecError("fits", "needs a model to judge by", hint="Name a model, or leave `fits` out.")
+    if fits is None and (words := used.intersection(JUDGED_FIELDS)):
+        raise SpecError(min(words), "needs a model to judge by", hint=f"Name a model, or leave `{min(words)}` out.")
     if prices is None and (words := used & PRICE_WORDS.keys()):
         raise SpecError(min(words), "needs the prices of cards", hint="`price`, at launch, is known without them.")
     return Known(fits or {}, prices or {})

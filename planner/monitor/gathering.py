@@ -8,9 +8,10 @@ from typing import Final
 from planner.monitor.faults import FaultKind
 from planner.monitor.inventory import Inventory
 from planner.monitor.latest import Latest
+from planner.monitor.patience import Patience
 from planner.monitor.sample import Sample
 from planner.monitor.settings import Settings
-from planner.monitor.supervisor import Patience, Supervisor, Update
+from planner.monitor.supervisor import Supervisor, Update
 
 # The energy counter needs a second; within it everything else is read twice.
 _SETTINGS: Final = Settings(fast_seconds=0.5, slow_seconds=0.5, process_seconds=0.5)

@@ -17,41 +17,53 @@ from planner.monitor.reading import Cause
 
 Handle = Any
 
+# NVML's own codes, by its names without NVML_ERROR_ (nvml.h, nvmlReturn_t).
+UNINITIALIZED: Final = 1
 INVALID_ARGUMENT: Final = 2
 NOT_SUPPORTED: Final = 3
 NO_PERMISSION: Final = 4
+NOT_FOUND: Final = 6
+DRIVER_NOT_LOADED: Final = 9
+LIBRARY_NOT_FOUND: Final = 12
 FUNCTION_NOT_FOUND: Final = 13
+GPU_IS_LOST: Final = 15
 RESET_REQUIRED: Final = 16
+OPERATING_SYSTEM: Final = 17
+LIB_RM_VERSION_MISMATCH: Final = 18
+NO_DATA: Final = 21
+ARGUMENT_VERSION_MISMATCH: Final = 25
+DEPRECATED: Final = 26
+NOT_READY: Final = 27
+GPU_NOT_FOUND: Final = 28
 UNKNOWN: Final = 999
 BAD_TEXT: Final = -1
-"""Our own code for a text that is none, beside NVML's own (nvml.h, nvmlReturn_t)."""
+"""Our own code for a text that is none, beside NVML's own."""
 
-GPU_IS_LOST: Final = 15
-GONE: Final = frozenset({GPU_IS_LOST, 28})
-"""GPU_IS_LOST and GPU_NOT_FOUND: the card is not to be asked again."""
-SESSION_OVER: Final = frozenset({1, 9, 18})
-"""UNINITIALIZED, DRIVER_NOT_LOADED and LIB_RM_VERSION_MISMATCH: the library must be opened anew."""
+GONE: Final = frozenset({GPU_IS_LOST, GPU_NOT_FOUND})
+"""The card is not to be asked again."""
+SESSION_OVER: Final = frozenset({UNINITIALIZED, DRIVER_NOT_LOADED, LIB_RM_VERSION_MISMATCH})
+"""The library must be opened anew."""
 
 _CAUSES: Final = {
-    2: Cause.NOT_SUPPORTED,
-    3: Cause.NOT_SUPPORTED,
-    4: Cause.NO_PERMISSION,
-    6: Cause.NOT_SUPPORTED,
-    13: Cause.MISSING_SYMBOL,
-    15: Cause.LOST,
-    17: Cause.HIDDEN,
-    21: Cause.NOT_YET,
-    25: Cause.MISSING_SYMBOL,
-    26: Cause.NOT_SUPPORTED,
-    27: Cause.NOT_YET,
-    28: Cause.LOST,
+    INVALID_ARGUMENT: Cause.NOT_SUPPORTED,
+    NOT_SUPPORTED: Cause.NOT_SUPPORTED,
+    NO_PERMISSION: Cause.NO_PERMISSION,
+    NOT_FOUND: Cause.NOT_SUPPORTED,
+    FUNCTION_NOT_FOUND: Cause.MISSING_SYMBOL,
+    GPU_IS_LOST: Cause.LOST,
+    OPERATING_SYSTEM: Cause.HIDDEN,
+    NO_DATA: Cause.NOT_YET,
+    ARGUMENT_VERSION_MISMATCH: Cause.MISSING_SYMBOL,
+    DEPRECATED: Cause.NOT_SUPPORTED,
+    NOT_READY: Cause.NOT_YET,
+    GPU_NOT_FOUND: Cause.LOST,
     BAD_TEXT: Cause.UNREADABLE,
 }
 _OPENING: Final = {
-    4: FaultKind.NO_PERMISSION,
-    9: FaultKind.NO_DRIVER,
-    12: FaultKind.NO_LIBRARY,
-    18: FaultKind.MISMATCH,
+    NO_PERMISSION: FaultKind.NO_PERMISSION,
+    DRIVER_NOT_LOADED: FaultKind.NO_DRIVER,
+    LIBRARY_NOT_FOUND: FaultKind.NO_LIBRARY,
+    LIB_RM_VERSION_MISMATCH: FaultKind.MISMATCH,
 }
 _PROCESS_CALLS: Final[Mapping[Kind, str]] = {
     "compute": "nvmlDeviceGetComputeRunningProcesses",

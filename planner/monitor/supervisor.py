@@ -15,6 +15,7 @@ from planner.monitor.child import Child
 from planner.monitor.endings import explain_ending
 from planner.monitor.faults import Fault, FaultBook, FaultKind
 from planner.monitor.inventory import Inventory
+from planner.monitor.patience import Patience
 from planner.monitor.roster import is_first_word, merge
 from planner.monitor.sample import Sample
 from planner.monitor.settings import Settings, bounded
@@ -23,31 +24,8 @@ from planner.monitor.wire import Message
 Update = Inventory | Sample
 """What a listener hears. A sample follows the inventory that it belongs to."""
 
-
 _OWN_FAULTS: Final = (FaultKind.NOT_ANSWERING, FaultKind.SAMPLER_CRASHED, FaultKind.SAMPLER_FAILED, FaultKind.STUCK)
 _LOOK_SECONDS: Final = 1.0
-
-
-class Patience(NamedTuple):
-    """How long the supervisor waits, in seconds.
-
-    After `quiet` beyond the interval the sampler is asked where it is, after `kill` it is ended; before its first
-    sample after `start`, since opening the driver of many cards without persistence takes long. The driver is tried
-    again after `first_retry`, then ever later up to `last_retry`; `healthy` is how long it must go well to forget that.
-    """
-
-    start: float = 60.0
-    quiet: float = 3.0
-    kill: float = 10.0
-    end: float = 2.0
-    first_retry: float = 1.0
-    last_retry: float = 60.0
-    healthy: float = 30.0
-
-    @property
-    def stop(self) -> float:
-        """How long `stop` waits at the most: that long no end takes, unless something holds it up for good."""
-        return 5.0 + 4 * self.end
 
 
 class _Ended(NamedTuple):

@@ -25,18 +25,14 @@ TimeTermName = Literal[
     "optimizer",
     "offload",
     "input",
-    "calibration",
-    "queue",
     "prefill",
     "weights_read",
     "cache_read",
     "decode_compute",
-    "sampling",
-    "encoder",
     "convolutions",
 ]
 Bound = Literal["compute", "memory bandwidth", "communication", "host", "input"]
-Basis = Literal["measured", "same model and card", "same card", "family"]
+Basis = Literal["measured", "same card", "family"]
 """measured: the person's own figure; otherwise what the efficiencies of the nearest measurements were taken on."""
 
 

@@ -36,6 +36,12 @@ class TimeSetting(Spec):
         description="what Transformer Engine computes the products of layers in, whatever their inputs are kept in",
     )
     compiled: bool = Field(default=False, description="whether the network is compiled (torch.compile)")
+    channels_last: bool = Field(
+        default=False, description="whether a convolutional network is trained with torch.channels_last"
+    )
+    diffusion_steps: int | None = Field(
+        default=None, ge=1, le=10_000, description="of an image, each with one pass or two; by default 30"
+    )
     input_samples_per_second: float | None = Field(
         default=None, gt=0, description="sequences or images that loading brings, for all cards"
     )

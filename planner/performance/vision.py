@@ -6,8 +6,9 @@ That is all that convolutional networks, and any other traced module, have in co
 from typing import Final, Literal, NamedTuple
 
 from planner.hardware.gpu import Gpu
-from planner.performance.efficiency import family_of
+from planner.performance.efficiency import Family, family_of
 from planner.performance.inference.machine import OLDER_HOSTS, ceiling
+from planner.performance.power import within_power
 
 Precision = Literal["fp32", "tf32", "fp16", "fp8"]
 Kind = Literal["convolutions", "attention", "diffusion"]
@@ -43,6 +44,25 @@ _CALL_SECONDS: Final = 10e-6
 """
 _OLDER_CALL_SECONDS: Final = 14e-6
 """The same in the hosts of earlier cards: 0.84 ms, Qwen2.5 benchmark on A100."""
+_ELEMENTS_PER_CLOCK: Final = 0.37
+"""Elements that one multiprocessor handles in a clock while images are normalised in training, channels first.
+
+**Source**: lambdal/deeplearning-benchmark@aa5addb, ResNet-50 with data that lies on the card: 0.35 to 0.40 on A100,
+H100 and B200, what is left beside the products; B200 and GH200 are no quicker for their memory, and B200 is as quick in
+TF32 as in 16 bits. With the channels last NVIDIA/DeepLearningExamples@729963d is 1.6 times as quick on A100.
+"""
+_OPERATIONS_PER_CLOCK: Final[dict[Family, int]] = {
+    "Volta": 128,
+    "Turing": 128,
+    "A100": 128,
+    "Hopper SXM": 256,
+    "Hopper PCIe": 256,
+    "Blackwell data centre": 256,
+    "Ampere GDDR": 256,
+    "Ada": 256,
+    "Blackwell GDDR": 256,
+}
+"""Of one multiprocessor in fp32: twice its 64 or 128 cores (NVIDIA's whitepapers)."""
 _BACKWARD: Final = 3.0
 """A step of training beside a forward pass: the products again for the inputs and for the weights.
 
@@ -61,24 +81,33 @@ _RATES: Final[dict[Precision, tuple[str, ...]]] = {
 
 
 class Counts(NamedTuple):
-    """What one pass computes and puts out; `calls` are the operators that Python hands over, 0 where not known."""
+    """What one pass computes and puts out; `calls` are the operators that Python hands over, 0 where not known.
+
+    `trains` says that it is a whole step of training.
+    """
 
     flops: float
     elements: float
     kind: Kind = "convolutions"
     calls: float = 0.0
+    trains: bool = False
 
     def of_training(self) -> "Counts":
         """Return a whole step of training for counts of a forward pass."""
-        return self._replace(flops=_BACKWARD * self.flops, elements=_BACKWARD * self.elements)
+        return self._replace(flops=_BACKWARD * self.flops, elements=_BACKWARD * self.elements, trains=True)
 
 
 class ModuleTime(NamedTuple):
-    """Seconds of the products, of the passes over memory, and of what Python takes beyond both."""
+    """Seconds of the products, of the passes over memory, and of what Python takes beyond both.
+
+    `by_element` is how many elements a second the multiprocessors normalise, where that and not the memory takes
+    longest.
+    """
 
     products: float
     memory: float
     host: float
+    by_element: float | None = None
 
     @property
     def seconds(self) -> float:
@@ -86,12 +115,14 @@ class ModuleTime(NamedTuple):
         return self.products + self.memory + self.host
 
 
-def module_time(counts: Counts, gpu: Gpu, precision: Precision, *, compiled: bool = False) -> ModuleTime | None:
+def module_time(
+    counts: Counts, gpu: Gpu, precision: Precision, *, compiled: bool = False, channels_last: bool = False
+) -> ModuleTime | None:
     """Return the time of a network by its counts, or none where the card's rate or bandwidth is not known.
 
-    **Formula**: F ÷ (a · C) + b · n · w ÷ B, or the operators' calls where these take longer. The steps of diffusion
-    wait for the scheduler in between, so that the calls of each come on top (LambdaLabsML/lambda-diffusers@8571d8d: 13
-    to 29 ms a step beside what grows with the batch).
+    **Formula**: F ÷ (a · C) + max(b · n · w ÷ B, n ÷ e), or the operators' calls where these take longer. The steps of
+    diffusion wait for the scheduler in between, so that the calls of each come on top
+    (LambdaLabsML/lambda-diffusers@8571d8d: 13 to 29 ms a step beside what grows with the batch).
     """
     rate = _rate(gpu, precision)
     if rate is None or gpu.bandwidth_bytes_per_s is None:
@@ -99,9 +130,21 @@ def module_time(counts: Counts, gpu: Gpu, precision: Precision, *, compiled: boo
     products = counts.flops / (product_share(gpu, precision) * rate)
     moved = passes(gpu, counts.kind, compiled=compiled) * counts.elements * _BYTES[precision]
     memory = moved * gpu.device_count / gpu.bandwidth_bytes_per_s
+    normalises = counts.trains and counts.kind == "convolutions" and not (compiled or channels_last)
+    by_element = _elements_per_s(gpu) if normalises else None
+    if by_element is None or counts.elements <= by_element * memory:
+        by_element = None
+    else:
+        memory = counts.elements / by_element
     launches = 0.0 if compiled else counts.calls * _call_seconds(gpu)
     hidden = 0.0 if counts.kind == "diffusion" else products + memory
-    return ModuleTime(products, memory, max(0.0, launches - hidden))
+    return ModuleTime(products, memory, max(0.0, launches - hidden), by_element)
+
+
+def _elements_per_s(gpu: Gpu) -> float | None:
+    """Return how many elements a second the card's multiprocessors normalise; other vendors' were not measured."""
+    rate, each = gpu.rate("fp32"), _OPERATIONS_PER_CLOCK.get(family_of(gpu))
+    return _ELEMENTS_PER_CLOCK * rate.ops_per_s / each / gpu.device_count if rate and each else None
 
 
 def _call_seconds(gpu: Gpu) -> float:
@@ -110,7 +153,9 @@ def _call_seconds(gpu: Gpu) -> float:
 
 def product_share(gpu: Gpu, precision: Precision) -> float:
     """Return the share of the dense rate that products reach: less with 8 bits, where large ones reach less, too."""
-    return ceiling(gpu, "fp8") if precision == "fp8" and gpu.rate("fp8") else _SHARE_OF_RATE
+    if precision == "fp8" and gpu.rate("fp8"):
+        return ceiling(gpu, "fp8")
+    return within_power(gpu, _SHARE_OF_RATE) if precision in ("fp16", "fp8") else _SHARE_OF_RATE
 
 
 def passes(gpu: Gpu, kind: Kind, *, compiled: bool) -> float:

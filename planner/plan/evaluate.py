@@ -53,6 +53,8 @@ class Evaluation(Spec):
     @cached_property
     def time(self) -> "TimeResult | None":
         """Return how long one step or one request takes, estimated when it is first asked for; none without a card."""
+        if not self.cards:
+            return None
         from planner.plan.timing import time_of  # takes a while to load, and memory alone does not need it
 
         return time_of(self.plan, self.workload, self.architecture, self.cards, self.measured_on)

@@ -51,15 +51,9 @@ class Measured:
 
     card_bytes: int
     process_bytes: int | None = None
-    power_watts: float | None = None
     pid: int | None = None
     process_count: int = 0
     engine: str = ""
-
-    @property
-    def other_bytes(self) -> int | None:
-        """Return what everything else on the card holds, its driver included."""
-        return None if self.process_bytes is None else max(0, self.card_bytes - self.process_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +100,7 @@ def _beyond_need(memory: MemoryResult) -> int:
     return memory.cache_pool.bytes - sum(term.bytes for term in memory.terms if term.name == "kv_cache")
 
 
-def measured_of(processes: tuple[CardProcess, ...], used_bytes: float, power_watts: float | None = None) -> Measured:
+def measured_of(processes: tuple[CardProcess, ...], used_bytes: float) -> Measured:
     """Return what was measured of a card that holds `used_bytes`.
 
     The plan's process is the one of those that compute which holds the most: nothing tells it apart from others.
@@ -116,10 +110,10 @@ def measured_of(processes: tuple[CardProcess, ...], used_bytes: float, power_wat
         place: int(one.memory_bytes.value) for place, one in enumerate(computing) if one.memory_bytes.value is not None
     }
     if not held:
-        return Measured(int(used_bytes), None, power_watts, process_count=len(computing))
+        return Measured(int(used_bytes), process_count=len(computing))
     most = max(held, key=lambda place: held[place])
     own = computing[most]
-    return Measured(int(used_bytes), held[most], power_watts, own.pid, len(computing), _engine(own))
+    return Measured(int(used_bytes), held[most], own.pid, len(computing), _engine(own))
 
 
 def _engine(process: CardProcess) -> str:

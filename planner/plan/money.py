@@ -2,21 +2,30 @@
 
 from dataclasses import dataclass
 from datetime import date
+from typing import TYPE_CHECKING
 
 from planner.cost.estimate import CostEstimate, estimate_cost
-from planner.cost.job import Pace
+from planner.cost.job import Pace, Service
 from planner.errors import SpecError
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
+from planner.workload.workload import Inference
+
+if TYPE_CHECKING:
+    from planner.performance.inference.service import Serving
 
 
 @dataclass(frozen=True, eq=False)
 class PlanCost:
-    """The answer about money, or why there is none; `field` is the plan's that would have to change."""
+    """The answer about money, or why there is none; `field` is the plan's that would have to change.
+
+    `error` is what stands behind the reason, where it lies in the plan's terms.
+    """
 
     estimate: CostEstimate | None
     reason: str = ""
     field: str = ""
+    error: SpecError | None = None
 
 
 def evaluate_cost(evaluation: Evaluation, catalog: Catalog, today: date) -> PlanCost:
@@ -30,9 +39,40 @@ def evaluate_cost(evaluation: Evaluation, catalog: Catalog, today: date) -> Plan
     try:
         return PlanCost(estimate_cost(plan.cost, gpu, plan.count, pace_of(evaluation), catalog.cost, today))
     except SpecError as error:
-        return PlanCost(None, error.explained, f"cost.{error.field}")
+        return PlanCost(None, error.explained, f"cost.{error.field}", error)
 
 
 def pace_of(evaluation: Evaluation) -> Pace | None:
-    """Return how fast the plan's cards work, or None where that is not known."""
-    return None if evaluation.time is None else Pace.of_result(evaluation.time, evaluation.workload)
+    """Return how fast the plan's cards work, or None where that is not known.
+
+    A service is answered by as many requests at once as fit, of the lengths of the job, unless the speed was measured:
+    that is of the requests that the plan describes.
+    """
+    if evaluation.time is None:
+        return None
+    pace = Pace.of_result(evaluation.time, evaluation.workload)
+    job, plan = evaluation.plan.cost.job, evaluation.plan
+    if pace is None or not isinstance(job, Service) or plan.timing.measured is not None:
+        return pace
+    served = _served(evaluation, job)
+    return pace if served is None else _batched(pace, served, job)
+
+
+def _served(evaluation: Evaluation, job: Service) -> "Serving | None":
+    from planner.performance.inference.service import serving  # estimates time, which takes a while to load
+
+    architecture, workload = evaluation.architecture, evaluation.workload
+    if architecture is None or not isinstance(workload, Inference) or len(evaluation.cards) != 1:
+        return None
+    setting = evaluation.plan.timing
+    return serving(architecture, workload, evaluation.cards[0][0], setting, job.prompt_tokens, job.output_tokens)
+
+
+def _batched(pace: Pace, served: "Serving", job: Service) -> Pace:
+    return pace.evolve(
+        tokens_per_second=served.tokens_per_second,
+        samples_per_second=served.requests_per_second,
+        concurrent_requests=served.at_once,
+        prompt_token_seconds=served.reading_seconds / job.prompt_tokens if job.prompt_tokens else 0.0,
+        output_token_seconds=served.output_token_seconds,
+    )

@@ -8,8 +8,8 @@ from functools import lru_cache
 from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
 from planner.performance.estimate import CardCounts, estimate_time
-from planner.performance.inference.measured import scaled
 from planner.performance.links import links_of
+from planner.performance.measured import scaled
 from planner.performance.result import TimeResult
 from planner.performance.setting import TimeSetting
 from planner.performance.traced import step_time
@@ -22,13 +22,11 @@ from planner.workload.workload import Workload
 def time_of(
     plan: Plan, workload: Workload, architecture: Architecture | None, cards: CardCounts, measured_on: Gpu | None
 ) -> TimeResult | None:
-    """Return how long one step, or one request, of `plan` takes on `cards`, or None where there are none.
+    """Return how long one step, or one request, of `plan` takes on `cards`, of which there is at least one.
 
     `workload` is the plan's with its defaults; `measured_on` is the card of the plan's measured speed, where that is
     another one. A traced module has no architecture.
     """
-    if not cards:
-        return None
     if architecture is not None:
         return _estimated(architecture, workload, cards, plan.timing, measured_on)
     return None if plan.model.trace is None else _traced(plan.model.trace, cards[0][0], plan, measured_on)
@@ -47,7 +45,8 @@ def _estimated(
 
 def _traced(facts: TracedFacts, gpu: Gpu, plan: Plan, measured_on: Gpu | None) -> TimeResult:
     """Return how long the traced step takes; a speed that was measured takes the place of the estimate."""
-    step, measured = step_of(facts, compiled=plan.timing.compiled), plan.timing.measured
+    setting = plan.timing
+    step, measured = step_of(facts, compiled=setting.compiled, channels_last=setting.channels_last), setting.measured
     if step is None:
         task = facts.request.task
         reason = "this trace is from before operations were counted: trace it again"

@@ -70,6 +70,5 @@ def _sentence(evaluation: Evaluation, device: Device, latest: Latest) -> str:
     if used is None or not any(process.kind != "graphics" for process in processes):
         predicted = fmt.size(evaluation.memory.total_bytes)
         return f"The plan predicts {predicted} on card {device.index}; nothing computes there yet."
-    power = latest.reading(device.uuid, "power_watts").value
-    sentence = measured_sentence(beside(evaluation, measured_of(processes, used, power)))
+    sentence = measured_sentence(beside(evaluation, measured_of(processes, used)))
     return f"Card {device.index}: {sentence[:1].lower()}{sentence[1:]}"

@@ -5,9 +5,9 @@ from typing import Final
 
 from planner.hardware.derived import DERIVED_FIGURES
 
-_LOWER: Final = frozenset(("price", "street", "used", "rent", "power", "needed", "seconds", "rented", "owned")) | {
-    figure.key for figure in DERIVED_FIGURES.values() if figure.lower_is_better
-}
+_LOWER: Final = frozenset(
+    ("price", "street", "used", "rent", "power", "needed", "seconds", "rented", "owned", "job_time", "job_cost")
+) | {figure.key for figure in DERIVED_FIGURES.values() if figure.lower_is_better}
 _NEITHER: Final = frozenset(("year", "devices", "ridge_point", "total_power", "total_price"))
 
 

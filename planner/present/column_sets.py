@@ -3,10 +3,16 @@
 from typing import Final
 
 COLUMN_SETS: Final[dict[str, tuple[str, ...]]] = {
-    "training": ("name", "fits", "memory", "bf16", "fp8", "bandwidth", "interconnect", "power", "tflops_per_watt"),
-    "inference": ("name", "fits", "memory", "bandwidth", "bf16", "fp8", "int8", "fp4", "ridge_point", "power"),
+    "training": (
+        *("name", "fits", "job_time", "memory", "bf16", "fp8", "bandwidth", "interconnect"),
+        *("power", "tflops_per_watt"),
+    ),
+    "inference": (
+        *("name", "fits", "job_time", "memory", "bandwidth", "bf16", "fp8", "int8", "fp4"),
+        *("ridge_point", "power"),
+    ),
     "money": (
-        *("name", "fits", "memory", "price", "street", "used", "rent"),
+        *("name", "fits", "job_cost", "memory", "price", "street", "used", "rent"),
         *("usd_per_gib", "usd_per_tflops", "bandwidth_per_usd"),
     ),
     "power": (

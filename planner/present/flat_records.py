@@ -12,7 +12,7 @@ _NESTED: Final = {"rates", "provenance", "figure_notes", "notes", "aliases"}
 
 
 def gpu_fields(row: GpuRow) -> dict[str, object]:
-    """Return a card's figures by their names, rates as `bf16_ops_per_s`, with the plan's verdict and the sources."""
+    """Return a card's figures by their names, rates as `bf16_ops_per_s`, the plan's verdict and job, and sources."""
     gpu = row.gpu
     rates = {dtype: gpu.rate(dtype) for dtype in DTYPE_TITLES}
     other = {note.field: note.provenance for note in gpu.figure_notes}
@@ -23,6 +23,9 @@ def gpu_fields(row: GpuRow) -> dict[str, object]:
         **{key: figure.value(gpu) for key, figure in DERIVED_FIGURES.items()},
         "plan_verdict": row.verdict,
         "plan_free_bytes": row.free_bytes,
+        "plan_job_hours": row.job.hours if row.job else None,
+        "plan_job_cost_usd": row.job.usd if row.job else None,
+        "plan_job_cost_source": row.job.cost_origin if row.job else None,
         **_sources(gpu.provenance, other, gpu.notes),
     }
 

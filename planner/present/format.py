@@ -16,6 +16,7 @@ _MINUS: Final = "\u2212"
 _DASH: Final = "\u2013"
 _LEAST_SHARE: Final = 0.0001
 _CENTS_BELOW: Final = 100
+_HALF_A_CENT: Final = 0.005
 _TIMES: Final = (
     ("days", 86_400.0, 172_800.0),
     ("h", 3_600.0, 5_400.0),
@@ -148,7 +149,7 @@ def money(usd: float | None, unknown: str = NOT_PUBLISHED) -> str:
     """Return `$1,599`, with cents below a hundred dollars: `$2.39`."""
     if usd is None:
         return unknown
-    sign = _MINUS if usd < 0 else ""
+    sign = _MINUS if usd <= -_HALF_A_CENT else ""
     return f"{sign}${abs(usd):,.2f}" if abs(usd) < _CENTS_BELOW else f"{sign}${abs(usd):,.0f}"
 
 
@@ -219,6 +220,11 @@ def count_of(number: int, name: str) -> str:
 def plural(number: int, noun: str) -> str:
     """Return `1 card`, `2 cards`."""
     return f"{integer(number)} {noun}{'' if number == 1 else 's'}"
+
+
+def sentence(text: str) -> str:
+    """Return `text` as a sentence: with a capital letter and a full stop."""
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
 
 
 def listing(items: tuple[str, ...], last: str = "and") -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
@@ -17,12 +17,28 @@ if TYPE_CHECKING:
 _KINDS: Final = {"soc": "chip with its processor", "tpu": "chip", "edge": "module"}
 
 
+class JobWords(NamedTuple):
+    """What the plan's job takes and costs on as many of a card as the plan has, as `planner.present.card_jobs` says it.
+
+    `slowness` is what is lower the faster the cards are; `hours` are of a run, or of a month's work.
+    """
+
+    hours: float
+    slowness: float
+    time: str
+    time_origin: str
+    usd: float | None
+    cost: str
+    cost_origin: str
+
+
 @dataclass(frozen=True, slots=True)
 class GpuRow:
-    """A card, what a program can use of it, and whether the plan's model fits it.
+    """A card, what a program can use of it, whether the plan's model fits it, and what it is sold for.
 
-    `verdict` is none where that is not known or not asked; `reason` says why a card cannot run it at all. `prices` are
-    none while they have not been read.
+    `verdict` is none where that is not known or not asked; `reason` says why a card cannot run it at all. `job` is what
+    the plan's job takes and costs on as many of them as the plan has, none where that is not known or not yet. `prices`
+    are none while they have not been read.
     """
 
     gpu: Gpu
@@ -30,6 +46,7 @@ class GpuRow:
     free_bytes: int | None = None
     reason: str = ""
     usable: UsableMemory | None = None
+    job: JobWords | None = None
     prices: "CardPrices | None" = None
 
     @property
@@ -41,12 +58,17 @@ class GpuRow:
 def gpu_rows(
     hardware: HardwareCatalog,
     fits: Mapping[str, CardFit] | None = None,
+    jobs: Mapping[str, JobWords] | None = None,
     prices: Mapping[str, "CardPrices"] | None = None,
 ) -> tuple[GpuRow, ...]:
-    """Return a row for every card; `fits` holds the verdicts by the card's id, `prices` what it is sold for."""
-    verdicts, known = fits or {}, prices or {}
+    """Return a row for every card; by the card's id, `fits` holds the verdicts, `jobs` time and cost of the job.
+
+    `prices` is what the cards are sold and rented for.
+    """
+    verdicts, worked, known = fits or {}, jobs or {}, prices or {}
     return tuple(
-        _row(gpu, hardware.usable_memory(gpu), verdicts.get(gpu.id), known.get(gpu.id)) for gpu in hardware.gpus
+        _row(gpu, hardware.usable_memory(gpu), verdicts.get(gpu.id), worked.get(gpu.id), known.get(gpu.id))
+        for gpu in hardware.gpus
     )
 
 
@@ -58,7 +80,9 @@ def part_words(gpu: Gpu) -> str:
     return ", ".join((kind, *shared, *split))
 
 
-def _row(gpu: Gpu, usable: UsableMemory | None, fit: CardFit | None, prices: "CardPrices | None") -> GpuRow:
+def _row(
+    gpu: Gpu, usable: UsableMemory | None, fit: CardFit | None, job: JobWords | None, prices: "CardPrices | None"
+) -> GpuRow:
     if fit is None:
         return GpuRow(gpu, usable=usable, prices=prices)
-    return GpuRow(gpu, fit.verdict, fit.free_bytes, "; ".join(fit.unsupported), usable, prices)
+    return GpuRow(gpu, fit.verdict, fit.free_bytes, "; ".join(fit.unsupported), usable, job, prices)

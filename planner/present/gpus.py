@@ -7,12 +7,12 @@ from planner.memory.result import Verdict
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words
 from planner.present.gpu_figures import DERIVED_COLUMNS, PRICE_COLUMNS
-from planner.present.gpu_row import GpuRow, gpu_rows, part_words
+from planner.present.gpu_row import GpuRow, JobWords, gpu_rows, part_words
 from planner.present.names import CERTAINTY_WORDS, VERDICT_WORDS
 from planner.present.provenance import provenance_text
 from planner.units import GIB
 
-__all__ = ["DTYPE_TITLES", "GPU_COLUMNS", "SEGMENT_WORDS", "GpuRow", "gpu_rows", "part_words"]
+__all__ = ["DTYPE_TITLES", "GPU_COLUMNS", "SEGMENT_WORDS", "GpuRow", "JobWords", "gpu_rows", "part_words"]
 
 SEGMENT_WORDS: Final[dict[str, str]] = {
     "consumer": "consumer",
@@ -22,6 +22,7 @@ SEGMENT_WORDS: Final[dict[str, str]] = {
     "soc": "on a chip",
     "tpu": "TPU",
 }
+_NOT_RUN: Final = "–"
 _VERDICT_RANK: Final[dict[Verdict, int]] = {"fits": 2, "tight": 1, "does-not-fit": 0}
 DTYPE_TITLES: Final = {
     "fp64": "FP64",
@@ -76,6 +77,24 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         _fits_text,
         width=14,
         tooltip=_fits_tooltip,
+    ),
+    Column(
+        "job_time",
+        "My job takes",
+        lambda row: row.job.slowness if row.job else None,
+        lambda row: row.job.time if row.job else _NOT_RUN,
+        align="right",
+        width=9,
+        tooltip=lambda row: row.job.time_origin if row.job else "",
+    ),
+    Column(
+        "job_cost",
+        "My job costs",
+        lambda row: row.job.usd if row.job else None,
+        lambda row: row.job.cost if row.job else _NOT_RUN,
+        align="right",
+        width=9,
+        tooltip=lambda row: row.job.cost_origin if row.job else "",
     ),
     words("vendor", "Vendor", lambda row: row.gpu.vendor, width=9),
     words("segment", "Segment", lambda row: SEGMENT_WORDS[row.gpu.segment]),

@@ -6,6 +6,7 @@ from typing import Final
 
 from planner.monitor.device import Device
 from planner.monitor.diagnosis.verdict import Kind, Verdict
+from planner.monitor.inventory import Inventory
 from planner.present import format as fmt
 from planner.present.diagnosis import Tone, sentence_of, tone_of
 
@@ -27,6 +28,17 @@ class Headline:
     advice: str = ""
     tone: Tone = "muted"
     uuid: str | None = None
+
+
+def answer(verdicts: Mapping[str, Verdict], inventory: Inventory, *, is_released: bool) -> Headline:
+    """Return what is to be said first of a machine, also where no card is read, or none is found yet."""
+    if is_released:
+        return Headline("The driver is released: nothing of the cards is read.")
+    if inventory.devices:
+        return headline(verdicts, inventory.devices)
+    if inventory.faults or inventory.driver_version:
+        return Headline("No NVIDIA card can be read here.")
+    return Headline("Looking for cards…")
 
 
 def headline(verdicts: Mapping[str, Verdict], devices: Sequence[Device]) -> Headline:

@@ -1,7 +1,5 @@
 """A plan's prediction beside what a card measures, in words."""
 
-from typing import NamedTuple
-
 from planner.memory.result import TermName
 from planner.plan.measured import BesideMeasured
 from planner.plan.plan import Plan
@@ -9,15 +7,6 @@ from planner.plan.solve import Solved
 from planner.present import format as fmt
 from planner.present.names import TERM_TITLES
 from planner.present.solved import solved_words
-
-
-class MeasuredRow(NamedTuple):
-    """A line of the comparison: what, predicted, measured, and the difference."""
-
-    title: str
-    predicted: str
-    measured: str
-    difference: str
 
 
 def measured_sentence(found: BesideMeasured) -> str:
@@ -28,27 +17,6 @@ def measured_sentence(found: BesideMeasured) -> str:
     expected = found.expected
     sizes = f"Predicted {fmt.size(expected.memory_bytes)}, measured {fmt.size(found.measured_bytes)}"
     return f"{sizes}{_where(found)}: {_difference(found.difference_fraction)}{_why(found)}."
-
-
-def measured_rows(found: BesideMeasured) -> tuple[MeasuredRow, ...]:
-    """Return memory and power as rows; what is not known is said."""
-    expected, measured = found.expected, found.measured
-    title = "Memory of the process" if found.basis == "process" else "Memory of the card"
-    memory = MeasuredRow(
-        title,
-        fmt.size_with_range(expected.memory_bytes, expected.low_bytes, expected.high_bytes),
-        fmt.size(found.measured_bytes),
-        _difference(found.difference_fraction),
-    )
-    others = MeasuredRow("Everything else on the card", "", fmt.size(measured.other_bytes), "")
-    power = MeasuredRow(
-        "Power", f"up to {fmt.power(expected.power_watts)}", fmt.power(measured.power_watts, "unknown"), ""
-    )
-    if expected.power_watts is None:
-        power = power._replace(predicted=fmt.NOT_PUBLISHED)
-    elif measured.power_watts is not None:
-        power = power._replace(difference=f"{fmt.percent(measured.power_watts / expected.power_watts)} of it")
-    return (memory, others, power) if measured.other_bytes is not None else (memory, power)
 
 
 def fill_sentence(plan: Plan, solved: tuple[Solved, Solved] | None) -> str:

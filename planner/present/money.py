@@ -8,11 +8,12 @@ from planner.cost.demand import Demand
 from planner.cost.estimate import CostEstimate
 from planner.cost.figure import Certainty
 from planner.cost.montecarlo import Simulation
-from planner.cost.result import Answer, CostResult, MoneyTerm, OwnCost, RentCost
+from planner.cost.result import Answer, BreakEven, CostResult, MoneyTerm, OwnCost, RentCost
 from planner.cost.sensitivity import Swing
 from planner.present import format as fmt
 from planner.present.formulas import symbol_value
-from planner.present.prices import MODE_WORDS, age_words
+from planner.present.prices import MODE_WORDS, age_phrase
+from planner.present.sources import short_source
 
 CERTAINTY: Final[dict[Certainty, str]] = {
     "quoted": "quoted",
@@ -60,9 +61,10 @@ SWING_TITLES: Final = {
     "staff_usd_per_year": "Staff",
     "colocation_usd_per_kw_month": "Colocation",
 }
+_HALF: Final = 0.5
 _NEXT_TO_NOTHING: Final = 0.0005
 _FAR_OFF: Final = 10
-"""How many times another a rent would have to be, to be of no use to know."""
+"""How many times another a price would have to be, to be of no use to know."""
 
 
 class MoneyRow(NamedTuple):
@@ -77,6 +79,7 @@ class MoneyRow(NamedTuple):
     symbols: tuple[tuple[str, str, str, str], ...]
     certainty: str
     source: str
+    short_source: str
     date: str
 
 
@@ -94,34 +97,47 @@ class SwingRow(NamedTuple):
 
 def answer_sentence(answer: Answer, card: str) -> str:
     """Return the one sentence: rent or buy, until when, what it saves."""
-    cards = fmt.count_of(answer.count, card)
-    plan = f"you plan {_hours(answer.planned_gpu_hours)}"
-    saves = f"saves {fmt.money(answer.saves_usd)} over {_years(answer.horizon_years)}"
-    where = f"Renting {cards} at {answer.provider}"
+    cards, renting = fmt.count_of(answer.count, card), answer.decision == "rent"
+    way = f"Renting {cards} at {answer.provider}" if renting else f"Owning {cards}"
+    saves = f"saves {fmt.money(answer.saves_usd)} over {years_phrase(answer.horizon_years)}"
     if answer.break_even_gpu_hours is None:
-        reason = f" ({answer.break_even_reason})" if answer.break_even_reason else ""
-        if answer.decision == "rent":
-            return f"{where} is cheaper however much you use them{reason}: rent, which {saves}."
-        return f"Owning {cards} is cheaper however much you use them{reason}: buy, which {saves}."
+        reason = f": {answer.break_even_reason}" if answer.break_even_reason else ", however much is computed"
+        return f"{way} is cheaper{reason}. {'Rent' if renting else 'Buy'}, which {saves}."
     point = f"{fmt.significant(answer.break_even_gpu_hours)} GPU-hours"
-    if answer.decision == "rent":
-        return f"{where} is cheaper until {point}; {plan}: rent, which {saves}."
-    return f"Owning {cards} is cheaper from {point} on; {plan}: buy, which {saves}."
+    until = f"until {point}" if renting else f"from {point} on"
+    return (
+        f"{way} is cheaper {until}; you plan {fmt.significant(answer.planned_gpu_hours)}: "
+        f"{'rent' if renting else 'buy'}, which {saves}."
+    )
 
 
-def flip_sentence(answer: Answer, rent: RentCost | None) -> str:
+def flip_sentence(answer: Answer, rent: RentCost | None, own: OwnCost | None = None) -> str:
     """Return what would change the answer; empty where nothing alone would. What is far off is not said."""
     renting = answer.decision == "rent"
-    share, hourly = answer.flips_at_utilization_fraction, answer.flips_at_rent_usd_per_gpu_hour
-    if hourly is not None and rent is not None and not 1 / _FAR_OFF < hourly / rent.usd_per_gpu_hour < _FAR_OFF:
-        hourly = None
+    share = answer.flips_at_utilization_fraction
+    card = _within_reach(answer.flips_at_card_price_usd, _card_price(own))
+    hourly = _within_reach(answer.flips_at_rent_usd_per_gpu_hour, rent.usd_per_gpu_hour if rent else None)
     found = (
         f"utilisation {'passes' if renting else 'falls below'} {fmt.percent(share)}" if share is not None else "",
-        _flip("the card costs", answer.flips_at_card_price_usd, under=renting),
+        _flip("the card costs", card, under=renting),
         _flip("renting costs", hourly, under=not renting, unit=" a GPU-hour"),
     )
     told = tuple(part for part in found if part)
     return f"The answer flips if {fmt.listing(told, 'or')}." if told else ""
+
+
+def break_even_sentence(found: BreakEven | None) -> str:
+    """Return where both ways cost the same, in hours, calendar time and utilisation, or why nowhere."""
+    if found is None:
+        return ""
+    if found.gpu_hours is None:
+        return f"There is no break-even: {found.reason}." if found.reason else ""
+    share = f", a utilisation of {fmt.percent(found.utilization_fraction)}" if found.utilization_fraction else ""
+    if found.years is not None:
+        when = f"used as planned, that is after {years_phrase(found.years)}"
+    else:
+        when = f"used as planned, they never do{f': {found.years_reason}' if found.years_reason else ''}"
+    return f"Both cost the same at {fmt.significant(found.gpu_hours)} GPU-hours{share}; {when}."
 
 
 def dates_sentence(answer: Answer, today: date) -> str:
@@ -130,7 +146,7 @@ def dates_sentence(answer: Answer, today: date) -> str:
     aged = (
         ""
         if oldest is None
-        else f"Oldest price: {fmt.date(oldest)}, {age_words((today - date.fromisoformat(oldest)).days)}."
+        else f"Oldest price: {fmt.date(oldest)}, {age_phrase((today - date.fromisoformat(oldest)).days)}."
     )
     undated = tuple(TITLES.get(name, name).lower() for name in dict.fromkeys(answer.undated))
     bare = f"Without a date: {fmt.listing(undated)}." if undated else ""
@@ -141,22 +157,31 @@ def result_sentences(result: CostResult, card: str, today: date) -> tuple[str, .
     """Return everything that is said at the top: the answer, what would change it, and the dates; else why not."""
     answer = result.answer
     if answer is None:
-        return tuple(f"{note[:1].upper()}{note[1:]}{'' if note.endswith('.') else '.'}" for note in result.notes)
-    found = (answer_sentence(answer, card), flip_sentence(answer, result.rent), dates_sentence(answer, today))
+        return tuple(map(fmt.sentence, result.notes))
+    found = (
+        answer_sentence(answer, card),
+        flip_sentence(answer, result.rent, result.own),
+        break_even_sentence(result.break_even) if answer.break_even_gpu_hours is not None else "",
+        dates_sentence(answer, today),
+    )
     return tuple(part for part in found if part)
 
 
 def rent_sentence(rent: RentCost) -> str:
-    """Return what renting costs for a run or a month, how long it takes, and where."""
+    """Return what renting costs for a run or a month, for how long, and where; the currency where it is no dollar."""
     price = fmt.money(rent.usd)
+    region = rent.region or "region not stated"
+    machines = fmt.plural(rent.instances, "machine") if rent.instances > 1 else ""
+    billed = f"billed in {rent.billed_currency}" if rent.billed_currency not in ("USD", None) else ""
+    how = ", ".join(part for part in (MODE_WORDS[rent.mode], machines, billed) if part)
     ends = (
         f" ({_usd_range(rent.low_usd, rent.high_usd)})"
         if rent.high_usd - rent.low_usd > rent.usd * _NEXT_TO_NOTHING
         else ""
     )
     return (
-        f"Rented at {rent.provider}, {MODE_WORDS[rent.mode]}: {price}{ends} for {fmt.significant(rent.hours)} hours, "
-        f"{fmt.money(rent.usd_per_gpu_hour)} a GPU-hour."
+        f"Rented at {rent.provider} ({region}), {how}: {price}{ends} for {fmt.significant(rent.hours)} hours, "
+        f"{fmt.money(rent.usd_per_gpu_hour)} a GPU-hour of work."
     )
 
 
@@ -166,7 +191,7 @@ def own_sentence(own: OwnCost, demand: Demand) -> str:
     return (
         f"Owned: {fmt.money(own.upfront_usd)} at the start, {fmt.money(own.monthly_cash_usd)} a month, "
         f"{fmt.money(own.resale_usd)} ({_usd_range(own.low_resale_usd, own.high_resale_usd)}) back at the end: "
-        f"{fmt.money(own.usd_per_period)} a {period}, {fmt.money(own.usd_per_gpu_hour)} a GPU-hour."
+        f"{fmt.money(own.usd_per_period)} a {period}, {fmt.money(own.usd_per_gpu_hour)} a GPU-hour of work."
     )
 
 
@@ -188,11 +213,15 @@ def hours_phrase(estimate: CostEstimate | None) -> str:
 
 
 def chance_sentence(simulation: Simulation) -> str:
-    """Return how sure the decision is over all draws."""
+    """Return how sure the decision is over all draws, told of the way that is cheaper in most of them."""
     share, saving = simulation.owning_cheaper_fraction, simulation.saving_usd
+    if share >= _HALF:
+        way, middle, low, high = "Owning", saving.p50, saving.p10, saving.p90
+    else:
+        way, share, middle, low, high = "Renting", 1 - share, -saving.p50, -saving.p90, -saving.p10
     return (
-        f"Owning is cheaper in {fmt.percent(share)} of {simulation.draws:,} draws; it saves "
-        f"{fmt.money(saving.p50)} ({_usd_range(saving.p10, saving.p90)})."
+        f"{way} is cheaper in {fmt.percent(share)} of {simulation.draws:,} draws; it saves "
+        f"{fmt.money(middle)} ({_usd_range(low, high)})."
     )
 
 
@@ -232,6 +261,7 @@ def _row(term: MoneyTerm) -> MoneyRow:
         ),
         certainty=CERTAINTY[term.certainty],
         source=term.source,
+        short_source=short_source(term.source),
         date=fmt.date(term.date, ""),
     )
 
@@ -244,11 +274,19 @@ def _flip(what: str, usd: float | None, *, under: bool, unit: str = "") -> str:
     return "" if usd is None else f"{what} {'under' if under else 'over'} {fmt.money(usd)}{unit}"
 
 
-def _hours(hours: float) -> str:
-    return f"{fmt.significant(hours)}"
+def _card_price(own: OwnCost | None) -> float | None:
+    """Return what one card was taken to cost, where cards are bought one by one."""
+    cards = next((term.usd for term in own.upfront if term.name == "cards"), None) if own else None
+    return cards / own.count if cards and own else None
 
 
-def _years(years: float) -> str:
+def _within_reach(found: float | None, now: float | None) -> float | None:
+    """Return `found`, unless it is so many times more or less than `now` that it is of no use to know."""
+    return None if found is None or (now and not 1 / _FAR_OFF < found / now < _FAR_OFF) else found
+
+
+def years_phrase(years: float) -> str:
+    """Return `1 year`, `2.5 years`."""
     return f"{fmt.plain(years)} {'year' if years == 1 else 'years'}"
 
 

@@ -70,8 +70,14 @@ def age_words(days: int | None) -> str:
 
 
 def age_phrase(days: int | None) -> str:
-    """Return an age in days with the word for it: `12 days old, recent`; `no date`."""
-    return NO_DATE if days is None else f"{age_words(days)}, {age_of(days)}"
+    """Return an age in days with the word for it: `12 days old, recent`; `186 days old`; `no date`."""
+    word = age_of(days)
+    return age_words(days) if word in ("undated", "old") else f"{age_words(days)}, {word}"
+
+
+def newest_age_days(prices: Iterable[Offer], today: date) -> int | None:
+    """Return how many days ago the newest of the prices was read; none where none has a date."""
+    return min((age for offer in prices if (age := offer.age_days(today)) is not None), default=None)
 
 
 def oldest_words(prices: Iterable[Offer], today: date) -> str:

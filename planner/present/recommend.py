@@ -110,14 +110,19 @@ def _sentence(row: OptionRow) -> str:
 def _reason(award: Award, row: OptionRow) -> str:
     option = row.option
     bound = f" (bound by {option.bound})" if option.bound else ""
-    pace = f"{fmt.significant(option.tokens_per_second)} tokens/s{bound}" if option.tokens_per_second else ""
+    speed, unit = (
+        option.tokens_per_second or option.samples_per_second,
+        "tokens" if option.tokens_per_second else "samples",
+    )
+    pace = f"{fmt.significant(speed)} {unit}/s{bound}" if speed else ""
     power = f"{fmt.power(option.power_watts)} of board power" if option.power_watts else ""
     why = {
         "cheapest": "nothing that can be compared costs less",
         "fastest": "nothing takes less time",
         "best value": "the lowest product of time and cost",
     }[award]
-    return f"{why[:1].upper()}{why[1:]}. {fmt.listing(tuple(part for part in (pace, power) if part))}.".strip()
+    told = fmt.listing(tuple(part for part in (pace, power) if part))
+    return " ".join(fmt.sentence(part) for part in (why, told) if part)
 
 
 def _change(award: Award, row: OptionRow, rows: tuple[OptionRow, ...]) -> str:
@@ -128,7 +133,8 @@ def _change(award: Award, row: OptionRow, rows: tuple[OptionRow, ...]) -> str:
         return ""
     behind = _score(award, second.option) / _score(award, row.option) - 1
     what = {"cheapest": "dearer", "fastest": "slower", "best value": "more in time × cost"}[award]
-    return f"Next: {second.cards}, {second.how}, {fmt.precise_percent(behind)} {what}."
+    told = f"{fmt.precise_percent(behind)} {what}" if behind else "just as good"
+    return f"Next: {second.cards}, {second.how}, {told}."
 
 
 def _score(award: Award, option: Option) -> float:

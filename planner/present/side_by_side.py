@@ -16,7 +16,7 @@ from planner.units import GB, GIB
 
 MOST: Final = 6
 """How many are put side by side."""
-_LEFT_OUT: Final = ("name", "fits")
+_LEFT_OUT: Final = ("name", "fits", "job_time", "job_cost")
 _TERA: Final = 1e12
 
 

@@ -15,12 +15,10 @@ TIME_TITLES: Final[dict[TimeTermName, str]] = {
     "elementwise": "Element by element",
     "loss_head": "Logits and loss",
     "convolutions": "Convolutions",
-    "encoder": "Encoder",
     "prefill": "Reading the prompt",
     "weights_read": "Reading the weights",
     "cache_read": "Reading the cache",
     "decode_compute": "Computing the answer",
-    "sampling": "Choosing tokens",
     "recomputation": "Recomputation",
     "dequantisation": "Unpacking weights",
     "host": "Host and launches",
@@ -34,8 +32,6 @@ TIME_TITLES: Final[dict[TimeTermName, str]] = {
     "optimizer": "Optimizer",
     "offload": "Offloading",
     "input": "Waiting for data",
-    "queue": "Queue",
-    "calibration": "Difference to the measurement",
 }
 BOUND_WORDS: Final[dict[Bound, str]] = {
     "compute": "what the cards compute",
@@ -46,7 +42,6 @@ BOUND_WORDS: Final[dict[Bound, str]] = {
 }
 BASIS_WORDS: Final[dict[Basis, str]] = {
     "measured": "by your measurement",
-    "same model and card": "from measurements of this model on this card",
     "same card": "from measurements on this card",
     "family": "from measurements on cards of its family",
 }
@@ -89,7 +84,7 @@ def time_view(time: TimeResult) -> TimeView:
 def no_time(time: TimeResult) -> str:
     """Return why there is no time, as a sentence; empty where there is one."""
     reason = time.unsupported
-    return f"How long it takes is not known: {reason}{'' if reason.endswith('.') else '.'}" if reason else ""
+    return fmt.sentence(f"How long it takes is not known: {reason}") if reason else ""
 
 
 def answer(time: TimeResult) -> str:
@@ -98,19 +93,19 @@ def answer(time: TimeResult) -> str:
     whole = fmt.duration_with_range(time.seconds, time.low_seconds, time.high_seconds)
     if time.kind == "step":
         return f"One step takes {whole}{_pace(time, ': ')}."
-    first = fmt.duration_with_range(
-        time.first_token_seconds or 0.0, time.low_first_token_seconds, time.high_first_token_seconds
-    )
-    next_ones = fmt.duration_with_range(
-        time.output_token_seconds or 0.0, time.low_output_token_seconds, time.high_output_token_seconds
-    )
-    told = [f"a request takes {whole}"]
-    if time.first_token_seconds is not None:
-        told.append(f"the first token comes after {first}")
+    return f"{fmt.listing(tuple(_request(time, whole)))}{_pace(time, '; ')}."
+
+
+def _request(time: TimeResult, whole: str) -> Iterator[str]:
+    """Yield how long a request takes, its first token and the further ones; without an answer it is its prompt."""
+    reads_only = time.first_token_seconds == time.seconds
+    yield f"Reading a prompt takes {whole}" if reads_only else f"A request takes {whole}"
+    if time.first_token_seconds is not None and not reads_only:
+        first = (time.first_token_seconds, time.low_first_token_seconds, time.high_first_token_seconds)
+        yield f"the first token comes after {fmt.duration_with_range(*first)}"
     if time.output_token_seconds is not None:
-        told.append(f"each next one after {next_ones}")
-    sentence = fmt.listing(tuple(told))
-    return f"{sentence[:1].upper()}{sentence[1:]}{_pace(time, '; ')}."
+        further = (time.output_token_seconds, time.low_output_token_seconds, time.high_output_token_seconds)
+        yield f"{'a token after it' if reads_only else 'each next one after'} {fmt.duration_with_range(*further)}"
 
 
 def pace_phrase(time: TimeResult | None) -> str:

@@ -11,7 +11,7 @@ _UNSEEN = 1.5
 the gradients of what they read."""
 
 
-def step_of(facts: TracedFacts, *, compiled: bool = False) -> Step | None:
+def step_of(facts: TracedFacts, *, compiled: bool = False, channels_last: bool = False) -> Step | None:
     """Return what a traced step computes on one card, or none for traces from before that was counted.
 
     Gradients are as wide as the parameters.
@@ -23,12 +23,13 @@ def step_of(facts: TracedFacts, *, compiled: bool = False) -> Step | None:
     convolves = 2 * (facts.convolution_flops or 0) >= facts.flops
     kind: Kind = "convolutions" if convolves else "attention"
     request = facts.request
-    elements = facts.product_elements * (_UNSEEN if request.task == "training" else 1.0)
-    counts = Counts(facts.flops, elements, kind, facts.operator_calls or 0)
+    trains = request.task == "training"
+    elements = facts.product_elements * (_UNSEEN if trains else 1.0)
+    counts = Counts(facts.flops, elements, kind, facts.operator_calls or 0, trains)
     width = _GRADIENT_BYTES.get(request.dtype or "fp32", 4)
-    gradients = facts.trainable_parameters * width if request.task == "training" else 0.0
+    gradients = facts.trainable_parameters * width if trains else 0.0
     precision = _precision(request, convolves=convolves)
-    return Step(request.task, counts, samples_of(request), precision, gradients, compiled)
+    return Step(request.task, counts, samples_of(request), precision, gradients, compiled, channels_last)
 
 
 def samples_of(request: TraceRequest) -> int:

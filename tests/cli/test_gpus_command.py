@@ -7,20 +7,21 @@ from datetime import date
 
 import pytest
 
+from planner.cli import gpus
 from planner.cli import gpus_here as here
 from planner.cli.main import main
+from planner.cost.job import Run
+from planner.cost.terms import CostTerms
 from planner.hardware.gpu import Gpu
 from planner.hardware.query import QUERY_FIELDS
 from planner.monitor.device import Device
 from planner.monitor.inventory import Inventory
 from planner.monitor.latest import Latest
 from planner.monitor.reading import Reading
+from planner.plan.files import save_plan
+from planner.plan.plan import ModelChoice, Plan
 
-
-@pytest.fixture(autouse=True)
-def a_fixed_day(monkeypatch):
-    """Ages of prices do not change from day to day."""
-    monkeypatch.setattr("planner.cli.gpus._today", lambda: date(2026, 11, 22))
+DAY = date(2026, 11, 22)
 
 
 @pytest.fixture
@@ -31,6 +32,17 @@ def said(capsys):
         assert main(["gpus", *words]) == code
         printed = capsys.readouterr()
         return printed.err if code else printed.out
+
+    return run
+
+
+@pytest.fixture
+def said_on_the_day(capsys):
+    """Return a way to read what the command prints on one day, so that ages of prices stay."""
+
+    def run(*words):
+        assert gpus.run(list(words), today=DAY) == 0
+        return capsys.readouterr().out
 
     return run
 
@@ -48,12 +60,12 @@ def test_words_find_cards(said):
     assert "RTX 3090" not in printed
 
 
-def test_comparison_side_by_side(said, golden):
-    golden("gpus-compare.txt", said("--compare", "RTX 4090", "h100-sxm"))
+def test_comparison_side_by_side(said_on_the_day, golden):
+    golden("gpus-compare.txt", said_on_the_day("--compare", "RTX 4090", "h100-sxm"))
 
 
-def test_one_card_with_its_sources(said, golden):
-    golden("gpus-show.txt", said("--show", "h100-sxm"))
+def test_one_card_with_its_sources(said_on_the_day, golden):
+    golden("gpus-show.txt", said_on_the_day("--show", "h100-sxm"))
 
 
 def test_sorting_both_ways_and_limit(said):
@@ -91,6 +103,8 @@ def test_nothing_found_is_no_error(said):
         (["--where", "memory_gib >="], "--where: at position 14: expected a number", "--help"),
         (["--where", "__import__('os')"], "--where: at position 1: expected a field", "Fields: name"),
         (["--where", 'fits == "fits"'], "fits: needs a model", "--fits MODEL"),
+        (["--where", "hours < 3"], "hours: needs a model", "--fits MODEL"),
+        (["--sort", "job_cost"], "job_cost: needs a model", "--fits MODEL"),
         (["--sort", "colour"], "--sort: there is no field 'colour'", "Fields: name"),
         (["--limit", "0"], "argument --limit: '0' is not a whole number from 1", "--help"),
         (["--limit", "²"], "argument --limit: '²' is not a whole number from 1", "--help"),
@@ -122,8 +136,8 @@ def test_a_judging_model_must_be_known(said):
     assert "no model is called 'nobody'" in said("--fits", "nobody", code=2)
 
 
-def test_a_price_of_another_kind_filters_sorts_and_is_shown(said):
-    printed = said("--where", "memory_gib >= 24 and used < 1200", "--sort", "-bandwidth", "--limit", "1")
+def test_a_price_of_another_kind_filters_sorts_and_is_shown(said_on_the_day):
+    printed = said_on_the_day("--where", "memory_gib >= 24 and used < 1200", "--sort", "-bandwidth", "--limit", "1")
     assert "Used price" in printed.splitlines()[0]
     assert "GeForce RTX 4090" in printed
     assert "$1,025" in printed
@@ -143,8 +157,8 @@ def test_csv_has_the_same_cards_as_json_with_derived_figures_and_sources(said):
     assert float(next(row["usd_per_gib"] for row in rows if row["id"] == "rtx-4090")) == pytest.approx(1599 / 24)
 
 
-def test_shown_are_prices_by_kind_software_and_measured_speeds(said):
-    printed = said("--show", "rtx 4090")
+def test_shown_are_prices_by_kind_software_and_measured_speeds(said_on_the_day):
+    printed = said_on_the_day("--show", "rtx 4090")
     for line in ("Ridge point", "List price", "In shops", "Second hand", "Rented, on demand", "FlashAttention 3"):
         assert line in printed
     assert "a million tokens at $0.29 an hour" in printed
@@ -243,3 +257,17 @@ def test_several_cards_and_systems_side_by_side(said):
     ids = [record["id"] for record in json.loads(said("--compare", "rtx-3090", "dgx-a100-640gb", "--json"))]
     assert ids == ["rtx-3090", "dgx-a100-640gb"]
     assert "7 are too many" in said("--compare", *["l4"] * 7, code=2)
+
+
+def test_a_plans_job_has_a_time_and_a_cost_on_each_card(said, tmp_path, catalog):
+    path = tmp_path / "plan.json"
+    job = CostTerms(job=Run(amount=1e6, unit="tokens"))
+    save_plan(path, Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), cost=job))
+    assert "My job takes  My job costs" in said("--fits", str(path), "4090")
+    records = json.loads(said("--fits", str(path), "--where", "hours < 100", "--sort", "job_cost", "--json"))
+    costs = [record["job"]["usd"] for record in records if record["job"]["usd"] is not None]
+    assert costs == sorted(costs)
+    assert all(record["job"]["hours"] < 100 for record in records)
+    assert records[0]["job"]["offer"]["offer"]["source"]
+    unfit = json.loads(said("--fits", str(path), "--where", 'fits == "does-not-fit"', "--limit", "1", "--json"))
+    assert unfit[0]["job"] is None

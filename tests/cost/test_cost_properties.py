@@ -87,6 +87,16 @@ def test_npv_without_interest_is_the_plain_sum(flows: list[float]) -> None:
     assert npv(0, flows) == pytest.approx(sum(flows), abs=1e-6)
 
 
+@given(any_streams(), st.floats(0.2, 10))
+def test_without_interest_owning_and_renting_cost_the_plain_sums(streams: Streams, years: float) -> None:
+    plain = replace(streams, discount_rate=0.0, drift=0.0)
+    hours = plain.busy_hours_per_year
+    sold = plain.resale_base_usd * plain.resale.share(years)
+    kept = (plain.own_usd_per_year + plain.own_usd_per_hour * hours) * years
+    assert plain.own_usd(years) == pytest.approx(plain.capex_usd + kept - sold)
+    assert plain.rent_usd(years) == pytest.approx((plain.rent_usd_per_hour * hours + plain.rent_usd_per_year) * years)
+
+
 @given(rate, st.floats(0.01, 30), st.floats(-0.3, 0.3))
 def test_an_annuity_is_worth_no_more_than_its_payments_grown(discount: float, years: float, growth: float) -> None:
     assert 0 < annuity(discount, years) <= years * (1 + 1e-12)

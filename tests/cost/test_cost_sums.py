@@ -208,7 +208,7 @@ def test_the_load_has_its_mean_and_peak(peak: float) -> None:
 
 def test_a_service_needs_groups_for_its_peak() -> None:
     # Two requests a second each; 6.25 on average.
-    job = Service(requests_per_day=12.5 * 86_400, peak_factor=2)
+    job = Service(requests_per_day=12.5 * 86_400, peak_factor=2, busy_fraction=1)
     demand = demand_of(job, SERVING)
     assert demand.groups == 13
     assert demand.busy_hours == pytest.approx(6.25 * HOURS_PER_MONTH)
@@ -220,8 +220,22 @@ def test_a_service_needs_groups_for_its_peak() -> None:
     assert by_tokens.busy_hours == pytest.approx(demand.busy_hours)
 
 
+def test_a_service_leaves_room_so_that_requests_do_not_wait() -> None:
+    # Two requests a second each, four at once; 12.5 at the busiest moment.
+    job = Service(requests_per_day=6.25 * 86_400, peak_factor=2)
+    pace = Pace(concurrent_requests=4, prompt_token_seconds=0.0005, output_token_seconds=0.005)
+    tight, roomy = demand_of(job.evolve(busy_fraction=1), pace), demand_of(job, pace)
+    assert (tight.groups, roomy.groups) == (7, 8)
+    assert tight.busy_hours == roomy.busy_hours
+    assert tight.peak_wait_seconds is not None
+    assert roomy.peak_wait_seconds is not None
+    assert 0 < roomy.peak_wait_seconds < tight.peak_wait_seconds
+    full = demand_of(job.evolve(requests_per_day=2 * 86_400, peak_factor=1, busy_fraction=1), pace)
+    assert full.peak_wait_seconds is None
+
+
 def test_a_service_can_be_told_by_the_hour() -> None:
-    job = Service(requests_per_day=6 * 86_400, hourly_shares=(*[1.0] * 12, *[3.0] * 12))
+    job = Service(requests_per_day=6 * 86_400, hourly_shares=(*[1.0] * 12, *[3.0] * 12), busy_fraction=1)
     assert loads_of(job, 3) == pytest.approx((*[1.5] * 12, *[4.5] * 12))
     assert demand_of(job, SERVING).groups == 5
     assert demand_of(job.evolve(scales_down=True), SERVING).rented_hours == pytest.approx(3.5 * HOURS_PER_MONTH)
@@ -234,7 +248,7 @@ def test_absurd_hours_of_a_day_are_refused(shares: list[float]) -> None:
 
 
 def test_a_service_never_works_more_than_its_machines_run() -> None:
-    demand = demand_of(Service(requests_per_day=2 * 86_400, peak_factor=1), SERVING)
+    demand = demand_of(Service(requests_per_day=2 * 86_400, peak_factor=1, busy_fraction=1), SERVING)
     assert demand.high_busy_hours == pytest.approx(HOURS_PER_MONTH)
 
 

@@ -289,7 +289,8 @@ def test_draws_are_always_the_same(catalog: Catalog, today: date) -> None:
     assert first == again
     assert first.saving_usd != other.saving_usd
     assert first.saving_usd.p10 < first.saving_usd.p50 < first.saving_usd.p90
-    assert len(first.band) == 12
+    assert len(first.band) == 13
+    assert first.band[0].years == 0
     assert first.band[-1].own_usd == first.own_usd
 
 
@@ -348,11 +349,22 @@ def test_a_service_with_hardly_any_requests_takes_one_group(catalog: Catalog, to
     assert owned(estimate(catalog, today, terms)).count == 8
 
 
-def test_a_service_too_large_to_mix_says_so(catalog: Catalog, today: date) -> None:
+def test_a_service_too_large_to_look_through_is_not_mixed(catalog: Catalog, today: date) -> None:
     terms = CostTerms(job=Service(requests_per_day=1e11))
-    plan = estimate(catalog, today, terms)
-    with pytest.raises(SpecError, match="from 0 to 2,000 groups"):
-        hybrid_of_plan(plan, terms, PACE)
+    assert hybrid_of_plan(estimate(catalog, today, terms), terms, PACE) is None
+
+
+def test_the_answer_says_how_long_requests_wait(catalog: Catalog, today: date) -> None:
+    pace = Pace(concurrent_requests=4, prompt_token_seconds=0.0005, output_token_seconds=0.005)
+    terms, card = CostTerms(job=Service(requests_per_day=1e5)), catalog.hardware.gpu("h100-sxm5-80gb")
+    told = estimate_cost(terms, card, 8, pace, catalog.cost, today)
+    (note,) = [
+        note for note in told.result.notes if "one group of cards answers 2 requests a second, 4 at once" in note
+    ]
+    assert "waits for its turn" in note
+    full = terms.evolve(job=terms.job.evolve(requests_per_day=2 * 86_400, peak_factor=1, busy_fraction=1))
+    crowded = estimate_cost(full, card, 8, pace, catalog.cost, today)
+    assert not any("waits" in note for note in crowded.result.notes)
 
 
 def test_a_group_is_owned_while_it_is_busy_enough() -> None:

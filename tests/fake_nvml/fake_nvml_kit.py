@@ -18,9 +18,10 @@ from planner.monitor.faults import Fault, FaultKind
 from planner.monitor.gathering import note
 from planner.monitor.inventory import Inventory
 from planner.monitor.latest import Latest
+from planner.monitor.patience import Patience
 from planner.monitor.sample import Sample
 from planner.monitor.settings import Settings
-from planner.monitor.supervisor import Patience, Supervisor, Update
+from planner.monitor.supervisor import Supervisor, Update
 
 SOURCE = Path(__file__).parent / "fake_nvml.c"
 LIBRARY = "libnvidia-ml.so.1"

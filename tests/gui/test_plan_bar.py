@@ -12,6 +12,7 @@ from planner.gui.widgets.plan_bar import PlanBar
 from planner.gui.workspace import SAMPLE_PLAN, Workspace
 from planner.present.time import pace_phrase
 from planner.present.verdict import verdict_phrase
+from planner.workload.training import Training
 
 
 @pytest.fixture
@@ -145,6 +146,12 @@ def test_time_is_said_at_once_and_cost_when_the_plan_rests(bar: PlanBar, workspa
     qtbot.waitUntil(money.isVisible)
     assert money.words.startswith("$")
     assert money.words.endswith(("a month", "owned"))
+
+
+def test_answers_are_said_in_full_where_questions_are_shortened(bar: PlanBar, workspace: Workspace, qtbot: QtBot):
+    workspace.apply("work", workload=Training(activation_checkpointing="full"), gpu="h100-sxm5-80gb", count=8)
+    qtbot.waitUntil(bar.findChildren(PartButton)[5].isVisible)
+    assert all(part.text() == part.words for part in bar.findChildren(PartButton)[3:])
 
 
 def test_a_run_has_an_end(bar: PlanBar, workspace: Workspace, qtbot: QtBot):

@@ -21,7 +21,7 @@ def test_changes_are_written_soon_by_themselves(file: Path, qtbot):
     store = SettingsStore(file)
     store.update(scheme="dark")
     assert not file.exists()
-    qtbot.waitUntil(file.exists, timeout=3000)
+    qtbot.waitUntil(file.exists, timeout=30_000)
 
 
 def test_a_change_to_the_same_writes_nothing(file: Path):

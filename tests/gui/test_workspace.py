@@ -78,7 +78,7 @@ def test_an_idle_second_ends_a_gesture(workspace: Workspace, qtbot):
     idle = next(timer for timer in workspace.findChildren(QTimer))
     workspace.apply_workload("batch", batch=2)
     assert idle.isActive()
-    qtbot.waitUntil(lambda: not idle.isActive(), timeout=3000)
+    qtbot.waitUntil(lambda: not idle.isActive(), timeout=30_000)
     workspace.apply_workload("batch", batch=3)
     assert workspace.undo_stack.count() == 2
 

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from planner.errors import SpecError
 from planner.hardware.catalog import HardwareCatalog, load_hardware
-from planner.hardware.fields import PRICE_WORDS, Known
+from planner.hardware.fields import PRICE_WORDS, Judged, Known
 from planner.hardware.gpu import Gpu
 from planner.hardware.query import FACETS, QUERY_FIELDS, GpuQuery, facet_counts, select, used_words
 from planner.paths import catalog_dir
@@ -87,7 +87,7 @@ def test_names_sort_without_regard_to_case(hardware: HardwareCatalog) -> None:
 
 
 def test_fits_is_read_from_the_verdicts_given() -> None:
-    verdicts = {"rtx-4090": "fits", "rtx-3090": "tight"}
+    verdicts = {"rtx-4090": Judged("fits"), "rtx-3090": Judged("tight")}
     assert ids(select(GPUS, GpuQuery(where='fits == "fits"'), verdicts)) == ["rtx-4090"]
     assert ids(select(GPUS, GpuQuery(where='fits in ("fits", "tight")', sort=("fits",)), verdicts)) == [
         "rtx-4090",
@@ -96,7 +96,26 @@ def test_fits_is_read_from_the_verdicts_given() -> None:
     assert select(GPUS, GpuQuery(where='fits == "fits"'), {}) == ()
 
 
-@pytest.mark.parametrize("query", [GpuQuery(where='fits == "fits"'), GpuQuery(sort=("-fits",))])
+def test_time_and_cost_of_a_job_are_words_too() -> None:
+    judged = {"rtx-4090": Judged("fits", 3.0, 9.0), "rtx-3090": Judged("fits", 5.0, 7.0), "l4": Judged("fits", 4.0)}
+    assert ids(select(GPUS, GpuQuery(where="hours < 4.5", sort=("hours",)), judged)) == ["rtx-4090", "l4"]
+    assert ids(select(GPUS, GpuQuery(where='fits == "fits"', sort=("job_cost",)), judged)) == [
+        "rtx-3090",
+        "rtx-4090",
+        "l4",
+    ]
+    assert select(GPUS, GpuQuery(where="job_cost < 1"), judged) == ()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        GpuQuery(where='fits == "fits"'),
+        GpuQuery(sort=("-fits",)),
+        GpuQuery(where="hours < 3"),
+        GpuQuery(sort=("job_cost",)),
+    ],
+)
 def test_fits_without_verdicts_is_an_error(query: GpuQuery) -> None:
     with pytest.raises(SpecError, match="needs a model"):
         select(GPUS, query)
@@ -144,7 +163,7 @@ def test_a_facet_count_is_what_choosing_only_that_value_shows(query: GpuQuery) -
 
 
 def _everything_about(gpu: Gpu) -> Known:
-    return Known({gpu.id: "fits"}, {gpu.id: dict.fromkeys(PRICE_WORDS, 1.0)})
+    return Known({gpu.id: Judged("fits", 1.0, 2.0)}, {gpu.id: dict.fromkeys(PRICE_WORDS, 1.0)})
 
 
 def test_every_field_is_documented_and_reads_every_record() -> None:
@@ -152,7 +171,7 @@ def test_every_field_is_documented_and_reads_every_record() -> None:
         "name vendor segment architecture year memory_gib bandwidth fp32 bf16_dense fp16_dense fp8_dense int8_dense"
         " power price compute_capability street used rent paid usd_per_gib usd_per_tflops bandwidth_per_usd"
         " tflops_per_watt ridge_point gib_per_watt bandwidth_per_watt nvlink mig devices laptop preliminary certainty"
-        " fits"
+        " fits hours job_cost"
     )
     assert list(QUERY_FIELDS) == documented.split()
     own = GPUS[0].evolve(purchase_price_usd=1)

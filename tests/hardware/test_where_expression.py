@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from planner.errors import SpecError
 from planner.hardware.catalog import load_hardware
 from planner.hardware.expression import parse_expression
-from planner.hardware.fields import QUERY_FIELDS, Known
+from planner.hardware.fields import QUERY_FIELDS, Judged, Known
 from planner.paths import catalog_dir
 
 HARDWARE = load_hardware(catalog_dir())
@@ -147,7 +147,7 @@ def test_hints_name_the_fields_and_the_remedy() -> None:
 @given(st.text(max_size=60) | st.lists(st.sampled_from(WORDS), max_size=14).map(" ".join))
 def test_any_text_is_an_expression_or_a_spec_error(text: str) -> None:
     try:
-        outcomes = {parse_expression(text).test(gpu, Known({"rtx-4090": "fits"})) for gpu in HARDWARE.gpus}
+        outcomes = {parse_expression(text).test(gpu, Known({"rtx-4090": Judged("fits")})) for gpu in HARDWARE.gpus}
     except SpecError:
         outcomes = set()
     assert outcomes <= {True, False}

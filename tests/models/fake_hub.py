@@ -37,6 +37,12 @@ class FakeHub:
                 else:
                     hub.send(self, found)
 
+            def handle_one_request(self) -> None:
+                try:
+                    super().handle_one_request()
+                except ConnectionError:
+                    self.close_connection = True  # the reader has had enough
+
             def log_message(self, *_: object) -> None:
                 pass
 
@@ -52,10 +58,7 @@ class FakeHub:
             handler.send_header("Content-Range", f"bytes {first}-{int(first) + len(part) - 1}/{len(content)}")
         handler.send_header("Content-Length", str(len(part)))
         handler.end_headers()
-        try:
-            handler.wfile.write(part)
-        except ConnectionError:
-            handler.close_connection = True  # the reader has had enough
+        handler.wfile.write(part)
 
 
 def refuse(handler: BaseHTTPRequestHandler, status: int, code: str = "") -> None:

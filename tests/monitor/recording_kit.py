@@ -8,7 +8,7 @@ from planner.monitor.device import Device
 from planner.monitor.events import Moment
 from planner.monitor.inventory import Inventory
 from planner.monitor.reading import Reading
-from planner.monitor.recording.reading import recording_of_bytes
+from planner.monitor.recording.opening import recording_of_bytes
 from planner.monitor.recording.recording import Recording
 from planner.monitor.recording.records import VERSION, End, Header, Record
 from planner.monitor.recording.writer import RecordingWriter

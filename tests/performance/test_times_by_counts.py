@@ -12,6 +12,7 @@ from planner.performance.setting import TimeSetting
 from planner.performance.traced import Step, step_time
 from planner.performance.vision import Counts, module_time, passes, product_share
 from planner.workload.defaults import with_defaults
+from planner.workload.training import Training
 from planner.workload.workload import Inference
 
 RESNET_50 = Counts(2 * 4.09e9, 11.1e6)
@@ -42,6 +43,53 @@ def test_a_4090_trains_the_1301_images_a_second_that_were_measured():
     assert step().samples_per_second == pytest.approx(1301, rel=0.1)
 
 
+@pytest.mark.parametrize(
+    ("card", "precision", "images"),
+    [
+        ("a100-sxm4-80gb", "fp16", 1582),
+        ("a100-sxm4-80gb", "tf32", 1066),
+        ("h100-pcie-80gb", "fp16", 1976),
+        ("b200-sxm-180gb", "fp16", 3076),
+        ("b200-sxm-180gb", "tf32", 2967),
+    ],
+)
+def test_stacked_memory_waits_for_what_normalises_channel_by_channel(card, precision, images):
+    # lambdal/deeplearning-benchmark: ResNet-50, channels first, data that lies on the card.
+    one = Step("training", TRAINED, 1, precision)
+    found = step_time(one, gpu(card), links_of(gpu(card), TimeSetting()))
+    assert found.samples_per_second == pytest.approx(images, rel=0.1)
+    term = found.term("elementwise")
+    if (card, precision) == ("a100-sxm4-80gb", "tf32"):
+        assert (found.bound, term.formula) == ("memory bandwidth", "b × n × w ÷ B")
+    else:
+        assert (found.bound, term.formula) == ("compute", "n ÷ e")
+        assert term.seconds == pytest.approx(term.symbols[0].value / term.symbols[1].value)
+
+
+def test_families_that_nothing_was_measured_on_have_a_wider_interval():
+    known, unknown = step(), step("instinct-mi300x")
+    assert known.high_seconds == pytest.approx(1.3 * known.seconds)
+    assert known.notes == ()
+    assert unknown.high_seconds == pytest.approx(1.6 * unknown.seconds)
+    assert "No such network was measured" in unknown.notes[0]
+
+
+def test_channels_last_and_compiled_networks_do_not_wait_for_it():
+    first, last = step("a100-sxm4-80gb"), step("a100-sxm4-80gb", channels_last=True)
+    assert last.seconds < first.seconds
+    # NVIDIA/DeepLearningExamples: 2,470 images a second with the channels last.
+    assert last.samples_per_second == pytest.approx(2470, rel=0.2)
+    assert step("a100-sxm4-80gb", compiled=True).term("elementwise").formula == "b × n × w ÷ B"
+    assert step("a100-sxm4-80gb", task="inference", counts=RESNET_50).bound == "memory bandwidth"
+
+
+def test_what_normalises_is_known_of_nvidia_cards_alone():
+    assert step("instinct-mi300x").term("elementwise").formula == "b × n × w ÷ B"
+    slow = gpu("a100-sxm4-80gb")
+    rates = tuple(rate for rate in slow.rates if rate.dtype != "fp32")
+    assert step(slow.evolve(rates=rates)).term("elementwise").formula == "b × n × w ÷ B"
+
+
 def test_calls_count_where_they_take_longer():
     many = RESNET_50._replace(calls=500.0)
     assert module_time(many, gpu("rtx-4090"), "fp16").seconds == pytest.approx(5e-3)
@@ -56,6 +104,22 @@ def test_stacked_memory_is_reached_less_and_8_bits_too():
     assert passes(gpu("tesla-v100-sxm2-32gb"), "convolutions", compiled=False) == 9
     assert product_share(gpu("h100-sxm5-80gb"), "fp8") == 0.65
     assert product_share(gpu("a100-sxm4-80gb"), "fp8") == 0.95
+
+
+def test_a_t4_is_held_by_its_power():
+    t4, large = gpu("tesla-t4"), gpu("quadro-rtx-8000")
+    assert product_share(t4, "fp16") == pytest.approx(24 / 65)
+    assert product_share(t4, "fp32") == product_share(large, "fp16") == 0.95
+    held = estimate_time(*trained(), ((t4, 1),))
+    free = estimate_time(*trained(), ((large, 1),))
+    spent, least = held.term("matrix_products").seconds, free.term("matrix_products").seconds
+    assert spent > 2 * least
+
+
+def trained():
+    architecture = bundled().models.model("openai-community/gpt2")
+    workload = Training(micro_batch=8, sequence_length=1024, compute="amp-fp16")
+    return architecture, with_defaults(workload, architecture, 1)
 
 
 def test_a_network_by_formats():
@@ -143,6 +207,15 @@ def test_an_a100_makes_the_images_a_second_that_were_measured():
     assert found.kind == "service"
     assert "30 steps" in found.notes[0]
     assert image(compute="fp32")[2].samples_per_second < found.samples_per_second
+
+
+def test_an_image_takes_as_many_steps_as_are_set():
+    architecture, workload, usual = image()
+    cards = ((gpu("a100-pcie-80gb"), 1),)
+    few = estimate_time(architecture, workload, cards, TimeSetting(diffusion_steps=4))
+    assert 4 < usual.seconds / few.seconds < 30 / 4
+    assert "4 steps" in few.notes[0]
+    assert estimate_time(architecture, workload, cards, TimeSetting(diffusion_steps=30)).seconds == usual.seconds
 
 
 def test_a_card_without_a_rate_makes_no_image():

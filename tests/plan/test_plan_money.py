@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from planner.cost.job import Run
+from planner.cost.job import Run, Service
 from planner.cost.terms import CostTerms
 from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.evaluate import evaluate
@@ -55,3 +55,33 @@ def test_what_cannot_be_paid_for_says_why(catalog, changes, reason, field):
 def test_without_a_card_there_is_no_pace(catalog):
     assert pace_of(evaluate(SERVING.evolve(gpu=None), catalog)) is None
     assert pace_of(evaluate(SERVING, catalog)).tokens_per_second
+
+
+def test_a_service_is_answered_by_as_many_at_once_as_fit(catalog):
+    served = SERVING.evolve(gpu="h100-sxm5-80gb", workload=Inference(profile="vllm"))
+    plan = served.evolve(cost=CostTerms(job=Service(requests_per_day=1e6, prompt_tokens=500, output_tokens=300)))
+    alone, batched = pace_of(evaluate(served, catalog)), pace_of(evaluate(plan, catalog))
+    assert batched.concurrent_requests == 256
+    # A step of one token each takes some 20 ms: 16 GB of weights and 256 caches of 650 tokens at 3.35 TB a second.
+    assert 20 * alone.tokens_per_second < batched.tokens_per_second < 15_000
+    assert batched.requests_per_second(500, 300) == pytest.approx(batched.samples_per_second)
+    cost = evaluate_cost(evaluate(plan, catalog), catalog, TODAY)
+    assert cost.estimate.demand.groups < 5
+    assert any("waits for its turn" in note for note in cost.estimate.result.notes)
+
+
+def test_a_measured_speed_stays_as_it_is(catalog):
+    job = Service(requests_per_day=1e6, prompt_tokens=0)
+    measured = {"measured": {"value": 5_000, "unit": "tokens/s"}}
+    plan = SERVING.evolve(workload=Inference(profile="vllm"), cost=CostTerms(job=job), timing=measured)
+    assert pace_of(evaluate(plan, catalog)).tokens_per_second == pytest.approx(5_000)
+    assert pace_of(evaluate(plan.evolve(timing={}), catalog)).prompt_token_seconds == 0
+
+
+def test_a_service_of_images_or_of_several_kinds_of_cards_keeps_the_estimate(catalog):
+    job = CostTerms(job=Service(requests_per_day=1e4))
+    image = Plan(model=ModelChoice(id="stable-diffusion-v1-5/stable-diffusion-v1-5"), gpu="rtx-4090", cost=job)
+    assert pace_of(evaluate(image, catalog)).samples_per_second
+    kinds = Inference(gpus=(CardCount(id="rtx-4090", count=1), CardCount(id="rtx-3090", count=1)))
+    mixed = SERVING.evolve(gpu=None, count=2, workload=kinds, cost=job)
+    assert pace_of(evaluate(mixed, catalog)).tokens_per_second

@@ -168,10 +168,10 @@ def test_no_file_elsewhere_is_read(tmp_path, name):
 )
 def test_hostile_yaml_is_refused_at_once(tmp_path, content, said):
     file = write(tmp_path / "x.yml", content)
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(RecipeError) as caught:
         load_recipe(file)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
     assert str(file) in caught.value.message
     assert said in caught.value.message
 

@@ -4,10 +4,12 @@ from datetime import date
 
 import pytest
 from pydantic import ValidationError
+from recordings import training, two_steps
 
 from planner.cost.job import DailyHours, Run, Service
 from planner.cost.terms import CostTerms
 from planner.errors import SpecError
+from planner.performance.setting import MeasuredSpeed, TimeSetting
 from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
@@ -15,6 +17,8 @@ from planner.plan.recommend.option import Option, Recommendation
 from planner.plan.recommend.recommend import recommend
 from planner.plan.recommend.spread import plan_of, spreads
 from planner.plan.recommend.wish import Wish
+from planner.trace.analysis.summary import facts_of
+from planner.units import GIB
 from planner.workload.parallel import CardCount, Parallel
 from planner.workload.workload import Inference, Training
 
@@ -178,6 +182,41 @@ def test_unequal_cards_are_forgotten(catalog):
     plan = LARGE.evolve(workload=LARGE.workload.evolve(gpus=cards), count=2)
     first = next(iter(spreads(plan, None, (1,))))[0]
     assert (first.plan.workload.gpus, first.plan.count) == ((), 1)
+
+
+def test_a_traced_module_runs_on_the_cards_that_it_was_traced_for(catalog):
+    facts = facts_of(two_steps(GIB, training()))
+    plan = Plan(model=ModelChoice.of_trace(facts), gpu="rtx-4090", cost=TUNING.cost)
+    ((spread,),) = spreads(plan, None, (1, 2, 4))
+    assert (spread.plan.count, spread.plan.gpu, spread.how) == (1, None, "")
+    assert "how fast it would be is not known" in {one.reason for one in found(plan, catalog).left_out}
+
+
+def test_a_measured_speed_is_of_the_plans_own_cards(catalog):
+    timing = TimeSetting(measured=MeasuredSpeed(value=1_000, unit="tokens/s"))
+    plan = TUNING.evolve(gpu="rtx-4090", timing=timing)
+    options = found(plan, catalog, counts=[1], having=["rent"]).options
+    own = next(option for option in options if option.gpu == "rtx-4090")
+    assert (own.tokens_per_second, own.basis) == (pytest.approx(1_000), "measured")
+    assert next(option for option in options if option.gpu == "l40s").tokens_per_second > 1_000
+
+
+def test_runs_beyond_the_horizon_are_left_out(catalog):
+    endless = TUNING.evolve(cost=CostTerms(job=Run(amount=1e16, unit="tokens")))
+    assert "a run takes longer than the horizon" in {one.reason for one in found(endless, catalog, counts=[1]).left_out}
+
+
+def test_a_plan_that_does_not_go_with_its_model_says_why(catalog):
+    plan = LARGE.evolve(workload=Inference(profile="vllm", parallel=Parallel(tensor=3)), count=3)
+    with pytest.raises(SpecError, match="64 heads cannot be divided by 3"):
+        recommend(plan, catalog, TODAY, Wish(counts=(3,)))
+
+
+def test_a_region_that_nobody_knows_is_refused(catalog):
+    nowhere = TUNING.evolve(cost=CostTerms(region="XX"))
+    with pytest.raises(SpecError, match="no electricity of 'XX'"):
+        recommend(nowhere, catalog, TODAY)
+    assert found(nowhere, catalog, having=["rent"], counts=[1]).cheapest
 
 
 def test_it_ends_when_nobody_waits(catalog):

@@ -101,7 +101,7 @@ def test_a_build_says_what_it_draws_and_what_to_mind():
 def test_rows_carry_verdicts_and_prices_where_they_are_given():
     catalog = load_catalog()
     plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=Inference(), gpu="rtx-4090")
-    rows = {row.id: row for row in gpu_rows(catalog.hardware, fits_by_gpu(plan, catalog), {"rtx-4090": PRICES})}
+    rows = {row.id: row for row in gpu_rows(catalog.hardware, fits_by_gpu(plan, catalog), prices={"rtx-4090": PRICES})}
     assert rows["rtx-4090"].verdict == "fits"
     assert rows["rtx-4090"].prices is PRICES
     assert rows["rtx-3090"].prices is None

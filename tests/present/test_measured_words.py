@@ -1,4 +1,4 @@
-"""A prediction beside a measurement, in words and rows."""
+"""A prediction beside a measurement, in words."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from planner.plan.measured import BesideMeasured, Expected, Measured, batch_that
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.solve import Solved
 from planner.present import format as fmt
-from planner.present.measured import fill_sentence, measured_rows, measured_sentence
+from planner.present.measured import fill_sentence, measured_sentence
 from planner.units import GIB, MIB
 from planner.workload.workload import Training
 
@@ -17,11 +17,11 @@ T = fmt.THIN
 PLAN = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=Training(micro_batch=4), gpu="rtx-4090")
 
 
-def found(measured=17.9, reason="in-range", likeliest="framework_overhead", basis="process", watts=450.0, drawn=312.0):
+def found(measured=17.9, reason="in-range", likeliest="framework_overhead", basis="process"):
     held = int(measured * GIB)
-    expected = Expected(int(17.2 * GIB), 16 * GIB, 19 * GIB, watts)
+    expected = Expected(int(17.2 * GIB), 16 * GIB, 19 * GIB, 450.0)
     own = held if basis == "process" else None
-    return BesideMeasured(expected, Measured(20 * GIB, own, drawn), basis, held, reason, likeliest)
+    return BesideMeasured(expected, Measured(20 * GIB, own), basis, held, reason, likeliest)
 
 
 @pytest.mark.parametrize(
@@ -63,21 +63,6 @@ def test_an_engine_that_fills_the_card_is_said_to():
     assert sentence.endswith(f"+16{T}%; vLLM takes most of a card at its start, which this plan leaves out.")
 
 
-def test_rows_of_memory_and_power():
-    assert measured_rows(found()) == (
-        ("Memory of the process", f"17.2{T}GiB (16.0 – 19.0)", f"17.9{T}GiB", f"+4{T}%"),
-        ("Everything else on the card", "", f"2.10{T}GiB", ""),
-        ("Power", f"up to 450{T}W", f"312{T}W", f"69{T}% of it"),
-    )
-
-
-def test_rows_of_what_is_not_known():
-    rows = measured_rows(found(basis="card", watts=None, drawn=None))
-    assert [row.title for row in rows] == ["Memory of the card", "Power"]
-    assert rows[1][1:] == ("not published", "unknown", "")
-    assert measured_rows(found(drawn=None))[2][1:] == (f"up to 450{T}W", "unknown", "")
-
-
 def test_by_how_much_the_batch_can_be_raised(catalog):
     solved = batch_that_fills(PLAN, catalog)
     sentence = fill_sentence(PLAN, solved)
@@ -93,5 +78,5 @@ def test_by_how_much_the_batch_can_be_raised(catalog):
 
 def test_a_real_evaluation_beside_a_little_more(catalog):
     evaluation = evaluate(PLAN, catalog)
-    measured = Measured(20 * GIB, evaluation.memory.total_bytes + 150 * MIB, 300.0)
+    measured = Measured(20 * GIB, evaluation.memory.total_bytes + 150 * MIB)
     assert measured_sentence(beside(evaluation, measured)).endswith("%, mostly the device context and the allocator.")

@@ -12,7 +12,15 @@ from planner.cost.refresh.store import Stored
 from planner.errors import PriceError
 from planner.hardware.catalog import load_hardware
 from planner.paths import catalog_dir
-from planner.present.prices import OFFER_COLUMNS, age_of, age_words, offer_rows, oldest_words
+from planner.present.prices import (
+    OFFER_COLUMNS,
+    age_of,
+    age_phrase,
+    age_words,
+    newest_age_days,
+    offer_rows,
+    oldest_words,
+)
 from planner.present.refresh import outcome_lines, state_lines
 
 HARDWARE = load_hardware(catalog_dir())
@@ -67,6 +75,16 @@ def shown(**changes: object) -> dict[str, str]:
 def test_age(days, age, words):
     assert age_of(days) == age
     assert age_words(days) == words
+
+
+def test_ages_are_told_with_their_word():
+    assert age_phrase(None) == "no date"
+    assert age_phrase(40) == "40 days old, ageing"
+
+
+def test_the_newest_price_is_found():
+    assert newest_age_days([offer(), offer(price_date="2026-11-20"), offer(price_date=None)], TODAY) == 2
+    assert newest_age_days([offer(price_date=None)], TODAY) is None
 
 
 def test_a_row_shows_the_price_of_one_card():

@@ -1,21 +1,19 @@
 """The accelerators: facets, table, and the details of one card."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from datetime import date
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from PySide6.QtCore import QTimer, Slot
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
-from planner.errors import PlannerError
 from planner.gui.catalog.chips import ChipRow
 from planner.gui.catalog.describe import Described, describe_gpu
 from planner.gui.catalog.empty import EmptyResult
 from planner.gui.catalog.facets import FacetPanel
 from planner.gui.catalog.filters import CatalogFilter, NameSearch, conditions, culprit
+from planner.gui.catalog.lookups import Lookups
 from planner.gui.catalog.page import Page
 from planner.gui.settings import TableLayout
 from planner.gui.tasks import TaskRunner
@@ -28,20 +26,16 @@ from planner.present.column_sets import COLUMN_SETS
 from planner.present.flat_records import gpu_fields
 from planner.present.gpus import GPU_COLUMNS, GpuRow, gpu_rows
 
-if TYPE_CHECKING:
-    from planner.cost.market import CardPrices
-    from planner.plan.catalog import Catalog
-
 _COUNT_DELAY_MS: Final = 50
 _PANES: Final = (190, 655, 285)
 _SHOWN: Final = (
-    *("name", "fits", "memory", "bandwidth", "bf16", "power", "fp32", "fp8", "year", "price"),
+    *("name", "fits", "job_time", "job_cost", "memory", "bandwidth", "bf16", "power", "fp32", "fp8", "year", "price"),
     *("vendor", "segment", "architecture"),
 )
 
 
 class GpuPage(Page):
-    """The cards of the catalog; the verdict in the second column follows the plan."""
+    """The cards of the catalog; verdict, time and cost of the job, which stand behind the name, follow the plan."""
 
     key = "accelerators"
     title = "Accelerators"
@@ -50,9 +44,7 @@ class GpuPage(Page):
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
         usual = TableLayout(shown=_SHOWN, sort_key="year", descending=True)
         super().__init__(workspace, theme, GPU_COLUMNS, usual, {"fits": _fits_mark})
-        self._tasks = tasks
-        self._prices: Mapping[str, CardPrices] | None = None
-        self._priced: Catalog | None = None
+        self.lookups = Lookups(workspace, tasks, parent=self)
         self._filter = CatalogFilter()
         self._latest = ""
         self._names = NameSearch(workspace.catalog.hardware.gpus)
@@ -66,6 +58,7 @@ class GpuPage(Page):
         self.facets.changed.connect(self.narrow)
         self.chips.lifted.connect(self.narrow)
         self.empty.lifted.connect(self.narrow)
+        self.lookups.found.connect(self._on_found)
         self.restore(_PANES)
 
     @property
@@ -100,13 +93,10 @@ class GpuPage(Page):
 
     def refresh(self, evaluation: Evaluation) -> None:
         """Judge every card by the plan."""
-        plan, catalog = self.workspace.plan, self.workspace.catalog
-        self.table.mark(plan.gpu)
-        self.model.set_records(gpu_rows(catalog.hardware, fits_by_gpu(plan, catalog), self._prices))
-        self.show_rows()
-        self.count_facets()
+        self.table.mark(self.workspace.plan.gpu)
+        self.lookups.follow()
+        self._judge()
         super().refresh(evaluation)
-        self._read_prices()
 
     def show_fitting(self) -> None:
         """Show only the cards that the plan fits on, the one with the least memory first."""
@@ -164,23 +154,16 @@ class GpuPage(Page):
         self.empty.explain(culprit(self._filter, self.model.all_records, self._latest))
         return self.empty
 
-    def _read_prices(self) -> None:
-        """Read what cards are sold and rented for, in the background: it takes longer than a first look may."""
-        catalog = self.workspace.catalog
-        if catalog is not self._priced:
-            self._priced = catalog
-            work = partial(_all_prices, catalog, date.today())
-            self._tasks.run("catalog-prices", work, self._take_prices, self._on_no_prices)
-
-    def _take_prices(self, prices: Mapping[str, "CardPrices"]) -> None:
-        self._prices = prices
-        self.model.set_records([replace(row, prices=prices.get(row.id)) for row in self.model.all_records])
+    def _judge(self) -> None:
+        plan, catalog, known = self.workspace.plan, self.workspace.catalog, self.lookups
+        self.model.set_records(gpu_rows(catalog.hardware, fits_by_gpu(plan, catalog), known.jobs, known.prices))
         self.show_rows()
-        self.describe_current()
+        self.count_facets()
 
-    def _on_no_prices(self, error: BaseException) -> None:
-        if isinstance(error, PlannerError):
-            self.workspace.failed.emit(error)
+    @Slot()
+    def _on_found(self) -> None:
+        self._judge()
+        self.describe_current()
 
     def _lay_out(self) -> None:
         self.results.addWidget(self.empty)
@@ -193,14 +176,6 @@ class GpuPage(Page):
         for pane in (self.facets, middle, self.detail):
             self.splitter.addWidget(pane)
         self.splitter.setStretchFactor(1, 1)
-
-
-def _all_prices(catalog: "Catalog", today: date) -> Mapping[str, "CardPrices"]:
-    from planner.plan.prices import prices_by_card  # takes a while to load, and the first look does without it
-
-    # What the details show beside the prices is read here too, or the first arrow key would wait for it.
-    _ = catalog.software, catalog.speeds
-    return prices_by_card(catalog, today)
 
 
 _MARKS: Final = {verdict: Mark(*verdict_mark(verdict)) for verdict in ("fits", "tight", "does-not-fit", None)}

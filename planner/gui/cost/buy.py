@@ -35,6 +35,7 @@ class BuyQuestions(MoneyQuestions):
         super().__init__(workspace, theme)
         self._from_place: dict[str, tuple[DecimalField, float]] = {}
         self._ask_what(LabelledForm(theme))
+        self._ask_beside_the_cards(LabelledForm(theme))
         self._ask_power(LabelledForm(theme))
         self._ask_running(LabelledForm(theme))
         self._ask_money(LabelledForm(theme))
@@ -46,7 +47,18 @@ class BuyQuestions(MoneyQuestions):
             figure: Figure = getattr(place, name)
             field.set_placeholder(f"{figure.value / scale:,.4g}")
             field.setToolTip(f"{figure.source}{f', {fmt.date(figure.date)}' if figure.date else ''}")
+        tariff = self.workspace.catalog.cost.region(self.terms.region).tariff(place.tariff_kind)
+        self._hint("buy.tariff_usd_per_kwh", None if tariff is None else tariff.value)
         super().refresh()
+
+    def show_card_price(self, usd: float | None) -> None:
+        """Say in the open field what the catalog takes a card to cost, or that it does not know."""
+        self._hint("buy.card_price_usd", usd)
+
+    def _hint(self, path: str, value: float | None) -> None:
+        field = self.field(path)
+        if isinstance(field, DecimalField):
+            field.set_placeholder("not known" if value is None else f"{value:,.4g}")
 
     def _of_place(
         self, form: LabelledForm, name: str, label: str, ends: tuple[float, float], hint: str, scale: float = 1.0
@@ -58,7 +70,7 @@ class BuyQuestions(MoneyQuestions):
 
     def _ask_what(self, form: LabelledForm) -> None:
         self.ask(
-            form, "buy.place", "They &stand in", ChoiceField(self.theme, _PLACES), "Sets every figure that is open."
+            form, "buy.place", "They stand &in", ChoiceField(self.theme, _PLACES), "Sets every figure that is open."
         )
         self.ask_number(form, "buy.card_price_usd", "A card, $", (0.01, 1e7), "What one costs you.", "of the catalog")
         self.ask_number(
@@ -69,9 +81,10 @@ class BuyQuestions(MoneyQuestions):
             "With its cards, instead of them.",
             "not known",
         )
-        self._of_place(
-            form, "host_factor", "Server over its cards", (1, 10), "Price of the server over that of its cards."
-        )
+        self.add_section("Owning", form, _place_words, opened=True)
+
+    def _ask_beside_the_cards(self, form: LabelledForm) -> None:
+        self._of_place(form, "host_factor", "Server over cards", (1, 10), "Price of the server over that of its cards.")
         self._of_place(
             form, "network_share", "Network, %", (0, 99), "Of the cluster's price, from two servers on.", 0.01
         )
@@ -79,7 +92,7 @@ class BuyQuestions(MoneyQuestions):
         self._of_place(form, "tax_fraction", "Tax, %", _SHARE, "On everything that is bought.", 0.01)
         self._of_place(form, "shipping_usd", "Shipping, $", _MILLIONS, "Once.")
         self._of_place(form, "install_usd", "Installation, $", _MILLIONS, "Once.")
-        self.add_section("Owning", form, _place_words, opened=True)
+        self.add_section("Beside the cards", form, lambda _terms: "server, network, rack, tax", opened=False)
 
     def _ask_power(self, form: LabelledForm) -> None:
         regions = PickerField(self.theme, self._regions, self._region_name, "Search regions")
@@ -98,13 +111,15 @@ class BuyQuestions(MoneyQuestions):
         self.add_section("Power", form, self._power_words, opened=False)
 
     def _ask_running(self, form: LabelledForm) -> None:
-        self._of_place(form, "colocation_usd_per_kw_month", "Colocation, $ a kW·month", (0, 5_000), "Of full load.")
         self.ask(
             form,
             "buy.colocation_power",
-            "Its electricity is",
+            "Colocation power",
             ChoiceField(self.theme, _POWER),
-            "Never counted twice: either in the price of colocation, or metered.",
+            "Never counted twice: either in the price of colocation, or metered; say so before you change that price.",
+        )
+        self._of_place(
+            form, "colocation_usd_per_kw_month", "Colocation, $/kW·m", (0, 5_000), "A month, for each kW of full load."
         )
         self._of_place(
             form, "operations_fraction_per_year", "Operations, % a year", _SHARE, "Of what was bought.", 0.01
@@ -113,12 +128,12 @@ class BuyQuestions(MoneyQuestions):
         self._of_place(form, "spares_fraction_per_year", "Spares, % a year", _SHARE, "Of the cards' price.", 0.01)
         self._of_place(form, "insurance_fraction_per_year", "Insurance, % a year", _SHARE, "Of what was bought.", 0.01)
         self._of_place(form, "staff_usd_per_year", "Staff, $ a year", _MILLIONS, "For these machines.")
-        self._of_place(form, "licence_usd_per_gpu_year", "Licences, $ a card·year", (0, 1e5), "Of software.")
+        self._of_place(form, "licence_usd_per_gpu_year", "Licences, $/card", (0, 1e5), "Of software, a year.")
         self.add_section("Running it", form, lambda _terms: "operations, support, staff", opened=False)
 
     def _ask_money(self, form: LabelledForm) -> None:
         self.ask_number(form, "horizon_years", "Owned for, years", (0.05, 30), "Until it is sold.")
-        self.ask_number(form, "discount_rate", "Discount rate, % a year", (0, 99), "Worth of money later.", scale=0.01)
+        self.ask_number(form, "discount_rate", "Discount, % a year", (0, 99), "Worth of money later.", scale=0.01)
         self.ask_number(form, "buy.resale_share", "Resale, %", _SHARE, "Of the cards' price.", "by the trend", 0.01)
         self.ask_number(form, "buy.loan_fraction", "Borrowed, %", _SHARE, "Of what is bought.", scale=0.01)
         self.ask_number(form, "buy.loan_rate", "Interest, % a year", (0, 99), "On what is borrowed.", scale=0.01)

@@ -1,6 +1,6 @@
 """The left column: the job, and how the cards are rented and owned."""
 
-from PySide6.QtCore import QSize, Qt, Slot
+from PySide6.QtCore import Qt, Slot
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from planner.cost.terms import CostTerms
@@ -9,11 +9,13 @@ from planner.gui.cost.job import JobQuestions
 from planner.gui.cost.questions import MoneyQuestions
 from planner.gui.cost.rent import RentQuestions
 from planner.gui.theme import Theme
+from planner.gui.widgets.hairline import hairline
+from planner.gui.widgets.tab_order import set_tab_order, tab_stops
 from planner.gui.workspace import Workspace
 
 
-class Controls(QScrollArea):
-    """Scrolls up and down only. What the buttons do is set from outside, but for `reset`."""
+class Controls(QWidget):
+    """Questions that scroll above buttons that stay; what those do is set from outside, but for `reset`."""
 
     def __init__(self, workspace: Workspace, theme: Theme, width: int) -> None:
         super().__init__()
@@ -21,19 +23,15 @@ class Controls(QScrollArea):
         self.job = JobQuestions(workspace, theme)
         self.rent = RentQuestions(workspace, theme)
         self.buy = BuyQuestions(workspace, theme)
-        self.recommend = QPushButton(self.tr("C&hoose for me…"))
+        self.recommend = QPushButton(self.tr("Ch&oose for me…"))
         self.recommend.setToolTip(self.tr("Look at every card, number and offer for this job."))
-        self.prices = QPushButton(self.tr("&Prices…"))
+        self.prices = QPushButton(self.tr("Pri&ces…"))
         self.prices.setToolTip(self.tr("How old they are, fresh ones on request, and offers of your own."))
         self.copy = QPushButton(self.tr("Cop&y"))
         self.copy.setToolTip(self.tr("Copy or save the answer."))
         self._reset = QPushButton(self.tr("Re&set"))
-        self._reset.setToolTip(self.tr("Set every question about money back to its default."))
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setWidgetResizable(True)
+        self._reset.setToolTip(self.tr("Set every question of this column back to its default."))
         self.setFixedWidth(width)
-        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._lay_out(theme)
         self._reset.clicked.connect(self.reset)
 
@@ -46,32 +44,50 @@ class Controls(QScrollArea):
         """Show the plan's terms."""
         for questions in self.questions:
             questions.refresh()
-        self._reset.setEnabled(self._workspace.plan.cost != CostTerms())
+        plan = self._workspace.plan
+        self._reset.setEnabled(plan.cost != CostTerms() or plan.timing.measured is not None)
+
+    def point_to(self, path: str, reason: str) -> None:
+        """Say beside the question for the field at `path` why there is no answer; other fields are left alone."""
+        for questions in self.questions:
+            if path in questions.paths:
+                questions.field(path).show_problem(reason)
 
     @Slot()
     def reset(self) -> None:
-        """Set every question about money back to its default, as one step."""
+        """Set every question back to its default, as one step."""
         self._workspace.end_gesture()
         with self._workspace.reporting():
-            self._workspace.apply("reset money", cost=CostTerms())
-
-    def minimumSizeHint(self) -> QSize:
-        """Ask for no height of its own."""
-        return QSize(self.width(), 0)
+            timing = self._workspace.plan.timing.evolve(measured=None)
+            self._workspace.apply("reset money", cost=CostTerms(), timing=timing)
 
     def _lay_out(self, theme: Theme) -> None:
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self._scrolled(theme), 1)
+        column.addWidget(hairline(Qt.Orientation.Horizontal))
+        buttons = QHBoxLayout()
+        buttons.setContentsMargins(*(theme.spacing.medium, theme.spacing.small) * 2)
+        buttons.setSpacing(theme.spacing.small)
+        for button in (self.recommend, self.prices, self._reset, self.copy):
+            buttons.addWidget(button)
+        buttons.addStretch(1)
+        column.addLayout(buttons)
+        set_tab_order((*tab_stops(self._column), *tab_stops(buttons)))
+
+    def _scrolled(self, theme: Theme) -> QScrollArea:
         body = QWidget()
-        column = QVBoxLayout(body)
+        column = self._column = QVBoxLayout(body)
         column.setContentsMargins(*(theme.spacing.medium,) * 4)
         column.setSpacing(theme.spacing.small)
         for questions in self.questions:
             column.addWidget(questions)
-        column.addSpacing(theme.spacing.small)
-        for pair in ((self.recommend, self.prices), (self._reset, self.copy)):
-            buttons = QHBoxLayout()
-            for button in pair:
-                buttons.addWidget(button)
-            buttons.addStretch(1)
-            column.addLayout(buttons)
         column.addStretch(1)
-        self.setWidget(body)
+        self.area = QScrollArea()
+        self.area.setFrameShape(QFrame.Shape.NoFrame)
+        self.area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.area.setWidgetResizable(True)
+        self.area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.area.setWidget(body)
+        return self.area

@@ -10,6 +10,7 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.choice_field import ChoiceField
 from planner.gui.widgets.labelled_form import LabelledForm
 from planner.gui.widgets.radio_field import RadioField
+from planner.gui.widgets.speed_questions import SpeedQuestions
 from planner.gui.workspace import Workspace
 from planner.present import format as fmt
 
@@ -37,38 +38,42 @@ class JobQuestions(MoneyQuestions):
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__(workspace, theme)
         self._jobs: dict[str, Job] = dict(USUAL_JOBS)
-        form, more = LabelledForm(theme), LabelledForm(theme)
+        first, form, more = LabelledForm(theme), LabelledForm(theme), LabelledForm(theme)
         self.kind = RadioField(theme, _KINDS)
-        form.add("The job is", self.kind, lambda: "daily-hours", "What the cards are paid for.", wide=True)
+        first.add("The job is", self.kind, lambda: "daily-hours", "What the cards are paid for.", wide=True)
         self.kind.edited.connect(self._choose)
         self.ask_number(form, "job.amount", "&Amount", (1e-3, 1e18), "How much the run works through: 50 M, 1.5 B, 3.")
         self.ask(form, "job.unit", "of", ChoiceField(theme, _UNITS), "What the amount counts.")
         self.ask_number(
             form,
             "job.dataset_samples",
-            "Samples in an epoch",
+            "Samples an epoch",
             (1, 1e15),
             "How many samples the data set has.",
             "unknown",
         )
         self.ask_number(form, "job.repeats_per_year", "Runs a year", (0.01, 1e6), "How often it is done.", "once")
-        self.ask_number(form, "job.requests_per_day", "&Requests a day", (1, 1e12), "On average.")
+        self.ask_number(form, "job.requests_per_day", "Re&quests a day", (1, 1e12), "On average.")
         self.ask_number(form, "job.prompt_tokens", "Prompt, tokens", (0, 1e8), "Of a request, on average.")
         self.ask_number(form, "job.output_tokens", "Answer, tokens", (1, 1e8), "Of a request, on average.")
         self.ask_number(
             form, "job.peak_factor", "Peak over average", (1, 1_000), "The busiest moment over the average."
         )
-        self.ask_number(form, "job.hours_per_day", "&Hours a day", (0.01, 24), "That the cards are in use.")
+        self.ask_number(form, "job.hours_per_day", "Hours &a day", (0.01, 24), "That the cards are in use.")
         self.ask_number(form, "job.days_per_week", "Days a week", (0.1, 7), "That they are in use.")
         self._ask_more(more)
+        self._layout.addWidget(first)
         self.add_form(form)
         self.add_section("Beside the work", more, _beside, opened=False)
+        self.speed = SpeedQuestions(workspace, theme)
+        self.place_section(self.speed, self.speed.form, "Speed")
 
     def refresh(self) -> None:
         """Show the plan's job."""
         job = self.terms.job
         self._jobs[job.kind] = job
         self.kind.set_value(job.kind)
+        self.speed.refresh()
         super().refresh()
 
     def has_meaning(self, path: str) -> bool:

@@ -43,14 +43,15 @@ class Offers(QWidget):
         column.addLayout(bar)
         column.addWidget(self._nothing)
         column.addWidget(self.table, 1)
+        column.addStretch()
 
     def show_rows(self, rows: tuple[OfferRow, ...], card: str, chosen: str | None) -> None:
         """Show other offers; `chosen` is the id of the one that the plan rents."""
-        self._heading.setText(self.tr("{0} of {1} for this job").format(fmt.plural(len(rows), "offer"), card))
-        self._nothing.setText(
-            self.tr("No offer of this card is known. Add your own under Prices, or list old ones under Renting.")
-        )
+        number = fmt.plural(len(rows), "offer") if rows else self.tr("No offer")
+        self._heading.setText(self.tr("{0} of {1} for this job").format(number, card))
+        self._nothing.setText(self.tr("Add your own under Prices, or list old ones under Renting."))
         self._nothing.setVisible(not rows)
+        self._use.setVisible(bool(rows))
         self.table.setVisible(bool(rows))
         self.model.set_records(rows)
         if chosen is not None:

@@ -1,7 +1,9 @@
 """Forms whose fields are bound to the plan's terms of money."""
 
 from collections.abc import Callable
+from typing import Final
 
+from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from planner.cost.terms import CostTerms
@@ -14,6 +16,8 @@ from planner.gui.widgets.field import Field
 from planner.gui.widgets.labelled_form import LabelledForm
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
+
+_WIDEST: Final = "Colocation, $/kW·m"
 
 
 class MoneyQuestions(QWidget):
@@ -32,6 +36,11 @@ class MoneyQuestions(QWidget):
     def terms(self) -> CostTerms:
         """Return the plan's terms of money."""
         return self.workspace.plan.cost
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Return the fields of the terms that are asked for."""
+        return tuple(self._fields)
 
     def field(self, path: str) -> Field:
         """Return the input for the field at `path`."""
@@ -84,18 +93,40 @@ class MoneyQuestions(QWidget):
     def add_section(self, title: str, form: LabelledForm, summary: Callable[[CostTerms], str], *, opened: bool) -> None:
         """Show `form` under a heading that unfolds; folded, it says `summary`. What was left open is remembered."""
         section = Section(self.theme, title, form)
-        known = self.workspace.settings.current.open_sections
-        section.set_open(title in known or (opened and f"-{title}" not in known))
-
-        def remember(is_open: bool) -> None:
-            now = self.workspace.settings.current.open_sections
-            others = tuple(name for name in now if name not in (title, f"-{title}"))
-            self.workspace.settings.update(open_sections=(*others, title if is_open else f"-{title}"))
-
-        section.toggled.connect(remember)
-        self._layout.addWidget(section)
+        self.place_section(section, form, title, opened=opened)
         self._sections.append((section, form, summary))
 
     def add_form(self, form: LabelledForm) -> None:
         """Show `form` below what is there."""
+        _line_up(form, self.theme, indented=False)
         self._layout.addWidget(form)
+
+    def place_section(self, section: Section, form: LabelledForm, title: str, *, opened: bool = False) -> None:
+        """Show a section below what is there, lined up with the others and as open as it was left."""
+        _line_up(form, self.theme, indented=True)
+        section.set_title_width(_label_width(self.theme) + self.theme.spacing.small)
+        _keep_open(section, title, self.workspace, opened=opened)
+        self._layout.addWidget(section)
+
+
+def _keep_open(section: Section, title: str, workspace: Workspace, *, opened: bool) -> None:
+    """Leave a section as it was left the last time, at first `opened` or not, and remember what becomes of it."""
+    known = workspace.settings.current.open_sections
+    section.set_open(title in known or (opened and f"-{title}" not in known))
+
+    def remember(is_open: bool) -> None:
+        now = workspace.settings.current.open_sections
+        others = tuple(name for name in now if name not in (title, f"-{title}"))
+        workspace.settings.update(open_sections=(*others, title if is_open else f"-{title}"))
+
+    section.toggled.connect(remember)
+
+
+def _line_up(form: LabelledForm, theme: Theme, *, indented: bool) -> None:
+    """Let the inputs of all forms stand below each other, those of sections, which are set in, too."""
+    form.set_label_width(_label_width(theme) - (theme.spacing.large if indented else 0))
+
+
+def _label_width(theme: Theme) -> int:
+    """Return the room that the widest label of a section needs, counted from the edge."""
+    return QFontMetrics(theme.font(bold=True)).horizontalAdvance(_WIDEST) + theme.spacing.large

@@ -9,6 +9,7 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.choice_field import ChoiceField
 from planner.gui.widgets.labelled_form import LabelledForm
 from planner.gui.workspace import Workspace
+from planner.present import format as fmt
 from planner.present.prices import MODE_WORDS
 
 _INCREMENTS: Final = ((1, "second"), (60, "minute"), (3_600, "hour"), (86_400, "day"), (2_592_000, "month of 30 days"))
@@ -21,7 +22,7 @@ class RentQuestions(MoneyQuestions):
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__(workspace, theme)
-        form = LabelledForm(theme)
+        form, bill = LabelledForm(theme), LabelledForm(theme)
         modes = tuple((mode, MODE_WORDS[mode]) for mode in RENT_MODES)
         self.ask(form, "rent.mode", "&Rented", ChoiceField(theme, modes), "On demand, as spot, or with a commitment.")
         self.offer = ChoiceField(theme, (_CHEAPEST,))
@@ -43,36 +44,37 @@ class RentQuestions(MoneyQuestions):
         self.ask_number(
             form,
             "rent.mean_hours_between_interruptions",
-            "Hours until interrupted",
+            "Interrupted after, h",
             (0.01, 1e6),
             "Of a spot machine, on average.",
             "by the card",
         )
         self.ask(
-            form,
+            bill,
             "rent.billing_increment_seconds",
             "Billed by the",
             ChoiceField(theme, _INCREMENTS),
             "Where the offer does not say how hours are rounded up.",
         )
         self.ask_number(
-            form, "rent.idle_billed_hours", "Idle hours", (0, 1e6), "Billed for each job while nothing runs."
+            bill, "rent.idle_billed_hours", "Idle hours", (0, 1e6), "Billed for each job while nothing runs."
         )
         self.ask_number(
-            form, "rent.storage_usd_per_gb_month", "Storage, $ a GB·month", (0, 10), "For what is stored.", "typical"
+            bill, "rent.storage_usd_per_gb_month", "Storage, $/GB·m", (0, 10), "A month, for what is stored.", "typical"
         )
         self.ask_number(
-            form, "rent.egress_usd_per_gb", "Egress, $ a GB", (0, 10), "For what leaves the cloud.", "the provider's"
+            bill, "rent.egress_usd_per_gb", "Egress, $ a GB", (0, 10), "For what leaves the cloud.", "the provider's"
         )
         self.ask_number(
-            form,
+            bill,
             "rent.price_drift_per_year",
-            "Rents rise by, % a year",
-            (0, 300),
-            "0: they stay as they are.",
+            "Rents rise, % a year",
+            (-90, 300),
+            "0: they stay as they are; below it: they fall.",
             scale=0.01,
         )
         self.add_section("Renting", form, _summary, opened=True)
+        self.add_section("The bill", bill, _bill_words, opened=False)
 
     def refresh(self) -> None:
         """Show the plan's terms; an offer that was chosen can be let go of."""
@@ -86,6 +88,15 @@ class RentQuestions(MoneyQuestions):
         if path == "rent.mean_hours_between_interruptions":
             return self.terms.rent.mode == "spot"
         return path != "rent.one_machine" or self.workspace.plan.count > 1
+
+
+def _bill_words(terms: CostTerms) -> str:
+    increment = dict(_INCREMENTS).get(terms.rent.billing_increment_seconds, "")
+    return f"by the {increment}, rents {_drift_words(terms.rent.price_drift_per_year)}"
+
+
+def _drift_words(drift: float) -> str:
+    return "as they are" if drift == 0 else f"{'rise' if drift > 0 else 'fall'} by {fmt.percent(abs(drift))} a year"
 
 
 def _summary(terms: CostTerms) -> str:

@@ -11,17 +11,19 @@ from PySide6.QtCore import Qt, QTimer, Slot
 from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
-from planner.cost.estimate import CostEstimate
+from planner.cost.estimate import CostEstimate, hybrid_of_plan
 from planner.cost.modes import RentMode
 from planner.cost.montecarlo import Simulation, simulate
-from planner.cost.result import MoneyTerm
 from planner.cost.sensitivity import tornado
-from planner.gui.cost.amounts import Amounts
-from planner.gui.cost.answer import Answer, AnswerText
+from planner.gui.cost.answer import Answer
+from planner.gui.cost.beside import Beside
 from planner.gui.cost.controls import Controls
 from planner.gui.cost.curve.data import cost_curve, with_draws
 from planner.gui.cost.curve.panel import CostCurvePanel
+from planner.gui.cost.elsewhere import Elsewhere
+from planner.gui.cost.ledger import Ledger
 from planner.gui.cost.offers import Offers
+from planner.gui.cost.telling import told
 from planner.gui.cost.tornado import Tornado
 from planner.gui.tab import Tab
 from planner.gui.tasks import TaskRunner
@@ -31,17 +33,10 @@ from planner.gui.widgets.label import make_label
 from planner.gui.widgets.result_menu import Result, ResultMenu, picture_of
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
-from planner.plan.money import PlanCost, evaluate_cost
-from planner.present import format as fmt
-from planner.present.money import (
-    chance_sentence,
-    money_rows,
-    own_sentence,
-    rent_sentence,
-    result_sentences,
-    swing_rows,
-)
-from planner.present.time import time_view
+from planner.plan.money import PlanCost, evaluate_cost, pace_of
+from planner.present.money import chance_sentence, swing_rows
+from planner.present.plan import plan_phrase
+from planner.present.ways import Scenario
 
 REST_MS: Final = 150
 _CONTROLS_WIDTH: Final = 384
@@ -50,7 +45,10 @@ _DRAWS: Final = "cost draws"
 
 
 class CostTab(Tab):
-    """Questions on the left; the answer and its evidence on the right. `today` is asked when a result is made."""
+    """Questions on the left; the answer and its evidence on the right.
+
+    `today` is asked when a result is made; `drawn` tells whether how sure it is has been found for the present plan.
+    """
 
     key: ClassVar[str] = "cost"
     title: ClassVar[str] = "Cost"
@@ -73,13 +71,18 @@ class CostTab(Tab):
         self.curve.setMinimumHeight(_CURVE_HEIGHT)
         self.tornado = Tornado(theme)
         self.offers = Offers(theme)
-        self.rented, self.bought, self.monthly = (Amounts(theme, "") for _ in range(3))
+        self.beside = Beside(workspace, theme)
+        self.figures = Ledger(theme)
+        self.elsewhere = Elsewhere(theme)
+        self.drawn = False
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._lay_out()
         self.copy_menu = ResultMenu(Result(self.copy_result, self.offers.csv, self._json, self._picture), "cost", self)
         self.controls.copy.setMenu(self.copy_menu)
         self._rest.timeout.connect(self._draw_samples)
         self.offers.used.connect(self._use)
+        self.elsewhere.chosen.connect(self._move_to)
+        workspace.pin.changed.connect(self._on_pinned)
         self.controls.recommend.clicked.connect(self.choose_hardware)
         self.controls.prices.clicked.connect(self.show_prices)
         for part in (self.copy_menu, self.curve):
@@ -88,10 +91,15 @@ class CostTab(Tab):
     def refresh(self, evaluation: Evaluation) -> None:
         """Show what the plan costs; how sure that is follows when the plan has rested."""
         self.tasks.cancel(_DRAWS)
+        self.drawn = False
         self.controls.refresh()
         self.cost = evaluate_cost(evaluation, self.workspace.catalog, self._today())
         estimate = self.cost.estimate
-        self.answer.show_answer(self._answer(evaluation, estimate))
+        self.answer.show_answer(told(self.cost, evaluation, self.workspace.catalog, self._today()))
+        if self.cost.estimate is None:
+            self.controls.point_to(self.cost.field.removeprefix("cost."), self.cost.reason)
+        self.controls.buy.show_card_price(_card_price(estimate))
+        self._show_pinned(evaluation)
         self._show_evidence(estimate)
         if estimate is not None and estimate.case is not None:
             self._rest.start()
@@ -109,7 +117,7 @@ class CostTab(Tab):
         """Open the dialog that looks at every card, number and offer for the job."""
         from planner.gui.recommend.dialog import RecommendDialog  # opened by some, and never first
 
-        self._open(RecommendDialog(self.workspace, self.theme, self.tasks, self.window()))
+        self._open(RecommendDialog(self.workspace, self.theme, self.tasks, self.window(), today=self._today))
 
     @Slot()
     def show_prices(self) -> None:
@@ -128,18 +136,21 @@ class CostTab(Tab):
         self._rest.stop()
         self.tasks.cancel(_DRAWS)
 
-    def _answer(self, evaluation: Evaluation, estimate: CostEstimate | None) -> AnswerText:
-        time = () if evaluation.time is None else _time_lines(evaluation)
-        if estimate is None:
-            return AnswerText(self.cost.reason, time, (), ())
-        result = estimate.result
-        sentence, *more = result_sentences(result, self._card(), self._today()) or ("",)
-        ways = (
-            *((rent_sentence(result.rent),) if result.rent else ()),
-            *((own_sentence(result.own, estimate.demand),) if result.own else ()),
-        )
-        notes = (*(result.rent.notes if result.rent else ()), *(result.own.notes if result.own else ()))
-        return AnswerText(sentence, (*more[:1], *time, *ways), tuple(more[1:]), tuple(dict.fromkeys(notes)))
+    @Slot()
+    def _on_pinned(self) -> None:
+        self._on_changed(None, None)
+
+    def _show_pinned(self, evaluation: Evaluation) -> None:
+        pinned = self.workspace.pin.evaluation
+        if pinned is None:
+            self.beside.hide()
+            return
+        catalog, today = self.workspace.catalog, self._today()
+        other = evaluate_cost(pinned, catalog, today)
+        answer = told(other, pinned, catalog, today).sentence
+        subject = plan_phrase(pinned, catalog)
+        mine = Scenario(evaluation.time, self.cost.estimate)
+        self.beside.show_scenarios(mine, Scenario(pinned.time, other.estimate), subject, answer)
 
     def _show_evidence(self, estimate: CostEstimate | None) -> None:
         result = None if estimate is None else estimate.result
@@ -152,27 +163,25 @@ class CostTab(Tab):
         if case is not None:
             self.tornado.show_rows(swing_rows(tornado(case)))
         self.offers.setVisible(estimate is not None)
-        if estimate is not None:
-            self.offers.show_rows(estimate.rows, self._card(), result.rent.offer_id if result and result.rent else None)
-        rent, own = (result.rent, result.own) if result else (None, None)
-        period = "run" if estimate is not None and estimate.demand.period == "run" else "month"
-        self._show_amounts(
-            self.rented, rent.terms if rent else (), self.tr("Rented, a {0}").format(period), rent.usd if rent else 0
-        )
-        self._show_amounts(self.bought, own.upfront if own else (), self.tr("Bought"), own.upfront_usd if own else 0)
-        self._show_amounts(
-            self.monthly, own.monthly if own else (), self.tr("Owned, each month"), own.monthly_cash_usd if own else 0
-        )
-
-    def _show_amounts(self, amounts: Amounts, terms: tuple[MoneyTerm, ...], heading: str, usd: float) -> None:
-        amounts.setVisible(bool(terms))
-        amounts.show_rows(money_rows(terms), f"{heading}: {fmt.money(usd)}")
+        self.figures.setVisible(estimate is not None)
+        self.elsewhere.setVisible(estimate is not None)
+        if estimate is None:
+            return
+        rent = estimate.result.rent
+        self.offers.show_rows(estimate.rows, self._card(), rent.offer_id if rent else None)
+        self.figures.show_estimate(estimate)
+        own = estimate.result.own
+        self.elsewhere.setVisible(own is not None)
+        if own is not None:
+            terms = self.workspace.plan.cost
+            self.elsewhere.show_energy(own.carbon.energy_kwh, self.workspace.catalog.cost, terms.region)
 
     @Slot()
     def _draw_samples(self) -> None:
         estimate = self.cost.estimate
         if estimate is None or estimate.case is None:
             return
+        self.curve.draw()
         stop = Event()
         work = partial(simulate, estimate.case, cancelled=stop.is_set)
         self.tasks.run(_DRAWS, work, self._take_draws, self._fail, stop.set)
@@ -180,8 +189,9 @@ class CostTab(Tab):
     def _take_draws(self, found: Simulation | None) -> None:
         curve = self.curve.curve
         if found is not None and curve is not None and self.curve.isVisibleTo(self):
-            self.answer.add_muted(chance_sentence(found))
+            self.answer.add(chance_sentence(found))
             self.curve.set_curve(with_draws(curve, found))
+            self.drawn = True
 
     def _fail(self, error: BaseException) -> None:
         raise error
@@ -193,6 +203,14 @@ class CostTab(Tab):
         with self.workspace.reporting():
             rent = terms.rent.evolve(offer=offer, mode=mode)
             self.workspace.apply("offer", cost=terms.evolve(rent=rent))
+        self.workspace.end_gesture()
+
+    @Slot(str)
+    def _move_to(self, region: str) -> None:
+        self.workspace.end_gesture()
+        with self.workspace.reporting():
+            self.workspace.apply("region", cost=self.workspace.plan.cost.evolve(region=region))
+        self.workspace.end_gesture()
 
     def _card(self) -> str:
         gpu = self.workspace.plan.gpu
@@ -203,12 +221,13 @@ class CostTab(Tab):
         estimate, evaluation = self.cost.estimate, self.workspace.evaluation
         fields: dict[str, object] = {"plan": evaluation.plan, "time": evaluation.time}
         if estimate is not None:
-            fields |= {"cost": estimate.result, "demand": estimate.demand, "offers": estimate.rows}
+            hybrid = hybrid_of_plan(estimate, evaluation.plan.cost, pace_of(evaluation))
+            fields |= {"cost": estimate.result, "demand": estimate.demand, "offers": estimate.rows, "hybrid": hybrid}
         return to_json(fields, indent=2).decode()
 
     def _picture(self) -> QPixmap:
         """Return the answer with its evidence as it is shown."""
-        last = self.below if self.below.isVisible() else self.answer
+        last = self.below if self.figures.isVisible() else self.answer
         return picture_of(self._body, self.answer.geometry().united(last.geometry()), self.theme.spacing.medium)
 
     def _lay_out(self) -> None:
@@ -226,12 +245,14 @@ class CostTab(Tab):
         column.setContentsMargins(space.large, space.medium, space.large, space.small)
         column.setSpacing(space.medium)
         column.addWidget(self.answer)
+        column.addWidget(self.beside)
         column.addWidget(self.curve, 1)
         self.below = self._below()
         column.addWidget(self.below)
         column.addWidget(self.offers, 1)
+        column.addWidget(self.elsewhere)
         column.addStretch()
-        area = QScrollArea()
+        area = self.area = QScrollArea()
         area.setFrameShape(QFrame.Shape.NoFrame)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.setWidgetResizable(True)
@@ -249,22 +270,17 @@ class CostTab(Tab):
         moving.addWidget(make_label(self.tr("What moves the decision"), font=self.theme.font(bold=True)))
         moving.addWidget(self.tornado)
         moving.addStretch(1)
-        amounts = QVBoxLayout()
-        amounts.setSpacing(space.small)
-        for part in (self.rented, self.bought, self.monthly):
-            amounts.addWidget(part)
-        amounts.addStretch(1)
         below = QWidget()
         row = QHBoxLayout(below)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(space.large)
-        row.addWidget(self.swings, 3)
-        row.addLayout(amounts, 2)
+        row.addWidget(self.swings, 1)
+        row.addWidget(self.figures, 1)
         return below
 
 
-def _time_lines(evaluation: Evaluation) -> tuple[str, ...]:
-    """Return how long a step or a request takes, or why that is not known."""
-    assert evaluation.time is not None  # asked only where there is one
-    view = time_view(evaluation.time)
-    return (f"{view.answer} {view.reason}".strip(),)
+def _card_price(estimate: CostEstimate | None) -> float | None:
+    """Return what one card was taken to cost, where cards are bought one by one."""
+    own = estimate.result.own if estimate else None
+    cards = next((term.usd for term in own.upfront if term.name == "cards"), None) if own else None
+    return cards / own.count if own and cards else None

@@ -76,9 +76,9 @@ class Tornado(QWidget):
         ends = max(metrics.horizontalAdvance(text) for row in self._rows for text in (row.low_value, row.high_value))
         ends += self._theme.spacing.small
         area = QRectF(names + ends, 0, max(1.0, self.width() - names - 2 * ends), self.height())
+        self._paint_axis(painter, area)
         for number, row in enumerate(self._rows):
             self._paint_row(painter, number, row, area, ends)
-        self._paint_axis(painter, area)
         painter.end()
 
     def _paint_row(self, painter: QPainter, number: int, row: SwingRow, area: QRectF, ends: float) -> None:
@@ -93,8 +93,13 @@ class Tornado(QWidget):
         painter.setPen(self._theme.color("muted"))
         texts = (row.low_value, row.high_value) if low <= high else (row.high_value, row.low_value)
         gap = self._theme.spacing.tiny
-        painter.drawText(QRectF(left - ends - gap, top, ends, height), _RIGHT, texts[0])
-        painter.drawText(QRectF(right + gap, top, ends, height), _LEFT, texts[1])
+        self._paint_end(painter, QRectF(left - ends - gap, top, ends, height), _RIGHT, texts[0])
+        self._paint_end(painter, QRectF(right + gap, top, ends, height), _LEFT, texts[1])
+
+    def _paint_end(self, painter: QPainter, box: QRectF, side: Qt.AlignmentFlag, text: str) -> None:
+        """Write the value at one end of a bar; the middle line does not go through it."""
+        painter.fillRect(painter.boundingRect(box, side, text), self._theme.color("surface"))
+        painter.drawText(box, side, text)
 
     def _paint_axis(self, painter: QPainter, area: QRectF) -> None:
         low, high = self._span()
@@ -103,7 +108,7 @@ class Tornado(QWidget):
         painter.setPen(self._theme.color("muted"))
         if low <= 0 <= high:
             painter.drawLine(round(middle), 0, round(middle), round(bottom))
-        box = QRectF(area.left(), bottom, area.width(), self._line_height())
+        box = QRectF(0, bottom, self.width(), self._line_height())
         painter.drawText(box, _LEFT, self.tr("← renting saves {0}").format(fmt.money(-low)) if low < 0 else "")
         painter.drawText(box, _RIGHT, self.tr("owning saves {0} →").format(fmt.money(high)) if high > 0 else "")
 

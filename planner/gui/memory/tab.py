@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QPixmap
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from planner.gui.memory.advice.panel import AdvicePanel
 from planner.gui.memory.answer import Answer
@@ -27,6 +27,7 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.hairline import hairline
 from planner.gui.widgets.label import make_label
 from planner.gui.widgets.result_menu import Result, ResultMenu, picture_of
+from planner.gui.widgets.scrolled import scrolled
 from planner.gui.widgets.tab_order import set_tab_order, tab_stops
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
@@ -220,13 +221,7 @@ class MemoryTab(Tab):
         column.addWidget(self.exploration, 1)
         column.addLayout(self._trace_place, 1)
         column.addStretch()
-        area = QScrollArea()
-        area.setFrameShape(QFrame.Shape.NoFrame)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setWidgetResizable(True)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        area.setWidget(self._body)
-        return area
+        return scrolled(self._body)
 
     def _evidence(self) -> QWidget:
         aside = QVBoxLayout()

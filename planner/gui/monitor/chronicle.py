@@ -1,14 +1,12 @@
 """Verdicts from look to look, put on a time line."""
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from planner.monitor.diagnosis.spans import span_changes
 from planner.monitor.diagnosis.tracker import Tracker
 from planner.monitor.diagnosis.verdict import Verdict
-from planner.monitor.history import History, Series
-from planner.monitor.inventory import Inventory
-from planner.monitor.latest import Latest
+from planner.monitor.history import History
 from planner.monitor.past import Past
 
 _LEAST_SECONDS: Final = 5.0
@@ -32,27 +30,6 @@ class Chronicle:
         return self.verdicts
 
 
-class _SoFar(NamedTuple):
-    """A history that is still read in, as a diagnosis looks at it."""
-
-    history: History
-
-    @property
-    def latest(self) -> Latest:
-        return self.history.latest
-
-    @property
-    def inventory(self) -> Inventory:
-        return self.history.inventory
-
-    @property
-    def end(self) -> float | None:
-        return self.history.end
-
-    def series(self, owner: str, metric: str) -> Series:
-        return self.history.series(owner, metric)
-
-
 class LookBack:
     """Diagnoses a recording of so many seconds while its history is read in, so that its whole time line is told."""
 
@@ -66,4 +43,4 @@ class LookBack:
         end = self._history.end
         if end is not None and end >= self._due:
             self._due = end + self._every
-            self._chronicle.look(_SoFar(self._history), end)
+            self._chronicle.look(self._history, end)

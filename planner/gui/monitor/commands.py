@@ -79,6 +79,9 @@ def _others(run: "Callable[[Callable[[MonitorTab], object]], Callable[[], object
             icon="card",
         ),
         Action(
+            "monitor.speed", "Use measured &speed…", run(lambda tab: tab.desk.ask_speed()), "Monitor/3", icon="time"
+        ),
+        Action(
             "monitor.settings",
             "&Alerts and settings…",
             run(lambda tab: tab.desk.open_settings()),

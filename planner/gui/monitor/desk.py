@@ -16,6 +16,7 @@ from planner.gui.monitor.feed import Feed
 from planner.gui.monitor.replay import Loader
 from planner.gui.monitor.settings import MonitorSettings
 from planner.gui.monitor.settings_dialog import SettingsDialog
+from planner.gui.monitor.speed_dialog import SpeedDialog
 from planner.gui.monitor.summary_dialog import SummaryDialog
 from planner.gui.monitor.unfinished import Unfinished
 from planner.gui.tasks import TaskRunner
@@ -50,6 +51,7 @@ class Desk(QObject):
         self._feed, self._workspace, self._theme, self._tasks, self._tab = feed, workspace, theme, tasks, tab
         self._recorded_since = 0.0
         self.dialog: QDialog | None = None
+        workspace.changed.connect(self._note_plan)
 
     @property
     def settings(self) -> MonitorSettings:
@@ -115,9 +117,14 @@ class Desk(QObject):
             self.record_to(path if path.suffix else path.with_suffix(DEMO.suffix))
 
     def record_to(self, path: Path) -> None:
-        """Record into `path`; a failure is shown across the window."""
+        """Record into `path`, the plan too; a failure is shown across the window."""
         with self._workspace.reporting():
             self._feed.record_to(path)
+            self._note_plan()
+
+    @Slot()
+    def _note_plan(self) -> None:
+        self._feed.note_plan(self._workspace.plan)
 
     @Slot()
     def choose_recording(self) -> None:
@@ -195,6 +202,11 @@ class Desk(QObject):
         dialog.setLabelText(self.tr("Note:"))
         dialog.textValueSelected.connect(lambda text: self._feed.add_mark(at, text.strip() or self.tr("mark")))
         self.show(dialog)
+
+    @Slot()
+    def ask_speed(self) -> None:
+        """Ask for the speed that a run prints, which then takes the place of the estimate."""
+        self.show(SpeedDialog(self._workspace, self._theme, self._tab.window()))
 
     @Slot()
     def open_settings(self) -> None:

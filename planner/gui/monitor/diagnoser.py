@@ -12,6 +12,9 @@ from planner.present.diagnosis import ChecklistRow, Said, checklist_rows, said
 
 # It looks at minutes: what is asked more often changes no more often.
 _EVERY_SECONDS: Final = 2.0
+# Of many cards a look takes long: then it comes later, so that it takes no more of a core than this.
+_MOST_SHARE: Final = 0.005
+_LATEST_SECONDS: Final = 10.0
 # After a jump through a recording, what was said before has nothing to do with what is shown.
 _JUMP_SECONDS: Final = 30.0
 
@@ -29,7 +32,7 @@ class Diagnoser:
         """Begin anew, for another source."""
         # The time line of a recording was told as a whole when it was read in.
         self._chronicle = Chronicle(self._feed.history if self._feed.is_live else None)
-        self._looked_at = float("-inf")
+        self._due = float("-inf")
         self._end = float("-inf")
         self._states: tuple[tuple[str, str], ...] = ()
 
@@ -42,11 +45,13 @@ class Diagnoser:
             self.forget()
         self._end = shown.end
         states = tuple((device.uuid, device.state) for device in shown.inventory.devices)
-        if states != self._states or now - self._looked_at >= _EVERY_SECONDS:
-            self._looked_at, self._states = now, states
+        if states != self._states or now >= self._due:
+            self._states = states
             verdicts = self._chronicle.look(shown, shown.end)
             self.is_under_filled = any(verdict.kind is Kind.UNDER_FILLED for verdict in verdicts.values())
             self._said = {uuid: said(verdict) for uuid, verdict in verdicts.items()}
+            wait = (monotonic() - now) / _MOST_SHARE
+            self._due = now + min(max(wait, _EVERY_SECONDS), _LATEST_SECONDS)
         return self._said
 
     @property

@@ -14,9 +14,11 @@ from planner.monitor.alerts import AlertWatch
 from planner.monitor.history import History, Series
 from planner.monitor.inventory import Inventory
 from planner.monitor.latest import Latest
+from planner.monitor.patience import Patience
 from planner.monitor.recording.recorder import Recorder
 from planner.monitor.settings import Settings
-from planner.monitor.supervisor import Patience, Update
+from planner.monitor.supervisor import Update
+from planner.plan.plan import Plan
 
 _KEPT: Final = "What was written until then can be replayed."
 
@@ -143,6 +145,11 @@ class Feed(QObject):
         self._recorder = Recorder(path, replace=True)
         self._recorder.note(self._history.inventory)
         self.recording_changed.emit()
+
+    def note_plan(self, plan: Plan) -> None:
+        """Write the plan that stands beside the readings into the file that is written, if one is."""
+        if self._recorder is not None:
+            self._recorder.note_plan(plan.model_dump(mode="json"))
 
     @Slot()
     def stop_recording(self) -> None:

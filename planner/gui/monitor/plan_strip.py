@@ -1,18 +1,25 @@
 """The line that lays the plan beside what is measured, and the way to plan for the cards of this machine."""
 
+import json
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
+from typing import Any
 
-from PySide6.QtCore import QPoint, Slot
+from PySide6.QtCore import QPoint, Signal, Slot
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QWidget
 
+from planner.errors import PlannerError
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.elided_label import ElidedLabel
 from planner.gui.workspace import Workspace
 from planner.monitor.device import Device
 from planner.monitor.latest import Latest
-from planner.plan.evaluate import Evaluation
+from planner.monitor.recording.recording import Recording
+from planner.plan.catalog import Catalog
+from planner.plan.evaluate import Evaluation, evaluate
+from planner.plan.files import parse_plan
 from planner.plan.measured import Expected, batch_that_fills, plan_for_card
 from planner.plan.solve import Solved
 from planner.present import format as fmt
@@ -21,15 +28,23 @@ from planner.present.measured import fill_sentence
 
 _FILLING = "monitor batch"
 _MATCHING = "monitor cards"
+_EVALUATING = "monitor recorded plan"
 
 
 class PlanStrip(QWidget):
-    """Hidden while there is no card."""
+    """Hidden while there is no card. Beside a recording that holds a plan it lays that one, else the window's.
+
+    `found` says that more is known by now than was shown, `speed_wanted` that a measured speed is to be written down.
+    """
+
+    found = Signal()
+    speed_wanted = Signal()
 
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
         super().__init__()
         self._workspace, self._tasks = workspace, tasks
         self._fill: str | None = None
+        self._recorded: Evaluation | None = None
         self._devices: tuple[Device, ...] = ()
         self._matches: Matches = {}
         self._found = BesidePlan()
@@ -38,12 +53,17 @@ class PlanStrip(QWidget):
         self.plan = QPushButton(self.tr("Plan for this card"))
         self.plan.setToolTip(self.tr("Let the plan be for the cards of this machine; Ctrl+Z takes it back."))
         mark(self.plan, "link")
+        self.speed = QPushButton(self.tr("Use measured speed…"))
+        self.speed.setToolTip(self.tr("Put the speed that your run prints in the place of the estimate."))
+        mark(self.speed, "link")
         self.menu = QMenu(self)
         self.plan.clicked.connect(self.offer)
+        self.speed.clicked.connect(self.speed_wanted)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(theme.spacing.small)
         layout.addWidget(self.sentence, 1)
+        layout.addWidget(self.speed)
         layout.addWidget(self.plan)
         self.hide()
 
@@ -59,8 +79,17 @@ class PlanStrip(QWidget):
 
     def cancel(self) -> None:
         """Wait for nothing any more."""
-        self._tasks.cancel(_FILLING)
-        self._tasks.cancel(_MATCHING)
+        for key in (_FILLING, _MATCHING, _EVALUATING):
+            self._tasks.cancel(key)
+
+    def set_recording(self, recording: Recording | None) -> None:
+        """Take the plan of this recording, if it holds one that can be read here; none is for what is live."""
+        self._recorded = None
+        self.forget()
+        self._tasks.cancel(_EVALUATING)
+        if recording is not None and recording.plan is not None:
+            work = partial(_evaluated, recording.plan, recording.path, self._workspace.catalog)
+            self._tasks.run(_EVALUATING, work, self._on_evaluated, self._on_unreadable)
 
     def show_beside(self, latest: Latest, *, is_under_filled: bool) -> None:
         """Lay the plan beside what is measured now; of a card that is under-filled, say how far the batch can go."""
@@ -68,14 +97,31 @@ class PlanStrip(QWidget):
             self._devices = latest.inventory.devices
             self._find_matches()
         is_known = all(device.uuid in self._matches for device in self._devices)
-        self._found = beside_plan(self._workspace.evaluation, self._matches, latest) if is_known else BesidePlan()
+        self._found = beside_plan(self._evaluation, self._matches, latest) if is_known else BesidePlan()
         asks = is_under_filled and bool(self._found.expected)
         if asks and self._fill is None:
             self._find_fill()
-        self.sentence.setText(f"{self._found.sentence} {(self._fill or '') if asks else ''}".strip())
+        is_recorded = self._recorded is not None and bool(self._found.sentence)
+        whose = self.tr("This is the plan that was recorded.") if is_recorded else ""
+        words = (self._found.sentence, whose, (self._fill or "") if asks else "")
+        self.sentence.setText(" ".join(filter(None, words)))
+        self.speed.setVisible(bool(self._found.expected) and self._recorded is None)
         self.plan.setVisible(bool(self._offers))
         self.plan.setText(self.tr("Plan for these cards…") if len(self._offers) > 1 else self.tr("Plan for this card"))
         self.setVisible(bool(self._found.sentence or self._offers))
+
+    @property
+    def _evaluation(self) -> Evaluation:
+        return self._recorded or self._workspace.evaluation
+
+    def _on_evaluated(self, evaluation: Evaluation) -> None:
+        self._recorded = evaluation
+        self.found.emit()
+
+    def _on_unreadable(self, error: BaseException) -> None:
+        reason = error.message if isinstance(error, PlannerError) else str(error)
+        told = self.tr("The recording's plan cannot be read here, so yours stands beside it.")
+        self._workspace.noticed.emit(told, reason)
 
     def _find_matches(self) -> None:
         """Look the cards up in the catalog; the first name takes a tenth of a second."""
@@ -84,16 +130,18 @@ class PlanStrip(QWidget):
 
     def _on_matched(self, matches: Matches) -> None:
         self._matches, self._offers = matches, offers(matches)
+        self.found.emit()
 
     def _find_fill(self) -> None:
         """Find out how far the batch can go; that takes a moment, and is said once it is known."""
         self._fill = ""
-        evaluation = self._workspace.evaluation
+        evaluation = self._evaluation
         work = partial(batch_that_fills, evaluation.plan, self._workspace.catalog)
         self._tasks.run(_FILLING, work, partial(self._on_filled, evaluation), lambda _error: None)
 
     def _on_filled(self, evaluation: Evaluation, solved: tuple[Solved, Solved] | None) -> None:
         self._fill = fill_sentence(evaluation.plan, solved)
+        self.found.emit()
 
     @Slot()
     def offer(self) -> None:
@@ -114,3 +162,12 @@ class PlanStrip(QWidget):
         with workspace.reporting():
             planned = plan_for_card(workspace.plan, offer.gpu, offer.cards)
             workspace.apply("card", gpu=planned.gpu, count=planned.count, workload=planned.workload)
+
+
+def _evaluated(plan: Mapping[str, Any], path: Path, catalog: Catalog) -> Evaluation:
+    """Return what a recorded plan comes to.
+
+    Raises:
+        PlannerError: If it is of a newer version, or names what this catalog does not have.
+    """
+    return evaluate(parse_plan(json.dumps(plan), path), catalog)

@@ -5,7 +5,7 @@ from typing import ClassVar, Final
 
 from PySide6.QtCore import Qt, QTimer, Slot
 from PySide6.QtGui import QCloseEvent, QHideEvent, QShowEvent
-from PySide6.QtWidgets import QMenu, QPushButton, QVBoxLayout
+from PySide6.QtWidgets import QMenu, QPushButton, QVBoxLayout, QWidget
 
 from planner.gui.monitor.card_lines import CardLines
 from planner.gui.monitor.desk import Desk
@@ -29,13 +29,13 @@ from planner.gui.tab import Tab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.elided_label import ElidedLabel
+from planner.gui.widgets.scrolled import scrolled
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
-from planner.monitor.inventory import Inventory
 from planner.plan.evaluate import Evaluation
 from planner.present.card_line import card_line, card_name
 from planner.present.faults import fault_views
-from planner.present.headline import Headline, headline
+from planner.present.headline import answer
 from planner.present.monitor import card_rows, driver_line, host_line
 from planner.present.own_cost import own_cost
 
@@ -99,9 +99,8 @@ class MonitorTab(Tab):
 
     def focus_search(self) -> None:
         """Unfold the processes, with the keyboard in their search."""
-        if not self.process_section.is_open:
-            self.process_section.set_open(True)
-            self._on_processes_toggled(True)
+        self.process_section.set_open(True)
+        self._on_processes_toggled(True)
         self.processes.search.setFocus()
 
     def shut_down(self) -> None:
@@ -170,6 +169,7 @@ class MonitorTab(Tab):
         self.toolbar.set_source(self.tr("Live") if replay is None else replay.loaded.title, is_live=replay is None)
         self.replay_bar.set_replay(replay)
         self.processes.set_live(replay is None)
+        self.plan_strip.set_recording(None if replay is None else replay.loaded.recording)
         self._show_now()
 
     def _show_now(self) -> None:
@@ -182,8 +182,9 @@ class MonitorTab(Tab):
         self.cards.show_cards([card_line(row) for row in rows], found if len(rows) > 1 else {}, shares)
         self.cards.setVisible(bool(rows))
         self.faults.show_faults(fault_views(latest, self._wall_now()))
-        self.take_up.setVisible(self.feed.is_live and self.feed.is_released)
-        self.outlook.show_headline(self._headline(latest.inventory))
+        is_released = self.feed.is_live and self.feed.is_released
+        self.take_up.setVisible(is_released)
+        self.outlook.show_headline(answer(self.diagnoser.verdicts, latest.inventory, is_released=is_released))
         self.nothing.setVisible(not rows and not self.feed.is_released)
         self._show_machine()
         self.replay_bar.refresh()
@@ -195,15 +196,6 @@ class MonitorTab(Tab):
 
     def _wall_now(self) -> float:
         return time() if self.feed.is_live else self.feed.latest.wall_seconds or 0.0
-
-    def _headline(self, inventory: Inventory) -> Headline:
-        if self.feed.is_live and self.feed.is_released:
-            return Headline(self.tr("The driver is released: nothing of the cards is read."))
-        if inventory.devices:
-            return headline(self.diagnoser.verdicts, inventory.devices)
-        if inventory.faults or inventory.driver_version:
-            return Headline(self.tr("No NVIDIA card can be read here."))
-        return Headline(self.tr("Looking for cards…"))
 
     def _show_machine(self) -> None:
         latest = self.feed.latest
@@ -230,6 +222,9 @@ class MonitorTab(Tab):
     @Slot(bool)
     def _on_processes_toggled(self, is_open: bool) -> None:
         self.desk.change(shows_processes=is_open)
+        if is_open:
+            # Once they have their place.
+            QTimer.singleShot(0, self, lambda: self._area.ensureWidgetVisible(self.processes))
 
     @Slot(object)
     def _on_span(self, seconds: float | None) -> None:
@@ -256,16 +251,21 @@ class MonitorTab(Tab):
 
     def _lay_out(self) -> None:
         space = self.theme.spacing
-        column = QVBoxLayout(self)
+        body = QWidget()
+        self._area = scrolled(body)
+        column, inner = QVBoxLayout(self), QVBoxLayout(body)
         column.setContentsMargins(space.medium, space.small, space.medium, space.small)
-        column.setSpacing(space.small)
-        for widget in (self.toolbar, self.replay_bar, self.left_over, self.outlook, self.faults, self.nothing):
-            column.addWidget(widget)
-        column.addWidget(self.take_up, 0, Qt.AlignmentFlag.AlignLeft)
-        for lower in (self.cards, self.plan_strip, self.machine):
-            column.addWidget(lower)
-        column.addWidget(self.plots, 1)
-        column.addWidget(self.process_section)
+        inner.setContentsMargins(0, 0, 0, 0)
+        for layout in (column, inner):
+            layout.setSpacing(space.small)
+        for fixed in (self.toolbar, self.replay_bar, self.left_over, self._area):
+            column.addWidget(fixed)
+        for widget in (self.outlook, self.faults, self.nothing, self.take_up, self.cards, self.plan_strip):
+            inner.addWidget(widget)
+        inner.setAlignment(self.take_up, Qt.AlignmentFlag.AlignLeft)
+        inner.addWidget(self.machine)
+        inner.addWidget(self.plots, 1)
+        inner.addWidget(self.process_section)
 
     def _connect(self) -> None:
         feed, desk, toolbar = self.feed, self.desk, self.toolbar
@@ -287,10 +287,12 @@ class MonitorTab(Tab):
         self.nothing.open_wanted.connect(desk.choose_recording)
         self.nothing.demo_wanted.connect(desk.show_demo)
         self.nothing.doctor_wanted.connect(desk.show_doctor)
+        self.plan_strip.found.connect(self._on_updated)
         self.take_up.clicked.connect(desk.toggle_release)
         self.plots.mark_wanted.connect(desk.ask_mark_at)
         self.plots.failed.connect(self.workspace.failed)
         self.cards.opened.connect(self._show_verdict)
+        self.plan_strip.speed_wanted.connect(desk.ask_speed)
         self.outlook.opened.connect(self._show_verdict)
         self.process_section.toggled.connect(self._on_processes_toggled)
         self.processes.summarised.connect(self.process_section.set_summary)

@@ -12,8 +12,9 @@ from planner.gui.widgets.field import Field, message_line, stack_up, tell
 from planner.present import format as fmt
 
 _SEPARATORS: Final = str.maketrans("", "", ",_ \u2009\u00a0\u202f$%")
-_NUMBER: Final = re.compile(r"(\d*\.?\d+|\d+\.)(e\d{1,2})?([kmbt])?", re.IGNORECASE | re.ASCII)
+_NUMBER: Final = re.compile(r"([-\u2212]?(?:\d*\.?\d+|\d+\.))(e\d{1,2})?([kmbt])?", re.IGNORECASE | re.ASCII)
 _MULTIPLES: Final = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
+_MINUS: Final = "\u2212"
 _LONGEST: Final = 40
 
 
@@ -102,7 +103,9 @@ class DecimalField(Field):
         match = _NUMBER.fullmatch(plain) if len(plain) <= _LONGEST else None
         if match is None:
             return None, f"Type a number from {self._bounds()}."
-        number = float(f"{match[1]}{match[2] or ''}") * _MULTIPLES.get((match[3] or "").lower(), 1.0)
+        number = float(f"{match[1].replace(_MINUS, '-')}{match[2] or ''}") * _MULTIPLES.get(
+            (match[3] or "").lower(), 1.0
+        )
         if not self._minimum <= number <= self._maximum:
             return None, f"Must be from {self._bounds()}."
         return number * self._scale, ""

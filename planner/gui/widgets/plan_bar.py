@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import Qt, QTimer, Signal, Slot
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QWidget
 
 from planner.gui.choices import card_choices, choose_model, hub_choice, model_choices
 from planner.gui.tasks import TaskRunner
@@ -30,9 +30,13 @@ _MONEY: Final = "plan bar"
 
 
 class PlanBar(QWidget):
-    """Model, workload, cards, verdict; and, where they are known, time and cost, which follow when the plan rests."""
+    """Model, workload, cards, verdict; and, where they are known, time and cost, which follow when the plan rests.
+
+    `priced` says that prices have been read.
+    """
 
     tab_wanted = Signal(str)
+    priced = Signal()
 
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
         super().__init__()
@@ -143,6 +147,7 @@ class PlanBar(QWidget):
             self._say_time(hours)
         self._cost.say(money, ("cost", "muted"))
         self._show_part(self._cost, money)
+        self.priced.emit()
 
     def _fail(self, error: BaseException) -> None:
         raise error
@@ -199,6 +204,9 @@ class PlanBar(QWidget):
         layout = QHBoxLayout(self)
         layout.setContentsMargins(*(theme.spacing.small, theme.spacing.tiny) * 2)
         layout.setSpacing(theme.spacing.tiny)
+        for part in (self._verdict, self._time, self._cost):
+            # The answers are said in full; the questions before them give way.
+            part.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self._lines: dict[PartButton, QFrame] = {}
         for part in (self._model, self._workload, self._cards, self._verdict, self._time, self._cost):
             if part is not self._model:

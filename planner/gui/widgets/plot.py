@@ -24,9 +24,8 @@ class Plot(QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None, axes: dict[str, Any] | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self._plot: Any = pg.PlotWidget(axisItems=axes)
+        self._plot: Any = pg.PlotWidget(axisItems=axes, enableMenu=False)
         self._item: Any = self._plot.getPlotItem()
-        self._item.setMenuEnabled(False)
         self._item.hideButtons()
         self._item.setMouseEnabled(x=False, y=False)
         self._item.disableAutoRange()

@@ -4,11 +4,12 @@ from collections.abc import Callable, Sequence
 from math import ceil, floor, log10
 from typing import Final
 
-from PySide6.QtCore import QPointF, QRectF, QSizeF
+from PySide6.QtCore import QMarginsF, QPointF, QRectF, QSizeF
 
 _FINE: Final = (1, 2, 5)
 _COARSE: Final = (1,)
-_GAPS: Final = (6.0, 20.0, 40.0, 64.0, 92.0)
+_POINT: Final = QMarginsF(7, 7, 7, 7)
+_GAPS: Final = (8.0, 20.0, 40.0, 64.0, 92.0)
 # Where a label stands from its point, in its own sizes: on the right, on the left, above, below, then slanting.
 _SIDES: Final = (
     (0.0, -0.5),
@@ -47,7 +48,7 @@ def place_label(
         for place in _beside(point, size, gap)
         if area.contains(place) and not any(place.intersects(other) for other in taken)
     ]
-    hidden = [sum(place.contains(one) for one in points) for place in places]
+    hidden = [sum(place.marginsAdded(_POINT).contains(one) for one in points) for place in places]
     return places[hidden.index(min(hidden))] if places else QRectF(point, size)
 
 

@@ -1,22 +1,26 @@
 """The line at the bottom: what the figures rest on, what was done last, and what moved along with it."""
 
+from datetime import UTC, datetime
 from typing import Final
 
 from PySide6.QtCore import QTimer, Slot
 from PySide6.QtWidgets import QProgressBar, QStatusBar
 
 from planner.gui.tasks import TaskRunner
+from planner.gui.theme import mark
+from planner.gui.widgets.age_mark import AGE_ROLES
 from planner.gui.widgets.elided_label import ElidedLabel
 from planner.gui.widgets.label import make_label
 from planner.gui.workspace import Workspace
 from planner.plan.catalog import Catalog
 from planner.present.format import date, integer
+from planner.present.prices import age_of, age_phrase, newest_age_days
 
 _QUICK_MS: Final = 200
 
 
 class StatusLine(QStatusBar):
-    """Catalog on the left; progress and the last undo step on the right."""
+    """Catalog and the age of its prices on the left; progress and the last undo step on the right."""
 
     def __init__(self, workspace: Workspace, tasks: TaskRunner) -> None:
         super().__init__()
@@ -31,6 +35,10 @@ class StatusLine(QStatusBar):
         self._progress.setAccessibleName("Working")
         self._progress.hide()
         self.addWidget(make_label(_about(workspace.catalog)))
+        self.prices = make_label()
+        self.prices.setToolTip(self.tr("Of the newest price; see Plan, Prices."))
+        self.prices.hide()
+        self.addWidget(self.prices)
         self.addWidget(self._adjusted, 1)
         self.addPermanentWidget(self._progress)
         self.addPermanentWidget(self._last_step)
@@ -40,6 +48,14 @@ class StatusLine(QStatusBar):
         workspace.undo_stack.undoTextChanged.connect(self._tell_step)
         workspace.undo_stack.indexChanged.connect(self._adjusted.clear)
         workspace.adjusted.connect(self._tell_adjusted)
+
+    @Slot()
+    def show_prices(self) -> None:
+        """Say how old the newest price is; asked once prices have been read, which takes a moment."""
+        days = newest_age_days(self._workspace.catalog.offers, datetime.now(UTC).date())
+        self.prices.setText(self.tr("Prices: {0}").format(age_phrase(days)))
+        mark(self.prices, AGE_ROLES[age_of(days)])
+        self.prices.show()
 
     @Slot(bool)
     def _tell_busy(self, busy: bool) -> None:

@@ -114,7 +114,7 @@ def _with_others(first: Verdict, others: list[Verdict]) -> Verdict:
 
 def _nothing_found(window: Window, at: float, use: Stretch | None, why: str, *, is_enough: bool) -> Verdict:
     since = _begin(window, at)
-    if use is None:
+    if use is None or why:
         sentence = f"How much it works is not known: {why}. Memory and power are all that can be judged."
         return Verdict(Kind.UNKNOWN, "note", "cannot be judged", sentence, since, at, told(window, _SEEN))
     assert not is_enough  # the last rules hold of whatever is known
@@ -135,7 +135,11 @@ def _absent(device: Device, at: float) -> Verdict:
 
 
 def _why_unknown(past: Past, device: Device) -> str:
-    cause = past.latest.reading(device.uuid, "utilization_fraction").cause or Cause.NOT_YET
+    """Return why it is not known how much a card works now; empty where it is."""
+    reading = past.latest.reading(device.uuid, "utilization_fraction")
+    if reading.value is not None:
+        return ""
+    cause = reading.cause or Cause.NOT_YET
     is_told_else = any(len(past.series(device.uuid, name).times) > 1 for name in _TOLD_ELSE)
     # A log of another program has what its writer asked for.
     return _LEFT_OUT if cause is Cause.NOT_YET and is_told_else else EXPLANATIONS[cause]

@@ -11,6 +11,9 @@ from planner.monitor.past import Past
 
 # A verdict at the border of a threshold would change with each look.
 _LOOKS: Final = 2
+# What says nothing yet gives way at once, and what the driver itself tells is beyond doubt.
+_NOTHING_YET: Final = frozenset({Kind.TOO_EARLY, Kind.UNKNOWN})
+_TOLD: Final = frozenset({Kind.LOST, Kind.ASLEEP})
 # The first reading of the minutes that are looked at comes up to an interval after they begin.
 _MOST_OF_THE_WINDOW: Final = 0.9
 
@@ -18,7 +21,8 @@ _MOST_OF_THE_WINDOW: Final = 0.9
 class Tracker:
     """Keeps the verdicts of all cards from look to look.
 
-    A new kind takes the place of the old one when it was found twice on end; `since` is when the kind was found first.
+    A new kind takes the place of the old one when it was found twice on end, or at once where that leaves no doubt;
+    `since` is when the kind was found first.
     """
 
     def __init__(self) -> None:
@@ -38,6 +42,9 @@ class Tracker:
         if standing.kind is verdict.kind:
             self._doubted.pop(uuid, None)
             return replace(verdict, since=standing.since)
+        if standing.kind in _NOTHING_YET or verdict.kind in _TOLD:
+            self._doubted.pop(uuid, None)
+            return _begun_after(verdict, standing)
         kind, looks = self._doubted.get(uuid, (verdict.kind, 0))
         looks = looks + 1 if kind is verdict.kind else 1
         if looks < _LOOKS:

@@ -4,6 +4,8 @@ from typing import Any, Final
 
 from planner.monitor.metrics import BY_NAME, Metric, judged
 from planner.monitor.nvml import (
+    ARGUMENT_VERSION_MISMATCH,
+    DEPRECATED,
     FUNCTION_NOT_FOUND,
     GONE,
     INVALID_ARGUMENT,
@@ -20,7 +22,7 @@ from planner.monitor.sampler.questions import HELD_BACK_BY_MIG, Question
 
 # NVML_VALUE_NOT_AVAILABLE, as an unsigned int.
 _NOT_AVAILABLE: Final = 0xFFFFFFFF
-_TRY_ANOTHER: Final = frozenset({FUNCTION_NOT_FOUND, 25, 26})
+_TRY_ANOTHER: Final = frozenset({FUNCTION_NOT_FOUND, ARGUMENT_VERSION_MISMATCH, DEPRECATED})
 _FOR_GOOD: Final = frozenset({Cause.NOT_SUPPORTED, Cause.MISSING_SYMBOL, Cause.NO_PERMISSION, Cause.MIG})
 
 

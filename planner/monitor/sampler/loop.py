@@ -18,6 +18,8 @@ from planner.monitor.wire import busy_line, inventory_line, sample_line
 
 # Of an interval, what reading slowly may take before the next cards have to wait.
 _SLOW_SHARE: Final = 0.25
+# This process's memory changes slowly.
+_MEMORY_SECONDS: Final = 10.0
 
 
 class Sampler:
@@ -113,6 +115,3 @@ class CpuMeter:
             self._looked_at = at
             self.memory_bytes = self._process.memory_info().rss
         return used / elapsed if elapsed > 0 else 0.0
-
-
-_MEMORY_SECONDS: Final = 10.0

@@ -11,13 +11,13 @@ from planner.performance.efficiency import family_of
 from planner.performance.inference.engines import EngineName
 from planner.performance.inference.images import image_time
 from planner.performance.inference.machine import machine_of, reachable_bandwidth
-from planner.performance.inference.measured import scaled
 from planner.performance.inference.passes import Away, Pass, Sharing
 from planner.performance.inference.request import Run, encode, read_prompt, write_token
 from planner.performance.inference.spread import is_measured, spread
 from planner.performance.inference.terms import bound_of, prompt_term, step_terms
 from planner.performance.inference.work import work_of
 from planner.performance.links import Links, links_of
+from planner.performance.measured import scaled
 from planner.performance.result import TimeResult
 from planner.performance.setting import TimeSetting
 from planner.workload.layout import laid_out

@@ -24,15 +24,16 @@ def image_time(architecture: Architecture, workload: Inference, gpu: Gpu, settin
 
     **Formula**: steps · (2 with guidance) · denoiser + text encoders + decoder, each F ÷ (a · C) + b · n · w ÷ B.
 
-    **Assumes** 30 steps.
+    **Assumes** 30 steps where the setting does not say how many.
     """
-    counts = pipeline_counts(architecture, workload)
+    steps = setting.diffusion_steps or USUAL_STEPS
+    counts = pipeline_counts(architecture, workload, steps)
     batch = workload.batch
     whole = of_batch(counts, batch)
     precision: Precision = "tf32" if workload.compute == "fp32" else "fp16"
     step = Step("inference", whole, batch, precision, compiled=setting.compiled)
     found = step_time(step, gpu, links_of(gpu, setting), workload.parallel.data or 1)
-    return found.evolve(notes=(f"An image takes {USUAL_STEPS} steps here.",)) if found.seconds else found
+    return found.evolve(notes=(f"An image takes {steps:,} steps here.", *found.notes)) if found.seconds else found
 
 
 def pipeline_counts(architecture: Architecture, workload: Inference, steps: int = USUAL_STEPS) -> Counts:

@@ -7,6 +7,7 @@ from planner.dtypes import AS_STORED, SCHEMES
 from planner.hardware.gpu import Gpu
 from planner.performance.efficiency import Family, family_of
 from planner.performance.inference.engines import ENGINES, Engine, EngineName
+from planner.performance.power import within_power
 
 MemoryClass = Literal["GDDR", "HBM", "unified"]
 Width = Literal["16", "8", "4", "float4"]
@@ -254,13 +255,13 @@ def ceiling(gpu: Gpu, dtype: str) -> float:
     width = {"fp8": "8", "fp4": "4"}.get(dtype, "16")
     if width == "16" and _is_halved(gpu):
         return _HALVED_CEILING
-    return _CEILINGS.get((family_of(gpu), width), _USUAL_CEILING)
+    return within_power(gpu, _CEILINGS.get((family_of(gpu), width), _USUAL_CEILING))
 
 
 def _llama_cpp_share(gpu: Gpu, dtype: str) -> float:
     """Return the share of the rate that llama.cpp's products reach, or what the board's power lets them."""
     family = family_of(gpu)
-    share = _LLAMA_CPP_CEILING.get(family, _LLAMA_CPP_USUAL)
+    share = within_power(gpu, _LLAMA_CPP_CEILING.get(family, _LLAMA_CPP_USUAL))
     rate, each_watt = full_rate(gpu, dtype, "llama.cpp"), _OPS_PER_JOULE.get(family)
     if rate is None or each_watt is None or gpu.board_power_watts is None:
         return share

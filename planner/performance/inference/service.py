@@ -1,120 +1,59 @@
-"""A service: how many cards answer so many requests a day, how busy they are, and how long requests wait."""
+"""A service: how many requests a replica answers when they come without end, and how long they wait for it."""
 
-from math import ceil
 from typing import Final
 
-from pydantic import Field
-
 from planner.base import Spec
-from planner.performance.inference.request import Run, read_prompt
-from planner.performance.inference.throughput import Queued, queued, sequences_that_fit
+from planner.hardware.gpu import Gpu
+from planner.models.architecture import Architecture
+from planner.performance.inference.estimate import engine_of, run_of
+from planner.performance.inference.throughput import queued, sequences_that_fit
+from planner.performance.setting import TimeSetting
+from planner.workload.workload import Inference
 
-_DAY_SECONDS: Final = 86_400
-_BUSY_AT_MOST: Final = 0.8
-"""Share of what cards bring that is planned with at the peak: beyond it waits grow with 1 ÷ (1 − share)."""
+MOST_AT_ONCE: Final = 256
+"""Sequences of one step on a replica: vLLM's `max_num_seqs` as it is on most cards."""
+_BATCHING: Final = ("vllm", "vllm-v0", "tensorrt-llm")
+"""Engines that let a new request take the place of each that ends, as many at once as fit (Yu et al. 2022, Orca)."""
 
 
-class Demand(Spec):
-    """Requests of equal lengths, spread over the day with one peak."""
+class Serving(Spec):
+    """What all replicas do with requests of given lengths that come without end."""
 
-    requests_per_day: float = Field(gt=0, le=1e12)
-    peak_factor: float = Field(default=3.0, ge=1, le=1_000, description="requests at the peak beside the day's mean")
-    prompt_tokens: int = Field(ge=1, le=100_000_000)
-    answer_tokens: int = Field(ge=1, le=100_000_000)
-    slowest_token_seconds: float | None = Field(
-        default=None, gt=0, description="the longest time between two tokens of an answer that is let pass"
+    at_once: int
+    requests_per_second: float
+    tokens_per_second: float
+    reading_seconds: float
+    """Of a request's time, how long its place is taken by the reading of prompts: its own, and those of the others."""
+    output_token_seconds: float
+
+
+def serving(
+    architecture: Architecture, workload: Inference, gpu: Gpu, setting: TimeSetting, prompt: float, answer: float
+) -> Serving | None:
+    """Return what replicas of `workload` (defaults filled in) on cards of `gpu` bring, or None where it is not known.
+
+    Engines that batch as they go take as many sequences as fit beside the weights, up to `MOST_AT_ONCE` or what the
+    workload says; others as many as the workload says, all together.
+
+    **Formula**: n sequences at once: a place is taken for n · t_prompt + answer · t_step.
+
+    **Assumes** requests of words alone, of equal lengths, and that there is always a next one.
+    """
+    if architecture.kind not in ("decoder", "vision-language") or workload.images or gpu.memory_bytes is None:
+        return None
+    run = run_of(architecture, workload, gpu, setting)
+    if run is None:
+        return None
+    fitting = workload.batch
+    if engine_of(workload, setting) in _BATCHING:
+        held = sequences_that_fit(run, workload.weights or "bf16", prompt + answer, gpu.memory_bytes / gpu.device_count)
+        fitting = max(fitting, min(held, MOST_AT_ONCE))
+    read = max(prompt, 1.0)
+    found, replicas = queued(run, fitting, read, answer), workload.parallel.data or 1
+    return Serving(
+        at_once=replicas * fitting,
+        requests_per_second=replicas * found.requests_per_second,
+        tokens_per_second=replicas * found.tokens_per_second,
+        reading_seconds=fitting / found.requests_per_second - answer * found.output_token_seconds,
+        output_token_seconds=found.output_token_seconds,
     )
-    busy_fraction: float = Field(default=_BUSY_AT_MOST, gt=0, lt=1, description="of what the cards bring, at the peak")
-
-    @property
-    def peak_per_second(self) -> float:
-        """Return the requests of a second at the peak."""
-        return self.requests_per_day * self.peak_factor / _DAY_SECONDS
-
-
-class Served(Spec):
-    """What a service takes: replicas of `cards_each` cards, and how they do at the peak.
-
-    Without replicas `reason` says why there is no way.
-    """
-
-    replicas: int | None = None
-    cards: int | None = None
-    sequences: int | None = Field(default=None, description="at once, in each replica")
-    requests_per_second: float | None = Field(default=None, description="that all replicas can answer")
-    tokens_per_second: float | None = Field(default=None, description="of answers, that all replicas can write")
-    peak_utilization_fraction: float | None = None
-    mean_utilization_fraction: float | None = None
-    first_token_seconds: float | None = Field(default=None, description="waiting included, at the peak")
-    output_token_seconds: float | None = Field(default=None, description="with all sequences at work")
-    queue_seconds: float | None = Field(default=None, description="mean wait for a free place at the peak")
-    reason: str | None = None
-
-
-def serve(run: Run, weights: str, card_bytes: float, demand: Demand) -> Served:
-    """Return the fewest replicas of `run` that answer `demand`, each on cards with `card_bytes` of memory.
-
-    **Formula**: replicas = ⌈peak ÷ (busy · requests of a replica)⌉; the wait is that of Erlang's C formula with a place
-    for each sequence that fits.
-
-    **Source**: A. K. Erlang, 1917 (M/M/c); `queued` for what a replica brings.
-
-    **Assumes** Poisson arrivals, and requests that take exponentially distributed times.
-    """
-    most = sequences_that_fit(run, weights, demand.prompt_tokens + demand.answer_tokens, card_bytes)
-    if not most:
-        return Served(reason="the weights and one sequence do not fit on the cards of a replica")
-    each = _quick_enough(run, most, demand)
-    if each is None:
-        return Served(reason=f"a single sequence takes longer than {demand.slowest_token_seconds:g} s for each token")
-    peak = demand.peak_per_second
-    replicas = ceil(peak / (demand.busy_fraction * each.requests_per_second))
-    reading = read_prompt(run, 1, demand.prompt_tokens).seconds
-    wait = wait_seconds(peak, replicas * each.requests_per_second, replicas * each.sequences)
-    return Served(
-        replicas=replicas,
-        cards=replicas * run.sharing.tensor * run.sharing.stages,
-        sequences=each.sequences,
-        requests_per_second=replicas * each.requests_per_second,
-        tokens_per_second=replicas * each.tokens_per_second,
-        peak_utilization_fraction=peak / (replicas * each.requests_per_second),
-        mean_utilization_fraction=peak / demand.peak_factor / (replicas * each.requests_per_second),
-        first_token_seconds=wait + reading,
-        output_token_seconds=each.output_token_seconds,
-        queue_seconds=wait,
-    )
-
-
-def _quick_enough(run: Run, most: int, demand: Demand) -> Queued | None:
-    """Return what the most sequences bring with which each is quick enough, found by bisection."""
-    limit = demand.slowest_token_seconds
-    found = _with(run, most, demand)
-    if limit is None or found.output_token_seconds <= limit:
-        return found
-    low, high = 0, most
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _with(run, middle, demand).output_token_seconds <= limit:
-            low = middle
-        else:
-            high = middle
-    return _with(run, low, demand) if low else None
-
-
-def _with(run: Run, sequences: int, demand: Demand) -> Queued:
-    return queued(run, sequences, demand.prompt_tokens, demand.answer_tokens)
-
-
-def wait_seconds(arrivals_per_second: float, answered_per_second: float, places: int) -> float:
-    """Return the mean wait for one of `places`, which together answer more than arrives.
-
-    **Formula**: C(c, a) · s ÷ (c − a), a = c · arrivals ÷ answered, s = c ÷ answered.
-
-    **Source**: A. K. Erlang, 1917, by the recursion of the B formula.
-    """
-    offered = places * arrivals_per_second / answered_per_second
-    blocked = 1.0
-    for place in range(1, places + 1):
-        blocked = offered * blocked / (place + offered * blocked)
-    waits = blocked / (1 - offered / places * (1 - blocked))
-    return waits * places / answered_per_second / (places - offered)

@@ -3,7 +3,6 @@
 from math import ceil
 from typing import Final, NamedTuple
 
-from planner.base import Spec
 from planner.memory.weights import weight_bytes
 from planner.performance.inference.passes import cache_cards
 from planner.performance.inference.request import Run, cached_bytes, read_prompt, write_token
@@ -20,16 +19,6 @@ _WAIT_OF_A_STAGE: Final = 0.10
 **Source**: NVIDIA/TensorRT-LLM@00f3768 perf-overview, Llama 3.3 70B on 1 to 8 RTX PRO 6000 (0.14) and
 Llama 3.1 405B on 8 (0.05) in stages.
 """
-
-
-class BatchPoint(Spec):
-    """What so many sequences at once bring on one replica, in total and to each person who waits."""
-
-    sequences: int
-    tokens_per_second: float
-    tokens_per_second_each: float
-    output_token_seconds: float
-    first_token_seconds: float
 
 
 class Queued(NamedTuple):
@@ -68,24 +57,3 @@ def queued(run: Run, sequences: int, prompt: float, answer: float) -> Queued:
     step = waits * write_token(run, max(1.0, sequences / stages), prompt + answer / 2).seconds
     each = reading + answer * step / sequences
     return Queued(sequences, 1 / each, answer / each, step)
-
-
-def by_batch(run: Run, weights: str, prompt: int, answer: int, card_bytes: float) -> tuple[BatchPoint, ...]:
-    """Return what 1, 2, 4, … sequences at once bring, up to the most that fit beside the weights; none if none does.
-
-    The last is the largest throughput: more sequences never bring less.
-    """
-    most = sequences_that_fit(run, weights, prompt + answer, card_bytes)
-    counts = [1 << power for power in range(most.bit_length())]
-    return tuple(_point(run, count, prompt, answer) for count in dict.fromkeys((*counts, most)) if count)
-
-
-def _point(run: Run, sequences: int, prompt: int, answer: int) -> BatchPoint:
-    found = queued(run, sequences, prompt, answer)
-    return BatchPoint(
-        sequences=sequences,
-        tokens_per_second=found.tokens_per_second,
-        tokens_per_second_each=found.tokens_per_second / sequences,
-        output_token_seconds=found.output_token_seconds,
-        first_token_seconds=read_prompt(run, 1, prompt).seconds,
-    )

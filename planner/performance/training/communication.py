@@ -14,7 +14,7 @@ Behind = Literal["passes", "last pass", "attention", "products", "nothing"]
 class Sent(NamedTuple):
     """One kind of exchange in a step: the bytes that each card sends, in how many operations, and how long it takes.
 
-    `behind` says what it may hide behind.
+    `behind` says what it may hide behind; `server_seconds` is what gradients would take by a parameter server instead.
     """
 
     name: TimeTermName
@@ -25,6 +25,7 @@ class Sent(NamedTuple):
     behind: Behind
     formula: str
     source: str
+    server_seconds: float | None = None
 
 
 _RINGS: Final = (
@@ -73,10 +74,10 @@ def _gradients(traffic: Traffic, workload: Training, links: Links, *, parameter_
     """Return the sum of gradients over replicas: once a step, or once a micro-batch where they are scattered."""
     parallel = workload.parallel
     group = parallel.state_shards
+    total = 2 * traffic.trained_bytes * group
+    server = total / (links.network_bytes_per_s if group > links.node else links.host_bytes_per_s)
     if parameter_server and group > 1:
-        total = 2 * traffic.trained_bytes * group
-        seconds = total / (links.network_bytes_per_s if group > links.node else links.host_bytes_per_s)
-        return Sent("gradient_exchange", total, 1, group, seconds, "nothing", "2 × g × G ÷ B", _LI)
+        return Sent("gradient_exchange", total, 1, group, server, "nothing", "2 × g × G ÷ B", _LI)
     share = (group - 1) / group
     if parallel.zero == 3:
         wire, times = share * traffic.trained_bytes, traffic.micro_batches
@@ -86,7 +87,7 @@ def _gradients(traffic: Traffic, workload: Training, links: Links, *, parameter_
     units = traffic.layers + 1 if parallel.zero == 3 else max(traffic.trained_bytes / _BUCKET, 1)
     seconds = times * _ring(_spanned(links, workload), group, wire, units, gathers=parallel.zero == 3)
     behind: Behind = "passes" if parallel.zero == 3 else "last pass"
-    return Sent("gradient_exchange", wire * times, units * times, group, seconds, behind, formula, _RINGS)
+    return Sent("gradient_exchange", wire * times, units * times, group, seconds, behind, formula, _RINGS, server)
 
 
 _BUCKET: Final = 25 * 2**20

@@ -17,6 +17,7 @@ from planner.performance.efficiency import (
     memory_share,
 )
 from planner.performance.flops import Product
+from planner.performance.power import within_power
 from planner.performance.training.work import MicroBatch
 from planner.workload.training import Checkpointing, Compute
 
@@ -73,13 +74,18 @@ def rates_of(gpu: Gpu, compute: Compute, narrow: MatrixFormat | None, classes: C
         narrow=chosen_rate.ops_per_s,
         bandwidth=gpu.bandwidth_bytes_per_s,
         memory=gpu.bandwidth_bytes_per_s * memory_share(classes, family),
-        matrix_share=matrix_share(classes, units, SIZES[wide]),
-        narrow_share=matrix_share(classes, units, SIZES[chosen]),
+        matrix_share=_reached(gpu, classes, SIZES[wide]),
+        narrow_share=_reached(gpu, classes, SIZES[chosen]),
         attention_share=attention_share(classes, family),
         matrix_bytes=_BYTES[SIZES[wide]],
         source=class_source(units, SIZES[chosen]),
         classes=classes,
     )
+
+
+def _reached(gpu: Gpu, classes: Classes, size: Size) -> float:
+    share = matrix_share(classes, matrix_family(gpu), size)
+    return within_power(gpu, share) if size == "16" else share
 
 
 def wide_format(gpu: Gpu, compute: Compute) -> MatrixFormat:

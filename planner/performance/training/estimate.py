@@ -6,6 +6,7 @@ from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
 from planner.performance.efficiency import MEASURED_CARDS, MatrixFormat
+from planner.performance.measured import scaled
 from planner.performance.result import Basis, TimeResult
 from planner.performance.setting import MeasuredSpeed, TimeSetting
 from planner.performance.training.compute import wide_format
@@ -15,12 +16,8 @@ from planner.performance.training.terms import bound_of, terms_of
 from planner.workload.layout import laid_out
 from planner.workload.training import Training
 
-CALIBRATED: Final = 1.1
-"""Four of five steps lie within this factor of a speed measured in the same set-up: per-model calibration leaves 2 to
-5 %, other nodes of the same kind differ by 4 % (MLPerf) to 11 % (community runs)."""
-CARRIED_OVER: Final = 1.15
-"""The same on another card: a ratio of two cards predicts other models within 4 to 7 % (timm, 3090 to 5090)."""
 _DIFFUSION: Final = "Training of diffusion pipelines is not described."
+_SERVER: Final = "A parameter server would take {:.2g} s to sum the gradients, which here take {:.2g} s."
 _SLOWEST: Final = "Every card waits for the slowest: the time is that of {name}."
 
 
@@ -51,7 +48,7 @@ def training_time(
     estimated = _told(architecture, workload, gpu, count, slowest, setting, notes)
     if setting.measured is None:
         return estimated
-    return _measured(architecture, workload, setting.measured, estimated, gpu, count, measured_on or gpu)
+    return _measured(architecture, workload, setting, setting.measured, estimated, (gpu, count), measured_on or gpu)
 
 
 def _none(reason: str) -> TimeResult:
@@ -119,6 +116,8 @@ def _assumptions(step: Step, workload: Training) -> tuple[str, ...]:
             f"Cards reach each other over {links.name} within nodes of {links.node:,}, and other nodes at "
             f"{network:,.3g} GB/s each."
         )
+        rings = ((one.sent.server_seconds, one.sent.seconds) for one in step.exchanges)
+        found.extend(_SERVER.format(server, ring) for server, ring in rings if server is not None)
     if workload.adapts:
         found.append("The adapters' own products are not counted: they are under a hundredth of the network's.")
     return tuple(found)
@@ -127,70 +126,30 @@ def _assumptions(step: Step, workload: Training) -> tuple[str, ...]:
 def _measured(
     architecture: Architecture,
     workload: Training,
+    setting: TimeSetting,
     measured: MeasuredSpeed,
     estimated: TimeResult,
-    gpu: Gpu,
-    count: int,
+    cards: tuple[Gpu, int],
     measured_on: Gpu,
 ) -> TimeResult:
-    """Return `estimated` scaled to what was measured."""
+    """Return `estimated`, which is of `cards`, scaled to what was measured."""
     if measured.unit == "tokens/s" and architecture.fixed_length is not None:
         return _none("The measured speed is in tokens, and this model reads none: give samples/s.")
+    gpu, count = cards
     number = measured.count or count
     is_same = (measured_on.id, number) == (gpu.id, count)
-    there = estimated
-    if not is_same:
-        try:
-            spread_there = workload.evolve(parallel=workload.parallel.evolve(data=None))
-            filled = workload.evolve(parallel=laid_out(spread_there, architecture, number))
-        except SpecError as error:
-            return _none(f"The measured speed cannot be carried over: {error}")
-        there = training_time(architecture, filled, ((measured_on, number),), TimeSetting())
-    return (
-        there if there.seconds is None else _scaled(estimated, _seconds_there(measured, there) / there.seconds, is_same)
-    )
+    there = estimated if is_same else _elsewhere(architecture, workload, setting, measured_on, number)
+    return there if there.seconds is None else scaled(estimated, there, measured, is_same=is_same)
 
 
-def _seconds_there(measured: MeasuredSpeed, there: TimeResult) -> float:
-    """Return the seconds of a step that `measured` stands for on the cards of `there`."""
-    if measured.unit == "seconds/step":
-        return measured.value
-    rate = there.tokens_per_second if measured.unit == "tokens/s" else there.samples_per_second
-    return rate * there.seconds / measured.value if rate and there.seconds else measured.value
-
-
-def _scaled(estimated: TimeResult, ratio: float, is_same: bool) -> TimeResult:
-    """Return `estimated` with every time multiplied by `ratio`."""
-    spread = CALIBRATED if is_same else CARRIED_OVER
-    terms = tuple(
-        [
-            term.model_copy(
-                update={
-                    "seconds": term.seconds * ratio,
-                    "overlapped_seconds": term.overlapped_seconds * ratio,
-                }
-            )
-            for term in estimated.terms
-        ]
-    )
-    seconds = sum([term.exposed_seconds for term in terms])
-    where = "on these cards" if is_same else "on other cards, carried over by the ratio of both estimates"
-    rates = {
-        name: None if (value := getattr(estimated, name)) is None else value / ratio
-        for name in ("tokens_per_second", "samples_per_second", "mfu_fraction")
-    }
-    tokens = rates["tokens_per_second"]
-    note = f"Measured {where}; the estimate was {1 / ratio:.2f} times as long, and its parts are scaled alike."
-    return estimated.model_copy(
-        update={
-            **rates,
-            "seconds": seconds,
-            "low_seconds": seconds / spread,
-            "high_seconds": seconds * spread,
-            "low_tokens_per_second": None if tokens is None else tokens / spread,
-            "high_tokens_per_second": None if tokens is None else tokens * spread,
-            "terms": terms,
-            "basis": "measured",
-            "notes": (note, *estimated.notes),
-        }
-    )
+def _elsewhere(
+    architecture: Architecture, workload: Training, setting: TimeSetting, gpu: Gpu, number: int
+) -> TimeResult:
+    """Return the estimate for the cards that a speed was measured on, with links of their own."""
+    try:
+        spread_there = workload.evolve(parallel=workload.parallel.evolve(data=None))
+        filled = workload.evolve(parallel=laid_out(spread_there, architecture, number))
+    except SpecError as error:
+        return _none(f"The measured speed cannot be carried over: {error}")
+    there = setting.evolve(measured=None, link=None, cards_per_node=None, network_bytes_per_s=None)
+    return training_time(architecture, filled, ((gpu, number),), there)

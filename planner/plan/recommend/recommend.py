@@ -9,7 +9,7 @@ from planner.cost.case import RESALE
 from planner.cost.decide import UnknownFigureError, case_of
 from planner.cost.demand import Demand, demand_of
 from planner.cost.figure import TEN_TO_NINETY
-from planner.cost.job import Pace
+from planner.cost.job import HOURS_PER_YEAR
 from planner.cost.rent import RentFacts
 from planner.cost.table import Candidate, OfferRow, offer_rows
 from planner.errors import SpecError
@@ -18,8 +18,10 @@ from planner.memory.fit import CardFit
 from planner.performance.result import TimeResult
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import architecture_of, evaluate, fits_by_gpu
+from planner.plan.money import pace_of
 from planner.plan.plan import Plan
-from planner.plan.recommend.option import LeftOut, Option, Recommendation
+from planner.plan.recommend.option import Option, Recommendation
+from planner.plan.recommend.rank import is_within, ranked
 from planner.plan.recommend.spread import Spread, spreads
 from planner.plan.recommend.wish import Wish
 
@@ -33,12 +35,9 @@ _NO_FIT: Final = "the plan does not fit"
 _TIGHT: Final = "the plan fits only just"
 _UNSUPPORTED: Final = "the card cannot run it"
 _NO_TIME: Final = "how fast it would be is not known"
+_TOO_LONG: Final = "a run takes longer than the horizon"
 _NO_OFFER: Final = "nobody offers it"
 _NO_PRICE: Final = "what owning it costs is not known"
-_NO_POWER: Final = "its power is not known"
-_TOO_DEAR: Final = "over the budget"
-_TOO_SLOW: Final = "later than the deadline"
-_TOO_HUNGRY: Final = "over the power limit"
 
 
 class _Able(NamedTuple):
@@ -65,9 +64,14 @@ def recommend(
     what has no end the time is that of a token.
 
     Raises:
-        SpecError: If the plan's job cannot be told in hours on any card.
+        SpecError: If the plan does not go with its model, its job cannot be told in hours on any card, or nothing is
+            known of its region.
     """
     wished = wish or Wish()
+    if "own" in wished.having:
+        catalog.cost.region(
+            plan.cost.region
+        )  # a region that nobody knows is a mistake, and no reason to leave cards out
     left_out: Counter[str] = Counter()
     able = _able(plan, catalog, wished, left_out, stop, progress)
     if able is None:
@@ -80,9 +84,9 @@ def recommend(
             *_owned(plan, catalog, group, wished, today, left_out),
         )
     ]
-    within = [option for option in options if _is_within(option, wished, left_out)]
+    within = [option for option in options if is_within(option, wished, left_out)]
     period: Literal["run", "month"] = "run" if plan.cost.job.kind == "run" else "month"
-    return _ranked(within, options, wished, period, left_out)
+    return ranked(within, options, wished, period, left_out)
 
 
 def _able(
@@ -104,9 +108,13 @@ def _able(
             ready = _paced(gpu, *chosen, plan, catalog)
             if ready is None:
                 left_out[_NO_TIME] += 1
+            elif _outlasts(ready.demand, plan):
+                left_out[_TOO_LONG] += 1
             else:
                 found.append(ready)
     progress(len(ways), len(ways))
+    if ways and not found and not left_out:
+        fits_by_gpu(ways[0][0].plan, catalog)  # which says what is wrong with the plan itself
     return found
 
 
@@ -137,10 +145,15 @@ def _paced(gpu: Gpu, spread: Spread, fit: CardFit, plan: Plan, catalog: Catalog)
     """Return the card with its pace and what the job asks at it, or None where no pace is known."""
     evaluation = evaluate(spread.plan.evolve(gpu=gpu.id, timing=_timing(plan)), catalog)
     time = evaluation.time
-    pace = None if time is None else Pace.of_result(time, evaluation.workload)
+    pace = pace_of(evaluation)
     if time is None or pace is None:
         return None
     return _Able(gpu, spread, fit, time, demand_of(plan.cost.job, pace))
+
+
+def _outlasts(demand: Demand, plan: Plan) -> bool:
+    """Return whether one run takes longer than the plan looks ahead."""
+    return demand.period == "run" and demand.busy_hours > plan.cost.horizon_years * HOURS_PER_YEAR
 
 
 def _timing(plan: Plan) -> object:
@@ -201,8 +214,6 @@ def _owned(
             yield _owned_option(plan, catalog, one, today)
         except UnknownFigureError:
             left_out[_NO_PRICE] += 1
-        except SpecError as error:
-            left_out[error.reason] += 1
 
 
 def _owned_option(plan: Plan, catalog: Catalog, one: _Able, today: date) -> Option:
@@ -248,69 +259,3 @@ def _common(one: _Able) -> dict[str, object]:
         "basis": one.time.basis,
         "power_watts": None if power is None else power * count * one.demand.groups,
     }
-
-
-def _is_within(option: Option, wish: Wish, left_out: Counter[str]) -> bool:
-    """Return whether `option` is within every limit, and note the first that it is not."""
-    reason = next(_beyond(option, wish), None)
-    if reason is not None:
-        left_out[reason] += 1
-    return reason is None
-
-
-def _beyond(option: Option, wish: Wish) -> Iterator[str]:
-    if wish.power_limit_watts is not None and option.power_watts is None:
-        yield _NO_POWER
-    if wish.power_limit_watts is not None and (option.power_watts or 0) > wish.power_limit_watts:
-        yield _TOO_HUNGRY
-    if wish.deadline_hours is not None and option.hours > wish.deadline_hours:
-        yield _TOO_SLOW
-    if wish.budget_usd is not None and option.usd > wish.budget_usd:
-        yield _TOO_DEAR
-
-
-def _ranked(
-    within: Sequence[Option],
-    everything: Sequence[Option],
-    wish: Wish,
-    period: Literal["run", "month"],
-    left_out: Counter[str],
-) -> Recommendation:
-    ranked = sorted(within, key=lambda option: (not option.comparable, option.usd, option.hours))
-    sure = [option for option in ranked if option.comparable]
-    others = [option for option in everything if option.comparable]
-    dates = [option.price_date for option in ranked if option.price_date]
-    return Recommendation(
-        wish=wish,
-        period=period,
-        options=tuple(ranked),
-        cheapest=sure[0] if sure else None,
-        fastest=min(sure, key=lambda option: (option.slowness, option.usd), default=None),
-        best_value=min(sure, key=lambda option: option.usd * option.slowness, default=None),
-        pareto=tuple(option.key for option in _unbeaten(sure)),
-        left_out=tuple(LeftOut(reason=reason, count=count) for reason, count in left_out.most_common() if count),
-        nearest=min(others, key=lambda option: _excess(option, wish), default=None) if not sure else None,
-        oldest_price_date=min(dates, default=None),
-    )
-
-
-def _unbeaten(cheapest_first: Sequence[Option]) -> Iterator[Option]:
-    """Yield the options that no other beats in both time and cost."""
-    fastest = float("inf")
-    for option in cheapest_first:
-        if option.slowness < fastest:
-            fastest = option.slowness
-            yield option
-
-
-def _excess(option: Option, wish: Wish) -> float:
-    """Return how many times over its limits an option is, multiplied."""
-    limits = (
-        (option.usd, wish.budget_usd),
-        (option.hours, wish.deadline_hours),
-        (option.power_watts or float("inf"), wish.power_limit_watts),
-    )
-    times = 1.0
-    for value, limit in limits:
-        times *= 1.0 if limit is None else max(1.0, value / limit)
-    return times

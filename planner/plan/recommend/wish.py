@@ -1,8 +1,8 @@
 """What a person asks of hardware: limits of money, time and power, and whether to own it."""
 
-from typing import Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from planner.base import Spec
 from planner.cost.modes import RentMode
@@ -20,12 +20,8 @@ class Wish(Spec):
     )
     having: tuple[Having, ...] = Field(default=("rent", "own"), min_length=1, description="rent, own, or either")
     modes: tuple[RentMode, ...] = Field(default=("on-demand",), min_length=1, description="ways to rent")
-    counts: tuple[int, ...] = Field(default=(1, 2, 4, 8), min_length=1, description="numbers of cards to look at")
+    counts: tuple[Annotated[int, Field(ge=1, le=4_096)], ...] = Field(
+        default=(1, 2, 4, 8), min_length=1, description="numbers of cards to look at"
+    )
     vendors: tuple[str, ...] = Field(default=(), description="only these makers; empty: all of them")
     include_tight: bool = Field(default=False, description="also what fits in fewer than 19 of 20 cases")
-
-    @model_validator(mode="after")
-    def _asks_for_cards(self) -> Self:
-        if any(count < 1 or count > 4_096 for count in self.counts):
-            raise ValueError("counts must be from 1 to 4,096")
-        return self

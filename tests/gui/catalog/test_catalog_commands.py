@@ -2,7 +2,8 @@
 
 import pytest
 
-from planner.gui.window import TABS, Window
+from planner.gui.tab_places import TABS
+from planner.gui.window import Window
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.workspace import Workspace
 from planner.monitor.alert_rules import AlertRules
-from planner.monitor.supervisor import Patience
+from planner.monitor.patience import Patience
 
 MakeTab = Callable[..., MonitorTab]
 

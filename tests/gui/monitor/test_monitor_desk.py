@@ -13,6 +13,9 @@ from planner.gui.monitor.replay import Loader, Replay
 from planner.gui.monitor.summary_dialog import SummaryDialog
 from planner.monitor.alert_rules import AlertRules
 from planner.monitor.alerts import AlertKind
+from planner.monitor.inventory import Inventory
+from planner.monitor.recording.recorder import Recorder
+from planner.monitor.sample import Sample
 
 LONGEST_MS = 30_000
 
@@ -198,6 +201,64 @@ def test_the_plan_is_laid_beside_the_card_it_is_for(qtbot, make_tab, driver, wor
     assert workspace.plan.gpu == "rtx-4090"
     workspace.undo_stack.undo()
     assert workspace.plan.gpu == "tesla-t4"
+
+
+def test_a_measured_speed_takes_the_place_of_the_estimate(qtbot, make_tab, driver, workspace):
+    driver.say(card(0, A, name="NVIDIA GeForce RTX 4090"), card(1, B))
+    tab = make_tab()
+    wait(qtbot, lambda: tab.plan_strip.expected)
+    estimated = workspace.evaluation.time
+    tab.plan_strip.speed.click()
+    questions = tab.desk.dialog.questions
+    questions.speed.edited.emit(estimated.tokens_per_second / 2)
+    assert workspace.plan.timing.measured.gpu == "rtx-4090"
+    assert workspace.evaluation.time.tokens_per_second == pytest.approx(estimated.tokens_per_second / 2)
+    assert workspace.evaluation.time.basis == "measured"
+    workspace.undo_stack.undo()
+    assert workspace.evaluation.time == estimated
+    tab.desk.dialog.close()
+
+
+def test_a_recording_is_laid_beside_the_plan_that_it_was_made_with(qtbot, make_tab, driver, workspace, recording):
+    driver.say(card(0, A, name="NVIDIA GeForce RTX 4090"))
+    workspace.apply("card", gpu="tesla-t4")
+    tab = make_tab()
+    wait(qtbot, lambda: tab.feed.now)
+    tab.desk.record_to(recording)
+    begun = tab.feed.now
+    workspace.apply("card", gpu="rtx-4090")
+    wait(qtbot, lambda: tab.feed.now > begun + 0.5)
+    tab.toolbar.record.click()
+    workspace.apply("card", gpu="tesla-t4")
+    tab.desk.open(recording)
+    wait(qtbot, lambda: tab.plan_strip.sentence.text().endswith("yet. This is the plan that was recorded."))
+    assert set(tab.plan_strip.expected) == {A}
+    tab.toolbar.live.click()
+    wait(qtbot, lambda: "none of the cards here" in tab.plan_strip.sentence.text())
+
+
+def test_a_recording_whose_plan_cannot_be_read_is_laid_beside_the_window_s(
+    qtbot, make_tab, driver, workspace, recording
+):
+    with Recorder(recording) as recorder:
+        recorder.note(Inventory("580"))
+        recorder.note_plan({"schema_version": 999})
+        recorder.note(Sample(1.0, 1e9))
+    tab = make_tab(without_driver=True)
+    with qtbot.waitSignal(workspace.noticed, timeout=LONGEST_MS) as told:
+        tab.desk.open(recording)
+    assert told.args[0] == "The recording's plan cannot be read here, so yours stands beside it."
+    assert "newer version" in told.args[1]
+
+
+def test_the_processes_are_brought_into_sight_where_there_is_no_room_for_all(qtbot, make_tab, driver):
+    driver.say(card(0, A))
+    tab = make_tab()
+    tab.resize(1150, 420)
+    wait(qtbot, lambda: tab.cards.texts)
+    wait(qtbot, lambda: tab.plots.height() >= tab.plots.minimumSizeHint().height())
+    tab.focus_search()
+    wait(qtbot, lambda: not tab.processes.search.visibleRegion().isEmpty())
 
 
 def test_what_a_recording_came_to_is_told_when_it_ends_and_has_a_price_once_one_is_set(

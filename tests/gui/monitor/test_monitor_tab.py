@@ -1,6 +1,7 @@
 """The Monitor tab against a driver that does what the test wants."""
 
 import os
+from importlib import import_module
 
 from fake_nvml_kit import HURRIED, A, B, card
 from PySide6.QtGui import QGuiApplication
@@ -128,3 +129,15 @@ def test_the_interval_and_the_span_are_remembered(qtbot, make_tab, driver, works
     remembered = workspace.settings.current.monitor
     assert (remembered.interval_seconds, remembered.span_seconds) == (0.2, 60.0)
     assert tab.plots.view.span == 60.0
+
+
+def test_the_window_does_not_stand_still_while_the_tab_begins(qtbot, make_tab, driver):
+    driver.say(*(card(number, f"GPU-{number:08d}-0000-0000-0000-000000000000") for number in range(8)))
+    # The window imports it beside itself at its start.
+    import_module("planner.gui.monitor.plots.metric_plot")
+    tab = make_tab()
+    with Probe() as probe:
+        wait(qtbot, lambda: len(tab.cards.texts) == 8)
+        wait_for_plots(qtbot, tab)
+    # The catalog is searched in the background meanwhile, so that all wait longer than they work.
+    assert probe.longest_work_ms < 100

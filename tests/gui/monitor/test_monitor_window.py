@@ -7,7 +7,8 @@ from PySide6.QtWidgets import QLabel
 
 from planner.gui.monitor.desk import DEMO
 from planner.gui.monitor.tab import MonitorTab
-from planner.gui.window import TABS, Window
+from planner.gui.tab_places import TABS
+from planner.gui.window import Window
 
 LONGEST_MS = 30_000
 
@@ -19,10 +20,10 @@ def make_window(qtbot, workspace, theme, tasks) -> Window:
     return window
 
 
-def test_the_tab_has_the_third_key_a_menu_and_nothing_runs_before_it_is_shown(qtbot, workspace, theme, tasks):
+def test_the_tab_has_the_fourth_key_a_menu_and_nothing_runs_before_it_is_shown(qtbot, workspace, theme, tasks):
     window = make_window(qtbot, workspace, theme, tasks)
     assert not psutil.Process().children()
-    assert window.commands["view.monitor"].shortcut() == QKeySequence("Ctrl+3")
+    assert window.commands["view.monitor"].shortcut() == QKeySequence("Ctrl+4")
     window.commands["view.monitor"].trigger()
     assert isinstance(window.tab, MonitorTab)
     window.close()

@@ -81,6 +81,14 @@ def test_a_share_is_shown_in_per_cent(qtbot):
     assert field.value == pytest.approx(0.08)
 
 
+def test_numbers_below_zero_are_read_where_they_are_allowed(qtbot):
+    field = shown(qtbot, DecimalField(-90, 300, scale=0.01))
+    type_into(qtbot, field, "-12.5")
+    assert field.value == pytest.approx(-0.125)
+    type_into(qtbot, field, "−3")
+    assert field.value == pytest.approx(-0.03)
+
+
 def test_an_optional_number_may_be_empty(qtbot):
     field = shown(qtbot, DecimalField(0, 10, placeholder="of the place"))
     assert field.value is None

@@ -106,9 +106,9 @@ def test_each_reader_ends_on_what_it_does_not_know(name):
     ids=["digits", "marks", "numbers", "braces", "lists", "values", "deep", "lines", "one-line"],
 )
 def test_hostile_text_takes_no_longer_than_it_is_long(text):
-    started = time.perf_counter()
+    started = time.process_time()
     assert _read(text) is None
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10
 
 
 def test_a_text_beyond_the_limit_is_refused():

@@ -19,8 +19,8 @@ from planner.monitor.history.history import History
 from planner.monitor.inventory import Inventory
 from planner.monitor.process import CardProcess, HostProcess
 from planner.monitor.reading import Reading
+from planner.monitor.recording.opening import read_recording
 from planner.monitor.recording.player import Player
-from planner.monitor.recording.reading import read_recording
 from planner.monitor.sample import Sample
 from planner.units import GIB
 

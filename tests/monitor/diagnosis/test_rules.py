@@ -1,5 +1,6 @@
 """Every rule holds where it should, and on the near side of its thresholds it does not."""
 
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -11,6 +12,7 @@ from planner.monitor.diagnosis.verdict import Kind
 from planner.monitor.faults import Fault, FaultKind
 from planner.monitor.inventory import Inventory
 from planner.monitor.reading import Cause, missing
+from planner.monitor.sample import Sample
 from planner.units import GIB
 
 
@@ -161,6 +163,15 @@ def test_what_was_just_begun_is_not_judged_but_for_what_shows_at_once():
     stopped = a_history(utilization_fraction=lambda time: 0.98 if time < 100 else 0.0)
     assert diagnose(stopped, UUID).kind is Kind.IDLE
     assert diagnose(stopped, UUID).since == 100.0
+
+
+def test_of_a_driver_that_does_not_answer_it_says_so_in_place_of_how_long_a_verdict_takes():
+    history = a_history(seconds=10)
+    history.note(replace(history.inventory, faults=(Fault(FaultKind.NOT_ANSWERING, 1e9),)))
+    history.note(Sample(11.0, 1e9 + 11))
+    verdict = diagnose(history, UUID)
+    assert verdict.kind is Kind.UNKNOWN
+    assert "not known: the driver does not answer." in verdict.sentence
 
 
 def test_an_earlier_time_is_judged_without_the_processes_of_now():

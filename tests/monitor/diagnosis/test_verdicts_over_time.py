@@ -36,6 +36,14 @@ def test_another_kind_takes_its_place_when_it_was_found_twice_on_end():
     assert kinds == [Kind.HEALTHY] * 4 + [Kind.IDLE] * 2
 
 
+def test_what_says_nothing_yet_gives_way_at_once_and_a_lost_card_is_beyond_doubt():
+    tracker = Tracker()
+    lost = a_history(inventory=Inventory("580", devices=(a_device(state="lost"),)))
+    looks = (a_history(seconds=10), a_history(), lost)
+    kinds = [tracker.note(history, at)[UUID].kind for history, at in zip(looks, (10.0, 150.0, 151.0), strict=True)]
+    assert kinds == [Kind.TOO_EARLY, Kind.HEALTHY, Kind.LOST]
+
+
 def test_a_kind_begins_no_earlier_than_another_was_found_last():
     hot = a_history(seconds=200, clock_reasons=lambda time: 0x20 if time >= 150 else 0.0)
     tracker = Tracker()

@@ -14,8 +14,8 @@ from recording_kit import CARDS, sample
 
 from planner.errors import RecordingError
 from planner.monitor.recording import recorder as recorder_module
+from planner.monitor.recording.opening import read_recording
 from planner.monitor.recording.player import Player
-from planner.monitor.recording.reading import read_recording
 from planner.monitor.recording.recorder import PROGRAM, Recorder
 from planner.monitor.recording.recording import Loss
 from planner.monitor.sample import Sample

@@ -16,7 +16,7 @@ from planner.monitor.process import CardProcess, HostProcess
 from planner.monitor.reading import Cause, Reading, missing
 from planner.monitor.recording.blocks import MAX_LINE_BYTES
 from planner.monitor.recording.checks import checked
-from planner.monitor.recording.reading import read_recording, recording_of_bytes
+from planner.monitor.recording.opening import read_recording, recording_of_bytes
 from planner.monitor.recording.recording import Loss
 from planner.monitor.recording.records import End, Header, Mark, PlannedRun, read_record, record_line
 from planner.monitor.sample import Cost, Sample, Xid
@@ -143,8 +143,8 @@ HEADER = record_line(Header(1, "a test", 0.0)).rstrip()
         b"",
         b"timestamp, power.draw [W]\n",
         os.urandom(2000),
-        gzip.compress(b"hello\n"),
-        gzip.compress(bytes(MAX_LINE_BYTES + 2_000_000)),
+        gzip.compress(b"hello\n", mtime=0),
+        gzip.compress(bytes(MAX_LINE_BYTES + 2_000_000), mtime=0),
         member(b'{"at":{"monotonic_seconds":1,"wall_seconds":2}}'),
         member(HEADER, *[b""] * 20_000),
         b"\x1f\x8b\x08\x00\x00\x00\x00\x00" * 500,

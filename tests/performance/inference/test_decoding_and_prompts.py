@@ -9,7 +9,7 @@ from planner.memory.inference.kv_cache import state_term
 from planner.performance.inference.machine import machine_of
 from planner.performance.inference.passes import Away, Pass, Sharing
 from planner.performance.inference.request import Run, cached_bytes, read_prompt, write_token
-from planner.performance.inference.throughput import MOST_SEQUENCES, by_batch, queued, sequences_that_fit
+from planner.performance.inference.throughput import MOST_SEQUENCES, queued, sequences_that_fit
 from planner.performance.inference.work import work_of
 from planner.performance.links import links_of
 from planner.performance.setting import TimeSetting
@@ -167,17 +167,3 @@ def test_stages_decode_different_sequences_at_once_where_the_engine_does():
     assert served.tokens_per_second > 1.1 * alone.tokens_per_second
     turns = queued(run(stages=2), 8, 512, 256)
     assert turns.output_token_seconds > queued(run(), 8, 512, 256).output_token_seconds
-
-
-def test_more_sequences_bring_more_in_total_and_less_to_each():
-    one = run(engine="vllm", weights="bf16", gpu="h100-sxm5-80gb")
-    points = by_batch(one, "bf16", 500, 500, 80e9)
-    most = sequences_that_fit(one, "bf16", 1000, 80e9)
-    assert [point.sequences for point in points] == [1, 2, 4, 8, 16, 32, 64, 128, 256, most]
-    assert [point.tokens_per_second for point in points] == sorted(point.tokens_per_second for point in points)
-    each = [point.tokens_per_second_each for point in points]
-    assert each == sorted(each, reverse=True)
-    assert points[0].tokens_per_second == pytest.approx(points[0].tokens_per_second_each)
-    assert by_batch(one, "bf16", 500, 500, 10e9) == ()
-    exact = by_batch(one, "bf16", 500, 500, (16_060_522_496 + 64 * 131_072_000) / 0.9 + 1)
-    assert [point.sequences for point in exact][-2:] == [32, 64]

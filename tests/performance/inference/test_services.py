@@ -1,53 +1,56 @@
-"""Cards for a service: replicas, how busy they are, and how long requests wait."""
+"""Services: how many requests replicas answer, and how long requests wait."""
 
 import pytest
-from pydantic import ValidationError
 from small_models import bundled
 
-from planner.performance.inference.estimate import run_of
-from planner.performance.inference.service import Demand, serve, wait_seconds
+from planner.performance.inference.service import MOST_AT_ONCE, serving
+from planner.performance.inference.waiting import wait_seconds
 from planner.performance.setting import TimeSetting
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference
 
-DEMAND = Demand(requests_per_day=1e6, prompt_tokens=500, answer_tokens=300)
+
+def serve(prompt=500.0, answer=300.0, gpu="h100-sxm5-80gb", cards=1, model="meta-llama/Llama-3.1-8B", **changes):
+    architecture = bundled().models.model(model)
+    workload = with_defaults(Inference(**{"profile": "vllm", **changes}), architecture, cards)
+    card = bundled().hardware.gpu(gpu) if isinstance(gpu, str) else gpu
+    return serving(architecture, workload, card, TimeSetting(), prompt, answer)
 
 
-def run():
-    architecture = bundled().models.model("meta-llama/Llama-3.1-8B")
-    workload = with_defaults(Inference(profile="vllm"), architecture, 1)
-    return run_of(architecture, workload, bundled().hardware.gpu("h100-sxm5-80gb"), TimeSetting())
+def test_an_engine_takes_as_many_at_once_as_fit():
+    assert serve().at_once == MOST_AT_ONCE
+    long = serve(prompt=8_000.0, answer=1_000.0)
+    assert 8 < long.at_once < MOST_AT_ONCE
+    assert serve(batch=400).at_once == 400
+    assert serve(cards=2, parallel={"data": 2}).at_once == 2 * MOST_AT_ONCE
 
 
-def test_replicas_carry_the_peak_with_some_to_spare():
-    found = serve(run(), "bf16", 80e9, DEMAND)
-    assert DEMAND.peak_per_second == pytest.approx(1e6 * 3 / 86_400)
-    assert found.peak_utilization_fraction <= 0.8
-    one_less = found.requests_per_second * (found.replicas - 1) / found.replicas
-    assert DEMAND.peak_per_second / one_less > 0.8
-    assert found.mean_utilization_fraction == pytest.approx(found.peak_utilization_fraction / 3)
-    assert found.cards == found.replicas
+def test_software_that_does_not_batch_takes_what_the_workload_says():
+    assert serve(profile="llama.cpp", weights="Q4_K_M", batch=4).at_once == 4
+    assert serve(profile="hf").at_once == 1
 
 
-def test_more_requests_take_more_cards():
-    few = serve(run(), "bf16", 80e9, DEMAND)
-    many = serve(run(), "bf16", 80e9, DEMAND.evolve(requests_per_day=1e7))
-    assert many.cards > 5 * few.cards
+def test_a_place_is_taken_while_its_request_is_read_and_written():
+    found = serve()
+    each = found.reading_seconds + 300 * found.output_token_seconds
+    assert found.requests_per_second == pytest.approx(found.at_once / each)
+    assert found.tokens_per_second == pytest.approx(300 * found.requests_per_second)
+    twice = serve(cards=2, parallel={"data": 2})
+    assert twice.requests_per_second == pytest.approx(2 * found.requests_per_second)
+    assert twice.reading_seconds == pytest.approx(found.reading_seconds)
 
 
-def test_a_limit_on_tokens_takes_fewer_sequences_and_more_cards():
-    free = serve(run(), "bf16", 80e9, DEMAND)
-    quick = serve(run(), "bf16", 80e9, DEMAND.evolve(slowest_token_seconds=0.012))
-    assert quick.output_token_seconds <= 0.012 < free.output_token_seconds
-    assert quick.sequences < free.sequences
-    assert quick.requests_per_second / quick.replicas < free.requests_per_second / free.replicas
-    loose = serve(run(), "bf16", 80e9, DEMAND.evolve(slowest_token_seconds=10.0))
-    assert loose == free
+def test_longer_requests_take_longer():
+    assert serve().requests_per_second > serve(prompt=1_000.0).requests_per_second
+    assert serve().requests_per_second > serve(answer=600.0).requests_per_second
+    assert serve(prompt=0.0).requests_per_second > serve().requests_per_second
 
 
-def test_there_is_a_reason_where_there_is_no_way():
-    assert "longer than 0.001 s" in serve(run(), "bf16", 80e9, DEMAND.evolve(slowest_token_seconds=0.001)).reason
-    assert "do not fit" in serve(run(), "bf16", 10e9, DEMAND).reason
+def test_what_is_not_a_service_of_words_is_not_told():
+    assert serve(model="stable-diffusion-v1-5/stable-diffusion-v1-5", profile=None) is None
+    bare = bundled().hardware.gpu("h100-sxm5-80gb").evolve(bandwidth_bytes_per_s=None)
+    assert serve(gpu=bare) is None
+    assert serve(gpu=bare.evolve(memory_bytes=None)) is None
 
 
 def test_waits_of_erlangs_formula():
@@ -56,9 +59,8 @@ def test_waits_of_erlangs_formula():
     # Two places, each half busy: C(2, 1) = 1/3, and 1/3 · 1 / (2 − 1) of a second.
     assert wait_seconds(1.0, 2.0, 2) == pytest.approx(1 / 3)
     assert wait_seconds(1.0, 2.0, 2) > wait_seconds(0.5, 2.0, 2)
+    assert wait_seconds(0.8, 1.0, 10_000) == 0.0
 
 
-@pytest.mark.parametrize("field", ["requests_per_day", "peak_factor", "busy_fraction", "answer_tokens"])
-def test_absurd_demands_are_refused(field):
-    with pytest.raises(ValidationError):
-        DEMAND.evolve(**{field: 0})
+def test_a_queue_that_only_grows_has_no_mean_wait():
+    assert wait_seconds(1.0, 1.0, 4) is None

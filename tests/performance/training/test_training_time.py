@@ -148,6 +148,16 @@ def test_links_are_said_where_anything_goes_over_them(timed: Timed) -> None:
     assert timed(llama(), ("h100-sxm5-80gb", 1)).notes == ()
 
 
+def test_the_notes_compare_with_a_parameter_server(timed: Timed) -> None:
+    ring = timed(llama(), ("h100-sxm5-80gb", 8))
+    (told,) = [note for note in ring.notes if "parameter server" in note]
+    spent = ring.term("gradient_exchange")
+    assert spent is not None
+    assert told.endswith(f"which here take {spent.seconds:.2g} s.")
+    served = timed(llama(), ("h100-sxm5-80gb", 8), setting=TimeSetting(parameter_server=True))
+    assert not any("parameter server" in note for note in served.notes)
+
+
 def test_images_have_no_tokens(timed: Timed, catalog: Catalog) -> None:
     found = timed(catalog.models.model("google/vit-base-patch16-224"), ("h100-sxm5-80gb", 1), sequence_length=None)
     assert found.tokens_per_second is None
@@ -187,6 +197,21 @@ def test_a_measured_speed_is_carried_over_by_the_ratio_of_both_estimates(timed: 
     assert found.seconds == pytest.approx(2 * h100.seconds)
     assert _spread(found) == pytest.approx(1.15)
     assert "carried over" in found.notes[0]
+
+
+def test_what_was_measured_on_other_cards_ran_with_the_choices_of_the_plan(timed: Timed, cards: dict[str, Gpu]) -> None:
+    choices = TimeSetting(compiled=True, link="pcie")
+    a100 = timed(llama(), ("a100-sxm4-80gb", 4), setting=TimeSetting(compiled=True))
+    h100 = timed(llama(), ("h100-sxm5-80gb", 8), setting=choices)
+    assert a100.seconds is not None
+    measured = MeasuredSpeed(value=a100.seconds, unit="seconds/step", gpu="a100-sxm4-80gb", count=4)
+    found = timed(
+        llama(),
+        ("h100-sxm5-80gb", 8),
+        setting=choices.evolve(measured=measured),
+        measured_on=cards["a100-sxm4-80gb"],
+    )
+    assert found.seconds == pytest.approx(h100.seconds)
 
 
 def test_a_measured_speed_of_images_is_in_samples(timed: Timed, catalog: Catalog) -> None:

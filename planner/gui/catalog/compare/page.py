@@ -1,7 +1,7 @@
 """The comparison view: up to six cards and systems, with the current plan on each of them."""
 
 from collections.abc import Mapping, Sequence
-from datetime import date
+from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -115,7 +115,7 @@ class ComparePage(QWidget):
         if asked != self._asked:
             self._asked, self._tried, self._prices = asked, {}, {}
             if wanted:
-                work = partial(_try_all, plan, catalog, wanted, date.today())
+                work = partial(_try_all, plan, catalog, wanted, datetime.now(UTC).date())
                 self._tasks.run("catalog-compare", work, self._take, self._on_error)
         self._show()
 

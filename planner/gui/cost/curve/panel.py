@@ -50,20 +50,25 @@ class CostCurvePanel(PlotPanel):
         return self._curve
 
     def set_curve(self, curve: CostCurve) -> None:
-        """Draw another curve; the first one imports the plotting library."""
+        """Show another curve; the first one waits for `draw`."""
         self._curve = curve
-        if self._plot is None:
-            self._plot = self._make_plot()
-        self._plot.set_curve(curve)
         self._model.set_records(curve.points)
-        self._show_page()
+        if self._plot is not None:
+            self._plot.set_curve(curve)
+
+    def draw(self) -> None:
+        """Draw the first curve, which imports the plotting library: half a second that the answer must not wait for."""
+        if self._plot is None and self._curve is not None:
+            self._plot = self._make_plot()
+            self._plot.set_curve(self._curve)
+            self._show_page()
 
     def csv_rows(self) -> Rows:
         """Return a header and a row for each point."""
         return () if self._curve is None else self._curve.csv_rows()
 
     def _make_plot(self) -> "CostPlot":
-        # Imported here: the plotting library takes half a second, which must not delay the window.
+        # Imported here: the plotting library must not delay the window.
         from planner.gui.cost.curve.plot import CostPlot
 
         plot = CostPlot(self._theme)

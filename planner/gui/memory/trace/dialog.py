@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import QSize, Qt, Signal, Slot
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QFrame, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPushButton, QVBoxLayout, QWidget
 
 from planner.errors import PlannerError, SpecError
 from planner.gui.memory.questions.questions import new_form, remembered_section
@@ -15,6 +15,7 @@ from planner.gui.memory.trace.target_form import TargetForm
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.label import make_label
 from planner.gui.widgets.radio_field import RadioField
+from planner.gui.widgets.scrolled import scrolled
 from planner.gui.workspace import Workspace
 from planner.plan.trace_request import operators_of
 from planner.trace.candidates import Candidate
@@ -165,15 +166,9 @@ class TraceDialog(QDialog):
         for widget in (self.target, self._form, self.inputs, self.run, self._section):
             column.addWidget(widget)
         column.addStretch(1)
-        area = QScrollArea()
-        area.setFrameShape(QFrame.Shape.NoFrame)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setWidgetResizable(True)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        area.setWidget(body)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, space.medium)
-        layout.addWidget(area, 1)
+        layout.addWidget(scrolled(body), 1)
         layout.addWidget(self._foot(missing))
 
     def _foot(self, missing: str | None) -> QWidget:

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Final
 
-from PySide6.QtCore import QTimer, Signal, Slot
+from PySide6.QtCore import QSize, QTimer, Signal, Slot
 from PySide6.QtGui import QActionGroup, QFontMetrics, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QGridLayout, QMenu, QScrollArea, QVBoxLayout, QWidget
 
@@ -23,6 +23,8 @@ from planner.monitor.history import HOST, History
 _DRAWING: Final = "planner.gui.monitor.plots.metric_plot"
 _IMPORTING_MS: Final = 50
 _COLUMN_LETTERS: Final = 140
+# One plot with its heading.
+_LEAST_LINES: Final = 13
 
 
 class PlotGrid(QWidget):
@@ -51,7 +53,7 @@ class PlotGrid(QWidget):
         self._is_busy = self._waits = False
         self._inner = QWidget()
         self._grid = QGridLayout(self._inner)
-        self._scroll = QScrollArea()
+        self._scroll = _Panels()
         self._lay_out()
         self._connect()
 
@@ -99,7 +101,11 @@ class PlotGrid(QWidget):
         self._owners = owners_of(self._history)
         self.legend.set_entries(tuple(LegendEntry(owner.uuid, owner.name, owner.stroke) for owner in self._owners))
         self.legend.setVisible(len(self._owners) > 1)
-        self._place()
+        if self._panels:
+            self._place()
+        else:
+            # To make them all takes some hundredths of a second, in which nothing else is to happen.
+            self._draw_soon()
         self._draw()
 
     def plots_menu(self) -> QMenu:
@@ -192,8 +198,8 @@ class PlotGrid(QWidget):
             self._grid.addWidget(panel, number // columns, number % columns)
         for column in range(MOST_COLUMNS):
             self._grid.setColumnStretch(column, int(column < columns))
-        # Where they lie is known once the layout has been at work.
-        self._draw_soon()
+        # Where they lie is known once the layout has been at work, which what waits already may come before.
+        QTimer.singleShot(0, self, self._draw_again)
 
     def _make_panel(self, spec: PlotSpec) -> MetricPanel:
         panel = self._panels[spec.key] = MetricPanel(self._theme, spec, self._history, self.view)
@@ -215,8 +221,7 @@ class PlotGrid(QWidget):
 
     @Slot()
     def _draw(self) -> None:
-        """Draw the plots that are in sight; of those that are seen for the first time one at once."""
-        self._waits = False
+        """Draw the plots that are in sight; those that are seen for the first time come one after the other."""
         if not self.isVisible() or self._is_busy or self._history.end is None:
             return
         owners = self._shown_owners()
@@ -224,16 +229,23 @@ class PlotGrid(QWidget):
         if not is_imported(_DRAWING):
             self._draw_soon(_IMPORTING_MS)
             return
-        for panel in self.panels:
-            if panel.visibleRegion().isEmpty():
-                continue
-            is_first = not panel.is_drawn
-            panel.set_owners(owners)
-            panel.refresh()
-            if is_first:
-                # Making a plot takes some hundredths of a second, during which nothing else happens.
-                self._draw_soon()
-                return
+        seen = [panel for panel in self.panels if not panel.visibleRegion().isEmpty()]
+        for panel in seen:
+            if panel.is_drawn:
+                self._draw_panel(panel)
+        if not all(panel.is_drawn for panel in seen):
+            self._draw_soon()
+
+    def _draw_panel(self, panel: MetricPanel) -> None:
+        panel.set_owners(self._shown_owners())
+        panel.refresh()
+
+    def _draw_next(self) -> None:
+        """Draw one plot for the first time: making it takes some hundredths of a second, with nothing else beside."""
+        if is_imported(_DRAWING):
+            new = (one for one in self.panels if not one.is_drawn and not one.visibleRegion().isEmpty())
+            if (panel := next(new, None)) is not None:
+                self._draw_panel(panel)
 
     @Slot()
     def _draw_soon(self, after_ms: int = 0) -> None:
@@ -247,6 +259,7 @@ class PlotGrid(QWidget):
         if self.isVisible() and self._history.end is not None:
             self._owners = owners_of(self._history)
             self._place()
+            self._draw_next()
         self._draw()
 
     @Slot(object)
@@ -267,6 +280,7 @@ class PlotGrid(QWidget):
         self._grid.setSpacing(spacing.large)
         self._scroll.setWidget(self._inner)
         self._scroll.setWidgetResizable(True)
+        self._scroll.setMinimumHeight(QFontMetrics(self._theme.font()).height() * _LEAST_LINES)
         self._scroll.setFrameShape(QFrame.Shape.NoFrame)
         self._scroll.setAccessibleName(self.tr("Plots"))
         column = QVBoxLayout(self)
@@ -275,3 +289,11 @@ class PlotGrid(QWidget):
         column.addWidget(self.legend)
         column.addWidget(self._scroll, 1)
         column.addWidget(self.band)
+
+
+class _Panels(QScrollArea):
+    """The plots, which take what the window has left."""
+
+    def sizeHint(self) -> QSize:
+        """Ask for no more than is needed."""
+        return self.minimumSize()

@@ -10,7 +10,7 @@ from planner.monitor.events import Moment
 from planner.monitor.recording.logs.nvtop import read_nvtop
 from planner.monitor.recording.logs.tables import NO_TIMES, ODD_TIMES, Table
 from planner.monitor.recording.logs.ticks import Line, TooManyCardsError, updates_of
-from planner.monitor.recording.reading import open_regular, read_recording, recording_of_bytes
+from planner.monitor.recording.opening import open_regular, read_recording, recording_of_bytes
 from planner.monitor.recording.recording import Recording
 from planner.monitor.recording.records import VERSION, End, Header
 from planner.monitor.recording.writer import RecordingWriter

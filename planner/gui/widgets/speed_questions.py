@@ -1,0 +1,87 @@
+"""How fast the cards really are: a measured speed in the place of the estimate."""
+
+from typing import Final
+
+from planner.errors import SpecError
+from planner.gui.theme import Theme
+from planner.gui.widgets.choice_field import ChoiceField
+from planner.gui.widgets.decimal_field import DecimalField
+from planner.gui.widgets.labelled_form import LabelledForm
+from planner.gui.widgets.section import Section
+from planner.gui.workspace import Workspace
+from planner.performance.result import TimeResult
+from planner.performance.setting import MeasuredSpeed
+from planner.present import format as fmt
+from planner.present.time import pace_phrase
+
+_UNITS: Final = (("tokens/s", "tokens/s"), ("samples/s", "samples/s"), ("seconds/step", "seconds a step"))
+_STEP: Final = "measured speed"
+
+
+class SpeedQuestions(Section):
+    """The speed of the whole plan and its unit. An empty field means the estimate, which stands in it as a hint."""
+
+    def __init__(self, workspace: Workspace, theme: Theme) -> None:
+        form = LabelledForm(theme)
+        super().__init__(theme, "Speed", form)
+        self._workspace = workspace
+        self.form = form
+        self.speed = DecimalField(1e-6, 1e12, placeholder="the estimate")
+        self.unit = ChoiceField(theme, _UNITS)
+        hint = "Of this plan on these cards; on others it is scaled by the ratio of both estimates."
+        form.add("Measure&d", self.speed, lambda: None, hint)
+        form.add("in", self.unit, self._usual_unit, "What was measured, of all cards together.")
+        self._task = ""
+        self.speed.edited.connect(self._set_speed)
+        self.speed.finished.connect(workspace.end_gesture)
+        self.unit.edited.connect(self._set_unit)
+
+    def refresh(self) -> None:
+        """Show what was measured, else the estimate in the unit that is chosen."""
+        measured, time = self._workspace.plan.timing.measured, self._workspace.evaluation.time
+        if measured is not None:
+            self.unit.set_value(measured.unit)
+        elif self._task != self._workspace.plan.workload.task:
+            self.unit.set_value(self._usual_unit())
+        self._task = self._workspace.plan.workload.task
+        self.speed.set_value(None if measured is None else measured.value)
+        estimate = _estimate(time, self.unit.value)
+        self.speed.set_placeholder("not known" if estimate is None else fmt.significant(estimate))
+        self.set_marked(measured is not None)
+        pace = pace_phrase(time) or "not known"
+        self.set_summary(f"{pace}, {'yours' if measured else 'estimated'}")
+
+    def _usual_unit(self) -> str:
+        time = self._workspace.evaluation.time
+        found = next((unit for unit, _ in _UNITS if _estimate(time, unit) is not None), None)
+        return found or _UNITS[0][0]
+
+    def _set_speed(self, value: object) -> None:
+        plan = self._workspace.plan
+        made = (
+            None if value is None else {"value": value, "unit": self.unit.value, "gpu": plan.gpu, "count": plan.count}
+        )
+        try:
+            measured = None if made is None else MeasuredSpeed.model_validate(made)
+            self._workspace.apply(_STEP, timing=plan.timing.evolve(measured=measured))
+        except SpecError as error:
+            self.speed.show_problem(error.explained)
+
+    def _set_unit(self, _unit: object) -> None:
+        if self.speed.value is None:
+            self.refresh()
+        else:
+            self._workspace.end_gesture()
+            self._set_speed(self.speed.value)
+            self._workspace.end_gesture()
+
+
+def _estimate(time: TimeResult | None, unit: object) -> float | None:
+    """Return the speed of an estimate in a unit, or None where it has none."""
+    if time is None:
+        return None
+    if unit == "tokens/s":
+        return time.tokens_per_second
+    if unit == "samples/s":
+        return time.samples_per_second
+    return time.seconds if time.kind == "step" else None

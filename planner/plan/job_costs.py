@@ -1,0 +1,77 @@
+"""What the plan's job takes and costs on as many of every card as the plan has."""
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date
+from typing import Literal, NamedTuple
+
+from planner.cost.demand import Demand, demand_of
+from planner.cost.rent import RentFacts
+from planner.cost.table import Candidate, OfferRow, cheapest, offer_rows
+from planner.errors import SpecError
+from planner.performance.result import TimeResult
+from planner.plan.catalog import Catalog
+from planner.plan.evaluate import evaluate, fits_by_gpu
+from planner.plan.money import pace_of
+from planner.plan.plan import Plan
+
+
+class CardJob(NamedTuple):
+    """The plan's job on one kind of card, rented where that is cheapest.
+
+    `hours` are of a run, or of a month's work; `offer` is the cheapest that can be compared, none where there is none.
+    """
+
+    period: Literal["run", "month"]
+    hours: float
+    time: TimeResult
+    offer: OfferRow | None = None
+
+    @property
+    def usd(self) -> float | None:
+        """Return what a run or month costs, or None where nobody's offer can be compared."""
+        return None if self.offer is None else self.offer.usd
+
+    @property
+    def slowness(self) -> float:
+        """Return what is lower the faster it is: the hours of a run, else the seconds of a token or sample."""
+        pace = self.time.tokens_per_second or self.time.samples_per_second
+        return self.hours if self.period == "run" or not pace else 1 / pace
+
+
+def job_by_gpu(
+    plan: Plan, catalog: Catalog, today: date, stop: Callable[[], bool] = lambda: False
+) -> Mapping[str, CardJob] | None:
+    """Return what the job of `plan` takes and costs on every card that it fits on as likely as not, by the card's id.
+
+    Cards whose speed is not known are missing. It is None as soon as `stop` says that nobody waits.
+    """
+    jobs: dict[str, tuple[TimeResult, Demand]] = {}
+    for gpu_id in _fitting(plan, catalog):
+        if stop():
+            return None
+        found = _timed(plan, gpu_id, catalog)
+        if found is not None:
+            jobs[gpu_id] = found
+    candidates = {gpu_id: Candidate(gpu_id, plan.count, demand) for gpu_id, (_, demand) in jobs.items()}
+    rows = offer_rows(catalog.offers, candidates, plan.cost.rent, RentFacts.of(catalog.cost), today)
+    return {
+        gpu_id: CardJob(demand.period, demand.busy_hours, time, cheapest(row for row in rows if row.gpu == gpu_id))
+        for gpu_id, (time, demand) in jobs.items()
+    }
+
+
+def _fitting(plan: Plan, catalog: Catalog) -> Iterator[str]:
+    return (gpu_id for gpu_id, fit in fits_by_gpu(plan, catalog).items() if fit.likely)
+
+
+def _timed(plan: Plan, gpu_id: str, catalog: Catalog) -> tuple[TimeResult, Demand] | None:
+    """Return how long a step or request takes on the card, and what the job asks of it; None where not known."""
+    workload = plan.workload.evolve(gpus=()) if plan.workload.gpus else plan.workload
+    evaluation = evaluate(plan.evolve(gpu=gpu_id, workload=workload), catalog)
+    pace = pace_of(evaluation)
+    if evaluation.time is None or pace is None:
+        return None
+    try:
+        return evaluation.time, demand_of(plan.cost.job, pace)
+    except SpecError:
+        return None

@@ -1,0 +1,173 @@
+"""`gpu-planner cost` as a person and a script use it; prices are looked at on a fixed day."""
+
+import json
+from datetime import date
+
+import pytest
+
+from planner.cli.cost import run
+from planner.cli.main import main
+from planner.plan.files import load_plan
+
+TODAY = date(2026, 11, 22)
+TUNING = (
+    *("meta-llama/Llama-3.1-8B", "--task", "training", "--method", "qlora", "--checkpointing", "full"),
+    *("--tokens", "50e6"),
+)
+SERVING = ("meta-llama/Llama-3.1-8B", "--profile", "vllm", "--batch", "32", "--gpu", "l40s")
+
+
+@pytest.fixture
+def said(capsys):
+    """Return a way to ask on a fixed day, and read what was printed."""
+
+    def ask(*words: str) -> str:
+        assert run([*words], TODAY) == 0
+        return capsys.readouterr().out
+
+    return ask
+
+
+def test_the_whole_answer(said, golden):
+    golden("cost.txt", said(*TUNING, "--gpu", "RTX 4090", "--offers", "4"))
+
+
+def test_the_answer_comes_first_and_then_what_would_change_it(said):
+    lines = said(*TUNING, "--gpu", "RTX 4090", "--repeats", "40").splitlines()
+    assert lines[0].startswith("Renting 1 × GeForce RTX 4090 at ")
+    assert any(line.startswith("The answer flips if ") for line in lines[:6])
+    assert any(line.startswith("Oldest price: ") for line in lines[:9])
+
+
+def test_scripts_get_everything(said):
+    answer = json.loads(said(*TUNING, "--gpu", "l40s", "--json"))
+    assert set(answer) == {"plan", "time", "cost", "demand", "offers", "hybrid"}
+    assert {"rent", "own", "break_even", "curve", "answer", "notes", "unsupported"} == set(answer["cost"])
+    assert answer["cost"]["rent"]["usd"] == sum(term["usd"] for term in answer["cost"]["rent"]["terms"])
+    assert answer["hybrid"] is None
+    assert answer["offers"][0]["usd"] > 0
+    assert all(term["source"] and term["formula"] for term in answer["cost"]["own"]["upfront"])
+
+
+def test_scripts_get_more_on_request(said):
+    more = json.loads(
+        said(*SERVING, "--requests-per-day", "200000", "--json", "--tornado", "--carbon", "--versus", "h100-sxm")
+    )
+    assert more["simulation"]["draws"] == 2_000
+    assert more["tornado"]
+    assert more["carbon_by_region"][0]["carbon_kg"] <= more["carbon_by_region"][-1]["carbon_kg"]
+    assert more["hybrid"]["best"] == min(more["hybrid"]["mixes"], key=lambda mix: mix["own_usd"] + mix["rent_usd"])
+    assert more["other"]["plan"]["gpu"] == "h100-sxm5-80gb"
+    assert "tornado" in more["other"]
+
+
+def test_what_moves_the_decision(said):
+    told = said(*SERVING, "--requests-per-day", "200000", "--tornado", "--offers", "0")
+    assert "owning saves" in told
+    assert "of 2,000 draws" in told
+    assert "Best of both" in told or "worth owning" in told
+    assert "offers for this job" not in told
+
+
+def test_every_amount_opens(said):
+    told = said(*TUNING, "--gpu", "RTX 4090", "--explain", "--offers", "0")
+    for line in ("= n · p", "p = 1,600: USD for one card [", "= C · o / 12"):
+        assert line in told
+
+
+def test_the_same_electricity_elsewhere(said):
+    told = said(*SERVING, "--carbon", "--electricity", "DE")
+    assert "regions, the least first; the most is " in told
+    assert "Owned in Germany: " in told
+
+
+def test_another_plan_stands_beside(said, tmp_path):
+    path = tmp_path / "plan.json"
+    said(*SERVING, "--hours-per-day", "3", "--save", str(path))
+    assert load_plan(path).cost.job.hours_per_day == 3
+    told = said(str(path), "--hours-per-day", "20", "--versus", str(path))
+    assert "Other: meta-llama/Llama-3.1-8B" in told
+    assert "Difference" in told
+    assert "65.2" in told
+
+
+def test_a_saved_plan_keeps_its_terms(said, tmp_path):
+    path = tmp_path / "plan.json"
+    first = said(*SERVING, "--place", "desk", "--electricity", "DE", "--card-price", "7000", "--save", str(path))
+    assert said(str(path)) == first
+
+
+def test_commitments_and_regions_are_told(said):
+    told = said("gpt2", "--gpu", "h100-sxm", "--mode", "reserved-1y", "--hours-per-day", "24")
+    assert ", 1 year: $" in told
+    german = said("meta-llama/Llama-3.1-8B", "--gpu", "h100-sxm", "--provider", "nebius", "--regions", "eu-north1")
+    assert "Rented at Nebius (eu-north1)" in german
+
+
+def test_an_offer_can_be_named(said):
+    listed = json.loads(said(*SERVING, "--json"))["offers"]
+    chosen = listed[-1]["offer"]["id"]
+    assert json.loads(said(*SERVING, "--offer", chosen, "--json"))["cost"]["rent"]["offer_id"] == chosen
+
+
+def test_where_nobody_offers_it_owning_is_told(said):
+    told = said("gpt2", "--gpu", "RTX 4090", "--mode", "spot")
+    assert told.startswith("No current offer of the GeForce RTX 4090 is known for spot.")
+    assert "Owned: $" in told
+    assert "owning saves" not in said("gpt2", "--gpu", "RTX 4090", "--mode", "spot", "--tornado")
+
+
+def test_where_nobody_knows_what_a_card_costs_renting_is_told(said):
+    told = said("gpt2", "--gpu", "tpu v5e", "--tornado", "--carbon")
+    assert "owning: " in told.lower()
+    assert "Owned: $" not in told
+    extra = json.loads(said("gpt2", "--gpu", "tpu v5e", "--tornado", "--carbon", "--json"))
+    assert extra["tornado"] is extra["simulation"] is None
+
+
+@pytest.mark.parametrize("width", [80, 120, 160])
+def test_no_line_is_wider_than_the_terminal(said, monkeypatch, width):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(width))
+    told = said(*TUNING, "--gpu", "RTX 4090", "--tornado", "--carbon", "--versus", "l40s")
+    assert max(map(len, told.splitlines())) <= width
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "hint"),
+    [
+        ([], "--gpu: there is no card to pay for", "Name one card"),
+        (["--gpu", "rtx-4090", "--gpu", "rtx-3090"], "--gpu: cards of several kinds", "Name one kind of card"),
+        (["--gpu", "l40s", "--tokens", "5", "--hours", "3"], "--tokens and --hours: are two jobs", "Name one"),
+        (["--gpu", "l40s", "--electricity", "XX"], "--electricity: there is no electricity of 'XX'", "DE"),
+        (["--gpu", "l40s", "--place", "moon"], "--place: there is no 'moon'; choose desk", "--help"),
+        (["--gpu", "l40s", "--mode", "weekly"], "--mode: there is no 'weekly'; choose on-demand", "--help"),
+        (["--gpu", "l40s", "--offer", "nope"], "--offer: there is no offer with the id 'nope'", "choose another"),
+        (["--gpu", "l40s", "--epochs", "3"], "--dataset: an epoch has no size", "how many samples"),
+        (["--gpu", "l40s", "--hours", "1e6"], "--horizon: one run takes longer", "more cards"),
+        (["--gpu", "l40s", "--offers", "-1"], "'-1' is not a whole number from 0", "--help"),
+        (["--gpu", "l40s", "--versus", "nothing"], "no model is called 'nothing'", "gpu-planner models"),
+    ],
+)
+def test_wrong_input_is_told_with_what_to_do(capsys, words, message, hint):
+    assert main(["cost", "meta-llama/Llama-3.1-8B", *words]) == 2
+    printed = capsys.readouterr().err
+    assert message in printed
+    assert hint in printed
+
+
+def test_an_offer_of_another_card_is_refused(capsys, said):
+    other = json.loads(said(*SERVING, "--json"))["offers"][0]["offer"]["id"]
+    assert main(["cost", "gpt2", "--gpu", "RTX 4090", "--offer", other]) == 2
+    assert f"--offer: {other} is of l40s, not of rtx-4090" in capsys.readouterr().err
+
+
+def test_a_million_requests_a_second_are_no_crash(said):
+    assert json.loads(said(*SERVING, "--requests-per-day", "1e12", "--json"))["hybrid"] is None
+
+
+def test_help_says_what_scripts_get(said, capsys):
+    assert main(["cost", "--help"]) == 0
+    told = capsys.readouterr().out
+    assert "--json prints one object: plan, time, cost" in told
+    assert "exit codes: 0 done, 2 wrong input" in told

@@ -1,0 +1,104 @@
+"""`gpu-planner recommend` as a person and a script use it; prices are looked at on a fixed day."""
+
+import json
+from datetime import date
+
+import pytest
+
+from planner.cli.main import main
+from planner.cli.recommend import NOTHING, run
+from planner.plan.files import load_plan
+
+TODAY = date(2026, 11, 22)
+TUNING = (
+    *("meta-llama/Llama-3.1-8B", "--task", "training", "--method", "qlora", "--checkpointing", "full"),
+    *("--tokens", "50e6"),
+)
+QUICK = ("gpt2", "--counts", "1")
+
+
+@pytest.fixture
+def said(capsys):
+    """Return a way to ask on a fixed day, and read what was printed."""
+
+    def ask(*words: str, code: int = 0) -> str:
+        assert run([*words], TODAY) == code
+        return capsys.readouterr().out
+
+    return ask
+
+
+def test_the_whole_answer(said, golden):
+    golden("recommend.txt", said(*TUNING, "--budget", "20", "--deadline", "24", "--counts", "1,8", "--limit", "5"))
+
+
+def test_scripts_get_everything(said):
+    found = json.loads(said(*TUNING, "--json", "--counts", "1"))
+    assert {"wish", "period", "options", "cheapest", "fastest", "best_value", "pareto", "left_out", "nearest"} < set(
+        found
+    )
+    assert found["cheapest"] == found["options"][0]
+    assert found["options"][0]["price_date"]
+
+
+def test_the_list_can_be_left_out(said):
+    told = said(*QUICK, "--limit", "0")
+    assert "Cheapest: " in told
+    assert "options, the cheapest first" not in told
+
+
+def test_rent_own_and_makers_can_be_asked_for(said):
+    assert {one["having"] for one in json.loads(said(*QUICK, "--rent", "--json"))["options"]} == {"rent"}
+    assert {one["having"] for one in json.loads(said(*QUICK, "--own", "--json"))["options"]} == {"own"}
+    apple = json.loads(said(*QUICK, "--vendor", "amd, intel", "--tight", "--json"))
+    assert apple["wish"]["vendors"] == ["AMD", "Intel"]
+    assert apple["wish"]["include_tight"]
+
+
+def test_the_cheapest_becomes_a_plan(said, tmp_path):
+    path = tmp_path / "cheapest.json"
+    cheapest = json.loads(said(*TUNING, "--json", "--counts", "1", "--save", str(path)))["cheapest"]
+    assert load_plan(path).gpu == cheapest["gpu"]
+    assert load_plan(path).cost.rent.offer == cheapest["offer"]
+
+
+def test_nothing_within_the_limits_names_the_nearest(said, tmp_path):
+    path = tmp_path / "none.json"
+    told = said(*QUICK, "--budget", "0.0001", "--save", str(path), code=NOTHING)
+    assert told.startswith("Nothing is within the limits. Closest: ")
+    assert "over the budget" in told
+    assert not path.exists()
+
+
+def test_runs_beyond_the_horizon_are_no_option(said):
+    assert "a run takes longer than the horizon" in said(*QUICK, "--tokens", "1e18", code=NOTHING)
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "hint"),
+    [
+        (["--budget", "-1"], "--budget: must be more than 0, not '-1'", "--help"),
+        (["--budget", "x"], "--budget: 'x' is not a number", "--help"),
+        (["--deadline", "0"], "--deadline: must be more than 0", "--help"),
+        (["--power", "1e99"], "--power: must be at most 100,000,000", "--help"),
+        (["--modes", "weekly"], "--modes: there is no 'weekly'; choose on-demand", "--help"),
+        (["--counts", "0"], "--counts: must be at least 1", "--help"),
+        (["--counts", "1,x"], "--counts: 'x' is not a whole number", "--help"),
+        (["--vendor", "Foo"], "--vendor: there is no maker 'Foo'", "Makers: AMD"),
+        (["--limit", "-1"], "'-1' is not a whole number from 0", "--help"),
+        (["--epochs", "3"], "--dataset: an epoch has no size", "how many samples"),
+        (["--task", "training", "--tp", "5", "--count", "5", "--counts", "5"], "12 heads cannot be divided by 5", ""),
+        (["--regions", "mars"], "--regions: no offer is of 'mars'", "gpu-planner prices"),
+        (["--electricity", "XX", "--own", "--counts", "1"], "--electricity: there is no electricity of 'XX'", "DE"),
+    ],
+)
+def test_wrong_input_is_told_with_what_to_do(capsys, words, message, hint):
+    assert main(["recommend", "gpt2", *words]) == 2
+    printed = capsys.readouterr().err
+    assert message in printed
+    assert hint in printed
+
+
+def test_help_says_what_scripts_get(capsys):
+    assert main(["recommend", "--help"]) == 0
+    assert "--json prints one object: wish, period, options" in capsys.readouterr().out

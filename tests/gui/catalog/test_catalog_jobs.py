@@ -1,0 +1,92 @@
+"""What the plan's job takes and costs on each card, found in the background."""
+
+import threading
+
+import pytest
+
+import planner.gui.catalog.lookups as lookups
+from planner.cost.job import Run
+from planner.cost.terms import CostTerms
+from planner.errors import SpecError
+from planner.gui.catalog.tab import CatalogTab
+from planner.plan.money import evaluate_cost
+
+WAIT_MS = 20_000
+
+
+@pytest.fixture
+def tab(qtbot, workspace, theme, tasks):
+    workspace.apply("job", cost=CostTerms(job=Run(amount=1e6, unit="tokens")))
+    made = CatalogTab(workspace, theme, tasks)
+    qtbot.addWidget(made)
+    made.show()
+    return made
+
+
+def job(tab, gpu_id):
+    return tab.gpus.model.find(gpu_id).job
+
+
+def test_they_come_when_they_are_ready_and_are_those_of_the_cost_tab(tab, qtbot, workspace):
+    tab.refresh(workspace.evaluation)
+    assert job(tab, "l40s") is None
+    qtbot.waitUntil(lambda: job(tab, "l40s") is not None, timeout=WAIT_MS)
+    workspace.apply("card", gpu="l40s")
+    tab.refresh(workspace.evaluation)
+    cost = evaluate_cost(workspace.evaluation, workspace.catalog, tab.gpus.lookups.today())
+    assert job(tab, "l40s").usd == cost.estimate.result.rent.usd
+
+
+def test_another_plan_has_others_and_nothing_stale_is_shown(tab, qtbot, workspace):
+    tab.refresh(workspace.evaluation)
+    qtbot.waitUntil(lambda: job(tab, "l40s") is not None, timeout=WAIT_MS)
+    before = job(tab, "l40s").usd
+    tab.refresh(workspace.evaluation)
+    assert job(tab, "l40s").usd == before
+    workspace.apply("job", cost=CostTerms(job=Run(amount=1e9, unit="tokens")))
+    tab.refresh(workspace.evaluation)
+    assert job(tab, "l40s") is None
+    qtbot.waitUntil(lambda: job(tab, "l40s") is not None, timeout=WAIT_MS)
+    assert job(tab, "l40s").usd > before
+
+
+def test_the_next_change_ends_the_search(tab, qtbot, workspace, monkeypatch):
+    begun, ended = threading.Event(), threading.Event()
+
+    def endless(_plan, _catalog, _today, stop):
+        begun.set()
+        while not stop():
+            pass
+        ended.set()
+
+    monkeypatch.setattr(lookups, "find_jobs", endless)
+    tab.refresh(workspace.evaluation)
+    qtbot.waitUntil(begun.is_set, timeout=WAIT_MS)
+    workspace.apply("job", cost=CostTerms(job=Run(amount=7e6, unit="tokens")))
+    tab.refresh(workspace.evaluation)
+    qtbot.waitUntil(ended.is_set, timeout=WAIT_MS)
+    assert job(tab, "l40s") is None
+    monkeypatch.undo()
+
+
+def test_sorting_by_cost_puts_the_cheapest_first_and_what_is_not_known_last(tab, qtbot, workspace):
+    tab.refresh(workspace.evaluation)
+    qtbot.waitUntil(lambda: job(tab, "l40s") is not None, timeout=WAIT_MS)
+    for key in ("job_cost", "job_time"):
+        tab.gpus.table.sort_by(key)
+        column = next(column for column in tab.gpus.model.columns if column.key == key)
+        values = [column.value(row) for row in tab.gpus.model.records]
+        known = [value for value in values if value is not None]
+        assert known == sorted(known)
+        assert values[: len(known)] == known
+
+
+def test_a_plan_at_fault_leaves_them_empty():
+    lookups.pass_over(SpecError("x", "y"))
+    with pytest.raises(ValueError, match="z"):
+        lookups.pass_over(ValueError("z"))
+
+
+def test_nobody_waiting_gets_nothing(workspace):
+    today = lookups.date(2026, 11, 22)
+    assert lookups.find_jobs(workspace.plan, workspace.catalog, today, lambda: True) is None

@@ -1,0 +1,72 @@
+"""What a plan's job takes and costs on every card."""
+
+from datetime import date
+
+import pytest
+
+from planner.cost.job import DailyHours, Run, Service
+from planner.cost.terms import CostTerms
+from planner.plan.evaluate import evaluate, find_fits
+from planner.plan.job_costs import job_by_gpu
+from planner.plan.money import evaluate_cost
+from planner.plan.plan import ModelChoice, Plan
+from planner.workload.parallel import CardCount
+from planner.workload.workload import Inference, Training
+
+TODAY = date(2026, 11, 22)
+TUNING = Plan(
+    model=ModelChoice(id="meta-llama/Llama-3.1-8B"),
+    workload=Training(method="qlora", activation_checkpointing="full"),
+    gpu="l4",
+    cost=CostTerms(job=Run(amount=50e6, unit="tokens")),
+)
+
+
+def test_it_is_what_the_plan_costs_on_that_card(catalog):
+    jobs = job_by_gpu(TUNING, catalog, TODAY)
+    assert set(jobs) <= {fit.gpu_id for fit in find_fits(TUNING, catalog)}
+    for gpu_id in ("rtx-4090", "l40s", "h100-sxm5-80gb"):
+        cost = evaluate_cost(evaluate(TUNING.evolve(gpu=gpu_id), catalog), catalog, TODAY)
+        assert jobs[gpu_id].usd == cost.estimate.result.rent.usd
+        assert jobs[gpu_id].hours == jobs[gpu_id].slowness == cost.estimate.demand.busy_hours
+        assert jobs[gpu_id].offer.comparable
+
+
+def test_a_card_that_nobody_offers_has_a_time_only(catalog):
+    jobs = job_by_gpu(TUNING, catalog, TODAY)
+    bare = [job for job in jobs.values() if job.offer is None]
+    assert bare
+    assert all(job.usd is None and job.hours > 0 for job in bare)
+
+
+def test_what_has_no_end_is_as_slow_as_a_token(catalog):
+    month = job_by_gpu(TUNING.evolve(cost=CostTerms(job=DailyHours(hours_per_day=8))), catalog, TODAY)
+    job = month["l40s"]
+    assert (job.period, job.slowness) == ("month", 1 / job.time.tokens_per_second)
+
+
+def test_as_many_cards_as_the_plan_has(catalog):
+    plan = TUNING.evolve(
+        workload=Inference(profile="vllm"), count=2, cost=CostTerms(job=Service(requests_per_day=1_000))
+    )
+    assert job_by_gpu(plan, catalog, TODAY)["l40s"].offer.offer.gpu_count * 1 <= 2
+    mixed = TUNING.evolve(
+        gpu=None,
+        count=2,
+        workload=Inference(gpus=(CardCount(id="rtx-4090", count=1), CardCount(id="rtx-3090", count=1))),
+        cost=CostTerms(job=DailyHours(hours_per_day=1)),
+    )
+    assert "rtx-4090" in job_by_gpu(mixed, catalog, TODAY)
+
+
+def test_nobody_waiting_stops_it(catalog):
+    assert job_by_gpu(TUNING, catalog, TODAY, stop=lambda: True) is None
+
+
+def test_jobs_that_cannot_be_told_in_hours_are_left_out(catalog):
+    assert job_by_gpu(TUNING.evolve(cost=CostTerms(job=Run(amount=3, unit="epochs"))), catalog, TODAY) == {}
+
+
+@pytest.mark.parametrize("gpu_id", ["mac-studio", "tpu-v5e"])
+def test_cards_whose_speed_is_not_known_are_missing(catalog, gpu_id):
+    assert gpu_id not in job_by_gpu(TUNING, catalog, TODAY)

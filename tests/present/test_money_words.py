@@ -1,0 +1,290 @@
+"""Renting beside owning, in words."""
+
+import re
+from datetime import date
+
+import pytest
+
+from planner.cost.carbon import footprint
+from planner.cost.energy import Region
+from planner.cost.estimate import CostEstimate, estimate_cost, hybrid_of_plan
+from planner.cost.figure import Figure
+from planner.cost.job import DailyHours, Job, Pace, Run, Service
+from planner.cost.montecarlo import simulate
+from planner.cost.result import Answer, BreakEven, CostResult, MoneySymbol, MoneyTerm
+from planner.cost.sensitivity import Swing, tornado
+from planner.cost.terms import BuyTerms, CostTerms, RentTerms
+from planner.present.format import THIN, money, sentence
+from planner.present.money import (
+    SWING_TITLES,
+    answer_sentence,
+    break_even_sentence,
+    chance_sentence,
+    dates_sentence,
+    flip_sentence,
+    hours_phrase,
+    money_phrase,
+    money_rows,
+    own_sentence,
+    rent_sentence,
+    result_sentences,
+    swing_rows,
+)
+from planner.present.money_asides import carbon_sentence, hybrid_sentence
+from planner.present.sources import short_source
+
+TODAY = date(2026, 11, 22)
+PACE = Pace(
+    tokens_per_second=1_000, samples_per_second=2, low_time_factor=0.8, high_time_factor=1.3, concurrent_requests=8
+)
+
+
+def estimated(
+    catalog, job: Job | None = None, gpu: str = "l40s", pace: Pace = PACE, count: int = 1, **terms: object
+) -> CostEstimate:
+    known = {"job": job or DailyHours(hours_per_day=8)} | terms
+    return estimate_cost(CostTerms(**known), catalog.hardware.gpu(gpu), count, pace, catalog.cost, TODAY)
+
+
+def plain(text: str) -> str:
+    """Return `text` with its thin spaces as plain ones, which can be told apart in a test."""
+    return text.replace(THIN, " ")
+
+
+def answer(**changes: object) -> Answer:
+    fields = {
+        "decision": "rent",
+        "provider": "RunPod",
+        "region": None,
+        "offer_id": "x",
+        "gpu": "l40s",
+        "count": 1,
+        "planned_gpu_hours": 300.0,
+        "planned_utilization_fraction": 0.01,
+        "break_even_gpu_hours": 1_430.0,
+        "break_even_reason": None,
+        "rent_usd": 300.0,
+        "own_usd": 1_510.0,
+        "saves_usd": 1_210.0,
+        "flips_at_utilization_fraction": 0.41,
+        "flips_at_card_price_usd": 5_100.0,
+        "flips_at_rent_usd_per_gpu_hour": None,
+        "horizon_years": 1.0,
+        "oldest_price_date": "2026-11-10",
+        "undated": ("cards", "cards", "licence"),
+        **changes,
+    }
+    return Answer.model_validate(fields)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {},
+            "Renting 1 × L40S at RunPod is cheaper until 1,430 GPU-hours; you plan 300: rent, which saves $1,210 over "
+            "1 year.",
+        ),
+        (
+            {"decision": "buy", "horizon_years": 2.5},
+            "Owning 1 × L40S is cheaper from 1,430 GPU-hours on; you plan 300: buy, which saves $1,210 over 2.5 years.",
+        ),
+        (
+            {"break_even_gpu_hours": None, "break_even_reason": "an hour of rent costs less than one of electricity"},
+            "Renting 1 × L40S at RunPod is cheaper: an hour of rent costs less than one of electricity. Rent, which "
+            "saves $1,210 over 1 year.",
+        ),
+        (
+            {"break_even_gpu_hours": None, "decision": "buy"},
+            "Owning 1 × L40S is cheaper, however much is computed. Buy, which saves $1,210 over 1 year.",
+        ),
+    ],
+)
+def test_the_answer_is_one_sentence(changes, words):
+    assert answer_sentence(answer(**changes), "L40S") == words
+
+
+def test_what_would_flip_it_is_said_where_it_is_within_reach(catalog):
+    found = estimated(catalog).result
+    assert plain(flip_sentence(answer(), None)) == (
+        "The answer flips if utilisation passes 41 % or the card costs under $5,100."
+    )
+    buying = answer(decision="buy", flips_at_rent_usd_per_gpu_hour=1.5)
+    assert plain(flip_sentence(buying, found.rent)) == (
+        "The answer flips if utilisation falls below 41 %, the card costs over $5,100 or renting costs under $1.50 a "
+        "GPU-hour."
+    )
+    far = answer(flips_at_utilization_fraction=None, flips_at_rent_usd_per_gpu_hour=500.0, flips_at_card_price_usd=3.0)
+    assert flip_sentence(far, found.rent, found.own) == ""
+    without_cards = found.own.evolve(upfront=())
+    assert "under $5,100" in flip_sentence(answer(), found.rent, without_cards)
+
+
+def test_the_oldest_price_is_told_with_what_has_no_date():
+    assert dates_sentence(answer(), TODAY) == (
+        "Oldest price: 10 November 2026, 12 days old, recent. Without a date: cards and licences."
+    )
+    assert dates_sentence(answer(oldest_price_date=None, undated=()), TODAY) == ""
+
+
+def test_the_break_even_is_told_in_hours_time_and_use():
+    point = BreakEven(gpu_hours=1_430.0, utilization_fraction=0.41, years=2.0)
+    assert plain(break_even_sentence(point)) == (
+        "Both cost the same at 1,430 GPU-hours, a utilisation of 41 %; used as planned, that is after 2 years."
+    )
+    never = point.evolve(utilization_fraction=None, years=None, years_reason="renting is cheaper to the end")
+    assert break_even_sentence(never) == (
+        "Both cost the same at 1,430 GPU-hours; used as planned, they never do: renting is cheaper to the end."
+    )
+    assert break_even_sentence(never.evolve(years_reason=None)).endswith("they never do.")
+    none = BreakEven(gpu_hours=None, utilization_fraction=None, years=None, reason="rent is lower than power")
+    assert break_even_sentence(none) == "There is no break-even: rent is lower than power."
+    assert break_even_sentence(none.evolve(reason=None)) == ""
+    assert break_even_sentence(None) == ""
+
+
+def test_the_whole_answer_says_each_thing_once(catalog):
+    told = result_sentences(estimated(catalog).result, "L40S", TODAY)
+    assert [text.split()[0] for text in told] == ["Renting", "The", "Both", "Oldest"]
+    always = result_sentences(estimated(catalog, Service(requests_per_day=100_000)).result, "L40S", TODAY)
+    assert sum("however much it is used" in text for text in always) == 1
+    unknown = CostResult(rent=None, own=None, break_even=None, notes=("no offer is known", "Ends itself."))
+    assert result_sentences(unknown, "L40S", TODAY) == ("No offer is known.", "Ends itself.")
+
+
+def test_rent_says_where_how_long_and_in_which_currency(catalog):
+    rent = estimated(catalog, Run(amount=1e9, unit="tokens")).result.rent
+    told = rent_sentence(rent)
+    assert told.startswith(f"Rented at {rent.provider} ({rent.region}), on demand: ${rent.usd:,.0f} ($")
+    assert "hours, $" in told
+    other = rent.evolve(region=None, billed_currency="EUR", instances=3, low_usd=rent.usd, high_usd=rent.usd)
+    assert f"({'region not stated'}), on demand, 3 machines, billed in EUR: ${rent.usd:,.0f} for " in rent_sentence(
+        other
+    )
+
+
+def test_owning_says_what_comes_back(catalog):
+    found = estimated(catalog)
+    told = own_sentence(found.result.own, found.demand)
+    assert re.match(r"Owned: \$[\d,]+ at the start, \$[\d.,]+ a month, \$[\d,]+ \(\$.* – \$.*\) back at the end", told)
+    assert "a month, $" in told.split("back at the end")[1]
+    run = estimated(catalog, Run(amount=1e9, unit="tokens"))
+    assert "a run, $" in own_sentence(run.result.own, run.demand)
+
+
+def test_a_few_words_for_the_plan_bar(catalog):
+    run = estimated(catalog, Run(amount=3.6e6, unit="tokens"))
+    assert plain(hours_phrase(run)) == "60.0 min"
+    assert money_phrase(run) == f"{money(run.result.rent.usd)} a run"
+    month = estimated(catalog)
+    assert hours_phrase(month) == ""
+    assert money_phrase(month) == f"{money(month.result.rent.usd)} a month"
+    busy = estimated(catalog, DailyHours(hours_per_day=24, days_per_week=7), buy=BuyTerms(card_price_usd=1_000))
+    assert money_phrase(busy) == f"{money(busy.result.own.usd_per_period)} a month, owned"
+    assert money_phrase(None) == hours_phrase(None) == ""
+    unrented = estimated(catalog, rent=RentTerms(mode="spot", providers=("Nobody",)))
+    assert money_phrase(unrented) == ""
+
+
+def test_every_amount_opens(catalog):
+    result = estimated(catalog).result
+    for row in money_rows((*result.rent.terms, *result.own.upfront, *result.own.monthly)):
+        assert row.text.startswith("$")
+        assert row.how
+        assert row.source
+        assert len(row.short_source) <= 50
+        assert all(symbol[3] for symbol in row.symbols)
+    bare = MoneyTerm("new_thing", 5.0, "x", (MoneySymbol("x", 5, "USD", "me"),), "me", "yours", None, 5.0, 5.0)
+    (row,) = money_rows([bare])
+    assert (row.title, row.range_text, row.date, row.certainty) == ("New thing", "", "", "yours")
+    assert row.symbols == (("x", "5", "USD", "me"),)
+
+
+def test_the_tornado_names_its_inputs(catalog):
+    swings = tornado(estimated(catalog, DailyHours(hours_per_day=20)).case)
+    rows = swing_rows(swings)
+    assert {row.title for row in rows} <= set(SWING_TITLES.values())
+    assert any(row.flips for row in rows)
+    odd = Swing(
+        name="some_usd",
+        low_value=1,
+        value=2,
+        high_value=3,
+        low_saving_usd=0,
+        high_saving_usd=1,
+        flips=False,
+        source="x",
+    )
+    assert swing_rows([odd])[0][:3] == ("some usd", "$1.00", "$3.00")
+    assert swing_rows([odd.model_copy(update={"name": "pue"})])[0].low_value == "1"
+
+
+def test_the_chance_is_told_of_the_cheaper_way(catalog):
+    rented = plain(chance_sentence(simulate(estimated(catalog).case)))
+    assert re.fullmatch(r"Renting is cheaper in \d+ % of 2,000 draws; it saves \$[\d,]+ \(.* – \$[\d,]+\)\.", rented)
+    busy = estimated(catalog, DailyHours(hours_per_day=24, days_per_week=7), buy=BuyTerms(card_price_usd=1_000))
+    assert chance_sentence(simulate(busy.case)).startswith("Owning is cheaper in ")
+
+
+def test_carbon_names_region_source_and_year():
+    grams = Figure(value=400.0, source="a grid report (table 3)", date="2024")
+    region = Region(code="DE", name="Germany", household=None, industrial=None, carbon_grams_per_kwh=grams)
+    pue = Figure(value=1.5, source="a survey")
+    told = plain(carbon_sentence(footprint(region, 10.0, pue), "Owned in Germany", "month"))
+    assert told == (
+        "Owned in Germany: 10 kWh of electricity a month, cooling included: 4 kg of CO₂ at 400 g a kWh "
+        "(a grid report, 2024)."
+    )
+    undated = region.evolve(carbon_grams_per_kwh=grams.evolve(date=None))
+    assert carbon_sentence(footprint(undated, 10.0, pue), "x", "run").endswith("(a grid report).")
+    dark = region.evolve(carbon_grams_per_kwh=None)
+    assert carbon_sentence(footprint(dark, 10.0, pue), "x", "run").endswith("; its carbon is not known.")
+
+
+def test_owning_some_and_renting_the_rest(catalog):
+    job = Service(requests_per_day=2_000_000, peak_factor=6, output_tokens=100)
+    pace = Pace(samples_per_second=5)
+    terms = CostTerms(job=job)
+    hybrid = hybrid_of_plan(estimated(catalog, job, pace=pace), terms, pace)
+    mixed = hybrid.evolve(best=hybrid.mixes[2])
+    told = plain(hybrid_sentence(mixed, 5))
+    most = len(hybrid.mixes) - 1
+    assert told.startswith(f"Best of both: own 2 of the {most} groups that the peak takes, which do ")
+    assert told.endswith("for owning all.")
+    assert "none is worth owning" in hybrid_sentence(hybrid.evolve(best=hybrid.mixes[0]), 5)
+    assert f"All {most} groups" in hybrid_sentence(hybrid.evolve(best=hybrid.mixes[-1]), 5)
+    single = hybrid.evolve(mixes=hybrid.mixes[:2], best=hybrid.mixes[1])
+    assert hybrid_sentence(single, 5).startswith("The group that the peak takes is worth owning")
+
+
+@pytest.mark.parametrize(
+    ("source", "short"),
+    [
+        ("github:someone/prices data/file.csv", "github:someone/prices"),
+        ("github:someone/prices, modelling constant of 8 %", "github:someone/prices"),
+        ("median of 3 prices, 2 without a day: a; b", "median of 3 prices, 2 without a day"),
+        ("a survey ; another", "a survey"),
+        (
+            "Uptime Institute Global Data Center Survey of the year 2024",
+            "Uptime Institute Global Data Center Survey of …",
+        ),
+        ("yours", "yours"),
+    ],
+)
+def test_sources_are_short_in_tables(source, short):
+    assert short_source(source) == short
+
+
+def test_next_to_nothing_has_no_sign():
+    assert money(-0.001) == "$0.00"
+    assert money(-0.01) == "−$0.01"
+    assert sentence("where") == "Where."
+
+
+def test_a_price_that_nobody_knows_is_said(catalog):
+    with_unknown = next(
+        gpu.id for gpu in catalog.hardware.gpus if gpu.vendor == "Google" and gpu.launch_price_usd is None
+    )
+    found = estimated(catalog, gpu=with_unknown)
+    assert found.case is None
+    assert any("owning: " in note for note in found.result.notes)
