@@ -11,6 +11,7 @@ from planner.monitor.doctor import unavailable, what_blocked
 from planner.monitor.gathering import look_once
 from planner.plan.measured import matching_gpus
 from planner.present import format as fmt
+from planner.present.here import fact_lines
 
 
 def print_here(hardware: HardwareCatalog, *, as_json: bool) -> int:
@@ -57,5 +58,4 @@ def _lines(device: Device, gpus: tuple[Gpu, ...]) -> Iterator[str]:
         yield f"   in the catalog one of: {', '.join(gpu.id for gpu in gpus)}; its memory does not tell which"
     else:
         yield "   not in the catalog under this name and memory; what the driver knows:"
-        for name, reading in device.facts.items():
-            yield f"     {name}: {fmt.UNKNOWN if reading.value is None else f'{reading.value:,.0f}'}"
+        yield from (f"     {line}" for line in fact_lines(device))

@@ -17,6 +17,7 @@ from planner.gui.autosave import Autosave
 from planner.gui.collector import Collector
 from planner.gui.diagnostics import Diagnostics
 from planner.gui.imports import import_soon
+from planner.gui.machine import Machine
 from planner.gui.monitor.unfinished import unfinished_words
 from planner.gui.settings import SettingsStore
 from planner.gui.tasks import TaskRunner
@@ -27,6 +28,8 @@ from planner.paths import own_hardware_file, prices_dir, state_dir
 from planner.plan.catalog import Catalog, load_catalog
 
 CANNOT_START: Final = 3
+_LOOK_AFTER_MS: Final = 1500
+"""What is asked of the machine waits until the window is drawn and ready."""
 _NEXT: Final = (
     "planner.gui.memory.curves.plot",
     "planner.plan.answers.settle",
@@ -85,12 +88,13 @@ def _catalog() -> tuple[Catalog, CatalogError | None]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the window until it is closed; return the exit status."""
     try:
-        app, _window = create(sys.argv if argv is None else argv)
+        app, window = create(sys.argv if argv is None else argv)
     except PlannerError as error:
         QMessageBox.critical(None, "GPU Planner", f"{error.message}\n\n{error.hint}".strip())
         return CANNOT_START
     # Once the window is on the screen, which it is when the first event is handled after it was shown.
     QTimer.singleShot(0, app, partial(import_soon, _NEXT))
+    QTimer.singleShot(_LOOK_AFTER_MS, window, partial(_watch_for_cards, window))
     return app.exec()
 
 
@@ -107,6 +111,12 @@ def _everything_kept() -> Iterator[None]:
         gc.enable()
         raise
     gc.freeze()
+
+
+def _watch_for_cards(window: Window) -> None:
+    machine = Machine(window.workspace, window.tasks, parent=window)
+    window.tab_shown.connect(machine.on_tab)
+    machine.on_tab(window.tab.key)
 
 
 def _application(argv: Sequence[str]) -> QApplication:

@@ -50,7 +50,7 @@ class Window(QMainWindow):
     ) -> None:
         super().__init__()
         self.places = tuple(places)
-        self.workspace, self.theme, self._tasks = workspace, theme, tasks
+        self.workspace, self.theme, self.tasks = workspace, theme, tasks
         self.documents = Documents(workspace, tasks, self)
         self.plan_bar = PlanBar(workspace, theme, tasks)
         self.banner = Banner(theme)
@@ -79,7 +79,7 @@ class Window(QMainWindow):
         """Show a tab, building it the first time."""
         if key not in self._tabs:
             place = next(place for place in self.places if place.key == key)
-            self._tabs[key] = place.build(self.workspace, self.theme, self._tasks)
+            self._tabs[key] = place.build(self.workspace, self.theme, self.tasks)
             self._pages.addWidget(self._tabs[key])
         self._pages.setCurrentWidget(self._tabs[key])
         self._tab_list.set_current(key)

@@ -38,7 +38,7 @@ class GpuRow:
 
     `verdict` is none where that is not known or not asked; `reason` says why a card cannot run it at all. `job` is what
     the plan's job takes and costs on as many of them as the plan has, none where that is not known or not yet. `prices`
-    are none while they have not been read.
+    are none while they have not been read. `here` says whether the card is in this machine, empty where it is not.
     """
 
     gpu: Gpu
@@ -48,11 +48,19 @@ class GpuRow:
     usable: UsableMemory | None = None
     job: JobWords | None = None
     prices: "CardPrices | None" = None
+    here: str = ""
 
     @property
     def id(self) -> str:
         """Return the card's id."""
         return self.gpu.id
+
+    @property
+    def marked_name(self) -> str:
+        """Return the card's name after words for what the person has: `Here: …`, `Yours: …`, `2 here, yours: …`."""
+        words = [part for part in (self.here, "yours" if self.gpu.own else "") if part]
+        told = ", ".join(words)
+        return f"{told[0].upper()}{told[1:]}: {self.gpu.name}" if told else self.gpu.name
 
 
 def gpu_rows(

@@ -69,7 +69,14 @@ def _rate(dtype: str, *, shown: bool = True) -> Column[GpuRow]:
 
 
 GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
-    words("name", "Name", lambda row: row.gpu.name, width=19, tooltip=lambda row: f"{row.gpu.name}\n{row.gpu.id}"),
+    Column(
+        "name",
+        "Name",
+        lambda row: row.gpu.name,
+        lambda row: row.marked_name,
+        width=19,
+        tooltip=lambda row: f"{row.marked_name}\n{row.gpu.id}",
+    ),
     Column(
         "fits",
         "Fits my model",

@@ -1,6 +1,7 @@
 """The accelerators: facets, table, and the details of one card."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -19,12 +20,14 @@ from planner.gui.settings import TableLayout
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.cells import Mark
+from planner.gui.widgets.label import make_label
 from planner.gui.widgets.verdict_badge import verdict_mark
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation, find_fits, fits_by_gpu
 from planner.present.column_sets import COLUMN_SETS
 from planner.present.flat_records import gpu_fields
 from planner.present.gpus import GPU_COLUMNS, GpuRow, gpu_rows
+from planner.present.here import NOWHERE, cards_here
 
 _COUNT_DELAY_MS: Final = 50
 _PANES: Final = (190, 655, 285)
@@ -35,7 +38,7 @@ _SHOWN: Final = (
 
 
 class GpuPage(Page):
-    """The cards of the catalog; verdict, time and cost of the job, which stand behind the name, follow the plan."""
+    """The cards of the catalog, those of this machine on top; verdict, time and cost of the job follow the plan."""
 
     key = "accelerators"
     title = "Accelerators"
@@ -45,6 +48,8 @@ class GpuPage(Page):
         usual = TableLayout(shown=_SHOWN, sort_key="year", descending=True)
         super().__init__(workspace, theme, GPU_COLUMNS, usual, {"fits": _fits_mark})
         self.lookups = Lookups(workspace, tasks, parent=self)
+        self.here = make_label(role="muted", wrap=True)
+        self._here = NOWHERE
         self._filter = CatalogFilter()
         self._latest = ""
         self._names = NameSearch(workspace.catalog.hardware.gpus)
@@ -59,6 +64,7 @@ class GpuPage(Page):
         self.chips.lifted.connect(self.narrow)
         self.empty.lifted.connect(self.narrow)
         self.lookups.found.connect(self._on_found)
+        workspace.devices_found.connect(self._on_devices)
         self.restore(_PANES)
 
     @property
@@ -95,6 +101,7 @@ class GpuPage(Page):
         """Judge every card by the plan."""
         self.table.mark(self.workspace.plan.gpu)
         self.lookups.follow()
+        self._find_here()
         self._judge()
         super().refresh(evaluation)
 
@@ -156,9 +163,24 @@ class GpuPage(Page):
 
     def _judge(self) -> None:
         plan, catalog, known = self.workspace.plan, self.workspace.catalog, self.lookups
-        self.model.set_records(gpu_rows(catalog.hardware, fits_by_gpu(plan, catalog), known.jobs, known.prices))
+        rows = gpu_rows(catalog.hardware, fits_by_gpu(plan, catalog), known.jobs, known.prices)
+        here = self._here.words
+        self.model.set_records([replace(row, here=here[row.id]) if row.id in here else row for row in rows])
         self.show_rows()
         self.count_facets()
+
+    def _find_here(self) -> None:
+        """Match the cards of this machine, which stand above all others, with those of the catalog."""
+        self._here = cards_here(self.workspace.catalog.hardware, self.workspace.devices)
+        self.model.set_first(self._here.words)
+        self.here.setText(self._here.sentence)
+        self.here.setToolTip(self._here.details)
+        self.here.setVisible(bool(self._here.sentence))
+
+    @Slot()
+    def _on_devices(self) -> None:
+        self._find_here()
+        self._judge()
 
     @Slot()
     def _on_found(self) -> None:
@@ -171,6 +193,7 @@ class GpuPage(Page):
         column = QVBoxLayout(middle)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(self.theme.spacing.small)
+        column.addWidget(self.here)
         column.addWidget(self.chips)
         column.addWidget(self.results, 1)
         for pane in (self.facets, middle, self.detail):
