@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from planner.errors import PlannerError, SpecError
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.names import resolve_gpu
-from planner.hardware.own import CardChange, OwnHardware, unknown_changes, with_own
+from planner.hardware.own import CardChange, unknown_changes, with_own
 from planner.hardware.own_file import read_own, write_own
 from planner.present import format as fmt
 
@@ -61,14 +61,14 @@ def _change(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path,
     own = read_own(file)
     gpu = resolve_gpu(with_own(bundled, own), arguments.change)
     told = {field: value for name, field in _OPTIONS.items() if (value := getattr(arguments, name)) is not None}
-    before = next((change for change in own.changes if change.gpu == gpu.id), None)
+    before = own.change_of(gpu.id)
     kept = {} if before is None else before.model_dump(exclude_none=True)
     try:
         change = CardChange.model_validate({**kept, **told, "gpu": gpu.id, "date": today.isoformat()})
     except ValidationError as error:
         problem = SpecError.from_validation(error)
         raise SpecError("--change", problem.message, "Give --paid USD, --power-limit W or --note TEXT.") from error
-    write_own(file, own.joined(OwnHardware(changes=(change,))))
+    write_own(file, own.saying(gpu.id, change))
     return f"{gpu.name}: {_said(change)}."
 
 

@@ -172,9 +172,19 @@ class Workspace(QObject):
         self._gesture += 1
 
     def set_catalog(self, catalog: Catalog) -> None:
-        """Draw on another catalog from now on, such as one with fresh prices; the plan stays as it is."""
+        """Draw on another catalog from now on, such as one with fresh prices; the plan stays as it is.
+
+        Where cards are gone the history is too: a step back could lead to one of them.
+
+        Raises:
+            PlannerError: If the plan cannot be evaluated with it; the catalog stays.
+        """
+        state = _State(self.plan, evaluate(self.plan, catalog))
+        kept = {gpu.id for gpu in catalog.hardware.gpus}
+        if any(gpu.id not in kept for gpu in self.catalog.hardware.gpus):
+            self._forget_history(self.modified)
         self.catalog = catalog
-        self._take(_State(self.plan, evaluate(self.plan, catalog)))
+        self._take(state)
 
     def note_devices(self, devices: "tuple[Device, ...]") -> None:
         """Take over which cards this machine has, as whoever looked at its driver found them; none says nothing."""
@@ -214,10 +224,7 @@ class Workspace(QObject):
         """Take `plan`, which belongs to `path`, as a new document with an empty history."""
         self._workloads = {"training": Training(), "inference": Inference()}
         state = _State(plan, evaluate(plan, self.catalog))
-        self.end_gesture()
-        self.undo_stack.clear()
-        if modified:
-            self.undo_stack.resetClean()
+        self._forget_history(modified)
         self.path = path
         self._take(state)
         self.file_changed.emit()
@@ -239,6 +246,12 @@ class Workspace(QObject):
         if isinstance(last, _Change) and (last.text(), last.gesture) == (label, self._gesture):
             return last.old.plan
         return self.plan
+
+    def _forget_history(self, modified: bool) -> None:
+        self.end_gesture()
+        self.undo_stack.clear()
+        if modified:
+            self.undo_stack.resetClean()
 
     def _push(self, label: str, plan: Plan) -> None:
         if plan == self.plan:

@@ -3,16 +3,20 @@
 It lies in a file of its own, so that a newer catalog never touches it.
 """
 
+import re
 from collections.abc import Iterable
 from typing import Final, Self
 
 from pydantic import Field, model_validator
 
 from planner.base import Spec
+from planner.errors import SpecError
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import FigureNote, Gpu, Provenance
+from planner.units import GIB
 
 OWN_SCHEMA: Final = 1
+_BETWEEN_WORDS: Final = re.compile(r"[^a-z0-9.]+")
 
 
 class CardChange(Spec):
@@ -59,6 +63,15 @@ class OwnHardware(Spec):
             changes=tuple(change for change in self.changes if change.gpu != gpu_id),
         )
 
+    def change_of(self, gpu_id: str) -> CardChange | None:
+        """Return what is said of a card, or None where nothing is."""
+        return next((change for change in self.changes if change.gpu == gpu_id), None)
+
+    def saying(self, gpu_id: str, change: CardChange | None) -> "OwnHardware":
+        """Return it with `change` in place of what was said of a card, or with nothing said of it."""
+        others = tuple(each for each in self.changes if each.gpu != gpu_id)
+        return OwnHardware(cards=self.cards, changes=others if change is None else (*others, change))
+
     def names(self, gpu_id: str) -> bool:
         """Return whether it has a card of this id, or says something of it."""
         return any(card.id == gpu_id for card in self.cards) or any(each.gpu == gpu_id for each in self.changes)
@@ -78,6 +91,46 @@ def with_own(hardware: HardwareCatalog, own: OwnHardware) -> HardwareCatalog:
     return HardwareCatalog(gpus=tuple(cards), systems=hardware.systems)
 
 
+class CardFigures(Spec):
+    """What a card of one's own has otherwise than the one it is like; what is none is the same."""
+
+    memory_bytes: int | None = Field(default=None, gt=0)
+    bandwidth_bytes_per_s: float | None = Field(default=None, gt=0)
+    board_power_watts: float | None = Field(default=None, gt=0)
+    purchase_price_usd: float | None = Field(default=None, gt=0)
+
+
+def card_like(base: Gpu, name: str, figures: CardFigures, day: str) -> Gpu:
+    """Return a card of one's own that is like `base` but for its name and some figures, said on `day`.
+
+    Another memory leaves unknown what was measured of the old one. Its launch price is not that of `base`.
+
+    Raises:
+        SpecError: If the name has neither a letter nor a digit.
+    """
+    gpu_id = _BETWEEN_WORDS.sub("-", name.lower()).strip("-.")
+    if not gpu_id:
+        raise SpecError("name", "needs a letter or a digit", "Write what the card is called, such as RTX 4090 48 GB.")
+    told = figures.model_dump(exclude_none=True)
+    fresh = {} if figures.memory_bytes is None else _other_memory(figures.memory_bytes)
+    kept = tuple(note for note in base.figure_notes if note.field not in told)
+    return base.evolve(
+        id=gpu_id,
+        name=name.strip(),
+        aliases=(),
+        launch_price_usd=None,
+        figure_notes=(*_said(told, day), *kept),
+        notes=(f"Added by you, after the {base.name}", *base.notes),
+        **told,
+        **fresh,
+    )
+
+
+def _other_memory(memory_bytes: int) -> dict[str, object]:
+    measured = ("usable_memory_bytes", "usable_memory_high_bytes", "smi_memory_bytes")
+    return {"memory_label": f"{memory_bytes / GIB:g} GB", **dict.fromkeys(measured)}
+
+
 def unknown_changes(hardware: HardwareCatalog, own: OwnHardware) -> tuple[str, ...]:
     """Return the ids that changes name and neither the catalog nor the person's own cards have."""
     known = {gpu.id for gpu in (*hardware.gpus, *own.cards)}
@@ -90,11 +143,11 @@ def _changed(gpu: Gpu, change: CardChange | None) -> Gpu:
     said = {"purchase_price_usd": change.purchase_price_usd, "board_power_watts": change.power_limit_watts}
     told = {field: value for field, value in said.items() if value is not None}
     notes = (*gpu.notes, *_notes(gpu, change))
-    return gpu.evolve(**told, own=True, notes=notes, figure_notes=(*_said(told, change), *gpu.figure_notes))
+    return gpu.evolve(**told, own=True, notes=notes, figure_notes=(*_said(told, change.date), *gpu.figure_notes))
 
 
-def _said(fields: Iterable[str], change: CardChange) -> tuple[FigureNote, ...]:
-    source = Provenance(basis="measured", certainty="single-source", source="your own figure", as_of=change.date)
+def _said(fields: Iterable[str], day: str) -> tuple[FigureNote, ...]:
+    source = Provenance(basis="measured", certainty="single-source", source="your own figure", as_of=day)
     return tuple(FigureNote(field=field, provenance=source) for field in fields)
 
 

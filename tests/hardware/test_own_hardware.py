@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from planner.errors import CatalogError
+from planner.errors import CatalogError, SpecError
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.names import resolve_gpu
-from planner.hardware.own import CardChange, OwnHardware, unknown_changes, with_own
+from planner.hardware.own import CardChange, CardFigures, OwnHardware, card_like, unknown_changes, with_own
 from planner.hardware.own_file import read_own, write_own
 
 TODAY = date(2026, 11, 22)
@@ -155,3 +155,36 @@ def test_what_is_no_json_a_folder_or_missing(file: Path, tmp_path: Path) -> None
 def test_a_change_says_something() -> None:
     with pytest.raises(ValidationError, match="says nothing"):
         CardChange(gpu="x", date="2026-11-01")
+
+
+def test_a_card_like_another_differs_in_what_is_said(hardware: HardwareCatalog) -> None:
+    base = hardware.gpu("rtx-4090")
+    figures = CardFigures(memory_bytes=48 * 2**30, purchase_price_usd=2500)
+    card = card_like(base, " RTX 4090 (48 GB) ", figures, "2026-11-22")
+    assert (card.id, card.name, card.memory_label) == ("rtx-4090-48-gb", "RTX 4090 (48 GB)", "48 GB")
+    assert (card.usable_memory_bytes, card.launch_price_usd, card.aliases) == (None, None, ())
+    assert (card.bandwidth_bytes_per_s, card.rates) == (base.bandwidth_bytes_per_s, base.rates)
+    assert card.provenance_of("memory_bytes").source == "your own figure"
+    assert card.provenance_of("bandwidth_bytes_per_s") == base.provenance_of("bandwidth_bytes_per_s")
+    assert with_own(hardware, OwnHardware(cards=(card,))).gpu(card.id).purchase_price_usd == 2500
+
+
+def test_a_card_like_another_keeps_what_was_measured_of_the_same_memory(hardware: HardwareCatalog) -> None:
+    base = hardware.gpu("rtx-4090")
+    card = card_like(base, "Mine", CardFigures(), "2026-11-22")
+    assert (card.usable_memory_bytes, card.memory_label) == (base.usable_memory_bytes, base.memory_label)
+
+
+def test_a_card_needs_a_name_of_letters_or_digits(hardware: HardwareCatalog) -> None:
+    with pytest.raises(SpecError, match="needs a letter or a digit"):
+        card_like(hardware.gpu("l4"), " …!", CardFigures(), "2026-11-22")
+
+
+def test_what_is_said_of_a_card_is_replaced_or_taken_back() -> None:
+    change = CardChange(gpu="l4", note="old", date="2026-11-01")
+    newer = change.evolve(note="new")
+    own = OwnHardware().saying("l4", change).saying("l4", newer)
+    assert own.changes == (newer,)
+    assert own.change_of("l4") == newer
+    assert own.saying("l4", None) == OwnHardware()
+    assert OwnHardware().change_of("l4") is None

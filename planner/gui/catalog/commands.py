@@ -30,7 +30,7 @@ def declare(window: "Window") -> list[Action]:
         run = partial(_run, window, command.run)
         return Action(f"catalog.{command.id}", command.text, run, f"Catalog/{command.menu}", *command[4:])
 
-    return [made(command) for command in (*_SHOWING, *_column_sets(), *_COMPARING)]
+    return [made(command) for command in (*_SHOWING, *_column_sets(), *_COMPARING, *_OWN)]
 
 
 def _run(window: "Window", do: "Callable[[CatalogTab], object]") -> None:
@@ -49,6 +49,15 @@ _COMPARING = (
     _Command("add", "Co&mpare what is chosen", lambda tab: tab.compare_chosen(), "4", "Ctrl+Shift+A"),
     _Command("compare", "Show the com&parison", lambda tab: tab.show_view("compare"), "4", "Ctrl+Alt+3"),
     _Command("export", "&Export what is shown…", lambda tab: tab.save(), "5", "Ctrl+E", "save"),
+)
+_OWN = (
+    _Command(
+        "change", "Your figures of this car&d…", lambda tab: tab.gpus.own.ask_change(), "Your own/1", "Ctrl+Alt+U"
+    ),
+    _Command("new-card", "&Add a card like this one…", lambda tab: tab.gpus.own.ask_new(), "Your own/1"),
+    _Command("forget", "&Forget your figures or card", lambda tab: tab.gpus.own.forget_current(), "Your own/1"),
+    _Command("add-file", "Add cards from a fi&le…", lambda tab: tab.gpus.own.choose_file(), "Your own/2"),
+    _Command("export-own", "E&xport your cards…", lambda tab: tab.gpus.own.choose_target(), "Your own/2"),
 )
 
 

@@ -15,6 +15,7 @@ from planner.gui.catalog.empty import EmptyResult
 from planner.gui.catalog.facets import FacetPanel
 from planner.gui.catalog.filters import CatalogFilter, NameSearch, conditions, culprit
 from planner.gui.catalog.lookups import Lookups
+from planner.gui.catalog.own_cards import OwnCards
 from planner.gui.catalog.page import Page
 from planner.gui.settings import TableLayout
 from planner.gui.tasks import TaskRunner
@@ -23,6 +24,7 @@ from planner.gui.widgets.cells import Mark
 from planner.gui.widgets.label import make_label
 from planner.gui.widgets.verdict_badge import verdict_mark
 from planner.gui.workspace import Workspace
+from planner.hardware.gpu import Gpu
 from planner.plan.evaluate import Evaluation, find_fits, fits_by_gpu
 from planner.present.column_sets import COLUMN_SETS
 from planner.present.flat_records import gpu_fields
@@ -48,11 +50,13 @@ class GpuPage(Page):
         usual = TableLayout(shown=_SHOWN, sort_key="year", descending=True)
         super().__init__(workspace, theme, GPU_COLUMNS, usual, {"fits": _fits_mark})
         self.lookups = Lookups(workspace, tasks, parent=self)
+        self.own = OwnCards(workspace, theme, self, self._current, self.table.choose)
         self.here = make_label(role="muted", wrap=True)
         self._here = NOWHERE
         self._filter = CatalogFilter()
         self._latest = ""
-        self._names = NameSearch(workspace.catalog.hardware.gpus)
+        self._named_of = workspace.catalog.hardware
+        self._names = NameSearch(self._named_of.gpus)
         self.facets = FacetPanel(theme, workspace.settings, workspace.catalog.hardware.gpus)
         self.chips = ChipRow(theme)
         self.empty = EmptyResult(theme)
@@ -65,6 +69,9 @@ class GpuPage(Page):
         self.empty.lifted.connect(self.narrow)
         self.lookups.found.connect(self._on_found)
         workspace.devices_found.connect(self._on_devices)
+        change = QAction(self.tr("Your &figures…"), self.table)
+        change.triggered.connect(self.own.ask_change)
+        self.table.addAction(change)
         self.restore(_PANES)
 
     @property
@@ -101,6 +108,9 @@ class GpuPage(Page):
         """Judge every card by the plan."""
         self.table.mark(self.workspace.plan.gpu)
         self.lookups.follow()
+        if self._named_of is not self.workspace.catalog.hardware:
+            self._named_of = self.workspace.catalog.hardware
+            self._names = NameSearch(self._named_of.gpus)
         self._find_here()
         self._judge()
         super().refresh(evaluation)
@@ -168,6 +178,10 @@ class GpuPage(Page):
         self.model.set_records([replace(row, here=here[row.id]) if row.id in here else row for row in rows])
         self.show_rows()
         self.count_facets()
+
+    def _current(self) -> Gpu | None:
+        row = self.model.find(self.table.current_id)
+        return None if row is None else row.gpu
 
     def _find_here(self) -> None:
         """Match the cards of this machine, which stand above all others, with those of the catalog."""
