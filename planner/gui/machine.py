@@ -1,26 +1,28 @@
 """Which cards this machine has, found out beside the window and without it waiting."""
 
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, Slot
 
 from planner.errors import PlannerError
 from planner.gui.tasks import TaskRunner
 from planner.gui.workspace import Workspace
-from planner.monitor.device import Device
-from planner.monitor.patience import Patience
+
+if TYPE_CHECKING:
+    from planner.monitor.device import Device
 
 _KEY: Final = "machine"
-_PATIENCE: Final = Patience(start=10.0)
+_LONGEST_START_SECONDS: Final = 10.0
 """A driver that takes longer to open is left to the Monitor, which shows what it waits for."""
 
 
-def look_here() -> tuple[Device, ...]:
+def look_here() -> "tuple[Device, ...]":
     """Return the cards of this machine after one look by a process that ends at once; none without a driver."""
-    from planner.monitor.gathering import look_once  # the first look at the window does without it
+    from planner.monitor.gathering import look_once  # the first picture of the window does without them
+    from planner.monitor.patience import Patience
 
-    return look_once(_PATIENCE).inventory.devices
+    return look_once(Patience(start=_LONGEST_START_SECONDS)).inventory.devices
 
 
 class Machine(QObject):
@@ -30,7 +32,7 @@ class Machine(QObject):
         self,
         workspace: Workspace,
         tasks: TaskRunner,
-        look: Callable[[], tuple[Device, ...]] = look_here,
+        look: "Callable[[], tuple[Device, ...]]" = look_here,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)

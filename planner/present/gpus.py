@@ -82,7 +82,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         "Fits my model",
         lambda row: None if row.verdict is None else _VERDICT_RANK[row.verdict],
         _fits_text,
-        width=14,
+        width=13,
         tooltip=_fits_tooltip,
     ),
     Column(
@@ -91,7 +91,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         lambda row: row.job.slowness if row.job else None,
         lambda row: row.job.time if row.job else _NOT_RUN,
         align="right",
-        width=9,
+        width=11,
         tooltip=lambda row: row.job.time_origin if row.job else "",
     ),
     Column(

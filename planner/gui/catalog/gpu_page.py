@@ -52,6 +52,7 @@ class GpuPage(Page):
         self.lookups = Lookups(workspace, tasks, parent=self)
         self.own = OwnCards(workspace, theme, self, self._current, self.table.choose)
         self.here = make_label(role="muted", wrap=True)
+        self.here.setIndent(theme.spacing.small)
         self._here = NOWHERE
         self._filter = CatalogFilter()
         self._latest = ""

@@ -79,7 +79,7 @@ class ChangeDialog(_OwnDialog):
         self.paid = DecimalField(0.01, _MOST_USD, placeholder="not said")
         self.limit = DecimalField(1, _MOST_WATTS, placeholder="none")
         self.note = TextField(placeholder="such as: bought used, fans replaced")
-        self.form.add("&Paid for one, USD", self.paid, lambda: None, "What owning one costs you.")
+        self.form.add("&Paid, USD", self.paid, lambda: None, "What you paid for one.")
         self.form.add("Power &limit, W", self.limit, lambda: None, "As set with nvidia-smi -pl.")
         self.form.add("&Remark", self.note, lambda: "")
         if said is not None:
@@ -117,7 +117,7 @@ class NewCardDialog(_OwnDialog):
         self.form.add("&Memory, GiB", self.memory, lambda: None, "Physical memory of the whole card.")
         self.form.add("&Bandwidth, GB/s", self.bandwidth, lambda: None, "Memory bandwidth of the whole card.")
         self.form.add("Po&wer, W", self.power, lambda: None, "Board power.")
-        self.form.add("&Paid for one, USD", self.paid, lambda: None, "What owning one costs you.")
+        self.form.add("&Paid, USD", self.paid, lambda: None, "What you paid for one.")
 
     def save(self) -> None:
         """Add the card."""
