@@ -82,7 +82,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         "Fits my model",
         lambda row: None if row.verdict is None else _VERDICT_RANK[row.verdict],
         _fits_text,
-        width=13,
+        width=14,
         tooltip=_fits_tooltip,
     ),
     Column(

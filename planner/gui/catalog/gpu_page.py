@@ -32,7 +32,7 @@ from planner.present.gpus import GPU_COLUMNS, GpuRow, gpu_rows
 from planner.present.here import NOWHERE, cards_here
 
 _COUNT_DELAY_MS: Final = 50
-_PANES: Final = (190, 655, 285)
+_PANES: Final = (190, 663, 277)
 _SHOWN: Final = (
     *("name", "fits", "job_time", "job_cost", "memory", "bandwidth", "bf16", "power", "fp32", "fp8", "year", "price"),
     *("vendor", "segment", "architecture"),
