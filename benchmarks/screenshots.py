@@ -63,10 +63,24 @@ def draw_everything(window: "Window", folder: Path) -> None:
             for place in window.places:
                 window.show_tab(place.key)
                 save(window, folder / f"{place.key}-{scheme}-{width}x{height}.png")
+    draw_catalog(window, folder)
     draw_monitor(window, folder)
     draw_plans(window, folder)
     draw_costs(window, folder)
     draw_traced(window, folder)
+
+
+def draw_catalog(window: "Window", folder: Path) -> None:
+    """Draw the catalog as a plot, and cards and a system side by side."""
+    tab = window.catalog()
+    tab.show_view("scatter")
+    draw_in_all_looks(window, folder, "catalog-scatter")
+    tab.compare.add(("accelerators:rtx-3090@2", "accelerators:rtx-4090", "systems:dgx-a100-640gb"))
+    tab.show_view("compare")
+    wait_until(lambda: not tab.tasks.busy)
+    draw_in_all_looks(window, folder, "catalog-compare")
+    tab.compare.clear()
+    tab.show_view("table")
 
 
 def draw_monitor(window: "Window", folder: Path) -> None:

@@ -47,6 +47,11 @@ def prices_dir() -> Path:
     return state_dir() / "prices"
 
 
+def own_hardware_file() -> Path:
+    """Return the file of the user's own cards and their changes to bundled ones; it need not exist."""
+    return state_dir() / "hardware.json"
+
+
 def traces_dir() -> Path:
     """Return the user's folder for the recordings of traced modules, made if it is missing."""
     folder = state_dir() / "traces"

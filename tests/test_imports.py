@@ -11,7 +11,7 @@ FIT = "from planner.cli.main import main; main(['fit', 'meta-llama/Llama-3.1-8B'
 GPUS = "from planner.cli.main import main; main(['gpus', '4090'])"
 WINDOW = "from planner.gui.app import create; app, window = create([]); window.grab()"
 LATER = (
-    "planner.gui.catalog",
+    "planner.gui.catalog.tab",
     "planner.gui.memory.trace.dialog",
     "planner.gui.memory.trace.evidence",
     "planner.gui.memory.questions.training",

@@ -53,7 +53,7 @@ def advice_fields(
     """Yield the keys of the JSON with what was asked for, and their values."""
     if advised:
         yield "advice", [advice.model_dump(mode="json") for advice in advise(evaluation.plan, catalog)]
-        yield "warnings", [warning.model_dump(mode="json") for warning in warnings_about(evaluation)]
+        yield "warnings", [warning.model_dump(mode="json") for warning in warnings_about(evaluation, catalog.software)]
     if solved:
         yield "solved", [solve(evaluation.plan, catalog, what).model_dump(mode="json") for what in solved]
 

@@ -40,7 +40,7 @@ def add_plan_options(parser: Parser) -> None:
         "--gpu",
         metavar="GPU",
         action="append",
-        help='an id, a name or a spelling such as "RTX 4090", h100-sxm or "8 x H100 SXM"; repeatable for unequal cards',
+        help='an id, a name or a spelling such as "RTX 4090", "8 x H100 SXM" or the system dgx-h100; repeatable',
     )
     hardware.add_argument("--count", metavar="N", help="number of these cards [1]")
     add_workload_options(parser)

@@ -18,7 +18,7 @@ from planner.cost.carbon import carbon_by_region
 from planner.cost.montecarlo import simulate
 from planner.cost.sensitivity import tornado
 from planner.errors import SpecError
-from planner.paths import prices_dir
+from planner.paths import own_hardware_file, prices_dir
 from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.evaluate import evaluate
 from planner.plan.money import PlanCost, evaluate_cost
@@ -54,7 +54,7 @@ _OFFERS: Final = 8
 def run(argv: list[str], today: date | None = None) -> int:
     """Answer as of `today`, by default the day that it is, and return the exit code."""
     arguments = _parser().parse_args(argv)
-    catalog = load_catalog(prices=prices_dir())
+    catalog = load_catalog(prices=prices_dir(), own=own_hardware_file())
     try:
         plan = asked_plan(arguments, catalog).plan
         plan = plan.evolve(cost=check_market(arguments, money_from(arguments, plan.cost), catalog))

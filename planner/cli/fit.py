@@ -12,6 +12,7 @@ from planner.cli.recipes import GivenRecipe, recipe_block
 from planner.cli.report import report
 from planner.cli.table import terminal_width
 from planner.errors import SpecError
+from planner.paths import own_hardware_file
 from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.evaluate import Evaluation, evaluate
 from planner.plan.plan import Plan
@@ -69,7 +70,7 @@ def run(argv: list[str]) -> int:
 
 
 def _answer(arguments: argparse.Namespace) -> int:
-    catalog = load_catalog()
+    catalog = load_catalog(own=own_hardware_file())
     if arguments.list_presets:
         return _list_presets(catalog, as_json=arguments.json)
     plan, preset, recipe = asked_plan(arguments, catalog)

@@ -1,4 +1,4 @@
-"""`gpu-planner gpus`: search, compare and show accelerators."""
+"""`gpu-planner gpus`: search, compare and show accelerators and systems; builds, own cards, those of this machine."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -7,27 +7,34 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pydantic_core import to_json
 
-from planner.cli.details import details
+from planner.cli.gpus_build import add_build_options, print_build
+from planner.cli.gpus_own import add_own_options, run_own, wants_own
 from planner.cli.parser import Parser
 from planner.cli.table import Head, table, terminal_width
+from planner.cost.market import CardPrices
 from planner.errors import SpecError
-from planner.hardware.catalog import HardwareCatalog, load_hardware
-from planner.hardware.fields import JUDGED_FIELDS, Fits, Judged
+from planner.hardware.catalog import load_hardware
+from planner.hardware.derived import DERIVED_FIGURES
+from planner.hardware.fields import JUDGED_FIELDS, PRICE_WORDS, Fits, Judged
 from planner.hardware.gpu import Gpu
 from planner.hardware.names import resolve_gpu
-from planner.hardware.query import QUERY_FIELDS, GpuQuery, select
+from planner.hardware.query import QUERY_FIELDS, GpuQuery, select, used_words
 from planner.memory.fit import CardFit
-from planner.paths import catalog_dir, prices_dir
+from planner.paths import catalog_dir, own_hardware_file, prices_dir
+from planner.plan.catalog import Catalog, load_catalog
+from planner.plan.prices import price_words, prices_by_card
 from planner.present.columns import Column
-from planner.present.gpu_details import gpu_details
+from planner.present.flat_records import gpu_fields
 from planner.present.gpus import GPU_COLUMNS, GpuRow, gpu_rows
+from planner.present.record_text import to_csv
 
 if TYPE_CHECKING:
     from planner.plan.job_costs import CardJob
 
 _LISTED: Final = ("name", "year", "memory", "bandwidth", "bf16", "power", "price")
-_JUDGED: Final = ("fits", "job_time", "job_cost")
-_LISTED_WHEN_JUDGED: Final = ("name", *_JUDGED, "memory", "bandwidth", "power")
+_LISTED_WHEN_JUDGED: Final = ("name", "fits", "job_time", "job_cost", "memory", "bandwidth", "power")
+_SHOWN_WHEN_ASKED: Final = frozenset((*PRICE_WORDS, *DERIVED_FIGURES))
+"""Words that have a column of their own in the list where it is filtered or sorted by them."""
 
 
 class _Judgement(NamedTuple):
@@ -53,10 +60,15 @@ _EXAMPLES: Final = """\
 examples:
   gpu-planner gpus rtx 40
   gpu-planner gpus --where 'memory_gib >= 80 and vendor == "NVIDIA"' --sort -bandwidth
+  gpu-planner gpus --where 'memory_gib >= 24 and used < 1000' --sort usd_per_gib
   gpu-planner gpus --fits meta-llama/Llama-3.1-70B --where 'fits == "fits"' --sort price
   gpu-planner gpus --fits plan.json --where 'hours < 24' --sort job_cost
-  gpu-planner gpus --compare "RTX 4090" "RTX 5090" h100-sxm
+  gpu-planner gpus --compare "RTX 4090" "2 x RTX 3090" dgx-a100-640gb
   gpu-planner gpus --show mi300x
+  gpu-planner gpus --systems dgx
+  gpu-planner gpus --build "2 x RTX 5090" --circuit 120V-15A
+  gpu-planner gpus --change "RTX 3090" --paid 720 --power-limit 250
+  gpu-planner gpus --here
 
 fields for --where and --sort:
 {fields}
@@ -67,19 +79,39 @@ fields for --where and --sort:
 def run(argv: list[str], today: date | None = None) -> int:
     """Print what was asked, prices as of `today`, by default the day that it is, and return the exit code."""
     arguments = _parser().parse_args(_with_descending(argv))
-    hardware = load_hardware(catalog_dir())
+    day = today or datetime.now(UTC).date()
+    if wants_own(arguments):
+        return run_own(arguments, load_hardware(catalog_dir()), own_hardware_file(), day)
+    catalog = load_catalog(prices=prices_dir(), own=own_hardware_file())
+    return _about(arguments, catalog, day)
+
+
+def _about(arguments: argparse.Namespace, catalog: Catalog, today: date) -> int:
+    """Print the one card, the system, the build or the machine that is asked about, or else a list."""
+    if arguments.here:
+        from planner.cli.gpus_here import print_here  # starts the sampler
+
+        return print_here(catalog.hardware, as_json=arguments.json)
+    if arguments.build:
+        return print_build(arguments, catalog)
+    if arguments.systems:
+        from planner.cli.gpus_systems import print_systems
+
+        return print_systems(arguments, catalog.hardware)
     if arguments.show:
-        return _show(resolve_gpu(hardware, arguments.show), hardware, as_json=arguments.json)
+        from planner.cli.gpus_show import show
+
+        return show(resolve_gpu(catalog.hardware, arguments.show), catalog, today, as_json=arguments.json)
     if arguments.compare:
-        gpus: Sequence[Gpu] = [resolve_gpu(hardware, name) for name in arguments.compare]
-        return _print(gpus, hardware, None, arguments, compared=True)
-    judged = _judged(arguments.fits, today or datetime.now(UTC).date()) if arguments.fits else None
-    return _print(_selected(arguments, hardware, judged), hardware, judged, arguments)
+        from planner.cli.gpus_compare import print_comparison
+
+        return print_comparison(arguments, catalog, prices_by_card(catalog, today))
+    return _print_list(arguments, catalog, today)
 
 
 def _parser() -> Parser:
     width = max(map(len, QUERY_FIELDS))
-    fields = [f"  {field.name:<{width}}  {field.unit:<6}  {field.help}" for field in QUERY_FIELDS.values()]
+    fields = [f"  {field.name:<{width}}  {field.unit:<10}  {field.help}" for field in QUERY_FIELDS.values()]
     parser = Parser("gpu-planner gpus", _DESCRIPTION, _EXAMPLES.format(fields="\n".join(fields)))
     choice = parser.add_argument_group("which ones")
     choice.add_argument("words", metavar="WORDS", nargs="*", help="words that name, maker or architecture contain")
@@ -88,9 +120,16 @@ def _parser() -> Parser:
     choice.add_argument("--limit", metavar="N", type=_positive, help="print at most N")
     ordered = "a field below, with - before it descending; repeatable"
     choice.add_argument("--sort", metavar="FIELD", action="append", default=[], help=ordered)
+    choice.add_argument("--csv", action="store_true", help="print a table for other programs, with sources")
     other = parser.add_argument_group("instead of a list")
-    other.add_argument("--compare", metavar="GPU", nargs="+", help="set these side by side")
-    other.add_argument("--show", metavar="GPU", help="show every figure of one with its source")
+    other.add_argument("--compare", metavar="GPU", nargs="+", help="set cards or systems side by side")
+    other.add_argument(
+        "--show", metavar="GPU", help="show one: figures with sources, prices, software, measured speeds"
+    )
+    other.add_argument("--systems", action="store_true", help="list machines: DGX, HGX, NVL72, TPU slices")
+    other.add_argument("--here", action="store_true", help="the cards of this machine, matched to the catalog")
+    add_build_options(parser.add_argument_group("power and cooling"))
+    add_own_options(parser.add_argument_group("cards of your own"))
     parser.add_general()
     return parser
 
@@ -112,66 +151,62 @@ def _with_descending(argv: list[str]) -> list[str]:
     return joined
 
 
-def _judged(word: str, today: date) -> _Judgement:
+def _print_list(arguments: argparse.Namespace, catalog: Catalog, today: date) -> int:
+    query = _query(arguments)
+    priced = used_words(query) & PRICE_WORDS.keys()
+    prices = prices_by_card(catalog, today) if priced else None
+    judged = _judged(arguments.fits, catalog, today) if arguments.fits else None
+    gpus = _selected(query, catalog, judged, prices)[: arguments.limit]
+    if arguments.json:
+        print(to_json([_record(gpu, judged) for gpu in gpus], indent=2).decode())
+        return 0
+    by_id = {row.id: row for row in _rows(catalog, judged, prices)}
+    rows = [by_id[gpu.id] for gpu in gpus]
+    everything = len(catalog.hardware.gpus)
+    if arguments.csv:
+        print(to_csv([gpu_fields(row) for row in rows]), end="")
+    elif rows:
+        shown = _columns(used_words(query) & _SHOWN_WHEN_ASKED, judged=judged is not None)
+        print(f"{_list(rows, shown)}\n\n{len(rows):,} of {everything:,} accelerators")
+    else:
+        print(f"No accelerator of {everything:,} matches.")
+    return 0
+
+
+def _query(arguments: argparse.Namespace) -> GpuQuery:
+    try:
+        return GpuQuery(text=" ".join(arguments.words), where=arguments.where, sort=tuple(arguments.sort))
+    except SpecError as error:
+        hint = error.hint or "`gpu-planner gpus --help` lists the fields and the comparisons."
+        raise SpecError(f"--{error.field}", error.reason, hint) from error
+
+
+def _judged(word: str, catalog: Catalog, today: date) -> _Judgement:
     from planner.cli.subjects import plan_about
-    from planner.plan.catalog import load_catalog
     from planner.plan.evaluate import fits_by_gpu
     from planner.plan.job_costs import job_by_gpu
 
-    catalog = load_catalog(prices=prices_dir())
     plan = plan_about(word, catalog)
     return _Judgement(fits_by_gpu(plan, catalog), job_by_gpu(plan, catalog, today) or {})
 
 
-def _selected(arguments: argparse.Namespace, hardware: HardwareCatalog, judged: _Judgement | None) -> tuple[Gpu, ...]:
+def _selected(
+    query: GpuQuery, catalog: Catalog, judged: _Judgement | None, prices: Mapping[str, CardPrices] | None
+) -> tuple[Gpu, ...]:
     fits = None if judged is None else judged.by_id()
     try:
-        query = GpuQuery(text=" ".join(arguments.words), where=arguments.where, sort=tuple(arguments.sort))
-        found = select(hardware.gpus, query, fits)
+        return select(catalog.hardware.gpus, query, fits, None if prices is None else price_words(prices))
     except SpecError as error:
-        if error.field in JUDGED_FIELDS:
-            raise SpecError(error.field, error.reason, "Add --fits MODEL.") from error
-        hint = error.hint or "`gpu-planner gpus --help` lists the fields and the comparisons."
-        raise SpecError(f"--{error.field}", error.reason, hint) from error
-    return found[: arguments.limit]
+        hint = "Add --fits MODEL." if error.field in JUDGED_FIELDS else error.hint
+        raise SpecError(error.field, error.reason, hint) from error
 
 
-def _show(gpu: Gpu, hardware: HardwareCatalog, *, as_json: bool) -> int:
-    if as_json:
-        print(gpu.model_dump_json(indent=2))
-    else:
-        print(details(gpu.name, gpu_details(gpu, hardware.usable_memory(gpu)), gpu.notes))
-    return 0
-
-
-def _print(
-    gpus: Sequence[Gpu],
-    hardware: HardwareCatalog,
-    judged: _Judgement | None,
-    arguments: argparse.Namespace,
-    *,
-    compared: bool = False,
-) -> int:
-    if arguments.json:
-        print(to_json([_record(gpu, judged) for gpu in gpus], indent=2).decode())
-        return 0
-    by_id = {row.id: row for row in _rows(hardware, judged)}
-    rows = [by_id[gpu.id] for gpu in gpus]
-    if compared:
-        print(_side_by_side(rows))
-    elif rows:
-        print(f"{_list(rows, judged=judged is not None)}\n\n{len(rows):,} of {len(hardware.gpus):,} accelerators")
-    else:
-        print(f"No accelerator of {len(hardware.gpus):,} matches.")
-    return 0
-
-
-def _rows(hardware: HardwareCatalog, judged: _Judgement | None) -> tuple[GpuRow, ...]:
+def _rows(catalog: Catalog, judged: _Judgement | None, prices: Mapping[str, CardPrices] | None) -> tuple[GpuRow, ...]:
     if judged is None:
-        return gpu_rows(hardware)
+        return gpu_rows(catalog.hardware, prices=prices)
     from planner.present.card_jobs import job_words
 
-    return gpu_rows(hardware, judged.fits, job_words(judged.jobs))
+    return gpu_rows(catalog.hardware, judged.fits, job_words(judged.jobs), prices)
 
 
 def _record(gpu: Gpu, judged: _Judgement | None) -> dict[str, object]:
@@ -183,17 +218,13 @@ def _record(gpu: Gpu, judged: _Judgement | None) -> dict[str, object]:
     return {**record, "fit": judged.fits[gpu.id]._asdict(), "job": told}
 
 
-def _list(rows: Sequence[GpuRow], *, judged: bool) -> str:
-    columns = [_column(key) for key in (_LISTED_WHEN_JUDGED if judged else _LISTED)]
+def _columns(asked: frozenset[str], *, judged: bool) -> list[Column[GpuRow]]:
+    """Return the usual columns, and one for each word that is asked for and has a column of its own."""
+    by_key = {column.key: column for column in GPU_COLUMNS}
+    usual = _LISTED_WHEN_JUDGED if judged else _LISTED
+    return [by_key[key] for key in (*usual, *(key for key in by_key if key in asked and key not in usual))]
+
+
+def _list(rows: Sequence[GpuRow], columns: Sequence[Column[GpuRow]]) -> str:
     heads = [Head(column.title, column.align, column.key == "name", column.unit) for column in columns]
     return table(heads, [[column.text(row) for column in columns] for row in rows], terminal_width())
-
-
-def _side_by_side(rows: Sequence[GpuRow]) -> str:
-    heads = [Head(""), *(Head(row.gpu.name, "right", flexible=True) for row in rows)]
-    columns = [column for column in GPU_COLUMNS if column.key not in ("name", *_JUDGED)]
-    return table(heads, [[column.header, *(column.text(row) for row in rows)] for column in columns], terminal_width())
-
-
-def _column(key: str) -> Column[GpuRow]:
-    return next(column for column in GPU_COLUMNS if column.key == key)

@@ -18,12 +18,12 @@ from planner.cli.monitor_files import add_file_options, check_file_options, repl
 from planner.cli.monitor_screen import Screen
 from planner.cli.monitor_table import fitting_table, wrapped
 from planner.cli.parser import Parser
-from planner.errors import MonitorUnavailableError, RecordingError
+from planner.errors import RecordingError
 from planner.monitor.diagnosis.diagnose import diagnose_all
 from planner.monitor.diagnosis.plain import verdict_object
 from planner.monitor.diagnosis.tracker import Tracker
 from planner.monitor.diagnosis.verdict import Verdict
-from planner.monitor.doctor import binding_version, check_up, what_blocked, what_blocks
+from planner.monitor.doctor import binding_version, check_up, unavailable, what_blocked, what_blocks
 from planner.monitor.faults import Fault
 from planner.monitor.gathering import look_once
 from planner.monitor.history import History
@@ -137,9 +137,7 @@ def _report(latest: Latest, verdicts: Mapping[str, Verdict]) -> dict[str, Any]:
 
 def _refuse(fault: Fault | None) -> None:
     if fault is not None:
-        detail = f" ({fault.detail})" if fault.detail else ""
-        hint = f"{fault.about.advice} See also: gpu-planner monitor --doctor"
-        raise MonitorUnavailableError(f"{fault.about.title}{detail}", hint, fault.kind.value)
+        raise unavailable(fault)
 
 
 def _show(standings: Generator[tuple[History, bool], None, None], *, as_json: bool) -> int:

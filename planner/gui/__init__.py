@@ -18,8 +18,10 @@ _CORE = (
     "planner.present.plan",
     "planner.present.prices",
     "planner.present.solved",
-    "planner.present.time",
+    "planner.present.column_sets",
     "planner.present.columns",
+    "planner.present.record_text",
+    "planner.present.time",
     "planner.trace.consent",
 )
 

@@ -12,21 +12,24 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication, QMessageBox
 
 from planner import __version__
-from planner.errors import PlannerError
+from planner.errors import CatalogError, PlannerError
 from planner.gui.autosave import Autosave
 from planner.gui.collector import Collector
 from planner.gui.diagnostics import Diagnostics
 from planner.gui.imports import import_soon
+from planner.gui.machine import Machine
 from planner.gui.monitor.unfinished import unfinished_words
 from planner.gui.settings import SettingsStore
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.window import Window
 from planner.gui.workspace import Workspace
-from planner.paths import prices_dir, state_dir
-from planner.plan.catalog import load_catalog
+from planner.paths import own_hardware_file, prices_dir, state_dir
+from planner.plan.catalog import Catalog, load_catalog
 
 CANNOT_START: Final = 3
+_LOOK_AFTER_MS: Final = 1500
+"""What is asked of the machine waits until the window is drawn and ready."""
 _NEXT: Final = (
     "planner.gui.memory.curves.plot",
     "planner.plan.answers.settle",
@@ -51,7 +54,7 @@ def create(argv: Sequence[str]) -> tuple[QApplication, Window]:
 
 def _create(argv: Sequence[str]) -> tuple[QApplication, Window]:
     app = _application(argv)
-    catalog = load_catalog(prices=prices_dir())
+    catalog, unread = _catalog()
     home = state_dir()
     diagnostics = Diagnostics(home / "logs")
     diagnostics.install()
@@ -66,18 +69,32 @@ def _create(argv: Sequence[str]) -> tuple[QApplication, Window]:
     theme.dress()
     window.show()
     _greet(window, diagnostics, argv)
+    if unread is not None:
+        window.show_error(unread)
     return app, window
+
+
+def _catalog() -> tuple[Catalog, CatalogError | None]:
+    """Return the catalog with the person's own hardware, or without it and why it cannot be read."""
+    own = own_hardware_file()
+    try:
+        return load_catalog(prices=prices_dir(), own=own), None
+    except CatalogError as error:
+        if error.path != own:
+            raise
+        return load_catalog(prices=prices_dir()), error
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the window until it is closed; return the exit status."""
     try:
-        app, _window = create(sys.argv if argv is None else argv)
+        app, window = create(sys.argv if argv is None else argv)
     except PlannerError as error:
         QMessageBox.critical(None, "GPU Planner", f"{error.message}\n\n{error.hint}".strip())
         return CANNOT_START
     # Once the window is on the screen, which it is when the first event is handled after it was shown.
     QTimer.singleShot(0, app, partial(import_soon, _NEXT))
+    QTimer.singleShot(_LOOK_AFTER_MS, window, partial(_watch_for_cards, window))
     return app.exec()
 
 
@@ -94,6 +111,12 @@ def _everything_kept() -> Iterator[None]:
         gc.enable()
         raise
     gc.freeze()
+
+
+def _watch_for_cards(window: Window) -> None:
+    machine = Machine(window.workspace, window.tasks, parent=window)
+    window.tab_shown.connect(machine.on_tab)
+    machine.on_tab(window.tab.key)
 
 
 def _application(argv: Sequence[str]) -> QApplication:

@@ -8,6 +8,7 @@ from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication
 
 from planner.gui.actions import Action
+from planner.gui.catalog import commands as catalog
 from planner.gui.monitor import commands as monitor
 from planner.gui.settings import Scheme
 from planner.gui.workspace import Workspace
@@ -21,7 +22,15 @@ _SCHEMES: tuple[tuple[Scheme, str], ...] = (("system", "&System"), ("light", "&L
 
 def declare(window: "Window") -> list[Action]:
     """Return the actions of `window`, menu by menu."""
-    return [*_file(window), *_edit(window), *_view(window), *_plan(window), *monitor.declare(window), *_help(window)]
+    return [
+        *_file(window),
+        *_edit(window),
+        *_view(window),
+        *_plan(window),
+        *catalog.declare(window),
+        *monitor.declare(window),
+        *_help(window),
+    ]
 
 
 def _file(window: "Window") -> list[Action]:

@@ -9,6 +9,7 @@ from pydantic import Field, ValidationError
 from PySide6.QtCore import QObject, QTimer, Slot
 
 from planner.base import Spec
+from planner.gui.catalog.settings import CatalogSettings
 from planner.gui.monitor.settings import MonitorSettings
 from planner.storage import write_atomically
 
@@ -37,7 +38,8 @@ class Settings(Spec):
     geometry: str | None = None
     recent: tuple[str, ...] = ()
     tables: dict[str, TableLayout] = Field(default_factory=dict)
-    closed_facets: tuple[str, ...] = ()
+    closed_facets: tuple[str, ...] = ("street", "used", "rent")
+    catalog: CatalogSettings = CatalogSettings()
     splitters: dict[str, tuple[int, ...]] = Field(default_factory=dict)
     open_sections: tuple[str, ...] = ()
     traced_files: tuple[str, ...] = ()

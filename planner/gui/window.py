@@ -1,9 +1,7 @@
 """The window: plan bar, tabs, status line, banner."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cached_property, partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
@@ -19,6 +17,7 @@ from planner.gui.documents import Documents
 from planner.gui.palette import CommandPalette
 from planner.gui.settings import Scheme, Settings
 from planner.gui.tab import Tab
+from planner.gui.tab_places import TABS, TabPlace
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.banner import Banner
@@ -31,6 +30,7 @@ from planner.gui.workspace import Workspace
 from planner.paths import resources_dir
 
 if TYPE_CHECKING:
+    from planner.gui.catalog.tab import CatalogTab
     from planner.gui.cost.tab import CostTab
     from planner.gui.monitor.tab import MonitorTab
 
@@ -38,30 +38,6 @@ _START_SIZE: Final = QSize(1280, 800)
 _LOGS: Final = (".log", ".txt", ".out")
 _RECORDINGS: Final = (".gpurec", ".csv")
 _SMALLEST_SIZE: Final = QSize(960, 600)
-
-
-@dataclass(frozen=True, slots=True)
-class TabPlace:
-    """Where a tab's class is; it is imported and built when the tab is first shown."""
-
-    key: str
-    title: str
-    icon: str
-    module: str
-    name: str
-
-    def build(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> Tab:
-        """Import the class and make the tab."""
-        make: Callable[[Workspace, Theme, TaskRunner], Tab] = getattr(import_module(self.module), self.name)
-        return make(workspace, theme, tasks)
-
-
-TABS: Final = (
-    TabPlace("catalog", "Catalog", "catalog", "planner.gui.catalog.tab", "CatalogTab"),
-    TabPlace("memory", "Memory", "memory", "planner.gui.memory.tab", "MemoryTab"),
-    TabPlace("cost", "Cost", "cost", "planner.gui.cost.tab", "CostTab"),
-    TabPlace("monitor", "Monitor", "monitor", "planner.gui.monitor.tab", "MonitorTab"),
-)
 
 
 class Window(QMainWindow):
@@ -74,7 +50,7 @@ class Window(QMainWindow):
     ) -> None:
         super().__init__()
         self.places = tuple(places)
-        self.workspace, self.theme, self._tasks = workspace, theme, tasks
+        self.workspace, self.theme, self.tasks = workspace, theme, tasks
         self.documents = Documents(workspace, tasks, self)
         self.plan_bar = PlanBar(workspace, theme, tasks)
         self.banner = Banner(theme)
@@ -103,7 +79,7 @@ class Window(QMainWindow):
         """Show a tab, building it the first time."""
         if key not in self._tabs:
             place = next(place for place in self.places if place.key == key)
-            self._tabs[key] = place.build(self.workspace, self.theme, self._tasks)
+            self._tabs[key] = place.build(self.workspace, self.theme, self.tasks)
             self._pages.addWidget(self._tabs[key])
         self._pages.setCurrentWidget(self._tabs[key])
         self._tab_list.set_current(key)
@@ -146,6 +122,11 @@ class Window(QMainWindow):
         """Show the Monitor tab and return it."""
         self.show_tab("monitor")
         return cast("MonitorTab", self.tab)
+
+    def catalog(self) -> "CatalogTab":
+        """Show the Catalog tab and return it."""
+        self.show_tab("catalog")
+        return cast("CatalogTab", self.tab)
 
     def cost(self) -> "CostTab":
         """Show the Cost tab and return it."""

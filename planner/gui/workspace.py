@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pydantic import ValidationError
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
@@ -20,6 +20,9 @@ from planner.plan.plan import ModelChoice, Plan
 from planner.trace.facts import TracedFacts
 from planner.workload.workload import Inference, Training, Workload
 
+if TYPE_CHECKING:
+    from planner.monitor.device import Device
+
 GESTURE_IDLE_MS: Final = 1000
 SAMPLE_PLAN: Final = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=Inference(), gpu="rtx-4090")
 
@@ -34,7 +37,8 @@ class Workspace(QObject):
 
     `changed` carries the old and the new plan. `file_changed` says that the file or the modified state is another.
     `failed` carries a `PlannerError` for the banner, `noticed` a message and its details, `adjusted` a sentence on what
-    moved along with an answer, empty where nothing did. The requests are how tabs,
+    moved along with an answer, empty where nothing did. `devices_found` says that this machine has other cards than was
+    known. The requests are how tabs,
     which do not know each other, ask the window to lead the person to another tab, or to ask for a model's file; and
     how the window asks for a trace: of a new module, or of one in the file that the request carries. A request about a
     log carries its file, or none.
@@ -45,6 +49,7 @@ class Workspace(QObject):
     failed = Signal(object)
     noticed = Signal(str, str)
     adjusted = Signal(str)
+    devices_found = Signal()
     tab_requested = Signal(str)
     fitting_cards_requested = Signal()
     model_file_requested = Signal()
@@ -63,6 +68,7 @@ class Workspace(QObject):
         self.catalog = catalog
         self.settings = settings
         self.path: Path | None = None
+        self.devices: tuple[Device, ...] = ()
         self._state = _State(plan, evaluate(plan, catalog))
         self._workloads: dict[str, Workload] = {
             "training": Training(),
@@ -166,9 +172,25 @@ class Workspace(QObject):
         self._gesture += 1
 
     def set_catalog(self, catalog: Catalog) -> None:
-        """Draw on another catalog from now on, such as one with fresh prices; the plan stays as it is."""
+        """Draw on another catalog from now on, such as one with fresh prices; the plan stays as it is.
+
+        Where cards are gone the history is too: a step back could lead to one of them.
+
+        Raises:
+            PlannerError: If the plan cannot be evaluated with it; the catalog stays.
+        """
+        state = _State(self.plan, evaluate(self.plan, catalog))
+        kept = {gpu.id for gpu in catalog.hardware.gpus}
+        if any(gpu.id not in kept for gpu in self.catalog.hardware.gpus):
+            self._forget_history(self.modified)
         self.catalog = catalog
-        self._take(_State(self.plan, evaluate(self.plan, catalog)))
+        self._take(state)
+
+    def note_devices(self, devices: "tuple[Device, ...]") -> None:
+        """Take over which cards this machine has, as whoever looked at its driver found them; none says nothing."""
+        if devices and devices != self.devices:
+            self.devices = devices
+            self.devices_found.emit()
 
     def new_plan(self) -> None:
         """Start over with the sample plan."""
@@ -202,10 +224,7 @@ class Workspace(QObject):
         """Take `plan`, which belongs to `path`, as a new document with an empty history."""
         self._workloads = {"training": Training(), "inference": Inference()}
         state = _State(plan, evaluate(plan, self.catalog))
-        self.end_gesture()
-        self.undo_stack.clear()
-        if modified:
-            self.undo_stack.resetClean()
+        self._forget_history(modified)
         self.path = path
         self._take(state)
         self.file_changed.emit()
@@ -227,6 +246,12 @@ class Workspace(QObject):
         if isinstance(last, _Change) and (last.text(), last.gesture) == (label, self._gesture):
             return last.old.plan
         return self.plan
+
+    def _forget_history(self, modified: bool) -> None:
+        self.end_gesture()
+        self.undo_stack.clear()
+        if modified:
+            self.undo_stack.resetClean()
 
     def _push(self, label: str, plan: Plan) -> None:
         if plan == self.plan:

@@ -2,15 +2,21 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, Literal
 
+from planner.hardware.derived import DERIVED_FIGURES, DerivedFigure
 from planner.hardware.gpu import Gpu
 from planner.units import GB, GIB
 
 Kind = Literal["text", "number", "flag", "version"]
 Value = str | float | bool | tuple[int, ...] | None
+Prices = Mapping[str, Mapping[str, float]]
+
+_TERA: Final = 1e12
+_NVLINK: Final = re.compile(r"NVLink(?!-C2C)")  # C2C joins a GPU to its processor, not to other GPUs
+_VERSION: Final = re.compile(r"\d+(\.\d+)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +32,17 @@ Fits = Mapping[str, Judged]
 """What a plan comes to on each card, by the card's id."""
 _NOT_JUDGED: Final = Judged()
 
-_TERA: Final = 1e12
-_NVLINK: Final = re.compile(r"NVLink(?!-C2C)")  # C2C joins a GPU to its processor, not to other GPUs
-_VERSION: Final = re.compile(r"\d+(\.\d+)*")
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of cards beside their records, by id: what the plan comes to, and prices by their word, in USD."""
+
+    fits: Fits = field(default_factory=dict)
+    prices: Prices = field(default_factory=dict)
+
+    def judged(self, gpu: Gpu) -> Judged:
+        """Return what the plan comes to on a card; nothing of it is known of a card that was not judged."""
+        return self.fits.get(gpu.id, _NOT_JUDGED)
 
 
 @dataclass(frozen=True)
@@ -40,7 +54,7 @@ class QueryField:
     unit: str
     help: str
     kind: Kind
-    read: Callable[[Gpu, Fits], Value]
+    read: Callable[[Gpu, Known], Value]
 
 
 def parse_version(text: str) -> tuple[int, ...] | None:
@@ -51,19 +65,26 @@ def parse_version(text: str) -> tuple[int, ...] | None:
     return parts if len(parts) > 1 else (*parts, 0)
 
 
-def _rate(dtype: str) -> Callable[[Gpu, Fits], Value]:
-    def read(gpu: Gpu, _: Fits) -> Value:
+def _rate(dtype: str) -> Callable[[Gpu, Known], Value]:
+    def read(gpu: Gpu, _: Known) -> Value:
         rate = gpu.rate(dtype)
         return None if rate is None else rate.ops_per_s / _TERA
 
     return read
 
 
-def _memory_gib(gpu: Gpu, _: Fits) -> Value:
+def _price(word: str) -> Callable[[Gpu, Known], Value]:
+    def read(gpu: Gpu, known: Known) -> Value:
+        return known.prices.get(gpu.id, {}).get(word)
+
+    return read
+
+
+def _memory_gib(gpu: Gpu, _: Known) -> Value:
     return None if gpu.memory_bytes is None else gpu.memory_bytes / GIB
 
 
-def _bandwidth(gpu: Gpu, _: Fits) -> Value:
+def _bandwidth(gpu: Gpu, _: Known) -> Value:
     return None if gpu.bandwidth_bytes_per_s is None else gpu.bandwidth_bytes_per_s / GB
 
 
@@ -72,7 +93,7 @@ def _has_nvlink(interconnect: str) -> bool:
     return _NVLINK.search(interconnect) is not None
 
 
-def _nvlink(gpu: Gpu, _: Fits) -> Value:
+def _nvlink(gpu: Gpu, _: Known) -> Value:
     return None if gpu.interconnect is None else _has_nvlink(gpu.interconnect)
 
 
@@ -81,9 +102,28 @@ def _capability_order(capability: str) -> tuple[int, ...] | str:
     return parse_version(capability) or capability
 
 
-def _compute_capability(gpu: Gpu, _: Fits) -> Value:
+def _compute_capability(gpu: Gpu, _: Known) -> Value:
     return None if gpu.compute_capability is None else _capability_order(gpu.compute_capability)
 
+
+def _derived(figure: DerivedFigure) -> QueryField:
+    at_launch = ", at launch" if figure.priced else ""
+    return QueryField(
+        figure.key,
+        figure.title,
+        figure.unit,
+        f"{figure.help}{at_launch}",
+        "number",
+        lambda gpu, _: figure.value(gpu),
+    )
+
+
+PRICE_WORDS: Final = {
+    "street": ("Street price", "median of what shops ask"),
+    "used": ("Used price", "median of what is asked second hand"),
+    "rent": ("Rent", "lowest price of one card and hour, on demand"),
+}
+"""The words of prices that are not in a card's record, with titles and what they stand for; kinds are never mixed."""
 
 QUERY_FIELDS: Final[Mapping[str, QueryField]] = {
     field.name: field
@@ -121,15 +161,40 @@ QUERY_FIELDS: Final[Mapping[str, QueryField]] = {
             "version",
             _compute_capability,
         ),
+        *(QueryField(word, title, "USD", said, "number", _price(word)) for word, (title, said) in PRICE_WORDS.items()),
+        QueryField(
+            "paid", "Paid", "USD", "what you paid for one of your own", "number", lambda gpu, _: gpu.purchase_price_usd
+        ),
+        *(_derived(figure) for figure in DERIVED_FIGURES.values()),
         QueryField("nvlink", "NVLink", "", "true where cards can be joined by NVLink", "flag", _nvlink),
         QueryField("mig", "MIG", "", "true where the card can be split into instances", "flag", lambda gpu, _: gpu.mig),
+        QueryField(
+            "devices",
+            "Devices",
+            "",
+            "into how many frameworks see the card split",
+            "number",
+            lambda gpu, _: gpu.device_count,
+        ),
+        QueryField("laptop", "Laptop", "", "true for parts of laptops", "flag", lambda gpu, _: gpu.is_laptop),
+        QueryField(
+            "preliminary", "Preliminary", "", "true where figures may change", "flag", lambda gpu, _: gpu.preliminary
+        ),
+        QueryField(
+            "certainty",
+            "Certainty",
+            "",
+            "confirmed where two documents agree; single-source, conflicting or preliminary",
+            "text",
+            lambda gpu, _: gpu.provenance.certainty,
+        ),
         QueryField(
             "fits",
             "Fits",
             "",
             "the plan's verdict: fits, tight or does-not-fit",
             "text",
-            lambda gpu, fits: fits.get(gpu.id, _NOT_JUDGED).verdict,
+            lambda gpu, known: known.judged(gpu).verdict,
         ),
         QueryField(
             "hours",
@@ -137,7 +202,7 @@ QUERY_FIELDS: Final[Mapping[str, QueryField]] = {
             "h",
             "of a run of the plan's job; of a month's work for services and daily hours",
             "number",
-            lambda gpu, fits: fits.get(gpu.id, _NOT_JUDGED).hours,
+            lambda gpu, known: known.judged(gpu).hours,
         ),
         QueryField(
             "job_cost",
@@ -145,7 +210,7 @@ QUERY_FIELDS: Final[Mapping[str, QueryField]] = {
             "USD",
             "of a run, or of a month, at the cheapest offer that can be compared",
             "number",
-            lambda gpu, fits: fits.get(gpu.id, _NOT_JUDGED).job_cost_usd,
+            lambda gpu, known: known.judged(gpu).job_cost_usd,
         ),
     )
 }

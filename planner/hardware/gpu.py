@@ -96,6 +96,8 @@ class Gpu(Spec):
     launch_price_usd: float | None = Field(default=None, gt=0)
 
     preliminary: bool = Field(default=False, description="announced; figures may change")
+    own: bool = Field(default=False, description="added or changed by the person, not as bundled")
+    purchase_price_usd: float | None = Field(default=None, gt=0, description="what the person paid for one")
     provenance: Provenance
     figure_notes: tuple[FigureNote, ...] = ()
     notes: tuple[str, ...] = ()
@@ -104,6 +106,11 @@ class Gpu(Spec):
     def year(self) -> int | None:
         """Return the year of release."""
         return int(self.released[:4]) if self.released else None
+
+    @property
+    def is_laptop(self) -> bool:
+        """Return whether this is a part of laptops: it shares its name with a card, but neither clocks nor cores."""
+        return "laptop" in self.name.lower()
 
     @property
     def device_memory_bytes(self) -> int | None:

@@ -10,15 +10,14 @@ from pydantic import Field, field_validator
 from planner.base import Spec
 from planner.errors import SpecError
 from planner.hardware.expression import parse_expression
-from planner.hardware.fields import JUDGED_FIELDS, QUERY_FIELDS, Fits, QueryField, Value
+from planner.hardware.fields import JUDGED_FIELDS, PRICE_WORDS, QUERY_FIELDS, Fits, Known, Prices, QueryField, Value
 from planner.hardware.gpu import Gpu, Segment, Vendor
 
-__all__ = ["FACETS", "QUERY_FIELDS", "Facet", "GpuQuery", "QueryField", "facet_counts", "select"]
+__all__ = ["FACETS", "QUERY_FIELDS", "Facet", "GpuQuery", "QueryField", "facet_counts", "select", "used_words"]
 
 Facet = Literal["vendor", "segment", "architecture"]
 
 FACETS: Final[tuple[Facet, ...]] = ("vendor", "segment", "architecture")
-_NO_VERDICTS: Final[Fits] = {}
 
 
 class GpuQuery(Spec):
@@ -55,31 +54,35 @@ class GpuQuery(Spec):
         return keys
 
 
-def select(records: Iterable[Gpu], query: GpuQuery, fits: Fits | None = None) -> tuple[Gpu, ...]:
-    """Return the records that pass `query`, sorted; `fits` says what a plan comes to on each card, by its id.
+def select(
+    records: Iterable[Gpu], query: GpuQuery, fits: Fits | None = None, prices: Prices | None = None
+) -> tuple[Gpu, ...]:
+    """Return the records that pass `query`, sorted.
+
+    `fits` says what a plan comes to on each card, by its id, `prices` what it is sold and rented for by price word.
 
     Unknown values, and those without an order, come last both ways; equal records stay in their order.
 
     Raises:
-        SpecError: If the query uses a word that needs a plan, and `fits` is not given.
+        SpecError: If the query uses a word that needs a plan, or prices, and `fits` or `prices` is not given.
     """
-    verdicts = _verdicts(query, fits)
+    known = _known(query, fits, prices)
     named = _with_words(records, query.text)
-    found = _passing(named, (*_common_tests(query, verdicts), *_facet_tests(query).values()))
+    found = _passing(named, (*_common_tests(query, known), *_facet_tests(query).values()))
     for key in reversed(query.sort):
-        found = _sorted(found, QUERY_FIELDS[key.removeprefix("-")], key.startswith("-"), verdicts)
+        found = _sorted(found, QUERY_FIELDS[key.removeprefix("-")], key.startswith("-"), known)
     return tuple(found)
 
 
 def facet_counts(
-    records: Iterable[Gpu], query: GpuQuery, fits: Fits | None = None
+    records: Iterable[Gpu], query: GpuQuery, fits: Fits | None = None, prices: Prices | None = None
 ) -> Mapping[Facet, Mapping[str, int]]:
     """Return how many records each value of a facet would show, as if nothing were chosen in that facet itself.
 
     Raises:
-        SpecError: If the query uses a word that needs a plan, and `fits` is not given.
+        SpecError: If the query uses a word that needs a plan, or prices, and `fits` or `prices` is not given.
     """
-    found = _passing(_with_words(records, query.text), _common_tests(query, _verdicts(query, fits)))
+    found = _passing(_with_words(records, query.text), _common_tests(query, _known(query, fits, prices)))
     chosen = _facet_tests(query)
     counts: dict[Facet, Mapping[str, int]] = {}
     for facet in FACETS:
@@ -91,16 +94,19 @@ def facet_counts(
 _Test = Callable[[Gpu], bool]
 
 
-def _verdicts(query: GpuQuery, fits: Fits | None) -> Fits:
-    if fits is not None:
-        return fits
+def used_words(query: GpuQuery) -> frozenset[str]:
+    """Return the words that the query filters or sorts by."""
     used = {key.removeprefix("-") for key in query.sort}
-    if query.where.strip():
-        used |= parse_expression(query.where).fields
-    for name in JUDGED_FIELDS:
-        if name in used:
-            raise SpecError(name, "needs a model to judge by", hint=f"Name a model, or leave `{name}` out.")
-    return _NO_VERDICTS
+    return frozenset(used | parse_expression(query.where).fields if query.where.strip() else used)
+
+
+def _known(query: GpuQuery, fits: Fits | None, prices: Prices | None) -> Known:
+    used = used_words(query)
+    if fits is None and (words := used.intersection(JUDGED_FIELDS)):
+        raise SpecError(min(words), "needs a model to judge by", hint=f"Name a model, or leave `{min(words)}` out.")
+    if prices is None and (words := used & PRICE_WORDS.keys()):
+        raise SpecError(min(words), "needs the prices of cards", hint="`price`, at launch, is known without them.")
+    return Known(fits or {}, prices or {})
 
 
 def _passing(records: Iterable[Gpu], tests: Sequence[_Test]) -> list[Gpu]:
@@ -110,7 +116,7 @@ def _passing(records: Iterable[Gpu], tests: Sequence[_Test]) -> list[Gpu]:
     return found
 
 
-def _common_tests(query: GpuQuery, fits: Fits) -> list[_Test]:
+def _common_tests(query: GpuQuery, known: Known) -> list[_Test]:
     tests: list[_Test] = []
     if query.memory_min_bytes is not None or query.memory_max_bytes is not None:
         tests.append(_between(lambda gpu: gpu.memory_bytes, query.memory_min_bytes, query.memory_max_bytes))
@@ -118,7 +124,7 @@ def _common_tests(query: GpuQuery, fits: Fits) -> list[_Test]:
         tests.append(_between(lambda gpu: gpu.year, query.year_min, query.year_max))
     if query.where.strip():
         passes = parse_expression(query.where).test
-        tests.append(lambda gpu: passes(gpu, fits))
+        tests.append(lambda gpu: passes(gpu, known))
     return tests
 
 
@@ -149,11 +155,11 @@ def _between(read: Callable[[Gpu], int | None], low: int | None, high: int | Non
     return test
 
 
-def _sorted(records: list[Gpu], field: QueryField, descending: bool, fits: Fits) -> list[Gpu]:
-    keyed = [(_order(field, field.read(gpu, fits)), gpu) for gpu in records]
-    known = [pair for pair in keyed if pair[0] is not None]
-    known.sort(key=itemgetter(0), reverse=descending)
-    return [gpu for _, gpu in known] + [gpu for key, gpu in keyed if key is None]
+def _sorted(records: list[Gpu], field: QueryField, descending: bool, known: Known) -> list[Gpu]:
+    keyed = [(_order(field, field.read(gpu, known)), gpu) for gpu in records]
+    placed = [pair for pair in keyed if pair[0] is not None]
+    placed.sort(key=itemgetter(0), reverse=descending)
+    return [gpu for _, gpu in placed] + [gpu for key, gpu in keyed if key is None]
 
 
 def _order(field: QueryField, value: Value) -> Value:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from importlib import metadata
 from typing import Final, Literal, NamedTuple
 
+from planner.errors import MonitorUnavailableError
 from planner.monitor.device import Device
 from planner.monitor.faults import Fault, Severity
 from planner.monitor.latest import Latest
@@ -143,6 +144,13 @@ def what_blocked(latest: Latest) -> Fault | None:
     if any(latest.readings(device.uuid) for device in latest.inventory.devices):
         return None
     return _worst(latest)
+
+
+def unavailable(fault: Fault) -> MonitorUnavailableError:
+    """Return the error for a fault that keeps every card from being read."""
+    detail = f" ({fault.detail})" if fault.detail else ""
+    hint = f"{fault.about.advice} See also: gpu-planner monitor --doctor"
+    return MonitorUnavailableError(f"{fault.about.title}{detail}", hint, fault.kind.value)
 
 
 def _worst(latest: Latest) -> Fault | None:

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.hardware.catalog import HardwareCatalog, load_hardware
+from planner.hardware.own import with_own
+from planner.hardware.own_file import read_own
 from planner.models.catalog import ModelCatalog, load_models
 from planner.paths import catalog_dir
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from planner.cost.energy import EnergyRecord
     from planner.cost.offer import Offer
     from planner.cost.purchase import Purchase
+    from planner.hardware.software import SoftwareFact
+    from planner.hardware.speeds import MeasuredSpeed
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,12 +52,31 @@ class Catalog:
         """Return what hardware was sold for."""
         return self.cost.purchases
 
+    @cached_property
+    def software(self) -> "tuple[SoftwareFact, ...]":
+        """Return what software runs on which cards."""
+        from planner.hardware.software import load_software  # only details need it
 
-def load_catalog(folder: Path | None = None, prices: Path | None = None) -> Catalog:
+        return load_software(self.folder / "software")
+
+    @cached_property
+    def speeds(self) -> "tuple[MeasuredSpeed, ...]":
+        """Return what was measured on cards."""
+        from planner.hardware.speeds import load_speeds  # only details need it
+
+        return load_speeds(self.folder / "speeds")
+
+
+def load_catalog(folder: Path | None = None, prices: Path | None = None, own: Path | None = None) -> Catalog:
     """Return the catalog in `folder`, by default the bundled one, with the fetched prices in the folder `prices`.
+
+    The person's own cards and changes in the file `own` stand in place of bundled ones.
 
     Raises:
         CatalogError: If a record does not validate; it names the file, the record and the field.
     """
     root = folder or catalog_dir()
-    return Catalog(hardware=load_hardware(root), models=load_models(root / "models"), folder=root, prices=prices)
+    hardware = load_hardware(root)
+    if own is not None:
+        hardware = with_own(hardware, read_own(own))
+    return Catalog(hardware=hardware, models=load_models(root / "models"), folder=root, prices=prices)

@@ -15,7 +15,8 @@ Align = Literal["left", "right"]
 class Column(Generic[Row]):
     """One column: `value` sorts and compares (none where unknown), `text` is shown, with `unit` in the header.
 
-    A meter is full at the value `full`, by default at the largest that is shown.
+    A meter is full at the value `full`, by default at the largest that is shown. `value` counts in base units, of
+    which `unit` has `per_unit`.
     """
 
     key: str
@@ -29,6 +30,17 @@ class Column(Generic[Row]):
     meter: bool = False
     shown: bool = True
     full: float | None = None
+    per_unit: float = 1
+
+    @property
+    def is_number(self) -> bool:
+        """Return whether the column holds numbers, which have ranges and can be drawn."""
+        return self.align == "right"
+
+    def number(self, row: Row) -> float | None:
+        """Return the value as a multiple of `unit`, or None where it is unknown or no number."""
+        value = self.value(row)
+        return value / self.per_unit if isinstance(value, int | float) else None
 
     @property
     def header(self) -> str:
@@ -105,4 +117,4 @@ def numbers(
         value = get(row)
         return unknown if value is None else show(value / per_unit)
 
-    return Column(key, title, get, text, unit, "right", width, tooltip, meter, shown)
+    return Column(key, title, get, text, unit, "right", width, tooltip, meter, shown, per_unit=per_unit)

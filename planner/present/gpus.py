@@ -1,19 +1,18 @@
 """What tables show of an accelerator."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import Final
 
-from planner.hardware.catalog import HardwareCatalog
-from planner.hardware.gpu import Gpu
-from planner.hardware.usable import UsableMemory
-from planner.memory.fit import CardFit
 from planner.memory.result import Verdict
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words
+from planner.present.gpu_figures import DERIVED_COLUMNS, PRICE_COLUMNS
+from planner.present.gpu_row import GpuRow, JobWords, gpu_rows, part_words
 from planner.present.names import CERTAINTY_WORDS, VERDICT_WORDS
 from planner.present.provenance import provenance_text
 from planner.units import GIB
+
+__all__ = ["DTYPE_TITLES", "GPU_COLUMNS", "SEGMENT_WORDS", "GpuRow", "JobWords", "gpu_rows", "part_words"]
 
 SEGMENT_WORDS: Final[dict[str, str]] = {
     "consumer": "consumer",
@@ -35,61 +34,6 @@ DTYPE_TITLES: Final = {
     "int8": "INT8",
     "fp4": "FP4",
 }
-
-
-class JobWords(NamedTuple):
-    """What the plan's job takes and costs on as many of a card as the plan has, as `planner.present.card_jobs` says it.
-
-    `slowness` is what is lower the faster the cards are; `hours` are of a run, or of a month's work.
-    """
-
-    hours: float
-    slowness: float
-    time: str
-    time_origin: str
-    usd: float | None
-    cost: str
-    cost_origin: str
-
-
-@dataclass(frozen=True, slots=True)
-class GpuRow:
-    """A card, what a program can use of it, and whether the plan's model fits it.
-
-    `verdict` is none where that is not known or not asked; `reason` says why a card cannot run it at all. `job` is what
-    the plan's job takes and costs on as many of them as the plan has, none where that is not known or not yet.
-    """
-
-    gpu: Gpu
-    verdict: Verdict | None = None
-    free_bytes: int | None = None
-    reason: str = ""
-    usable: UsableMemory | None = None
-    job: JobWords | None = None
-
-    @property
-    def id(self) -> str:
-        """Return the card's id."""
-        return self.gpu.id
-
-
-def gpu_rows(
-    hardware: HardwareCatalog,
-    fits: Mapping[str, CardFit] | None = None,
-    jobs: Mapping[str, JobWords] | None = None,
-) -> tuple[GpuRow, ...]:
-    """Return a row for every card; `fits` holds the verdicts and `jobs` time and cost of the job by the card's id."""
-    known = jobs or {}
-    return tuple(
-        _row(gpu, hardware.usable_memory(gpu), fits.get(gpu.id) if fits else None, known.get(gpu.id))
-        for gpu in hardware.gpus
-    )
-
-
-def _row(gpu: Gpu, usable: UsableMemory | None, fit: CardFit | None, job: JobWords | None) -> GpuRow:
-    if fit is None:
-        return GpuRow(gpu, usable=usable)
-    return GpuRow(gpu, fit.verdict, fit.free_bytes, "; ".join(fit.unsupported), usable, job)
 
 
 def _fits_text(row: GpuRow) -> str:
@@ -125,7 +69,14 @@ def _rate(dtype: str, *, shown: bool = True) -> Column[GpuRow]:
 
 
 GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
-    words("name", "Name", lambda row: row.gpu.name, width=19, tooltip=lambda row: f"{row.gpu.name}\n{row.gpu.id}"),
+    Column(
+        "name",
+        "Name",
+        lambda row: row.gpu.name,
+        lambda row: row.marked_name,
+        width=19,
+        tooltip=lambda row: f"{row.marked_name}\n{row.gpu.id}",
+    ),
     Column(
         "fits",
         "Fits my model",
@@ -140,7 +91,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         lambda row: row.job.slowness if row.job else None,
         lambda row: row.job.time if row.job else _NOT_RUN,
         align="right",
-        width=9,
+        width=11,
         tooltip=lambda row: row.job.time_origin if row.job else "",
     ),
     Column(
@@ -201,6 +152,9 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         width=13,
         tooltip=_source("launch_price_usd"),
     ),
+    *PRICE_COLUMNS,
+    *DERIVED_COLUMNS,
+    words("part", "Part", lambda row: part_words(row.gpu), shown=False, width=26),
     words("compute_capability", "Compute capability", lambda row: row.gpu.compute_capability, shown=False, width=18),
     words("interconnect", "Interconnect", lambda row: row.gpu.interconnect, shown=False, width=22),
     words("mig", "MIG", lambda row: fmt.yes_no(row.gpu.mig), shown=False, width=9),

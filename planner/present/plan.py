@@ -44,5 +44,5 @@ def evaluation_view(evaluation: Evaluation, catalog: Catalog) -> MemoryView:
     card = cards_phrase(workload, 1, name, hardware) if workload.gpus else name
     view = memory_view(evaluation.memory, card, evaluation.plan.count, smallest)
     view = view._replace(devices=device_rows(evaluation.memory, hardware))
-    warnings = (warning.sentence for warning in warnings_about(evaluation))
+    warnings = (warning.sentence for warning in warnings_about(evaluation, catalog.software))
     return view._replace(notes=(*warnings, *view.notes)) if view.supported else view

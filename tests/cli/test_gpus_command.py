@@ -1,16 +1,27 @@
 """`gpu-planner gpus` as a person and a script use it."""
 
+import csv
+import io
 import json
+from datetime import date
 
 import pytest
 
+from planner.cli import gpus
+from planner.cli import gpus_here as here
 from planner.cli.main import main
 from planner.cost.job import Run
 from planner.cost.terms import CostTerms
 from planner.hardware.gpu import Gpu
 from planner.hardware.query import QUERY_FIELDS
+from planner.monitor.device import Device
+from planner.monitor.inventory import Inventory
+from planner.monitor.latest import Latest
+from planner.monitor.reading import Reading
 from planner.plan.files import save_plan
 from planner.plan.plan import ModelChoice, Plan
+
+DAY = date(2026, 11, 22)
 
 
 @pytest.fixture
@@ -21,6 +32,17 @@ def said(capsys):
         assert main(["gpus", *words]) == code
         printed = capsys.readouterr()
         return printed.err if code else printed.out
+
+    return run
+
+
+@pytest.fixture
+def said_on_the_day(capsys):
+    """Return a way to read what the command prints on one day, so that ages of prices stay."""
+
+    def run(*words):
+        assert gpus.run(list(words), today=DAY) == 0
+        return capsys.readouterr().out
 
     return run
 
@@ -38,12 +60,12 @@ def test_words_find_cards(said):
     assert "RTX 3090" not in printed
 
 
-def test_comparison_side_by_side(said, golden):
-    golden("gpus-compare.txt", said("--compare", "RTX 4090", "h100-sxm"))
+def test_comparison_side_by_side(said_on_the_day, golden):
+    golden("gpus-compare.txt", said_on_the_day("--compare", "RTX 4090", "h100-sxm"))
 
 
-def test_one_card_with_its_sources(said, golden):
-    golden("gpus-show.txt", said("--show", "h100-sxm"))
+def test_one_card_with_its_sources(said_on_the_day, golden):
+    golden("gpus-show.txt", said_on_the_day("--show", "h100-sxm"))
 
 
 def test_sorting_both_ways_and_limit(said):
@@ -112,6 +134,129 @@ def test_a_plan_judges_by_its_workload(said, tmp_path):
 
 def test_a_judging_model_must_be_known(said):
     assert "no model is called 'nobody'" in said("--fits", "nobody", code=2)
+
+
+def test_a_price_of_another_kind_filters_sorts_and_is_shown(said_on_the_day):
+    printed = said_on_the_day("--where", "memory_gib >= 24 and used < 1200", "--sort", "-bandwidth", "--limit", "1")
+    assert "Used price" in printed.splitlines()[0]
+    assert "GeForce RTX 4090" in printed
+    assert "$1,025" in printed
+
+
+def test_derived_words_are_columns_where_they_are_asked_for(said):
+    printed = said("--where", "usd_per_gib < 30", "--sort", "usd_per_gib", "--limit", "3")
+    assert "Price per GiB" in printed.splitlines()[0]
+    assert "Ridge point" not in printed
+
+
+def test_csv_has_the_same_cards_as_json_with_derived_figures_and_sources(said):
+    words = ("--where", "memory_gib == 24", "--sort", "usd_per_gib")
+    rows = list(csv.DictReader(io.StringIO(said(*words, "--csv"))))
+    assert [row["id"] for row in rows] == [record["id"] for record in json.loads(said(*words, "--json"))]
+    assert all(row["source"] for row in rows)
+    assert float(next(row["usd_per_gib"] for row in rows if row["id"] == "rtx-4090")) == pytest.approx(1599 / 24)
+
+
+def test_shown_are_prices_by_kind_software_and_measured_speeds(said_on_the_day):
+    printed = said_on_the_day("--show", "rtx 4090")
+    for line in ("Ridge point", "List price", "In shops", "Second hand", "Rented, on demand", "FlashAttention 3"):
+        assert line in printed
+    assert "a million tokens at $0.29 an hour" in printed
+
+
+def test_systems_are_listed_in_every_form(said):
+    printed = said("--systems", "dgx", "a100")
+    assert "dgx-a100-640gb" in printed
+    assert "4 of 43 systems" in printed
+    assert json.loads(said("--systems", "dgx-2", "--json"))[0]["gpu_count"] == 16
+    assert next(csv.DictReader(io.StringIO(said("--systems", "dgx-2", "--csv"))))["id"] == "dgx-2"
+    assert said("--systems", "xyzzy") == "No system of 43 matches.\n"
+
+
+def test_a_build_says_what_it_needs_and_what_to_mind(said):
+    printed = said("--build", "2 x RTX 5090")
+    assert printed.startswith("2 × GeForce RTX 5090, host of 450 W, 80 PLUS gold, 15 A at 120 V\n")
+    assert "one circuit of 15 A at 120 V carries 1,440 W for hours: 2 circuits" in printed
+    assert "Nothing speaks against it." in said("--build", "rtx-3090", "--circuit", "230V-16A")
+    record = json.loads(said("--build", "2 x RTX 5090", "--power-limit", "401", "--json"))
+    assert record["warnings"] == []
+    assert {step["key"]: step["value"] for step in record["figures"]}["circuits"] == 1
+    assert "'-5' is no power above 0" in said("--build", "l4", "--host-watts=-5", code=2)
+    assert "'many' is no power above 0" in said("--build", "l4", "--power-limit", "many", code=2)
+    assert "'nan' is no power above 0" in said("--build", "l4", "--power-limit", "nan", code=2)
+    assert "invalid choice: '140V'" in said("--build", "l4", "--circuit", "140V", code=2)
+
+
+def test_own_cards_are_added_found_exported_and_removed(said, tmp_path):
+    file = tmp_path / "mine.json"
+    card = json.loads(said("--show", "rtx-4090", "--json")) | {"id": "my-4090", "name": "RTX 4090 48 GB of mine"}
+    file.write_text(json.dumps([card | {"provenance": card["provenance"]}]))
+    assert said("--add", str(file)) == "Added 1 card and 0 changes.\n"
+    assert "RTX 4090 48 GB of mine" in said("mine")
+    assert said("--change", "rtx 3090", "--paid", "720", "--power-limit", "250", "--note", "used") == (
+        "GeForce RTX 3090: paid $720, limited to 250 W, used.\n"
+    )
+    assert json.loads(said("--show", "rtx-3090", "--json"))["board_power_watts"] == 250
+    assert "GeForce RTX 3090" in said("--where", "paid < 800")
+    assert said("--own").splitlines() == [
+        "my-4090: RTX 4090 48 GB of mine, 24 GB",
+        "rtx-3090: paid $720, limited to 250 W, used",
+    ]
+    assert said("--export", str(tmp_path / "out.json")) == "Wrote 1 card and 1 change.\n"
+    assert [change["gpu"] for change in json.loads(said("--own", "--json"))["changes"]] == ["rtx-3090"]
+    assert said("--remove", "my-4090") == "my-4090 is gone.\n"
+    assert said("--remove", "RTX 3090") == "rtx-3090 is as the catalog has it.\n"
+    assert said("--own").startswith("No card of your own.")
+    assert said("--add", str(tmp_path / "out.json")) == "Added 1 card and 1 change.\n"
+
+
+def test_wrong_own_files_are_named_by_field(said, tmp_path):
+    file = tmp_path / "mine.json"
+    file.write_text('[{"id": "x", "name": "X", "vendor": "Nvidia"}]')
+    assert "mine.json · x · vendor: there is no 'Nvidia'; choose NVIDIA" in said("--add", str(file), code=2)
+    file.write_text("{}")
+    assert "holds no card and no change" in said("--add", str(file), code=2)
+    file.write_text('{"changes": [{"gpu": "gone", "note": "x", "date": "2026-11-01"}]}')
+    assert "gone is no card of the catalog; the change is kept." in said("--add", str(file))
+    assert "gone is no card of the catalog." in said("--own")
+    assert "says nothing" in said("--change", "rtx-3090", code=2)
+    assert "neither your own nor changed" in said("--remove", "rtx-4090", code=2)
+    card = json.loads(said("--show", "rtx-4090", "--json"))
+    file.write_text(json.dumps(card))
+    assert "rtx-4090 stands in place of the bundled card of this id." in said("--add", str(file))
+
+
+def test_cards_of_this_machine_are_matched_by_name_and_memory(said, monkeypatch):
+    latest = Latest()
+    facts = {"memory_total_bytes": Reading(24_564 * 2.0**20)}
+    latest.note_inventory(
+        Inventory(
+            devices=(
+                Device("GPU-1", "NVIDIA GeForce RTX 4090", 0, facts=facts),
+                Device("GPU-2", "NVIDIA Mystery 9000", 1, facts=facts),
+                Device("GPU-3", "NVIDIA GeForce RTX 3060", 2),
+            )
+        )
+    )
+    monkeypatch.setattr(here, "look_once", lambda: latest)
+    printed = said("--here")
+    assert "in the catalog: rtx-4090 (GeForce RTX 4090)" in printed
+    assert "not in the catalog under this name and memory" in printed
+    assert "memory_total_bytes: 25,757,220,864" in printed
+    assert "in the catalog one of: rtx-3060" in printed
+    assert json.loads(said("--here", "--json"))[0]["gpus"] == ["rtx-4090"]
+
+
+def test_several_cards_and_systems_side_by_side(said):
+    printed = said("--compare", "2 x RTX 3090", "dgx-a100-640gb")
+    assert printed.splitlines()[0].endswith("  DGX A100 640 GB")
+    assert "2 × GeForce RTX 3090" in printed.splitlines()[0]
+    assert "All together" in printed
+    rows = list(csv.reader(io.StringIO(said("--compare", "rtx-3090", "dgx-a100-640gb", "--csv"))))
+    assert rows[0] == ["group", "figure", "1 × GeForce RTX 3090", "DGX A100 640 GB"]
+    ids = [record["id"] for record in json.loads(said("--compare", "rtx-3090", "dgx-a100-640gb", "--json"))]
+    assert ids == ["rtx-3090", "dgx-a100-640gb"]
+    assert "7 are too many" in said("--compare", *["l4"] * 7, code=2)
 
 
 def test_a_plans_job_has_a_time_and_a_cost_on_each_card(said, tmp_path, catalog):

@@ -3,9 +3,9 @@
 from PySide6.QtWidgets import QLabel, QLineEdit, QVBoxLayout
 
 from planner.gui.tab import Tab
+from planner.gui.tab_places import TabPlace
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
-from planner.gui.window import TabPlace
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 

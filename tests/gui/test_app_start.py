@@ -172,3 +172,16 @@ def test_a_catalog_that_cannot_be_read_is_told_and_ends_the_start(qapp, qtbot, m
     QTimer.singleShot(0, press)
     assert gui_app.main(["gpu-planner"]) == gui_app.CANNOT_START
     assert "memory_bytes" in asked[0]
+
+
+def test_own_cards_are_in_the_catalog_and_a_broken_file_of_them_stops_nothing(tmp_path):
+    change = {"gpu": "rtx-3090", "purchase_price_usd": 720, "date": "2026-11-01"}
+    (tmp_path / "hardware.json").write_text(json.dumps({"changes": [change]}))
+    own = 'told["own"] = [gpu.id for gpu in window.workspace.catalog.hardware.gpus if gpu.own]'
+    told = run(f"{LOOK}{own}\n{QUIT}", tmp_path)
+    assert (told["own"], told["banner"]) == (["rtx-3090"], "")
+    (tmp_path / "hardware.json").write_text("{broken")
+    told = run(f"{LOOK}{own}\n{QUIT}", tmp_path)
+    assert told["own"] == []
+    assert "hardware.json: is no JSON" in told["banner"]
+    assert (tmp_path / "hardware.json").read_text() == "{broken"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from planner.errors import SpecError
 from planner.hardware.catalog import load_hardware
 from planner.hardware.expression import parse_expression
-from planner.hardware.fields import QUERY_FIELDS, Judged
+from planner.hardware.fields import QUERY_FIELDS, Judged, Known
 from planner.paths import catalog_dir
 
 HARDWARE = load_hardware(catalog_dir())
@@ -24,7 +24,7 @@ WORDS = [
 
 
 def holds(text: str, gpu_id: str = "rtx-4090") -> bool:
-    return parse_expression(text).test(HARDWARE.gpu(gpu_id), {})
+    return parse_expression(text).test(HARDWARE.gpu(gpu_id), Known())
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_hints_name_the_fields_and_the_remedy() -> None:
 @given(st.text(max_size=60) | st.lists(st.sampled_from(WORDS), max_size=14).map(" ".join))
 def test_any_text_is_an_expression_or_a_spec_error(text: str) -> None:
     try:
-        outcomes = {parse_expression(text).test(gpu, {"rtx-4090": Judged("fits")}) for gpu in HARDWARE.gpus}
+        outcomes = {parse_expression(text).test(gpu, Known({"rtx-4090": Judged("fits")})) for gpu in HARDWARE.gpus}
     except SpecError:
         outcomes = set()
     assert outcomes <= {True, False}
@@ -168,4 +168,4 @@ def test_it_means_what_python_would_mean(text: str) -> None:
         year = gpu.year is not None and gpu.year > 2020
         python = text.replace("mig", str(gpu.mig is True)).replace("year > 2020", str(year))
         python = python.replace('name ~ "a"', str("a" in gpu.name.lower()))
-        assert parse_expression(text).test(gpu, {}) == eval(python)
+        assert parse_expression(text).test(gpu, Known()) == eval(python)

@@ -102,3 +102,17 @@ def test_adapters_may_keep_more_activations_than_full_training(catalog):
     few = Training(method="lora", lora=Lora(rank=1, targets=("q_proj",)))
     assert "adapter-activations" not in said(plan.evolve(workload=few), catalog)
     assert "adapter-activations" not in said(plan.evolve(workload=Training()), catalog)
+
+
+def test_pytorch_leaves_old_cards_behind(catalog):
+    def ends(gpu, **changes):
+        found = warnings_about(evaluate(Plan(model=GPT2, gpu=gpu, **changes), catalog), catalog.software)
+        return [warning.sentence for warning in found if warning.name == "software-ends"]
+
+    assert ends("tesla-p100-pcie-16gb") == [
+        "PyTorch 2.14 is the newest that is known to run on a Tesla P100 PCIe 16 GB: only in the CUDA 12.6 builds; "
+        "those for CUDA 12.8 and later leave these cards out since 2.8."
+    ]
+    assert ends("tesla-p100-pcie-16gb", workload=Inference(profile="llama.cpp", weights="Q4_K_M")) == []
+    assert ends("rtx-4090") == []
+    assert ends(None) == []

@@ -4,14 +4,18 @@ from dataclasses import dataclass
 
 from planner.errors import PlannerError
 from planner.hardware.gpu import Gpu
+from planner.hardware.software import software_of
+from planner.hardware.speeds import speeds_of
 from planner.memory.result import Verdict
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import Plan
 from planner.present import format as fmt
+from planner.present.build import power_group
+from planner.present.card_facts import fact_groups
 from planner.present.columns import DetailGroup
 from planner.present.gpu_details import gpu_details
-from planner.present.gpus import SEGMENT_WORDS, GpuRow
+from planner.present.gpus import SEGMENT_WORDS, GpuRow, part_words
 from planner.present.systems import SystemRow, system_details
 from planner.present.verdict import answer, more_cards, verdict_phrase
 
@@ -50,7 +54,7 @@ def describe_gpu(row: GpuRow, plan: Plan, catalog: Catalog) -> Described:
         sentence=sentence,
         use="&Use this card",
         in_plan=plan.gpu == gpu.id,
-        groups=gpu_details(gpu, row.usable),
+        groups=(*gpu_details(gpu, row.usable), *_facts(row, plan.count, catalog)),
         notes=(*(("Announced; figures may change.",) if gpu.preliminary else ()), *gpu.notes),
     )
 
@@ -75,6 +79,15 @@ def describe_system(row: SystemRow, plan: Plan, catalog: Catalog) -> Described:
     )
 
 
+def _facts(row: GpuRow, count: int, catalog: Catalog) -> tuple[DetailGroup, ...]:
+    """Return what follows from other records of the catalog, once they have been read."""
+    if row.prices is None:
+        return ()
+    software, speeds = software_of(row.gpu, catalog.software), speeds_of(row.id, catalog.speeds)
+    groups = (*fact_groups(row.gpu, row.prices, software, speeds), power_group(row.gpu, count))
+    return tuple(group for group in groups if group.details)
+
+
 def _judge(plan: Plan, gpu: Gpu, catalog: Catalog) -> tuple[Verdict | None, str, str]:
     try:
         memory = evaluate(plan, catalog).memory
@@ -86,4 +99,5 @@ def _judge(plan: Plan, gpu: Gpu, catalog: Catalog) -> tuple[Verdict | None, str,
 
 def _kind(gpu: Gpu) -> str:
     year = () if gpu.year is None else (str(gpu.year),)
-    return " · ".join((gpu.vendor, SEGMENT_WORDS[gpu.segment], gpu.architecture, *year))
+    part = () if part_words(gpu) == "card" else (part_words(gpu),)
+    return " · ".join((gpu.vendor, SEGMENT_WORDS[gpu.segment], *part, gpu.architecture, *year))

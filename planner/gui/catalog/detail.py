@@ -1,7 +1,7 @@
 """The pane beside the table: one record with its verdict, its figures and their sources."""
 
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtWidgets import QCheckBox, QFrame, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from planner.gui.catalog.describe import Described
 from planner.gui.catalog.figures import FigureList
@@ -12,9 +12,10 @@ from planner.present.provenance import MARK_MEANINGS
 
 
 class DetailPane(QWidget):
-    """Shows one `Described`; `used` says that the person wants it in the plan."""
+    """Shows one `Described`; `used` says that the person wants it in the plan, `comparison_wanted` beside others."""
 
     used = Signal()
+    comparison_wanted = Signal()
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -25,6 +26,7 @@ class DetailPane(QWidget):
         self._badge = VerdictBadge(theme)
         self._sentence = make_label(wrap=True)
         self._use = QPushButton()
+        self._compare = QPushButton(self.tr("Compare"))
         self._sources = QCheckBox(self.tr("Show so&urces"))
         self._figures = FigureList(theme)
         self._notes = make_label(wrap=True)
@@ -36,6 +38,7 @@ class DetailPane(QWidget):
         self._body = QWidget()
         self._lay_out()
         self._use.clicked.connect(self.used)
+        self._compare.clicked.connect(self.comparison_wanted)
         self._sources.toggled.connect(self._on_sources)
         self.clear()
 
@@ -90,8 +93,12 @@ class DetailPane(QWidget):
         head = QVBoxLayout()
         head.setContentsMargins(space.medium, space.small, space.medium, space.small)
         head.setSpacing(space.small)
-        for line in (self._name, self._kind, self._badge, self._sentence, self._use):
+        for line in (self._name, self._kind, self._badge, self._sentence):
             head.addWidget(line)
+        buttons = QHBoxLayout()
+        buttons.addWidget(self._use, 1)
+        buttons.addWidget(self._compare)
+        head.addLayout(buttons)
         body = QVBoxLayout(self._body)
         body.setContentsMargins(0, 0, 0, 0)
         body.setSpacing(0)

@@ -1,41 +1,11 @@
-"""The records of a view as flat rows for files: exact values in base units, each with its source."""
+"""Files of the records of a view."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
 
 from planner.errors import PlannerError
-from planner.gui.widgets.record_export import to_csv, to_json
-from planner.hardware.gpu import Provenance
-from planner.present.gpus import DTYPE_TITLES, GpuRow
-from planner.present.systems import SystemRow
+from planner.present.record_text import to_csv, to_json
 from planner.storage import write_atomically
-
-_NESTED: Final = {"rates", "provenance", "figure_notes", "notes", "aliases"}
-
-
-def gpu_fields(row: GpuRow) -> dict[str, object]:
-    """Return a card's figures by their names, rates as `bf16_ops_per_s`, the plan's verdict and job, and sources."""
-    gpu = row.gpu
-    rates = {dtype: gpu.rate(dtype) for dtype in DTYPE_TITLES}
-    other = {note.field: note.provenance for note in gpu.figure_notes}
-    other |= {f"{dtype}_ops_per_s": rate.provenance for dtype, rate in rates.items() if rate and rate.provenance}
-    return {
-        **gpu.model_dump(exclude=_NESTED),
-        **{f"{dtype}_ops_per_s": rate.ops_per_s if rate else None for dtype, rate in rates.items()},
-        "plan_verdict": row.verdict,
-        "plan_free_bytes": row.free_bytes,
-        "plan_job_hours": row.job.hours if row.job else None,
-        "plan_job_cost_usd": row.job.usd if row.job else None,
-        "plan_job_cost_source": row.job.cost_origin if row.job else None,
-        **_sources(gpu.provenance, other, gpu.notes),
-    }
-
-
-def system_fields(row: SystemRow) -> dict[str, object]:
-    """Return a system's figures by their names, with the sources."""
-    system = row.system
-    return {**system.model_dump(exclude=_NESTED), **_sources(system.provenance, {}, system.notes)}
 
 
 def write_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
@@ -50,19 +20,3 @@ def write_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
     except OSError as error:
         reason = error.strerror or str(error)
         raise PlannerError(f"{path} could not be written: {reason}", "Choose another folder.") from error
-
-
-def _sources(main: Provenance, other: Mapping[str, Provenance], notes: Sequence[str]) -> dict[str, object]:
-    return {
-        "source": main.source,
-        "basis": main.basis,
-        "certainty": main.certainty,
-        "as_of": main.as_of,
-        "other_sources": "; ".join(f"{field}: {_origin(provenance)}" for field, provenance in other.items()),
-        "notes": " ".join(notes),
-    }
-
-
-def _origin(provenance: Provenance) -> str:
-    parts = (provenance.basis, provenance.formula, provenance.source, provenance.certainty, provenance.as_of)
-    return ", ".join(part for part in parts if part)

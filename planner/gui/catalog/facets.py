@@ -1,22 +1,60 @@
-"""The pane that narrows the catalog: what fits, vendor, segment, architecture, memory and year."""
+"""The pane that narrows the catalog: what is left out, vendor, segment and architecture, and bounds of figures."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Final
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
 from PySide6.QtWidgets import QCheckBox, QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from planner.gui.catalog.facet_group import FacetGroup
-from planner.gui.catalog.filters import FACET_FIELDS, FACET_TITLES, CatalogFilter, facet_words, range_words
+from planner.gui.catalog.filters import (
+    COLUMNS,
+    FACET_FIELDS,
+    FACET_TITLES,
+    TOGGLES,
+    Bounds,
+    CatalogFilter,
+    amount_words,
+    facet_words,
+    range_words,
+)
 from planner.gui.catalog.range_group import RangeGroup
+from planner.gui.catalog.range_slider import round_stops
 from planner.gui.settings import SettingsStore
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.label import make_label
 from planner.gui.widgets.section import Section
 from planner.hardware.gpu import Gpu
 from planner.hardware.query import Facet
-from planner.units import GIB, ceil_div
+from planner.present.gpus import GpuRow
+
+_RANGES: Final = ("memory", "bandwidth", "bf16", "power", "price", "street", "used", "rent", "year")
+_OPEN: Final = Bounds()
+_RENTS: Final = (
+    0.05,
+    0.1,
+    0.15,
+    0.2,
+    0.3,
+    0.4,
+    0.5,
+    0.75,
+    1.0,
+    1.5,
+    2.0,
+    2.5,
+    3.0,
+    4.0,
+    5.0,
+    6.0,
+    8.0,
+    10.0,
+    15.0,
+    20.0,
+)
+"""USD for a card and hour; a scale to drag along, not prices."""
 
 
 class FacetPanel(QScrollArea):
@@ -29,10 +67,10 @@ class FacetPanel(QScrollArea):
         self._theme, self._settings = theme, settings
         self._filter = CatalogFilter()
         self._clear = QPushButton(self.tr("Clear all"))
-        self._fits = QCheckBox(self.tr("&Only cards that fit"))
+        self._toggles = {field: QCheckBox(words) for field, (_, words) in TOGGLES.items()}
         self._groups = {facet: FacetGroup(theme, _values(facet, gpus)) for facet in FACET_FIELDS}
-        self._memory = RangeGroup(theme, self.tr("Memory"), _memory_limits(gpus), "GiB")
-        self._years = RangeGroup(theme, self.tr("Year"), _year_limits(gpus))
+        rows = [GpuRow(gpu) for gpu in gpus]
+        self._ranges = {key: RangeGroup(theme, COLUMNS[key].title, _stops(key, rows)) for key in _RANGES}
         self._sections: dict[str, Section] = {}
         self._lay_out()
         self._connect()
@@ -47,12 +85,14 @@ class FacetPanel(QScrollArea):
         for facet, group in self._groups.items():
             group.set_values(getattr(query, FACET_FIELDS[facet]))
             self._sections[facet].set_summary(group.summary)
-        self._memory.set_bounds(_in_gib(query.memory_min_bytes), _in_gib(query.memory_max_bytes))
-        self._years.set_bounds(query.year_min, query.year_max)
-        self._sections["memory"].set_summary(range_words(*self._memory.bounds, lambda gib: f"{gib} GiB"))
-        self._sections["year"].set_summary(range_words(*self._years.bounds, str))
-        with QSignalBlocker(self._fits):
-            self._fits.setChecked(current.only_fitting)
+        for key, ranged in self._ranges.items():
+            bounds = current.bounds.get(key, _OPEN)
+            ranged.set_bounds(bounds.low, bounds.high)
+            show = partial(amount_words, key)
+            self._sections[key].set_summary(range_words(bounds.low, bounds.high, show))
+        for field, box in self._toggles.items():
+            with QSignalBlocker(box):
+                box.setChecked(getattr(current, field))
         self._clear.setEnabled(current != CatalogFilter())
 
     def show_counts(self, counts: Mapping[Facet, Mapping[str, int]]) -> None:
@@ -71,11 +111,12 @@ class FacetPanel(QScrollArea):
         heading.addWidget(make_label(self.tr("Filters"), font=self._theme.font(bold=True)), 1)
         heading.addWidget(self._clear)
         column.addLayout(heading)
-        column.addWidget(self._fits)
+        for box in self._toggles.values():
+            column.addWidget(box)
         self._add_facet(column, "vendor")
         self._add_facet(column, "segment")
-        self._add_section(column, "memory", self.tr("Memory"), self._memory)
-        self._add_section(column, "year", self.tr("Year"), self._years)
+        for key, ranged in self._ranges.items():
+            self._add_section(column, key, COLUMNS[key].header, ranged)
         self._add_facet(column, "architecture")
         column.addStretch(1)
         self.setWidget(body)
@@ -97,32 +138,26 @@ class FacetPanel(QScrollArea):
 
     def _connect(self) -> None:
         self._clear.clicked.connect(self.clear)
-        self._fits.toggled.connect(self._on_fits)
+        for field, box in self._toggles.items():
+            box.toggled.connect(partial(self._on_toggled, field))
         for facet, group in self._groups.items():
             group.chosen.connect(partial(self._on_facet, facet))
-        self._memory.chosen.connect(self._on_memory)
-        self._years.chosen.connect(self._on_years)
+        for key, ranged in self._ranges.items():
+            ranged.chosen.connect(partial(self._on_range, key))
 
     @Slot()
     def clear(self) -> None:
         """Ask for everything again."""
         self.changed.emit(CatalogFilter(), "")
 
-    @Slot(bool)
-    def _on_fits(self, ticked: bool) -> None:
-        self.changed.emit(self._filter.evolve(only_fitting=ticked), "fits")
+    def _on_toggled(self, field: str, ticked: bool) -> None:
+        self.changed.emit(self._filter.evolve(**{field: ticked}), field)
 
     def _on_facet(self, facet: Facet, values: tuple[str, ...]) -> None:
         self.changed.emit(self._filter.with_query(**{FACET_FIELDS[facet]: values}), facet)
 
-    @Slot(object)
-    def _on_memory(self, bounds: tuple[int | None, int | None]) -> None:
-        low, high = (None if bound is None else bound * GIB for bound in bounds)
-        self.changed.emit(self._filter.with_query(memory_min_bytes=low, memory_max_bytes=high), "memory")
-
-    @Slot(object)
-    def _on_years(self, bounds: tuple[int | None, int | None]) -> None:
-        self.changed.emit(self._filter.with_query(year_min=bounds[0], year_max=bounds[1]), "year")
+    def _on_range(self, key: str, bounds: tuple[float | None, float | None]) -> None:
+        self.changed.emit(self._filter.with_bounds(key, *bounds), key)
 
     @Slot()
     def _remember_sections(self) -> None:
@@ -136,15 +171,12 @@ def _values(facet: Facet, gpus: Sequence[Gpu]) -> list[tuple[str, str]]:
     return [(value, facet_words(facet, value)) for value, _ in counted.most_common()]
 
 
-def _memory_limits(gpus: Sequence[Gpu]) -> tuple[int, int]:
-    sizes = [gpu.memory_bytes for gpu in gpus if gpu.memory_bytes is not None] or [0]
-    return min(sizes) // GIB, ceil_div(max(sizes), GIB)
-
-
-def _year_limits(gpus: Sequence[Gpu]) -> tuple[int, int]:
-    years = [gpu.year for gpu in gpus if gpu.year is not None] or [0]
-    return min(years), max(years)
-
-
-def _in_gib(value: int | None) -> int | None:
-    return None if value is None else value // GIB
+def _stops(key: str, rows: Sequence[GpuRow]) -> tuple[float, ...]:
+    """Return where the slider of a column halts: every year, else round numbers; prices are those at launch."""
+    read = COLUMNS["price" if key in ("street", "used") else key].number
+    known = [value for row in rows if (value := read(row)) is not None]
+    if key == "rent":
+        return _RENTS
+    if key == "year":
+        return tuple(float(year) for year in range(int(min(known, default=0)), int(max(known, default=1)) + 1))
+    return round_stops(known)

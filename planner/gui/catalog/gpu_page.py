@@ -1,37 +1,38 @@
 """The accelerators: facets, table, and the details of one card."""
 
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, date, datetime
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
-from threading import Event
 from typing import Final
 
 from PySide6.QtCore import QTimer, Slot
-from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
-from planner.errors import PlannerError
 from planner.gui.catalog.chips import ChipRow
 from planner.gui.catalog.describe import Described, describe_gpu
 from planner.gui.catalog.empty import EmptyResult
-from planner.gui.catalog.export import gpu_fields
 from planner.gui.catalog.facets import FacetPanel
 from planner.gui.catalog.filters import CatalogFilter, NameSearch, conditions, culprit
+from planner.gui.catalog.lookups import Lookups
+from planner.gui.catalog.own_cards import OwnCards
 from planner.gui.catalog.page import Page
 from planner.gui.settings import TableLayout
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.cells import Mark
+from planner.gui.widgets.label import make_label
 from planner.gui.widgets.verdict_badge import verdict_mark
 from planner.gui.workspace import Workspace
-from planner.plan.catalog import Catalog
+from planner.hardware.gpu import Gpu
 from planner.plan.evaluate import Evaluation, find_fits, fits_by_gpu
-from planner.plan.plan import Plan
-from planner.present.gpus import GPU_COLUMNS, GpuRow, JobWords, gpu_rows
+from planner.present.column_sets import COLUMN_SETS
+from planner.present.flat_records import gpu_fields
+from planner.present.gpus import GPU_COLUMNS, GpuRow, gpu_rows
+from planner.present.here import NOWHERE, cards_here
 
 _COUNT_DELAY_MS: Final = 50
-_JOBS: Final = "catalog-jobs"
-_JOBS_DELAY_MS: Final = 300
-_PANES: Final = (190, 655, 285)
+_PANES: Final = (190, 663, 277)
 _SHOWN: Final = (
     *("name", "fits", "job_time", "job_cost", "memory", "bandwidth", "bf16", "power", "fp32", "fp8", "year", "price"),
     *("vendor", "segment", "architecture"),
@@ -39,44 +40,39 @@ _SHOWN: Final = (
 
 
 class GpuPage(Page):
-    """The cards of the catalog; the verdict in the second column follows the plan.
-
-    What the plan's job takes and costs on each card is found in the background, and shown when it is ready; the next
-    change of the plan ends that. `today` says on which day prices are looked at.
-    """
+    """The cards of the catalog, those of this machine on top; verdict, time and cost of the job follow the plan."""
 
     key = "accelerators"
     title = "Accelerators"
     noun = "accelerator"
 
-    def __init__(
-        self,
-        workspace: Workspace,
-        theme: Theme,
-        tasks: TaskRunner,
-        today: Callable[[], date] = lambda: datetime.now(UTC).date(),
-    ) -> None:
+    def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
         usual = TableLayout(shown=_SHOWN, sort_key="year", descending=True)
         super().__init__(workspace, theme, GPU_COLUMNS, usual, {"fits": _fits_mark})
-        self._tasks, self._today = tasks, today
-        self._jobs: Mapping[str, JobWords] = {}
-        self._jobs_of: tuple[Plan, Catalog] | None = None
-        self._asking = QTimer(self, singleShot=True, interval=_JOBS_DELAY_MS)
-        self._asking.timeout.connect(self._ask_jobs)
+        self.lookups = Lookups(workspace, tasks, parent=self)
+        self.own = OwnCards(workspace, theme, self, self._current, self.table.choose)
+        self.here = make_label(role="muted", wrap=True)
+        self.here.setIndent(theme.spacing.small)
+        self._here = NOWHERE
         self._filter = CatalogFilter()
         self._latest = ""
-        self._names = NameSearch(workspace.catalog.hardware.gpus)
+        self._named_of = workspace.catalog.hardware
+        self._names = NameSearch(self._named_of.gpus)
         self.facets = FacetPanel(theme, workspace.settings, workspace.catalog.hardware.gpus)
         self.chips = ChipRow(theme)
         self.empty = EmptyResult(theme)
-        self._middle = QStackedWidget()
         # The counts are for the eye that wanders to the side; the table answers a keystroke first.
         self._counting = QTimer(self, singleShot=True, interval=_COUNT_DELAY_MS)
-        self._counting.timeout.connect(self._count)
+        self._counting.timeout.connect(self.count_facets)
         self._lay_out()
         self.facets.changed.connect(self.narrow)
         self.chips.lifted.connect(self.narrow)
         self.empty.lifted.connect(self.narrow)
+        self.lookups.found.connect(self._on_found)
+        workspace.devices_found.connect(self._on_devices)
+        change = QAction(self.tr("Your &figures…"), self.table)
+        change.triggered.connect(self.own.ask_change)
+        self.table.addAction(change)
         self.restore(_PANES)
 
     @property
@@ -111,14 +107,13 @@ class GpuPage(Page):
 
     def refresh(self, evaluation: Evaluation) -> None:
         """Judge every card by the plan."""
-        plan, catalog = self.workspace.plan, self.workspace.catalog
-        self.table.mark(plan.gpu)
-        asked = _without_card(plan)
-        if self._jobs_of is None or self._jobs_of[0] != asked or self._jobs_of[1] is not catalog:
-            self._jobs, self._jobs_of = {}, (asked, catalog)
-            self._tasks.cancel(_JOBS)
-            self._asking.start()
-        self._show_rows()
+        self.table.mark(self.workspace.plan.gpu)
+        self.lookups.follow()
+        if self._named_of is not self.workspace.catalog.hardware:
+            self._named_of = self.workspace.catalog.hardware
+            self._names = NameSearch(self._named_of.gpus)
+        self._find_here()
+        self._judge()
         super().refresh(evaluation)
 
     def show_fitting(self) -> None:
@@ -127,12 +122,29 @@ class GpuPage(Page):
         self.narrow(CatalogFilter(only_fitting=True), "fits")
         self.table.scrollToTop()
 
+    def show_columns(self, name: str) -> None:
+        """Show a set of columns, sorted as before where its column is shown."""
+        now = self.table.layout_now()
+        self.table.arrange(now.evolve(shown=COLUMN_SETS[name]))
+        self.table.arranged.emit()
+
+    def column_menu(self) -> QMenu:
+        """Return a new menu with the sets of columns before the columns themselves."""
+        menu = super().column_menu()
+        first = menu.actions()[0]
+        for name in COLUMN_SETS:
+            action = QAction(self.tr("Columns: %1").replace("%1", name), menu)
+            action.triggered.connect(partial(self.show_columns, name))
+            menu.insertAction(first, action)
+        menu.insertSeparator(first)
+        return menu
+
     def narrow(self, wanted: CatalogFilter, latest: str = "") -> None:
         """Show only what passes `wanted`; `latest` is the key of the condition that was changed last."""
         text_before = self._filter.query.text
         self._filter, self._latest = wanted, latest
         self.model.set_filter(None if wanted == CatalogFilter() else self._passing)
-        self._show_result()
+        self.show_rows()
         self._counting.start()
         self.facets.show_filter(wanted)
         self.chips.show_conditions([found for found in conditions(wanted) if found.key != "text"])
@@ -140,76 +152,68 @@ class GpuPage(Page):
             self.searched.emit(wanted.query.text)
 
     @Slot()
-    def _ask_jobs(self) -> None:
-        plan, catalog, stop = self.workspace.plan, self.workspace.catalog, Event()
-        work = partial(_find_jobs, plan, catalog, self._today(), stop.is_set)
-        self._tasks.run(_JOBS, work, self._take_jobs, _pass_over, stop.set)
-
-    def _take_jobs(self, found: Mapping[str, JobWords] | None) -> None:
-        if found is not None:
-            self._jobs = found
-            self._show_rows()
-
-    def _show_rows(self) -> None:
-        plan, catalog = self.workspace.plan, self.workspace.catalog
-        self.model.set_records(gpu_rows(catalog.hardware, fits_by_gpu(plan, catalog), self._jobs))
-        self._show_result()
-        self._count()
-
-    @Slot()
-    def _count(self) -> None:
-        wide = self._filter.with_query(text="")
-        self.facets.show_counts(wide.counts(self._named()))
+    def count_facets(self) -> None:
+        """Show how many cards each value of a facet would show."""
+        self.facets.show_counts(self._filter.counts(self._named()))
 
     def _passing(self, _rows: Sequence[GpuRow]) -> frozenset[str]:
-        wide = self._filter.with_query(text="")
-        if wide == CatalogFilter():
-            return self._names.having(self._filter.query.text)
-        return wide.passing(self._named())
+        if self._filter.by_name_only:
+            return self._names.having(self._filter.asked.words)
+        return self._filter.passing(self._named())
 
-    def _named(self) -> list[GpuRow]:
-        names = self._names.having(self._filter.query.text)
+    def _named(self) -> Sequence[GpuRow]:
+        if not self._filter.asked.words:
+            return self.model.all_records
+        names = self._names.having(self._filter.asked.words)
         return [row for name in names if (row := self.model.find(name)) is not None]
 
-    def _show_result(self) -> None:
-        if self.model.rowCount():
-            self._middle.setCurrentWidget(self.table)
-        else:
-            self.empty.explain(culprit(self._filter, self.model.all_records, self._latest))
-            self._middle.setCurrentWidget(self.empty)
+    def nothing(self) -> QWidget:
+        """Return what names the filter that removed the last row."""
+        self.empty.explain(culprit(self._filter, self.model.all_records, self._latest))
+        return self.empty
+
+    def _judge(self) -> None:
+        plan, catalog, known = self.workspace.plan, self.workspace.catalog, self.lookups
+        rows = gpu_rows(catalog.hardware, fits_by_gpu(plan, catalog), known.jobs, known.prices)
+        here = self._here.words
+        self.model.set_records([replace(row, here=here[row.id]) if row.id in here else row for row in rows])
+        self.show_rows()
+        self.count_facets()
+
+    def _current(self) -> Gpu | None:
+        row = self.model.find(self.table.current_id)
+        return None if row is None else row.gpu
+
+    def _find_here(self) -> None:
+        """Match the cards of this machine, which stand above all others, with those of the catalog."""
+        self._here = cards_here(self.workspace.catalog.hardware, self.workspace.devices)
+        self.model.set_first(self._here.words)
+        self.here.setText(self._here.sentence)
+        self.here.setToolTip(self._here.details)
+        self.here.setVisible(bool(self._here.sentence))
+
+    @Slot()
+    def _on_devices(self) -> None:
+        self._find_here()
+        self._judge()
+
+    @Slot()
+    def _on_found(self) -> None:
+        self._judge()
+        self.describe_current()
 
     def _lay_out(self) -> None:
-        self._middle.addWidget(self.table)
-        self._middle.addWidget(self.empty)
+        self.results.addWidget(self.empty)
         middle = QWidget()
         column = QVBoxLayout(middle)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(self.theme.spacing.small)
+        column.addWidget(self.here)
         column.addWidget(self.chips)
-        column.addWidget(self._middle, 1)
+        column.addWidget(self.results, 1)
         for pane in (self.facets, middle, self.detail):
             self.splitter.addWidget(pane)
         self.splitter.setStretchFactor(1, 1)
-
-
-def _without_card(plan: Plan) -> Plan:
-    """Return what of `plan` decides about every card: its own is no part of that, unless a speed was measured."""
-    return plan if plan.timing.measured is not None else plan.evolve(gpu=None)
-
-
-def _find_jobs(plan: Plan, catalog: Catalog, today: date, stop: Callable[[], bool]) -> Mapping[str, JobWords] | None:
-    """Return what the job takes and costs on each card, or None where nobody waits any more."""
-    from planner.plan.job_costs import job_by_gpu  # not needed to draw the page, and loaded beside the window's thread
-    from planner.present.card_jobs import job_words
-
-    found = job_by_gpu(plan, catalog, today, stop)
-    return None if found is None else job_words(found)
-
-
-def _pass_over(error: BaseException) -> None:
-    """Leave the columns empty where the plan itself is at fault, which the other tabs say."""
-    if not isinstance(error, PlannerError):
-        raise error
 
 
 _MARKS: Final = {verdict: Mark(*verdict_mark(verdict)) for verdict in ("fits", "tight", "does-not-fit", None)}

@@ -1,15 +1,19 @@
 """What the two views of the catalog have in common: a table, the pane beside it, and what is remembered of both."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from operator import attrgetter
 from typing import Any, ClassVar
 
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QHBoxLayout, QSplitter, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QSplitter, QStackedWidget, QWidget
 
 from planner.gui.catalog.describe import Described
 from planner.gui.catalog.detail import DetailPane
+from planner.gui.catalog.scatter.panel import ScatterPanel
+from planner.gui.catalog.selection import select_rows
+from planner.gui.catalog.settings import View
 from planner.gui.settings import TableLayout
 from planner.gui.theme import Theme
 from planner.gui.widgets.cells import Marker
@@ -24,12 +28,14 @@ class Page(QWidget):
     """A table of records with the details of one.
 
     `counted` says that other rows are shown than before, `searched` that another text is searched for, which the person
-    need not have typed. Subclasses build their panes into `splitter`, describe a record, put it into the plan and
-    name the record to begin with and answer a search.
+    need not have typed, `comparison_wanted` carries the ids of records to put side by side. Subclasses build their
+    panes into `splitter`, `results` among them, describe a record, put it into the plan, name the record to begin with
+    and answer a search.
     """
 
     counted = Signal()
     searched = Signal(str)
+    comparison_wanted = Signal(object)
     key: ClassVar[str]
     title: ClassVar[str]
     noun: ClassVar[str]
@@ -48,6 +54,9 @@ class Page(QWidget):
         self.table = RecordTable(self.model, theme, usual, markers)
         self.table.setAccessibleName(self.title)
         self.detail = DetailPane(theme)
+        self.results = QStackedWidget()
+        self.results.addWidget(self.table)
+        self.view: View = "table"
         self._planned: str | None = None
         self.splitter = QSplitter(Qt.Orientation.Horizontal)
         self.splitter.setChildrenCollapsible(False)
@@ -55,10 +64,13 @@ class Page(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.splitter)
         self._add_actions()
-        self.table.current_changed.connect(self._describe_current)
+        self.table.current_changed.connect(self.describe_current)
         self.table.record_activated.connect(self.use)
         self.detail.used.connect(self.use_current)
-        self.model.modelReset.connect(self.counted)
+        self.detail.comparison_wanted.connect(self.compare_current)
+        self.model.modelReset.connect(self._on_reset)
+        self.table.selectionModel().selectionChanged.connect(self._mark_points)
+        self.table.current_changed.connect(self._mark_points)
 
     def describe(self, record: Any) -> Described:  # noqa: ANN401  # each page has records of its own
         """Return what to say of `record` under the plan."""
@@ -80,6 +92,47 @@ class Page(QWidget):
         """Return the id of the record that the plan uses, or of one to begin with; none where nothing offers itself."""
         raise NotImplementedError
 
+    def nothing(self) -> QWidget:
+        """Return what stands in place of the rows when none is left, saying why."""
+        raise NotImplementedError
+
+    @cached_property
+    def scatter(self) -> ScatterPanel:
+        """Return the scatter plot of the rows, which is built when it is first wanted."""
+        panel = ScatterPanel(self.workspace, self.theme, self.key, self.model)
+        panel.chosen.connect(self.table.choose)
+        panel.boxed.connect(self._select)
+        panel.used.connect(self.use_current)
+        panel.failed.connect(self.workspace.failed)
+        self.results.addWidget(panel)
+        return panel
+
+    def column_menu(self) -> QMenu:
+        """Return a new menu to sort and to choose columns."""
+        return self.table.column_menu()
+
+    def show_view(self, view: View) -> None:
+        """Show the rows as a table or as a plot."""
+        self.view = view
+        if view == "scatter":
+            self.scatter.set_rows(self.model.records)
+            self._mark_points()
+        self.show_rows()
+
+    def show_rows(self) -> None:
+        """Show what is left, or why nothing is."""
+        if not self.model.rowCount():
+            self.results.setCurrentWidget(self.nothing())
+        else:
+            self.results.setCurrentWidget(self.scatter if self.view == "scatter" else self.table)
+
+    def enter(self) -> None:
+        """Take the keyboard into what shows the rows."""
+        if self.view == "scatter" and self.scatter.plot is not None:
+            self.scatter.plot.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        else:
+            self.table.enter()
+
     def refresh(self, _evaluation: Evaluation) -> None:
         """Show what follows from the plan; the record that it uses is chosen when the plan comes to use another."""
         planned = self.planned()
@@ -88,13 +141,20 @@ class Page(QWidget):
             if planned is not None and planned != self.table.current_id:
                 self.table.choose(planned)  # which has it described
                 return
-        self._describe_current()
+        self.describe_current()
 
     @Slot()
     def use_current(self) -> None:
         """Put the record under the keyboard into the plan."""
         if self.table.current_record is not None:
             self.use(self.table.current_record)
+
+    @Slot()
+    def compare_current(self) -> None:
+        """Ask for the selected records to be put side by side, or for the one under the keyboard."""
+        chosen = [self.model.identify(record) for record in self.table.selected_records]
+        current = [] if self.table.current_id is None else [self.table.current_id]
+        self.comparison_wanted.emit(tuple(chosen or current))
 
     def restore(self, sizes: Sequence[int]) -> None:
         """Arrange table and panes as they were left; `sizes` are the panes' widths at first."""
@@ -105,14 +165,35 @@ class Page(QWidget):
         self.splitter.splitterMoved.connect(self._remember_splitter)
 
     def _add_actions(self) -> None:
-        for words, run in ((self.tr("&Use"), self.use_current), (self.tr("&Copy rows"), self.table.copy_selected)):
+        for words, run in (
+            (self.tr("&Use"), self.use_current),
+            (self.tr("Co&mpare"), self.compare_current),
+            (self.tr("&Copy rows"), self.table.copy_selected),
+        ):
             action = QAction(words, self.table)
             action.triggered.connect(run)
             self.table.addAction(action)
         self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
 
     @Slot()
-    def _describe_current(self) -> None:
+    def _on_reset(self) -> None:
+        self.counted.emit()
+        if self.view == "scatter":
+            self.scatter.set_rows(self.model.records)
+
+    @Slot(object)
+    def _select(self, names: Sequence[str]) -> None:
+        select_rows(self.table, names)
+
+    @Slot()
+    def _mark_points(self) -> None:
+        if self.view == "scatter":
+            chosen = [self.model.identify(record) for record in self.table.selected_records]
+            self.scatter.mark(self.table.current_id, chosen)
+
+    @Slot()
+    def describe_current(self) -> None:
+        """Describe the record under the keyboard in the pane."""
         record = self.model.find(self.table.current_id)
         if record is None:
             self.detail.clear()

@@ -1,44 +1,69 @@
-"""A lower and an upper bound, each of which may be left open."""
+"""A lower and an upper bound, each of which may be left open, to type or to drag."""
+
+from collections.abc import Sequence
+from typing import Final
 
 from PySide6.QtCore import Signal, Slot
-from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
 
+from planner.gui.catalog.range_slider import RangeSlider
 from planner.gui.theme import Theme
-from planner.gui.widgets.number_field import NumberField
+from planner.gui.widgets.decimal_field import DecimalField
+
+_MOST: Final = 1e9
+_NARROW: Final = 40
 
 
 class RangeGroup(QWidget):
-    """Two numbers; `chosen` carries `(low, high)`, none where a bound is open."""
+    """Two numbers with a slider above them; `chosen` carries `(low, high)`, none where a bound is open.
+
+    `stops` are where the slider halts, from the lowest to the highest.
+    """
 
     chosen = Signal(object)
 
-    def __init__(self, theme: Theme, name: str, limits: tuple[int, int], unit: str = "") -> None:
+    def __init__(self, theme: Theme, name: str, stops: Sequence[float]) -> None:
         super().__init__()
-        self._low = NumberField(*limits, placeholder=str(limits[0]))
-        self._high = NumberField(*limits, placeholder=str(limits[1]))
-        grid = QGridLayout(self)
-        grid.setContentsMargins(0, 0, 0, 0)
-        grid.setSpacing(theme.spacing.tiny)
-        for row, (words, field) in enumerate(((self.tr("from"), self._low), (self.tr("to"), self._high))):
-            label = QLabel(words)
-            label.setBuddy(field)
-            field.set_name(f"{name} {words}")
-            field.edited.connect(self._on_edited)
-            grid.addWidget(label, row, 0)
-            grid.addWidget(field, row, 1)
-            grid.addWidget(QLabel(unit), row, 2)
-        grid.setColumnStretch(1, 1)
+        self._slider = RangeSlider(theme, stops)
+        self._low = DecimalField(0, _MOST, placeholder=f"{stops[0]:.10g}")
+        self._high = DecimalField(0, _MOST, placeholder=f"{stops[-1]:.10g}")
+        for field in (self._low, self._high):
+            for edit in field.findChildren(QLineEdit):
+                edit.setMinimumWidth(_NARROW)
+        self._low.set_name(self.tr("{0} from").format(name))
+        self._high.set_name(self.tr("{0} to").format(name))
+        line = QHBoxLayout()
+        line.setSpacing(theme.spacing.tiny)
+        line.addWidget(self._low, 1)
+        line.addWidget(QLabel("–"))
+        line.addWidget(self._high, 1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(theme.spacing.tiny)
+        column.addWidget(self._slider)
+        column.addLayout(line)
+        self._low.edited.connect(self._on_typed)
+        self._high.edited.connect(self._on_typed)
+        self._slider.slid.connect(self._on_slid)
 
     @property
-    def bounds(self) -> tuple[int | None, int | None]:
+    def bounds(self) -> tuple[float | None, float | None]:
         """Return the two bounds."""
         return self._low.value, self._high.value
 
-    def set_bounds(self, low: int | None, high: int | None) -> None:
+    def set_bounds(self, low: float | None, high: float | None) -> None:
         """Show other bounds."""
         self._low.set_value(low)
         self._high.set_value(high)
+        self._slider.set_bounds(low, high)
 
     @Slot(object)
-    def _on_edited(self, _value: object) -> None:
+    def _on_typed(self, _value: object) -> None:
+        self._slider.set_bounds(*self.bounds)
         self.chosen.emit(self.bounds)
+
+    @Slot(object)
+    def _on_slid(self, bounds: tuple[float | None, float | None]) -> None:
+        self._low.set_value(bounds[0])
+        self._high.set_value(bounds[1])
+        self.chosen.emit(bounds)

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from typing import Final
 
-from PySide6.QtWidgets import QStackedWidget
+from PySide6.QtWidgets import QWidget
 
 from planner.gui.catalog.describe import Described, describe_system
-from planner.gui.catalog.export import system_fields
 from planner.gui.catalog.page import Page
 from planner.gui.theme import Theme
 from planner.gui.widgets.label import make_label
 from planner.gui.widgets.table_layout import default_layout
 from planner.gui.workspace import Workspace
+from planner.present.flat_records import system_fields
 from planner.present.systems import SYSTEM_COLUMNS, SystemRow, system_rows
 
 _PANES: Final = (840, 290)
@@ -27,12 +27,10 @@ class SystemPage(Page):
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         usual = default_layout(SYSTEM_COLUMNS, sort_key="year", descending=True)
         super().__init__(workspace, theme, SYSTEM_COLUMNS, usual)
-        self._middle = QStackedWidget()
         self._nothing = make_label(role="muted", wrap=True)
         self._nothing.setContentsMargins(*(theme.spacing.huge,) * 4)
-        self._middle.addWidget(self.table)
-        self._middle.addWidget(self._nothing)
-        self.splitter.addWidget(self._middle)
+        self.results.addWidget(self._nothing)
+        self.splitter.addWidget(self.results)
         self.splitter.addWidget(self.detail)
         self.splitter.setStretchFactor(0, 1)
         self.model.set_records(system_rows(workspace.catalog.hardware))
@@ -67,7 +65,11 @@ class SystemPage(Page):
 
         self.model.set_filter(keep)
         self._nothing.setText(self.tr("No system has “%1” in its name, vendor or accelerator.").replace("%1", text))
-        self._middle.setCurrentIndex(0 if self.model.rowCount() else 1)
+        self.show_rows()
+
+    def nothing(self) -> QWidget:
+        """Return what says that the search finds nothing."""
+        return self._nothing
 
     def export_rows(self) -> list[dict[str, object]]:
         """Return the systems that are shown, as flat rows with sources."""

@@ -7,11 +7,11 @@ from planner.cost.table import OfferRow
 from planner.gui.theme import Theme
 from planner.gui.widgets.age_mark import age_mark
 from planner.gui.widgets.label import make_label
-from planner.gui.widgets.record_export import rows_to_csv
 from planner.gui.widgets.record_model import RecordTableModel
 from planner.gui.widgets.record_table import RecordTable
 from planner.present import format as fmt
 from planner.present.job_offers import JOB_OFFER_COLUMNS, offer_row_id
+from planner.present.record_text import rows_to_csv
 
 _HEIGHT = 220
 

@@ -26,7 +26,6 @@ from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.hairline import hairline
 from planner.gui.widgets.label import make_label
-from planner.gui.widgets.record_export import rows_to_csv
 from planner.gui.widgets.result_menu import Result, ResultMenu, picture_of
 from planner.gui.widgets.scrolled import scrolled
 from planner.gui.widgets.tab_order import set_tab_order, tab_stops
@@ -34,6 +33,7 @@ from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.present.engines import host_note
 from planner.present.plan import evaluation_view
+from planner.present.record_text import rows_to_csv
 
 if TYPE_CHECKING:
     from planner.gui.memory.trace.comparison import Comparison

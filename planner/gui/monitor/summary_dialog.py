@@ -9,11 +9,11 @@ from PySide6.QtWidgets import QDialog, QDialogButtonBox, QHBoxLayout, QPushButto
 from planner.gui.monitor.tariff import TariffField
 from planner.gui.theme import Theme
 from planner.gui.widgets.label import make_label
-from planner.gui.widgets.record_export import to_tsv
 from planner.gui.widgets.record_model import RecordTableModel
 from planner.gui.widgets.record_table import RecordTable
 from planner.monitor.recording.recording import Recording
 from planner.monitor.recording.summary import Summary
+from planner.present.record_text import to_tsv
 from planner.present.recording import SUMMARY_COLUMNS, recording_line, summary_lines
 
 _SIZE: Final = QSize(1040, 340)

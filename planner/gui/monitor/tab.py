@@ -154,6 +154,7 @@ class MonitorTab(Tab):
 
     @Slot()
     def _on_updated(self) -> None:
+        self.workspace.note_devices(self.feed.live_latest.inventory.devices)
         if self.isVisible() and not (self.is_paused and self.feed.is_live):
             self._show_now()
 

@@ -17,7 +17,6 @@ from planner.gui.recommend.wish_form import WishForm
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.label import make_label
-from planner.gui.widgets.record_export import rows_to_csv
 from planner.gui.widgets.record_model import RecordTableModel
 from planner.gui.widgets.record_table import RecordTable
 from planner.gui.workspace import Workspace
@@ -35,6 +34,7 @@ from planner.present.recommend import (
     nothing_sentence,
     option_rows,
 )
+from planner.present.record_text import rows_to_csv
 
 REST_MS: Final = 250
 _KEY: Final = "recommend"

@@ -10,9 +10,9 @@ from PySide6.QtGui import QColor, QFontMetricsF
 from PySide6.QtWidgets import QWidget
 
 from planner.gui.cost.curve.data import money_mark
-from planner.gui.recommend.scales import log_ticks, place_label
 from planner.gui.theme import Theme
 from planner.gui.widgets.plot import Plot, cosmetic_pen
+from planner.gui.widgets.scales import log_ticks, place_label
 from planner.plan.recommend.wish import Having
 from planner.present import format as fmt
 from planner.present.recommend import OptionRow

@@ -12,7 +12,7 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.elided_label import ElidedLabel
 from planner.gui.widgets.icon_button import IconButton
 from planner.gui.widgets.label import make_label
-from planner.gui.widgets.record_export import rows_to_csv
+from planner.present.record_text import rows_to_csv
 
 if TYPE_CHECKING:
     from planner.gui.widgets.plot import Plot

@@ -1,6 +1,6 @@
 """The table model of frozen records: text computed once a row, filtering and sorting done in Python before a reset."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
@@ -32,6 +32,7 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         self.sort_key: str | None = None
         self.descending = False
         self.marked: str | None = None
+        self._first: frozenset[str] = frozenset()
         self._all: dict[str, Record] = {}
         self._ordered: list[tuple[str, Record]] = []
         self._shown: list[tuple[str, Record]] = []
@@ -61,6 +62,13 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         self._by_size.clear()
         self._order()
         self._reset()
+
+    def set_first(self, names: Collection[str]) -> None:
+        """Keep these records above all others, sorted among themselves."""
+        if self._first != frozenset(names):
+            self._first = frozenset(names)
+            self._order()
+            self._reset()
 
     def set_filter(self, keep: Filter[Record] | None) -> None:
         """Show only the records whose names `keep` returns of all of them."""
@@ -118,6 +126,10 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         if position not in self._largest:
             self._largest[position] = self._find_largest(position)
         return value / self._largest[position] if value is not None and self._largest[position] else None
+
+    def numbers(self, key: str) -> Mapping[str, float | None]:
+        """Return the values of the column `key` by the records' names, shown or not, none where there is no number."""
+        return self._values_of(self.column_of(key))
 
     def rowCount(self, parent: Index = _NO_PARENT) -> int:
         """Return the number of records shown."""
@@ -181,6 +193,8 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
             known = [(key, pair) for key, pair in keyed if key is not None]
             known.sort(key=lambda keyed_pair: _comparable(keyed_pair[0]), reverse=self.descending)
             pairs = [*(pair for _, pair in known), *(pair for key, pair in keyed if key is None)]
+        if self._first:
+            pairs.sort(key=lambda pair: pair[0] not in self._first)
         self._ordered = pairs
 
     def _reset(self) -> None:

@@ -22,12 +22,13 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu
 
 from planner.gui.settings import TableLayout
 from planner.gui.theme import Theme
-from planner.gui.widgets import record_export, table_layout
+from planner.gui.widgets import table_layout
 from planner.gui.widgets.cell_view import CellView
 from planner.gui.widgets.cells import CellColumn, CellPainter, Marker
 from planner.gui.widgets.column_menu import fill_column_menu
 from planner.gui.widgets.pinned_column import PinnedColumn
 from planner.gui.widgets.record_model import RecordTableModel
+from planner.present import record_text
 from planner.present.columns import Column
 
 _ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
@@ -147,7 +148,7 @@ class RecordTable(CellView):
 
     def copy_selected(self) -> None:
         """Put the selected rows with their header on the clipboard, separated by tabs."""
-        QGuiApplication.clipboard().setText(record_export.to_tsv(self.visible_columns, self.selected_records))
+        QGuiApplication.clipboard().setText(record_text.to_tsv(self.visible_columns, self.selected_records))
 
     def column_menu(self) -> QMenu:
         """Return a new menu to sort, to choose columns and to restore them."""

@@ -1,13 +1,15 @@
 """What is true of a plan and easily overlooked: each a sentence with the plan's own numbers, and its source."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
+from planner.hardware.software import SoftwareFact
 from planner.memory.result import MemoryResult
 from planner.models.architecture import Architecture, Moe
 from planner.plan.advice.change import computes_bf16
 from planner.plan.evaluate import Evaluation
 from planner.plan.warnings.sharing import sharing_warnings
+from planner.plan.warnings.software import software_warnings
 from planner.plan.warnings.warning import SAME_PLAN, WORTH_SAYING, PlanWarning, estimated_with, gib, saved_by
 from planner.workload.workload import Training
 
@@ -18,11 +20,14 @@ _ADAPTERS: Final = "PEFT: each adapter keeps its own input, beside what the froz
 _FP16: Final = "PyTorch automatic mixed precision: GradScaler refuses to unscale gradients in fp16"
 
 
-def warnings_about(evaluation: Evaluation) -> tuple[PlanWarning, ...]:
-    """Return what is easily overlooked about a plan; nothing about a traced one, which has no formula to look into."""
+def warnings_about(evaluation: Evaluation, software: Iterable[SoftwareFact] = ()) -> tuple[PlanWarning, ...]:
+    """Return what is easily overlooked about a plan; nothing about a traced one, which has no formula to look into.
+
+    With the catalog's facts about `software`, also what its newer versions leave behind.
+    """
     if evaluation.architecture is None:
         return ()
-    return tuple(_warnings(evaluation, evaluation.architecture))
+    return (*_warnings(evaluation, evaluation.architecture), *software_warnings(evaluation, software))
 
 
 def _warnings(evaluation: Evaluation, architecture: Architecture) -> Iterator[PlanWarning]:

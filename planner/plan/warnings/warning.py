@@ -21,6 +21,7 @@ WarningName = Literal[
     "repeated-cache",
     "communicators",
     "uneven-stages",
+    "software-ends",
 ]
 
 WORTH_SAYING: Final = 0.1

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-import planner.gui.catalog.gpu_page as gpu_page
+import planner.gui.catalog.lookups as lookups
 from planner.cost.job import Run
 from planner.cost.terms import CostTerms
 from planner.errors import SpecError
@@ -33,7 +33,7 @@ def test_they_come_when_they_are_ready_and_are_those_of_the_cost_tab(tab, qtbot,
     qtbot.waitUntil(lambda: job(tab, "l40s") is not None, timeout=WAIT_MS)
     workspace.apply("card", gpu="l40s")
     tab.refresh(workspace.evaluation)
-    cost = evaluate_cost(workspace.evaluation, workspace.catalog, tab.gpus._today())
+    cost = evaluate_cost(workspace.evaluation, workspace.catalog, tab.gpus.lookups.today())
     assert job(tab, "l40s").usd == cost.estimate.result.rent.usd
 
 
@@ -59,7 +59,7 @@ def test_the_next_change_ends_the_search(tab, qtbot, workspace, monkeypatch):
             pass
         ended.set()
 
-    monkeypatch.setattr(gpu_page, "_find_jobs", endless)
+    monkeypatch.setattr(lookups, "find_jobs", endless)
     tab.refresh(workspace.evaluation)
     qtbot.waitUntil(begun.is_set, timeout=WAIT_MS)
     workspace.apply("job", cost=CostTerms(job=Run(amount=7e6, unit="tokens")))
@@ -82,11 +82,11 @@ def test_sorting_by_cost_puts_the_cheapest_first_and_what_is_not_known_last(tab,
 
 
 def test_a_plan_at_fault_leaves_them_empty():
-    gpu_page._pass_over(SpecError("x", "y"))
+    lookups.pass_over(SpecError("x", "y"))
     with pytest.raises(ValueError, match="z"):
-        gpu_page._pass_over(ValueError("z"))
+        lookups.pass_over(ValueError("z"))
 
 
 def test_nobody_waiting_gets_nothing(workspace):
-    today = gpu_page.date(2026, 11, 22)
-    assert gpu_page._find_jobs(workspace.plan, workspace.catalog, today, lambda: True) is None
+    today = lookups.date(2026, 11, 22)
+    assert lookups.find_jobs(workspace.plan, workspace.catalog, today, lambda: True) is None

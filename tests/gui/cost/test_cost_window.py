@@ -10,7 +10,8 @@ from pytestqt.qtbot import QtBot
 from planner.gui.cost.tab import CostTab
 from planner.gui.prices.dialog import PricesDialog
 from planner.gui.recommend.dialog import RecommendDialog
-from planner.gui.window import TABS, Window
+from planner.gui.tab_places import TABS
+from planner.gui.window import Window
 from planner.present.prices import age_phrase, newest_age_days
 from planner.workload.parallel import CardCount
 from planner.workload.workload import Inference

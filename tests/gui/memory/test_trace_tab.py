@@ -11,7 +11,8 @@ from traced_runs import NET, FakeTrace, TracedTab, recording, request
 
 from planner.errors import TraceError
 from planner.gui.memory.tab import MemoryTab
-from planner.gui.window import TabPlace, Window
+from planner.gui.tab_places import TabPlace
+from planner.gui.window import Window
 from planner.paths import traces_dir
 from planner.present.plan import work_phrase
 from planner.trace.analysis.summary import facts_of

@@ -7,7 +7,8 @@ from PySide6.QtWidgets import QLabel
 
 from planner.gui.monitor.desk import DEMO
 from planner.gui.monitor.tab import MonitorTab
-from planner.gui.window import TABS, Window
+from planner.gui.tab_places import TABS
+from planner.gui.window import Window
 
 LONGEST_MS = 30_000
 

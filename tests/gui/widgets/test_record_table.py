@@ -10,10 +10,10 @@ from PySide6.QtWidgets import QMenu
 
 from planner.gui.settings import TableLayout
 from planner.gui.widgets.cells import Mark
-from planner.gui.widgets.record_export import to_csv, to_json
 from planner.gui.widgets.record_model import RecordTableModel
 from planner.gui.widgets.record_table import RecordTable
 from planner.present.columns import numbers, words
+from planner.present.record_text import to_csv, to_json
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,9 @@ from planner.gui.memory.trace.columns import ALIVE_COLUMNS, MODULE_COLUMNS, aliv
 from planner.gui.memory.trace.pages import BlockPage, difference_blocks, reserved_blocks
 from planner.gui.theme import Theme
 from planner.gui.widgets.icon_button import IconButton
-from planner.gui.widgets.record_export import to_csv, to_tsv
 from planner.gui.widgets.record_model import RecordTableModel
 from planner.gui.widgets.record_table import RecordTable
+from planner.present.record_text import to_csv, to_tsv
 from planner.present.trace import TraceView
 from planner.trace.recording import CATEGORIES
 

@@ -14,13 +14,13 @@ from planner.gui.theme import Theme, mark
 from planner.gui.widgets.elided_label import ElidedLabel
 from planner.gui.widgets.icon_button import IconButton
 from planner.gui.widgets.label import make_label
-from planner.gui.widgets.record_export import rows_to_csv
 from planner.gui.widgets.record_model import RecordTableModel
 from planner.gui.widgets.record_table import RecordTable
 from planner.gui.widgets.result_menu import Result, ResultMenu, picture_of
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.plan.versus import Versus, versus_of
+from planner.present.record_text import rows_to_csv
 from planner.present.versus import VersusView, versus_view
 
 _MARGIN: Final = 4

@@ -1,0 +1,107 @@
+"""`gpu-planner gpus --build`: what several cards in one machine draw from the wall, and what cools them."""
+
+import argparse
+from collections.abc import Sequence
+from typing import Final, cast
+
+from pydantic_core import to_json
+
+from planner.cli.cards import named_cards
+from planner.cli.table import Head, table, terminal_width
+from planner.hardware.power import (
+    CIRCUITS,
+    EFFICIENCY,
+    HOST_WATTS,
+    NOISE,
+    Build,
+    BuildCards,
+    PowerAndCooling,
+    Rating,
+    power_and_cooling,
+)
+from planner.plan.catalog import Catalog
+from planner.present import format as fmt
+
+_MOST_WATTS: Final = 100_000
+_HEADS: Final = (Head("Figure"), Head("Value", "right"), Head("Formula", flexible=True), Head("Source", flexible=True))
+
+
+def add_build_options(group: argparse._ArgumentGroup) -> None:
+    """Add `--build` and what belongs to it."""
+    group.add_argument("--build", metavar="CARDS", nargs="+", help='power and cooling of cards: "2 x RTX 5090" l4')
+    group.add_argument("--host-watts", metavar="W", type=watts, default=HOST_WATTS, help="of the rest [450]")
+    group.add_argument("--supply", metavar="RATING", choices=list(EFFICIENCY), default="gold", help="80 PLUS [gold]")
+    circuits = ", ".join(CIRCUITS)
+    group.add_argument(
+        "--circuit", metavar="KIND", choices=list(CIRCUITS), default="120V-15A", help=f"{circuits} [120V-15A]"
+    )
+    group.add_argument("--power-limit", metavar="W", type=watts, help="of each card of the build, or of --change")
+
+
+def watts(text: str) -> float:
+    """Return a power that a build can have.
+
+    Raises:
+        argparse.ArgumentTypeError: If it is none.
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value <= _MOST_WATTS:
+        raise argparse.ArgumentTypeError(f"{text!r} is no power above 0 and up to {_MOST_WATTS:,} W")
+    return value
+
+
+def print_build(arguments: argparse.Namespace, catalog: Catalog) -> int:
+    """Print what the build needs.
+
+    Raises:
+        PlannerError: If a card is not known, or a number is not one that a build can have.
+    """
+    build = _build(arguments, catalog)
+    needs = power_and_cooling(build)
+    if arguments.json:
+        print(to_json(_record(needs), indent=2).decode())
+    else:
+        print(_text(build, needs))
+    return 0
+
+
+def _build(arguments: argparse.Namespace, catalog: Catalog) -> Build:
+    cards = tuple(
+        BuildCards(catalog.hardware.gpu(kind.id), kind.count, arguments.power_limit)
+        for kind in named_cards(arguments.build, catalog)
+    )
+    return Build(cards, arguments.host_watts, cast("Rating", arguments.supply), CIRCUITS[arguments.circuit])
+
+
+def _record(needs: PowerAndCooling) -> dict[str, object]:
+    steps = [
+        {"key": step.key, "title": step.title, "value": step.value, "unit": step.unit, "formula": step.formula,
+         "source": step.source}
+        for step in needs.steps
+    ]  # fmt: skip
+    return {"figures": steps, "connectors": needs.connectors, "warnings": needs.warnings}
+
+
+def _text(build: Build, needs: PowerAndCooling) -> str:
+    named = " + ".join(fmt.count_of(each.count, each.gpu.name) for each in build.cards)
+    rows = [(step.title, _value(step.value, step.unit), step.formula, step.source) for step in needs.steps]
+    shown = table(_HEADS, rows, terminal_width())
+    return "\n\n".join(
+        (
+            f"{named}, host of {build.host_watts:,.0f} W, 80 PLUS {build.rating}, {build.circuit.name}",
+            shown,
+            f"Cables: {_lines(needs.connectors) or fmt.UNKNOWN}\nNoise: unknown, {NOISE}.",
+            f"Mind:\n{_lines(needs.warnings)}" if needs.warnings else "Nothing speaks against it.",
+        )
+    )
+
+
+def _value(value: float | None, unit: str) -> str:
+    return fmt.UNKNOWN if value is None else f"{value:,.1f} {unit}" if unit == "A" else f"{value:,.0f} {unit}".strip()
+
+
+def _lines(texts: Sequence[str]) -> str:
+    return texts[0] if len(texts) == 1 else "\n".join(f"- {text}" for text in texts)

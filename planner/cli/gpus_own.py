@@ -1,0 +1,110 @@
+"""`gpu-planner gpus --add`, `--change`, `--remove`, `--own`, `--export`: a person's own cards and what they changed."""
+
+import argparse
+from collections.abc import Callable, Mapping
+from datetime import date
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from planner.errors import PlannerError, SpecError
+from planner.hardware.catalog import HardwareCatalog
+from planner.hardware.names import resolve_gpu
+from planner.hardware.own import CardChange, unknown_changes, with_own
+from planner.hardware.own_file import read_own, write_own
+from planner.present import format as fmt
+
+_OPTIONS: Final = {"paid": "purchase_price_usd", "power_limit": "power_limit_watts", "note": "note"}
+
+
+def add_own_options(group: argparse._ArgumentGroup) -> None:
+    """Add the options that read and write a person's own hardware."""
+    group.add_argument("--add", metavar="FILE", type=Path, help="add cards and changes from a JSON file")
+    group.add_argument("--change", metavar="GPU", help="say what you know better: --paid, --power-limit, --note")
+    group.add_argument("--paid", metavar="USD", type=float, help="what you paid for one")
+    group.add_argument("--note", metavar="TEXT", help="a remark of your own")
+    group.add_argument("--remove", metavar="GPU", help="forget your own card, or what you changed of one")
+    group.add_argument("--own", action="store_true", help="list your own cards and changes")
+    group.add_argument("--export", metavar="FILE", type=Path, help="write your own cards and changes to a file")
+
+
+def wants_own(arguments: argparse.Namespace) -> bool:
+    """Return whether one of these options is given."""
+    return any(getattr(arguments, name) for name in _ACTIONS)
+
+
+def run_own(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path, today: date) -> int:
+    """Do what is asked with the person's `file`, and say it.
+
+    Raises:
+        PlannerError: If a file cannot be read or written, or a record is wrong; it names the field.
+    """
+    action = next(each for name, each in _ACTIONS.items() if getattr(arguments, name))
+    print(action(arguments, bundled, file, today))
+    return 0
+
+
+def _add(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path, today: date) -> str:
+    added = read_own(arguments.add, today)
+    if not added.cards and not added.changes:
+        raise PlannerError(f"{arguments.add} holds no card and no change", "It needs `cards` or `changes`.")
+    write_own(file, own := read_own(file).joined(added))
+    said = [f"Added {fmt.plural(len(added.cards), 'card')} and {fmt.plural(len(added.changes), 'change')}."]
+    known = {gpu.id for gpu in bundled.gpus}
+    said += [f"{card.id} stands in place of the bundled card of this id." for card in added.cards if card.id in known]
+    said += [f"{name} is no card of the catalog; the change is kept." for name in unknown_changes(bundled, own)]
+    return "\n".join(said)
+
+
+def _change(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path, today: date) -> str:
+    own = read_own(file)
+    gpu = resolve_gpu(with_own(bundled, own), arguments.change)
+    told = {field: value for name, field in _OPTIONS.items() if (value := getattr(arguments, name)) is not None}
+    before = own.change_of(gpu.id)
+    kept = {} if before is None else before.model_dump(exclude_none=True)
+    try:
+        change = CardChange.model_validate({**kept, **told, "gpu": gpu.id, "date": today.isoformat()})
+    except ValidationError as error:
+        problem = SpecError.from_validation(error)
+        raise SpecError("--change", problem.message, "Give --paid USD, --power-limit W or --note TEXT.") from error
+    write_own(file, own.saying(gpu.id, change))
+    return f"{gpu.name}: {_said(change)}."
+
+
+def _remove(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path, _: date) -> str:
+    own = read_own(file)
+    name = arguments.remove
+    gpu_id = name if own.names(name) else resolve_gpu(with_own(bundled, own), name).id
+    if not own.names(gpu_id):
+        raise SpecError("--remove", f"{gpu_id} is neither your own nor changed by you", "--own lists what is.")
+    write_own(file, own.without(gpu_id))
+    return f"{gpu_id} is as the catalog has it." if any(g.id == gpu_id for g in bundled.gpus) else f"{gpu_id} is gone."
+
+
+def _list(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path, _: date) -> str:
+    own = read_own(file)
+    if arguments.json:
+        return own.model_dump_json(indent=2, exclude_defaults=True)
+    lines = [f"{card.id}: {card.name}, {card.memory_label}" for card in own.cards]
+    lines += [f"{change.gpu}: {_said(change)}" for change in own.changes]
+    lines += [f"{name} is no card of the catalog." for name in unknown_changes(bundled, own)]
+    return "\n".join(lines) or "No card of your own. --add FILE adds some, --change GPU says what you know better."
+
+
+def _export(arguments: argparse.Namespace, _bundled: HardwareCatalog, file: Path, _: date) -> str:
+    own = read_own(file)
+    write_own(arguments.export, own)
+    return f"Wrote {fmt.plural(len(own.cards), 'card')} and {fmt.plural(len(own.changes), 'change')}."
+
+
+def _said(change: CardChange) -> str:
+    paid = f"paid {fmt.money(change.purchase_price_usd)}" if change.purchase_price_usd is not None else ""
+    limit = f"limited to {change.power_limit_watts:,.0f} W" if change.power_limit_watts is not None else ""
+    return ", ".join(part for part in (paid, limit, change.note or "") if part)
+
+
+_Action = Callable[[argparse.Namespace, HardwareCatalog, Path, date], str]
+_ACTIONS: Final[Mapping[str, _Action]] = {
+    "add": _add, "change": _change, "remove": _remove, "export": _export, "own": _list,
+}  # fmt: skip

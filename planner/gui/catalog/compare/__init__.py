@@ -1,0 +1,1 @@
+"""Cards and systems side by side."""

@@ -1,0 +1,254 @@
+"""The comparison view: up to six cards and systems, with the current plan on each of them."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QSignalBlocker, Slot
+from PySide6.QtGui import QPixmap
+from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QPushButton, QStackedWidget, QVBoxLayout, QWidget
+
+from planner.errors import PlannerError
+from planner.gui.catalog.compare.table import CompareTable
+from planner.gui.tasks import TaskRunner
+from planner.gui.theme import Theme
+from planner.gui.widgets.label import make_label
+from planner.gui.workspace import Workspace
+from planner.hardware.gpu import Gpu
+from planner.plan.catalog import Catalog
+from planner.plan.plan import Plan
+from planner.plan.tried import Tried, try_on
+from planner.present.gpus import GpuRow
+from planner.present.record_text import rows_to_csv
+from planner.present.side_by_side import MOST, ComparedRow, Entry, comparison_rows, side_by_side, to_markdown
+from planner.present.systems import SystemRow
+from planner.storage import write_atomically
+
+if TYPE_CHECKING:
+    from planner.cost.market import CardPrices
+
+_ENDINGS = (".md", ".csv", ".png")
+
+
+class ComparePage(QWidget):
+    """What is compared is remembered by id: `accelerators:rtx-4090`, `systems:dgx-h100`.
+
+    Of a card there are as many as the plan has, unless its id names another number: `accelerators:rtx-3090@2`.
+    """
+
+    def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
+        super().__init__()
+        self._workspace, self._theme, self._tasks = workspace, theme, tasks
+        self._tried: Mapping[str, Tried] = {}
+        self._prices: Mapping[str, CardPrices] = {}
+        self._asked: object = None
+        self.table = CompareTable(theme)
+        self._only = QCheckBox(self.tr("Only &differences"))
+        self._fewer = QPushButton(self.tr("&Fewer cards"))
+        self._more = QPushButton(self.tr("&More cards"))
+        self._use = QPushButton(self.tr("&Use in the plan"))
+        self._remove = QPushButton(self.tr("&Remove"))
+        self._clear = QPushButton(self.tr("C&lear"))
+        self._pages = QStackedWidget()
+        self._lay_out()
+        self.table.used.connect(self._on_used)
+        self.table.removed.connect(self._on_removed)
+        self.table.counted.connect(self.count_up)
+        self._fewer.clicked.connect(partial(self.count_up, -1))
+        self._more.clicked.connect(partial(self.count_up, 1))
+        self._only.toggled.connect(self._on_only)
+        self._use.clicked.connect(self.use_current)
+        self._remove.clicked.connect(self.remove_current)
+        self._clear.clicked.connect(self.clear)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Return what is compared, as far as the catalog still has it."""
+        return tuple(entry.id for entry in self.entries())
+
+    def entries(self) -> tuple[Entry, ...]:
+        """Return what is compared: cards as many of each as the plan has, systems as they are."""
+        found = (self._entry(name) for name in self._workspace.settings.current.catalog.compared)
+        return tuple(entry for entry in found if entry is not None)
+
+    def add(self, names: Sequence[str]) -> None:
+        """Put more side by side; with more than six, the first ones make room."""
+        kept = dict.fromkeys((*self.ids, *names))
+        self._keep(tuple(kept)[-MOST:])
+
+    @Slot()
+    def clear(self) -> None:
+        """Compare nothing."""
+        self._keep(())
+
+    @Slot()
+    def use_current(self) -> None:
+        """Put the entry under the keyboard into the plan."""
+        if self.ids:
+            self._on_used(self.table.place)
+
+    @Slot()
+    def remove_current(self) -> None:
+        """Take the entry under the keyboard out of the comparison."""
+        if self.ids:
+            self._on_removed(self.table.place)
+
+    def count_up(self, by: int) -> None:
+        """Compare more of the card under the keyboard, or fewer; a system has as many as it has."""
+        if not self.ids or self.entries()[self.table.place].system is not None:
+            return
+        entry = self.entries()[self.table.place]
+        changed = f"{entry.id.partition('@')[0]}@{max(1, entry.count + by)}"
+        self._keep(tuple(dict.fromkeys(changed if name == entry.id else name for name in self.ids)))
+
+    def refresh(self) -> None:
+        """Show what is compared under the plan as it is now; the plan is tried on each in the background."""
+        entries = self.entries()
+        self._pages.setCurrentIndex(0 if entries else 1)
+        for button in (self._fewer, self._more, self._use, self._remove, self._clear):
+            button.setEnabled(bool(entries))
+        plan, catalog = self._workspace.plan, self._workspace.catalog
+        wanted = {entry.id: (entry.row.id, entry.count) for entry in entries if entry.row is not None}
+        asked = (plan, catalog, wanted)
+        if asked != self._asked:
+            self._asked, self._tried, self._prices = asked, {}, {}
+            if wanted:
+                work = partial(_try_all, plan, catalog, wanted, datetime.now(UTC).date())
+                self._tasks.run("catalog-compare", work, self._take, self._on_error)
+        self._show()
+
+    def as_markdown(self) -> str:
+        """Return the comparison as a table in Markdown."""
+        return to_markdown(self.entries(), self._rows())
+
+    def as_csv(self) -> str:
+        """Return the comparison as CSV."""
+        return rows_to_csv(comparison_rows(self.entries(), self._rows()))
+
+    def picture(self) -> QPixmap:
+        """Return the comparison as a picture."""
+        return self.table.picture()
+
+    def save_to(self, path: Path) -> None:
+        """Write the comparison as Markdown, CSV or a picture, as `path` ends.
+
+        Raises:
+            PlannerError: If the file cannot be written.
+        """
+        texts = {".md": self.as_markdown, ".csv": self.as_csv}
+        ending = path.suffix.lower()
+        try:
+            if ending in texts:
+                write_atomically(path, texts[ending]())
+            elif ending != ".png" or not self.picture().save(str(path)):
+                raise OSError("the comparison could not be written")
+        except OSError as error:
+            hint = f"Choose another folder, or a name that ends in {', '.join(_ENDINGS)}."
+            raise PlannerError(f"{path} could not be written: {error.strerror or error}", hint) from error
+
+    def _rows(self) -> tuple[ComparedRow, ...]:
+        rows = side_by_side(self.entries(), self._tried)
+        return tuple(row for row in rows if row.differs or not self._only.isChecked())
+
+    def _show(self) -> None:
+        with QSignalBlocker(self._only):
+            self._only.setChecked(self._workspace.settings.current.catalog.only_differences)
+        place = self.table.currentIndex()
+        row, column = place.row(), place.column()
+        self.table.compared.show_rows(self.entries(), self._rows())
+        last = self.table.compared.columnCount() - 1
+        if last > 0:
+            self.table.setCurrentIndex(self.table.compared.index(max(row, 1), min(max(column, 1), last)))
+
+    def _take(self, found: "tuple[Mapping[str, Tried], Mapping[str, CardPrices]]") -> None:
+        self._tried, self._prices = found
+        self._show()
+
+    def _on_error(self, error: BaseException) -> None:
+        if isinstance(error, PlannerError):
+            self._workspace.failed.emit(error)
+
+    def _entry(self, name: str) -> Entry | None:
+        kind, _, record = name.partition("@")[0].partition(":")
+        hardware = self._workspace.catalog.hardware
+        if kind == "systems":
+            system = next((one for one in hardware.systems if one.id == record), None)
+            if system is None:
+                return None
+            gpu = hardware.gpu(system.gpu_id) if system.gpu_id else None
+            row = None if gpu is None else self._row(gpu)
+            return Entry(name, system.name, system.gpu_count or 1, row, SystemRow(system, gpu))
+        card = next((one for one in hardware.gpus if one.id == record), None)
+        if card is None:
+            return None
+        number = name.partition("@")[2]
+        count = int(number) if number.isdigit() else self._workspace.plan.count
+        return Entry(name, card.name, max(1, count), self._row(card))
+
+    def _row(self, gpu: Gpu) -> GpuRow:
+        usable = self._workspace.catalog.hardware.usable_memory(gpu)
+        return GpuRow(gpu, usable=usable, prices=self._prices.get(gpu.id))
+
+    def _keep(self, names: tuple[str, ...]) -> None:
+        settings = self._workspace.settings
+        settings.update(catalog=settings.current.catalog.evolve(compared=names))
+        self.refresh()
+
+    @Slot(int)
+    def _on_used(self, place: int) -> None:
+        entry = self.entries()[place]
+        if entry.row is None:
+            return
+        with self._workspace.reporting():
+            label = self.tr("cards of %1") if entry.system is not None else self.tr("card %1")
+            self._workspace.answer(label.replace("%1", entry.name), {"gpu": entry.row.id, "count": entry.count})
+
+    @Slot(int)
+    def _on_removed(self, place: int) -> None:
+        self._keep((*self.ids[:place], *self.ids[place + 1 :]))
+
+    @Slot(bool)
+    def _on_only(self, only: bool) -> None:
+        settings = self._workspace.settings
+        settings.update(catalog=settings.current.catalog.evolve(only_differences=only))
+        self._show()
+
+    def _lay_out(self) -> None:
+        space = self._theme.spacing
+        legend = self.tr("A tick and bold letters mark the best; pale rows are alike.")
+        bar = QHBoxLayout()
+        bar.setSpacing(space.small)
+        bar.addWidget(make_label(legend, "muted", wrap=True), 1)
+        for widget in (self._only, self._fewer, self._more, self._use, self._remove, self._clear):
+            bar.addWidget(widget)
+        nothing = make_label(
+            self.tr(
+                "Nothing is compared yet. Choose up to six rows of the table, then press Compare in the pane beside it."
+            ),
+            "muted",
+            wrap=True,
+        )
+        nothing.setContentsMargins(*(space.huge,) * 4)
+        self._pages.addWidget(self.table)
+        self._pages.addWidget(nothing)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, space.small)
+        column.setSpacing(space.small)
+        column.addLayout(bar)
+        column.addWidget(self._pages, 1)
+
+
+def _try_all(
+    plan: Plan, catalog: Catalog, wanted: Mapping[str, tuple[str, int]], today: date
+) -> "tuple[Mapping[str, Tried], Mapping[str, CardPrices]]":
+    """Return the plan on each of `wanted`, and what the cards are sold for, worked out on the thread that has time."""
+    from planner.plan.prices import prices_of  # reads every offer
+
+    tried = {name: try_on(plan, gpu, count, catalog, today) for name, (gpu, count) in wanted.items()}
+    for one in tried.values():
+        if one.evaluation is not None:
+            one.evaluation.time  # noqa: B018  # computed when it is first asked for
+    cards = {gpu for gpu, _ in wanted.values()}
+    return tried, {gpu: prices_of(catalog.hardware.gpu(gpu), catalog, today) for gpu in cards}

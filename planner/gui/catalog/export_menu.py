@@ -1,0 +1,61 @@
+"""Copy or save the rows that are shown, or what is side by side."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import Slot
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QFileDialog, QMenu, QWidget
+
+from planner.present.record_text import to_csv, to_json, to_tsv
+
+if TYPE_CHECKING:
+    from planner.gui.catalog.tab import CatalogTab
+
+_ROWS: Final = "Table (*.csv);;Records (*.json)"
+_COMPARISON: Final = "Markdown (*.md);;Table (*.csv);;Picture (*.png)"
+
+
+class ExportMenu(QMenu):
+    """What can be done with what `tab` shows now."""
+
+    def __init__(self, tab: "CatalogTab", parent: QWidget) -> None:
+        super().__init__(parent)
+        self._tab = tab
+        self.aboutToShow.connect(self.fill)
+
+    @Slot()
+    def fill(self) -> None:
+        """Offer what there is to do in the present view."""
+        self.clear()
+        compare = self._tab.compare
+        if self._tab.view == "compare":
+            self.addAction(self.tr("Copy as &Markdown"), lambda: _copy(compare.as_markdown()))
+            self.addAction(self.tr("Copy as &CSV"), lambda: _copy(compare.as_csv()))
+            self.addAction(
+                self.tr("Copy as &picture"), lambda: QGuiApplication.clipboard().setPixmap(compare.picture())
+            )
+        else:
+            self.addAction(self.tr("Copy as &table"), self._copy_table)
+            self.addAction(self.tr("Copy as &CSV"), lambda: _copy(to_csv(self._tab.page.export_rows())))
+            self.addAction(self.tr("Copy as &JSON"), lambda: _copy(to_json(self._tab.page.export_rows())))
+        self.addSeparator()
+        self.addAction(self.tr("&Save…"), self.save)
+
+    @Slot()
+    def save(self) -> None:
+        """Ask for a file and write what is shown."""
+        comparing = self._tab.view == "compare"
+        name = "comparison.md" if comparing else f"{self._tab.page.key}.csv"
+        kinds = _COMPARISON if comparing else _ROWS
+        chosen, _ = QFileDialog.getSaveFileName(self._tab, self.tr("Export"), name, kinds)
+        if chosen:
+            self._tab.export_to(Path(chosen))
+
+    def _copy_table(self) -> None:
+        table = self._tab.page.table
+        _copy(to_tsv(table.visible_columns, table.records().records))
+
+
+def _copy(text: str) -> None:
+    QGuiApplication.clipboard().setText(text)

@@ -1,0 +1,136 @@
+"""Ask what a person knows better of a card, or what a card of their own is like."""
+
+from collections.abc import Callable
+from typing import Final
+
+from PySide6.QtCore import Slot
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QVBoxLayout, QWidget
+
+from planner.errors import PlannerError, SpecError
+from planner.gui.theme import Theme
+from planner.gui.widgets.decimal_field import DecimalField
+from planner.gui.widgets.label import make_label
+from planner.gui.widgets.labelled_form import LabelledForm
+from planner.gui.widgets.text_field import TextField
+from planner.hardware.gpu import Gpu
+from planner.hardware.own import CardChange, CardFigures, card_like
+from planner.present import format as fmt
+from planner.units import GB, GIB
+
+_WIDTH: Final = 460
+_MOST_USD: Final = 1e7
+_MOST_WATTS: Final = 1e5
+_MOST_GIB: Final = 1e5
+_MOST_GB_PER_S: Final = 1e6
+
+
+class _OwnDialog(QDialog):
+    """A form about one card; `save` takes over what is filled in and says what is wrong with it by raising."""
+
+    def __init__(self, theme: Theme, title: str, about: str, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setWindowTitle(title)
+        self.setMinimumWidth(_WIDTH)
+        self.form = LabelledForm(theme)
+        self.problem = make_label(role="bad", wrap=True)
+        self.problem.hide()
+        self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Save | QDialogButtonBox.StandardButton.Cancel)
+        self.buttons.accepted.connect(self.try_save)
+        self.buttons.rejected.connect(self.reject)
+        column = QVBoxLayout(self)
+        column.setSpacing(theme.spacing.medium)
+        for part in (make_label(about, wrap=True), self.form, self.problem, self.buttons):
+            column.addWidget(part)
+
+    def save(self) -> None:
+        """Take over what is filled in."""
+        raise NotImplementedError
+
+    @Slot()
+    def try_save(self) -> None:
+        """Save and close, or say why not."""
+        try:
+            self.save()
+        except PlannerError as error:
+            self.problem.setText(f"{error.message}. {error.hint}".strip())
+            self.problem.show()
+        else:
+            self.accept()
+
+
+class ChangeDialog(_OwnDialog):
+    """What was paid for a card, its power limit and a remark; an empty field is as the catalog has it.
+
+    `said` is what the person said before; `take` gets what is said now, none where nothing is, and may raise.
+    """
+
+    def __init__(
+        self,
+        theme: Theme,
+        gpu: Gpu,
+        said: CardChange | None,
+        take: Callable[[CardChange | None], None],
+        today: str,
+        parent: QWidget,
+    ) -> None:
+        about = "What you know better than the catalog. Leave a field empty to keep what the catalog has."
+        super().__init__(theme, f"Your figures of the {gpu.name}", about, parent)
+        self._gpu, self._take, self._today = gpu, take, today
+        self.paid = DecimalField(0.01, _MOST_USD, placeholder="not said")
+        self.limit = DecimalField(1, _MOST_WATTS, placeholder="none")
+        self.note = TextField(placeholder="such as: bought used, fans replaced")
+        self.form.add("&Paid, USD", self.paid, lambda: None, "What you paid for one.")
+        self.form.add("Power &limit, W", self.limit, lambda: None, "As set with nvidia-smi -pl.")
+        self.form.add("&Remark", self.note, lambda: "")
+        if said is not None:
+            self.paid.set_value(said.purchase_price_usd)
+            self.limit.set_value(said.power_limit_watts)
+            self.note.set_value(said.note)
+
+    def save(self) -> None:
+        """Say what is filled in of the card."""
+        told = {
+            "purchase_price_usd": self.paid.value,
+            "power_limit_watts": self.limit.value,
+            "note": self.note.text or None,
+        }
+        says_something = any(value is not None for value in told.values())
+        self._take(CardChange(gpu=self._gpu.id, date=self._today, **told) if says_something else None)
+
+
+class NewCardDialog(_OwnDialog):
+    """A card of one's own that is like another; an empty field is as that one has it. `take` gets it and may raise."""
+
+    def __init__(self, theme: Theme, base: Gpu, take: Callable[[Gpu], None], today: str, parent: QWidget) -> None:
+        about = (
+            f"A card that the catalog does not have, like the {base.name} but for what you fill in: rates and software "
+            "are taken from it."
+        )
+        super().__init__(theme, "Add a card of your own", about, parent)
+        self._base, self._take, self._today = base, take, today
+        self.name = TextField(placeholder="such as: RTX 4090 48 GB, modified")
+        self.memory = DecimalField(0.25, _MOST_GIB, placeholder=_same(base.memory_bytes, GIB))
+        self.bandwidth = DecimalField(1, _MOST_GB_PER_S, placeholder=_same(base.bandwidth_bytes_per_s, GB))
+        self.power = DecimalField(1, _MOST_WATTS, placeholder=_same(base.board_power_watts, 1))
+        self.paid = DecimalField(0.01, _MOST_USD, placeholder="not said")
+        self.form.add("&Name", self.name, lambda: "")
+        self.form.add("&Memory, GiB", self.memory, lambda: None, "Physical memory of the whole card.")
+        self.form.add("&Bandwidth, GB/s", self.bandwidth, lambda: None, "Memory bandwidth of the whole card.")
+        self.form.add("Po&wer, W", self.power, lambda: None, "Board power.")
+        self.form.add("&Paid, USD", self.paid, lambda: None, "What you paid for one.")
+
+    def save(self) -> None:
+        """Add the card."""
+        if not self.name.text:
+            raise SpecError("name", "is missing", "Write what the card is called")
+        figures = CardFigures(
+            memory_bytes=None if self.memory.value is None else round(self.memory.value * GIB),
+            bandwidth_bytes_per_s=None if self.bandwidth.value is None else self.bandwidth.value * GB,
+            board_power_watts=self.power.value,
+            purchase_price_usd=self.paid.value,
+        )
+        self._take(card_like(self._base, self.name.text, figures, self._today))
+
+
+def _same(value: float | None, per_unit: float) -> str:
+    return "not known" if value is None else fmt.plain(value / per_unit)

@@ -1,0 +1,154 @@
+"""What a scatter plot draws: places, sizes and classes of the rows that have both figures. Arithmetic only."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.gui.catalog.settings import PlotChoice
+from planner.present import format as fmt
+from planner.present.better import unbeaten
+from planner.present.columns import Column
+
+SIZES: Final = (6.0, 8.0, 10.0, 13.0, 16.0)
+MOST_CLASSES: Final = 8
+_OTHERS: Final = "others"
+_STEPS: Final = 5
+_ROOM: Final = 0.05
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int_]
+Numbers = Callable[[str], Mapping[str, float | None]]
+
+
+@dataclass(frozen=True, eq=False)
+class ScatterData:
+    """One entry a point in each of the sequences; places are on the axes, powers of ten where an axis is logarithmic.
+
+    `classes` say which of `class_names` a point is of; they are `ordered` where they are steps of a number. `left_out`
+    counts the rows without a place.
+    """
+
+    ids: tuple[str, ...]
+    xs: Floats
+    ys: Floats
+    sizes: Floats
+    classes: Ints
+    class_names: tuple[str, ...]
+    ordered: bool
+    front: tuple[int, ...]
+    left_out: int
+
+
+SYMBOLS: Final = ("o", "s", "t", "d", "+", "star", "h", "t1")
+
+
+def symbol_of(place: int, ordered: bool) -> str:
+    """Return the shape of a class; steps of a number are circles, and a cross is what is unknown."""
+    return ("+" if place == _STEPS else "o") if ordered else SYMBOLS[place]
+
+
+def scatter_data(
+    rows: Sequence[Any], columns: Mapping[str, Column[Any]], numbers: Numbers, choice: PlotChoice
+) -> ScatterData:
+    """Return what to draw of `rows`: those with both figures, positive where the axis is logarithmic.
+
+    `numbers` returns the values of a column by the rows' ids, in base units.
+    """
+    ids = [row.id for row in rows]
+
+    def values(key: str) -> Floats:
+        known = numbers(key)
+        return np.array([known[name] for name in ids], dtype=float) / columns[key].per_unit
+
+    xs, ys = _places(values(choice.x), choice.log_x), _places(values(choice.y), choice.log_y)
+    placed = np.isfinite(xs) & np.isfinite(ys)
+    shown = [row for row, has_place in zip(rows, placed, strict=True) if has_place]
+    sized = _size_steps(values(choice.size)[placed]) if choice.size else np.ones(len(shown), dtype=int)
+    column = columns.get(choice.color)
+    if column is not None and column.is_number:
+        names, classes = _number_classes(values(column.key)[placed], column.key)
+    else:
+        names, classes = _text_classes(shown, column)
+    xs, ys = xs[placed], ys[placed]
+    points = list(zip(xs.tolist(), ys.tolist(), strict=True)) if choice.pareto else []
+    return ScatterData(
+        ids=tuple(row.id for row in shown),
+        xs=xs,
+        ys=ys,
+        sizes=np.array(SIZES)[sized],
+        classes=classes,
+        class_names=names,
+        ordered=column is not None and column.is_number,
+        front=unbeaten(points, (choice.x, choice.y)),
+        left_out=len(rows) - len(shown),
+    )
+
+
+def axis_range(values: Floats, logarithmic: bool) -> tuple[float, float]:
+    """Return an axis's ends with room for the points and their names."""
+    if not len(values):
+        return 0.0, 1.0
+    low, high = float(values.min()), float(values.max())
+    alone = 0.3 if logarithmic else abs(high) * 0.1 or 1.0
+    room = _ROOM * (high - low or alone)
+    return low - room, high + room
+
+
+def linear_ticks(low: float, high: float, most: int, words: Callable[[float], str]) -> list[tuple[float, str]]:
+    """Return round marks between `low` and `high`, at most `most` of them."""
+    rough = (high - low) / max(1, most)
+    power = 10.0 ** int(f"{rough:e}".partition("e")[2])
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)
+    marks = [step * number for number in range(int(low // step) + 1, int(high // step) + 1)]
+    return [(mark, words(mark)) for mark in marks]
+
+
+def _places(values: Floats, logarithmic: bool) -> Floats:
+    if not logarithmic:
+        return values
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.log10(np.where(values > 0, values, np.nan))
+
+
+def _steps(values: Floats) -> Ints:
+    """Return the step of each value, evenly spaced by ratio; the number of steps where it is unknown."""
+    places = _places(values, logarithmic=True)
+    known = np.isfinite(places)
+    steps = np.full(len(values), _STEPS)
+    if known.any():
+        low, high = places[known].min(), places[known].max()
+        scale = _STEPS / (high - low) if high > low else 0.0
+        steps[known] = np.minimum(_STEPS - 1, ((places[known] - low) * scale).astype(int))
+    return steps
+
+
+def _size_steps(values: Floats) -> Ints:
+    """Return the step of each value; the smallest where it is unknown."""
+    steps = _steps(values)
+    return np.where(steps == _STEPS, 0, steps)
+
+
+def _text_classes(rows: Sequence[Any], column: Column[Any] | None) -> tuple[tuple[str, ...], Ints]:
+    """Return the texts of a column, the most frequent first and the rarest together, and the place of each row's."""
+    if column is None:
+        return ("",), np.zeros(len(rows), dtype=int)
+    texts = [column.text(row) for row in rows]
+    named = [text for text, _ in Counter(texts).most_common()]
+    names = tuple(named) if len(named) <= MOST_CLASSES else (*named[: MOST_CLASSES - 1], _OTHERS)
+    places = {name: place for place, name in enumerate(names)}
+    return names, np.array([places.get(text, len(names) - 1) for text in texts], dtype=int)
+
+
+def _number_classes(values: Floats, key: str) -> tuple[tuple[str, ...], Ints]:
+    """Return steps of a number, from small to large, and last what is unknown."""
+    steps = _steps(values)
+    names = [_span(values[steps == step], key) if (steps == step).any() else "" for step in range(_STEPS)]
+    return (*names, fmt.UNKNOWN), steps
+
+
+def _span(values: Floats, key: str) -> str:
+    low, high = (f"{value:.0f}" if key == "year" else fmt.plain(value) for value in (values.min(), values.max()))
+    return low if low == high else f"{low} – {high}"

@@ -1,0 +1,110 @@
+"""What the colours and shapes of a scatter plot stand for."""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Final
+
+from PySide6.QtCore import QPointF, QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPaintEvent, QPolygonF
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from planner.gui.theme import Theme
+
+_SIDE: Final = 12
+_CORNERS: Final = {
+    "t": ((0, 0), (1, 0), (0.5, 1)),
+    "t1": ((0, 1), (1, 1), (0.5, 0)),
+    "d": ((0.5, 0), (0.9, 0.5), (0.5, 1), (0.1, 0.5)),
+    "+": (
+        *((0.35, 0), (0.65, 0), (0.65, 0.35), (1, 0.35), (1, 0.65), (0.65, 0.65)),
+        *((0.65, 1), (0.35, 1), (0.35, 0.65), (0, 0.65), (0, 0.35), (0.35, 0.35)),
+    ),
+    "star": (
+        *((0.5, 0), (0.62, 0.36), (1, 0.36), (0.69, 0.59), (0.81, 0.95)),
+        *((0.5, 0.73), (0.19, 0.95), (0.31, 0.59), (0, 0.36), (0.38, 0.36)),
+    ),
+    "h": ((0.5, 0), (0.93, 0.25), (0.93, 0.75), (0.5, 1), (0.07, 0.75), (0.07, 0.25)),
+    "s": ((0.05, 0.05), (0.95, 0.05), (0.95, 0.95), (0.05, 0.95)),
+}
+"""The shapes of pyqtgraph's symbols, so that the legend need not import it; a circle has no corners."""
+
+
+class Legend(QWidget):
+    """A swatch and a name for each class, painted as one, in as many lines as it takes."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._entries: tuple[tuple[int, str], ...] = ()
+        self._color: Callable[[int], QColor] = lambda _: QColor()
+        self._ordered = False
+        self._metrics = QFontMetrics(theme.font("small"))
+        policy = QSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Minimum)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
+        theme.changed.connect(self.update)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names that are shown."""
+        return tuple(name for _, name in self._entries)
+
+    def show_classes(
+        self, names: Sequence[str], color: Callable[[int], QColor], ordered: bool, present: Collection[int]
+    ) -> None:
+        """Show the classes that are `present`, by their place in `names`."""
+        entries = tuple((place, name) for place, name in enumerate(names) if name and place in present)
+        changed = entries != self._entries
+        self._entries, self._color, self._ordered = entries, color, ordered
+        if changed:
+            self.setAccessibleName(self.tr("Legend: {0}").format(", ".join(self.names)))
+            self.updateGeometry()
+        self.update()
+
+    def _symbol(self, place: int) -> str:
+        # Imported here: numbers in arrays are loaded with the first plot, not with its panel.
+        from planner.gui.catalog.scatter.data import symbol_of
+
+        return symbol_of(place, self._ordered)
+
+    def heightForWidth(self, width: int) -> int:
+        """Return the height of as many lines as it takes."""
+        return max((place.bottom() + 1 for place in self._places(width)), default=0)
+
+    def sizeHint(self) -> QSize:
+        """Return the height that the present width takes."""
+        return QSize(0, self.heightForWidth(self.width()))
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint swatches and names."""
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setFont(self._theme.font("small"))
+        for (number, name), place in zip(self._entries, self._places(self.width()), strict=True):
+            top = place.top() + (place.height() - _SIDE) / 2
+            paint_symbol(painter, self._symbol(number), self._color(number), place.left(), top)
+            painter.setPen(self._theme.color("muted"))
+            words = place.adjusted(_SIDE + self._theme.spacing.tiny, 0, 0, 0)
+            painter.drawText(words, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), name)
+
+    def _places(self, width: int) -> list[QRect]:
+        space, height = self._theme.spacing, max(_SIDE, self._metrics.height()) + 2
+        places, left, top = [], 0, 0
+        for _, name in self._entries:
+            wide = _SIDE + space.tiny + self._metrics.horizontalAdvance(name) + 2
+            if left and left + wide > width:
+                left, top = 0, top + height
+            places.append(QRect(left, top, wide, height))
+            left += wide + space.medium
+        return places
+
+
+def paint_symbol(painter: QPainter, symbol: str, color: QColor, left: float, top: float) -> None:
+    """Paint a symbol of the plot, small."""
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(color)
+    corners = _CORNERS.get(symbol)
+    if corners is None:
+        painter.drawEllipse(QRectF(left + 1, top + 1, _SIDE - 2, _SIDE - 2))
+    else:
+        places = [QPointF(left + 1 + x * (_SIDE - 2), top + 1 + y * (_SIDE - 2)) for x, y in corners]
+        painter.drawPolygon(QPolygonF(places))

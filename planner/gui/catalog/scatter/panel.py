@@ -1,0 +1,198 @@
+"""The scatter view: what is drawn against what, the plot, its legend, and copy and save."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from PySide6.QtCore import QPoint, QSignalBlocker, Qt, Signal, Slot
+from PySide6.QtWidgets import QCheckBox, QGridLayout, QHBoxLayout, QLabel, QMenu, QPushButton, QWidget
+
+from planner.gui.catalog.scatter.hover_card import HoverCard
+from planner.gui.catalog.scatter.legend import Legend
+from planner.gui.catalog.scatter.presets import PRESETS, usual_plot
+from planner.gui.catalog.settings import PlotChoice
+from planner.gui.theme import Theme
+from planner.gui.widgets.choice_field import ChoiceField
+from planner.gui.widgets.plot_panel import PlotPanel, Rows
+from planner.gui.widgets.record_model import RecordTableModel
+from planner.gui.workspace import Workspace
+from planner.present import format as fmt
+from planner.present.columns import Column
+
+if TYPE_CHECKING:
+    from planner.gui.catalog.scatter.plot import ScatterPlot
+
+_NAMED: Final = ("vendor", "segment", "architecture", "part", "fits", "certainty")
+_NO_LOG: Final = frozenset(("year",))
+
+
+class ScatterPanel(PlotPanel):
+    """Draws the rows that a page shows; `chosen`, `boxed` and `used` are those of the plot."""
+
+    chosen = Signal(str)
+    boxed = Signal(object)
+    used = Signal()
+
+    def __init__(self, workspace: Workspace, theme: Theme, page: str, model: RecordTableModel[Any]) -> None:
+        super().__init__(theme, "", "plot", f"{page}-plot", QWidget())
+        self._workspace, self._page, self._model = workspace, page, model
+        columns = model.columns
+        self._columns = {column.key: column for column in columns}
+        self._rows: tuple[Any, ...] = ()
+        self._is_current = False
+        self.plot: ScatterPlot | None = None
+        numbers = [(column.key, column.header) for column in columns if column.is_number]
+        named = [(column.key, column.title) for column in columns if column.key in _NAMED]
+        nothing = ("", self.tr("nothing"))
+        self.fields: dict[str, ChoiceField] = {
+            "x": ChoiceField(theme, numbers),
+            "y": ChoiceField(theme, numbers),
+            "size": ChoiceField(theme, [nothing, *numbers]),
+            "color": ChoiceField(theme, [nothing, *named, *numbers]),
+        }
+        self.boxes: dict[str, QCheckBox] = {
+            "log_x": QCheckBox(self.tr("log")),
+            "log_y": QCheckBox(self.tr("log")),
+            "pareto": QCheckBox(self.tr("Line of the &best")),
+        }
+        self.legend = Legend(theme)
+        self._presets = QPushButton(self.tr("Pre&sets"))
+        self._card: HoverCard | None = None
+        self._as_table.hide()  # the page has its own table of the same rows
+        self._add_controls()
+        self._show_choice()
+
+    @property
+    def choice(self) -> PlotChoice:
+        """Return what is drawn against what; what is not understood any more counts as the usual plot."""
+        chosen = self._workspace.settings.current.catalog.plots.get(self._page, usual_plot(self._page))
+        keys = (chosen.x, chosen.y, *filter(None, (chosen.size, chosen.color)))
+        return chosen if all(key in self._columns for key in keys) else usual_plot(self._page)
+
+    def set_rows(self, rows: Sequence[Any]) -> None:
+        """Draw other rows."""
+        self._rows = tuple(rows)
+        self._draw()
+
+    def choose(self, choice: PlotChoice) -> None:
+        """Draw something else, and remember it."""
+        settings = self._workspace.settings
+        plots = {**settings.current.catalog.plots, self._page: choice}
+        settings.update(catalog=settings.current.catalog.evolve(plots=plots))
+        self._show_choice()
+        self._draw()
+
+    def mark(self, current: str | None, selected: Sequence[str]) -> None:
+        """Ring what is chosen in the table."""
+        if self.plot is not None:
+            self.plot.mark(current, selected)
+
+    def csv_rows(self) -> Rows:
+        """Return a header and a row a point, with exact figures."""
+        keys = [key for key in dict.fromkeys(("x", "y", "size", "color")) if getattr(self.choice, key)]
+        columns = [self._columns[getattr(self.choice, key)] for key in keys]
+        drawn = set(self.plot.data.ids) if self.plot is not None else set()
+        head = ("id", "name", *(column.header for column in columns))
+        rows = [row for row in self._rows if row.id in drawn]
+        return (head, *((row.id, self._name(row), *(_exact(column, row) for column in columns)) for row in rows))
+
+    def _draw(self) -> None:
+        from planner.gui.catalog.scatter.data import scatter_data
+
+        plot, choice = self._made_plot(), self.choice
+        data = scatter_data(self._rows, self._columns, self._model.numbers, choice)
+        x, y = self._columns[choice.x], self._columns[choice.y]
+        plot.describe((x.header, y.header), f"{y.header} against {x.header}; the same figures are in the table")
+        plot.draw(data, choice, lambda name: self._name(self._model.find(name)))
+        self.legend.show_classes(data.class_names, plot.class_color, data.ordered, set(data.classes.tolist()))
+        left_out = f"; {fmt.integer(data.left_out)} without these figures" if data.left_out else ""
+        self._read_out.setText(f"{fmt.plural(len(data.ids), 'point')}{left_out}")
+
+    def _made_plot(self) -> "ScatterPlot":
+        if self.plot is None:
+            # Imported here: the plotting library takes half a second, which must not delay the table.
+            from planner.gui.catalog.scatter.plot import ScatterPlot
+
+            self.plot = ScatterPlot(self._theme)
+            self._card = HoverCard(self._theme, self.plot)
+            self.plot.hovered.connect(self._tell)
+            self.plot.chosen.connect(self.chosen)
+            self.plot.boxed.connect(self.boxed)
+            self.plot.used.connect(self.used)
+            self._set_plot(self.plot)
+            self._show_page()
+        return self.plot
+
+    def _name(self, row: Any) -> str:  # noqa: ANN401  # a page's own record
+        return self._columns["name"].text(row)
+
+    @Slot(object, QPoint)
+    def _tell(self, name: str | None, place: QPoint) -> None:
+        row = self._model.find(name)
+        if self._card is not None:
+            self._card.tell(self.lines_of(row) if row is not None else (), place)
+
+    def lines_of(self, row: Any) -> tuple[str, ...]:  # noqa: ANN401  # a page's own record
+        """Return what is said of a point: its name and the figures that place it."""
+        keys = dict.fromkeys((self.choice.x, self.choice.y, self.choice.size, self.choice.color, "fits"))
+        columns = [self._columns[key] for key in keys if key in self._columns]
+        figures = (f"{column.title}: {_with_unit(column, row)}" for column in columns)
+        return (self._name(row), *figures)
+
+    def _show_choice(self) -> None:
+        choice = self.choice
+        for key, field in self.fields.items():
+            field.set_value(getattr(choice, key))
+        for key, box in self.boxes.items():
+            with QSignalBlocker(box):
+                box.setChecked(getattr(choice, key))
+        self.boxes["log_x"].setEnabled(choice.x not in _NO_LOG)
+        self.boxes["log_y"].setEnabled(choice.y not in _NO_LOG)
+
+    def _on_edited(self, key: str, value: object) -> None:
+        changed = self.choice.evolve(**{key: value})
+        years = {f"log_{axis}": False for axis in ("x", "y") if getattr(changed, axis) in _NO_LOG}
+        self.choose(changed.evolve(**years))
+
+    def _add_controls(self) -> None:
+        titles = {"x": self.tr("&Across"), "y": self.tr("U&p"), "size": self.tr("Si&ze"), "color": self.tr("Col&our")}
+        grid = QGridLayout()
+        grid.setHorizontalSpacing(self._theme.spacing.small)
+        grid.setVerticalSpacing(self._theme.spacing.tiny)
+        for (key, field), (row, column) in zip(self.fields.items(), ((0, 0), (1, 0), (0, 3), (1, 3)), strict=True):
+            label = QLabel(titles[key])
+            label.setBuddy(field)
+            field.set_name(titles[key].replace("&", ""))
+            field.setMinimumWidth(110)
+            field.edited.connect(partial(self._on_edited, key))
+            grid.addWidget(label, row, column)
+            grid.addWidget(field, row, column + 1)
+            grid.setColumnStretch(column + 1, 1)
+        grid.addWidget(self.boxes["log_x"], 0, 2)
+        grid.addWidget(self.boxes["log_y"], 1, 2)
+        self.boxes["log_x"].setAccessibleName(self.tr("Logarithmic across"))
+        self.boxes["log_y"].setAccessibleName(self.tr("Logarithmic up"))
+        for key, box in self.boxes.items():
+            box.toggled.connect(partial(self._on_edited, key))
+        menu = QMenu(self)
+        for name, choice in PRESETS[self._page].items():
+            menu.addAction(name, partial(self.choose, choice))
+        self._presets.setMenu(menu)
+        self._column.setContentsMargins(self._theme.spacing.small, 0, self._theme.spacing.small, 0)
+        self._column.insertLayout(0, grid)
+        self._column.addWidget(self.legend)
+        line = QHBoxLayout()
+        line.addWidget(self._presets)
+        line.addWidget(self.boxes["pareto"])
+        self._bar.insertLayout(0, line)
+        self._read_out.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+
+
+def _with_unit(column: Column[Any], row: Any) -> str:  # noqa: ANN401  # a page's own record
+    text = column.text(row)
+    return f"{text}{fmt.THIN}{column.unit}" if column.unit and column.value(row) is not None else text
+
+
+def _exact(column: Column[Any], row: Any) -> str:  # noqa: ANN401  # as above
+    value = column.number(row) if column.is_number else column.text(row)
+    return "" if value is None else str(value)

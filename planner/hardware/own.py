@@ -1,0 +1,159 @@
+"""A person's own cards, and what they know better of bundled ones: a price that they paid, a power limit.
+
+It lies in a file of its own, so that a newer catalog never touches it.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Final, Self
+
+from pydantic import Field, model_validator
+
+from planner.base import Spec
+from planner.errors import SpecError
+from planner.hardware.catalog import HardwareCatalog
+from planner.hardware.gpu import FigureNote, Gpu, Provenance
+from planner.units import GIB
+
+OWN_SCHEMA: Final = 1
+_BETWEEN_WORDS: Final = re.compile(r"[^a-z0-9.]+")
+
+
+class CardChange(Spec):
+    """What a person says of a bundled card; what is none stays as the catalog has it."""
+
+    gpu: str = Field(min_length=1, description="the catalog's id of the card")
+    purchase_price_usd: float | None = Field(default=None, gt=0, le=1e7, description="what was paid for one")
+    power_limit_watts: float | None = Field(default=None, gt=0, le=1e5, description="as set with nvidia-smi -pl")
+    note: str | None = Field(default=None, min_length=1)
+    date: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="the day it was said")
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if self.purchase_price_usd is None and self.power_limit_watts is None and self.note is None:
+            raise ValueError("says nothing: give purchase_price_usd, power_limit_watts or note")
+        return self
+
+
+class OwnHardware(Spec):
+    """Everything that a person added to the catalog of hardware."""
+
+    schema_version: int = Field(default=OWN_SCHEMA, ge=1, le=OWN_SCHEMA)
+    cards: tuple[Gpu, ...] = ()
+    changes: tuple[CardChange, ...] = ()
+
+    @model_validator(mode="after")
+    def _names_each_once(self) -> Self:
+        for kind, names in (("cards", [card.id for card in self.cards]), ("changes", [c.gpu for c in self.changes])):
+            twice = next((name for name in names if names.count(name) > 1), None)
+            if twice is not None:
+                raise ValueError(f"{kind} name {twice!r} twice")
+        return self
+
+    def joined(self, newer: "OwnHardware") -> "OwnHardware":
+        """Return both; where both know a card or a change, the newer one's."""
+        cards = {card.id: card for card in (*self.cards, *newer.cards)}
+        changes = {change.gpu: change for change in (*self.changes, *newer.changes)}
+        return OwnHardware(cards=tuple(cards.values()), changes=tuple(changes.values()))
+
+    def without(self, gpu_id: str) -> "OwnHardware":
+        """Return the rest: without the card of this id, and without what is said of it."""
+        return OwnHardware(
+            cards=tuple(card for card in self.cards if card.id != gpu_id),
+            changes=tuple(change for change in self.changes if change.gpu != gpu_id),
+        )
+
+    def change_of(self, gpu_id: str) -> CardChange | None:
+        """Return what is said of a card, or None where nothing is."""
+        return next((change for change in self.changes if change.gpu == gpu_id), None)
+
+    def saying(self, gpu_id: str, change: CardChange | None) -> "OwnHardware":
+        """Return it with `change` in place of what was said of a card, or with nothing said of it."""
+        others = tuple(each for each in self.changes if each.gpu != gpu_id)
+        return OwnHardware(cards=self.cards, changes=others if change is None else (*others, change))
+
+    def names(self, gpu_id: str) -> bool:
+        """Return whether it has a card of this id, or says something of it."""
+        return any(card.id == gpu_id for card in self.cards) or any(each.gpu == gpu_id for each in self.changes)
+
+
+def with_own(hardware: HardwareCatalog, own: OwnHardware) -> HardwareCatalog:
+    """Return the catalog with a person's own cards first, each in place of a bundled one of its id, and their changes.
+
+    A change of a card that the catalog does not have is kept in its file and changes nothing.
+    """
+    if not own.cards and not own.changes:
+        return hardware
+    mine = {card.id: card.evolve(own=True) for card in own.cards}
+    bundled = (gpu for gpu in hardware.gpus if gpu.id not in mine)
+    changes = {change.gpu: change for change in own.changes}
+    cards = (_changed(gpu, changes.get(gpu.id)) for gpu in (*mine.values(), *bundled))
+    return HardwareCatalog(gpus=tuple(cards), systems=hardware.systems)
+
+
+class CardFigures(Spec):
+    """What a card of one's own has otherwise than the one it is like; what is none is the same."""
+
+    memory_bytes: int | None = Field(default=None, gt=0)
+    bandwidth_bytes_per_s: float | None = Field(default=None, gt=0)
+    board_power_watts: float | None = Field(default=None, gt=0)
+    purchase_price_usd: float | None = Field(default=None, gt=0)
+
+
+def card_like(base: Gpu, name: str, figures: CardFigures, day: str) -> Gpu:
+    """Return a card of one's own that is like `base` but for its name and some figures, said on `day`.
+
+    Another memory leaves unknown what was measured of the old one. Its launch price is not that of `base`.
+
+    Raises:
+        SpecError: If the name has neither a letter nor a digit.
+    """
+    gpu_id = _BETWEEN_WORDS.sub("-", name.lower()).strip("-.")
+    if not gpu_id:
+        raise SpecError("name", "needs a letter or a digit", "Write what the card is called, such as RTX 4090 48 GB.")
+    told = figures.model_dump(exclude_none=True)
+    fresh = {} if figures.memory_bytes is None else _other_memory(figures.memory_bytes)
+    kept = tuple(note for note in base.figure_notes if note.field not in told)
+    return base.evolve(
+        id=gpu_id,
+        name=name.strip(),
+        aliases=(),
+        launch_price_usd=None,
+        figure_notes=(*_said(told, day), *kept),
+        notes=(f"Added by you, after the {base.name}", *base.notes),
+        **told,
+        **fresh,
+    )
+
+
+def _other_memory(memory_bytes: int) -> dict[str, object]:
+    measured = ("usable_memory_bytes", "usable_memory_high_bytes", "smi_memory_bytes")
+    return {"memory_label": f"{memory_bytes / GIB:g} GB", **dict.fromkeys(measured)}
+
+
+def unknown_changes(hardware: HardwareCatalog, own: OwnHardware) -> tuple[str, ...]:
+    """Return the ids that changes name and neither the catalog nor the person's own cards have."""
+    known = {gpu.id for gpu in (*hardware.gpus, *own.cards)}
+    return tuple(change.gpu for change in own.changes if change.gpu not in known)
+
+
+def _changed(gpu: Gpu, change: CardChange | None) -> Gpu:
+    if change is None:
+        return gpu
+    said = {"purchase_price_usd": change.purchase_price_usd, "board_power_watts": change.power_limit_watts}
+    told = {field: value for field, value in said.items() if value is not None}
+    notes = (*gpu.notes, *_notes(gpu, change))
+    return gpu.evolve(**told, own=True, notes=notes, figure_notes=(*_said(told, change.date), *gpu.figure_notes))
+
+
+def _said(fields: Iterable[str], day: str) -> tuple[FigureNote, ...]:
+    source = Provenance(basis="measured", certainty="single-source", source="your own figure", as_of=day)
+    return tuple(FigureNote(field=field, provenance=source) for field in fields)
+
+
+def _notes(gpu: Gpu, change: CardChange) -> Iterable[str]:
+    if change.power_limit_watts is not None:
+        full = "" if gpu.board_power_watts is None else f" of {gpu.board_power_watts:,.0f} W"
+        yield f"Power limit of your own: {change.power_limit_watts:,.0f} W{full}; the rates are those without a limit"
+    if change.note is not None:
+        yield change.note

@@ -1,0 +1,82 @@
+"""Files of a person's own hardware: read with errors that name the field, written so that nothing is lost."""
+
+import json
+from datetime import date
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from planner.errors import CatalogError, SpecError
+from planner.hardware.own import OwnHardware
+from planner.storage import UnreadableFileError, decoded, read_regular, write_atomically
+from planner.units import MIB
+
+_MOST_BYTES: Final = 16 * MIB
+_WHAT: Final = "file of hardware"
+_HINT: Final = (
+    'Such a file holds {"cards": [...], "changes": [...]}, a list of cards or one card; `gpu-planner gpus --show RTX '
+    "4090 --json` prints one to start from."
+)
+
+
+def read_own(path: Path, today: date | None = None) -> OwnHardware:
+    """Return the hardware in `path`: a whole file, a list of cards, or one card; nothing where there is no file.
+
+    With `today`, a card without `provenance` is said to be the person's own word of that day.
+
+    Raises:
+        CatalogError: If the file cannot be read or a record does not validate; it names the record and the field.
+    """
+    try:
+        if not path.exists() and today is None:
+            return OwnHardware()
+        content = json.loads(decoded(read_regular(path, _WHAT, _MOST_BYTES)))
+        return OwnHardware.model_validate(_whole(content, today))
+    except UnreadableFileError as error:
+        raise CatalogError(path, "", "", error.reason, error.hint) from error
+    except json.JSONDecodeError as error:
+        raise CatalogError(path, "", "", f"is no JSON (line {error.lineno}: {error.msg})", _HINT) from error
+    except RecursionError as error:
+        raise CatalogError(path, "", "", "is nested too deep", _HINT) from error
+    except ValidationError as error:
+        raise _problem(path, content, error) from error
+
+
+def write_own(path: Path, own: OwnHardware) -> None:
+    """Write `own` to `path`; the old file stays until the new one is whole.
+
+    Raises:
+        CatalogError: If it cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, own.model_dump_json(indent=2, exclude_defaults=True) + "\n")
+    except OSError as error:
+        raise CatalogError(path, "", "", f"cannot be written ({error.strerror})", "Check the folder.") from error
+
+
+def _whole(content: object, today: date | None) -> object:
+    """Return the content as a whole file, with a provenance on cards that have none."""
+    if isinstance(content, list):
+        content = {"cards": content}
+    elif isinstance(content, dict) and "id" in content:
+        content = {"cards": [content]}
+    if today is None or not isinstance(content, dict) or not isinstance(content.get("cards"), list):
+        return content
+    said = {"basis": "measured", "certainty": "single-source", "source": "your own word", "as_of": today.isoformat()}
+    cards = [{"provenance": said, **card} if isinstance(card, dict) else card for card in content["cards"]]
+    return {**content, "cards": cards}
+
+
+def _problem(path: Path, content: object, error: ValidationError) -> CatalogError:
+    where = error.errors(include_url=False)[0]["loc"]
+    problem = SpecError.from_validation(error)
+    records = _whole(content, None)
+    kind, place = (str(where[0]), where[1]) if len(where) > 1 else ("", None)
+    if not isinstance(place, int) or not isinstance(records, dict):
+        return CatalogError(path, "", ".".join(map(str, where)), problem.reason, problem.hint or _HINT)
+    record = records[kind][place]
+    name = (record.get("id") or record.get("gpu")) if isinstance(record, dict) else None
+    field = ".".join(str(part) for part in where[2:])
+    return CatalogError(path, str(name or f"{kind} {place + 1}"), field, problem.reason, problem.hint or _HINT)

@@ -1,0 +1,286 @@
+"""Power and cooling of a build of several cards: from the cards to the wall, and as heat into the room.
+
+A build is sized by its worst case: every card at its board power, with the processor busy as well.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil
+from typing import Final, Literal
+
+from planner.hardware.gpu import Gpu
+
+Rating = Literal["bronze", "gold", "platinum", "titanium"]
+
+HOST_WATTS: Final = 450.0
+"""A processor of 300 W and 150 W for the rest. **Source** Intel's budget for ATX 3.0 supplies, quoted by
+https://www.tweaktown.com/news/85717/ (2022-04)."""
+EXCURSION: Final = 3.0
+"""How far a card may exceed its power for 100 µs. **Source** PCIe CEM 5.0, as told by Intel in the same article."""
+SUPPLY_EXCURSION: Final = 2.0
+"""How far a supply above 450 W with a 12VHPWR connector carries an excursion of 100 µs, as a share of its rating.
+
+**Source** Intel ATX12VO design guide, table 3-3 (https://www.easymanua.ls/intel/atx12vo/manual?p=23)."""
+CONTINUOUS: Final = 0.8
+"""The share of a circuit that a load of three hours or more may take. **Source** NEC 210.19 and 210.20: 125 %."""
+EFFICIENCY: Final[dict[Rating, dict[int, tuple[float, float]]]] = {
+    "bronze": {120: (0.85, 0.82), 230: (0.88, 0.85)},
+    "gold": {120: (0.90, 0.87), 230: (0.92, 0.89)},
+    "platinum": {120: (0.92, 0.89), 230: (0.94, 0.90)},
+    "titanium": {120: (0.94, 0.90), 230: (0.96, 0.94)},
+}
+"""80 PLUS: the least efficiency at half and at full load, by rating and mains voltage.
+
+**Source** https://www.tomshardware.com/uk/reviews/80-plus-psu-efficiency,4848-2.html (115 V; 230 V EU internal)."""
+BTU_PER_HOUR_PER_WATT: Final = 3.412
+_CFM_CONSTANT: Final = 1.085
+"""Heat that a cubic foot a minute carries by the degree Fahrenheit, BTU/h.
+
+**Source** https://insidehpc.com/2011/04/calculating-cfms-for-hpc-power-and-cooling/."""
+_M3_PER_HOUR_PER_CFM: Final = 1.699
+_WARMING_F: Final = 20.0
+"""The lower end of 20 to 30 °F between intake and exhaust that the same article measured."""
+_SLOT_WATTS: Final = 75.0
+_EIGHT_PIN_WATTS: Final = 150.0
+_SIXTEEN_PIN_WATTS: Final = 600.0
+"""**Source** Intel ATX12VO design guide, 3.2: the auxiliary connectors of PCIe CEM 5.0."""
+_BOARD_SLOTS: Final = 7
+"""**Source** ATX specification 2.2, 3.2: up to seven expansion slots."""
+_SLOTS: Final = {"Single-slot": 1, "Dual-slot": 2, "Triple-slot": 3}
+_SUPPLY_STEP_WATTS: Final = 50
+NOISE: Final = "no maker publishes a noise class per card; coolers of partners differ"
+"""Why a build has no figure for its noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Circuit:
+    """A circuit that the build may hang on."""
+
+    name: str
+    volts: int
+    amperes: float
+
+    @property
+    def mains(self) -> int:
+        """Return the voltage that supplies are rated at: 120 or 230."""
+        return 120 if self.volts < 200 else 230
+
+    @property
+    def continuous_watts(self) -> float:
+        """Return what may be drawn for hours. **Formula** volts × amperes × 0.8."""
+        return self.volts * self.amperes * CONTINUOUS
+
+
+CIRCUITS: Final[dict[str, Circuit]] = {
+    "120V-15A": Circuit("15 A at 120 V", 120, 15),
+    "120V-20A": Circuit("20 A at 120 V", 120, 20),
+    "240V-20A": Circuit("20 A at 240 V", 240, 20),
+    "240V-30A": Circuit("30 A at 240 V", 240, 30),
+    "230V-16A": Circuit("16 A at 230 V", 230, 16),
+    "230V-13A": Circuit("13 A at 230 V", 230, 13),
+}
+"""Outlets of North America, of most of Europe, and of the United Kingdom (whose plug has a fuse of 13 A)."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildCards:
+    """So many of one card, each held to `limit_watts` where a power limit is set."""
+
+    gpu: Gpu
+    count: int
+    limit_watts: float | None = None
+
+    @property
+    def watts_each(self) -> float | None:
+        """Return what one card may draw, or None where its board power is not known."""
+        return self.gpu.board_power_watts if self.limit_watts is None else self.limit_watts
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """Cards in one machine, with its host and its supply."""
+
+    cards: tuple[BuildCards, ...]
+    host_watts: float = HOST_WATTS
+    rating: Rating = "gold"
+    circuit: Circuit = CIRCUITS["120V-15A"]
+    warming_f: float = _WARMING_F
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One figure of a build, with its formula in numbers and its source; none where an input is not known."""
+
+    key: str
+    title: str
+    value: float | None
+    unit: str
+    formula: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class PowerAndCooling:
+    """What a build needs, figure by figure, and what does not fit together."""
+
+    steps: tuple[Step, ...]
+    connectors: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    def value(self, key: str) -> float | None:
+        """Return the figure of this key."""
+        return next(step.value for step in self.steps if step.key == key)
+
+
+def power_and_cooling(build: Build) -> PowerAndCooling:
+    """Return what `build` draws, needs and gives off.
+
+    **Assumes** that all cards and the host are at their highest at the same time, and that all power becomes heat.
+    """
+    drawn = _cards_watts(build)
+    if drawn is None:
+        unknown = (f"The board power of {each.gpu.name} is not known." for each in build.cards if not each.watts_each)
+        steps = tuple(Step(key, title, None, unit, "", "") for key, title, unit in _TITLES)
+        return PowerAndCooling(steps, tuple(_connectors(build)), (*unknown, *_board_warnings(build)))
+    steps = tuple(_steps(build, drawn))
+    return PowerAndCooling(steps, tuple(_connectors(build)), (*_circuit_warnings(build), *_board_warnings(build)))
+
+
+def wall_watts(build: Build) -> float | None:
+    """Return what the build draws from the wall, or None where a card's power is not known.
+
+    **Formula** (cards + host) ÷ the supply's efficiency at that load.
+    """
+    drawn = _cards_watts(build)
+    return None if drawn is None else (drawn + build.host_watts) / efficiency(build, drawn)
+
+
+def supply_watts(cards_watts: float, host_watts: float) -> float:
+    """Return the rating of an ATX 3 supply that carries the cards' excursions, rounded up to 50 W.
+
+    **Formula** max(cards + host, (3 × cards + host) ÷ 2).
+    **Assumes** that all cards may rise at once, which is rare; older supplies (ATX 2) need more.
+    """
+    needed = max(cards_watts + host_watts, (EXCURSION * cards_watts + host_watts) / SUPPLY_EXCURSION)
+    return ceil(needed / _SUPPLY_STEP_WATTS) * float(_SUPPLY_STEP_WATTS)
+
+
+def efficiency(build: Build, cards_watts: float) -> float:
+    """Return the least efficiency that the supply's rating promises: at half load up to there, at full load above."""
+    half, full = EFFICIENCY[build.rating][build.circuit.mains]
+    rated = supply_watts(cards_watts, build.host_watts)
+    return half if cards_watts + build.host_watts <= rated / 2 else full
+
+
+_TITLES: Final = (
+    ("cards", "Cards", "W"),
+    ("load", "Cards and host", "W"),
+    ("supply", "Supply, with headroom for transients", "W"),
+    ("wall", "From the wall", "W"),
+    ("current", "Current", "A"),
+    ("circuits", "Circuits of this kind", ""),
+    ("heat", "Heat", "BTU/h"),
+    ("airflow", "Airflow", "CFM"),
+    ("airflow-metric", "Airflow", "m³/h"),
+    ("slots", "Slots", ""),
+)
+_EXCURSION_SOURCE: Final = "PCIe CEM 5.0: a card may draw three times its power for 100 µs; ATX 3: a supply twice"
+_RATING_SOURCE: Final = "80 PLUS, least efficiency at half and at full load"
+_NEC: Final = "NEC 210.19 and 210.20; outside North America the 80 % are a custom, not a rule"
+_AIR: Final = "insidehpc.com 2011-04: air warms by 20 to 30 °F"
+_FORM: Final = "the cards' form factors; unknown for modules on a baseboard"
+
+
+def _steps(build: Build, drawn: float) -> Iterator[Step]:
+    circuit, host, slots = build.circuit, build.host_watts, _slots(build)
+    load, share = drawn + host, efficiency(build, drawn)
+    wall = load / share
+    heat = wall * BTU_PER_HOUR_PER_WATT
+    cfm = heat / (_CFM_CONSTANT * build.warming_f)
+    supply = None if _modules(build) else supply_watts(drawn, host)
+    supply_formula = f"max({load:,.0f}, (3 × {drawn:,.0f} + {host:,.0f}) ÷ 2)" if supply else "a server's own supplies"
+    continuous = f"({circuit.volts} × {circuit.amperes:g} × 0.8)"
+    figures: tuple[tuple[float | None, str, str], ...] = (
+        (drawn, " + ".join(f"{each.count} × {each.watts_each:,.0f}" for each in build.cards), "board power"),
+        (load, f"{drawn:,.0f} + {host:,.0f} (host)", "Intel's budget for ATX 3: 300 W and 150 W"),
+        (supply, supply_formula, _EXCURSION_SOURCE),
+        (wall, f"{load:,.0f} ÷ {share:.2f} (80 PLUS {build.rating})", _RATING_SOURCE),
+        (wall / circuit.volts, f"{wall:,.0f} ÷ {circuit.volts}", "P = U × I"),
+        (float(_circuits(build, wall)), f"{wall:,.0f} ÷ {continuous}, rounded up", _NEC),
+        (heat, f"{wall:,.0f} × 3.412", "1 W = 3.412 BTU/h"),
+        (cfm, f"{heat:,.0f} ÷ (1.085 × {build.warming_f:g} °F)", _AIR),
+        (cfm * _M3_PER_HOUR_PER_CFM, f"{cfm:,.0f} × 1.699", "1 CFM = 1.699 m³/h"),
+        (None if slots is None else float(slots), "", _FORM),
+    )
+    for (key, title, unit), (value, formula, source) in zip(_TITLES, figures, strict=True):
+        yield Step(key, title, value, unit, formula, source)
+
+
+def _cards_watts(build: Build) -> float | None:
+    watts = [(each.watts_each, each.count) for each in build.cards]
+    return None if any(each is None for each, _ in watts) else sum((each or 0.0) * count for each, count in watts)
+
+
+def _circuits(build: Build, wall: float) -> int:
+    return max(1, ceil(wall / build.circuit.continuous_watts))
+
+
+def _slots(build: Build) -> int | None:
+    wide = [(_slots_of(each.gpu), each.count) for each in build.cards]
+    return None if any(slots is None for slots, _ in wide) else sum((slots or 0) * count for slots, count in wide)
+
+
+def _slots_of(gpu: Gpu) -> int | None:
+    form = (gpu.form_factor or "").removeprefix("PCIe ").capitalize()
+    return next((slots for name, slots in _SLOTS.items() if form.startswith(name)), None)
+
+
+def _connectors(build: Build) -> Iterator[str]:
+    """Yield what feeds each kind of card at least; which connector it has, its maker's manual says."""
+    for each in build.cards:
+        watts = each.gpu.board_power_watts
+        if _slots_of(each.gpu) is None:
+            yield f"{each.gpu.name}: fed by its baseboard or machine, not by cables of a supply."
+        elif watts is not None and watts <= _SLOT_WATTS:
+            yield f"{each.gpu.name}: none, the slot gives 75 W."
+        elif watts is not None:
+            eights = ceil((watts - _SLOT_WATTS) / _EIGHT_PIN_WATTS)
+            sixteen = " or one 16-pin (12V-2x6)" if watts <= _SIXTEEN_PIN_WATTS else ""
+            yield f"{each.gpu.name}: {each.count} × at least {eights} × 8-pin{sixteen}, each on a cable of its own."
+
+
+def _circuit_warnings(build: Build) -> Iterator[str]:
+    circuit, wall = build.circuit, wall_watts(build) or 0.0
+    if wall <= circuit.continuous_watts:
+        return
+    named = " and ".join(f"{each.count} × {each.gpu.name}" for each in build.cards)
+    limit = _limit_that_fits(build)
+    instead = f", or a power limit of {limit:,.0f} W on each card" if limit else ""
+    yield (
+        f"{named} draw {wall:,.0f} W from the wall; one circuit of {circuit.name} carries "
+        f"{circuit.continuous_watts:,.0f} W for hours: {_circuits(build, wall)} circuits{instead}."
+    )
+
+
+def _limit_that_fits(build: Build) -> float | None:
+    """Return the power limit of every card with which one circuit carries the build, None where none does."""
+    _, full = EFFICIENCY[build.rating][build.circuit.mains]
+    left = build.circuit.continuous_watts * full - build.host_watts
+    each = left / sum(cards.count for cards in build.cards)
+    return float(int(each)) if each >= 1 else None
+
+
+def _board_warnings(build: Build) -> Iterator[str]:
+    slots = _slots(build)
+    if slots is not None and slots > _BOARD_SLOTS:
+        yield f"The cards take {slots} slots and an ATX board has {_BOARD_SLOTS}: risers, or narrower cards."
+    if modules := _modules(build):
+        yield f"{' and '.join(modules)}: no cards for a slot; they are sold with their baseboard or machine."
+    passive = [each.gpu.name for each in build.cards if each.gpu.segment == "datacenter" and _slots_of(each.gpu)]
+    if passive:
+        yield f"{' and '.join(passive)}: most data-centre cards have no fans; a server's airflow has to cool them."
+
+
+def _modules(build: Build) -> list[str]:
+    """Return the names of what has no slot: modules on a baseboard, laptops, chips."""
+    return [each.gpu.name for each in build.cards if _slots_of(each.gpu) is None]

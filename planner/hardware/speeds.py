@@ -1,0 +1,91 @@
+"""What was measured on a card and published: a few speeds of each, with model, precision and source."""
+
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Final, Literal
+
+from pydantic import Field, TypeAdapter
+
+from planner.base import Spec
+from planner.records import read_records
+
+SpeedTask = Literal[
+    "decode", "prefill", "many-requests", "training", "fine-tuning", "image-inference", "image-training"
+]
+SpeedUnit = Literal["tokens/s", "samples/s", "images/s"]
+
+TASK_WORDS: Final[dict[SpeedTask, str]] = {
+    "decode": "writing for one user",
+    "prefill": "reading prompts",
+    "many-requests": "many requests at once",
+    "training": "training",
+    "fine-tuning": "fine-tuning",
+    "image-inference": "images, inference",
+    "image-training": "images, training",
+}
+"""Every task in the order in which it is shown, with its words."""
+_SECONDS_PER_HOUR: Final = 3_600.0
+_MILLION: Final = 1e6
+
+
+class MeasuredSpeed(Spec):
+    """One published measurement by a source that states its settings; what it does not state is none."""
+
+    id: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")
+    gpu: str = Field(min_length=1, description="the catalog's id of the card")
+    gpu_count: int = Field(ge=1)
+    task: SpeedTask
+    model: str = Field(min_length=1, description="as the source calls it")
+    precision: str | None = None
+    batch: str | None = None
+    length: str | None = Field(default=None, description="of the sequence, the prompt or the image")
+    output_length: str | None = None
+    parallelism: str | None = None
+    framework: str = Field(min_length=1)
+    value_per_second: float = Field(gt=0, allow_inf_nan=False)
+    unit: SpeedUnit
+    per_gpu: bool = Field(default=False, description="the value is that of one card, not of all together")
+    source: str = Field(min_length=3)
+    as_of: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="the day the source was read")
+
+    @property
+    def total_per_second(self) -> float:
+        """Return the speed of all cards together."""
+        return self.value_per_second * self.gpu_count if self.per_gpu else self.value_per_second
+
+    @property
+    def settings(self) -> str:
+        """Return what the source states of the run: `BF16, batch 1, length 512, vLLM 0.13.0`."""
+        named = (("batch", self.batch), ("length", self.length), ("output", self.output_length))
+        parts = (self.precision, *(f"{name} {value}" for name, value in named if value), self.parallelism)
+        return ", ".join(part for part in (*parts, self.framework) if part)
+
+    def usd_per_million(self, usd_per_gpu_hour: float) -> float:
+        """Return what a million tokens, samples or images cost at a price of one card and hour.
+
+        **Formula** price × cards ÷ (speed × 3600) × 10⁶. **Assumes** that the cards run at this speed all the time.
+        """
+        return usd_per_gpu_hour * self.gpu_count / (self.total_per_second * _SECONDS_PER_HOUR) * _MILLION
+
+
+def load_speeds(folder: Path) -> tuple[MeasuredSpeed, ...]:
+    """Read every JSON file in `folder`, each a list of measurements.
+
+    Raises:
+        CatalogError: If a file cannot be read or a record does not validate; it names the file, the record and the
+            field.
+    """
+    return read_records(folder, sorted(folder.glob("*.json")), _speed_list())
+
+
+def speeds_of(gpu_id: str, speeds: Iterable[MeasuredSpeed]) -> tuple[MeasuredSpeed, ...]:
+    """Return what was measured on this card, by number of cards and in the order of tasks."""
+    tasks = list(TASK_WORDS)
+    found = (speed for speed in speeds if speed.gpu == gpu_id)
+    return tuple(sorted(found, key=lambda speed: (speed.gpu_count, tasks.index(speed.task))))
+
+
+@cache
+def _speed_list() -> TypeAdapter[tuple[MeasuredSpeed, ...]]:
+    return TypeAdapter(tuple[MeasuredSpeed, ...])

@@ -1,0 +1,62 @@
+"""What the catalog knows of the prices of one card."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from datetime import date
+from typing import Final
+
+from planner.cost.market import BoughtKind, CardPrices, PricePoint, age_days, card_prices
+from planner.cost.offer import Offer
+from planner.cost.purchase import Purchase
+from planner.hardware.gpu import Gpu
+from planner.plan.catalog import Catalog
+
+_ASKED: Final[tuple[BoughtKind, ...]] = ("street", "used")
+
+
+def prices_of(gpu: Gpu, catalog: Catalog, today: date) -> CardPrices:
+    """Return what a card is sold and rented for, by kind, with how old each price is today.
+
+    The price at launch is a list price of the day of release.
+    """
+    cost = catalog.cost
+    return card_prices(gpu.id, _at_launch(gpu, today), cost.purchases, cost.offers, today)
+
+
+def prices_by_card(catalog: Catalog, today: date) -> dict[str, CardPrices]:
+    """Return what every card is sold and rented for, by its id; each offer is looked at once."""
+    offers, purchases = defaultdict[str, list[Offer]](list), defaultdict[str, list[Purchase]](list)
+    for offer in catalog.cost.offers:
+        for card in offer.cards:
+            offers[card].append(offer)
+    for purchase in catalog.cost.purchases:
+        for named in {purchase.gpu, *purchase.candidates} - {None}:
+            purchases[str(named)].append(purchase)
+    return {
+        gpu.id: card_prices(gpu.id, _at_launch(gpu, today), purchases[gpu.id], offers[gpu.id], today)
+        for gpu in catalog.hardware.gpus
+    }
+
+
+def price_words(prices: Mapping[str, CardPrices]) -> dict[str, dict[str, float]]:
+    """Return the prices that queries know by a word, by card: medians of what is asked, the lowest to rent by hour."""
+    words: dict[str, dict[str, float]] = {}
+    for card, known in prices.items():
+        told: dict[str, float] = {kind: known.bought[kind].median_usd for kind in _ASKED if kind in known.bought}
+        if "on-demand" in known.rented:
+            told["rent"] = known.rented["on-demand"].low.price_usd
+        words[card] = told
+    return words
+
+
+def _at_launch(gpu: Gpu, today: date) -> PricePoint | None:
+    if gpu.launch_price_usd is None:
+        return None
+    return PricePoint(
+        price_usd=gpu.launch_price_usd,
+        price_date=gpu.released,
+        age_days=age_days(gpu.released, today),
+        source=gpu.provenance_of("launch_price_usd").source,
+        seller="list price",
+        remarks=("at launch",),
+    )

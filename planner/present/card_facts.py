@@ -1,0 +1,127 @@
+"""What is known around a card beside its record: derived figures, prices by kind, software, and measured speeds."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from planner.cost.market import CardPrices, PricePoint, PriceSpread
+from planner.cost.modes import RentMode
+from planner.hardware.derived import DERIVED_FIGURES
+from planner.hardware.gpu import Gpu
+from planner.hardware.software import FeatureSupport
+from planner.hardware.speeds import TASK_WORDS, MeasuredSpeed
+from planner.present import format as fmt
+from planner.present.columns import Detail, DetailGroup
+from planner.present.prices import MODE_WORDS, age_phrase
+
+SUPPORT_WORDS: Final = {"yes": "yes", "partly": "partly", "no": "no"}
+BOUGHT_WORDS: Final = {"list": "List price", "street": "In shops", "used": "Second hand"}
+_CHEAPEST_SHOWN: Final = 3
+_CENTS_MATTER: Final = 0.1
+_DOLLARS_MATTER: Final = 100.0
+
+
+def fact_groups(
+    gpu: Gpu, prices: CardPrices, software: Iterable[FeatureSupport], speeds: Iterable[MeasuredSpeed]
+) -> tuple[DetailGroup, ...]:
+    """Return everything that is known around a card, in groups; a group without anything is left out."""
+    groups = (derived_group(gpu), price_group(prices), software_group(software), speed_group(speeds, prices))
+    return tuple(group for group in groups if group.details)
+
+
+def derived_group(gpu: Gpu) -> DetailGroup:
+    """Return the derived figures whose inputs are known, with their formulas in the card's numbers."""
+    return DetailGroup("Derived", tuple(_derived(gpu)))
+
+
+def _derived(gpu: Gpu) -> Iterator[Detail]:
+    for figure in DERIVED_FIGURES.values():
+        value = figure.value(gpu)
+        if value is not None:
+            yield Detail(figure.title, f"{fmt.significant(value)} {figure.unit}", basis=figure.explained(gpu))
+
+
+def price_group(prices: CardPrices) -> DetailGroup:
+    """Return the prices by kind, never mixed, with their range, age and history; and the cheapest to rent."""
+    return DetailGroup("Prices", tuple(_prices(prices)))
+
+
+def _prices(prices: CardPrices) -> Iterator[Detail]:
+    for kind, spread in prices.bought.items():
+        yield _spread(BOUGHT_WORDS[kind], spread, "")
+        if spread.history:
+            yield Detail("  over time", _history(spread))
+    for mode, spread in prices.rented.items():
+        yield _spread(f"Rented, {MODE_WORDS[mode]}", spread, " an hour")
+        yield from (_offer(point) for point in spread.by_seller[:_CHEAPEST_SHOWN])
+        if spread.history:
+            yield Detail("  over time", _history(spread))
+    if prices.doubtful:
+        yield Detail("  left out", f"{fmt.plural(len(prices.doubtful), 'price')}: {_reasons(prices.doubtful)}")
+
+
+def _spread(title: str, spread: PriceSpread, unit: str) -> Detail:
+    low, high = spread.low, spread.high
+    same = low.price_usd == high.price_usd
+    text = _usd(low.price_usd) if same else f"{_usd(low.price_usd)} to {_usd(high.price_usd)}"
+    count = f", {fmt.plural(len(spread.points), 'price')}" if len(spread.points) > 1 else ""
+    age = age_phrase(spread.latest.age_days)
+    return Detail(title, f"{text}{unit}{count}", spread.latest.source, as_of=age)
+
+
+def _usd(usd: float) -> str:
+    if usd < _CENTS_MATTER:
+        return f"${fmt.significant(usd)}"
+    return f"${usd:,.2f}" if usd < _DOLLARS_MATTER else fmt.money(usd)
+
+
+def _history(spread: PriceSpread) -> str:
+    """Return the lowest price of the first and of the last day that is known."""
+    first, last = spread.history[0], spread.history[-1]
+    return f"lowest {_on_a_day(first)}, then {_on_a_day(last)}"
+
+
+def _on_a_day(point: PricePoint) -> str:
+    return f"{_usd(point.price_usd)} on {fmt.date(point.price_date)}"
+
+
+def _offer(point: PricePoint) -> Detail:
+    where = f" {point.region}" if point.region else ""
+    return Detail(f"  {point.seller}{where}", _usd(point.price_usd), point.source, as_of=age_phrase(point.age_days))
+
+
+def _reasons(points: Iterable[PricePoint]) -> str:
+    return "; ".join(dict.fromkeys(point.remarks[0] for point in points if point.remarks))
+
+
+def software_group(software: Iterable[FeatureSupport]) -> DetailGroup:
+    """Return what runs on the card; what no source says is said to be unknown, with the reason."""
+    return DetailGroup("Software", tuple(_feature(support) for support in software))
+
+
+def _feature(support: FeatureSupport) -> Detail:
+    if support.support is None:
+        return Detail(support.title, f"{fmt.UNKNOWN}: {support.reason}")
+    words = ", ".join(part for part in (SUPPORT_WORDS[support.support], support.versions) if part)
+    text = f"{words}: {support.reason}" if support.reason else words
+    return Detail(support.title, text, support.source, as_of=f"read {fmt.date(support.as_of)}")
+
+
+def speed_group(speeds: Iterable[MeasuredSpeed], prices: CardPrices) -> DetailGroup:
+    """Return the measured speeds, with what a million costs at the lowest price that is asked for an hour."""
+    rented: RentMode = "on-demand"
+    cheapest = prices.rented[rented].low.price_usd if rented in prices.rented else None
+    return DetailGroup("Measured by others", tuple(_speed(speed, cheapest) for speed in speeds))
+
+
+def _speed(speed: MeasuredSpeed, usd_per_gpu_hour: float | None) -> Detail:
+    cards = f"{speed.gpu_count} cards, " if speed.gpu_count > 1 else ""
+    each = " on each card" if speed.per_gpu and speed.gpu_count > 1 else ""
+    text = f"{fmt.significant(speed.value_per_second)} {speed.unit}{each}"
+    if usd_per_gpu_hour is not None:
+        what = speed.unit.removesuffix("/s")
+        text += (
+            f", {_usd(speed.usd_per_million(usd_per_gpu_hour))} a million {what} at {_usd(usd_per_gpu_hour)} an hour"
+        )
+    precision = f" {speed.precision}" if speed.precision else ""
+    title = f"{speed.model}{precision}, {cards}{TASK_WORDS[speed.task]}"
+    return Detail(title, text, speed.source, speed.settings, as_of=f"read {fmt.date(speed.as_of)}")

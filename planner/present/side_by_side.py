@@ -1,0 +1,208 @@
+"""Cards and systems side by side: a row a figure, with what is best and what differs."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from planner.hardware.gpu import Gpu
+from planner.plan.tried import Tried
+from planner.present import format as fmt
+from planner.present.better import best, lower_is_better
+from planner.present.columns import Column
+from planner.present.gpus import GPU_COLUMNS, GpuRow
+from planner.present.systems import SystemRow
+from planner.present.tried import TRIED_FIGURES
+from planner.units import GB, GIB
+
+MOST: Final = 6
+"""How many are put side by side."""
+_LEFT_OUT: Final = ("name", "fits", "job_time", "job_cost")
+_TERA: Final = 1e12
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A card, `count` of which the plan would have, or a system with its accelerators."""
+
+    id: str
+    name: str
+    count: int
+    row: GpuRow | None
+    system: SystemRow | None = None
+
+    @property
+    def title(self) -> str:
+        """Return what stands at the head of its column."""
+        return self.name if self.system is not None else fmt.count_of(self.count, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One figure of one entry; `share` is of the largest in its row, none where there is no number."""
+
+    text: str
+    value: float | None = None
+    share: float | None = None
+    is_best: bool = False
+    tooltip: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedRow:
+    """One figure of all entries."""
+
+    group: str
+    title: str
+    cells: tuple[Cell, ...]
+
+    @property
+    def differs(self) -> bool:
+        """Return whether the entries are not all alike in it."""
+        return len({cell.text for cell in self.cells}) > 1
+
+    @property
+    def is_known(self) -> bool:
+        """Return whether any entry has the figure."""
+        return any(cell.text not in (fmt.UNKNOWN, fmt.NOT_PUBLISHED) for cell in self.cells)
+
+
+def side_by_side(entries: Sequence[Entry], tried: Mapping[str, Tried]) -> tuple[ComparedRow, ...]:
+    """Return the rows of `entries`: the plan on each, as far as it was tried, all accelerators together, one of them.
+
+    What nobody publishes of any of them is left out.
+    """
+    outcomes = [tried.get(entry.id) for entry in entries]
+    plan = [
+        _row("Your plan", figure.title, figure.key, [figure.of(found) for found in outcomes])
+        for figure in TRIED_FIGURES
+        if any(outcomes)
+    ]
+    several = any(entry.system is not None or entry.count > 1 for entry in entries)
+    together = [
+        _row("All together", title, key, [total(entry) for entry in entries])
+        for key, title, total in _TOTALS
+        if several
+    ]
+    one = [
+        _row("One accelerator", column.header, column.key, [_figure(column, entry) for entry in entries])
+        for column in GPU_COLUMNS
+        if column.key not in _LEFT_OUT
+    ]
+    return tuple(row for row in (*plan, *together, *one) if row.is_known)
+
+
+def _row(group: str, title: str, key: str, figures: Sequence[tuple[str, float | None, str]]) -> ComparedRow:
+    values = [value for _, value, _ in figures]
+    winner = best(key, values)
+    best_text = next((text for text, value, _ in figures if value is not None and value == winner), None)
+    has_bars = lower_is_better(key) is not None
+    largest = max((value for value in values if value is not None), default=0.0)
+    return ComparedRow(
+        group,
+        title,
+        tuple(
+            Cell(
+                text=text,
+                value=value,
+                share=value / largest if has_bars and value is not None and largest > 0 else None,
+                is_best=value is not None and text == best_text,
+                tooltip=tooltip,
+            )
+            for text, value, tooltip in figures
+        ),
+    )
+
+
+def _figure(column: Column[GpuRow], entry: Entry) -> tuple[str, float | None, str]:
+    if entry.row is None:
+        return fmt.UNKNOWN, None, ""
+    tooltip = column.tooltip(entry.row) if column.tooltip else ""
+    return column.text(entry.row), column.number(entry.row) if column.is_number else None, tooltip
+
+
+def _times(read: Callable[[Gpu], float | None], show: Callable[[float], str]) -> Callable[[Entry], "_Figure"]:
+    def total(entry: Entry) -> _Figure:
+        value = None if entry.row is None else read(entry.row.gpu)
+        if value is None:
+            return fmt.UNKNOWN, None, ""
+        return show(entry.count * value), entry.count * value, f"{entry.count} × {show(value)}"
+
+    return total
+
+
+_Figure = tuple[str, float | None, str]
+
+
+def _power(entry: Entry) -> _Figure:
+    if entry.system is None:
+        text, value, how = _times(lambda gpu: gpu.board_power_watts, fmt.power)(entry)
+        return (text, value, how) if value is None else (f"{text}, cards", value, f"{how}, without a host")
+    watts = entry.system.system.max_power_watts
+    if watts is None:
+        return fmt.UNKNOWN, None, ""
+    return f"{fmt.power(watts)}, all of it", watts, "the most that the whole machine draws"
+
+
+def _price(entry: Entry) -> _Figure:
+    if entry.system is None:
+        text, value, how = _times(lambda gpu: gpu.launch_price_usd, fmt.money)(entry)
+        return (text, value, how) if value is None else (f"{text} at launch", value, f"{how}, without a host")
+    system = entry.system.system
+    if system.price_usd is None:
+        return fmt.UNKNOWN, None, ""
+    told = ", ".join(part for part in (system.price_kind or "", fmt.date(system.price_date, "")) if part)
+    kind = f" ({told})" if told else ""
+    return f"{fmt.money(system.price_usd)}{kind}", system.price_usd, told
+
+
+def _kind(entry: Entry) -> _Figure:
+    if entry.row is None:
+        return fmt.UNKNOWN, None, ""
+    return fmt.count_of(entry.count, entry.row.gpu.name), None, ""
+
+
+def _links(entry: Entry) -> _Figure:
+    source = entry.system.system if entry.system is not None else entry.row.gpu if entry.row is not None else None
+    return (source.interconnect if source is not None else None) or fmt.UNKNOWN, None, ""
+
+
+def _rate(gpu: Gpu) -> float | None:
+    rate = gpu.rate("bf16")
+    return None if rate is None else rate.ops_per_s / _TERA
+
+
+_TOTALS: Final[tuple[tuple[str, str, Callable[[Entry], _Figure]], ...]] = (
+    ("kind", "Accelerators", _kind),
+    ("memory", "Memory", _times(lambda gpu: gpu.memory_bytes, lambda value: fmt.quantity(value / GIB, "GiB"))),
+    (
+        "bandwidth",
+        "Bandwidth",
+        _times(lambda gpu: gpu.bandwidth_bytes_per_s, lambda value: fmt.quantity(value / GB, "GB/s")),
+    ),
+    ("bf16", "BF16 dense", _times(_rate, lambda value: fmt.quantity(value, "TFLOPS"))),
+    ("total_power", "Power", _power),
+    ("total_price", "Price", _price),
+    ("links", "Links", _links),
+)
+
+
+def to_markdown(entries: Sequence[Entry], rows: Sequence[ComparedRow]) -> str:
+    """Return the comparison as a table in Markdown, the best of a row in bold."""
+    lines = [_line(["", *(entry.title for entry in entries)]), _line(["---", *("---:" for _ in entries)])]
+    group = ""
+    for row in rows:
+        if row.group != group:
+            group = row.group
+            lines.append(_line([f"**{group}**", *("" for _ in entries)]))
+        lines.append(_line([row.title, *(f"**{cell.text}**" if cell.is_best else cell.text for cell in row.cells)]))
+    return "\n".join(lines) + "\n"
+
+
+def comparison_rows(entries: Sequence[Entry], rows: Sequence[ComparedRow]) -> tuple[tuple[str, ...], ...]:
+    """Return a header and a row a figure, for other programs."""
+    head = ("group", "figure", *(entry.title for entry in entries))
+    return (head, *((row.group, row.title, *(cell.text for cell in row.cells)) for row in rows))
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"

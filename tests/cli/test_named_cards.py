@@ -1,0 +1,32 @@
+"""Cards as `--gpu` names them: one, several, or those of a system."""
+
+import pytest
+
+from planner.cli.cards import named_cards
+from planner.errors import SpecError
+from planner.plan.catalog import Catalog
+
+
+@pytest.mark.parametrize(
+    ("text", "gpu", "count"),
+    [
+        ("RTX 4090", "rtx-4090", 1),
+        ("2 x RTX 3090", "rtx-3090", 2),
+        ("dgx-a100-640gb", "a100-sxm4-80gb", 8),
+        ("DGX-2", "tesla-v100-sxm3-32gb", 16),
+        ("2 x dgx-h100", "h100-sxm5-80gb", 16),
+    ],
+)
+def test_a_card_several_or_a_system(catalog: Catalog, text: str, gpu: str, count: int) -> None:
+    (cards,) = named_cards([text], catalog)
+    assert (cards.id, cards.count) == (gpu, count)
+
+
+def test_a_system_whose_cards_are_not_known_says_so(catalog: Catalog) -> None:
+    with pytest.raises(SpecError, match="does not know the cards of DGX Station"):
+        named_cards(["dgx-station-v100"], catalog)
+
+
+def test_no_card_is_no_number_of_cards(catalog: Catalog) -> None:
+    with pytest.raises(SpecError, match="0 cards"):
+        named_cards(["0 x RTX 4090"], catalog)

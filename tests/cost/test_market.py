@@ -1,0 +1,122 @@
+"""The prices of one card by kind: never mixed, with range, age, history, and what is left out."""
+
+from datetime import date
+
+import pytest
+
+from planner.cost.market import CardPrices, PricePoint, PriceSpread, age_days, card_prices, rent_doubts
+from planner.cost.offer import Offer
+from planner.cost.purchase import Purchase
+
+TODAY = date(2026, 11, 22)
+LAUNCH = PricePoint(1_500.0, "2020-09", age_days("2020-09", TODAY), "the maker", seller="list price")
+
+
+def _bought(number: int, usd: float, price_kind: str, day: str | None, **more: object) -> Purchase:
+    fields = {"gpu": "rtx-3090", "gpu_count": 1, "includes": "card", "kind": "gpu"} | more
+    return Purchase.model_validate(
+        {
+            "id": f"p{number}",
+            "item": "a card",
+            "price_usd": usd,
+            "price_kind": price_kind,
+            "price_date": day,
+            "source": "shop",
+        }
+        | fields
+    )
+
+
+def _offer(number: int, usd: float, day: str | None, **more: object) -> Offer:
+    fields = {"gpu": "rtx-3090", "gpu_count": 1, "on_demand_price_usd_per_hour": usd, "price_date": day}
+    return Offer.model_validate(
+        {"id": f"o{number}", "provider": f"cloud {number}", "instance": "x", "source": "list"} | fields | more
+    )
+
+
+def _prices(purchases: list[Purchase] | None = None, offers: list[Offer] | None = None) -> CardPrices:
+    return card_prices("rtx-3090", LAUNCH, purchases or [], offers or [], TODAY)
+
+
+def test_kinds_are_never_mixed_and_the_launch_price_is_a_list_price() -> None:
+    prices = _prices(
+        [
+            _bought(1, 2_000, "street", "2026-10-01"),
+            _bought(2, 700, "used", "2026-10-01"),
+            _bought(3, 1_400, "msrp", "2026-01-05"),
+            _bought(4, 900, "used", None),
+        ]
+    )
+    assert {kind: [point.price_usd for point in spread.points] for kind, spread in prices.bought.items()} == {
+        "list": [1_400, 1_500],
+        "street": [2_000],
+        "used": [700, 900],
+    }
+    assert prices.known
+    assert prices.bought["used"].low.price_usd == 700
+    assert prices.bought["used"].high.price_usd == 900
+    assert prices.bought["used"].median_usd == 800
+    assert prices.bought["list"].latest.price_date == "2026-01-05"
+
+
+def test_history_is_the_lowest_price_of_each_day_and_needs_two() -> None:
+    offers = [
+        _offer(1, 0.5, "2026-09-01"),
+        _offer(2, 0.4, "2026-09-01"),
+        _offer(3, 0.3, "2026-10-01"),
+        _offer(4, 1, None),
+    ]
+    spread = _prices(offers=offers).rented["on-demand"]
+    assert [(point.day, point.price_usd) for point in spread.history] == [("2026-09-01", 0.4), ("2026-10-01", 0.3)]
+    assert PriceSpread(spread.points[:1]).history == ()
+    assert [point.seller for point in spread.by_seller] == ["cloud 3", "cloud 2", "cloud 1", "cloud 4"]
+
+
+def test_history_is_no_current_price_unless_there_is_nothing_else() -> None:
+    old, new = _offer(1, 0.1, "2024-01-01"), _offer(2, 0.6, "2026-10-01")
+    assert _prices(offers=[old, new]).rented["on-demand"].low.price_usd == 0.6
+    assert _prices(offers=[old]).rented["on-demand"].low.price_usd == 0.1
+
+
+def test_what_is_doubtful_or_a_whole_server_is_kept_apart() -> None:
+    prices = _prices(
+        [
+            _bought(1, 500, "used", "2026-10-01", gpu=None, candidates=("rtx-3090", "rtx-3090-ti")),
+            _bought(2, 8_000, "street", "2026-10-01", kind="server", includes="server", gpu_count=4),
+            _bought(3, 99, "street", None, gpu="rtx-4090"),
+        ],
+        [
+            _offer(1, 0.2, "2026-10-01", gpu=None, candidates=("rtx-3090", "rtx-3090-ti")),
+            _offer(2, 0.2, "2026-10-01", price_kind="from"),
+            _offer(3, 0.2, "2026-10-01", incomplete="without the processor"),
+            _offer(4, 0.2, "2026-10-01", billed_currency=None, notes=("of unknown currency",)),
+        ],
+    )
+    assert list(prices.bought) == ["list"]
+    assert prices.rented == {}
+    assert len(prices.doubtful) == 5
+    assert [point.price_usd for point in prices.servers] == [2_000]
+    assert prices.servers[0].remarks == ("8,000 USD for 4 (a card)",)
+
+
+def test_each_doubt_has_its_reason() -> None:
+    doubtful = _offer(1, 0.2, None, price_kind="from", incomplete="without storage")
+    assert rent_doubts(doubtful) == ("the lowest price of a marketplace, seldom to be had", "without storage")
+    assert rent_doubts(_offer(2, 0.2, None)) == ()
+
+
+def test_medians_and_shares_of_cards_say_so() -> None:
+    offers = [_offer(1, 0.4, "2026-10-01", price_kind="median"), _offer(2, 0.1, "2026-10-01", gpu_count=0.5)]
+    points = {point.record_id: point for point in _prices(offers=offers).rented["on-demand"].points}
+    assert points["o1"].remarks == ("the median of a marketplace's offers",)
+    assert (points["o2"].price_usd, points["o2"].remarks) == (0.2, ("by the share: 0.5 of a card",))
+
+
+def test_a_card_without_any_price() -> None:
+    prices = card_prices("rtx-3090", None, [], [], TODAY)
+    assert not prices.known
+
+
+@pytest.mark.parametrize(("day", "days"), [("2026-11-21", 1), ("2026-11", 21), ("2026", 325), (None, None)])
+def test_ages_of_days_months_and_years(day: str | None, days: int | None) -> None:
+    assert age_days(day, TODAY) == days

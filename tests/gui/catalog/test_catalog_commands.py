@@ -1,0 +1,53 @@
+"""What the menu and the palette can do with the catalog."""
+
+import pytest
+
+from planner.gui.tab_places import TABS
+from planner.gui.window import Window
+
+
+@pytest.fixture
+def window(qtbot, workspace, theme, tasks):
+    workspace.settings.update(tab="catalog")
+    made = Window(workspace, theme, tasks, TABS[:2])
+    qtbot.addWidget(made, before_close_func=lambda _window: workspace.undo_stack.setClean())
+    made.show()
+    qtbot.waitUntil(lambda: not tasks.busy)
+    return made
+
+
+def do(window, name):
+    window.commands[f"catalog.{name}"].trigger()
+
+
+def test_each_view_has_a_command(window):
+    for view in ("scatter", "compare", "table"):
+        do(window, view)
+        assert window.tab.view == view
+    do(window, "systems")
+    assert window.tab.page is window.tab.systems
+    do(window, "systems")
+    assert window.tab.page is window.tab.gpus
+
+
+def test_columns_filters_and_the_comparison_have_commands(window, qtbot, tasks):
+    do(window, "columns-money")
+    assert "usd_per_gib" in window.tab.gpus.table.layout_now().shown
+    window.tab.gpus.facets._toggles["confirmed"].click()
+    do(window, "clear")
+    assert not window.tab.gpus.filter.confirmed
+    window.tab.gpus.table.choose("rtx-3090")
+    do(window, "add")
+    assert window.tab.compare.ids == ("accelerators:rtx-3090",)
+    qtbot.waitUntil(lambda: not tasks.busy)
+
+
+def test_no_two_commands_share_a_key(window):
+    keys = [key.toString() for action in window.commands.declared for key in window.commands[action.id].shortcuts()]
+    assert len(keys) == len(set(keys))
+
+
+def test_every_command_is_in_the_menu_of_the_catalog(window):
+    declared = [action for action in window.commands.declared if action.id.startswith("catalog.")]
+    assert len(declared) >= 14
+    assert all(action.menu.startswith("Catalog/") for action in declared)

@@ -1,0 +1,151 @@
+"""Cards and systems side by side in the window."""
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+
+from planner.errors import PlannerError
+from planner.gui.catalog.tab import CatalogTab
+
+THREE = ("accelerators:rtx-4090", "accelerators:h100-sxm5-80gb", "systems:dgx-h100")
+
+
+@pytest.fixture
+def tab(qtbot, workspace, theme, tasks):
+    made = CatalogTab(workspace, theme, tasks)
+    qtbot.addWidget(made)
+    made.resize(1160, 700)
+    made.show()
+    made.activateWindow()
+    return made
+
+
+@pytest.fixture
+def page(tab, qtbot):
+    tab.compare.add(THREE)
+    tab.show_view("compare")
+    qtbot.waitUntil(lambda: not tab.tasks.busy)
+    return tab.compare
+
+
+def cells(page, title):
+    model = page.table.compared
+    row = next(row for row in range(model.rowCount()) if model.index(row, 0).data() == title)
+    return [model.index(row, column).data() for column in range(1, model.columnCount())]
+
+
+def test_nothing_compared_says_how_to_begin(tab):
+    tab.show_view("compare")
+    assert tab.compare._pages.currentIndex() == 1
+    tab.compare.use_current()
+    tab.compare.remove_current()
+    assert tab.compare.ids == ()
+
+
+def test_the_plan_is_worked_out_on_each(page, workspace):
+    assert [text.startswith("Fits") for text in cells(page, "Fits")] == [True, True, True]
+    assert all("tokens/s" in text for text in cells(page, "Pace"))
+    assert cells(page, "Accelerators")[2] == "8 × H100 SXM5 80 GB"
+
+
+def test_it_follows_the_plan(page, tab, workspace, qtbot):
+    workspace.apply("count", count=2)
+    qtbot.waitUntil(lambda: not tab.tasks.busy)
+    assert cells(page, "Accelerators")[0] == "2 × GeForce RTX 4090"
+
+
+def test_the_best_is_told_to_screen_readers_too(page):
+    model = page.table.compared
+    row = next(row for row in range(model.rowCount()) if model.index(row, 0).data() == "Memory")
+    said = model.index(row, 3).data(Qt.ItemDataRole.AccessibleTextRole)
+    assert said == "Memory of DGX H100: 640\u2009GiB, best"
+    assert model.index(row, 1).data(Qt.ItemDataRole.ToolTipRole)
+    assert model.index(0, 1).data(Qt.ItemDataRole.AccessibleTextRole) is None
+
+
+def test_entries_are_used_and_removed_by_keyboard(page, workspace):
+    table = page.table
+    table.setCurrentIndex(table.compared.index(2, 3))
+    QTest.keyClick(table, Qt.Key.Key_Return)
+    assert (workspace.plan.gpu, workspace.plan.count) == ("h100-sxm5-80gb", 8)
+    workspace.undo_stack.undo()
+    assert workspace.plan.gpu == "rtx-4090"
+    QTest.keyClick(table, Qt.Key.Key_Delete)
+    assert page.ids == THREE[:2]
+    page.clear()
+    assert page.ids == ()
+
+
+def test_cards_are_counted_up_and_down_apart_from_the_plan(page, tab, workspace, qtbot):
+    table = page.table
+    table.setCurrentIndex(table.compared.index(2, 1))
+    QTest.keyClick(table, Qt.Key.Key_Plus)
+    assert page.ids[0] == "accelerators:rtx-4090@2"
+    assert cells(page, "Accelerators")[0] == "2 × GeForce RTX 4090"
+    QTest.keyClick(table, Qt.Key.Key_Minus)
+    QTest.keyClick(table, Qt.Key.Key_Minus)
+    assert page.ids[0] == "accelerators:rtx-4090@1"
+    page._more.click()
+    assert page.ids[0] == "accelerators:rtx-4090@2"
+    table.setCurrentIndex(table.compared.index(2, 3))
+    page._fewer.click()
+    assert page.ids[2] == "systems:dgx-h100"
+    qtbot.waitUntil(lambda: not tab.tasks.busy)
+    assert workspace.plan.count == 1
+
+
+def test_a_seventh_takes_the_place_of_the_first(page, workspace):
+    names = [f"accelerators:{gpu.id}" for gpu in workspace.catalog.hardware.gpus[:5]]
+    page.add(names)
+    assert len(page.ids) == 6
+    assert page.ids[-1] == names[-1]
+    assert THREE[0] not in page.ids
+
+
+def test_only_differences_hides_what_is_alike(page):
+    every = page.table.compared.rowCount()
+    page._only.click()
+    assert page.table.compared.rowCount() < every
+
+
+def test_what_is_chosen_in_the_table_is_compared(tab, qtbot):
+    table = tab.gpus.table
+    table.choose("l40s")
+    tab.compare_chosen()
+    assert tab.view == "compare"
+    assert tab.compare.ids == ("accelerators:l40s",)
+    tab.show_view("table")
+    tab._switch.button(1).click()
+    tab.systems.table.choose("dgx-h100")
+    tab.systems.detail._compare.click()
+    assert tab.compare.ids == ("accelerators:l40s", "systems:dgx-h100")
+    qtbot.waitUntil(lambda: not tab.tasks.busy)
+
+
+def test_it_goes_to_files_and_the_clipboard(page, tab, tmp_path, workspace, qtbot):
+    for name in ("cards.md", "cards.csv", "cards.png"):
+        tab.export_to(tmp_path / name)
+        assert (tmp_path / name).stat().st_size > 100
+    assert "**640\u2009GiB**" in (tmp_path / "cards.md").read_text(encoding="utf-8")
+    assert tab.copy_result() == page.as_markdown()
+    with qtbot.waitSignal(workspace.failed) as told:
+        tab.export_to(tmp_path / "cards.xyz")
+    assert isinstance(told.args[0], PlannerError)
+
+
+def test_what_the_catalog_no_longer_has_is_left_out(tab, workspace):
+    tab.compare.add(("accelerators:gone", "systems:gone", THREE[0]))
+    assert tab.compare.ids == THREE[:1]
+    tab.run_primary_action()
+
+
+def test_the_menu_offers_what_the_view_can_give(page, tab):
+    menu = tab._export_menu
+    menu.fill()
+    assert [action.text() for action in menu.actions()][:2] == ["Copy as &Markdown", "Copy as &CSV"]
+    for action in menu.actions()[:3]:
+        action.trigger()
+    tab.show_view("table")
+    menu.fill()
+    for action in menu.actions()[:3]:
+        action.trigger()

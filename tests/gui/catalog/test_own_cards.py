@@ -1,0 +1,126 @@
+"""Cards of one's own, added, changed and forgotten in the window."""
+
+import json
+
+import pytest
+from PySide6.QtWidgets import QDialogButtonBox
+
+from planner.gui.catalog.own_cards import OwnCards
+from planner.gui.catalog.tab import CatalogTab
+from planner.paths import own_hardware_file
+
+
+@pytest.fixture
+def tab(qtbot, workspace, theme, tasks):
+    made = CatalogTab(workspace, theme, tasks)
+    qtbot.addWidget(made)
+    made.show()
+    yield made
+    qtbot.waitUntil(lambda: not tasks.busy, timeout=20_000)
+
+
+@pytest.fixture
+def own(tab) -> OwnCards:
+    tab.gpus.table.choose("rtx-3090")
+    return tab.gpus.own
+
+
+@pytest.fixture
+def failures(workspace):
+    """Collect what is shown across the window."""
+    heard = []
+    workspace.failed.connect(heard.append)
+    return heard
+
+
+def press(dialog, which):
+    dialog.buttons.button(which).click()
+
+
+def gpu(workspace, name):
+    return workspace.catalog.hardware.gpu(name)
+
+
+def test_what_is_said_of_a_card_shows_at_once_and_is_kept(tab, own, workspace):
+    dialog = own.ask_change()
+    dialog.paid.set_value(720.0)
+    dialog.limit.set_value(250.0)
+    dialog.note._edit.setText("bought used")
+    press(dialog, QDialogButtonBox.StandardButton.Save)
+    assert not dialog.isVisible()
+    assert gpu(workspace, "rtx-3090").board_power_watts == 250
+    assert tab.gpus.model.find("rtx-3090").marked_name == "Yours: GeForce RTX 3090"
+    kept = json.loads(own_hardware_file().read_text())["changes"]
+    assert [(change["gpu"], change["purchase_price_usd"], change["note"]) for change in kept] == [
+        ("rtx-3090", 720.0, "bought used")
+    ]
+    again = own.ask_change()
+    assert (again.paid.value, again.limit.value, again.note.value) == (720.0, 250.0, "bought used")
+    again.limit.set_value(None)
+    press(again, QDialogButtonBox.StandardButton.Save)
+    assert gpu(workspace, "rtx-3090").board_power_watts == 350
+    assert gpu(workspace, "rtx-3090").purchase_price_usd == 720
+
+
+def test_nothing_said_leaves_the_card_as_the_catalog_has_it(own, workspace):
+    dialog = own.ask_change()
+    press(dialog, QDialogButtonBox.StandardButton.Save)
+    assert not gpu(workspace, "rtx-3090").own
+
+
+def test_a_card_like_another_is_added_found_and_used(tab, own, workspace):
+    dialog = own.ask_new()
+    press(dialog, QDialogButtonBox.StandardButton.Save)
+    assert "is missing" in dialog.problem.text()
+    dialog.name._edit.setText("RTX 3090 48 GB")
+    dialog.memory.set_value(48.0)
+    press(dialog, QDialogButtonBox.StandardButton.Save)
+    assert not dialog.isVisible()
+    assert gpu(workspace, "rtx-3090-48-gb").memory_bytes == 48 * 2**30
+    tab.gpus.search("3090 48")
+    assert [row.id for row in tab.gpus.model.records] == ["rtx-3090-48-gb"]
+    second = own.ask_new()
+    second.name._edit.setText("RTX 3090 48 GB")
+    press(second, QDialogButtonBox.StandardButton.Save)
+    assert "is in the catalog already" in second.problem.text()
+    press(second, QDialogButtonBox.StandardButton.Cancel)
+
+
+def test_forgetting_takes_back_what_was_said_and_own_cards(tab, own, workspace, failures):
+    own.forget_current()
+    assert "is as the catalog has it" in failures.pop().message
+    dialog = own.ask_new()
+    dialog.name._edit.setText("Mine")
+    press(dialog, QDialogButtonBox.StandardButton.Save)
+    assert tab.gpus.table.current_id == "mine"
+    workspace.apply("card", gpu="mine")
+    own.forget_current()
+    assert failures.pop().hint == "Put another card into the plan first."
+    assert own_hardware_file().read_text()
+    workspace.apply("card", gpu="rtx-3090")
+    tab.gpus.table.choose("mine")
+    own.forget_current()
+    assert not failures
+    assert all(card.id != "mine" for card in workspace.catalog.hardware.gpus)
+    assert not workspace.undo_stack.canUndo()
+    assert workspace.modified
+
+
+def test_files_are_written_and_taken_over(tab, own, workspace, tmp_path, failures):
+    dialog = own.ask_change()
+    dialog.paid.set_value(500.0)
+    press(dialog, QDialogButtonBox.StandardButton.Save)
+    own.export_to(tmp_path / "mine.json")
+    own.forget_current()
+    assert not gpu(workspace, "rtx-3090").own
+    own.add_from(tmp_path / "mine.json")
+    assert gpu(workspace, "rtx-3090").purchase_price_usd == 500
+    own.add_from(tmp_path / "none.json")
+    assert "none.json" in failures.pop().message
+
+
+def test_without_a_card_nothing_is_asked(tab):
+    tab.gpus.table.current_id = None
+    assert tab.gpus.own.ask_change() is None
+    assert tab.gpus.own.ask_new() is None
+    tab.gpus.own.forget_current()

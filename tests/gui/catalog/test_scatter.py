@@ -1,0 +1,200 @@
+"""The scatter plot of the catalog: what is drawn, and how it keeps in step with the table."""
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtTest import QTest
+
+from planner.gui.catalog.scatter.data import axis_range, linear_ticks, scatter_data, symbol_of
+from planner.gui.catalog.scatter.labels import Box, Crowd, place_names
+from planner.gui.catalog.scatter.presets import PRESETS, usual_plot
+from planner.gui.catalog.settings import PlotChoice
+from planner.gui.catalog.tab import CatalogTab
+from planner.present.gpus import GPU_COLUMNS, gpu_rows
+
+COLUMNS = {column.key: column for column in GPU_COLUMNS}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    from planner.plan.catalog import load_catalog
+
+    return gpu_rows(load_catalog().hardware)
+
+
+@pytest.fixture
+def tab(qtbot, workspace, theme, tasks):
+    made = CatalogTab(workspace, theme, tasks)
+    qtbot.addWidget(made)
+    made.resize(1160, 700)
+    made.show()
+    made.activateWindow()
+    made.show_view("scatter")
+    return made
+
+
+@pytest.fixture
+def plot(tab):
+    return tab.gpus.scatter.plot
+
+
+def drawn(rows, **choice):
+    def numbers(key):
+        return {row.id: COLUMNS[key].value(row) for row in rows}
+
+    return scatter_data(rows, COLUMNS, numbers, PlotChoice(**choice))
+
+
+def test_only_rows_with_both_figures_have_a_place(rows):
+    data = drawn(rows, x="price", y="bandwidth", log_x=True, log_y=False)
+    known = [row for row in rows if row.gpu.launch_price_usd and row.gpu.bandwidth_bytes_per_s]
+    assert list(data.ids) == [row.id for row in known]
+    assert data.left_out == len(rows) - len(known)
+    place = data.ids.index("rtx-4090")
+    assert data.xs[place] == pytest.approx(np.log10(1599))
+    assert data.ys[place] == pytest.approx(1008)
+
+
+def test_the_line_of_the_best_goes_through_what_nothing_beats(rows):
+    data = drawn(rows, x="price", y="bandwidth")
+    front = [(data.xs[one], data.ys[one]) for one in data.front]
+    assert front == sorted(front)
+    for x, y in front:
+        assert not ((data.xs <= x) & (data.ys > y)).any()
+    assert drawn(rows, x="year", y="bandwidth", log_x=False).front == ()
+    assert drawn(rows, x="price", y="bandwidth", pareto=False).front == ()
+
+
+def test_classes_are_words_or_steps_of_a_number(rows):
+    by_vendor = drawn(rows, color="vendor")
+    assert by_vendor.class_names[0] == "NVIDIA"
+    assert not by_vendor.ordered
+    many = drawn(rows, x="memory", y="bandwidth", color="architecture")
+    assert len(many.class_names) == 8
+    assert many.class_names[-1] == "others"
+    by_year = drawn(rows, x="memory", y="bandwidth", color="power")
+    assert by_year.ordered
+    assert by_year.class_names[-1] == "unknown"
+    assert drawn(rows, color="").class_names == ("",)
+    assert set(drawn(rows, x="memory", y="bandwidth", size="power").sizes) == {6.0, 8.0, 10.0, 13.0, 16.0}
+
+
+def test_axes_leave_room_and_have_round_marks():
+    low, high = axis_range(np.array([2010.0, 2020.0]), logarithmic=False)
+    assert 2009 < low < 2010 < 2020 < high < 2021
+    assert axis_range(np.zeros(0), logarithmic=True) == (0.0, 1.0)
+    assert axis_range(np.array([5.0]), logarithmic=False)[0] < 5
+    marks = linear_ticks(0, 103, 6, str)
+    assert [mark for mark, _ in marks] == [20, 40, 60, 80, 100]
+
+
+def test_names_never_meet_and_stay_inside():
+    random = np.random.default_rng(7)
+    points = [tuple(point) for point in random.uniform((0, 0), (400, 300), (60, 2))]
+    crowd = Crowd(np.array([x for x, _ in points]), np.array([y for _, y in points]), 400, 300)
+    boxes = [box for box in place_names(points, [(70, 14)] * 60, crowd, (400, 300)) if box is not None]
+    assert len(boxes) > 10
+    for place, box in enumerate(boxes):
+        assert box.left >= 0
+        assert box.left + box.width <= 400
+        assert not any(box.meets(other) for other in boxes[place + 1 :])
+    assert crowd.within(Box(0, 0, 400, 300)) == 60
+
+
+def test_every_preset_draws_something(tab, plot):
+    for page in (tab.gpus, tab.systems):
+        page.show_view("scatter")
+        for choice in PRESETS[page.key].values():
+            page.scatter.choose(choice)
+            assert page.scatter.choice == choice
+            assert len(page.scatter.plot.data.ids) > 3
+            assert page.scatter.read_out
+
+
+def test_a_click_and_the_arrow_keys_choose_in_the_table(tab, plot):
+    place = plot.pixels_of("rtx-3090")
+    QTest.mouseClick(plot._plot.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    assert tab.gpus.table.current_id == "rtx-3090"
+    assert tab.gpus.detail.as_text().startswith("GeForce RTX 3090\n")
+    data = plot.data
+    QTest.keyClick(plot, Qt.Key.Key_Right)
+    right = tab.gpus.table.current_id
+    assert data.xs[data.ids.index(right)] >= data.xs[data.ids.index("rtx-3090")]
+    QTest.keyClick(plot, Qt.Key.Key_Up)
+    assert data.ys[data.ids.index(tab.gpus.table.current_id)] >= data.ys[data.ids.index(right)]
+
+
+def test_enter_uses_the_point_under_the_keyboard(tab, plot, workspace):
+    tab.gpus.table.choose("rtx-3090")
+    QTest.keyClick(plot, Qt.Key.Key_Return)
+    assert workspace.plan.gpu == "rtx-3090"
+    workspace.undo_stack.undo()
+    assert workspace.plan.gpu == "rtx-4090"
+
+
+def test_a_box_selects_rows(tab, plot):
+    viewport = plot._plot.viewport()
+    middle = plot.pixels_of("rtx-3090")
+    area = QRect(middle - QPoint(30, 30), middle + QPoint(30, 30))
+    wanted = plot.names_within(area)
+    assert "rtx-3090" in wanted
+    QTest.mousePress(viewport, Qt.MouseButton.LeftButton, pos=area.topLeft())
+    QTest.mouseMove(viewport, area.bottomRight())
+    QTest.mouseRelease(viewport, Qt.MouseButton.LeftButton, pos=area.bottomRight())
+    assert {row.id for row in tab.gpus.table.selected_records} == set(wanted)
+
+
+def test_hovering_says_the_figures(tab, plot, qtbot):
+    panel = tab.gpus.scatter
+    QTest.mouseMove(plot._plot.viewport(), plot.pixels_of("rtx-3090"))
+    assert panel._card.isVisible()
+    lines = panel._card.text().splitlines()
+    assert "Launch price: $1,499" in lines
+    assert any(line.startswith("Bandwidth: 936") for line in lines)
+    plot.hovered.emit(None, QPoint())
+    assert not panel._card.isVisible()
+
+
+def test_the_plot_follows_the_filter_and_names_keep_apart(tab, plot, qtbot):
+    before = len(plot.data.ids)
+    tab._search.setText("rtx at least 24 GiB")
+    assert 0 < len(plot.data.ids) < before
+    qtbot.waitUntil(lambda: bool(plot.name_boxes))
+    boxes = plot.name_boxes
+    assert not any(box.intersects(other) for place, box in enumerate(boxes) for other in boxes[place + 1 :])
+    tab._search.setText("no such thing at all")
+    assert tab.gpus.empty.isVisible()
+
+
+def test_what_is_drawn_can_be_chosen_and_is_remembered(tab, plot, qtbot, workspace, theme):
+    panel = tab.gpus.scatter
+    panel.fields["x"].edited.emit("year")
+    assert panel.choice.x == "year"
+    assert not panel.choice.log_x
+    assert not panel.boxes["log_x"].isEnabled()
+    panel.boxes["pareto"].click()
+    assert not workspace.settings.current.catalog.plots["accelerators"].pareto
+    workspace.settings.update(
+        catalog=workspace.settings.current.catalog.evolve(plots={"accelerators": PlotChoice(x="gone")})
+    )
+    assert panel.choice == usual_plot("accelerators")
+
+
+def test_the_plot_goes_to_files(tab, plot, tmp_path):
+    panel = tab.gpus.scatter
+    for name in ("plot.png", "plot.svg", "plot.csv"):
+        panel.save_to(tmp_path / name)
+        assert (tmp_path / name).stat().st_size > 100
+    head, *lines = (tmp_path / "plot.csv").read_text(encoding="utf-8").splitlines()
+    assert head.startswith("id,name,Launch price")
+    assert len(lines) == len(plot.data.ids)
+
+
+def test_dark_colours_and_steps_of_a_number(tab, plot, theme):
+    tab.gpus.scatter.choose(PlotChoice(x="memory", y="bandwidth", color="power"))
+    colors = {plot.class_color(place).name() for place in range(6)}
+    assert len(colors) == 6
+    assert [symbol_of(place, ordered=True) for place in (0, 4, 5)] == ["o", "o", "+"]
+    theme.apply("dark")
+    assert {plot.class_color(place).name() for place in range(6)} != colors
+    theme.apply("light")

@@ -1,0 +1,190 @@
+"""A person's own cards and changes: merged, kept from updates, exported, and wrong files named by field."""
+
+import json
+from datetime import date
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from planner.errors import CatalogError, SpecError
+from planner.hardware.catalog import HardwareCatalog
+from planner.hardware.names import resolve_gpu
+from planner.hardware.own import CardChange, CardFigures, OwnHardware, card_like, unknown_changes, with_own
+from planner.hardware.own_file import read_own, write_own
+
+TODAY = date(2026, 11, 22)
+MINE = {
+    "id": "my-4090-48gb",
+    "name": "RTX 4090 48 GB (modified)",
+    "vendor": "NVIDIA",
+    "segment": "consumer",
+    "architecture": "Ada Lovelace",
+    "memory_label": "48 GB",
+    "memory_bytes": 48 * 2**30,
+    "compute_capability": "8.9",
+}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "mine.json"
+
+
+def _written(file: Path, content: object) -> Path:
+    file.write_text(json.dumps(content), encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("content", [MINE, [MINE], {"cards": [MINE]}])
+def test_one_card_a_list_or_a_whole_file(file: Path, content: object) -> None:
+    own = read_own(_written(file, content), TODAY)
+    assert [card.name for card in own.cards] == ["RTX 4090 48 GB (modified)"]
+    assert own.cards[0].provenance.source == "your own word"
+    assert own.cards[0].provenance.as_of == "2026-11-22"
+
+
+def test_own_cards_come_first_marked_and_found_by_name(file: Path, hardware: HardwareCatalog) -> None:
+    merged = with_own(hardware, read_own(_written(file, MINE), TODAY))
+    assert merged.gpus[0].id == "my-4090-48gb"
+    assert [gpu.id for gpu in merged.gpus if gpu.own] == ["my-4090-48gb"]
+    assert len(merged.gpus) == len(hardware.gpus) + 1
+    assert merged.systems == hardware.systems
+    assert resolve_gpu(merged, "my-4090-48gb").own
+
+
+def test_a_newer_catalog_does_not_destroy_an_own_card_of_the_same_id(file: Path, hardware: HardwareCatalog) -> None:
+    own = read_own(_written(file, MINE | {"id": "rtx-4090"}), TODAY)
+    merged = with_own(hardware, own)
+    assert len(merged.gpus) == len(hardware.gpus)
+    assert merged.gpu("rtx-4090").memory_label == "48 GB"
+    assert hardware.gpu("rtx-4090").memory_label == "24 GB"
+
+
+def test_changes_mark_a_card_as_own_and_say_so_of_each_figure(hardware: HardwareCatalog) -> None:
+    change = CardChange(
+        gpu="rtx-3090", purchase_price_usd=720, power_limit_watts=250, note="from a miner", date="2026-11-01"
+    )
+    own = OwnHardware(changes=(change, CardChange(gpu="gone", note="sold", date="2026-11-01")))
+    merged, bundled = with_own(hardware, own), hardware.gpu("rtx-3090")
+    gpu = merged.gpu("rtx-3090")
+    assert (gpu.own, gpu.purchase_price_usd, gpu.board_power_watts) == (True, 720, 250)
+    assert gpu.launch_price_usd == bundled.launch_price_usd
+    assert gpu.provenance_of("board_power_watts").source == "your own figure"
+    assert gpu.provenance_of("board_power_watts").as_of == "2026-11-01"
+    assert gpu.notes[-2:] == (
+        "Power limit of your own: 250 W of 350 W; the rates are those without a limit",
+        "from a miner",
+    )
+    assert unknown_changes(hardware, own) == ("gone",)
+    assert [each.id for each in merged.gpus] == [each.id for each in hardware.gpus]
+
+
+def test_a_limit_of_a_card_without_known_power_and_a_note_alone(hardware: HardwareCatalog) -> None:
+    unknown = next(gpu for gpu in hardware.gpus if gpu.board_power_watts is None)
+    own = OwnHardware(
+        changes=(
+            CardChange(gpu=unknown.id, power_limit_watts=99, date="2026-11-01"),
+            CardChange(gpu="rtx-4090", note="water cooled", date="2026-11-01"),
+        )
+    )
+    merged = with_own(hardware, own)
+    assert merged.gpu(unknown.id).notes[-1].startswith("Power limit of your own: 99 W; ")
+    assert merged.gpu("rtx-4090").notes[-1] == "water cooled"
+    assert merged.gpu("rtx-4090").board_power_watts == 450
+
+
+def test_nothing_of_ones_own_changes_nothing(file: Path, hardware: HardwareCatalog) -> None:
+    assert with_own(hardware, read_own(file)) is hardware
+
+
+def test_files_join_export_and_lose_a_card(file: Path) -> None:
+    first = read_own(_written(file, MINE), TODAY)
+    newer = OwnHardware(
+        cards=(first.cards[0].evolve(memory_label="47 GB"),),
+        changes=(CardChange(gpu="rtx-3090", purchase_price_usd=1, date="2026-11-01"),),
+    )
+    joined = first.joined(newer)
+    assert [card.memory_label for card in joined.cards] == ["47 GB"]
+    write_own(file, joined)
+    assert read_own(file) == joined
+    assert joined.names("rtx-3090")
+    assert joined.names("my-4090-48gb")
+    assert not joined.names("rtx-4090")
+    assert joined.without("my-4090-48gb").without("rtx-3090") == OwnHardware(cards=(), changes=())
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (MINE | {"memory_bytes": 0}, "my-4090-48gb · memory_bytes: must be more than 0, not 0"),
+        ([{"name": "x"}], "cards 1 · id: is missing"),
+        ({"cards": [1]}, "cards 1: 1 is no object of named fields"),
+        ({"cards": 1}, "cards: 1 is not a list"),
+        ({"changes": [{"gpu": "rtx-3090", "date": "2026-11-01"}]}, "rtx-3090: says nothing"),
+        ({"changes": [{"gpu": "a", "power_limit_watts": -5, "date": "2026-11-01"}]}, "a · power_limit_watts: must be"),
+        ({"cards": [MINE, MINE]}, "cards name 'my-4090-48gb' twice"),
+        ({"schema_version": 9}, "schema_version: must be at most 1, not 9"),
+        ({"colour": "red"}, "colour: there is no such field"),
+        (5, "mine.json"),
+    ],
+)
+def test_a_wrong_file_names_the_record_and_the_field(file: Path, content: object, message: str) -> None:
+    with pytest.raises(CatalogError) as caught:
+        read_own(_written(file, content), TODAY)
+    assert message in caught.value.message
+    assert str(file) in caught.value.message
+    assert caught.value.hint
+
+
+def test_what_is_no_json_a_folder_or_missing(file: Path, tmp_path: Path) -> None:
+    file.write_text("{]")
+    with pytest.raises(CatalogError, match=r"is no JSON \(line 1"):
+        read_own(file)
+    with pytest.raises(CatalogError, match="is a folder, not a file of hardware"):
+        read_own(tmp_path)
+    with pytest.raises(CatalogError, match="cannot be read"):
+        read_own(tmp_path / "none.json", TODAY)
+    file.write_text("[" * 200_000)
+    with pytest.raises(CatalogError, match=r"is nested too deep|is no JSON"):
+        read_own(file)
+    with pytest.raises(CatalogError, match="cannot be written"):
+        write_own(file / "under-a-file.json", OwnHardware())
+
+
+def test_a_change_says_something() -> None:
+    with pytest.raises(ValidationError, match="says nothing"):
+        CardChange(gpu="x", date="2026-11-01")
+
+
+def test_a_card_like_another_differs_in_what_is_said(hardware: HardwareCatalog) -> None:
+    base = hardware.gpu("rtx-4090")
+    figures = CardFigures(memory_bytes=48 * 2**30, purchase_price_usd=2500)
+    card = card_like(base, " RTX 4090 (48 GB) ", figures, "2026-11-22")
+    assert (card.id, card.name, card.memory_label) == ("rtx-4090-48-gb", "RTX 4090 (48 GB)", "48 GB")
+    assert (card.usable_memory_bytes, card.launch_price_usd, card.aliases) == (None, None, ())
+    assert (card.bandwidth_bytes_per_s, card.rates) == (base.bandwidth_bytes_per_s, base.rates)
+    assert card.provenance_of("memory_bytes").source == "your own figure"
+    assert card.provenance_of("bandwidth_bytes_per_s") == base.provenance_of("bandwidth_bytes_per_s")
+    assert with_own(hardware, OwnHardware(cards=(card,))).gpu(card.id).purchase_price_usd == 2500
+
+
+def test_a_card_like_another_keeps_what_was_measured_of_the_same_memory(hardware: HardwareCatalog) -> None:
+    base = hardware.gpu("rtx-4090")
+    card = card_like(base, "Mine", CardFigures(), "2026-11-22")
+    assert (card.usable_memory_bytes, card.memory_label) == (base.usable_memory_bytes, base.memory_label)
+
+
+def test_a_card_needs_a_name_of_letters_or_digits(hardware: HardwareCatalog) -> None:
+    with pytest.raises(SpecError, match="needs a letter or a digit"):
+        card_like(hardware.gpu("l4"), " …!", CardFigures(), "2026-11-22")
+
+
+def test_what_is_said_of_a_card_is_replaced_or_taken_back() -> None:
+    change = CardChange(gpu="l4", note="old", date="2026-11-01")
+    newer = change.evolve(note="new")
+    own = OwnHardware().saying("l4", change).saying("l4", newer)
+    assert own.changes == (newer,)
+    assert own.change_of("l4") == newer
+    assert own.saying("l4", None) == OwnHardware()
+    assert OwnHardware().change_of("l4") is None

@@ -1,0 +1,35 @@
+"""Prices of cards from the bundled catalog, and the words that queries know them by."""
+
+from datetime import date
+
+from planner.plan.catalog import Catalog
+from planner.plan.prices import price_words, prices_by_card, prices_of
+
+TODAY = date(2026, 11, 22)
+
+
+def test_all_cards_at_once_are_as_one_by_one(catalog: Catalog) -> None:
+    together = prices_by_card(catalog, TODAY)
+    for gpu in catalog.hardware.gpus:
+        assert together[gpu.id] == prices_of(gpu, catalog, TODAY)
+
+
+def test_the_words_are_medians_and_the_lowest_rent(catalog: Catalog) -> None:
+    prices = prices_by_card(catalog, TODAY)
+    words = price_words(prices)
+    assert words["rtx-4090"]["used"] == prices["rtx-4090"].bought["used"].median_usd
+    assert words["h100-sxm5-80gb"]["rent"] == prices["h100-sxm5-80gb"].rented["on-demand"].low.price_usd
+    assert words["tpu-8i"].keys() <= {"rent"}
+
+
+def test_a_launch_price_is_a_list_price_of_the_day_of_release(catalog: Catalog) -> None:
+    gpu = catalog.hardware.gpu("rtx-3090")
+    asked = [(point.price_usd, point.price_date) for point in prices_of(gpu, catalog, TODAY).bought["list"].points]
+    assert (gpu.launch_price_usd, gpu.released) in asked
+    unpriced = catalog.hardware.gpu("h100-sxm5-80gb")
+    assert "list" not in prices_of(unpriced, catalog, TODAY).bought
+
+
+def test_software_and_speeds_are_read_with_the_catalog(catalog: Catalog) -> None:
+    assert catalog.software
+    assert catalog.speeds

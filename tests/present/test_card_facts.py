@@ -1,0 +1,96 @@
+"""What is said around a card: derived figures, prices by kind, software, measured speeds."""
+
+from datetime import date
+
+import pytest
+
+from planner.cost.market import CardPrices, PricePoint, PriceSpread
+from planner.hardware.software import FeatureSupport, software_of
+from planner.hardware.speeds import MeasuredSpeed
+from planner.plan.catalog import Catalog
+from planner.plan.prices import prices_of
+from planner.present.card_facts import derived_group, fact_groups, price_group, software_group, speed_group
+
+TODAY = date(2026, 11, 22)
+NONE = CardPrices(bought={}, rented={}, doubtful=(), servers=())
+
+
+def _point(usd: float, day: str | None = "2026-10-23", **more: object) -> PricePoint:
+    age = None if day is None else (TODAY - date.fromisoformat(day)).days
+    return PricePoint(usd, day, age, "a shop", **more)  # type: ignore[arg-type]  # fields of one test each
+
+
+def test_only_derived_figures_with_known_inputs(catalog: Catalog) -> None:
+    shown = {detail.title: detail for detail in derived_group(catalog.hardware.gpu("h100-sxm5-80gb")).details}
+    assert "Price per GiB" not in shown
+    assert shown["Ridge point"].text == "295 FLOP/byte"
+    assert shown["Ridge point"].basis == "BF16 dense 989.5 TFLOPS ÷ bandwidth 3,350 GB/s × 1000"
+
+
+def test_prices_with_range_age_history_and_what_is_left_out() -> None:
+    rented = PriceSpread((_point(2.5, seller="A", region="eu"), _point(4.0, seller="B"), _point(3.0, "2026-01-01")))
+    prices = CardPrices(
+        bought={
+            "list": PriceSpread((_point(1_000, None),)),
+            "used": PriceSpread((_point(700), _point(800, "2026-01-01"))),
+        },
+        rented={"on-demand": rented, "spot": PriceSpread((_point(0.05),))},
+        doubtful=(_point(1, remarks=("one of several",)), _point(2)),
+        servers=(),
+    )
+    lines = [(detail.title, detail.text) for detail in price_group(prices).details]
+    assert lines == [
+        ("List price", "$1,000"),
+        ("Second hand", "$700 to $800, 2 prices"),
+        ("  over time", "lowest $800 on 1 January 2026, then $700 on 23 October 2026"),
+        ("Rented, on demand", "$2.50 to $4.00 an hour, 3 prices"),
+        ("  A eu", "$2.50"),
+        ("  ", "$3.00"),
+        ("  B", "$4.00"),
+        ("  over time", "lowest $3.00 on 1 January 2026, then $2.50 on 23 October 2026"),
+        ("Rented, spot", "$0.0500 an hour"),
+        ("  ", "$0.0500"),
+        ("  left out", "2 prices: one of several"),
+    ]
+    assert price_group(prices).details[0].as_of == "no date"
+    assert price_group(prices).details[1].as_of == "30 days old, recent"
+
+
+def test_software_says_versions_notes_and_what_is_not_known() -> None:
+    known = FeatureSupport("cuda", "yes", "8.0", "12.x", source="the matrix", as_of="2026-11-22")
+    partly = FeatureSupport("pytorch", "partly", newest="2.14", reason="CUDA 12.6", source="x", as_of="2026-11-22")
+    unknown = FeatureSupport("jax", None, reason="nobody says it")
+    details = software_group((known, partly, unknown)).details
+    assert [(detail.title, detail.text) for detail in details] == [
+        ("CUDA toolkit", "yes, from 8.0 to 12.x"),
+        ("PyTorch", "partly, to 2.14: CUDA 12.6"),
+        ("JAX", "unknown: nobody says it"),
+    ]
+    assert details[0].as_of == "read 22 November 2026"
+
+
+@pytest.mark.parametrize(
+    ("per_gpu", "count", "text"),
+    [
+        (False, 1, "1,000 tokens/s, $0.69 a million tokens at $2.50 an hour"),
+        (True, 8, "1,000 tokens/s on each card, $0.69 a million tokens at $2.50 an hour"),
+    ],
+)
+def test_speeds_with_what_a_million_costs(per_gpu: bool, count: int, text: str) -> None:
+    speed = MeasuredSpeed(
+        id="x", gpu="g", gpu_count=count, task="training", model="M", precision="bf16", framework="F",
+        value_per_second=1_000, unit="tokens/s", per_gpu=per_gpu, source="made up", as_of="2026-11-21",
+    )  # fmt: skip
+    prices = CardPrices({}, {"on-demand": PriceSpread((_point(2.5),))}, (), ())
+    detail = speed_group((speed,), prices).details[0]
+    assert detail.text == text
+    assert detail.title == ("M bf16, training" if count == 1 else "M bf16, 8 cards, training")
+    assert "a million" not in speed_group((speed.evolve(precision=None),), NONE).details[0].text
+
+
+def test_groups_without_anything_are_left_out(catalog: Catalog) -> None:
+    gpu = catalog.hardware.gpu("rtx-4090")
+    titles = [group.title for group in fact_groups(gpu, NONE, (), ())]
+    assert titles == ["Derived"]
+    full = fact_groups(gpu, prices_of(gpu, catalog, TODAY), software_of(gpu, catalog.software), catalog.speeds[:1])
+    assert [group.title for group in full] == ["Derived", "Prices", "Software", "Measured by others"]

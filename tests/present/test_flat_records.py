@@ -1,0 +1,43 @@
+"""Records as flat rows for files: their own figures, derived ones, and the sources."""
+
+import csv
+import io
+import json
+
+from planner.hardware.catalog import HardwareCatalog, load_hardware
+from planner.paths import catalog_dir
+from planner.present.flat_records import gpu_fields, system_fields
+from planner.present.gpus import gpu_rows
+from planner.present.record_text import rows_to_csv, to_csv, to_json, to_tsv
+from planner.present.systems import SYSTEM_COLUMNS, system_rows
+
+HARDWARE: HardwareCatalog = load_hardware(catalog_dir())
+
+
+def test_a_card_has_its_figures_derived_ones_and_every_source() -> None:
+    rows = {row.id: gpu_fields(row) for row in gpu_rows(HARDWARE)}
+    assert rows["rtx-4090"]["memory_bytes"] == 24 * 2**30
+    assert rows["rtx-4090"]["bf16_ops_per_s"] == 1.652e14
+    assert rows["rtx-4090"]["usd_per_gib"] == 1599 / 24
+    assert rows["tesla-k80"]["usd_per_gib"] is None
+    assert rows["l4"]["source"]
+    assert "memory_bytes: derived, 24 × 2^30 bytes" in str(rows["l4"]["other_sources"])
+    assert len({tuple(row) for row in rows.values()}) == 1
+
+
+def test_a_system_has_its_figures_and_its_source() -> None:
+    row = next(row for row in system_rows(HARDWARE) if row.id == "dgx-2")
+    assert system_fields(row)["gpu_count"] == 16
+    assert system_fields(row)["source"]
+
+
+def test_rows_as_csv_json_and_for_the_clipboard() -> None:
+    rows = [gpu_fields(row) for row in gpu_rows(HARDWARE)]
+    read = list(csv.DictReader(io.StringIO(to_csv(rows))))
+    assert [row["id"] for row in read] == [gpu.id for gpu in HARDWARE.gpus]
+    assert next(row["usd_per_gib"] for row in read if row["id"] == "tesla-k80") == ""
+    assert json.loads(to_json(rows))[0]["id"] == HARDWARE.gpus[0].id
+    assert to_csv([]) == "\n"
+    assert rows_to_csv([["a", "b,c"]]) == 'a,"b,c"\n'
+    systems = system_rows(HARDWARE)
+    assert to_tsv(SYSTEM_COLUMNS, systems).splitlines()[0].startswith("Name\tAccelerators")

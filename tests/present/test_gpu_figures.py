@@ -1,0 +1,108 @@
+"""Columns that follow from others, or from the market."""
+
+from planner.cost.market import CardPrices, PricePoint, PriceSpread
+from planner.hardware.gpu import Gpu, Provenance
+from planner.plan.catalog import load_catalog
+from planner.plan.evaluate import fits_by_gpu
+from planner.plan.plan import ModelChoice, Plan
+from planner.present.build import power_group
+from planner.present.column_sets import COLUMN_SETS
+from planner.present.gpu_figures import DERIVED_COLUMNS, PRICE_COLUMNS, spread_words
+from planner.present.gpus import GPU_COLUMNS, GpuRow, gpu_rows, part_words
+from planner.units import GIB
+from planner.workload.workload import Inference
+
+SOURCE = Provenance(basis="published", certainty="confirmed", source="a data sheet", as_of="2026-01-31")
+COLUMNS = {column.key: column for column in (*PRICE_COLUMNS, *DERIVED_COLUMNS)}
+
+
+def card(**changes):
+    figures = {"memory_bytes": 24 * GIB, "launch_price_usd": 1200.0, "board_power_watts": 300.0, **changes}
+    return Gpu(
+        **{
+            "id": "a-card",
+            "name": "A card",
+            "vendor": "NVIDIA",
+            "segment": "consumer",
+            "architecture": "Ada Lovelace",
+            "memory_label": "24 GB",
+            "provenance": SOURCE,
+            **figures,
+        }
+    )
+
+
+def point(usd, day="2026-10-01", **changes):
+    return PricePoint(usd, day, 10, "a shop's page", **changes)
+
+
+PRICES = CardPrices(
+    bought={"street": PriceSpread((point(900.0), point(1100.0, "2026-09-01")))},
+    rented={"on-demand": PriceSpread((point(0.5, seller="Someone", region="eu-1"), point(0.9)))},
+    doubtful=(),
+    servers=(),
+)
+
+
+def test_a_derived_figure_shows_its_formula_and_is_unknown_without_its_inputs():
+    column = COLUMNS["usd_per_gib"]
+    assert column.text(GpuRow(card())) == "50.0"
+    assert "price ÷ memory" in column.tooltip(GpuRow(card()))
+    unpriced = GpuRow(card(launch_price_usd=None))
+    assert column.text(unpriced) == "unknown"
+    assert "not known without" in column.tooltip(unpriced)
+
+
+def test_prices_stay_apart_by_kind_with_their_range_and_days():
+    row = GpuRow(card(), prices=PRICES)
+    assert COLUMNS["street"].text(row) == "$1,000"
+    assert "$900 – $1,100, 2 prices, 1 September 2026 – 1 October 2026" in COLUMNS["street"].tooltip(row)
+    assert COLUMNS["used"].text(row) == "unknown"
+    assert COLUMNS["used"].tooltip(row) == "The catalog has no such price."
+    assert COLUMNS["rent"].text(row) == "$0.50"
+    assert "Cheapest: Someone, eu-1" in COLUMNS["rent"].tooltip(row)
+    assert spread_words(PriceSpread((point(5.0, None),))) == "$5.00, 1 price"
+
+
+def test_without_prices_nothing_is_claimed():
+    row = GpuRow(card())
+    assert {COLUMNS[key].text(row) for key in ("street", "used", "rent")} == {"unknown"}
+    assert "no offer" in COLUMNS["rent"].tooltip(row)
+
+
+def test_parts_are_said_as_what_they_are():
+    assert part_words(card()) == "card"
+    assert part_words(card(name="RTX 9 Laptop GPU")) == "laptop part"
+    assert part_words(card(device_count=2)) == "card, 2 devices of 12.0\u2009GiB"
+    assert (
+        part_words(card(segment="soc", unified_memory=True))
+        == "chip with its processor, memory shared with the processor"
+    )
+
+
+def test_sets_of_columns_name_columns_and_begin_with_the_name():
+    known = {column.key for column in GPU_COLUMNS}
+    for keys in COLUMN_SETS.values():
+        assert keys[0] == "name"
+        assert set(keys) <= known
+        assert len(set(keys)) == len(keys)
+
+
+def test_a_build_says_what_it_draws_and_what_to_mind():
+    group = power_group(card(board_power_watts=600.0, form_factor="Dual-slot"), 4)
+    assert group.title == "Power and cooling of 4 cards"
+    said = {detail.title: detail for detail in group.details}
+    assert said["From the wall"].basis
+    assert said["Mind"].text
+    unknown = power_group(card(board_power_watts=None), 1)
+    assert [detail.title for detail in unknown.details][-1] == "Mind"
+
+
+def test_rows_carry_verdicts_and_prices_where_they_are_given():
+    catalog = load_catalog()
+    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=Inference(), gpu="rtx-4090")
+    rows = {row.id: row for row in gpu_rows(catalog.hardware, fits_by_gpu(plan, catalog), prices={"rtx-4090": PRICES})}
+    assert rows["rtx-4090"].verdict == "fits"
+    assert rows["rtx-4090"].prices is PRICES
+    assert rows["rtx-3090"].prices is None
+    assert gpu_rows(catalog.hardware)[0].verdict is None
