@@ -64,6 +64,7 @@ examples:
   gpu-planner gpus --fits meta-llama/Llama-3.1-70B --where 'fits == "fits"' --sort price
   gpu-planner gpus --fits plan.json --where 'hours < 24' --sort job_cost
   gpu-planner gpus --compare "RTX 4090" "2 x RTX 3090" dgx-a100-640gb
+  gpu-planner gpus --compare dgx-a100-640gb "8 x H100 SXM" --fits plan.json
   gpu-planner gpus --show mi300x
   gpu-planner gpus --systems dgx
   gpu-planner gpus --build "2 x RTX 5090" --circuit 120V-15A
@@ -105,7 +106,7 @@ def _about(arguments: argparse.Namespace, catalog: Catalog, today: date) -> int:
     if arguments.compare:
         from planner.cli.gpus_compare import print_comparison
 
-        return print_comparison(arguments, catalog, prices_by_card(catalog, today))
+        return print_comparison(arguments, catalog, prices_by_card(catalog, today), today)
     return _print_list(arguments, catalog, today)
 
 
@@ -122,7 +123,9 @@ def _parser() -> Parser:
     choice.add_argument("--sort", metavar="FIELD", action="append", default=[], help=ordered)
     choice.add_argument("--csv", action="store_true", help="print a table for other programs, with sources")
     other = parser.add_argument_group("instead of a list")
-    other.add_argument("--compare", metavar="GPU", nargs="+", help="set cards or systems side by side")
+    other.add_argument(
+        "--compare", metavar="GPU", nargs="+", help="set cards or systems side by side, with the plan of --fits on each"
+    )
     other.add_argument(
         "--show", metavar="GPU", help="show one: figures with sources, prices, software, measured speeds"
     )
@@ -203,10 +206,10 @@ def _selected(
 
 def _rows(catalog: Catalog, judged: _Judgement | None, prices: Mapping[str, CardPrices] | None) -> tuple[GpuRow, ...]:
     if judged is None:
-        return gpu_rows(catalog.hardware, prices=prices)
+        return gpu_rows(catalog.hardware, prices=prices, software=catalog.software)
     from planner.present.card_jobs import job_words
 
-    return gpu_rows(catalog.hardware, judged.fits, job_words(judged.jobs), prices)
+    return gpu_rows(catalog.hardware, judged.fits, job_words(judged.jobs), prices, catalog.software)
 
 
 def _record(gpu: Gpu, judged: _Judgement | None) -> dict[str, object]:

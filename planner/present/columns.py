@@ -105,16 +105,18 @@ def numbers(
     unit: str = "",
     per_unit: float = 1,
     show: Callable[[float], str] = fmt.plain,
-    unknown: str = fmt.NOT_PUBLISHED,
+    unknown: str | Callable[[Row], str] = fmt.NOT_PUBLISHED,
     width: int = 10,
     meter: bool = False,
     shown: bool = True,
     tooltip: Callable[[Row], str] | None = None,
 ) -> Column[Row]:
-    """Return a right-aligned column of numbers, shown as multiples of `per_unit`."""
+    """Return a right-aligned column of numbers, shown as multiples of `per_unit`; `unknown` stands for none of them."""
 
     def text(row: Row) -> str:
         value = get(row)
-        return unknown if value is None else show(value / per_unit)
+        if value is not None:
+            return show(value / per_unit)
+        return unknown if isinstance(unknown, str) else unknown(row)
 
     return Column(key, title, get, text, unit, "right", width, tooltip, meter, shown, per_unit=per_unit)

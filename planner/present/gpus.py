@@ -55,6 +55,9 @@ def _rate(dtype: str, *, shown: bool = True) -> Column[GpuRow]:
         rate = row.gpu.rate(dtype)
         return None if rate is None else rate.ops_per_s
 
+    def unknown(row: GpuRow) -> str:
+        return fmt.NONE if dtype in row.lacks else fmt.NOT_PUBLISHED
+
     title = f"{DTYPE_TITLES[dtype]}{'' if dtype in ('fp32', 'fp64') else ' dense'}"
     return numbers(
         dtype,
@@ -62,6 +65,7 @@ def _rate(dtype: str, *, shown: bool = True) -> Column[GpuRow]:
         get,
         unit=fmt.rate_unit(dtype),
         per_unit=1e12,
+        unknown=unknown,
         meter=dtype in ("bf16", "fp32"),
         shown=shown,
         tooltip=_source(f"rate.{dtype}"),

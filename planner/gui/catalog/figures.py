@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from planner.gui.theme import Theme
 from planner.present.columns import Detail, DetailGroup
-from planner.present.format import NOT_PUBLISHED, UNKNOWN
+from planner.present.format import NO_FIGURES
 from planner.present.provenance import MARK_MEANINGS
 
 _MEANINGS: Final = dict(MARK_MEANINGS)
@@ -134,7 +134,7 @@ class FigureList(QWidget):
             self._advance(detail.text), max(round(room * _VALUE_SHARE), room - self._advance(detail.title))
         )
         value_left = width - sign_width - value_width
-        role = "muted" if detail.text in (UNKNOWN, NOT_PUBLISHED) else "text"
+        role = "muted" if detail.text in NO_FIGURES else "text"
         title = self._piece(QRect(0, top, value_left - gap, _TALL), detail.title, "muted", detail)
         value = self._piece(QRect(value_left, top, value_width, _TALL), detail.text, role, detail, _RIGHT)
         yield title

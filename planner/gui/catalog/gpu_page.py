@@ -174,7 +174,8 @@ class GpuPage(Page):
 
     def _judge(self) -> None:
         plan, catalog, known = self.workspace.plan, self.workspace.catalog, self.lookups
-        rows = gpu_rows(catalog.hardware, fits_by_gpu(plan, catalog), known.jobs, known.prices)
+        software = () if known.prices is None else catalog.software  # read with the prices, beside this thread
+        rows = gpu_rows(catalog.hardware, fits_by_gpu(plan, catalog), known.jobs, known.prices, software)
         here = self._here.words
         self.model.set_records([replace(row, here=here[row.id]) if row.id in here else row for row in rows])
         self.show_rows()

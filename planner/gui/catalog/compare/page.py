@@ -20,6 +20,7 @@ from planner.hardware.gpu import Gpu
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
 from planner.plan.tried import Tried, try_on
+from planner.present.gpu_row import plain_rows
 from planner.present.gpus import GpuRow
 from planner.present.record_text import rows_to_csv
 from planner.present.side_by_side import MOST, ComparedRow, Entry, comparison_rows, side_by_side, to_markdown
@@ -188,8 +189,10 @@ class ComparePage(QWidget):
         return Entry(name, card.name, max(1, count), self._row(card))
 
     def _row(self, gpu: Gpu) -> GpuRow:
-        usable = self._workspace.catalog.hardware.usable_memory(gpu)
-        return GpuRow(gpu, usable=usable, prices=self._prices.get(gpu.id))
+        catalog = self._workspace.catalog
+        software = catalog.software if self._prices else ()  # read with the prices, beside this thread
+        (row,) = plain_rows((gpu,), catalog.hardware, self._prices, software)
+        return row
 
     def _keep(self, names: tuple[str, ...]) -> None:
         settings = self._workspace.settings
@@ -251,4 +254,5 @@ def _try_all(
         if one.evaluation is not None:
             one.evaluation.time  # noqa: B018  # computed when it is first asked for
     cards = {gpu for gpu, _ in wanted.values()}
+    _ = catalog.software
     return tried, {gpu: prices_of(catalog.hardware.gpu(gpu), catalog, today) for gpu in cards}

@@ -1,4 +1,4 @@
-from planner.gui.recommend.scales import log_ticks, place_label
+from planner.gui.widgets.scales import log_ticks, place_label
 from PySide6.QtCore import QPointF, QRectF, QSizeF
 
 AREA = QRectF(0, 0, 200, 100)
