@@ -75,7 +75,15 @@ SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
     numbers(
         "power", "Highest power", lambda row: row.system.max_power_watts, unit="kW", per_unit=1000, tooltip=_source
     ),
-    numbers("price", "Price", lambda row: row.system.price_usd, show=fmt.money, width=13, tooltip=_price_tooltip),
+    numbers(
+        "price",
+        "Price",
+        lambda row: row.system.price_usd,
+        show=fmt.money,
+        width=13,
+        measure=fmt.USD,
+        tooltip=_price_tooltip,
+    ),
     words("interconnect", "Interconnect", lambda row: row.system.interconnect, width=40, shown=False),
     words("host_cpu", "Processor", lambda row: row.system.host_cpu, width=24, shown=False),
     words(

@@ -112,6 +112,7 @@ class GpuPage(Page):
         if self._named_of is not self.workspace.catalog.hardware:
             self._named_of = self.workspace.catalog.hardware
             self._names = NameSearch(self._named_of.gpus)
+            self.facets.follow(self._named_of.gpus)
         self._find_here()
         self._judge()
         super().refresh(evaluation)

@@ -177,7 +177,7 @@ class CatalogTab(Tab):
         if not fits:
             return f"{plan.model.id} does not fit on any of {total}{_each(plan.count)} as planned."
         smallest = catalog.hardware.gpu(fits[0].gpu_id).name
-        return f"{plan.model.id} fits on {len(fits)} of {total}{_each(plan.count)}; the smallest is {smallest}."
+        return f"{plan.model.id} fits on {len(fits)} of {total}{_each(plan.count)}. The smallest is {smallest}."
 
     def _lay_out(self) -> None:
         space = self.theme.spacing
@@ -294,4 +294,4 @@ def _of(shown: int, every: int, noun: str) -> str:
 
 
 def _each(count: int) -> str:
-    return f", {fmt.integer(count)} of each," if count > 1 else ""
+    return f" ({fmt.integer(count)} of each)" if count > 1 else ""
