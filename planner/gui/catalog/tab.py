@@ -1,6 +1,6 @@
 """The Catalog tab: which cards and systems there are, and which of them the plan fits on."""
 
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Final
 
@@ -220,6 +220,7 @@ class CatalogTab(Tab):
         self._export.setMenu(self._export_menu)
         self._saved.setMenu(self.saved)
         self.saved.applied.connect(self.apply_filter)
+        self.compare.table_wanted.connect(partial(self.show_view, "table"))
         self._add_page(self.gpus)
         self.show_view(self.workspace.settings.current.catalog.view)
 

@@ -6,15 +6,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSignalBlocker, Slot
+from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
 from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
 from planner.errors import PlannerError
+from planner.gui.catalog.compare.nothing import NothingCompared
 from planner.gui.catalog.compare.table import CompareTable
+from planner.gui.choices import hardware_choices
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.label import make_label
+from planner.gui.widgets.popover import SearchPopover
 from planner.gui.workspace import Workspace
 from planner.hardware.gpu import Gpu
 from planner.plan.catalog import Catalog
@@ -37,7 +40,10 @@ class ComparePage(QWidget):
     """What is compared is remembered by id: `accelerators:rtx-4090`, `systems:dgx-h100`.
 
     Of a card there are as many as the plan has, unless its id names another number: `accelerators:rtx-3090@2`.
+    `table_wanted` says that the person would rather choose in the table.
     """
+
+    table_wanted = Signal()
 
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
         super().__init__()
@@ -46,17 +52,23 @@ class ComparePage(QWidget):
         self._prices: Mapping[str, CardPrices] = {}
         self._asked: object = None
         self.table = CompareTable(theme)
+        self._nothing = NothingCompared(theme)
         self._only = QCheckBox(self.tr("Only &differences"))
+        self._add = QPushButton(self.tr("&Add…"))
         self._fewer = QPushButton(self.tr("&Fewer cards"))
         self._more = QPushButton(self.tr("&More cards"))
         self._use = QPushButton(self.tr("&Use in the plan"))
         self._remove = QPushButton(self.tr("&Remove"))
         self._clear = QPushButton(self.tr("C&lear"))
+        self._bar = QWidget()
         self._pages = QStackedWidget()
         self._lay_out()
         self.table.used.connect(self._on_used)
         self.table.removed.connect(self._on_removed)
         self.table.counted.connect(self.count_up)
+        self._add.clicked.connect(partial(self.offer, self._add))
+        self._nothing.add.clicked.connect(partial(self.offer, self._nothing.add))
+        self._nothing.show_table.clicked.connect(self.table_wanted)
         self._fewer.clicked.connect(partial(self.count_up, -1))
         self._more.clicked.connect(partial(self.count_up, 1))
         self._only.toggled.connect(self._on_only)
@@ -78,6 +90,18 @@ class ComparePage(QWidget):
         """Put more side by side; with more than six, the first ones make room."""
         kept = dict.fromkeys((*self.ids, *names))
         self._keep(tuple(kept)[-MOST:])
+
+    def offer(self, anchor: QWidget) -> SearchPopover:
+        """Offer every card and system under `anchor`, to put one more side by side."""
+        made = SearchPopover(self, self._theme, self.tr("Search accelerators and systems"))
+        made.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        made.chosen.connect(self._on_chosen)
+        made.offer(anchor, hardware_choices(self._workspace))
+        return made
+
+    @Slot(object)
+    def _on_chosen(self, key: object) -> None:
+        self.add((str(key),))
 
     @Slot()
     def clear(self) -> None:
@@ -108,8 +132,7 @@ class ComparePage(QWidget):
         """Show what is compared under the plan as it is now; the plan is tried on each in the background."""
         entries = self.entries()
         self._pages.setCurrentIndex(0 if entries else 1)
-        for button in (self._fewer, self._more, self._use, self._remove, self._clear):
-            button.setEnabled(bool(entries))
+        self._bar.setVisible(bool(entries))
         plan, catalog = self._workspace.plan, self._workspace.catalog
         wanted = {entry.id: (entry.row.id, entry.count) for entry in entries if entry.row is not None}
         asked = (plan, catalog, wanted)
@@ -221,25 +244,18 @@ class ComparePage(QWidget):
     def _lay_out(self) -> None:
         space = self._theme.spacing
         legend = self.tr("A tick and bold letters mark the best; pale rows are alike.")
-        bar = QHBoxLayout()
+        bar = QHBoxLayout(self._bar)
+        bar.setContentsMargins(0, 0, 0, 0)
         bar.setSpacing(space.small)
         bar.addWidget(make_label(legend, "muted", wrap=True), 1)
-        for widget in (self._only, self._fewer, self._more, self._use, self._remove, self._clear):
+        for widget in (self._only, self._add, self._fewer, self._more, self._use, self._remove, self._clear):
             bar.addWidget(widget)
-        nothing = make_label(
-            self.tr(
-                "Nothing is compared yet. Choose up to six rows of the table, then press Compare in the pane beside it."
-            ),
-            "muted",
-            wrap=True,
-        )
-        nothing.setContentsMargins(*(space.huge,) * 4)
         self._pages.addWidget(self.table)
-        self._pages.addWidget(nothing)
+        self._pages.addWidget(self._nothing)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, space.small)
         column.setSpacing(space.small)
-        column.addLayout(bar)
+        column.addWidget(self._bar)
         column.addWidget(self._pages, 1)
 
 
