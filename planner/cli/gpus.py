@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _LISTED: Final = ("name", "year", "memory", "bandwidth", "bf16", "power", "price")
 _LISTED_WHEN_JUDGED: Final = ("name", "fits", "job_time", "job_cost", "memory", "bandwidth", "power")
-_SHOWN_WHEN_ASKED: Final = frozenset((*PRICE_WORDS, *DERIVED_FIGURES))
+_SHOWN_WHEN_ASKED: Final = frozenset((*PRICE_WORDS, *DERIVED_FIGURES, "job_cost_tokens"))
 """Words that have a column of their own in the list where it is filtered or sorted by them."""
 
 
@@ -46,7 +46,7 @@ class _Judgement(NamedTuple):
     def by_id(self) -> Fits:
         """Return it as queries read it."""
         return {
-            gpu_id: Judged(fit.verdict, job.hours if job else None, job.usd if job else None)
+            gpu_id: Judged(fit.verdict, job.hours, job.usd, job.usd_per_million_tokens) if job else Judged(fit.verdict)
             for gpu_id, fit in self.fits.items()
             for job in (self.jobs.get(gpu_id),)
         }
@@ -63,6 +63,7 @@ examples:
   gpu-planner gpus --where 'memory_gib >= 24 and used < 1000' --sort usd_per_gib
   gpu-planner gpus --fits meta-llama/Llama-3.1-70B --where 'fits == "fits"' --sort price
   gpu-planner gpus --fits plan.json --where 'hours < 24' --sort job_cost
+  gpu-planner gpus --fits plan.json --sort job_cost_tokens
   gpu-planner gpus --compare "RTX 4090" "2 x RTX 3090" dgx-a100-640gb
   gpu-planner gpus --compare dgx-a100-640gb "8 x H100 SXM" --fits plan.json
   gpu-planner gpus --show mi300x

@@ -18,7 +18,7 @@ from planner.plan.catalog import Catalog
 from planner.plan.tried import Tried, try_on
 from planner.present.gpu_row import GpuRow, plain_rows
 from planner.present.record_text import rows_to_csv
-from planner.present.side_by_side import MOST, ComparedRow, Entry, comparison_rows, side_by_side
+from planner.present.side_by_side import MOST, ComparedRow, Entry, comparison_rows, sharing_notes, side_by_side
 from planner.present.systems import SystemRow
 from planner.present.tried import fits
 
@@ -56,7 +56,8 @@ def print_comparison(
         print(rows_to_csv(comparison_rows(entries, rows)), end="")
     else:
         heads = [Head(""), *(Head(entry.title, "right", flexible=True) for entry in entries)]
-        print(f"{table(heads, list(_lines(entries, rows)), terminal_width())}\n\n* best of the row")
+        notes = "".join(f"\n{note}" for note in sharing_notes(entries, tried))
+        print(f"{table(heads, list(_lines(entries, rows)), terminal_width())}\n\n* best of the row{notes}")
     return 0
 
 
