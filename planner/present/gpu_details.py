@@ -1,6 +1,7 @@
 """Every figure of an accelerator, grouped, with its source."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from planner.hardware.gpu import Gpu, Rate
 from planner.hardware.software import SoftwareFact
@@ -31,12 +32,13 @@ def gpu_details(
 
 
 def _memory(gpu: Gpu, usable: UsableMemory | None) -> tuple[Detail, ...]:
+    each = ", on each device" if gpu.device_count > 1 else ""
     bus = fmt.quantity(gpu.memory_bus_bits, "bit", fmt.NOT_PUBLISHED)
     return (
         _field(gpu, "memory_label", "As sold", gpu.memory_label),
         _bytes(gpu, "memory_bytes", "Physical", gpu.memory_bytes),
-        _usable(gpu, usable),
-        _bytes(gpu, "smi_memory_bytes", "Total in nvidia-smi", gpu.smi_memory_bytes),
+        replace(_usable(gpu, usable), title=f"Usable by a program{each}"),
+        _bytes(gpu, "smi_memory_bytes", f"Total in nvidia-smi{each}", gpu.smi_memory_bytes),
         _field(gpu, "device_count", "Devices on the card", str(gpu.device_count)),
         _field(gpu, "memory_type", "Type", gpu.memory_type or fmt.UNKNOWN),
         _field(gpu, "memory_bus_bits", "Bus", bus),

@@ -50,6 +50,24 @@ def _source(field: str) -> Callable[[GpuRow], str]:
     return lambda row: provenance_text(row.gpu.provenance_of(field))
 
 
+def _device_bytes(row: GpuRow) -> int | None:
+    return row.usable.bytes if row.usable else row.gpu.usable_memory_bytes
+
+
+def _usable_bytes(row: GpuRow) -> int | None:
+    """Return what programs can use of the whole card, as its memory is that of the whole card."""
+    each = _device_bytes(row)
+    return None if each is None else each * row.gpu.device_count
+
+
+def _usable_text(row: GpuRow) -> str:
+    each, count = _device_bytes(row), row.gpu.device_count
+    if each is None:
+        return fmt.UNKNOWN
+    shown = fmt.plain(each / GIB)
+    return f"{count} × {shown}" if count > 1 else shown
+
+
 def _rate(dtype: str, *, shown: bool = True) -> Column[GpuRow]:
     def get(row: GpuRow) -> float | None:
         rate = row.gpu.rate(dtype)
@@ -134,15 +152,17 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         meter=True,
         tooltip=lambda row: f"{row.gpu.memory_label}\n{fmt.exact_bytes(row.gpu.memory_bytes)}",
     ),
-    numbers(
+    Column(
         "usable_memory",
         "Usable",
-        lambda row: row.usable.bytes if row.usable else row.gpu.usable_memory_bytes,
-        unit="GiB",
-        per_unit=GIB,
-        unknown=fmt.UNKNOWN,
+        _usable_bytes,
+        _usable_text,
+        "GiB",
+        "right",
+        width=10,
         shown=False,
         tooltip=lambda row: row.usable.explanation if row.usable else "",
+        per_unit=GIB,
     ),
     numbers(
         "bandwidth",

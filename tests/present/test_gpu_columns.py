@@ -120,3 +120,13 @@ def test_a_plan_without_a_card_names_cards(catalog):
     assert plan_phrase(evaluation, catalog) == "meta-llama/Llama-3.1-8B · inference, 1 × 4,096 tokens, bf16"
     smallest = catalog.hardware.gpu(evaluation.smallest_fits[0]).name
     assert smallest in evaluation_view(evaluation, catalog).answer
+
+
+def test_what_two_devices_of_a_card_can_use_is_told_of_each_and_counted_together(catalog):
+    rows = {row.id: row for row in gpu_rows(catalog.hardware)}
+    usable = next(column for column in GPU_COLUMNS if column.key == "usable_memory")
+    assert usable.text(rows["tesla-k80"]) == "2 × 11.2"
+    assert usable.value(rows["tesla-k80"]) == 2 * rows["tesla-k80"].usable.bytes
+    assert usable.text(rows["rtx-4090"]) == "23.5"
+    titles = [line.title for group in gpu_details(rows["tesla-k80"].gpu) for line in group.details]
+    assert "Usable by a program, on each device" in titles
