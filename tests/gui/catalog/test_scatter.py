@@ -157,12 +157,12 @@ def test_hovering_says_the_figures(tab, plot, qtbot):
 
 def test_the_plot_follows_the_filter_and_names_keep_apart(tab, plot, qtbot):
     before = len(plot.data.ids)
-    tab._search.setText("rtx at least 24 GiB")
+    tab.bar.search.setText("rtx at least 24 GiB")
     assert 0 < len(plot.data.ids) < before
     qtbot.waitUntil(lambda: bool(plot.name_boxes))
     boxes = plot.name_boxes
     assert not any(box.intersects(other) for place, box in enumerate(boxes) for other in boxes[place + 1 :])
-    tab._search.setText("no such thing at all")
+    tab.bar.search.setText("no such thing at all")
     assert tab.gpus.empty.isVisible()
 
 
