@@ -101,7 +101,7 @@ def test_what_replaces_two_3090s_within_700_w(window, workspace, settled):
     workspace.apply("two cards", gpu="rtx-3090", count=2)
     tab = window.catalog()
     tab.focus_search()
-    QTest.keyClicks(tab.bar.search, "at least 48 GiB within 700 W")
+    QTest.keyClicks(tab.bar.search, "at least 48 GiB within 700 W under 10,000 USD")
     by_palette(window, "sort by bandwidth, GB/s")
     for _ in range(2):
         press(tab.gpus.table, Qt.Key.Key_Down, Qt.KeyboardModifier.ShiftModifier)
