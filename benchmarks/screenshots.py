@@ -297,6 +297,7 @@ def draw_readme_catalog(window: "Window", folder: Path) -> None:
     tab.gpus.search("")
     window.choose_scheme("dark")
     tab.show_view("scatter")
+    tab.setFocus()
     save(window, folder / "catalog-scatter-dark.png")
     tab.show_view("table")
     window.show_tab("memory")
