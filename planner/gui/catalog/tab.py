@@ -78,7 +78,7 @@ class CatalogTab(Tab):
     @cached_property
     def systems(self) -> SystemPage:
         """Return the view of systems, which is built when it is first wanted."""
-        page = SystemPage(self.workspace, self.theme)
+        page = SystemPage(self.workspace, self.theme, self.gpus.lookups)
         self._add_page(page)
         return page
 
