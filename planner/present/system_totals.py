@@ -47,25 +47,28 @@ class Total:
         return None if gpu is None else gpu.provenance_of(self.field)
 
 
-def _bf16(gpu: Gpu) -> float | None:
-    rate = gpu.rate("bf16")
-    return None if rate is None else rate.ops_per_s
+def _rate(dtype: str) -> Total:
+    def each(gpu: Gpu) -> float | None:
+        rate = gpu.rate(dtype)
+        return None if rate is None else rate.ops_per_s
+
+    return Total(dtype, f"{dtype.upper()} dense", "PFLOPS", 1e15, each, fmt.rate, f"rate.{dtype}")
 
 
-TOTALS: Final = (
-    Total(
-        "bandwidth",
-        "Bandwidth",
-        "TB/s",
-        1e12,
-        lambda gpu: gpu.bandwidth_bytes_per_s,
-        fmt.bandwidth,
-        "bandwidth_bytes_per_s",
-    ),
-    Total("bf16", "BF16 dense", "PFLOPS", 1e15, _bf16, fmt.rate, "rate.bf16"),
+BANDWIDTH: Final = Total(
+    "bandwidth",
+    "Bandwidth",
+    "TB/s",
+    1e12,
+    lambda gpu: gpu.bandwidth_bytes_per_s,
+    fmt.bandwidth,
+    "bandwidth_bytes_per_s",
 )
-"""What accelerators of a system have together, each by its number: memory is a figure of the record itself."""
-BANDWIDTH, BF16 = TOTALS
+BF16: Final = _rate("bf16")
+FP16: Final = _rate("fp16")
+"""What machines older than BF16 are sold by."""
+TOTALS: Final = (BANDWIDTH, BF16, FP16)
+"""What the accelerators of a system have together: their number × the figure of one."""
 
 
 @dataclass(frozen=True, slots=True)

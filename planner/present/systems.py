@@ -14,7 +14,7 @@ from planner.present.columns import Column, Detail, DetailGroup, numbers, words
 from planner.present.fits import fits_rank, fits_tooltip, fits_words
 from planner.present.names import CERTAINTY_WORDS
 from planner.present.provenance import figure, provenance_text
-from planner.present.system_totals import FOR_POWER, TOTALS, ForPower, Total
+from planner.present.system_totals import BF16, FOR_POWER, FP16, TOTALS, ForPower, Total
 from planner.units import GIB
 
 if TYPE_CHECKING:
@@ -62,6 +62,11 @@ class SystemRow:
         return fmt.count_of(count, name) if name and count else name
 
     @property
+    def year(self) -> int | None:
+        """Return the year of release."""
+        return int(self.system.released[:4]) if self.system.released else None
+
+    @property
     def search_text(self) -> str:
         """Return what a word search looks at: name, id, vendor and accelerator, in lower case."""
         return "\n".join((self.system.name, self.system.id, self.system.vendor, self.accelerators or "")).lower()
@@ -74,10 +79,6 @@ def system_rows(hardware: HardwareCatalog, fits: Mapping[str, "SystemFit"] | Non
         SystemRow(system, hardware.gpu(system.gpu_id) if system.gpu_id else None, known.get(system.id))
         for system in hardware.systems
     )
-
-
-def _year(row: SystemRow) -> int | None:
-    return int(row.system.released[:4]) if row.system.released else None
 
 
 def _fits_tooltip(row: SystemRow) -> str:
@@ -99,7 +100,7 @@ def _source(field: str) -> Callable[[SystemRow], str]:
     return lambda row: provenance_text(row.system.provenance_of(field))
 
 
-def _total(total: Total, width: int) -> Column[SystemRow]:
+def _total(total: Total) -> Column[SystemRow]:
     def tooltip(row: SystemRow) -> str:
         source = total.source(row.gpu)
         text = "" if source is None or total.value(row.system, row.gpu) is None else provenance_text(source)
@@ -112,7 +113,8 @@ def _total(total: Total, width: int) -> Column[SystemRow]:
         unit=total.unit,
         per_unit=total.per_unit,
         unknown=fmt.UNKNOWN,
-        width=width,
+        width=6,
+        shown=total is not FP16,
         tooltip=tooltip,
     )
 
@@ -150,7 +152,7 @@ SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
         width=8,
         tooltip=lambda row: f"{fmt.exact_bytes(row.system.memory_bytes)}\n{_source('memory_bytes')(row)}",
     ),
-    *(_total(total, width=6) for total in TOTALS),
+    *map(_total, TOTALS),
     numbers(
         "power",
         "Power",
@@ -173,7 +175,7 @@ SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
     numbers(
         "year",
         "Year",
-        _year,
+        lambda row: row.year,
         show=lambda value: f"{value:.0f}",
         unknown=fmt.UNKNOWN,
         width=7,
@@ -207,11 +209,16 @@ def _accelerators(row: SystemRow) -> tuple[Detail, ...]:
         _field(system, "gpu_id", "Accelerators", row.accelerators or fmt.UNKNOWN),
         _field(system, "memory_label", "Memory as sold", system.memory_label or fmt.NOT_PUBLISHED),
         _bytes(system, "memory_bytes", "Memory together", system.memory_bytes),
-        *(_together(row, total) for total in TOTALS),
+        *(_together(row, total) for total in TOTALS if total is not FP16 or _older(row)),
         _field(system, "interconnect", "Interconnect", system.interconnect or fmt.UNKNOWN),
         _field(system, "performance_label", "Performance as sold", system.performance_label or fmt.NOT_PUBLISHED),
         _field(system, "performance_basis", "What that counts", system.performance_basis or fmt.UNKNOWN),
     )
+
+
+def _older(row: SystemRow) -> bool:
+    """Return whether FP16 is what the accelerators are measured by, for want of BF16."""
+    return BF16.value(row.system, row.gpu) is None and FP16.value(row.system, row.gpu) is not None
 
 
 def _together(row: SystemRow, total: Total) -> Detail:

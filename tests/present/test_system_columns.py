@@ -85,13 +85,15 @@ def test_totals_say_their_formula_and_the_source_of_one(by_id):
 
 
 def test_totals_that_are_not_known_say_why(by_id):
-    assert [total.title for total in TOTALS] == ["Bandwidth", "BF16 dense"]
+    assert [total.title for total in TOTALS] == ["Bandwidth", "BF16 dense", "FP16 dense"]
     assert COLUMNS["bf16"].text(by_id["dgx-2"]) == UNKNOWN
     assert COLUMNS["bf16"].tooltip(by_id["dgx-2"]).startswith("the catalog has no such figure of one Tesla V100")
     assert COLUMNS["bandwidth"].tooltip(by_id["dgx-station-v100"]).startswith("the catalog does not say which")
     found = {detail.title: detail for detail in systems.system_details(by_id["dgx-2"])[0].details}
     assert found["BF16 dense together"].text == UNKNOWN
     assert found["BF16 dense together"].tooltip.startswith("the catalog has no such figure")
+    assert plain(found["FP16 dense together"].text) == "2.09 PFLOPS"
+    assert "FP16 dense together" not in {each.title for each in systems.system_details(by_id["dgx-h100"])[0].details}
 
 
 def test_what_a_machine_has_for_its_power(by_id):
