@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _LISTED: Final = ("name", "year", "memory", "bandwidth", "bf16", "power", "price")
 _LISTED_WHEN_JUDGED: Final = ("name", "fits", "job_time", "job_cost", "memory", "bandwidth", "power")
-_SHOWN_WHEN_ASKED: Final = frozenset((*PRICE_WORDS, *DERIVED_FIGURES))
+_SHOWN_WHEN_ASKED: Final = frozenset((*PRICE_WORDS, *DERIVED_FIGURES, "job_cost_tokens"))
 """Words that have a column of their own in the list where it is filtered or sorted by them."""
 
 
@@ -46,7 +46,7 @@ class _Judgement(NamedTuple):
     def by_id(self) -> Fits:
         """Return it as queries read it."""
         return {
-            gpu_id: Judged(fit.verdict, job.hours if job else None, job.usd if job else None)
+            gpu_id: Judged(fit.verdict, job.hours, job.usd, job.usd_per_million_tokens) if job else Judged(fit.verdict)
             for gpu_id, fit in self.fits.items()
             for job in (self.jobs.get(gpu_id),)
         }
@@ -63,7 +63,9 @@ examples:
   gpu-planner gpus --where 'memory_gib >= 24 and used < 1000' --sort usd_per_gib
   gpu-planner gpus --fits meta-llama/Llama-3.1-70B --where 'fits == "fits"' --sort price
   gpu-planner gpus --fits plan.json --where 'hours < 24' --sort job_cost
+  gpu-planner gpus --fits plan.json --sort job_cost_tokens
   gpu-planner gpus --compare "RTX 4090" "2 x RTX 3090" dgx-a100-640gb
+  gpu-planner gpus --compare dgx-a100-640gb "8 x H100 SXM" --fits plan.json
   gpu-planner gpus --show mi300x
   gpu-planner gpus --systems dgx --fits meta-llama/Llama-3.1-70B
   gpu-planner gpus --build "2 x RTX 5090" --circuit 120V-15A
@@ -105,7 +107,7 @@ def _about(arguments: argparse.Namespace, catalog: Catalog, today: date) -> int:
     if arguments.compare:
         from planner.cli.gpus_compare import print_comparison
 
-        return print_comparison(arguments, catalog, prices_by_card(catalog, today))
+        return print_comparison(arguments, catalog, prices_by_card(catalog, today), today)
     return _print_list(arguments, catalog, today)
 
 
@@ -124,7 +126,9 @@ def _parser() -> Parser:
     choice.add_argument("--sort", metavar="FIELD", action="append", default=[], help=ordered)
     choice.add_argument("--csv", action="store_true", help="print a table for other programs, with sources")
     other = parser.add_argument_group("instead of a list")
-    other.add_argument("--compare", metavar="GPU", nargs="+", help="set cards or systems side by side")
+    other.add_argument(
+        "--compare", metavar="GPU", nargs="+", help="set cards or systems side by side, with the plan of --fits on each"
+    )
     other.add_argument(
         "--show", metavar="GPU", help="show one: figures with sources, prices, software, measured speeds"
     )
@@ -205,10 +209,10 @@ def _selected(
 
 def _rows(catalog: Catalog, judged: _Judgement | None, prices: Mapping[str, CardPrices] | None) -> tuple[GpuRow, ...]:
     if judged is None:
-        return gpu_rows(catalog.hardware, prices=prices)
+        return gpu_rows(catalog.hardware, prices=prices, software=catalog.software)
     from planner.present.card_jobs import job_words
 
-    return gpu_rows(catalog.hardware, judged.fits, job_words(judged.jobs), prices)
+    return gpu_rows(catalog.hardware, judged.fits, job_words(judged.jobs), prices, catalog.software)
 
 
 def _record(gpu: Gpu, judged: _Judgement | None) -> dict[str, object]:

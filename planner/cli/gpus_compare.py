@@ -2,27 +2,45 @@
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
 from itertools import groupby
 from typing import Final
 
 from pydantic_core import to_json
 
 from planner.cli.cards import named_cards, named_system
+from planner.cli.subjects import plan_about
 from planner.cli.table import Head, table, terminal_width
 from planner.cost.market import CardPrices
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 from planner.plan.catalog import Catalog
-from planner.present.gpus import GpuRow
+from planner.plan.tried import Tried, try_on
+from planner.present.gpu_row import GpuRow, plain_rows
 from planner.present.record_text import rows_to_csv
-from planner.present.side_by_side import MOST, ComparedRow, Entry, comparison_rows, side_by_side
+from planner.present.side_by_side import MOST, ComparedRow, Entry, comparison_rows, sharing_notes, side_by_side
 from planner.present.systems import SystemRow
+from planner.present.tried import fits
 
 _BEST: Final = " *"
+_TIME_FIELDS: Final = {"kind", "seconds", "low_seconds", "high_seconds", "tokens_per_second", "samples_per_second"}
+_RENT_FIELDS: Final = {
+    *("offer_id", "provider", "region", "mode", "gpu_count", "usd", "low_usd", "high_usd"),
+    *("usd_per_gpu_hour", "usd_per_million_tokens", "oldest_price_date"),
+}
+_OWN_FIELDS: Final = {
+    "usd_per_period",
+    "usd_per_gpu_hour",
+    "usd_per_million_tokens",
+    "upfront_usd",
+    "oldest_price_date",
+}
 
 
-def print_comparison(arguments: argparse.Namespace, catalog: Catalog, prices: Mapping[str, CardPrices]) -> int:
-    """Print what is named side by side; the best of a figure has a star.
+def print_comparison(
+    arguments: argparse.Namespace, catalog: Catalog, prices: Mapping[str, CardPrices], today: date
+) -> int:
+    """Print what is named side by side, with the plan of `--fits` on each; the best of a figure has a star.
 
     Raises:
         PlannerError: If a name means nothing or several things, or there are too many.
@@ -30,21 +48,47 @@ def print_comparison(arguments: argparse.Namespace, catalog: Catalog, prices: Ma
     if len(arguments.compare) > MOST:
         raise SpecError("--compare", f"{len(arguments.compare)} are too many", f"At most {MOST} stand side by side.")
     entries = [_entry(name, catalog, prices) for name in arguments.compare]
-    rows = side_by_side(entries, {})
+    tried = _tried(arguments.fits, entries, catalog, today) if arguments.fits else {}
+    rows = side_by_side(entries, tried)
     if arguments.json:
-        print(to_json([_record(entry) for entry in entries], indent=2).decode())
+        print(to_json([_record(entry, tried.get(entry.id)) for entry in entries], indent=2).decode())
     elif arguments.csv:
         print(rows_to_csv(comparison_rows(entries, rows)), end="")
     else:
         heads = [Head(""), *(Head(entry.title, "right", flexible=True) for entry in entries)]
-        print(f"{table(heads, list(_lines(entries, rows)), terminal_width())}\n\n* best of the row")
+        notes = "".join(f"\n{note}" for note in sharing_notes(entries, tried))
+        print(f"{table(heads, list(_lines(entries, rows)), terminal_width())}\n\n* best of the row{notes}")
     return 0
 
 
-def _record(entry: Entry) -> dict[str, object] | None:
-    if entry.system is not None:
-        return entry.system.system.model_dump(mode="json")
-    return None if entry.row is None else entry.row.gpu.model_dump(mode="json")
+def _record(entry: Entry, tried: Tried | None) -> dict[str, object] | None:
+    """Return the record of an entry, with what the plan comes to on it where one was asked about."""
+    source = entry.system.system if entry.system is not None else entry.row.gpu if entry.row is not None else None
+    if source is None:
+        return None
+    return {
+        **source.model_dump(mode="json"),
+        "count": entry.count,
+        **({} if tried is None else {"plan": _outcome(tried)}),
+    }
+
+
+def _outcome(tried: Tried) -> dict[str, object]:
+    evaluation = tried.evaluation
+    if evaluation is None:
+        return {"verdict": None, "reason": tried.reason}
+    memory, time = evaluation.memory, evaluation.time if fits(evaluation) else None
+    estimate = tried.cost.estimate if tried.cost is not None and fits(evaluation) else None
+    rent, own = (None, None) if estimate is None else (estimate.result.rent, estimate.result.own)
+    return {
+        "verdict": memory.verdict,
+        "total_bytes": memory.total_bytes,
+        "free_bytes": memory.free_bytes,
+        "time": None if time is None else time.model_dump(mode="json", include=_TIME_FIELDS),
+        "period": None if estimate is None else estimate.demand.period,
+        "rent": None if rent is None else rent.model_dump(mode="json", include=_RENT_FIELDS),
+        "own": None if own is None else own.model_dump(mode="json", include=_OWN_FIELDS),
+    }
 
 
 def _lines(entries: Sequence[Entry], rows: Sequence[ComparedRow]) -> Iterator[tuple[str, ...]]:
@@ -66,4 +110,13 @@ def _entry(name: str, catalog: Catalog, prices: Mapping[str, CardPrices]) -> Ent
 
 
 def _row(gpu: Gpu, catalog: Catalog, prices: Mapping[str, CardPrices]) -> GpuRow:
-    return GpuRow(gpu, usable=catalog.hardware.usable_memory(gpu), prices=prices.get(gpu.id))
+    (row,) = plain_rows((gpu,), catalog.hardware, prices, catalog.software)
+    return row
+
+
+def _tried(word: str, entries: Sequence[Entry], catalog: Catalog, today: date) -> Mapping[str, Tried]:
+    """Return what the plan about `word` comes to on each entry."""
+    plan = plan_about(word, catalog)
+    return {
+        entry.id: try_on(plan, entry.row.id, entry.count, catalog, today) for entry in entries if entry.row is not None
+    }

@@ -10,6 +10,7 @@ from planner.plan.catalog import Catalog
 from planner.plan.prices import prices_of
 from planner.present.card_facts import fact_groups
 from planner.present.gpu_details import gpu_details
+from planner.present.gpu_row import plain_rows
 
 
 def show(gpu: Gpu, catalog: Catalog, today: date, *, as_json: bool) -> int:
@@ -17,8 +18,8 @@ def show(gpu: Gpu, catalog: Catalog, today: date, *, as_json: bool) -> int:
     if as_json:
         print(gpu.model_dump_json(indent=2))
         return 0
-    facts = fact_groups(
-        gpu, prices_of(gpu, catalog, today), software_of(gpu, catalog.software), speeds_of(gpu.id, catalog.speeds)
-    )
-    print(details(gpu.name, (*gpu_details(gpu, catalog.hardware.usable_memory(gpu)), *facts), gpu.notes))
+    prices = prices_of(gpu, catalog, today)
+    facts = fact_groups(gpu, prices, software_of(gpu, catalog.software), speeds_of(gpu.id, catalog.speeds))
+    (row,) = plain_rows((gpu,), catalog.hardware, {gpu.id: prices}, catalog.software)
+    print(details(gpu.name, (*gpu_details(gpu, row.usable, row.lacks), *facts), gpu.notes))
     return 0

@@ -1,5 +1,7 @@
 """The models and cards of the catalog as lists to search."""
 
+from dataclasses import replace
+
 from planner.gui.widgets.search_list import Choice
 from planner.gui.widgets.verdict_badge import verdict_mark
 from planner.gui.workspace import Workspace
@@ -7,6 +9,7 @@ from planner.models.load import HUB_PREFIX
 from planner.plan.evaluate import fits_by_gpu
 from planner.plan.plan import ModelChoice
 from planner.present import format as fmt
+from planner.present.systems import system_rows
 
 
 def model_choices(workspace: Workspace) -> list[Choice]:
@@ -44,6 +47,16 @@ def card_choices(workspace: Workspace) -> list[Choice]:
     return [
         Choice(gpu.id, gpu.name, fmt.size(gpu.memory_bytes), verdict_mark(fits[gpu.id].verdict), " ".join(gpu.aliases))
         for gpu in workspace.catalog.hardware.gpus
+    ]
+
+
+def hardware_choices(workspace: Workspace) -> list[Choice]:
+    """Return every card and then every system, keyed as a comparison names them: `accelerators:rtx-4090`."""
+    cards = [replace(choice, key=f"accelerators:{choice.key}") for choice in card_choices(workspace)]
+    systems = system_rows(workspace.catalog.hardware)
+    return [
+        *cards,
+        *(Choice(f"systems:{row.id}", row.system.name, row.accelerators or "", words=row.id) for row in systems),
     ]
 
 

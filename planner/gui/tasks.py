@@ -7,6 +7,7 @@ from functools import partial
 from threading import Thread
 from typing import Any, Final, NamedTuple, TypeVar
 
+import shiboken6
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
 Result = TypeVar("Result")
@@ -24,7 +25,8 @@ class TaskRunner(QObject):
     """Runs plain functions in the background; lives as long as the application.
 
     A function gets what it needs as arguments bound to it and touches nothing of Qt. Callbacks arrive on the window's
-    thread. A newer run under the same key makes the older one's outcome vanish.
+    thread. A newer run under the same key makes the older one's outcome vanish, and so does the end of the object whose
+    method `on_done` is.
     """
 
     busy_changed = Signal(bool)
@@ -102,6 +104,8 @@ class TaskRunner(QObject):
         on_done, on_error = self._waiting.pop(outcome.key)
         self._stops.pop(outcome.key, None)
         self.busy_changed.emit(self.busy)
+        if _is_gone(on_done):
+            return
         try:
             error = outcome.future.exception()
         except CancelledError as cancelled:
@@ -111,3 +115,9 @@ class TaskRunner(QObject):
         else:
             _log.info("Task %s failed", outcome.key, exc_info=error)
             on_error(error)
+
+
+def _is_gone(on_done: Callable[[Any], None]) -> bool:
+    """Return whether `on_done` is a method of an object that Qt has destroyed."""
+    receiver = getattr(on_done, "__self__", None)
+    return isinstance(receiver, QObject) and not shiboken6.isValid(receiver)

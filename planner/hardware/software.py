@@ -3,7 +3,7 @@
 Facts are about a compute capability or an AMD target, not about a card: every card of it shares them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -37,6 +37,7 @@ FEATURES: Final[dict[Feature, str]] = {
     "rocm": "ROCm",
 }
 """Every feature with its title, in the order in which they are shown."""
+_FORMATS: Final[frozenset[Feature]] = frozenset(("bf16", "fp8", "fp4"))
 _ONLY_NVIDIA: Final[frozenset[Feature]] = frozenset(("marlin", "mig", "cuda", "driver", "flash-attention-3"))
 _NOT_READ: Final = "no source that was read says it of this card"
 _NO_TARGET: Final = "the card's compute capability or target is not known"
@@ -101,6 +102,16 @@ def software_of(gpu: Gpu, facts: Iterable[SoftwareFact]) -> tuple[FeatureSupport
     """
     known = {fact.feature: fact for fact in facts if gpu.compute_capability in fact.targets}
     return tuple(_support(gpu, feature, known.get(feature)) for feature in FEATURES if _concerns(gpu, feature))
+
+
+def lacking_formats(facts: Iterable[SoftwareFact]) -> Mapping[str, Mapping[str, SoftwareFact]]:
+    """Return the number formats that a chip does not compute in, and who says so, by its capability or target."""
+    lacking: dict[str, dict[str, SoftwareFact]] = {}
+    for fact in facts:
+        if fact.feature in _FORMATS and fact.support == "no":
+            for target in fact.targets:
+                lacking.setdefault(target, {})[fact.feature] = fact
+    return lacking
 
 
 def _support(gpu: Gpu, feature: Feature, fact: SoftwareFact | None) -> FeatureSupport:

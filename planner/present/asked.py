@@ -29,7 +29,7 @@ _UNITS: Final[dict[str, tuple[str, float]]] = {
 _PRICE_KINDS: Final = {"street": "street", "used": "used", "rent": "rent", "rented": "rent", "launch": "price"}
 _FILLERS: Final = frozenset(("a", "an", "and", "card", "cards", "for", "gpu", "gpus", "memory", "of", "vram", "with"))
 _MORE: Final = "at least|from|since|over|above|more than|>=|>|≥"
-_LESS: Final = "at most|up to|under|below|less than|until|<=|<|≤"
+_LESS: Final = "at most|up to|under|below|less than|within|until|<=|<|≤"
 _AMOUNT: Final = r"(?P<dollar>\$\s*)?(?P<number>\d[\d,]*(?:\.\d+)?)"
 _UNIT: Final = "|".join(re.escape(unit) for unit in sorted(_UNITS, key=len, reverse=True))
 _BOUND: Final = re.compile(

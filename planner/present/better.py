@@ -6,7 +6,10 @@ from typing import Final
 from planner.hardware.derived import DERIVED_FIGURES
 
 _LOWER: Final = frozenset(
-    ("price", "street", "used", "rent", "power", "needed", "seconds", "rented", "owned", "job_time", "job_cost")
+    (
+        *("price", "street", "used", "rent", "power", "needed", "seconds", "job_time", "job_cost", "job_cost_tokens"),
+        *("rented", "rented_hour", "rented_tokens", "owned", "owned_tokens"),
+    )
 ) | {figure.key for figure in DERIVED_FIGURES.values() if figure.lower_is_better}
 _NEITHER: Final = frozenset(("year", "devices", "ridge_point", "total_power", "total_price"))
 

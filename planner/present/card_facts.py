@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from planner.cost.market import CardPrices, PricePoint, PriceSpread
+from planner.cost.market import BoughtKind, CardPrices, PricePoint, PriceSpread
 from planner.cost.modes import RentMode
-from planner.hardware.derived import DERIVED_FIGURES
+from planner.hardware.derived import DERIVED_FIGURES, LAUNCH_PRICE, DerivedFigure
 from planner.hardware.gpu import Gpu
 from planner.hardware.software import FeatureSupport
 from planner.hardware.speeds import TASK_WORDS, MeasuredSpeed
@@ -15,6 +15,7 @@ from planner.present.prices import MODE_WORDS, age_phrase
 
 SUPPORT_WORDS: Final = {"yes": "yes", "partly": "partly", "no": "no"}
 BOUGHT_WORDS: Final = {"list": "List price", "street": "In shops", "used": "Second hand"}
+_DERIVED_FROM: Final[dict[BoughtKind, str]] = {"street": "in shops", "used": "second hand"}
 _CHEAPEST_SHOWN: Final = 3
 _CENTS_MATTER: Final = 0.1
 _DOLLARS_MATTER: Final = 100.0
@@ -24,20 +25,34 @@ def fact_groups(
     gpu: Gpu, prices: CardPrices, software: Iterable[FeatureSupport], speeds: Iterable[MeasuredSpeed]
 ) -> tuple[DetailGroup, ...]:
     """Return everything that is known around a card, in groups; a group without anything is left out."""
-    groups = (derived_group(gpu), price_group(prices), software_group(software), speed_group(speeds, prices))
+    groups = (derived_group(gpu, prices), price_group(prices), software_group(software), speed_group(speeds, prices))
     return tuple(group for group in groups if group.details)
 
 
-def derived_group(gpu: Gpu) -> DetailGroup:
-    """Return the derived figures whose inputs are known, with their formulas in the card's numbers."""
-    return DetailGroup("Derived", tuple(_derived(gpu)))
+def derived_group(gpu: Gpu, prices: CardPrices) -> DetailGroup:
+    """Return the derived figures whose inputs are known, with their formulas in the card's numbers.
+
+    What is paid for is told by each kind of price by itself.
+    """
+    return DetailGroup("Derived", tuple(_derived(gpu, prices)))
 
 
-def _derived(gpu: Gpu) -> Iterator[Detail]:
+def _derived(gpu: Gpu, prices: CardPrices) -> Iterator[Detail]:
     for figure in DERIVED_FIGURES.values():
-        value = figure.value(gpu)
-        if value is not None:
-            yield Detail(figure.title, f"{fmt.significant(value)} {figure.unit}", basis=figure.explained(gpu))
+        yield from _derived_figure(figure, figure.title, gpu, None, LAUNCH_PRICE)
+        for kind, words in _DERIVED_FROM.items():
+            if figure.priced and kind in prices.bought:
+                paid = prices.bought[kind].median_usd
+                yield from _derived_figure(figure, f"{figure.title}, {words}", gpu, paid, f"median {words}")
+
+
+def _derived_figure(
+    figure: DerivedFigure, title: str, gpu: Gpu, price_usd: float | None, price_name: str
+) -> Iterator[Detail]:
+    value = figure.value(gpu, price_usd)
+    if value is not None:
+        explained = figure.explained(gpu, price_usd, price_name)
+        yield Detail(title, f"{fmt.significant(value)} {figure.unit}", basis=explained)
 
 
 def price_group(prices: CardPrices) -> DetailGroup:
@@ -52,7 +67,8 @@ def _prices(prices: CardPrices) -> Iterator[Detail]:
             yield Detail("  over time", _history(spread))
     yield from _rents(prices.rented)
     if prices.doubtful:
-        yield Detail("  left out", f"{fmt.plural(len(prices.doubtful), 'price')}: {_reasons(prices.doubtful)}")
+        count = fmt.plural(len(prices.doubtful), "price")
+        yield Detail("  left out", f"{count} in doubt", basis=_reasons(prices.doubtful))
 
 
 def rent_group(title: str, rented: Mapping[RentMode, PriceSpread]) -> DetailGroup:

@@ -28,8 +28,9 @@ def _words(job: CardJob) -> JobWords:
         time=fmt.duration(job.hours * _SECONDS_PER_HOUR) if runs else pace_phrase(job.time),
         time_origin="\n".join(part for part in (view.answer, view.reason) if part),
         usd=job.usd,
-        cost=fmt.money(job.usd, _NO_OFFER),
+        cost=_NO_OFFER if job.usd is None else f"{fmt.money(job.usd)}{'' if runs else '/mo'}",
         cost_origin=_cost_origin(job),
+        usd_per_million_tokens=job.usd_per_million_tokens,
     )
 
 

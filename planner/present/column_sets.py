@@ -12,7 +12,7 @@ COLUMN_SETS: Final[dict[str, tuple[str, ...]]] = {
         *("ridge_point", "power"),
     ),
     "money": (
-        *("name", "fits", "job_cost", "memory", "price", "street", "used", "rent"),
+        *("name", "fits", "job_cost", "job_cost_tokens", "memory", "price", "street", "used", "rent"),
         *("usd_per_gib", "usd_per_tflops", "bandwidth_per_usd"),
     ),
     "power": (

@@ -15,8 +15,9 @@ Align = Literal["left", "right"]
 class Column(Generic[Row]):
     """One column: `value` sorts and compares (none where unknown), `text` is shown, with `unit` in the header.
 
-    A meter is full at the value `full`, by default at the largest that is shown. `value` counts in base units, of
-    which `unit` has `per_unit`.
+    A meter is full at the value `full`, by default at one that a tenth of the shown rows reach: a single giant would
+    leave nothing of the others. `value` counts in base units, of which `unit` has `per_unit`. `measure` says what the
+    numbers count where the cells say it themselves and no unit stands in the header: US dollars.
     """
 
     key: str
@@ -31,6 +32,7 @@ class Column(Generic[Row]):
     shown: bool = True
     full: float | None = None
     per_unit: float = 1
+    measure: str = ""
 
     @property
     def is_number(self) -> bool:
@@ -46,6 +48,11 @@ class Column(Generic[Row]):
     def header(self) -> str:
         """Return the title with its unit: `Memory, GiB`."""
         return f"{self.title}, {self.unit}" if self.unit else self.title
+
+    @property
+    def axis(self) -> str:
+        """Return the title with what its numbers count: `Launch price, USD`."""
+        return f"{self.title}, {self.measure}" if self.measure else self.header
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,16 +112,19 @@ def numbers(
     unit: str = "",
     per_unit: float = 1,
     show: Callable[[float], str] = fmt.plain,
-    unknown: str = fmt.NOT_PUBLISHED,
+    unknown: str | Callable[[Row], str] = fmt.NOT_PUBLISHED,
     width: int = 10,
     meter: bool = False,
     shown: bool = True,
+    measure: str = "",
     tooltip: Callable[[Row], str] | None = None,
 ) -> Column[Row]:
-    """Return a right-aligned column of numbers, shown as multiples of `per_unit`."""
+    """Return a right-aligned column of numbers, shown as multiples of `per_unit`; `unknown` stands for none of them."""
 
     def text(row: Row) -> str:
         value = get(row)
-        return unknown if value is None else show(value / per_unit)
+        if value is not None:
+            return show(value / per_unit)
+        return unknown if isinstance(unknown, str) else unknown(row)
 
-    return Column(key, title, get, text, unit, "right", width, tooltip, meter, shown, per_unit=per_unit)
+    return Column(key, title, get, text, unit, "right", width, tooltip, meter, shown, None, per_unit, measure)

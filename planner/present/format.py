@@ -12,6 +12,10 @@ from planner.units import GIB, KIB, MIB
 THIN: Final = "\u2009"
 UNKNOWN: Final = "unknown"
 NOT_PUBLISHED: Final = "not published"
+NONE: Final = "none"
+USD: Final = "USD"
+NO_FIGURES: Final = frozenset((UNKNOWN, NOT_PUBLISHED, NONE))
+"""What stands where a figure would, and is written paler."""
 _MINUS: Final = "\u2212"
 _DASH: Final = "\u2013"
 _LEAST_SHARE: Final = 0.0001

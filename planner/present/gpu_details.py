@@ -1,21 +1,29 @@
 """Every figure of an accelerator, grouped, with its source."""
 
+from collections.abc import Mapping
+
 from planner.hardware.gpu import Gpu, Rate
+from planner.hardware.software import SoftwareFact
 from planner.hardware.usable import UsableMemory
 from planner.present import format as fmt
 from planner.present.columns import Detail, DetailGroup
 from planner.present.gpus import DTYPE_TITLES, SEGMENT_WORDS
 from planner.present.names import CERTAINTY_WORDS
-from planner.present.provenance import ASSUMED_MARK, figure
+from planner.present.provenance import ASSUMED_MARK, ONE_SOURCE_MARK, figure
 
 
-def gpu_details(gpu: Gpu, usable: UsableMemory | None = None) -> tuple[DetailGroup, ...]:
-    """Return every figure of `gpu` with its source, how sure it is and when it was read."""
+def gpu_details(
+    gpu: Gpu, usable: UsableMemory | None = None, lacks: Mapping[str, SoftwareFact] | None = None
+) -> tuple[DetailGroup, ...]:
+    """Return every figure of `gpu` with its source, how sure it is and when it was read.
+
+    `lacks` holds the number formats that its chip does not compute in.
+    """
     groups = (
         DetailGroup("Memory", _memory(gpu, usable)),
         DetailGroup("Dense arithmetic on matrix units", _rates(gpu, "tensor")),
         DetailGroup("Arithmetic on shader cores", _rates(gpu, "vector")),
-        DetailGroup("Arithmetic without a published rate", _missing_rates(gpu)),
+        DetailGroup("Arithmetic without a published rate", _missing_rates(gpu, lacks or {})),
         DetailGroup("Chip", _chip(gpu)),
         DetailGroup("Board", _board(gpu)),
     )
@@ -61,9 +69,15 @@ def _rate_title(rate: Rate) -> str:
     return f"{title}, sums in {rate.accumulate}" if rate.accumulate else title
 
 
-def _missing_rates(gpu: Gpu) -> tuple[Detail, ...]:
-    missing = [title for dtype, title in DTYPE_TITLES.items() if gpu.rate(dtype) is None]
-    return (Detail(", ".join(missing), fmt.NOT_PUBLISHED),) if missing else ()
+def _missing_rates(gpu: Gpu, lacks: Mapping[str, SoftwareFact]) -> tuple[Detail, ...]:
+    missing = [dtype for dtype in DTYPE_TITLES if gpu.rate(dtype) is None]
+    unpublished = ", ".join(DTYPE_TITLES[dtype] for dtype in missing if dtype not in lacks)
+    lacking = tuple(_lacking(DTYPE_TITLES[dtype], lacks[dtype]) for dtype in missing if dtype in lacks)
+    return (*((Detail(unpublished, fmt.NOT_PUBLISHED),) if unpublished else ()), *lacking)
+
+
+def _lacking(title: str, fact: SoftwareFact) -> Detail:
+    return Detail(title, fmt.NONE, fact.source, as_of=f"read {fmt.date(fact.as_of)}", mark=ONE_SOURCE_MARK)
 
 
 def _chip(gpu: Gpu) -> tuple[Detail, ...]:

@@ -10,7 +10,7 @@ from planner.present.gpu_row import GpuRow
 if TYPE_CHECKING:
     from planner.cost.market import BoughtKind, PriceSpread
 
-_PRICE_WIDTH: Final = 13
+_PRICE_WIDTH: Final = 11
 
 
 def _derived(figure: DerivedFigure) -> Column[GpuRow]:
@@ -54,7 +54,15 @@ def _bought(kind: "BoughtKind", title: str) -> Column[GpuRow]:
         return f"Median of {spread_words(found)}\n{found.latest.source}"
 
     return numbers(
-        kind, title, usd, show=fmt.money, unknown=fmt.UNKNOWN, width=_PRICE_WIDTH, shown=False, tooltip=tooltip
+        kind,
+        title,
+        usd,
+        show=fmt.money,
+        unknown=fmt.UNKNOWN,
+        width=_PRICE_WIDTH,
+        shown=False,
+        measure=fmt.USD,
+        tooltip=tooltip,
     )
 
 

@@ -1,11 +1,12 @@
 """An accelerator as a row of a table."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
+from planner.hardware.software import SoftwareFact, lacking_formats
 from planner.hardware.usable import UsableMemory
 from planner.memory.fit import CardFit
 from planner.memory.result import Verdict
@@ -20,7 +21,8 @@ _KINDS: Final = {"soc": "chip with its processor", "tpu": "chip", "edge": "modul
 class JobWords(NamedTuple):
     """What the plan's job takes and costs on as many of a card as the plan has, as `planner.present.card_jobs` says it.
 
-    `slowness` is what is lower the faster the cards are; `hours` are of a run, or of a month's work.
+    `slowness` is what is lower the faster the cards are; `hours` are of a run, or of a month's work. What a month costs
+    is of different work on each card; `usd_per_million_tokens` is of the same.
     """
 
     hours: float
@@ -30,6 +32,7 @@ class JobWords(NamedTuple):
     usd: float | None
     cost: str
     cost_origin: str
+    usd_per_million_tokens: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,7 @@ class GpuRow:
     `verdict` is none where that is not known or not asked; `reason` says why a card cannot run it at all. `job` is what
     the plan's job takes and costs on as many of them as the plan has, none where that is not known or not yet. `prices`
     are none while they have not been read. `here` says whether the card is in this machine, empty where it is not.
+    `lacks` holds the number formats that the chip does not compute in, as far as software support has been read.
     """
 
     gpu: Gpu
@@ -49,6 +53,7 @@ class GpuRow:
     job: JobWords | None = None
     prices: "CardPrices | None" = None
     here: str = ""
+    lacks: Mapping[str, SoftwareFact] = field(default_factory=dict)
 
     @property
     def id(self) -> str:
@@ -68,15 +73,30 @@ def gpu_rows(
     fits: Mapping[str, CardFit] | None = None,
     jobs: Mapping[str, JobWords] | None = None,
     prices: Mapping[str, "CardPrices"] | None = None,
+    software: Iterable[SoftwareFact] = (),
 ) -> tuple[GpuRow, ...]:
     """Return a row for every card; by the card's id, `fits` holds the verdicts, `jobs` time and cost of the job.
 
-    `prices` is what the cards are sold and rented for.
+    `prices` is what the cards are sold and rented for, `software` what runs on them.
     """
-    verdicts, worked, known = fits or {}, jobs or {}, prices or {}
+    verdicts, worked = fits or {}, jobs or {}
+    plain = plain_rows(hardware.gpus, hardware, prices or {}, software)
+    return tuple(_judged(row, verdicts.get(row.id), worked.get(row.id)) for row in plain)
+
+
+def plain_rows(
+    gpus: Iterable[Gpu], hardware: HardwareCatalog, prices: Mapping[str, "CardPrices"], software: Iterable[SoftwareFact]
+) -> tuple[GpuRow, ...]:
+    """Return a row for each of `gpus`, on which no plan was judged."""
+    lacking = lacking_formats(software)
     return tuple(
-        _row(gpu, hardware.usable_memory(gpu), verdicts.get(gpu.id), worked.get(gpu.id), known.get(gpu.id))
-        for gpu in hardware.gpus
+        GpuRow(
+            gpu,
+            usable=hardware.usable_memory(gpu),
+            prices=prices.get(gpu.id),
+            lacks=lacking.get(gpu.compute_capability or "", {}),
+        )
+        for gpu in gpus
     )
 
 
@@ -88,9 +108,8 @@ def part_words(gpu: Gpu) -> str:
     return ", ".join((kind, *shared, *split))
 
 
-def _row(
-    gpu: Gpu, usable: UsableMemory | None, fit: CardFit | None, job: JobWords | None, prices: "CardPrices | None"
-) -> GpuRow:
+def _judged(row: GpuRow, fit: CardFit | None, job: JobWords | None) -> GpuRow:
     if fit is None:
-        return GpuRow(gpu, usable=usable, prices=prices)
-    return GpuRow(gpu, fit.verdict, fit.free_bytes, "; ".join(fit.unsupported), usable, job, prices)
+        return row
+    reason = "; ".join(fit.unsupported)
+    return replace(row, verdict=fit.verdict, free_bytes=fit.free_bytes, reason=reason, job=job)

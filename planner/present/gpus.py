@@ -44,6 +44,9 @@ def _rate(dtype: str, *, shown: bool = True) -> Column[GpuRow]:
         rate = row.gpu.rate(dtype)
         return None if rate is None else rate.ops_per_s
 
+    def unknown(row: GpuRow) -> str:
+        return fmt.NONE if dtype in row.lacks else fmt.NOT_PUBLISHED
+
     title = f"{DTYPE_TITLES[dtype]}{'' if dtype in ('fp32', 'fp64') else ' dense'}"
     return numbers(
         dtype,
@@ -51,6 +54,7 @@ def _rate(dtype: str, *, shown: bool = True) -> Column[GpuRow]:
         get,
         unit=fmt.rate_unit(dtype),
         per_unit=1e12,
+        unknown=unknown,
         meter=dtype in ("bf16", "fp32"),
         shown=shown,
         tooltip=_source(f"rate.{dtype}"),
@@ -63,7 +67,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         "Name",
         lambda row: row.gpu.name,
         lambda row: row.marked_name,
-        width=19,
+        width=20,
         tooltip=lambda row: f"{row.marked_name}\n{row.gpu.id}",
     ),
     Column(
@@ -80,7 +84,8 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         lambda row: row.job.slowness if row.job else None,
         lambda row: row.job.time if row.job else _NOT_RUN,
         align="right",
-        width=11,
+        width=10,
+        measure="hours of a run, else seconds a token",
         tooltip=lambda row: row.job.time_origin if row.job else "",
     ),
     Column(
@@ -90,6 +95,18 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         lambda row: row.job.cost if row.job else _NOT_RUN,
         align="right",
         width=9,
+        measure=fmt.USD,
+        tooltip=lambda row: row.job.cost_origin if row.job else "",
+    ),
+    numbers(
+        "job_cost_tokens",
+        "A million tokens",
+        lambda row: row.job.usd_per_million_tokens if row.job else None,
+        show=fmt.money,
+        unknown=_NOT_RUN,
+        width=12,
+        shown=False,
+        measure=fmt.USD,
         tooltip=lambda row: row.job.cost_origin if row.job else "",
     ),
     words("vendor", "Vendor", lambda row: row.gpu.vendor, width=9),
@@ -138,7 +155,8 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         "Launch price",
         lambda row: row.gpu.launch_price_usd,
         show=fmt.money,
-        width=13,
+        width=12,
+        measure=fmt.USD,
         tooltip=_source("launch_price_usd"),
     ),
     *PRICE_COLUMNS,

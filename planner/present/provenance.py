@@ -7,12 +7,13 @@ from planner.present import format as fmt
 from planner.present.columns import Detail
 from planner.present.names import CERTAINTY_WORDS
 
-_CERTAINTY_MARKS: Final = {"confirmed": "2", "single-source": "1", "conflicting": "≠", "preliminary": "p"}
+ONE_SOURCE_MARK: Final = "1"
+_CERTAINTY_MARKS: Final = {"confirmed": "2", "single-source": ONE_SOURCE_MARK, "conflicting": "≠", "preliminary": "p"}
 _BASIS_MARKS: Final = {"derived": "ƒ", "measured": "m"}
 ASSUMED_MARK: Final = "~"
 MARK_MEANINGS: Final = (
     ("2", "two sources agree"),
-    ("1", "one source"),
+    (ONE_SOURCE_MARK, "one source"),
     ("≠", "sources disagree"),
     ("p", "preliminary"),
     ("ƒ", "derived by a formula"),

@@ -9,6 +9,7 @@ from planner.plan.tried import Tried
 from planner.present import format as fmt
 from planner.present.better import best, lower_is_better
 from planner.present.columns import Column
+from planner.present.gpu_figures import spread_words
 from planner.present.gpus import GPU_COLUMNS, GpuRow
 from planner.present.systems import SystemRow
 from planner.present.tried import TRIED_FIGURES
@@ -16,7 +17,7 @@ from planner.units import GB, GIB
 
 MOST: Final = 6
 """How many are put side by side."""
-_LEFT_OUT: Final = ("name", "fits", "job_time", "job_cost")
+_LEFT_OUT: Final = ("name", "fits", "job_time", "job_cost", "job_cost_tokens")
 _TERA: Final = 1e12
 
 
@@ -63,7 +64,7 @@ class ComparedRow:
     @property
     def is_known(self) -> bool:
         """Return whether any entry has the figure."""
-        return any(cell.text not in (fmt.UNKNOWN, fmt.NOT_PUBLISHED) for cell in self.cells)
+        return any(cell.text not in fmt.NO_FIGURES for cell in self.cells)
 
 
 def side_by_side(entries: Sequence[Entry], tried: Mapping[str, Tried]) -> tuple[ComparedRow, ...]:
@@ -96,6 +97,7 @@ def _row(group: str, title: str, key: str, figures: Sequence[tuple[str, float | 
     winner = best(key, values)
     best_text = next((text for text, value, _ in figures if value is not None and value == winner), None)
     has_bars = lower_is_better(key) is not None
+    differs = len({text for text, _, _ in figures}) > 1
     largest = max((value for value in values if value is not None), default=0.0)
     return ComparedRow(
         group,
@@ -105,7 +107,7 @@ def _row(group: str, title: str, key: str, figures: Sequence[tuple[str, float | 
                 text=text,
                 value=value,
                 share=value / largest if has_bars and value is not None and largest > 0 else None,
-                is_best=value is not None and text == best_text,
+                is_best=differs and value is not None and text == best_text,
                 tooltip=tooltip,
             )
             for text, value, tooltip in figures
@@ -145,14 +147,27 @@ def _power(entry: Entry) -> _Figure:
 
 def _price(entry: Entry) -> _Figure:
     if entry.system is None:
-        text, value, how = _times(lambda gpu: gpu.launch_price_usd, fmt.money)(entry)
-        return (text, value, how) if value is None else (f"{text} at launch", value, f"{how}, without a host")
+        return _price_of_cards(entry)
     system = entry.system.system
     if system.price_usd is None:
         return fmt.UNKNOWN, None, ""
     told = ", ".join(part for part in (system.price_kind or "", fmt.date(system.price_date, "")) if part)
     kind = f" ({told})" if told else ""
     return f"{fmt.money(system.price_usd)}{kind}", system.price_usd, told
+
+
+def _price_of_cards(entry: Entry) -> _Figure:
+    """Return what the cards cost by the first kind of price that is known: at launch, in shops, second hand."""
+    text, value, how = _times(lambda gpu: gpu.launch_price_usd, fmt.money)(entry)
+    if value is not None:
+        return f"{text} at launch", value, f"{how}, without a host"
+    bought = entry.row.prices.bought if entry.row is not None and entry.row.prices is not None else {}
+    for kind in ("street", "used"):
+        if spread := bought.get(kind):
+            usd = entry.count * spread.median_usd
+            told = f"{entry.count} × {fmt.money(spread.median_usd)}, {spread_words(spread)}, without a host"
+            return f"{fmt.money(usd)} ({kind})", usd, f"{told}\n{spread.latest.source}"
+    return fmt.UNKNOWN, None, ""
 
 
 def _kind(entry: Entry) -> _Figure:
@@ -184,6 +199,25 @@ _TOTALS: Final[tuple[tuple[str, str, Callable[[Entry], _Figure]], ...]] = (
     ("total_price", "Price", _price),
     ("links", "Links", _links),
 )
+
+
+def sharing_notes(entries: Sequence[Entry], tried: Mapping[str, Tried]) -> tuple[str, ...]:
+    """Return a sentence for each entry whose cards hold the plan together, though none of them holds all of it."""
+    return tuple(
+        f"{entry.title}: the plan has all of the model on each card. Shared evenly it takes at least "
+        f"{fmt.plural(cards, 'card')} (not estimated): choose a way to share it."
+        for entry in entries
+        if (cards := _cards_that_hold(tried.get(entry.id))) is not None and cards <= entry.count
+    )
+
+
+def _cards_that_hold(tried: Tried | None) -> int | None:
+    evaluation = None if tried is None else tried.evaluation
+    if evaluation is None or evaluation.memory.verdict != "does-not-fit":
+        return None
+    parallel = evaluation.workload.parallel
+    is_whole = parallel.model_shards == 1 and not parallel.zero
+    return evaluation.memory.at_least_cards if is_whole else None
 
 
 def to_markdown(entries: Sequence[Entry], rows: Sequence[ComparedRow]) -> str:

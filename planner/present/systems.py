@@ -170,6 +170,7 @@ SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
         show=fmt.money,
         unknown=fmt.UNKNOWN,
         width=9,
+        measure=fmt.USD,
         tooltip=_price_tooltip,
     ),
     numbers(

@@ -20,6 +20,8 @@ from planner.monitor.latest import Latest
 from planner.monitor.reading import Reading
 from planner.plan.files import save_plan
 from planner.plan.plan import ModelChoice, Plan
+from planner.workload.parallel import Parallel
+from planner.workload.workload import Inference
 
 DAY = date(2026, 11, 22)
 
@@ -261,6 +263,27 @@ def test_cards_of_this_machine_are_matched_by_name_and_memory(said, monkeypatch)
     assert json.loads(said("--here", "--json"))[0]["gpus"] == ["rtx-4090"]
 
 
+def test_a_plan_is_tried_on_what_stands_side_by_side(said):
+    asked = ("--compare", "rtx-4090", "8 x h100-sxm5-80gb", "--fits", "Qwen/Qwen3-32B")
+    printed = said(*asked)
+    assert "Does not fit" in printed
+    assert "Rented, a million tokens" in printed
+    small, large = (record["plan"] for record in json.loads(said(*asked, "--json")))
+    assert (small["verdict"], small["time"], small["rent"], small["own"]) == ("does-not-fit", None, None, None)
+    assert large["verdict"] == "fits"
+    assert large["time"]["tokens_per_second"] > 0
+    assert large["rent"]["usd_per_million_tokens"] > 0
+    assert large["period"] == "month"
+
+
+def test_a_plan_that_cannot_be_shared_among_so_many_says_why(said, tmp_path):
+    shared = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=Inference(parallel=Parallel(tensor=2)))
+    save_plan(tmp_path / "plan.json", shared.evolve(gpu="rtx-4090", count=2))
+    (record,) = json.loads(said("--compare", "3 x RTX 3090", "--fits", str(tmp_path / "plan.json"), "--json"))
+    assert record["plan"]["verdict"] is None
+    assert record["plan"]["reason"]
+
+
 def test_several_cards_and_systems_side_by_side(said):
     printed = said("--compare", "2 x RTX 3090", "dgx-a100-640gb")
     assert printed.splitlines()[0].endswith("  DGX A100 640 GB")
@@ -270,6 +293,7 @@ def test_several_cards_and_systems_side_by_side(said):
     assert rows[0] == ["group", "figure", "1 × GeForce RTX 3090", "DGX A100 640 GB"]
     ids = [record["id"] for record in json.loads(said("--compare", "rtx-3090", "dgx-a100-640gb", "--json"))]
     assert ids == ["rtx-3090", "dgx-a100-640gb"]
+    assert "plan" not in json.loads(said("--compare", "rtx-3090", "--json"))[0]
     assert "7 are too many" in said("--compare", *["l4"] * 7, code=2)
 
 

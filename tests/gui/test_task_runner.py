@@ -1,5 +1,8 @@
 import threading
 
+import shiboken6
+from PySide6.QtCore import QObject, Signal
+
 from planner.errors import ModelFileError
 from planner.gui.tasks import TaskRunner
 
@@ -96,3 +99,17 @@ def test_what_nobody_waits_for_any_more_is_told_to_stop(tasks: TaskRunner, qtbot
     start("last")
     tasks.shutdown()
     assert stopped == ["first", "second", "last"]
+
+
+def test_the_outcome_for_an_object_that_is_gone_vanishes(tasks: TaskRunner, qtbot):
+    class Receiver(QObject):
+        arrived = Signal(object)
+
+        def take(self, outcome):
+            self.arrived.emit(outcome)
+
+    gate, receiver = threading.Event(), Receiver()
+    tasks.run("a", lambda: gate.wait(30), receiver.take, unexpected)
+    shiboken6.delete(receiver)
+    gate.set()
+    qtbot.waitUntil(lambda: not tasks.busy)

@@ -28,10 +28,19 @@ def _point(usd: float, day: str | None = "2026-10-23", **more: object) -> PriceP
 
 
 def test_only_derived_figures_with_known_inputs(catalog: Catalog) -> None:
-    shown = {detail.title: detail for detail in derived_group(catalog.hardware.gpu("h100-sxm5-80gb")).details}
+    gpu = catalog.hardware.gpu("h100-sxm5-80gb")
+    shown = {detail.title: detail for detail in derived_group(gpu, NONE).details}
     assert "Price per GiB" not in shown
     assert shown["Ridge point"].text == "295 FLOP/byte"
     assert shown["Ridge point"].basis == "BF16 dense 989.5 TFLOPS ÷ bandwidth 3,350 GB/s × 1000"
+
+
+def test_figures_of_money_are_told_by_each_kind_of_price_by_itself(catalog: Catalog) -> None:
+    prices = CardPrices(bought={"street": PriceSpread((_point(32_000),))}, rented={}, doubtful=(), servers=())
+    shown = {d.title: d for d in derived_group(catalog.hardware.gpu("h100-sxm5-80gb"), prices).details}
+    assert shown["Price per GiB, in shops"].text == "400 USD/GiB"
+    assert shown["Price per GiB, in shops"].basis == "median in shops 32,000 USD ÷ memory 80 GiB"
+    assert "Rate per watt, in shops" not in shown
 
 
 def test_prices_with_range_age_history_and_what_is_left_out() -> None:
@@ -57,8 +66,9 @@ def test_prices_with_range_age_history_and_what_is_left_out() -> None:
         ("  over time", "lowest $3.00 on 1 January 2026, then $2.50 on 23 October 2026"),
         ("Rented, spot", "$0.0500 an hour"),
         ("  ", "$0.0500"),
-        ("  left out", "2 prices: one of several"),
+        ("  left out", "2 prices in doubt"),
     ]
+    assert price_group(prices).details[-1].origin == "one of several"
     assert price_group(prices).details[0].as_of == "no date"
     assert price_group(prices).details[1].as_of == "30 days old, recent"
 

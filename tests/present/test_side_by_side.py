@@ -7,9 +7,12 @@ import pytest
 from planner.hardware.system import System
 from planner.plan.catalog import load_catalog
 from planner.plan.plan import ModelChoice, Plan
+from planner.plan.prices import prices_of
 from planner.plan.tried import try_on
-from planner.present.gpus import GpuRow
-from planner.present.side_by_side import Entry, comparison_rows, side_by_side, to_markdown
+from planner.present.gpu_details import gpu_details
+from planner.present.gpu_row import plain_rows
+from planner.present.gpus import GPU_COLUMNS, GpuRow
+from planner.present.side_by_side import Entry, comparison_rows, sharing_notes, side_by_side, to_markdown
 from planner.present.systems import SystemRow
 from planner.workload.parallel import Parallel
 from planner.workload.workload import Inference
@@ -60,6 +63,68 @@ def test_the_plan_is_tried_on_each(entries, catalog):
     assert " a month" in named(rows, "Your plan", "Rented").cells[0].text
     assert named(rows, "Your plan", "Owned").cells[0].tooltip
     assert named(rows, "Your plan", "Memory needed, each").cells[0].value
+
+
+def test_what_a_month_costs_stands_beside_what_its_work_costs(entries, catalog):
+    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=Inference())
+    tried = {entry.id: try_on(plan, entry.row.id, entry.count, catalog, TODAY) for entry in entries}
+    rows = side_by_side(entries, tried)
+    for title in ("Rented", "Owned"):
+        by_month, by_work = named(rows, "Your plan", title), named(rows, "Your plan", f"{title}, a million tokens")
+        assert by_month.cells[0].value
+        assert by_work.cells[0].value
+        assert by_work.cells[0].text.startswith("$")
+    hourly = named(rows, "Your plan", "Rented, all of them").cells[1]
+    assert hourly.text.endswith(" an hour")
+    assert "8 × $" in hourly.tooltip
+
+
+def test_what_does_not_fit_takes_no_time_and_costs_nothing(entries, catalog):
+    plan = Plan(model=ModelChoice(id="Qwen/Qwen3-32B"), workload=Inference())
+    tried = {entry.id: try_on(plan, entry.row.id, entry.count, catalog, TODAY) for entry in entries}
+    rows = side_by_side(entries, tried)
+    assert named(rows, "Your plan", "Fits").cells[0].text.startswith("Does not fit")
+    for title in ("Time", "Pace", "Rented", "Rented, all of them", "Rented, a million tokens", "Owned"):
+        cells = named(rows, "Your plan", title).cells
+        assert (cells[0].text, cells[0].value, cells[0].tooltip) == ("unknown", None, "The plan does not fit there.")
+        assert cells[1].value is not None
+
+
+def test_cards_that_hold_it_together_but_not_each_are_told_to_share_it(entries, catalog):
+    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-70B"), workload=Inference())
+    tried = {entry.id: try_on(plan, entry.row.id, entry.count, catalog, TODAY) for entry in entries}
+    (note,) = sharing_notes(entries, tried)  # one card cannot be helped by sharing
+    assert note.startswith("DGX H100: the plan has all of the model on each card.")
+    assert "on each" in named(side_by_side(entries, tried), "Your plan", "Fits").cells[1].text
+    shared = plan.evolve(workload=Inference(parallel=Parallel(tensor=2)), gpu="rtx-4090", count=2)
+    two = Entry("two", "GeForce RTX 4090", 2, entries[0].row)
+    assert sharing_notes((two,), {"two": try_on(shared, "rtx-4090", 2, catalog, TODAY)}) == ()
+    assert sharing_notes((two,), {}) == ()
+
+
+def test_what_is_alike_has_no_best(catalog):
+    cards = [GpuRow(catalog.hardware.gpu(name)) for name in ("rtx-3090", "rtx-3090-ti", "rtx-4090")]
+    rows = side_by_side([Entry(card.id, card.gpu.name, 1, card) for card in cards], {})
+    assert not any(cell.is_best for cell in named(rows, "One accelerator", "Memory, GiB").cells)
+
+
+def test_cards_without_a_price_at_launch_cost_what_shops_ask(entries, catalog):
+    gpu = catalog.hardware.gpu("h100-sxm5-80gb")
+    (row,) = plain_rows((gpu,), catalog.hardware, {gpu.id: prices_of(gpu, catalog, TODAY)}, catalog.software)
+    price = named(side_by_side([Entry("a", gpu.name, 8, row), entries[1]], {}), "All together", "Price").cells[0]
+    assert price.text.endswith(" (street)")
+    assert price.value == 8 * row.prices.bought["street"].median_usd
+    assert "without a host" in price.tooltip
+
+
+def test_a_format_that_the_chip_lacks_is_not_merely_unpublished(catalog):
+    gpu = catalog.hardware.gpu("a100-sxm4-80gb")
+    (row,) = plain_rows((gpu,), catalog.hardware, {}, catalog.software)
+    assert {column.key: column.text(row) for column in GPU_COLUMNS}["fp8"] == "none"
+    assert {column.key: column.text(GpuRow(gpu)) for column in GPU_COLUMNS}["fp8"] == "not published"
+    details = {line.title: line for group in gpu_details(gpu, row.usable, row.lacks) for line in group.details}
+    assert details["FP8"].text == "none"
+    assert details["FP8"].source
 
 
 def test_what_cannot_be_tried_says_why(entries, catalog):

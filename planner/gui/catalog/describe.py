@@ -56,7 +56,7 @@ def describe_gpu(row: GpuRow, plan: Plan, catalog: Catalog) -> Described:
         sentence=sentence,
         use="&Use this card",
         in_plan=plan.gpu == gpu.id,
-        groups=(*gpu_details(gpu, row.usable), *_facts(row, plan.count, catalog)),
+        groups=(*gpu_details(gpu, row.usable, row.lacks), *_facts(row, plan.count, catalog)),
         notes=(*(("Announced; figures may change.",) if gpu.preliminary else ()), *gpu.notes),
     )
 

@@ -59,6 +59,14 @@ class FacetGroup(QWidget):
             with QSignalBlocker(box):
                 box.setChecked(value in values)
 
+    def add_values(self, values: Sequence[tuple[str, str]]) -> None:
+        """Offer more values, below those that are there."""
+        new = [(value, words) for value, words in values if value not in self._places]
+        for value, words in new:
+            self._words[value], self._places[value] = words, len(self._places)
+        if new:
+            self._show_rows(self.values)
+
     def set_counts(self, counts: Mapping[str, int]) -> None:
         """Show how many records each value would show; a value that shows none is greyed."""
         self._counts = counts

@@ -95,6 +95,11 @@ class FacetPanel(QScrollArea):
                 box.setChecked(getattr(current, field))
         self._clear.setEnabled(current != CatalogFilter())
 
+    def follow(self, gpus: Sequence[Gpu]) -> None:
+        """Offer the values that `gpus` have besides those that are offered: own cards may be of another kind."""
+        for facet, group in self._groups.items():
+            group.add_values(_values(facet, gpus))
+
     def show_counts(self, counts: Mapping[Facet, Mapping[str, int]]) -> None:
         """Show how many records each value would show."""
         for facet, group in self._groups.items():

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from planner.gui.theme import Theme
 from planner.present.columns import Detail, DetailGroup
-from planner.present.format import NOT_PUBLISHED, UNKNOWN
+from planner.present.format import NO_FIGURES
 from planner.present.provenance import MARK_MEANINGS
 
 _MEANINGS: Final = dict(MARK_MEANINGS)
@@ -128,22 +128,38 @@ class FigureList(QWidget):
                     yield piece
 
     def _figure(self, detail: Detail, usual: str, top: int, width: int) -> Iterator[_Piece]:
-        gap, sign_width = self._theme.spacing.small, 2 * self._theme.spacing.small
-        room = width - sign_width - gap
-        value_width = min(
-            self._advance(detail.text), max(round(room * _VALUE_SHARE), room - self._advance(detail.title))
-        )
-        value_left = width - sign_width - value_width
-        role = "muted" if detail.text in (UNKNOWN, NOT_PUBLISHED) else "text"
-        title = self._piece(QRect(0, top, value_left - gap, _TALL), detail.title, "muted", detail)
-        value = self._piece(QRect(value_left, top, value_width, _TALL), detail.text, role, detail, _RIGHT)
+        sign_width = 2 * self._theme.spacing.small
+        title, value = self._side_by_side(detail, top, width - sign_width)
+        if value.place.height() > self._metrics.height():
+            title, value = self._one_below_the_other(detail, top, width - sign_width)
         yield title
         yield value
-        yield self._piece(QRect(width - sign_width, top, sign_width, _TALL), detail.mark, "muted", detail, _RIGHT)
+        yield self._piece(
+            QRect(width - sign_width, value.place.top(), sign_width, _TALL), detail.mark, "muted", detail, _RIGHT
+        )
         if self._with_sources and (detail.exact or detail.origin != usual):
             below = max(title.place.bottom(), value.place.bottom()) + 1
             words = detail.tooltip if detail.origin != usual else detail.exact
             yield self._piece(QRect(0, below, width, _TALL), _in_one_line(words), "muted", detail, small=True)
+
+    def _side_by_side(self, detail: Detail, top: int, width: int) -> tuple[_Piece, _Piece]:
+        room = width - self._theme.spacing.small
+        value_width = min(
+            self._advance(detail.text), max(round(room * _VALUE_SHARE), room - self._advance(detail.title))
+        )
+        title_room = QRect(0, top, room - value_width, _TALL)
+        value_room = QRect(width - value_width, top, value_width, _TALL)
+        return (
+            self._piece(title_room, detail.title, "muted", detail),
+            self._piece(value_room, detail.text, _role(detail), detail, _RIGHT),
+        )
+
+    def _one_below_the_other(self, detail: Detail, top: int, width: int) -> tuple[_Piece, _Piece]:
+        """Return a title with a sentence below it: lines that wrap are read from the left."""
+        title = self._piece(QRect(0, top, width, _TALL), detail.title, "muted", detail)
+        indent = self._theme.spacing.medium
+        room = QRect(indent, title.place.bottom() + 1, width - indent, _TALL)
+        return title, self._piece(room, detail.text, _role(detail), detail)
 
     def _piece(
         self,
@@ -163,6 +179,10 @@ class FigureList(QWidget):
 
     def _advance(self, text: str) -> int:
         return self._metrics.horizontalAdvance(text) + 1
+
+
+def _role(detail: Detail) -> str:
+    return "muted" if detail.text in NO_FIGURES else "text"
 
 
 def _spoken(detail: Detail) -> str:

@@ -112,6 +112,7 @@ class GpuPage(Page):
         if self._named_of is not self.workspace.catalog.hardware:
             self._named_of = self.workspace.catalog.hardware
             self._names = NameSearch(self._named_of.gpus)
+            self.facets.follow(self._named_of.gpus)
         self._find_here()
         self._judge()
         super().refresh(evaluation)
@@ -174,7 +175,8 @@ class GpuPage(Page):
 
     def _judge(self) -> None:
         plan, catalog, known = self.workspace.plan, self.workspace.catalog, self.lookups
-        rows = gpu_rows(catalog.hardware, fits_by_gpu(plan, catalog), known.jobs, known.prices)
+        software = () if known.prices is None else catalog.software  # read with the prices, beside this thread
+        rows = gpu_rows(catalog.hardware, fits_by_gpu(plan, catalog), known.jobs, known.prices, software)
         here = self._here.words
         self.model.set_records([replace(row, here=here[row.id]) if row.id in here else row for row in rows])
         self.show_rows()

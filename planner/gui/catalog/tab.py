@@ -1,6 +1,6 @@
 """The Catalog tab: which cards and systems there are, and which of them the plan fits on."""
 
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Final
 
@@ -177,7 +177,7 @@ class CatalogTab(Tab):
         if not fits:
             return f"{plan.model.id} does not fit on any of {total}{_each(plan.count)} as planned."
         smallest = catalog.hardware.gpu(fits[0].gpu_id).name
-        return f"{plan.model.id} fits on {len(fits)} of {total}{_each(plan.count)}; the smallest is {smallest}."
+        return f"{plan.model.id} fits on {len(fits)} of {total}{_each(plan.count)}. The smallest is {smallest}."
 
     def _lay_out(self) -> None:
         space = self.theme.spacing
@@ -220,6 +220,7 @@ class CatalogTab(Tab):
         self._export.setMenu(self._export_menu)
         self._saved.setMenu(self.saved)
         self.saved.applied.connect(self.apply_filter)
+        self.compare.table_wanted.connect(partial(self.show_view, "table"))
         self._add_page(self.gpus)
         self.show_view(self.workspace.settings.current.catalog.view)
 
@@ -294,4 +295,4 @@ def _of(shown: int, every: int, noun: str) -> str:
 
 
 def _each(count: int) -> str:
-    return f", {fmt.integer(count)} of each," if count > 1 else ""
+    return f" ({fmt.integer(count)} of each)" if count > 1 else ""

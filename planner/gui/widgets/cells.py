@@ -15,11 +15,10 @@ from PySide6.QtGui import QColor, QPainter, QPixmap
 from planner.gui.theme import Theme
 from planner.gui.widgets.record_model import RecordTableModel
 from planner.gui.widgets.text_cache import TextCache
-from planner.present.format import NOT_PUBLISHED, UNKNOWN
+from planner.present.format import NO_FIGURES
 
 METER_HEIGHT: Final = 2
 MARKED_WIDTH: Final = 3
-_UNKNOWN_TEXTS: Final = frozenset((UNKNOWN, NOT_PUBLISHED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +104,13 @@ class CellPainter:
             for row, text in said:
                 self._paint_marked(painter, row, column, text, marker(self._model.record(row.number)))
             return
-        known = [(row, text) for row, text in said if text not in _UNKNOWN_TEXTS]
+        known = [(row, text) for row, text in said if text not in NO_FIGURES]
         painter.setPen(self._color("text"))
         self._paint_plain(painter, known, column, self._cache)
         if len(known) < len(said):
             painter.setPen(self._color("muted"))
             painter.setFont(self._small.font)
-            self._paint_plain(painter, [found for found in said if found[1] in _UNKNOWN_TEXTS], column, self._small)
+            self._paint_plain(painter, [found for found in said if found[1] in NO_FIGURES], column, self._small)
             painter.setFont(self._cache.font)
 
     def _paint_plain(

@@ -14,6 +14,8 @@ Index = QModelIndex | QPersistentModelIndex
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 _NO_PARENT = QModelIndex()
+_A_FEW = 10
+"""Of so many rows the largest may be a giant, which does not set the scale of the others."""
 
 
 class RecordTableModel(QAbstractTableModel, Generic[Record]):
@@ -42,7 +44,7 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         self._texts: dict[str, tuple[str, ...]] = {}
         self._values: dict[int, dict[str, float | None]] = {}
         self._by_size: dict[int, list[str]] = {}
-        self._largest: dict[int, float] = {}
+        self._full: dict[int, float] = {}
 
     @property
     def records(self) -> tuple[Record, ...]:
@@ -117,15 +119,10 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         return self._names[row] == self.marked
 
     def share(self, row: int, position: int) -> float | None:
-        """Return a cell's value as a fraction of what fills its meter: what the column says, or the largest shown."""
-        values = self._values_of(position)
-        value = values[self._names[row]]
-        full = self.columns[position].full
-        if full is not None:
-            return None if value is None else min(value / full, 1)
-        if position not in self._largest:
-            self._largest[position] = self._find_largest(position)
-        return value / self._largest[position] if value is not None and self._largest[position] else None
+        """Return a cell's value as a fraction of what fills its meter, at most 1."""
+        value = self._values_of(position)[self._names[row]]
+        full = self._full_at(position)
+        return min(value / full, 1) if value is not None and full else None
 
     def numbers(self, key: str) -> Mapping[str, float | None]:
         """Return the values of the column `key` by the records' names, shown or not, none where there is no number."""
@@ -176,14 +173,23 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
             self._values[position] = found
         return found
 
-    def _find_largest(self, position: int) -> float:
+    def _full_at(self, position: int) -> float:
+        full = self.columns[position].full
+        if full is None:
+            if position not in self._full:
+                self._full[position] = self._usual_full(position)
+            full = self._full[position]
+        return full
+
+    def _usual_full(self, position: int) -> float:
+        """Return the value that a tenth of the shown rows reach, of a few rows the largest; 0 where none is known."""
         values = self._values_of(position)
         if position not in self._by_size:
             known = ((value, name) for name, value in values.items() if value is not None)
             self._by_size[position] = [name for _, name in sorted(known, reverse=True)]
-        shown = self._passing
-        largest = next((name for name in self._by_size[position] if shown is None or name in shown), None)
-        return (values[largest] or 0) if largest is not None else 0
+        shown, by_size = self._passing, self._by_size[position]
+        largest = by_size if shown is None else [name for name in by_size if name in shown]
+        return (values[largest[len(largest) // _A_FEW]] or 0) if largest else 0
 
     def _order(self) -> None:
         pairs = list(self._all.items())
@@ -199,7 +205,7 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
 
     def _reset(self) -> None:
         self.beginResetModel()
-        self._largest.clear()
+        self._full.clear()
         passing = self._passing = None if self._filter is None else self._filter(tuple(self._all.values()))
         self._shown = self._ordered if passing is None else [pair for pair in self._ordered if pair[0] in passing]
         self._names = [name for name, _ in self._shown]

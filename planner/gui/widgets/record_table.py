@@ -131,6 +131,7 @@ class RecordTable(CellView):
             self._choose_row(row)
             if not in_view:
                 self.scrollTo(index, QAbstractItemView.ScrollHint.PositionAtCenter)
+                self._begin_with_a_whole_row()
         elif self.records().find(record_id) is not None:
             self.selectionModel().clear()
             self.current_id, self._chosen = record_id, frozenset((record_id,))
@@ -217,6 +218,10 @@ class RecordTable(CellView):
     def _choose_row(self, row: int) -> None:
         # Not `selectRow`, which toggles instead while the person holds Ctrl.
         self.selectionModel().setCurrentIndex(self.model().index(row, 0), _SELECT)
+
+    def _begin_with_a_whole_row(self) -> None:
+        bar, height = self.verticalScrollBar(), self.verticalHeader().defaultSectionSize()
+        bar.setValue(bar.value() // height * height)
 
     def _set_up_header(self) -> None:
         self.horizontalHeader().setSectionsMovable(True)

@@ -391,7 +391,7 @@ def test_ones_own_choice_stays_through_searches_and_other_changes_of_the_plan(ta
 def test_without_a_card_in_the_plan_the_smallest_that_fits_is_described(qtbot, workspace, theme, tasks):
     workspace.apply("no card", gpu=None)
     made = again(qtbot, workspace, theme, tasks)
-    assert made._answer.text().endswith(f"the smallest is {made.gpus.table.current_record.gpu.name}.")
+    assert made._answer.text().endswith(f"The smallest is {made.gpus.table.current_record.gpu.name}.")
     workspace.apply_workload("batch", batch=64)
     assert made.gpus.table.current_record is not None
 

@@ -119,6 +119,15 @@ def test_files_are_written_and_taken_over(tab, own, workspace, tmp_path, failure
     assert "none.json" in failures.pop().message
 
 
+def test_an_own_card_of_a_new_architecture_can_be_ticked_at_once(tab, own, workspace, tmp_path):
+    card = gpu(workspace, "rtx-3090").evolve(id="mine", name="Mine", aliases=(), architecture="Tomorrow")
+    (tmp_path / "mine.json").write_text(card.model_dump_json(exclude_defaults=True), encoding="utf-8")
+    own.add_from(tmp_path / "mine.json")
+    tab.gpus.narrow(tab.gpus.filter.with_query(architectures=("Tomorrow",)))
+    assert [row.gpu.architecture for row in tab.gpus.model.records] == ["Tomorrow"]
+    assert tab.gpus.facets._groups["architecture"].values == ("Tomorrow",)
+
+
 def test_without_a_card_nothing_is_asked(tab):
     tab.gpus.table.current_id = None
     assert tab.gpus.own.ask_change() is None

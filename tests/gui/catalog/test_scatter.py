@@ -186,7 +186,7 @@ def test_the_plot_goes_to_files(tab, plot, tmp_path):
         panel.save_to(tmp_path / name)
         assert (tmp_path / name).stat().st_size > 100
     head, *lines = (tmp_path / "plot.csv").read_text(encoding="utf-8").splitlines()
-    assert head.startswith("id,name,Launch price")
+    assert head.startswith('id,name,"Launch price, USD","Bandwidth, GB/s"')
     assert len(lines) == len(plot.data.ids)
 
 

@@ -104,6 +104,13 @@ def test_sorting_ignores_case_and_leaves_the_unknown_last(model, key, descending
     assert names(model) == expected
 
 
+def test_one_giant_among_many_does_not_set_the_scale_of_the_others():
+    many = RecordTableModel(COLUMNS, lambda fruit: fruit.id)
+    many.set_records([Fruit(f"c{number}", "cherry", 10) for number in range(19)] + [Fruit("p", "pumpkin", 5_000)])
+    assert many.share(0, 1) == 1
+    assert many.share(19, 1) == 1
+
+
 def test_a_filter_keeps_the_sorting_and_meters_measure_what_is_shown(model):
     model.sort_by("grams", descending=True)
     assert model.share(2, 1) == 120 / 1500

@@ -6,23 +6,35 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSignalBlocker, Slot
+from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
 from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
 from planner.errors import PlannerError
+from planner.gui.catalog.compare.nothing import NothingCompared
 from planner.gui.catalog.compare.table import CompareTable
+from planner.gui.choices import hardware_choices
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.label import make_label
+from planner.gui.widgets.popover import SearchPopover
 from planner.gui.workspace import Workspace
 from planner.hardware.gpu import Gpu
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
 from planner.plan.tried import Tried, try_on
+from planner.present.gpu_row import plain_rows
 from planner.present.gpus import GpuRow
 from planner.present.record_text import rows_to_csv
-from planner.present.side_by_side import MOST, ComparedRow, Entry, comparison_rows, side_by_side, to_markdown
+from planner.present.side_by_side import (
+    MOST,
+    ComparedRow,
+    Entry,
+    comparison_rows,
+    sharing_notes,
+    side_by_side,
+    to_markdown,
+)
 from planner.present.systems import SystemRow
 from planner.storage import write_atomically
 
@@ -36,7 +48,10 @@ class ComparePage(QWidget):
     """What is compared is remembered by id: `accelerators:rtx-4090`, `systems:dgx-h100`.
 
     Of a card there are as many as the plan has, unless its id names another number: `accelerators:rtx-3090@2`.
+    `table_wanted` says that the person would rather choose in the table.
     """
+
+    table_wanted = Signal()
 
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
         super().__init__()
@@ -45,17 +60,24 @@ class ComparePage(QWidget):
         self._prices: Mapping[str, CardPrices] = {}
         self._asked: object = None
         self.table = CompareTable(theme)
+        self._nothing = NothingCompared(theme)
         self._only = QCheckBox(self.tr("Only &differences"))
+        self._add = QPushButton(self.tr("&Add…"))
         self._fewer = QPushButton(self.tr("&Fewer cards"))
         self._more = QPushButton(self.tr("&More cards"))
         self._use = QPushButton(self.tr("&Use in the plan"))
         self._remove = QPushButton(self.tr("&Remove"))
         self._clear = QPushButton(self.tr("C&lear"))
+        self._notes = make_label(wrap=True)
+        self._bar = QWidget()
         self._pages = QStackedWidget()
         self._lay_out()
         self.table.used.connect(self._on_used)
         self.table.removed.connect(self._on_removed)
         self.table.counted.connect(self.count_up)
+        self._add.clicked.connect(partial(self.offer, self._add))
+        self._nothing.add.clicked.connect(partial(self.offer, self._nothing.add))
+        self._nothing.show_table.clicked.connect(self.table_wanted)
         self._fewer.clicked.connect(partial(self.count_up, -1))
         self._more.clicked.connect(partial(self.count_up, 1))
         self._only.toggled.connect(self._on_only)
@@ -77,6 +99,18 @@ class ComparePage(QWidget):
         """Put more side by side; with more than six, the first ones make room."""
         kept = dict.fromkeys((*self.ids, *names))
         self._keep(tuple(kept)[-MOST:])
+
+    def offer(self, anchor: QWidget) -> SearchPopover:
+        """Offer every card and system under `anchor`, to put one more side by side."""
+        made = SearchPopover(self, self._theme, self.tr("Search accelerators and systems"))
+        made.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        made.chosen.connect(self._on_chosen)
+        made.offer(anchor, hardware_choices(self._workspace))
+        return made
+
+    @Slot(object)
+    def _on_chosen(self, key: object) -> None:
+        self.add((str(key),))
 
     @Slot()
     def clear(self) -> None:
@@ -107,8 +141,7 @@ class ComparePage(QWidget):
         """Show what is compared under the plan as it is now; the plan is tried on each in the background."""
         entries = self.entries()
         self._pages.setCurrentIndex(0 if entries else 1)
-        for button in (self._fewer, self._more, self._use, self._remove, self._clear):
-            button.setEnabled(bool(entries))
+        self._bar.setVisible(bool(entries))
         plan, catalog = self._workspace.plan, self._workspace.catalog
         wanted = {entry.id: (entry.row.id, entry.count) for entry in entries if entry.row is not None}
         asked = (plan, catalog, wanted)
@@ -158,6 +191,9 @@ class ComparePage(QWidget):
         place = self.table.currentIndex()
         row, column = place.row(), place.column()
         self.table.compared.show_rows(self.entries(), self._rows())
+        notes = sharing_notes(self.entries(), self._tried)
+        self._notes.setText("\n".join(notes))
+        self._notes.setVisible(bool(notes))
         last = self.table.compared.columnCount() - 1
         if last > 0:
             self.table.setCurrentIndex(self.table.compared.index(max(row, 1), min(max(column, 1), last)))
@@ -188,8 +224,10 @@ class ComparePage(QWidget):
         return Entry(name, card.name, max(1, count), self._row(card))
 
     def _row(self, gpu: Gpu) -> GpuRow:
-        usable = self._workspace.catalog.hardware.usable_memory(gpu)
-        return GpuRow(gpu, usable=usable, prices=self._prices.get(gpu.id))
+        catalog = self._workspace.catalog
+        software = catalog.software if self._prices else ()  # read with the prices, beside this thread
+        (row,) = plain_rows((gpu,), catalog.hardware, self._prices, software)
+        return row
 
     def _keep(self, names: tuple[str, ...]) -> None:
         settings = self._workspace.settings
@@ -218,25 +256,19 @@ class ComparePage(QWidget):
     def _lay_out(self) -> None:
         space = self._theme.spacing
         legend = self.tr("A tick and bold letters mark the best; pale rows are alike.")
-        bar = QHBoxLayout()
+        bar = QHBoxLayout(self._bar)
+        bar.setContentsMargins(0, 0, 0, 0)
         bar.setSpacing(space.small)
         bar.addWidget(make_label(legend, "muted", wrap=True), 1)
-        for widget in (self._only, self._fewer, self._more, self._use, self._remove, self._clear):
+        for widget in (self._only, self._add, self._fewer, self._more, self._use, self._remove, self._clear):
             bar.addWidget(widget)
-        nothing = make_label(
-            self.tr(
-                "Nothing is compared yet. Choose up to six rows of the table, then press Compare in the pane beside it."
-            ),
-            "muted",
-            wrap=True,
-        )
-        nothing.setContentsMargins(*(space.huge,) * 4)
         self._pages.addWidget(self.table)
-        self._pages.addWidget(nothing)
+        self._pages.addWidget(self._nothing)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, space.small)
         column.setSpacing(space.small)
-        column.addLayout(bar)
+        column.addWidget(self._bar)
+        column.addWidget(self._notes)
         column.addWidget(self._pages, 1)
 
 
@@ -251,4 +283,5 @@ def _try_all(
         if one.evaluation is not None:
             one.evaluation.time  # noqa: B018  # computed when it is first asked for
     cards = {gpu for gpu, _ in wanted.values()}
+    _ = catalog.software
     return tried, {gpu: prices_of(catalog.hardware.gpu(gpu), catalog, today) for gpu in cards}

@@ -27,7 +27,7 @@ from PySide6.QtWidgets import (
 )
 
 from planner.gui.theme import Theme
-from planner.present.format import NOT_PUBLISHED, UNKNOWN
+from planner.present.format import NO_FIGURES
 from planner.present.side_by_side import Cell, ComparedRow, Entry
 
 _BAR: Final = 3
@@ -138,7 +138,7 @@ class _CellDelegate(QStyledItemDelegate):
     def _role(self, line: ComparedRow | str, cell: Cell | None) -> str:
         if isinstance(line, str):
             return "text"
-        unknown = cell is not None and cell.text in (UNKNOWN, NOT_PUBLISHED)
+        unknown = cell is not None and cell.text in NO_FIGURES
         return "muted" if unknown or not line.differs else "text"
 
 

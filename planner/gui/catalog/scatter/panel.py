@@ -41,7 +41,7 @@ class ScatterPanel(PlotPanel):
         self._rows: tuple[Any, ...] = ()
         self._is_current = False
         self.plot: ScatterPlot | None = None
-        numbers = [(column.key, column.header) for column in columns if column.is_number]
+        numbers = [(column.key, column.axis) for column in columns if column.is_number]
         named = [(column.key, column.title) for column in columns if column.key in _NAMED]
         nothing = ("", self.tr("nothing"))
         self.fields: dict[str, ChoiceField] = {
@@ -92,7 +92,7 @@ class ScatterPanel(PlotPanel):
         keys = [key for key in dict.fromkeys(("x", "y", "size", "color")) if getattr(self.choice, key)]
         columns = [self._columns[getattr(self.choice, key)] for key in keys]
         drawn = set(self.plot.data.ids) if self.plot is not None else set()
-        head = ("id", "name", *(column.header for column in columns))
+        head = ("id", "name", *(column.axis for column in columns))
         rows = [row for row in self._rows if row.id in drawn]
         return (head, *((row.id, self._name(row), *(_exact(column, row) for column in columns)) for row in rows))
 
@@ -102,7 +102,7 @@ class ScatterPanel(PlotPanel):
         plot, choice = self._made_plot(), self.choice
         data = scatter_data(self._rows, self._columns, self._model.numbers, choice)
         x, y = self._columns[choice.x], self._columns[choice.y]
-        plot.describe((x.header, y.header), f"{y.header} against {x.header}; the same figures are in the table")
+        plot.describe((x.axis, y.axis), f"{y.axis} against {x.axis}; the same figures are in the table")
         plot.draw(data, choice, lambda name: self._name(self._model.find(name)))
         self.legend.show_classes(data.class_names, plot.class_color, data.ordered, set(data.classes.tolist()))
         left_out = f"; {fmt.integer(data.left_out)} without these figures" if data.left_out else ""

@@ -1,5 +1,6 @@
-from planner.gui.recommend.scales import log_ticks, place_label
 from PySide6.QtCore import QPointF, QRectF, QSizeF
+
+from planner.gui.widgets.scales import log_ticks, place_label
 
 AREA = QRectF(0, 0, 200, 100)
 SIZE = QSizeF(40, 10)
