@@ -27,16 +27,16 @@ def print_systems(arguments: argparse.Namespace, catalog: Catalog) -> int:
     """
     fits = _judged(arguments.fits, catalog) if arguments.fits else None
     words = " ".join(arguments.words).lower().split()
-    found = (row for row in system_rows(catalog.hardware, fits) if all(word in row.search_text for word in words))
-    rows, everything = list(found)[: arguments.limit], len(catalog.hardware.systems)
+    every = system_rows(catalog.hardware, fits, catalog.software)
+    rows = [row for row in every if all(word in row.search_text for word in words)][: arguments.limit]
     if arguments.json:
         print(to_json([_record(row) for row in rows], indent=2).decode())
     elif arguments.csv:
         print(to_csv([system_fields(row) for row in rows]), end="")
     elif rows:
-        print(f"{_list(rows, judged=fits is not None)}\n\n{len(rows):,} of {everything:,} systems")
+        print(f"{_list(rows, judged=fits is not None)}\n\n{len(rows):,} of {len(every):,} systems")
     else:
-        print(f"No system of {everything:,} matches.")
+        print(f"No system of {len(every):,} matches.")
     return 0
 
 

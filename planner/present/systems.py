@@ -1,11 +1,12 @@
 """What tables and detail panes show of a whole machine."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
+from planner.hardware.software import SoftwareFact, lacking_formats
 from planner.hardware.system import System
 from planner.memory.result import Verdict
 from planner.present import format as fmt
@@ -13,7 +14,7 @@ from planner.present.build import machine_power_group
 from planner.present.columns import Column, Detail, DetailGroup, numbers, words
 from planner.present.fits import fits_rank, fits_tooltip, fits_words
 from planner.present.names import CERTAINTY_WORDS
-from planner.present.provenance import figure, provenance_text
+from planner.present.provenance import figure, lacking_detail, provenance_text
 from planner.present.system_totals import BF16, FOR_POWER, FP16, TOTALS, ForPower, Total
 from planner.units import GIB
 
@@ -23,11 +24,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SystemRow:
-    """A system and the accelerator in it, where the catalog has that; `fit` is the plan's verdict, once asked."""
+    """A system and the accelerator in it, where the catalog has that; `fit` is the plan's verdict, once asked.
+
+    `lacks` holds the number formats that the accelerator does not compute in, as far as software support has been read.
+    """
 
     system: System
     gpu: Gpu | None
     fit: "SystemFit | None" = None
+    lacks: Mapping[str, SoftwareFact] = field(default_factory=dict)
 
     @property
     def verdict(self) -> Verdict | None:
@@ -72,12 +77,17 @@ class SystemRow:
         return "\n".join((self.system.name, self.system.id, self.system.vendor, self.accelerators or "")).lower()
 
 
-def system_rows(hardware: HardwareCatalog, fits: Mapping[str, "SystemFit"] | None = None) -> tuple[SystemRow, ...]:
-    """Return a row for every system; `fits` holds the plan's verdicts by the system's id."""
-    known = fits or {}
+def system_rows(
+    hardware: HardwareCatalog,
+    fits: Mapping[str, "SystemFit"] | None = None,
+    software: Iterable[SoftwareFact] = (),
+) -> tuple[SystemRow, ...]:
+    """Return a row for every system; `fits` holds the plan's verdicts by the system's id, `software` what runs."""
+    known, lacking = fits or {}, lacking_formats(software)
     return tuple(
-        SystemRow(system, hardware.gpu(system.gpu_id) if system.gpu_id else None, known.get(system.id))
+        SystemRow(system, gpu, known.get(system.id), lacking.get((gpu and gpu.compute_capability) or "", {}))
         for system in hardware.systems
+        for gpu in (hardware.gpu(system.gpu_id) if system.gpu_id else None,)
     )
 
 
@@ -112,7 +122,7 @@ def _total(total: Total) -> Column[SystemRow]:
         lambda row: total.value(row.system, row.gpu),
         unit=total.unit,
         per_unit=total.per_unit,
-        unknown=fmt.UNKNOWN,
+        unknown=lambda row: fmt.NONE if total.key in row.lacks else fmt.UNKNOWN,
         width=6,
         shown=total is not FP16,
         tooltip=tooltip,
@@ -225,6 +235,8 @@ def _older(row: SystemRow) -> bool:
 def _together(row: SystemRow, total: Total) -> Detail:
     """Return a total with its formula, and the source of one accelerator's figure."""
     value, title, source = total.value(row.system, row.gpu), f"{total.title} together", total.source(row.gpu)
+    if total.key in row.lacks:
+        return lacking_detail(title, row.lacks[total.key])
     if value is None or source is None:
         return Detail(title, fmt.UNKNOWN, basis=total.formula(row.system, row.gpu))
     text = fmt.quantity(value / total.per_unit, total.unit)

@@ -155,3 +155,15 @@ def test_before_the_plan_was_asked_nothing_is_said(by_id):
     assert (row.verdict, row.free_bytes, row.reason) == (None, None, "")
     assert systems.SystemRow(row.system, row.gpu, SystemFit(None, "why")).reason == "why"
     assert row.system.memory_bytes == 640 * GIB
+
+
+def test_a_format_that_the_chip_lacks_is_none_and_not_unknown(catalog):
+    rows = {row.id: row for row in systems.system_rows(catalog.hardware, software=catalog.software)}
+    assert [COLUMNS["bf16"].text(rows[name]) for name in ("dgx-2", "dgx-h100", "amd-helios-72")] == [
+        "none",
+        "7.92",
+        UNKNOWN,
+    ]
+    found = {detail.title: detail for detail in systems.system_details(rows["dgx-2"])[0].details}
+    assert found["BF16 dense together"].text == "none"
+    assert found["BF16 dense together"].source

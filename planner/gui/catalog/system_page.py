@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
+from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QWidget
 
 from planner.gui.catalog.describe import Described, describe_system
@@ -45,7 +46,7 @@ class SystemPage(Page):
         self.splitter.setStretchFactor(0, 1)
         self.model.set_records(system_rows(workspace.catalog.hardware))
         self.restore(_PANES)
-        lookups.found.connect(self.describe_current)
+        lookups.found.connect(self._on_found)
 
     def describe(self, record: SystemRow) -> Described:
         """Return what to say of a system."""
@@ -62,9 +63,7 @@ class SystemPage(Page):
 
     def refresh(self, evaluation: Evaluation) -> None:
         """Judge every system by the plan."""
-        plan, catalog = self.workspace.plan, self.workspace.catalog
-        self.model.set_records(system_rows(catalog.hardware, fits_by_system(plan, catalog)))
-        self.show_rows()
+        self._judge()
         super().refresh(evaluation)
 
     def planned(self) -> str | None:
@@ -93,3 +92,14 @@ class SystemPage(Page):
     def export_rows(self) -> list[dict[str, object]]:
         """Return the systems that are shown, as flat rows with sources."""
         return [system_fields(row) for row in self.model.records]
+
+    def _judge(self) -> None:
+        plan, catalog = self.workspace.plan, self.workspace.catalog
+        software = () if self._lookups.prices is None else catalog.software  # read with the prices, beside this thread
+        self.model.set_records(system_rows(catalog.hardware, fits_by_system(plan, catalog), software))
+        self.show_rows()
+
+    @Slot()
+    def _on_found(self) -> None:
+        self._judge()
+        self.describe_current()
