@@ -1,6 +1,6 @@
 """What tables and detail panes show of a whole machine."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -89,6 +89,16 @@ def system_rows(
         for system in hardware.systems
         for gpu in (hardware.gpu(system.gpu_id) if system.gpu_id else None,)
     )
+
+
+def systems_sentence(model: str, rows: Sequence[SystemRow]) -> str:
+    """Return on how many of `rows` the plan about `model` fits, and which of these has the least memory."""
+    total = fmt.plural(len(rows), "system")
+    fitting = [row for row in rows if row.verdict in ("fits", "tight")]
+    if not fitting:
+        return f"{model} does not fit on any of {total} as planned."
+    smallest = min(fitting, key=lambda row: row.system.memory_bytes or 0)
+    return f"{model} fits on {len(fitting)} of {total} as planned. The smallest is {smallest.system.name}."
 
 
 def _fits_tooltip(row: SystemRow) -> str:

@@ -167,3 +167,12 @@ def test_a_format_that_the_chip_lacks_is_none_and_not_unknown(catalog):
     found = {detail.title: detail for detail in systems.system_details(rows["dgx-2"])[0].details}
     assert found["BF16 dense together"].text == "none"
     assert found["BF16 dense together"].source
+
+
+def test_a_sentence_says_on_how_many_the_plan_fits(catalog, rows):
+    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-70B"))
+    judged = systems.system_rows(catalog.hardware, fits_by_system(plan, catalog))
+    fits = sum(row.verdict in ("fits", "tight") for row in judged)
+    said = f"Llama fits on {fits} of 43 systems as planned. The smallest is "
+    assert systems.systems_sentence("Llama", judged).startswith(said)
+    assert systems.systems_sentence("Llama", rows) == "Llama does not fit on any of 43 systems as planned."

@@ -18,7 +18,7 @@ from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.plan.system_fits import fits_by_system
 from planner.present.flat_records import system_fields
-from planner.present.systems import SYSTEM_COLUMNS, SystemRow, system_rows
+from planner.present.systems import SYSTEM_COLUMNS, SystemRow, system_rows, systems_sentence
 
 _PANES: Final = (852, 278)
 _MARKS: Final = {verdict: Mark(*verdict_mark(verdict)) for verdict in ("fits", "tight", "does-not-fit", None)}
@@ -65,6 +65,10 @@ class SystemPage(Page):
         """Judge every system by the plan."""
         self._judge()
         super().refresh(evaluation)
+
+    def sentence(self) -> str:
+        """Return on how many systems the plan fits."""
+        return systems_sentence(self.workspace.plan.model.id, self.model.all_records)
 
     def planned(self) -> str | None:
         """Return a system with the plan's cards, best as many of them; without one, the first row to begin with."""

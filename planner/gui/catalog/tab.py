@@ -84,8 +84,8 @@ class CatalogTab(Tab):
 
     def refresh(self, evaluation: Evaluation) -> None:
         """Judge the cards by the plan."""
-        self._answer.setText(self._say(evaluation))
         self.page.refresh(evaluation)
+        self._answer.setText(self._say())
         if self.view == "compare":
             self.compare.refresh()
         self._show_page()
@@ -171,7 +171,9 @@ class CatalogTab(Tab):
                 return True
         return super().eventFilter(watched, event)
 
-    def _say(self, evaluation: Evaluation) -> str:
+    def _say(self) -> str:
+        if self.page is not self.gpus:
+            return self.systems.sentence()
         plan, catalog = self.workspace.plan, self.workspace.catalog
         fits, total = find_fits(plan, catalog), fmt.plural(len(catalog.hardware.gpus), "accelerator")
         if not fits:
@@ -255,8 +257,7 @@ class CatalogTab(Tab):
         if self.view != "compare":
             self.page.show_view(self.view)
         self.page.search(self._search.text())
-        self.page.refresh(self.workspace.evaluation)
-        self._show_page()
+        self.refresh(self.workspace.evaluation)
 
     @Slot(int)
     def _on_view(self, number: int) -> None:

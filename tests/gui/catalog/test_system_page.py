@@ -56,6 +56,16 @@ def test_verdicts_follow_the_plan(tab, workspace):
     assert "Does not fit" in tab.systems.detail.as_text()
 
 
+def test_the_sentence_is_about_what_is_shown(tab, workspace):
+    fits = sum(verdict in ("fits", "tight") for verdict in verdicts(tab).values())
+    assert tab._answer.text().startswith(f"meta-llama/Llama-3.1-8B fits on {fits} of 43 systems as planned. The smalle")
+    workspace.apply_workload("batch", batch=100_000)
+    tab.refresh(workspace.evaluation)
+    assert tab._answer.text() == "meta-llama/Llama-3.1-8B does not fit on any of 43 systems as planned."
+    tab._switch.button(0).click()
+    assert "257 accelerators" in tab._answer.text()
+
+
 def test_the_table_and_the_pane_say_the_same(tab, workspace):
     for row in tab.systems.model.all_records:
         assert describe_system(row, workspace.plan, workspace.catalog).verdict == row.verdict
