@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _LISTED: Final = ("name", "accelerators", "memory", "bandwidth", "bf16", "power", "price", "year")
 _LISTED_WHEN_JUDGED: Final = ("name", "fits", "accelerators", "memory", "bandwidth", "bf16", "power", "price")
 
+_SHARING: Final = "Judged as the plan shares it; where it does not, each accelerator holds the whole model."
+
 
 def print_systems(arguments: argparse.Namespace, catalog: Catalog) -> int:
     """Print the systems whose name, id, vendor or accelerator has every word.
@@ -34,7 +36,8 @@ def print_systems(arguments: argparse.Namespace, catalog: Catalog) -> int:
     elif arguments.csv:
         print(to_csv([system_fields(row) for row in rows]), end="")
     elif rows:
-        print(f"{_list(rows, judged=fits is not None)}\n\n{len(rows):,} of {len(every):,} systems")
+        note = "" if fits is None else f"\n{_SHARING}"
+        print(f"{_list(rows, judged=fits is not None)}\n\n{len(rows):,} of {len(every):,} systems{note}")
     else:
         print(f"No system of {len(every):,} matches.")
     return 0

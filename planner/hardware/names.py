@@ -103,13 +103,12 @@ def systems_named(catalog: HardwareCatalog, text: str) -> tuple[System, ...]:
     core, brands = _take_apart(text)
     if not any(map(str.isalpha, "".join(core))):
         return ()  # a number alone, such as 8, is in many names and means none of them
-    found = [
-        (each, rest)
-        for each in catalog.systems
-        for words in (_words(f"{each.id} {each.name}") - _FILLER,)
-        for rest in (words - core - _BRANDS,)
-        if core <= words and brands <= words | {each.vendor.lower()}
-    ]
+    found = []
+    for each in catalog.systems:
+        words = _words(f"{each.id} {each.name}") - _FILLER
+        asked = {f"{word}gb" if f"{word}gb" in words else word for word in core}  # "DGX A100 640"
+        if asked <= words and brands <= words | {each.vendor.lower()}:
+            found.append((each, words - asked - _BRANDS))
     sizes = [(each, rest) for each, rest in found if all(map(_MEMORY_SIZE.fullmatch, rest))]
     return tuple(each for each, _ in [pair for pair in sizes if not pair[1]] or sizes or found)
 

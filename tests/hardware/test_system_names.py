@@ -23,6 +23,7 @@ def test_every_id_and_name_means_its_system(system: System) -> None:
         ("NVIDIA DGX H100", "dgx-h100"),
         ("dgx 2", "dgx-2"),
         ("DGX A100 640GB", "dgx-a100-640gb"),
+        ("DGX A100 640", "dgx-a100-640gb"),
         ("hgx h100", "hgx-h100-8"),
         ("helios", "amd-helios-72"),
         ("v4 pod", "tpu-v4-pod"),
