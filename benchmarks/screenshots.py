@@ -71,8 +71,11 @@ def draw_everything(window: "Window", folder: Path) -> None:
 
 
 def draw_catalog(window: "Window", folder: Path) -> None:
-    """Draw the catalog as a plot, and cards and a system side by side."""
+    """Draw the systems, the catalog as a plot, and cards and a system side by side."""
     tab = window.catalog()
+    tab.swap_page()
+    draw_in_all_looks(window, folder, "catalog-systems")
+    tab.swap_page()
     tab.show_view("scatter")
     draw_in_all_looks(window, folder, "catalog-scatter")
     tab.compare.add(("accelerators:rtx-3090@2", "accelerators:rtx-4090", "systems:dgx-a100-640gb"))

@@ -6,7 +6,8 @@ from typing import Final
 
 from planner.errors import SpecError
 from planner.hardware.catalog import HardwareCatalog
-from planner.hardware.names import resolve_gpu
+from planner.hardware.gpu import Gpu
+from planner.hardware.names import resolve_hardware
 from planner.hardware.system import System
 from planner.plan.catalog import Catalog
 from planner.workload.parallel import CardCount
@@ -24,9 +25,17 @@ def named_cards(texts: Sequence[str], catalog: Catalog) -> tuple[CardCount, ...]
     return tuple(_named(text, catalog) for text in texts)
 
 
-def named_system(name: str, hardware: HardwareCatalog) -> System | None:
-    """Return the system with this id or name, whatever its case."""
-    return next((each for each in hardware.systems if name.strip().lower() in (each.id, each.name.lower())), None)
+def named_system(text: str, hardware: HardwareCatalog) -> System | None:
+    """Return the system that `text` names, or None where it names a card, or several of something.
+
+    Raises:
+        SpecError: If there is nothing of that name.
+        AmbiguousNameError: If the name means several cards or systems.
+    """
+    if _NUMBERED.fullmatch(text.strip()):
+        return None
+    found = resolve_hardware(hardware, text)
+    return found if isinstance(found, System) else None
 
 
 def _named(text: str, catalog: Catalog) -> CardCount:
@@ -34,9 +43,9 @@ def _named(text: str, catalog: Catalog) -> CardCount:
     number, name = (int(numbered[1]), numbered[2]) if numbered else (1, text)
     if not 1 <= number <= 100_000:
         raise SpecError("--gpu", f"{number:,} cards", "From 1 to 100,000.")
-    system = named_system(name, catalog.hardware)
-    if system is None:
-        return CardCount(id=resolve_gpu(catalog.hardware, name).id, count=number)
-    if system.gpu_id is None or system.gpu_count is None:
-        raise SpecError("--gpu", f"the catalog does not know the cards of {system.name}", "Name them: 4 x V100.")
-    return CardCount(id=system.gpu_id, count=number * system.gpu_count)
+    found = resolve_hardware(catalog.hardware, name)
+    if isinstance(found, Gpu):
+        return CardCount(id=found.id, count=number)
+    if found.gpu_id is None or found.gpu_count is None:
+        raise SpecError("--gpu", f"the catalog does not know the cards of {found.name}", "Name them: 4 x V100.")
+    return CardCount(id=found.gpu_id, count=number * found.gpu_count)

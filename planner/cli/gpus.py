@@ -67,7 +67,7 @@ examples:
   gpu-planner gpus --compare "RTX 4090" "2 x RTX 3090" dgx-a100-640gb
   gpu-planner gpus --compare dgx-a100-640gb "8 x H100 SXM" --fits plan.json
   gpu-planner gpus --show mi300x
-  gpu-planner gpus --systems dgx
+  gpu-planner gpus --systems dgx --fits meta-llama/Llama-3.1-70B
   gpu-planner gpus --build "2 x RTX 5090" --circuit 120V-15A
   gpu-planner gpus --change "RTX 3090" --paid 720 --power-limit 250
   gpu-planner gpus --here
@@ -99,7 +99,7 @@ def _about(arguments: argparse.Namespace, catalog: Catalog, today: date) -> int:
     if arguments.systems:
         from planner.cli.gpus_systems import print_systems
 
-        return print_systems(arguments, catalog.hardware)
+        return print_systems(arguments, catalog)
     if arguments.show:
         from planner.cli.gpus_show import show
 
@@ -118,7 +118,9 @@ def _parser() -> Parser:
     choice = parser.add_argument_group("which ones")
     choice.add_argument("words", metavar="WORDS", nargs="*", help="words that name, maker or architecture contain")
     choice.add_argument("--where", metavar="EXPR", default="", help="an expression over the fields below")
-    choice.add_argument("--fits", metavar="MODEL", help="judge each card by this model (batch 1) or by a PLAN.json")
+    choice.add_argument(
+        "--fits", metavar="MODEL", help="judge each card or system by this model (batch 1) or by a PLAN.json"
+    )
     choice.add_argument("--limit", metavar="N", type=_positive, help="print at most N")
     ordered = "a field below, with - before it descending; repeatable"
     choice.add_argument("--sort", metavar="FIELD", action="append", default=[], help=ordered)

@@ -8,8 +8,8 @@ from pydantic_core import to_json
 
 from planner.cli.cards import named_cards
 from planner.cli.table import Head, table, terminal_width
+from planner.hardware.mains import CIRCUITS
 from planner.hardware.power import (
-    CIRCUITS,
     EFFICIENCY,
     HOST_WATTS,
     NOISE,

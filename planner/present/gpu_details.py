@@ -10,7 +10,7 @@ from planner.present import format as fmt
 from planner.present.columns import Detail, DetailGroup
 from planner.present.gpus import DTYPE_TITLES, SEGMENT_WORDS
 from planner.present.names import CERTAINTY_WORDS
-from planner.present.provenance import ASSUMED_MARK, ONE_SOURCE_MARK, figure
+from planner.present.provenance import ASSUMED_MARK, figure, lacking_detail
 
 
 def gpu_details(
@@ -74,12 +74,8 @@ def _rate_title(rate: Rate) -> str:
 def _missing_rates(gpu: Gpu, lacks: Mapping[str, SoftwareFact]) -> tuple[Detail, ...]:
     missing = [dtype for dtype in DTYPE_TITLES if gpu.rate(dtype) is None]
     unpublished = ", ".join(DTYPE_TITLES[dtype] for dtype in missing if dtype not in lacks)
-    lacking = tuple(_lacking(DTYPE_TITLES[dtype], lacks[dtype]) for dtype in missing if dtype in lacks)
+    lacking = tuple(lacking_detail(DTYPE_TITLES[dtype], lacks[dtype]) for dtype in missing if dtype in lacks)
     return (*((Detail(unpublished, fmt.NOT_PUBLISHED),) if unpublished else ()), *lacking)
-
-
-def _lacking(title: str, fact: SoftwareFact) -> Detail:
-    return Detail(title, fmt.NONE, fact.source, as_of=f"read {fmt.date(fact.as_of)}", mark=ONE_SOURCE_MARK)
 
 
 def _chip(gpu: Gpu) -> tuple[Detail, ...]:

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Final
 
-from planner.memory.result import Verdict
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words
+from planner.present.fits import fits_rank, fits_tooltip, fits_words
 from planner.present.gpu_figures import DERIVED_COLUMNS, PRICE_COLUMNS
 from planner.present.gpu_row import GpuRow, JobWords, gpu_rows, part_words
-from planner.present.names import CERTAINTY_WORDS, VERDICT_WORDS
+from planner.present.names import CERTAINTY_WORDS
 from planner.present.provenance import provenance_text
 from planner.units import GIB
 
@@ -23,7 +23,6 @@ SEGMENT_WORDS: Final[dict[str, str]] = {
     "tpu": "TPU",
 }
 _NOT_RUN: Final = "–"
-_VERDICT_RANK: Final[dict[Verdict, int]] = {"fits": 2, "tight": 1, "does-not-fit": 0}
 DTYPE_TITLES: Final = {
     "fp64": "FP64",
     "fp32": "FP32",
@@ -34,16 +33,6 @@ DTYPE_TITLES: Final = {
     "int8": "INT8",
     "fp4": "FP4",
 }
-
-
-def _fits_text(row: GpuRow) -> str:
-    return VERDICT_WORDS[row.verdict] if row.verdict else "Not supported" if row.reason else fmt.UNKNOWN
-
-
-def _fits_tooltip(row: GpuRow) -> str:
-    if row.free_bytes is None:
-        return row.reason
-    return f"{fmt.size(abs(row.free_bytes))} {'free' if row.free_bytes >= 0 else 'too much'}"
 
 
 def _source(field: str) -> Callable[[GpuRow], str]:
@@ -102,10 +91,10 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
     Column(
         "fits",
         "Fits my model",
-        lambda row: None if row.verdict is None else _VERDICT_RANK[row.verdict],
-        _fits_text,
+        lambda row: fits_rank(row.verdict),
+        lambda row: fits_words(row.verdict, row.reason),
         width=14,
-        tooltip=_fits_tooltip,
+        tooltip=lambda row: fits_tooltip(row.free_bytes, row.reason),
     ),
     Column(
         "job_time",

@@ -2,8 +2,8 @@
 
 import pytest
 
-from planner.cli.cards import named_cards
-from planner.errors import SpecError
+from planner.cli.cards import named_cards, named_system
+from planner.errors import AmbiguousNameError, SpecError
 from planner.plan.catalog import Catalog
 
 
@@ -15,6 +15,7 @@ from planner.plan.catalog import Catalog
         ("dgx-a100-640gb", "a100-sxm4-80gb", 8),
         ("DGX-2", "tesla-v100-sxm3-32gb", 16),
         ("2 x dgx-h100", "h100-sxm5-80gb", 16),
+        ("NVIDIA DGX H100", "h100-sxm5-80gb", 8),
     ],
 )
 def test_a_card_several_or_a_system(catalog: Catalog, text: str, gpu: str, count: int) -> None:
@@ -25,6 +26,15 @@ def test_a_card_several_or_a_system(catalog: Catalog, text: str, gpu: str, count
 def test_a_system_whose_cards_are_not_known_says_so(catalog: Catalog) -> None:
     with pytest.raises(SpecError, match="does not know the cards of DGX Station"):
         named_cards(["dgx-station-v100"], catalog)
+
+
+def test_a_name_of_several_systems_lists_them(catalog: Catalog) -> None:
+    with pytest.raises(AmbiguousNameError, match="dgx-a100-320gb, dgx-a100-640gb"):
+        named_cards(["DGX A100"], catalog)
+    with pytest.raises(AmbiguousNameError, match="dgx-a100-320gb, dgx-a100-640gb"):
+        named_system("DGX A100", catalog.hardware)
+    assert named_system("2 x dgx-h100", catalog.hardware) is None
+    assert named_system("RTX 4090", catalog.hardware) is None
 
 
 def test_no_card_is_no_number_of_cards(catalog: Catalog) -> None:

@@ -5,6 +5,7 @@ import pytest
 from planner.plan.catalog import load_catalog
 from planner.plan.evaluate import evaluate, fits_by_gpu
 from planner.plan.plan import ModelChoice, Plan
+from planner.present.column_sets import SORT_TITLES
 from planner.present.format import THIN
 from planner.present.gpu_details import gpu_details
 from planner.present.gpus import GPU_COLUMNS, GpuRow, gpu_rows
@@ -28,6 +29,10 @@ def test_column_keys_are_unique_and_headers_name_their_units():
     assert len({column.key for column in GPU_COLUMNS}) == len(GPU_COLUMNS)
     assert _column("memory").header == "Memory, GiB"
     assert _column("name").header == "Name"
+
+
+def test_what_a_menu_sorts_by_are_the_columns_of_numbers():
+    assert {column.key: column.axis for column in GPU_COLUMNS if column.is_number} == SORT_TITLES
 
 
 def test_every_cell_of_the_catalog_says_something(catalog):

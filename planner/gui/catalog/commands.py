@@ -5,8 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.gui.actions import Action
-from planner.present.column_sets import COLUMN_SETS
-from planner.present.gpus import GPU_COLUMNS
+from planner.present.column_sets import COLUMN_SETS, SORT_TITLES
 
 if TYPE_CHECKING:
     from planner.gui.catalog.tab import CatalogTab
@@ -72,9 +71,8 @@ def _column_sets() -> list[_Command]:
 def _orders() -> list[_Command]:
     """Return a way to sort by each number, the best first: by keyboard there is no header to click."""
     return [
-        _Command(f"sort-{column.key}", f"Sort by {column.axis}", partial(_sort, column.key), "Sort by/1")
-        for column in GPU_COLUMNS
-        if column.is_number
+        _Command(f"sort-{key}", f"Sort by {title}", partial(_sort, key), "Sort by/1")
+        for key, title in SORT_TITLES.items()
     ]
 
 

@@ -59,14 +59,14 @@ class CatalogTab(Tab):
     @cached_property
     def systems(self) -> SystemPage:
         """Return the view of systems, which is built when it is first wanted."""
-        page = SystemPage(self.workspace, self.theme)
+        page = SystemPage(self.workspace, self.theme, self.gpus.lookups)
         self._add_page(page)
         return page
 
     def refresh(self, evaluation: Evaluation) -> None:
         """Judge the cards by the plan."""
-        self._answer.setText(self._say(evaluation))
         self.page.refresh(evaluation)
+        self._answer.setText(self._say())
         if self.view == "compare":
             self.compare.refresh()
         self._show_page()
@@ -154,7 +154,9 @@ class CatalogTab(Tab):
             else:
                 write_rows(path, self.page.export_rows())
 
-    def _say(self, evaluation: Evaluation) -> str:
+    def _say(self) -> str:
+        if self.page is not self.gpus:
+            return self.systems.sentence()
         plan, catalog = self.workspace.plan, self.workspace.catalog
         fits, total = find_fits(plan, catalog), fmt.plural(len(catalog.hardware.gpus), "accelerator")
         if not fits:
@@ -212,8 +214,7 @@ class CatalogTab(Tab):
         if self.view != "compare":
             self.page.show_view(self.view)
         self.page.search(self.bar.search.text())
-        self.page.refresh(self.workspace.evaluation)
-        self._show_page()
+        self.refresh(self.workspace.evaluation)
 
     @Slot()
     def _show_count(self) -> None:
