@@ -378,9 +378,9 @@ def test_two_scenarios_stand_side_by_side(tab: CostTab, qtbot):
     assert rows["Rented"][2][0] in "+−"
     qtbot.mouseClick(tab.beside.copy, Qt.MouseButton.LeftButton)
     assert QGuiApplication.clipboard().text().startswith("\tThis plan\tPinned\tDifference")
-    qtbot.mouseClick(tab.beside.swap, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(tab.beside.pin_buttons.swap, Qt.MouseButton.LeftButton)
     assert tab.workspace.plan.gpu == "rtx-4090"
-    qtbot.mouseClick(tab.beside.unpin, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(tab.beside.pin_buttons.unpin, Qt.MouseButton.LeftButton)
     assert not tab.beside.isVisible()
 
 

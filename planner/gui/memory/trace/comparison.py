@@ -3,11 +3,12 @@
 from typing import Final
 
 from PySide6.QtCore import Slot
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from planner.gui.memory.trace.tracer import Check, Tracer
-from planner.gui.theme import Theme, mark
+from planner.gui.theme import Theme
 from planner.gui.widgets.label import make_label
+from planner.gui.widgets.link_button import link_button
 from planner.gui.widgets.record_model import RecordTableModel
 from planner.gui.widgets.record_table import RecordTable
 from planner.gui.workspace import Workspace
@@ -69,9 +70,7 @@ class Comparison(QWidget):
         self._model = RecordTableModel(_COLUMNS, lambda row: row.title, self)
         self.table = RecordTable(self._model, theme)
         self.table.setAccessibleName(self.tr("The estimate beside the trace"))
-        self.use = QPushButton(self.tr("Use the trace"))
-        self.use.setToolTip(self.tr("Plan with the traced run, and see its timeline."))
-        mark(self.use, "link")
+        self.use = link_button(self.tr("Use the trace"), self.tr("Plan with the traced run, and see its timeline."))
         head = QHBoxLayout()
         head.addWidget(self.sentence, 1)
         head.addWidget(self.use)
