@@ -418,7 +418,7 @@ def test_nothing_is_cut_off_at_the_smallest_size(tab: CostTab, name):
     set_job(tab, JOBS[name])
     for section in tab.controls.findChildren(Section):
         section.set_open(True)
-    for area in (tab.controls.area, tab.area):
+    for area in (tab.controls.area, tab.results):
         assert area.widget().minimumSizeHint().width() <= area.viewport().width()
 
 
