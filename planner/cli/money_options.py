@@ -10,8 +10,9 @@ from pydantic import ValidationError
 from planner.cli.parser import Parser
 from planner.cost.job import DailyHours, Run, Service
 from planner.cost.terms import CostTerms
-from planner.errors import NO_SUCH_FIELD, SpecError
+from planner.errors import SpecError
 from planner.plan.catalog import Catalog
+from planner.validation import NO_SUCH_FIELD
 
 _JOBS: Final = {
     "tokens": "run",
