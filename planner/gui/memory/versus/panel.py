@@ -1,7 +1,6 @@
 """The plan beside the pinned one: both bars on one scale, what is asked differently, and a row a part."""
 
 from functools import cached_property
-from typing import Final
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QPixmap
@@ -18,13 +17,12 @@ from planner.gui.widgets.pin_buttons import PinButtons
 from planner.gui.widgets.record_model import RecordTableModel
 from planner.gui.widgets.record_table import RecordTable
 from planner.gui.widgets.result_menu import Result, ResultMenu, picture_of
+from planner.gui.widgets.row_room import show_rows
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.plan.versus import Versus, versus_of
 from planner.present.record_text import rows_to_csv
 from planner.present.versus import VersusView, versus_view
-
-_MARGIN: Final = 4
 
 
 class VersusPanel(QWidget):
@@ -92,8 +90,7 @@ class VersusPanel(QWidget):
                 bar.set_view(shown, reached)
         self.table.setVisible(bool(view.rows))
         self._model.set_records(view.rows)
-        header, row = self.table.horizontalHeader().sizeHint(), self.table.verticalHeader().defaultSectionSize()
-        self.table.setFixedHeight(header.height() + len(view.rows) * row + _MARGIN)
+        show_rows(self.table, len(view.rows))
         self.pin_buttons.refresh()
 
     def _text(self) -> str:
