@@ -9,7 +9,7 @@ from pydantic_core import to_json
 
 from planner.cli.gpus_build import add_build_options, print_build
 from planner.cli.gpus_own import add_own_options, run_own, wants_own
-from planner.cli.parser import Parser
+from planner.cli.parser import Parser, with_descending
 from planner.cli.table import Head, table, terminal_width
 from planner.cost.market import CardPrices
 from planner.errors import SpecError
@@ -80,7 +80,7 @@ fields for --where and --sort:
 
 def run(argv: list[str], today: date | None = None) -> int:
     """Print what was asked, prices as of `today`, by default the day that it is, and return the exit code."""
-    arguments = _parser().parse_args(_with_descending(argv))
+    arguments = _parser().parse_args(with_descending(argv))
     day = today or datetime.now(UTC).date()
     if wants_own(arguments):
         return run_own(arguments, load_hardware(catalog_dir()), own_hardware_file(), day)
@@ -144,17 +144,6 @@ def _positive(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
     return int(text)
-
-
-def _with_descending(argv: list[str]) -> list[str]:
-    """Join `--sort -price`, which argparse would take for two options."""
-    joined: list[str] = []
-    for word in argv:
-        if joined and joined[-1] == "--sort" and word.startswith("-"):
-            joined[-1] = f"--sort={word}"
-        else:
-            joined.append(word)
-    return joined
 
 
 def _print_list(arguments: argparse.Namespace, catalog: Catalog, today: date) -> int:
