@@ -145,7 +145,8 @@ OTHER_MACHINES: Final[dict[str, str]] = {
     ),
     "CPU": (
         "A processor runs what fits into its own memory; when it writes text, memory bandwidth sets the pace, as on "
-        "a card, and two channels of DDR5-5600 give 90 GB/s, a tenth of a GeForce RTX 4090."
+        "a card, and two channels of DDR5-5600 give 90 GB/s, a tenth of a GeForce RTX 4090; to plan for one, let "
+        "llama.cpp run the model with no layer on the card."
     ),
 }
 """One sentence each on what is not in the table of cards.
@@ -153,3 +154,13 @@ OTHER_MACHINES: Final[dict[str, str]] = {
 **Source** TPU: https://cloud.google.com/tpu/docs/intro-to-tpu. FPGA: Umuroglu et al., FINN, FPGA 2017.
 CPU: channels × 8 bytes × transfers per second, 2 × 8 × 5.6e9 = 89.6 GB/s (JEDEC JESD79-5); RTX 4090: 1,008 GB/s.
 """
+
+
+def about_other_machines(words: str) -> str:
+    """Return the sentence on each kind of machine that `words` name and the table does not have; or nothing."""
+    named = set(words.upper().split())
+    asked = (name for name, also in _ALSO_CALLED.items() if named & {name, *also})
+    return " ".join(OTHER_MACHINES[name] for name in asked)
+
+
+_ALSO_CALLED: Final = {"FPGA": ("FPGAS",), "CPU": ("CPUS", "PROCESSOR", "PROCESSORS", "RYZEN", "EPYC", "XEON")}

@@ -8,7 +8,14 @@ import pytest
 
 from planner.errors import CatalogError
 from planner.hardware.catalog import HardwareCatalog
-from planner.hardware.software import FEATURES, OTHER_MACHINES, SoftwareFact, load_software, software_of
+from planner.hardware.software import (
+    FEATURES,
+    OTHER_MACHINES,
+    SoftwareFact,
+    about_other_machines,
+    load_software,
+    software_of,
+)
 from planner.paths import catalog_dir
 
 
@@ -60,6 +67,12 @@ def test_a_card_shows_what_concerns_it(facts: tuple[SoftwareFact, ...], hardware
 def test_what_is_not_in_the_table_has_one_sentence_each() -> None:
     assert list(OTHER_MACHINES) == ["TPU", "FPGA", "CPU"]
     assert all(text.endswith(".") and text.count(". ") == 0 for text in OTHER_MACHINES.values())
+
+
+def test_a_search_for_what_is_not_in_the_table_is_answered() -> None:
+    assert about_other_machines("Ryzen cpu") == OTHER_MACHINES["CPU"]
+    assert about_other_machines("fpga").startswith("FPGAs are")
+    assert about_other_machines("rtx 4090") == ""
 
 
 def test_a_wrong_file_is_named_with_its_field(tmp_path: Path) -> None:
