@@ -97,8 +97,9 @@ def load_software(folder: Path) -> tuple[SoftwareFact, ...]:
 
 
 def target_of(gpu: Gpu) -> str:
-    """Return what software is built for on `gpu`: a compute capability (8.9), an AMD target (gfx942) or, where it has
-    neither, its architecture (TPU v5e).
+    """Return what software is built for on `gpu`.
+
+    That is a compute capability (8.9), an AMD target (gfx942) or, where it has neither, its architecture (TPU v5e).
     """
     return gpu.compute_capability or gpu.architecture
 
