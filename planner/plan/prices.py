@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Final
 
-from planner.cost.market import BoughtKind, CardPrices, PricePoint, age_days, card_prices
+from planner.cost.market import THE_MAKER, BoughtKind, CardPrices, PricePoint, age_days, card_prices
 from planner.cost.offer import Offer
 from planner.cost.purchase import Purchase
 from planner.hardware.gpu import Gpu
@@ -57,6 +57,6 @@ def _at_launch(gpu: Gpu, today: date) -> PricePoint | None:
         price_date=gpu.released,
         age_days=age_days(gpu.released, today),
         source=gpu.provenance_of("launch_price_usd").source,
-        seller="list price",
+        seller=THE_MAKER,
         remarks=("at launch",),
     )
