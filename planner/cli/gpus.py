@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _LISTED: Final = ("name", "year", "memory", "bandwidth", "bf16", "power", "price")
 _LISTED_WHEN_JUDGED: Final = ("name", "fits", "job_time", "job_cost", "memory", "bandwidth", "power")
-_SHOWN_WHEN_ASKED: Final = frozenset((*PRICE_WORDS, *DERIVED_FIGURES, "job_cost_tokens"))
+_SHOWN_WHEN_ASKED: Final = frozenset((*PRICE_WORDS, "paid", *DERIVED_FIGURES, "job_cost_tokens"))
 """Words that have a column of their own in the list where it is filtered or sorted by them."""
 
 

@@ -20,10 +20,11 @@ def card_price(
     """Return the price of one card in USD, or None where nothing is known.
 
     **Formula** the median of what shops and makers asked for the card alone within two years, or without a day; else
-    of older prices; else what it cost at launch. Second-hand prices, and those that may be of another card, stay out.
-    The range is that of the prices where there are three, else half to twice.
+    of older prices; else what it cost at launch. Second-hand prices, those in doubt, and those that may be of another
+    card, stay out. The range is that of the prices where there are three, else half to twice.
     """
-    known = [each for each in purchases if each.gpu == gpu_id and each.includes == "card" and each.price_kind != "used"]
+    sound = [each for each in purchases if each.gpu == gpu_id and each.includes == "card" and each.doubt is None]
+    known = [each for each in sound if each.price_kind != "used"]
     asked = [each for each in known if each.price_kind != "msrp"] or known
     recent = [each for each in asked if _is_recent(each, today)]
     if not asked:

@@ -3,7 +3,7 @@
 Kinds are never mixed: what a maker asks, what a shop asks, what is paid second hand, and what an hour costs.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
@@ -14,14 +14,20 @@ from planner.cost.modes import RENT_MODES, RentMode
 from planner.cost.offer import HISTORY_DAYS, Offer
 from planner.cost.purchase import Purchase
 
-BoughtKind = Literal["list", "street", "used"]
-BOUGHT_KINDS: Final[tuple[BoughtKind, ...]] = ("list", "street", "used")
-"""list: the maker's, at launch or later; street: a shop's; used: second hand."""
+BoughtKind = Literal["list", "partner", "street", "used"]
+BOUGHT_KINDS: Final[tuple[BoughtKind, ...]] = ("list", "partner", "street", "used")
+"""list: the maker's, at launch or later; partner: of who builds a board with the maker's chip; street: a shop's; used:
+second hand."""
+THE_MAKER: Final = "list price"
+"""Who asks a list price: one seller, whose prices of several days are a history."""
 
 
 @dataclass(frozen=True, slots=True)
 class PricePoint:
-    """One price of one card. `price_usd` is for the card, or for the card and hour where it is rented."""
+    """One price of one card. `price_usd` is for the card, or for the card and hour where it is rented.
+
+    `seller` is empty where the source does not name who sells; `cards` are how many are had only together.
+    """
 
     price_usd: float
     price_date: str | None
@@ -29,6 +35,7 @@ class PricePoint:
     source: str
     seller: str = ""
     region: str | None = None
+    cards: float = 1
     remarks: tuple[str, ...] = ()
     record_id: str | None = None
 
@@ -45,14 +52,33 @@ class PriceSpread:
     points: tuple[PricePoint, ...]
 
     @cached_property
+    def current(self) -> tuple[PricePoint, ...]:
+        """Return the prices that a range, a median and a count are of.
+
+        Those of the last twelve months; without any the older ones; and only where none has a date those without.
+        """
+        dated = tuple(point for point in self.points if point.age_days is not None)
+        return tuple(point for point in dated if not _is_history(point)) or dated or self.points
+
+    @cached_property
+    def older(self) -> tuple[PricePoint, ...]:
+        """Return the prices that are left out because there are some of the last twelve months."""
+        return tuple(point for point in self.points if point.age_days is not None and point not in self.current)
+
+    @cached_property
+    def undated(self) -> tuple[PricePoint, ...]:
+        """Return the prices that are left out because they have no date and others have one."""
+        return tuple(point for point in self.points if point.age_days is None and point not in self.current)
+
+    @cached_property
     def low(self) -> PricePoint:
-        """Return the cheapest price that is no history, or of all where everything is."""
-        return min(self._current, key=lambda point: point.price_usd)
+        """Return the cheapest of the current prices."""
+        return min(self.current, key=lambda point: point.price_usd)
 
     @cached_property
     def high(self) -> PricePoint:
-        """Return the dearest price that is no history, or of all where everything is."""
-        return max(self._current, key=lambda point: point.price_usd)
+        """Return the dearest of the current prices."""
+        return max(self.current, key=lambda point: point.price_usd)
 
     @cached_property
     def latest(self) -> PricePoint:
@@ -61,29 +87,39 @@ class PriceSpread:
 
     @cached_property
     def median_usd(self) -> float:
-        """Return the median of what is no history, or of all where everything is."""
-        return median(point.price_usd for point in self._current)
+        """Return the median of the current prices."""
+        return median(point.price_usd for point in self.current)
 
     @cached_property
-    def history(self) -> tuple[PricePoint, ...]:
-        """Return the lowest price of each day, the oldest first; empty unless there are two days."""
-        days: dict[str, PricePoint] = {}
+    def histories(self) -> tuple[tuple[PricePoint, ...], ...]:
+        """Return what one seller asked in one region over time, the lowest price of each day, the oldest first.
+
+        Only what is alike is compared: the same seller, region and number of cards had together, dated twice; of
+        several numbers of cards the lowest. The history that reaches the latest day comes first.
+        """
+        found: dict[tuple[str, str | None], tuple[PricePoint, ...]] = {}
+        for series in self._series():
+            if len(series) > 1:
+                found.setdefault((series[0].seller, series[0].region), series)
+        return tuple(sorted(found.values(), key=lambda series: series[-1].day, reverse=True))
+
+    def _series(self) -> Iterator[tuple[PricePoint, ...]]:
+        """Yield the lowest price of each day of what is alike, fewer cards first."""
+        alike: dict[tuple[float, str, str], dict[str, PricePoint]] = {}
         for point in sorted(self.points, key=lambda point: (point.day, point.price_usd)):
-            days.setdefault(point.day, point)
-        dated = tuple(point for day, point in days.items() if day)
-        return dated if len(dated) > 1 else ()
+            if point.seller and point.day:
+                key = (point.cards, point.seller, point.region or "")
+                alike.setdefault(key, {}).setdefault(point.day, point)
+        for _, days in sorted(alike.items()):
+            yield tuple(days.values())
 
     @cached_property
     def by_seller(self) -> tuple[PricePoint, ...]:
-        """Return the cheapest price of each seller and region that is no history, the cheapest first."""
+        """Return the cheapest current price of each seller and region, the cheapest first."""
         found: dict[tuple[str, str | None], PricePoint] = {}
-        for point in sorted(self._current, key=lambda point: point.price_usd):
+        for point in sorted(self.current, key=lambda point: point.price_usd):
             found.setdefault((point.seller, point.region), point)
         return tuple(found.values())
-
-    @cached_property
-    def _current(self) -> tuple[PricePoint, ...]:
-        return tuple(point for point in self.points if not _is_history(point)) or self.points
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +152,10 @@ def card_prices(
     own = [purchase for purchase in purchases if gpu_id in (purchase.gpu, *purchase.candidates)]
     theirs = [offer for offer in offers if gpu_id in offer.cards]
     sound = [offer for offer in theirs if not rent_doubts(offer)]
-    doubtful = [_bought_point(each, today) for each in own if each.candidates]
+    doubtful = [_bought_point(each, today) for each in own if _bought_doubts(each)]
     doubtful += [point for offer in theirs if rent_doubts(offer) for _, point in _rented_points(offer, today)]
-    cards = [each for each in own if each.gpu == gpu_id and each.includes == "card"]
-    servers = [each for each in own if each.gpu == gpu_id and each.includes != "card"]
+    cards = [each for each in own if each.includes == "card" and not _bought_doubts(each)]
+    servers = [each for each in own if each.includes != "card" and not _bought_doubts(each)]
     return CardPrices(
         bought=_by_kind(cards, launch, today),
         rented=_by_mode(sound, today),
@@ -180,6 +216,15 @@ def _by_kind(cards: list[Purchase], launch: PricePoint | None, today: date) -> d
     return found
 
 
+def _bought_doubts(purchase: Purchase) -> tuple[str, ...]:
+    """Return why a price may not stand beside the others."""
+    doubts = (
+        (f"one of {', '.join(purchase.candidates)}: the source does not say which", bool(purchase.candidates)),
+        (purchase.doubt or "", purchase.doubt is not None),
+    )
+    return tuple(text for text, holds in doubts if holds)
+
+
 def _bought_kind(purchase: Purchase) -> BoughtKind:
     return "list" if purchase.price_kind == "msrp" else purchase.price_kind
 
@@ -198,19 +243,15 @@ def _latest_first(points: list[PricePoint]) -> tuple[PricePoint, ...]:
 def _bought_point(purchase: Purchase, today: date) -> PricePoint:
     count = purchase.gpu_count or 1
     whole = (f"{purchase.price_usd:,.0f} USD for {count} ({purchase.item})",) if count > 1 else ()
-    doubt = (f"one of {', '.join(purchase.candidates)}: the source does not say which",) if purchase.candidates else ()
     return PricePoint(
         price_usd=purchase.price_usd / count,
         price_date=purchase.price_date,
         age_days=age_days(purchase.price_date, today),
         source=purchase.source,
-        seller=_KIND_WORDS[_bought_kind(purchase)],
-        remarks=(*doubt, *whole, *purchase.notes),
+        seller=THE_MAKER if _bought_kind(purchase) == "list" else "",
+        remarks=(*_bought_doubts(purchase), *whole, *purchase.notes),
         record_id=purchase.id,
     )
-
-
-_KIND_WORDS: Final[dict[BoughtKind, str]] = {"list": "list price", "street": "shop", "used": "second hand"}
 
 
 def _rented_points(offer: Offer, today: date) -> list[tuple[RentMode, PricePoint]]:
@@ -229,6 +270,7 @@ def _rented_points(offer: Offer, today: date) -> list[tuple[RentMode, PricePoint
                 source=offer.source,
                 seller=offer.provider,
                 region=offer.region,
+                cards=offer.gpu_count,
                 remarks=(*remarks, *offer.notes),
                 record_id=offer.id,
             ),

@@ -8,8 +8,9 @@ from planner.base import Spec
 from planner.cost.figure import DATE
 
 PurchaseKind = Literal["gpu", "server", "networking", "workstation"]
-PurchasePriceKind = Literal["list", "street", "used", "msrp"]
-"""list: the maker's; street: a shop's; used: second hand; msrp: recommended at launch."""
+PurchasePriceKind = Literal["list", "partner", "street", "used", "msrp"]
+"""list: the maker's; partner: of who builds boards with the maker's chip; street: a shop's; used: second hand; msrp:
+recommended at launch."""
 Included = Literal["card", "baseboard", "server", "rack", "networking", "workstation", "unknown"]
 """baseboard: modules on their board, without a host; unknown: the source does not say whether there is one."""
 
@@ -28,6 +29,7 @@ class Purchase(Spec):
     price_kind: PurchasePriceKind
     price_date: str | None = Field(default=None, pattern=DATE, description="none where the source has no day")
     source: str = Field(min_length=3)
+    doubt: str | None = Field(default=None, min_length=3, description="why it may not be the price of a card")
     notes: tuple[str, ...] = ()
 
     @model_validator(mode="after")

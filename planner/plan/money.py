@@ -1,12 +1,15 @@
 """What a plan costs: its job at the estimated pace, rented and owned."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING
 
 from planner.cost.estimate import CostEstimate, estimate_cost
 from planner.cost.job import Pace, Service
+from planner.cost.result import OwnCost
 from planner.errors import SpecError
+from planner.hardware.system import System
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.workload.workload import Inference
@@ -37,9 +40,36 @@ def evaluate_cost(evaluation: Evaluation, catalog: Catalog, today: date) -> Plan
         return PlanCost(None, "There is no card to pay for.", "gpu")
     gpu = catalog.hardware.gpu(plan.gpu)
     try:
-        return PlanCost(estimate_cost(plan.cost, gpu, plan.count, pace_of(evaluation), catalog.cost, today))
+        found = estimate_cost(plan.cost, gpu, plan.count, pace_of(evaluation), catalog.cost, today)
     except SpecError as error:
         return PlanCost(None, error.explained, f"cost.{error.field}", error)
+    own_server = plan.cost.buy.server_price_usd is not None
+    return PlanCost(found if own_server else _beside_machines(found, catalog.hardware.systems))
+
+
+def _beside_machines(estimate: CostEstimate, systems: Iterable[System]) -> CostEstimate:
+    """Return the estimate with a note where what it buys is also sold as one machine, at another price."""
+    own = estimate.result.own
+    if own is None:
+        return estimate
+    told = own.evolve(notes=(*own.notes, *_machines(own, systems)))
+    return replace(estimate, result=estimate.result.evolve(own=told))
+
+
+def _machines(own: OwnCost, systems: Iterable[System]) -> Iterator[str]:
+    """Yield the note, if machines with exactly these cards have a known price."""
+    sold = [
+        f"{system.name}, {system.price_usd:,.0f} USD ({system.price_kind} price, {day})"
+        for system in systems
+        if (system.gpu_id, system.gpu_count) == (own.gpu, own.count) and system.price_usd and system.price_kind
+        for day in (system.price_date or "no date",)
+    ]
+    if sold:
+        counted = sum(term.usd for term in own.upfront if term.name in ("cards", "host"))
+        yield (
+            f"counted here: {counted:,.0f} USD for cards and host; as many of these cards are also sold as one: "
+            f"{'; '.join(sold)}; to count one of these, set the price of a whole server"
+        )
 
 
 def pace_of(evaluation: Evaluation) -> Pace | None:

@@ -6,6 +6,7 @@ from datetime import date
 from typing import Final
 
 from planner.cost.market import (
+    THE_MAKER,
     BoughtKind,
     CardPrices,
     PricePoint,
@@ -74,6 +75,6 @@ def _at_launch(gpu: Gpu, today: date) -> PricePoint | None:
         price_date=gpu.released,
         age_days=age_days(gpu.released, today),
         source=gpu.provenance_of("launch_price_usd").source,
-        seller="list price",
+        seller=THE_MAKER,
         remarks=("at launch",),
     )

@@ -11,10 +11,17 @@ from planner.hardware.software import FeatureSupport
 from planner.hardware.speeds import TASK_WORDS, MeasuredSpeed
 from planner.present import format as fmt
 from planner.present.columns import Detail, DetailGroup
+from planner.present.gpu_figures import count_words, month_words, remark_words
 from planner.present.prices import MODE_WORDS, age_phrase
+from planner.present.provenance import provenance_text
 
 SUPPORT_WORDS: Final = {"yes": "yes", "partly": "partly", "no": "no"}
-BOUGHT_WORDS: Final = {"list": "List price", "street": "In shops", "used": "Second hand"}
+BOUGHT_WORDS: Final = {
+    "list": "List price",
+    "partner": "Board partners ask",
+    "street": "In shops",
+    "used": "Second hand",
+}
 _DERIVED_FROM: Final[dict[BoughtKind, str]] = {"street": "in shops", "used": "second hand"}
 _CHEAPEST_SHOWN: Final = 3
 _CENTS_MATTER: Final = 0.1
@@ -25,7 +32,8 @@ def fact_groups(
     gpu: Gpu, prices: CardPrices, software: Iterable[FeatureSupport], speeds: Iterable[MeasuredSpeed]
 ) -> tuple[DetailGroup, ...]:
     """Return everything that is known around a card, in groups; a group without anything is left out."""
-    groups = (derived_group(gpu, prices), price_group(prices), software_group(software), speed_group(speeds, prices))
+    known = (derived_group(gpu, prices), price_group(gpu, prices))
+    groups = (*known, software_group(software), speed_group(speeds, prices))
     return tuple(group for group in groups if group.details)
 
 
@@ -40,10 +48,14 @@ def derived_group(gpu: Gpu, prices: CardPrices) -> DetailGroup:
 def _derived(gpu: Gpu, prices: CardPrices) -> Iterator[Detail]:
     for figure in DERIVED_FIGURES.values():
         yield from _derived_figure(figure, figure.title, gpu, None, LAUNCH_PRICE)
+        yours = gpu.purchase_price_usd
+        if figure.priced and yours is not None:
+            yield from _derived_figure(figure, f"{figure.title}, as you paid", gpu, yours, "your price")
         for kind, words in _DERIVED_FROM.items():
             if figure.priced and kind in prices.bought:
-                paid = prices.bought[kind].median_usd
-                yield from _derived_figure(figure, f"{figure.title}, {words}", gpu, paid, f"median {words}")
+                spread = prices.bought[kind]
+                name = f"median {words} ({month_words(spread.current)})"
+                yield from _derived_figure(figure, f"{figure.title}, {words}", gpu, spread.median_usd, name)
 
 
 def _derived_figure(
@@ -55,16 +67,23 @@ def _derived_figure(
         yield Detail(title, f"{fmt.significant(value)} {figure.unit}", basis=explained)
 
 
-def price_group(prices: CardPrices) -> DetailGroup:
-    """Return the prices by kind, never mixed, with their range, age and history; and the cheapest to rent."""
-    return DetailGroup("Prices", tuple(_prices(prices)))
+def price_group(gpu: Gpu, prices: CardPrices) -> DetailGroup:
+    """Return what the person paid, and prices by kind, never mixed: range, age and history; the cheapest to rent."""
+    return DetailGroup("Prices", (*_paid(gpu), *_prices(prices)))
+
+
+def _paid(gpu: Gpu) -> Iterator[Detail]:
+    if gpu.purchase_price_usd is not None:
+        origin = provenance_text(gpu.provenance_of("purchase_price_usd"))
+        yield Detail("Paid by you", _usd(gpu.purchase_price_usd), origin)
 
 
 def _prices(prices: CardPrices) -> Iterator[Detail]:
     for kind, spread in prices.bought.items():
         yield _spread(BOUGHT_WORDS[kind], spread, "")
-        if spread.history:
-            yield Detail("  over time", _history(spread))
+        if kind != "list" and (remarks := remark_words(spread.current)):
+            yield Detail("  remarks", remarks)
+        yield from map(_history, spread.histories)
     yield from _rents(prices.rented)
     if prices.doubtful:
         count = fmt.plural(len(prices.doubtful), "price")
@@ -80,15 +99,14 @@ def _rents(rented: Mapping[RentMode, PriceSpread]) -> Iterator[Detail]:
     for mode, spread in rented.items():
         yield _spread(f"Rented, {MODE_WORDS[mode]}", spread, " an hour")
         yield from (_offer(point) for point in spread.by_seller[:_CHEAPEST_SHOWN])
-        if spread.history:
-            yield Detail("  over time", _history(spread))
+        yield from map(_history, spread.histories)
 
 
 def _spread(title: str, spread: PriceSpread, unit: str) -> Detail:
     low, high = spread.low, spread.high
     same = low.price_usd == high.price_usd
     text = _usd(low.price_usd) if same else f"{_usd(low.price_usd)} to {_usd(high.price_usd)}"
-    count = f", {fmt.plural(len(spread.points), 'price')}" if len(spread.points) > 1 else ""
+    count = f", {count_words(spread)}" if len(spread.points) > 1 or not spread.latest.day else ""
     age = age_phrase(spread.latest.age_days)
     return Detail(title, f"{text}{unit}{count}", spread.latest.source, as_of=age)
 
@@ -99,10 +117,12 @@ def _usd(usd: float) -> str:
     return f"${usd:,.2f}" if usd < _DOLLARS_MATTER else fmt.money(usd)
 
 
-def _history(spread: PriceSpread) -> str:
-    """Return the lowest price of the first and of the last day that is known."""
-    first, last = spread.history[0], spread.history[-1]
-    return f"lowest {_on_a_day(first)}, then {_on_a_day(last)}"
+def _history(series: tuple[PricePoint, ...]) -> Detail:
+    """Return what one seller asked on each day that is known."""
+    last = series[-1]
+    told = ", then ".join(_on_a_day(point) for point in series)
+    together = f", {fmt.plural(round(last.cards), 'card')} together" if last.cards > 1 else ""
+    return Detail(f"  over time, {_seller(last)}{together}", told, last.source, as_of=age_phrase(last.age_days))
 
 
 def _on_a_day(point: PricePoint) -> str:
@@ -110,8 +130,11 @@ def _on_a_day(point: PricePoint) -> str:
 
 
 def _offer(point: PricePoint) -> Detail:
-    where = f" {point.region}" if point.region else ""
-    return Detail(f"  {point.seller}{where}", _usd(point.price_usd), point.source, as_of=age_phrase(point.age_days))
+    return Detail(f"  {_seller(point)}", _usd(point.price_usd), point.source, as_of=age_phrase(point.age_days))
+
+
+def _seller(point: PricePoint) -> str:
+    return f"{point.seller} {point.region}" if point.region else point.seller
 
 
 def _reasons(points: Iterable[PricePoint]) -> str:

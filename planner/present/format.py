@@ -13,6 +13,7 @@ THIN: Final = "\u2009"
 UNKNOWN: Final = "unknown"
 NOT_PUBLISHED: Final = "not published"
 NONE: Final = "none"
+NO_DATE: Final = "no date"
 USD: Final = "USD"
 NO_FIGURES: Final = frozenset((UNKNOWN, NOT_PUBLISHED, NONE))
 """What stands where a figure would, and is written paler."""

@@ -1,16 +1,22 @@
 """Columns of an accelerator that follow from others or from the market: derived figures, and prices by their kind."""
 
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from planner.hardware.derived import DERIVED_FIGURES, DerivedFigure
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers
 from planner.present.gpu_row import GpuRow
+from planner.present.provenance import provenance_text
 
 if TYPE_CHECKING:
-    from planner.cost.market import BoughtKind, PriceSpread
+    from planner.cost.market import BoughtKind, PricePoint, PriceSpread
 
-_PRICE_WIDTH: Final = 11
+Priced = tuple[float, tuple["PricePoint", ...]]
+"""A price in US dollars, and the prices that it is made of."""
+_PRICE_WIDTH: Final = 20
+_MONTH_LENGTH: Final = len("2025-03")
 
 
 def _derived(figure: DerivedFigure) -> Column[GpuRow]:
@@ -30,45 +36,73 @@ def _derived(figure: DerivedFigure) -> Column[GpuRow]:
 
 
 def spread_words(spread: "PriceSpread", unit: str = "") -> str:
-    """Return the range of a kind of price, how many there are, and the days they are of."""
-    days = sorted({point.day for point in spread.points if point.day})
-    dates = fmt.date(days[0], "") if len(days) == 1 else f"{fmt.date(days[0])} – {fmt.date(days[-1])}" if days else ""
+    """Return the range of a kind of price, how many it is of and how many are left out, and the days it is of."""
+    days = sorted({point.day for point in spread.current})
+    dates = fmt.date(days[0] or None, "") if len(days) == 1 else f"{fmt.date(days[0])} – {fmt.date(days[-1])}"
     low, high = spread.low.price_usd, spread.high.price_usd
     span = fmt.money(low) if low == high else f"{fmt.money(low)} – {fmt.money(high)}"
-    count = fmt.plural(len(spread.points), "price")
-    return ", ".join(part for part in (f"{span}{unit}", count, dates) if part)
+    return ", ".join(part for part in (f"{span}{unit}", dates, count_words(spread)) if part)
+
+
+def count_words(spread: "PriceSpread") -> str:
+    """Return of how many prices a range is, and which are left out: `1 price; 15 older than twelve months left out`."""
+    undated = "" if spread.current[0].day else " without a date"
+    left_out = [f"{len(spread.older):,} older than twelve months"] * bool(spread.older)
+    left_out += [f"{len(spread.undated):,} without a date"] * bool(spread.undated)
+    beside = f"; {fmt.listing(tuple(left_out))} left out" if left_out else ""
+    return f"{fmt.plural(len(spread.current), 'price')}{undated}{beside}"
+
+
+def remark_words(points: Iterable["PricePoint"]) -> str:
+    """Return what sources and checks say of prices beside the figure, each remark once."""
+    return "; ".join(dict.fromkeys(remark for point in points for remark in point.remarks))
+
+
+def month_words(points: Iterable["PricePoint"]) -> str:
+    """Return the month that prices are of, or from which on: `March 2025`, `from May 2024`, `no date`."""
+    months = sorted({point.day[:_MONTH_LENGTH] for point in points})
+    return f"{'from ' if len(months) > 1 else ''}{fmt.date(months[0] or None, fmt.NO_DATE)}"
+
+
+def _dated_money(
+    key: str, title: str, read: Callable[[GpuRow], Priced | None], tooltip: Callable[[GpuRow], str], unit: str = ""
+) -> Column[GpuRow]:
+    """Return a column of prices that says of which month each is; it sorts by the price alone."""
+
+    def usd(row: GpuRow) -> float | None:
+        found = read(row)
+        return None if found is None else found[0]
+
+    def text(row: GpuRow) -> str:
+        found = read(row)
+        return fmt.UNKNOWN if found is None else f"{fmt.money(found[0])} ({month_words(found[1])})"
+
+    measure = "" if unit else fmt.USD
+    plain = numbers(key, title, usd, unit=unit, width=_PRICE_WIDTH, shown=False, measure=measure, tooltip=tooltip)
+    return replace(plain, text=text)
 
 
 def _bought(kind: "BoughtKind", title: str) -> Column[GpuRow]:
     def spread(row: GpuRow) -> "PriceSpread | None":
         return None if row.prices is None else row.prices.bought.get(kind)
 
-    def usd(row: GpuRow) -> float | None:
+    def priced(row: GpuRow) -> Priced | None:
         found = spread(row)
-        return None if found is None else found.median_usd
+        return None if found is None else (found.median_usd, found.current)
 
     def tooltip(row: GpuRow) -> str:
         found = spread(row)
         if found is None:
             return "The catalog has no such price."
-        return f"Median of {spread_words(found)}\n{found.latest.source}"
+        told = (f"Median of {spread_words(found)}", remark_words(found.current), found.latest.source)
+        return "\n".join(part for part in told if part)
 
-    return numbers(
-        kind,
-        title,
-        usd,
-        show=fmt.money,
-        unknown=fmt.UNKNOWN,
-        width=_PRICE_WIDTH,
-        shown=False,
-        measure=fmt.USD,
-        tooltip=tooltip,
-    )
+    return _dated_money(kind, title, priced, tooltip)
 
 
-def _rent(row: GpuRow) -> float | None:
+def _rent(row: GpuRow) -> Priced | None:
     spread = None if row.prices is None else row.prices.rented.get("on-demand")
-    return None if spread is None else spread.low.price_usd
+    return None if spread is None else (spread.low.price_usd, (spread.low,))
 
 
 def _rent_tooltip(row: GpuRow) -> str:
@@ -80,19 +114,25 @@ def _rent_tooltip(row: GpuRow) -> str:
     return f"Cheapest: {where}\n{spread_words(spread, ' per card and hour')}\n{low.source}"
 
 
+def _paid_tooltip(row: GpuRow) -> str:
+    if row.gpu.purchase_price_usd is None:
+        return "You have not said what you paid for one."
+    return provenance_text(row.gpu.provenance_of("purchase_price_usd"))
+
+
 DERIVED_COLUMNS: Final[tuple[Column[GpuRow], ...]] = tuple(_derived(figure) for figure in DERIVED_FIGURES.values())
 PRICE_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
     _bought("street", "Street price"),
     _bought("used", "Used price"),
+    _dated_money("rent", "Rent", _rent, _rent_tooltip, unit="USD/h"),
     numbers(
-        "rent",
-        "Rent",
-        _rent,
-        unit="USD/h",
+        "paid",
+        "Paid",
+        lambda row: row.gpu.purchase_price_usd,
         show=fmt.money,
         unknown=fmt.UNKNOWN,
-        width=_PRICE_WIDTH,
         shown=False,
-        tooltip=_rent_tooltip,
+        measure=fmt.USD,
+        tooltip=_paid_tooltip,
     ),
 )

@@ -6,7 +6,7 @@ from typing import Final
 from planner.cost.table import OfferRow
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words
-from planner.present.prices import MODE_WORDS, NO_DATE, age_phrase, age_words
+from planner.present.prices import MODE_WORDS, age_phrase, age_words
 
 
 def _usd(
@@ -16,7 +16,7 @@ def _usd(
 
 
 def _price_origin(row: OfferRow) -> str:
-    dated = f"price of {fmt.date(row.price_date, NO_DATE)}, {age_words(row.age_days)}"
+    dated = f"price of {fmt.date(row.price_date, fmt.NO_DATE)}, {age_words(row.age_days)}"
     return "\n".join((dated, row.offer.source, *row.offer.notes, *row.remarks))
 
 

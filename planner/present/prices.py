@@ -21,7 +21,6 @@ MODE_WORDS: Final[Mapping[RentMode, str]] = {
     "reserved-1y": "1 year",
     "reserved-3y": "3 years",
 }
-NO_DATE: Final = "no date"
 _NOT_OFFERED: Final = "–"
 
 
@@ -65,7 +64,7 @@ def age_of(days: int | None) -> Age:
 def age_words(days: int | None) -> str:
     """Return `today`, `12 days old`, `no date`."""
     if days is None:
-        return NO_DATE
+        return fmt.NO_DATE
     return "today" if days == 0 else f"{fmt.plural(days, 'day')} old"
 
 
@@ -125,7 +124,7 @@ def _origin(mode: RentMode) -> Callable[[OfferRow], str]:
         whole = "" if price is None else f"${price:,.4f} an hour for {offer.gpu_count:g} × {row.card}"
         rate = offer.exchange_rate
         billed = f"billed in {rate.currency}, 1 {rate.currency} = ${rate.usd_per_unit:g} on {rate.date}" if rate else ""
-        dated = f"price of {fmt.date(offer.price_date, NO_DATE)}, {age_words(row.age_days)}"
+        dated = f"price of {fmt.date(offer.price_date, fmt.NO_DATE)}, {age_words(row.age_days)}"
         return "\n".join(part for part in (whole, billed, dated, offer.source, *offer.notes) if part)
 
     return origin
@@ -142,6 +141,6 @@ OFFER_COLUMNS: Final[tuple[Column[OfferRow], ...]] = (
     _price("reserved-1y"),
     _price("reserved-3y"),
     Column("age", "Age", lambda row: row.age_days, lambda row: age_phrase(row.age_days), width=20),
-    words("date", "Date", lambda row: row.offer.price_date, unknown=NO_DATE, shown=False),
+    words("date", "Date", lambda row: row.offer.price_date, unknown=fmt.NO_DATE, shown=False),
     words("source", "Source", lambda row: row.offer.source, shown=False, width=30),
 )

@@ -9,7 +9,7 @@ from planner.plan.tried import Tried
 from planner.present import format as fmt
 from planner.present.better import best, lower_is_better
 from planner.present.columns import Column
-from planner.present.gpu_figures import spread_words
+from planner.present.gpu_figures import month_words, spread_words
 from planner.present.gpus import GPU_COLUMNS, GpuRow
 from planner.present.systems import SystemRow
 from planner.present.tried import TRIED_FIGURES
@@ -95,7 +95,7 @@ def side_by_side(entries: Sequence[Entry], tried: Mapping[str, Tried]) -> tuple[
 def _row(group: str, title: str, key: str, figures: Sequence[tuple[str, float | None, str]]) -> ComparedRow:
     values = [value for _, value, _ in figures]
     winner = best(key, values)
-    best_text = next((text for text, value, _ in figures if value is not None and value == winner), None)
+    best_texts = {text for text, value, _ in figures if value is not None and value == winner}
     has_bars = lower_is_better(key) is not None
     differs = len({text for text, _, _ in figures}) > 1
     largest = max((value for value in values if value is not None), default=0.0)
@@ -107,7 +107,7 @@ def _row(group: str, title: str, key: str, figures: Sequence[tuple[str, float | 
                 text=text,
                 value=value,
                 share=value / largest if has_bars and value is not None and largest > 0 else None,
-                is_best=differs and value is not None and text == best_text,
+                is_best=differs and value is not None and text in best_texts,
                 tooltip=tooltip,
             )
             for text, value, tooltip in figures
@@ -157,7 +157,10 @@ def _price(entry: Entry) -> _Figure:
 
 
 def _price_of_cards(entry: Entry) -> _Figure:
-    """Return what the cards cost by the first kind of price that is known: at launch, in shops, second hand."""
+    """Return what the cards cost by the first price that is known: as paid, at launch, in shops, second hand."""
+    text, value, how = _times(lambda gpu: gpu.purchase_price_usd, fmt.money)(entry)
+    if value is not None:
+        return f"{text} as you paid", value, f"{how}, without a host"
     text, value, how = _times(lambda gpu: gpu.launch_price_usd, fmt.money)(entry)
     if value is not None:
         return f"{text} at launch", value, f"{how}, without a host"
@@ -166,7 +169,7 @@ def _price_of_cards(entry: Entry) -> _Figure:
         if spread := bought.get(kind):
             usd = entry.count * spread.median_usd
             told = f"{entry.count} × {fmt.money(spread.median_usd)}, {spread_words(spread)}, without a host"
-            return f"{fmt.money(usd)} ({kind})", usd, f"{told}\n{spread.latest.source}"
+            return f"{fmt.money(usd)} ({kind}, {month_words(spread.current)})", usd, f"{told}\n{spread.latest.source}"
     return fmt.UNKNOWN, None, ""
 
 

@@ -7,7 +7,7 @@ from planner.cost.estimate import CostEstimate
 from planner.cost.result import Footprint, MoneyTerm
 from planner.performance.result import TimeResult
 from planner.present import format as fmt
-from planner.present.prices import MODE_WORDS, NO_DATE
+from planner.present.prices import MODE_WORDS
 from planner.present.time import pace_phrase
 
 NOT_KNOWN = "not known"
@@ -131,7 +131,7 @@ def _tokens(usd: float | None) -> str | None:
 
 
 def _origin(terms: tuple[MoneyTerm, ...]) -> str:
-    lines = (f"{fmt.date(term.date, NO_DATE)}: {term.source}" for term in terms)
+    lines = (f"{fmt.date(term.date, fmt.NO_DATE)}: {term.source}" for term in terms)
     return "\n".join(dict.fromkeys(lines))
 
 

@@ -227,6 +227,17 @@ def test_own_cards_are_added_found_exported_and_removed(said, tmp_path):
     assert said("--add", str(tmp_path / "out.json")) == "Added 1 card and 1 change.\n"
 
 
+def test_what_was_paid_appears_wherever_the_card_does(said):
+    said("--change", "rtx 3090", "--paid", "720")
+    listed = said("--where", "paid > 0").splitlines()
+    assert (listed[0].split()[-1], listed[2].split()[-1]) == ("Paid", "$720")
+    compared = said("--compare", "rtx 3090", "rtx 4090").splitlines()
+    assert any(line.split() == ["Paid", "$720", "unknown"] for line in compared)
+    shown = said("--show", "rtx 3090")
+    assert "  Paid by you  " in shown
+    assert "Price per GiB, as you paid" in shown
+
+
 def test_wrong_own_files_are_named_by_field(said, tmp_path):
     file = tmp_path / "mine.json"
     file.write_text('[{"id": "x", "name": "X", "vendor": "Nvidia"}]')

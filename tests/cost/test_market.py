@@ -4,6 +4,7 @@ from datetime import date
 
 import pytest
 
+from planner.cost.catalog import CostCatalog
 from planner.cost.market import (
     CardPrices,
     PricePoint,
@@ -15,6 +16,7 @@ from planner.cost.market import (
 )
 from planner.cost.offer import Offer
 from planner.cost.purchase import Purchase
+from planner.paths import catalog_dir
 
 TODAY = date(2026, 11, 22)
 LAUNCH = PricePoint(1_500.0, "2020-09", age_days("2020-09", TODAY), "the maker", seller="list price")
@@ -52,11 +54,13 @@ def test_kinds_are_never_mixed_and_the_launch_price_is_a_list_price() -> None:
             _bought(1, 2_000, "street", "2026-10-01"),
             _bought(2, 700, "used", "2026-10-01"),
             _bought(3, 1_400, "msrp", "2026-01-05"),
-            _bought(4, 900, "used", None),
+            _bought(4, 900, "used", "2026-09-01"),
+            _bought(5, 1_700, "partner", "2026-10-01"),
         ]
     )
     assert {kind: [point.price_usd for point in spread.points] for kind, spread in prices.bought.items()} == {
         "list": [1_400, 1_500],
+        "partner": [1_700],
         "street": [2_000],
         "used": [700, 900],
     }
@@ -67,23 +71,81 @@ def test_kinds_are_never_mixed_and_the_launch_price_is_a_list_price() -> None:
     assert prices.bought["list"].latest.price_date == "2026-01-05"
 
 
-def test_history_is_the_lowest_price_of_each_day_and_needs_two() -> None:
+def _told(spread: PriceSpread) -> list[list[tuple[str, float]]]:
+    return [[(point.day, point.price_usd) for point in series] for series in spread.histories]
+
+
+def test_a_history_is_the_lowest_price_of_each_day_of_one_seller() -> None:
+    one = {"provider": "Cloud", "region": "eu"}
     offers = [
-        _offer(1, 0.5, "2026-09-01"),
-        _offer(2, 0.4, "2026-09-01"),
-        _offer(3, 0.3, "2026-10-01"),
-        _offer(4, 1, None),
+        _offer(1, 0.5, "2026-09-01", **one),
+        _offer(2, 0.4, "2026-09-01", **one),
+        _offer(3, 0.3, "2026-10-01", **one),
+        _offer(4, 1, None, **one),
+        _offer(5, 0.2, "2025-01-01", provider="Another", region="eu"),
+    ]
+    assert _told(_prices(offers=offers).rented["on-demand"]) == [[("2026-09-01", 0.4), ("2026-10-01", 0.3)]]
+
+
+@pytest.mark.parametrize(
+    "other", [{"provider": "Another"}, {"region": "us"}, {"gpu_count": 8}], ids=["seller", "region", "number of cards"]
+)
+def test_what_is_not_alike_has_no_history(other: dict[str, object]) -> None:
+    one = {"provider": "Cloud", "region": "eu"}
+    offers = [_offer(1, 0.5, "2026-09-01", **one), _offer(2, 4.0, "2026-10-01", **one | other)]
+    spread = _prices(offers=offers).rented["on-demand"]
+    assert spread.histories == ()
+    assert [point.cards for point in spread.points] == [other.get("gpu_count", 1), 1]
+
+
+def test_of_several_numbers_of_cards_the_lowest_has_the_history_and_the_latest_seller_comes_first() -> None:
+    offers = [
+        _offer(1, 1.0, "2025-01-01", provider="Early"),
+        _offer(2, 1.1, "2025-02-01", provider="Early"),
+        _offer(3, 16.0, "2026-01-01", provider="Late", gpu_count=8),
+        _offer(4, 24.0, "2026-02-01", provider="Late", gpu_count=8),
+        _offer(5, 4.0, "2026-01-01", provider="Late", gpu_count=2),
+        _offer(6, 6.0, "2026-02-01", provider="Late", gpu_count=2),
     ]
     spread = _prices(offers=offers).rented["on-demand"]
-    assert [(point.day, point.price_usd) for point in spread.history] == [("2026-09-01", 0.4), ("2026-10-01", 0.3)]
-    assert PriceSpread(spread.points[:1]).history == ()
-    assert [point.seller for point in spread.by_seller] == ["cloud 3", "cloud 2", "cloud 1", "cloud 4"]
+    assert [(series[0].seller, series[0].cards) for series in spread.histories] == [("Late", 2), ("Early", 1)]
 
 
-def test_history_is_no_current_price_unless_there_is_nothing_else() -> None:
-    old, new = _offer(1, 0.1, "2024-01-01"), _offer(2, 0.6, "2026-10-01")
-    assert _prices(offers=[old, new]).rented["on-demand"].low.price_usd == 0.6
-    assert _prices(offers=[old]).rented["on-demand"].low.price_usd == 0.1
+def test_bought_cards_have_a_history_of_list_prices_only() -> None:
+    days = ("2026-09-01", "2026-10-01")
+    purchases = [_bought(n, 900 + n, kind, day) for kind in ("list", "street", "used") for n, day in enumerate(days)]
+    prices = _prices(purchases)
+    assert _told(prices.bought["list"]) == [[("2020-09", 1_500), ("2026-09-01", 900), ("2026-10-01", 901)]]
+    assert prices.bought["street"].histories == prices.bought["used"].histories == ()
+
+
+def test_prices_are_counted_by_what_the_range_is_of() -> None:
+    old, new, undated = _offer(1, 0.1, "2024-01-01"), _offer(2, 0.6, "2026-10-01"), _offer(3, 0.2, None)
+    spread = _prices(offers=[old, new, undated]).rented["on-demand"]
+    assert [[point.price_usd for point in part] for part in (spread.current, spread.older, spread.undated)] == [
+        [0.6],
+        [0.1],
+        [0.2],
+    ]
+    assert (spread.low.price_usd, spread.high.price_usd, spread.median_usd) == (0.6, 0.6, 0.6)
+    assert [point.price_usd for point in spread.by_seller] == [0.6]
+
+
+@pytest.mark.parametrize(("day", "usd"), [("2024-01-01", 0.1), (None, 0.2)])
+def test_older_prices_and_then_undated_ones_count_where_there_is_nothing_else(day: str | None, usd: float) -> None:
+    offers = [_offer(1, 0.1, "2024-01-01")] * bool(day) + [_offer(2, 0.2, None)]
+    spread = _prices(offers=offers).rented["on-demand"]
+    assert spread.low.price_usd == spread.median_usd == usd
+    assert spread.older == ()
+    assert len(spread.current) == 1
+
+
+def test_the_rtx_5090_has_board_partners_beside_its_list_price() -> None:
+    cost = CostCatalog(catalog_dir())
+    bought = card_prices("rtx-5090", None, cost.purchases, (), TODAY).bought
+    assert bought["list"].high.price_usd == 1_999
+    assert (bought["partner"].low.price_usd, bought["partner"].high.price_usd) == (3_059, 3_699)
+    assert all("low-trust" in point.remarks[0] for point in bought["street"].points)
 
 
 def test_what_is_doubtful_or_a_whole_server_is_kept_apart() -> None:
@@ -92,6 +154,7 @@ def test_what_is_doubtful_or_a_whole_server_is_kept_apart() -> None:
             _bought(1, 500, "used", "2026-10-01", gpu=None, candidates=("rtx-3090", "rtx-3090-ti")),
             _bought(2, 8_000, "street", "2026-10-01", kind="server", includes="server", gpu_count=4),
             _bought(3, 99, "street", None, gpu="rtx-4090"),
+            _bought(4, 300, "street", "2026-10-01", doubt="of a bare chip"),
         ],
         [
             _offer(1, 0.2, "2026-10-01", gpu=None, candidates=("rtx-3090", "rtx-3090-ti")),
@@ -102,7 +165,8 @@ def test_what_is_doubtful_or_a_whole_server_is_kept_apart() -> None:
     )
     assert list(prices.bought) == ["list"]
     assert prices.rented == {}
-    assert len(prices.doubtful) == 5
+    assert len(prices.doubtful) == 6
+    assert prices.doubtful[1].remarks == ("of a bare chip",)
     assert [point.price_usd for point in prices.servers] == [2_000]
     assert prices.servers[0].remarks == ("8,000 USD for 4 (a card)",)
 

@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 
 from planner.cost.job import Run, Service
-from planner.cost.terms import CostTerms
+from planner.cost.terms import BuyTerms, CostTerms
 from planner.plan.catalog import Catalog, load_catalog
 from planner.plan.evaluate import evaluate
 from planner.plan.money import evaluate_cost, pace_of
@@ -50,6 +50,32 @@ def test_what_cannot_be_paid_for_says_why(catalog, changes, reason, field):
     assert cost.estimate is None
     assert reason in cost.reason
     assert cost.field == field
+
+
+def _machine_notes(catalog: Catalog, **changes: object) -> list[str]:
+    cost = evaluate_cost(evaluate(SERVING.evolve(**changes), catalog), catalog, TODAY)
+    return [note for note in cost.estimate.result.own.notes if "sold as one" in note]
+
+
+def test_cards_that_are_also_sold_as_one_machine_name_both_prices(catalog):
+    (note,) = _machine_notes(catalog, gpu="a100-sxm4-80gb", count=8)
+    assert "199,200 USD for cards and host" in note
+    assert "DGX A100 640 GB, 300,000 USD (street price, 2021-06)" in note
+    (undated,) = _machine_notes(catalog, gpu="a100-sxm4-80gb", count=4)
+    assert "DGX Station A100 320 GB, 149,000 USD (list price, no date)" in undated
+
+
+def test_without_a_machine_of_these_cards_or_with_a_price_of_ones_own_there_is_no_such_note(catalog):
+    assert _machine_notes(catalog) == []
+    assert _machine_notes(catalog, gpu="a100-sxm4-80gb", count=3) == []
+    priced = CostTerms(buy=BuyTerms(server_price_usd=300_000))
+    assert _machine_notes(catalog, gpu="a100-sxm4-80gb", count=8, cost=priced) == []
+
+
+def test_where_owning_is_not_known_no_machine_is_named(catalog):
+    estimate = evaluate_cost(evaluate(SERVING.evolve(gpu="instinct-mi300x", count=8), catalog), catalog, TODAY).estimate
+    assert estimate.result.own is None
+    assert not any("sold as one" in note for note in estimate.result.notes)
 
 
 def test_without_a_card_there_is_no_pace(catalog):

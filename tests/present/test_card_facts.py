@@ -39,38 +39,71 @@ def test_figures_of_money_are_told_by_each_kind_of_price_by_itself(catalog: Cata
     prices = CardPrices(bought={"street": PriceSpread((_point(32_000),))}, rented={}, doubtful=(), servers=())
     shown = {d.title: d for d in derived_group(catalog.hardware.gpu("h100-sxm5-80gb"), prices).details}
     assert shown["Price per GiB, in shops"].text == "400 USD/GiB"
-    assert shown["Price per GiB, in shops"].basis == "median in shops 32,000 USD ÷ memory 80 GiB"
+    assert shown["Price per GiB, in shops"].basis == "median in shops (October 2026) 32,000 USD ÷ memory 80 GiB"
     assert "Rate per watt, in shops" not in shown
 
 
-def test_prices_with_range_age_history_and_what_is_left_out() -> None:
-    rented = PriceSpread((_point(2.5, seller="A", region="eu"), _point(4.0, seller="B"), _point(3.0, "2026-01-01")))
+def test_prices_with_range_age_history_and_what_is_left_out(catalog: Catalog) -> None:
+    rented = PriceSpread(
+        (
+            _point(2.5, seller="A", region="eu"),
+            _point(4.0, seller="B"),
+            _point(3.0, "2026-01-01", seller="A", region="eu"),
+            _point(1.0, "2024-01-01", seller="C"),
+            _point(1.5, None, seller="D"),
+        )
+    )
+    whole = PriceSpread(
+        (_point(5.0, seller="B", cards=8), _point(6.0, "2026-01-01", seller="B", cards=8), _point(7.0, "2024-01-01"))
+    )
     prices = CardPrices(
         bought={
             "list": PriceSpread((_point(1_000, None),)),
-            "used": PriceSpread((_point(700), _point(800, "2026-01-01"))),
+            "street": PriceSpread((_point(900, None, remarks=("of low trust",)), _point(950, None))),
+            "used": PriceSpread((_point(700, remarks=("seen",)), _point(800, "2026-01-01", remarks=("seen",)))),
         },
-        rented={"on-demand": rented, "spot": PriceSpread((_point(0.05),))},
+        rented={"on-demand": rented, "spot": PriceSpread((_point(0.05),)), "reserved-1y": whole},
         doubtful=(_point(1, remarks=("one of several",)), _point(2)),
         servers=(),
     )
-    lines = [(detail.title, detail.text) for detail in price_group(prices).details]
+    details = price_group(catalog.hardware.gpu("rtx-4090"), prices).details
+    lines = [(detail.title, detail.text) for detail in details]
     assert lines == [
-        ("List price", "$1,000"),
+        ("List price", "$1,000, 1 price without a date"),
+        ("In shops", "$900 to $950, 2 prices without a date"),
+        ("  remarks", "of low trust"),
         ("Second hand", "$700 to $800, 2 prices"),
-        ("  over time", "lowest $800 on 1 January 2026, then $700 on 23 October 2026"),
-        ("Rented, on demand", "$2.50 to $4.00 an hour, 3 prices"),
+        ("  remarks", "seen"),
+        (
+            "Rented, on demand",
+            "$2.50 to $4.00 an hour, 3 prices; 1 older than twelve months and 1 without a date left out",
+        ),
         ("  A eu", "$2.50"),
-        ("  ", "$3.00"),
         ("  B", "$4.00"),
-        ("  over time", "lowest $3.00 on 1 January 2026, then $2.50 on 23 October 2026"),
+        ("  over time, A eu", "$3.00 on 1 January 2026, then $2.50 on 23 October 2026"),
         ("Rented, spot", "$0.0500 an hour"),
         ("  ", "$0.0500"),
+        ("Rented, 1 year", "$5.00 to $6.00 an hour, 2 prices; 1 older than twelve months left out"),
+        ("  B", "$5.00"),
+        ("  over time, B, 8 cards together", "$6.00 on 1 January 2026, then $5.00 on 23 October 2026"),
         ("  left out", "2 prices in doubt"),
     ]
-    assert price_group(prices).details[-1].origin == "one of several"
-    assert price_group(prices).details[0].as_of == "no date"
-    assert price_group(prices).details[1].as_of == "30 days old, recent"
+    assert details[-1].origin == "one of several"
+    assert details[0].as_of == "no date"
+    assert details[3].as_of == "30 days old, recent"
+
+
+def test_what_the_person_paid_is_a_price_and_has_figures_of_its_own(catalog: Catalog) -> None:
+    bundled = catalog.hardware.gpu("rtx-3090")
+    mine = bundled.evolve(purchase_price_usd=720.0)
+    (paid,) = price_group(mine, NONE).details
+    assert (paid.title, paid.text) == ("Paid by you", "$720")
+    assert price_group(bundled, NONE).details == ()
+    shown = {detail.title: detail for detail in derived_group(mine, NONE).details}
+    assert shown["Price per GiB, as you paid"].text == "30.0 USD/GiB"
+    assert shown["Price per GiB, as you paid"].basis == "your price 720 USD ÷ memory 24 GiB"
+    assert "Rate per watt, as you paid" not in shown
+    assert not any("as you paid" in detail.title for detail in derived_group(bundled, NONE).details)
 
 
 def test_rents_of_a_machine_stand_alone() -> None:

@@ -33,7 +33,7 @@ def card(**changes):
 
 
 def point(usd, day="2026-10-01", **changes):
-    return PricePoint(usd, day, 10, "a shop's page", **changes)
+    return PricePoint(usd, day, **{"age_days": 10, "source": "a shop's page", **changes})
 
 
 PRICES = CardPrices(
@@ -55,13 +55,38 @@ def test_a_derived_figure_shows_its_formula_and_is_unknown_without_its_inputs():
 
 def test_prices_stay_apart_by_kind_with_their_range_and_days():
     row = GpuRow(card(), prices=PRICES)
-    assert COLUMNS["street"].text(row) == "$1,000"
-    assert "$900 – $1,100, 2 prices, 1 September 2026 – 1 October 2026" in COLUMNS["street"].tooltip(row)
+    assert COLUMNS["street"].text(row) == "$1,000 (from September 2026)"
+    assert COLUMNS["street"].value(row) == COLUMNS["street"].number(row) == 1000
+    assert COLUMNS["street"].tooltip(row) == (
+        "Median of $900 – $1,100, 1 September 2026 – 1 October 2026, 2 prices\na shop's page"
+    )
     assert COLUMNS["used"].text(row) == "unknown"
     assert COLUMNS["used"].tooltip(row) == "The catalog has no such price."
-    assert COLUMNS["rent"].text(row) == "$0.50"
+    assert COLUMNS["rent"].text(row) == "$0.50 (October 2026)"
     assert "Cheapest: Someone, eu-1" in COLUMNS["rent"].tooltip(row)
-    assert spread_words(PriceSpread((point(5.0, None),))) == "$5.00, 1 price"
+
+
+def test_a_price_without_a_date_is_marked_and_its_remark_shown():
+    undated = PriceSpread((point(5.0, None, age_days=None, remarks=("of low trust",)),))
+    row = GpuRow(card(), prices=CardPrices(bought={"used": undated}, rented={}, doubtful=(), servers=()))
+    assert COLUMNS["used"].text(row) == "$5.00 (no date)"
+    assert COLUMNS["used"].tooltip(row) == "Median of $5.00, 1 price without a date\nof low trust\na shop's page"
+
+
+def test_what_a_range_leaves_out_is_said_beside_it():
+    old, undated = point(3.0, "2020-01-01", age_days=2_000), point(2.0, None, age_days=None)
+    assert spread_words(PriceSpread((point(5.0), old, undated))) == (
+        "$5.00, 1 October 2026, 1 price; 1 older than twelve months and 1 without a date left out"
+    )
+
+
+def test_what_the_person_paid_is_a_column_of_its_own():
+    paid = COLUMNS["paid"]
+    assert paid.text(GpuRow(card(purchase_price_usd=720.0))) == "$720"
+    assert "a data sheet" in paid.tooltip(GpuRow(card(purchase_price_usd=720.0)))
+    assert paid.text(GpuRow(card())) == "unknown"
+    assert "not said" in paid.tooltip(GpuRow(card()))
+    assert not paid.shown
 
 
 def test_without_prices_nothing_is_claimed():

@@ -4,6 +4,7 @@ from datetime import date
 
 import pytest
 
+from planner.cost.market import CardPrices, PricePoint, PriceSpread
 from planner.hardware.system import System
 from planner.plan.catalog import load_catalog
 from planner.plan.plan import ModelChoice, Plan
@@ -112,9 +113,26 @@ def test_cards_without_a_price_at_launch_cost_what_shops_ask(entries, catalog):
     gpu = catalog.hardware.gpu("h100-sxm5-80gb")
     (row,) = plain_rows((gpu,), catalog.hardware, {gpu.id: prices_of(gpu, catalog, TODAY)}, catalog.software)
     price = named(side_by_side([Entry("a", gpu.name, 8, row), entries[1]], {}), "All together", "Price").cells[0]
-    assert price.text.endswith(" (street)")
+    assert price.text.endswith(" (street, March 2025)")
     assert price.value == 8 * row.prices.bought["street"].median_usd
     assert "without a host" in price.tooltip
+
+
+def test_cards_of_the_persons_own_cost_what_was_paid(entries, catalog):
+    paid = GpuRow(catalog.hardware.gpu("rtx-3090").evolve(purchase_price_usd=720.0))
+    rows = side_by_side([Entry("a", "RTX 3090", 2, paid), entries[1]], {})
+    price = named(rows, "All together", "Price").cells[0]
+    assert (price.text, price.value) == ("$1,440 as you paid", 1_440)
+    assert named(rows, "One accelerator", "Paid").cells[0].text == "$720"
+
+
+def test_an_undated_price_second_hand_is_marked_and_without_any_price_nothing_is_claimed(entries, catalog):
+    gpu = catalog.hardware.gpu("h100-sxm5-80gb")
+    used = PriceSpread((PricePoint(900.0, None, None, "a page"),))
+    prices = CardPrices(bought={"used": used}, rented={}, doubtful=(), servers=())
+    known, unknown = (Entry("a", "A card", 2, GpuRow(gpu, prices=each)) for each in (prices, None))
+    cells = named(side_by_side([known, unknown, entries[1]], {}), "All together", "Price").cells
+    assert [cell.text for cell in cells[:2]] == ["$1,800 (used, no date)", "unknown"]
 
 
 def test_a_format_that_the_chip_lacks_is_not_merely_unpublished(catalog):

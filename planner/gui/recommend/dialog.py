@@ -26,7 +26,7 @@ from planner.plan.recommend.recommend import recommend
 from planner.plan.recommend.spread import plan_of
 from planner.plan.recommend.wish import Wish
 from planner.present import format as fmt
-from planner.present.prices import NO_DATE, age_phrase
+from planner.present.prices import age_phrase
 from planner.present.recommend import (
     OPTION_COLUMNS,
     OptionRow,
@@ -172,7 +172,7 @@ class RecommendDialog(QDialog):
         """Tell about the point under the pointer; without one, what was left out and how old prices are."""
         if row is not None:
             told = (f"{row.cards}, {row.how}", *(column.text(row) for column in OPTION_COLUMNS[2:4]))
-            self.about.setText(", ".join((*told, fmt.date(row.option.price_date, NO_DATE))))
+            self.about.setText(", ".join((*told, fmt.date(row.option.price_date, fmt.NO_DATE))))
         elif self.found is not None:
             self.about.setText(" ".join((left_out_sentence(self.found), self._oldest(self.found))).strip())
 
