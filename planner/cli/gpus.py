@@ -9,7 +9,9 @@ from pydantic_core import to_json
 
 from planner.cli.gpus_build import add_build_options, print_build
 from planner.cli.gpus_own import add_own_options, run_own, wants_own
+from planner.cli.gpus_together import check_together
 from planner.cli.parser import Parser
+from planner.cli.people import persons_catalog
 from planner.cli.table import Head, table, terminal_width
 from planner.cost.market import CardPrices
 from planner.errors import SpecError
@@ -20,8 +22,8 @@ from planner.hardware.gpu import Gpu
 from planner.hardware.names import resolve_gpu
 from planner.hardware.query import QUERY_FIELDS, GpuQuery, select, used_words
 from planner.memory.fit import CardFit
-from planner.paths import catalog_dir, own_hardware_file, prices_dir
-from planner.plan.catalog import Catalog, load_catalog
+from planner.paths import catalog_dir, own_hardware_file
+from planner.plan.catalog import Catalog
 from planner.plan.prices import price_words, prices_by_card
 from planner.present.columns import Column
 from planner.present.flat_records import gpu_fields
@@ -80,10 +82,11 @@ fields for --where and --sort:
 def run(argv: list[str], today: date | None = None) -> int:
     """Print what was asked, prices as of `today`, by default the day that it is, and return the exit code."""
     arguments = _parser().parse_args(_with_descending(argv))
+    check_together(arguments)
     day = today or datetime.now(UTC).date()
     if wants_own(arguments):
         return run_own(arguments, load_hardware(catalog_dir()), own_hardware_file(), day)
-    catalog = load_catalog(prices=prices_dir(), own=own_hardware_file())
+    catalog = persons_catalog()
     return _about(arguments, catalog, day)
 
 
@@ -116,7 +119,7 @@ def _parser() -> Parser:
     parser = Parser("gpu-planner gpus", _DESCRIPTION, _EXAMPLES.format(fields="\n".join(fields)))
     choice = parser.add_argument_group("which ones")
     choice.add_argument("words", metavar="WORDS", nargs="*", help="words that name, maker or architecture contain")
-    choice.add_argument("--where", metavar="EXPR", default="", help="an expression over the fields below")
+    choice.add_argument("--where", metavar="EXPR", help="an expression over the fields below")
     choice.add_argument("--fits", metavar="MODEL", help="judge each card by this model (batch 1) or by a PLAN.json")
     choice.add_argument("--limit", metavar="N", type=_positive, help="print at most N")
     ordered = "a field below, with - before it descending; repeatable"
@@ -178,7 +181,7 @@ def _print_list(arguments: argparse.Namespace, catalog: Catalog, today: date) ->
 
 def _query(arguments: argparse.Namespace) -> GpuQuery:
     try:
-        return GpuQuery(text=" ".join(arguments.words), where=arguments.where, sort=tuple(arguments.sort))
+        return GpuQuery(text=" ".join(arguments.words), where=arguments.where or "", sort=tuple(arguments.sort))
     except SpecError as error:
         hint = error.hint or "`gpu-planner gpus --help` lists the fields and the comparisons."
         raise SpecError(f"--{error.field}", error.reason, hint) from error

@@ -8,6 +8,9 @@ from pydantic_core import to_json
 
 from planner.cli.cards import named_cards
 from planner.cli.table import Head, table, terminal_width
+from planner.errors import SpecError
+from planner.hardware.gpu import Gpu
+from planner.hardware.own import is_above_board_power
 from planner.hardware.power import (
     CIRCUITS,
     EFFICIENCY,
@@ -29,12 +32,10 @@ _HEADS: Final = (Head("Figure"), Head("Value", "right"), Head("Formula", flexibl
 def add_build_options(group: argparse._ArgumentGroup) -> None:
     """Add `--build` and what belongs to it."""
     group.add_argument("--build", metavar="CARDS", nargs="+", help='power and cooling of cards: "2 x RTX 5090" l4')
-    group.add_argument("--host-watts", metavar="W", type=watts, default=HOST_WATTS, help="of the rest [450]")
-    group.add_argument("--supply", metavar="RATING", choices=list(EFFICIENCY), default="gold", help="80 PLUS [gold]")
+    group.add_argument("--host-watts", metavar="W", type=watts, help="of the rest [450]")
+    group.add_argument("--supply", metavar="RATING", choices=list(EFFICIENCY), help="80 PLUS [gold]")
     circuits = ", ".join(CIRCUITS)
-    group.add_argument(
-        "--circuit", metavar="KIND", choices=list(CIRCUITS), default="120V-15A", help=f"{circuits} [120V-15A]"
-    )
+    group.add_argument("--circuit", metavar="KIND", choices=list(CIRCUITS), help=f"{circuits} [120V-15A]")
     group.add_argument("--power-limit", metavar="W", type=watts, help="of each card of the build, or of --change")
 
 
@@ -70,10 +71,23 @@ def print_build(arguments: argparse.Namespace, catalog: Catalog) -> int:
 
 def _build(arguments: argparse.Namespace, catalog: Catalog) -> Build:
     cards = tuple(
-        BuildCards(catalog.hardware.gpu(kind.id), kind.count, arguments.power_limit)
-        for kind in named_cards(arguments.build, catalog)
+        BuildCards(_held(catalog.hardware.gpu(kind.id), arguments.power_limit), kind.count, arguments.power_limit)
+        for kind in named_cards(arguments.build, catalog, "--build")
     )
-    return Build(cards, arguments.host_watts, cast("Rating", arguments.supply), CIRCUITS[arguments.circuit])
+    host = HOST_WATTS if arguments.host_watts is None else arguments.host_watts
+    return Build(cards, host, cast("Rating", arguments.supply or "gold"), CIRCUITS[arguments.circuit or "120V-15A"])
+
+
+def _held(gpu: Gpu, limit_watts: float | None) -> Gpu:
+    """Return the card, if the power limit is one that holds it back.
+
+    Raises:
+        SpecError: If the limit is above the card's board power.
+    """
+    if limit_watts is not None and is_above_board_power(gpu, limit_watts):
+        reason = f"{limit_watts:,.0f} W is above the board power of the {gpu.name}, {gpu.board_power_watts:,.0f} W"
+        raise SpecError("--power-limit", reason, "A limit holds a card below its board power.")
+    return gpu
 
 
 def _record(needs: PowerAndCooling) -> dict[str, object]:

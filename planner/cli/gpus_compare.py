@@ -100,7 +100,7 @@ def _lines(entries: Sequence[Entry], rows: Sequence[ComparedRow]) -> Iterator[tu
 def _entry(name: str, catalog: Catalog, prices: Mapping[str, CardPrices]) -> Entry:
     system = named_system(name, catalog.hardware)
     if system is None:
-        (cards,) = named_cards([name], catalog)
+        (cards,) = named_cards([name], catalog, "--compare")
         gpu = catalog.hardware.gpu(cards.id)
         return Entry(name, gpu.name, cards.count, _row(gpu, catalog, prices))
     gpu_of = catalog.hardware.gpu(system.gpu_id) if system.gpu_id else None

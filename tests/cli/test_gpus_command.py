@@ -111,6 +111,23 @@ def test_nothing_found_is_no_error(said):
         (["--limit", "0"], "argument --limit: '0' is not a whole number from 1", "--help"),
         (["--limit", "²"], "argument --limit: '²' is not a whole number from 1", "--help"),
         (["--compare"], "argument --compare: expected at least one argument", "--help"),
+        (["--show", ""], "--show: is empty", "--help"),
+        (["--fits", " "], "--fits: is empty", "--help"),
+        (["--remove", ""], "--remove: is empty", "--help"),
+        (["--compare", "l4", ""], "--compare: is empty", "--help"),
+        (["--circuit", "120V-15A"], "--circuit: is for --build", "--help"),
+        (["--supply", "gold"], "--supply: is for --build", "--help"),
+        (["--host-watts", "450"], "--host-watts: is for --build", "--help"),
+        (["--paid", "5"], "--paid: is for --change", "--help"),
+        (["--power-limit", "5"], "--power-limit: is for --build and --change", "--help"),
+        (["--systems", "--where", "power > 1"], "--where: is for a list, not for --systems", "--help"),
+        (["--systems", "--sort", "name"], "--sort: is for a list, not for --systems", "--help"),
+        (["--build", "l4", "--csv"], "--csv: is for a list, --compare and --systems, not for --build", "--help"),
+        (["rtx", "--show", "l4"], "WORDS: is for a list and --systems, not for --show", "--help"),
+        (["--compare", "l4", "--show", "l4"], "--compare: does not go together with --show", "one after the other"),
+        (["--add", "x", "--change", "l4", "--paid", "5"], "--add: does not go together with --change", "one after"),
+        (["--json", "--csv"], "--json: does not go together with --csv", "one of them"),
+        (["--build", "0 x l4"], "--build: 0 cards", "From 1"),
     ],
 )
 def test_wrong_input(said, words, message, hint):
@@ -187,45 +204,6 @@ def test_a_build_says_what_it_needs_and_what_to_mind(said):
     assert "'many' is no power above 0" in said("--build", "l4", "--power-limit", "many", code=2)
     assert "'nan' is no power above 0" in said("--build", "l4", "--power-limit", "nan", code=2)
     assert "invalid choice: '140V'" in said("--build", "l4", "--circuit", "140V", code=2)
-
-
-def test_own_cards_are_added_found_exported_and_removed(said, tmp_path):
-    file = tmp_path / "mine.json"
-    card = json.loads(said("--show", "rtx-4090", "--json")) | {"id": "my-4090", "name": "RTX 4090 48 GB of mine"}
-    file.write_text(json.dumps([card | {"provenance": card["provenance"]}]))
-    assert said("--add", str(file)) == "Added 1 card and 0 changes.\n"
-    assert "RTX 4090 48 GB of mine" in said("mine")
-    assert said("--change", "rtx 3090", "--paid", "720", "--power-limit", "250", "--note", "used") == (
-        "GeForce RTX 3090: paid $720, limited to 250 W, used.\n"
-    )
-    assert json.loads(said("--show", "rtx-3090", "--json"))["board_power_watts"] == 250
-    assert "GeForce RTX 3090" in said("--where", "paid < 800")
-    assert said("--own").splitlines() == [
-        "my-4090: RTX 4090 48 GB of mine, 24 GB",
-        "rtx-3090: paid $720, limited to 250 W, used",
-    ]
-    assert said("--export", str(tmp_path / "out.json")) == "Wrote 1 card and 1 change.\n"
-    assert [change["gpu"] for change in json.loads(said("--own", "--json"))["changes"]] == ["rtx-3090"]
-    assert said("--remove", "my-4090") == "my-4090 is gone.\n"
-    assert said("--remove", "RTX 3090") == "rtx-3090 is as the catalog has it.\n"
-    assert said("--own").startswith("No card of your own.")
-    assert said("--add", str(tmp_path / "out.json")) == "Added 1 card and 1 change.\n"
-
-
-def test_wrong_own_files_are_named_by_field(said, tmp_path):
-    file = tmp_path / "mine.json"
-    file.write_text('[{"id": "x", "name": "X", "vendor": "Nvidia"}]')
-    assert "mine.json · x · vendor: there is no 'Nvidia'; choose NVIDIA" in said("--add", str(file), code=2)
-    file.write_text("{}")
-    assert "holds no card and no change" in said("--add", str(file), code=2)
-    file.write_text('{"changes": [{"gpu": "gone", "note": "x", "date": "2026-11-01"}]}')
-    assert "gone is no card of the catalog; the change is kept." in said("--add", str(file))
-    assert "gone is no card of the catalog." in said("--own")
-    assert "says nothing" in said("--change", "rtx-3090", code=2)
-    assert "neither your own nor changed" in said("--remove", "rtx-4090", code=2)
-    card = json.loads(said("--show", "rtx-4090", "--json"))
-    file.write_text(json.dumps(card))
-    assert "rtx-4090 stands in place of the bundled card of this id." in said("--add", str(file))
 
 
 def test_cards_of_this_machine_are_matched_by_name_and_memory(said, monkeypatch):
