@@ -37,9 +37,8 @@ def test_own_cards_are_added_found_exported_and_removed(said, tmp_path):
     assert "÷ power 350 W" in printed
     build = json.loads(said("--build", "2 x rtx-3090", "--json"))
     assert {step["key"]: step["value"] for step in build["figures"]}["cards"] == 500
-    assert build["connectors"] == [
-        "GeForce RTX 3090: 2 × at least 2 × 8-pin or one 16-pin (12V-2x6), each on a cable of its own."
-    ]
+    (connector,) = build["connectors"]
+    assert "2 × at least 2 × 8-pin" in connector
     assert "GeForce RTX 3090" in said("--where", "paid < 800")
     assert said("--own").splitlines() == [
         "my-4090: RTX 4090 48 GB of mine, 24 GB",
