@@ -16,6 +16,7 @@ from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 from planner.plan.catalog import Catalog
 from planner.plan.tried import Tried, try_on
+from planner.present.card_records import totals
 from planner.present.gpu_row import GpuRow, plain_rows
 from planner.present.record_text import rows_to_csv
 from planner.present.side_by_side import MOST, ComparedRow, Entry, comparison_rows, side_by_side
@@ -68,6 +69,7 @@ def _record(entry: Entry, tried: Tried | None) -> dict[str, object] | None:
     return {
         **source.model_dump(mode="json"),
         "count": entry.count,
+        "totals": totals(entry),
         **({} if tried is None else {"plan": _outcome(tried)}),
     }
 

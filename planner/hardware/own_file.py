@@ -22,7 +22,8 @@ _MEND: Final = "Mend it in an editor, or move it away to begin anew; until then 
 _PRINTED_BESIDE: Final = frozenset(
     (
         *("derived", "prices", "software", "speeds", "fit", "job", "plan", "count", "totals"),
-        *("street_price_usd", "used_price_usd", "rent_usd_per_hour"),
+        *("street_price_usd", "street_price_source", "used_price_usd", "used_price_source"),
+        *("rent_usd_per_hour", "rent_source"),
     )
 )
 """What the command line prints beside a card's own fields: such a record can be added as it was printed."""

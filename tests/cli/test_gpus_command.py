@@ -3,12 +3,14 @@
 import csv
 import io
 import json
+import shlex
 from datetime import date
 
 import pytest
 
 from planner.cli import gpus
 from planner.cli import gpus_here as here
+from planner.cli.gpus_list import COLUMN_OF
 from planner.cli.main import main
 from planner.cost.job import Run
 from planner.cost.terms import CostTerms
@@ -20,6 +22,7 @@ from planner.monitor.latest import Latest
 from planner.monitor.reading import Reading
 from planner.plan.files import save_plan
 from planner.plan.plan import ModelChoice, Plan
+from planner.present.gpus import GPU_COLUMNS
 from planner.workload.parallel import Parallel
 from planner.workload.workload import Inference
 
@@ -82,7 +85,47 @@ def test_sorting_both_ways_and_limit(said):
 def test_json_is_a_list_of_records_that_read_back(said):
     records = [Gpu.model_validate(record) for record in json.loads(said("4090", "--json"))]
     assert "rtx-4090" in {gpu.id for gpu in records}
-    assert Gpu.model_validate_json(said("--show", "rtx 4090", "--json")) in records
+    shown = json.loads(said("--show", "rtx 4090", "--json"))
+    around = {name: shown.pop(name) for name in ("derived", "prices", "software", "speeds")}
+    assert all(around.values())
+    assert Gpu.model_validate(shown) in records
+
+
+def test_json_of_a_list_has_the_prices_that_it_is_filtered_by(said, tmp_path):
+    file = tmp_path / "cards.json"
+    file.write_text(said("--where", "used < 1200 and memory_gib >= 24", "--json"))
+    cards = json.loads(file.read_text())
+    assert all(card["used_price_usd"] < 1200 and card["used_price_source"] for card in cards)
+    assert {"street_price_usd", "rent_usd_per_hour"} < cards[0].keys()
+    assert said("--add", str(file)).startswith(f"Added {len(cards)} cards and 0 changes.")
+
+
+def test_every_word_that_a_list_is_filtered_or_sorted_by_has_a_column(said):
+    assert set(COLUMN_OF) == set(QUERY_FIELDS)
+    assert set(COLUMN_OF.values()) <= {column.key for column in GPU_COLUMNS}
+    heads = said("--fits", "llama-3.1-8b", "--sort", "price", "--where", "nvlink", "--limit", "1").splitlines()[0]
+    assert "Launch price" in heads
+    assert "Interconnect" in heads
+
+
+def test_the_examples_of_the_help_print_something(said, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    lines = said("--help").replace("\\\n", " ").splitlines()
+    examples = [shlex.split(line)[1:] for line in lines if line.startswith("  gpu-planner ")]
+    assert len(examples) > 10
+    for example in examples:
+        if "--here" not in example:
+            assert main(example) == 0
+    assert (tmp_path / "lora.json").exists()
+
+
+def test_systems_are_shown_as_cards_are(said):
+    printed = said("--show", "dgx-a100-640gb")
+    assert printed.startswith("DGX A100 640 GB\n")
+    assert "8 × A100 SXM4 80 GB" in printed
+    assert json.loads(said("--show", "DGX-2", "--json"))["id"] == "dgx-2"
+    assert said("--show", "dgx-station-v100").startswith("DGX Station")
 
 
 def test_expressions(said):
@@ -173,6 +216,7 @@ def test_csv_has_the_same_cards_as_json_with_derived_figures_and_sources(said):
     rows = list(csv.DictReader(io.StringIO(said(*words, "--csv"))))
     assert [row["id"] for row in rows] == [record["id"] for record in json.loads(said(*words, "--json"))]
     assert all(row["source"] for row in rows)
+    assert next(row["used_price_usd"] for row in rows if row["id"] == "rtx-4090") == "1025.0"
     assert float(next(row["usd_per_gib"] for row in rows if row["id"] == "rtx-4090")) == pytest.approx(1599 / 24)
 
 
@@ -257,6 +301,9 @@ def test_several_cards_and_systems_side_by_side(said):
     assert rows[0] == ["group", "figure", "1 × GeForce RTX 3090", "DGX A100 640 GB"]
     ids = [record["id"] for record in json.loads(said("--compare", "rtx-3090", "dgx-a100-640gb", "--json"))]
     assert ids == ["rtx-3090", "dgx-a100-640gb"]
+    cards, system = json.loads(said("--compare", "8 x h100-sxm", "dgx-a100-640gb", "--json"))
+    assert cards["totals"]["cards_power_watts"] == 5600
+    assert system["totals"]["system_power_watts"] == 6500
     assert "plan" not in json.loads(said("--compare", "rtx-3090", "--json"))[0]
     assert "7 are too many" in said("--compare", *["l4"] * 7, code=2)
 

@@ -23,6 +23,10 @@ def test_a_card_has_its_figures_derived_ones_and_every_source() -> None:
     assert rows["l4"]["source"]
     assert "memory_bytes: derived, 24 × 2^30 bytes" in str(rows["l4"]["other_sources"])
     assert len({tuple(row) for row in rows.values()}) == 1
+    assert {"ridge_point_flop_per_byte", "bandwidth_gb_per_s_per_usd", "rent_usd_per_hour"} < set(rows["l4"])
+    assert not {"ridge_point", "bandwidth_per_usd", "bandwidth_per_watt"} & set(rows["l4"])
+    card = next(gpu for gpu in HARDWARE.gpus if len(gpu.notes) > 1)
+    assert rows[card.id]["notes"] == "; ".join(card.notes)
 
 
 def test_a_system_has_its_figures_and_its_source() -> None:
