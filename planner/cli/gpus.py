@@ -88,7 +88,7 @@ def _parser() -> Parser:
     choice.add_argument("words", metavar="WORDS", nargs="*", help="words that name, maker or architecture contain")
     choice.add_argument("--where", metavar="EXPR", help="an expression over the fields below")
     choice.add_argument(
-        "--fits", metavar="MODEL", help="judge each card by this model (batch 1) or PLAN.json, see below"
+        "--fits", metavar="MODEL", help="judge each card by a model (batch 1) or a PLAN.json, see below"
     )
     choice.add_argument("--limit", metavar="N", type=_positive, help="print at most N")
     ordered = "a field below, with - before it descending; repeatable"

@@ -165,7 +165,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         "Paid",
         lambda row: row.gpu.purchase_price_usd,
         show=fmt.money,
-        unknown="not said",
+        unknown=fmt.UNKNOWN,
         shown=False,
         measure=fmt.USD,
         tooltip=_source("purchase_price_usd"),
