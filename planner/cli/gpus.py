@@ -43,7 +43,9 @@ sharded over eight cards, on a DGX A100 or on eight H100, and on every card with
 fields for --where and --sort:
 {fields}
 
---where joins comparisons (== != < <= > >= ~ in) with and, or, not and brackets; ~ looks for text within text."""
+--where joins comparisons (== != < <= > >= ~ in) with and, or, not and brackets; ~ looks for text within text. What is
+not known is neither true nor false: a card without a price is found by neither `price < 1000` nor `not (price < 1000)`,
+and one whose links are not known by neither `nvlink` nor `not nvlink`."""
 
 
 def run(argv: list[str], today: date | None = None) -> int:

@@ -7,7 +7,7 @@ from typing import Final, cast
 from pydantic_core import to_json
 
 from planner.cli.cards import named_cards
-from planner.cli.table import Head, table, terminal_width
+from planner.cli.table import Head, folded, table, terminal_width
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 from planner.hardware.own import is_above_board_power
@@ -26,7 +26,12 @@ from planner.plan.catalog import Catalog
 from planner.present import format as fmt
 
 _MOST_WATTS: Final = 100_000
-_HEADS: Final = (Head("Figure"), Head("Value", "right"), Head("Formula", flexible=True), Head("Source", flexible=True))
+_HEADS: Final = (
+    Head("Figure", flexible=True),
+    Head("Value", "right"),
+    Head("Formula", flexible=True),
+    Head("Source", flexible=True),
+)
 
 
 def add_build_options(group: argparse._ArgumentGroup) -> None:
@@ -100,15 +105,17 @@ def _record(needs: PowerAndCooling) -> dict[str, object]:
 
 
 def _text(build: Build, needs: PowerAndCooling) -> str:
+    width = terminal_width()
     named = " + ".join(fmt.count_of(each.count, each.gpu.name) for each in build.cards)
     rows = [(step.title, _value(step.value, step.unit), step.formula, step.source) for step in needs.steps]
-    shown = table(_HEADS, rows, terminal_width())
+    shown = table(_HEADS, rows, width, wraps=True)
     return "\n\n".join(
         (
-            f"{named}, host of {build.host_watts:,.0f} W, 80 PLUS {build.rating}, {build.circuit.name}",
+            folded(f"{named}, host of {build.host_watts:,.0f} W, 80 PLUS {build.rating}, {build.circuit.name}", width),
             shown,
-            f"Cables: {_lines(needs.connectors) or fmt.UNKNOWN}\nNoise: unknown, {NOISE}.",
-            f"Mind:\n{_lines(needs.warnings)}" if needs.warnings else "Nothing speaks against it.",
+            f"{_listed('Cables:', needs.connectors or (fmt.UNKNOWN,), width)}\n"
+            f"{_listed('Noise:', (f'unknown, {NOISE}.',), width)}",
+            _listed("Mind:", needs.warnings, width) if needs.warnings else "Nothing speaks against it.",
         )
     )
 
@@ -117,5 +124,8 @@ def _value(value: float | None, unit: str) -> str:
     return fmt.UNKNOWN if value is None else f"{value:,.1f} {unit}" if unit == "A" else f"{value:,.0f} {unit}".strip()
 
 
-def _lines(texts: Sequence[str]) -> str:
-    return texts[0] if len(texts) == 1 else "\n".join(f"- {text}" for text in texts)
+def _listed(title: str, texts: Sequence[str], width: int | None) -> str:
+    """Return one text behind its title, or several below it."""
+    if len(texts) == 1:
+        return folded(f"{title} {texts[0]}", width)
+    return "\n".join((title, *(folded(text, width, "- ") for text in texts)))

@@ -56,8 +56,8 @@ def print_comparison(
     elif arguments.csv:
         print(rows_to_csv(comparison_rows(entries, rows)), end="")
     else:
-        heads = [Head(""), *(Head(entry.title, "right", flexible=True) for entry in entries)]
-        print(f"{table(heads, list(_lines(entries, rows)), terminal_width())}\n\n* best of the row")
+        heads = [Head("", flexible=True), *(Head(entry.title, "right", flexible=True) for entry in entries)]
+        print(f"{table(heads, list(_lines(entries, rows)), terminal_width(), wraps=True)}\n\n* best of the row")
     return 0
 
 

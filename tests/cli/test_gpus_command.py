@@ -120,6 +120,23 @@ def test_the_examples_of_the_help_print_something(said, capsys, monkeypatch, tmp
             assert not capsys.readouterr().out.startswith("No ")
 
 
+@pytest.mark.parametrize("words", [("--build", "4x5090"), ("--compare", "dgx-a100-640gb", "rtx-4090")])
+def test_nothing_is_cut_in_a_narrow_terminal(said, monkeypatch, words):
+    whole = said(*words)
+    monkeypatch.setenv("COLUMNS", "60")
+    printed = said(*words)
+    assert max(map(len, printed.splitlines())) <= 60
+    assert "…" not in printed
+    assert sorted(printed.split()) == sorted(whole.split())
+
+
+def test_details_are_whole_in_a_narrow_terminal(said, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    printed = said("--show", "rtx-4090")
+    assert "…" not in printed
+    assert not [line for line in printed.splitlines() if len(line) > 60 and len(line.split()) > 2]
+
+
 def test_systems_are_shown_as_cards_are(said):
     printed = said("--show", "dgx-a100-640gb")
     assert printed.startswith("DGX A100 640 GB\n")
