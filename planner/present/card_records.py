@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
-from planner.hardware.derived import DERIVED_FIGURES
+from planner.hardware.derived import DERIVED_FIGURES, derived_figures
 from planner.hardware.gpu import Gpu
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ DERIVED_NAMES: Final[Mapping[str, str]] = {
 
 def derived_fields(gpu: Gpu) -> dict[str, float | None]:
     """Return the derived figures, those with a price by that at launch; none where an input is unknown."""
-    return {DERIVED_NAMES[key]: figure.value(gpu) for key, figure in DERIVED_FIGURES.items()}
+    return {DERIVED_NAMES[key]: value for key, value in derived_figures(gpu).items()}
 
 
 def price_fields(prices: "CardPrices | None", count: int = 1) -> dict[str, object]:
