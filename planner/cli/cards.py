@@ -4,8 +4,9 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from planner.errors import SpecError
+from planner.errors import AmbiguousNameError, SpecError
 from planner.hardware.catalog import HardwareCatalog
+from planner.hardware.gpu import Gpu
 from planner.hardware.names import resolve_gpu
 from planner.hardware.system import System
 from planner.plan.catalog import Catalog
@@ -13,6 +14,9 @@ from planner.workload.parallel import CardCount
 
 # No card's name begins so; `7900XTX` has more digits.
 _NUMBERED: Final = re.compile(r"(\d{1,6})\s*(?:[x×]\s+|×)(\S.*)|(\d{1,3})x(\S.*)", re.IGNORECASE)
+
+_BETWEEN: Final = re.compile(r"[\s_-]+")
+_CLOSE: Final = 5
 
 
 def named_cards(texts: Sequence[str], catalog: Catalog, option: str = "--gpu") -> tuple[CardCount, ...]:
@@ -28,8 +32,27 @@ def named_cards(texts: Sequence[str], catalog: Catalog, option: str = "--gpu") -
 
 
 def named_system(name: str, hardware: HardwareCatalog) -> System | None:
-    """Return the system with this id or name, whatever its case."""
-    return next((each for each in hardware.systems if name.strip().lower() in (each.id, each.name.lower())), None)
+    """Return the system with this id or name, whatever its case and blanks."""
+    wanted = _squeezed(name)
+    return next((each for each in hardware.systems if wanted in (_squeezed(each.id), _squeezed(each.name))), None)
+
+
+def named_card(name: str, hardware: HardwareCatalog) -> Gpu:
+    """Return the card that `name` means; where it is like that of systems, the error names those.
+
+    Raises:
+        SpecError: If there is no such card.
+        AmbiguousNameError: If there are several.
+    """
+    try:
+        return resolve_gpu(hardware, name)
+    except AmbiguousNameError:
+        raise
+    except SpecError as error:
+        wanted = _squeezed(name)
+        close = [each.id for each in hardware.systems if wanted and wanted in _squeezed(f"{each.id} {each.name}")]
+        hint = f"Systems of this name: {', '.join(close[:_CLOSE])}." if close else error.hint
+        raise SpecError(error.field, error.reason, hint) from error
 
 
 def _named(text: str, catalog: Catalog, option: str) -> CardCount:
@@ -38,10 +61,14 @@ def _named(text: str, catalog: Catalog, option: str) -> CardCount:
         raise SpecError(option, f"{number:,} cards", "From 1 to 100,000.")
     system = named_system(name, catalog.hardware)
     if system is None:
-        return CardCount(id=resolve_gpu(catalog.hardware, name).id, count=number)
+        return CardCount(id=named_card(name, catalog.hardware).id, count=number)
     if system.gpu_id is None or system.gpu_count is None:
         raise SpecError(option, f"the catalog does not know the cards of {system.name}", "Name them: 4 x V100.")
     return CardCount(id=system.gpu_id, count=number * system.gpu_count)
+
+
+def _squeezed(name: str) -> str:
+    return _BETWEEN.sub("", name.lower())
 
 
 def _numbered(text: str) -> tuple[int, str]:

@@ -4,10 +4,9 @@ from datetime import date
 
 from pydantic_core import to_json
 
-from planner.cli.cards import named_system
+from planner.cli.cards import named_card, named_system
 from planner.cli.details import details
 from planner.hardware.gpu import Gpu
-from planner.hardware.names import resolve_gpu
 from planner.hardware.software import software_of
 from planner.hardware.speeds import speeds_of
 from planner.hardware.system import System
@@ -30,7 +29,7 @@ def show(name: str, catalog: Catalog, today: date, *, as_json: bool) -> int:
     if system is not None:
         print(system.model_dump_json(indent=2) if as_json else _system(system, catalog))
         return 0
-    gpu = resolve_gpu(catalog.hardware, name)
+    gpu = named_card(name, catalog.hardware)
     print(_card_json(gpu, catalog, today) if as_json else _card(gpu, catalog, today))
     return 0
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.cli.cards import _numbered, named_cards
+from planner.cli.cards import _numbered, named_cards, named_system
 from planner.errors import SpecError
 from planner.plan.catalog import Catalog
 
@@ -14,6 +14,7 @@ from planner.plan.catalog import Catalog
         ("2 x RTX 3090", "rtx-3090", 2),
         ("dgx-a100-640gb", "a100-sxm4-80gb", 8),
         ("DGX-2", "tesla-v100-sxm3-32gb", 16),
+        ("DGX A100 640GB", "a100-sxm4-80gb", 8),
         ("2 x dgx-h100", "h100-sxm5-80gb", 16),
         ("2×RTX 4090", "rtx-4090", 2),
         ("2 × RTX 4090", "rtx-4090", 2),
@@ -25,6 +26,18 @@ from planner.plan.catalog import Catalog
 def test_a_card_several_or_a_system(catalog: Catalog, text: str, gpu: str, count: int) -> None:
     (cards,) = named_cards([text], catalog)
     assert (cards.id, cards.count) == (gpu, count)
+
+
+def test_a_part_of_the_name_of_systems_names_them(catalog: Catalog) -> None:
+    with pytest.raises(SpecError, match="no accelerator is called 'dgx-a100'") as caught:
+        named_cards(["dgx-a100"], catalog)
+    assert caught.value.hint.startswith("Systems of this name: dgx-a100-")
+
+
+def test_names_of_systems_differ(catalog: Catalog) -> None:
+    systems = catalog.hardware.systems
+    for system in systems:
+        assert named_system(system.id, catalog.hardware) is named_system(system.name, catalog.hardware) is system
 
 
 def test_a_system_whose_cards_are_not_known_says_so(catalog: Catalog) -> None:
