@@ -138,3 +138,10 @@ def test_system_columns_read_every_row():
     assert columns["price"].tooltip(rows[0]).startswith("estimate price\n2025\n")
     assert columns["accelerators"].text(rows[1]) == "Card"
     assert columns["year"].text(rows[1]) == fmt.UNKNOWN
+
+
+def test_a_power_limit_stands_beside_the_board_power():
+    limited = CARD.evolve(board_power_watts=450.0, power_limit_watts=250.0)
+    (board,) = [group for group in gpu_details(limited) if group.title == "Board"]
+    told = {detail.title: detail.text for detail in board.details}
+    assert (told["Board power"], told["Power limit of your own"]) == ("450\u2009W", "250\u2009W")
