@@ -71,8 +71,11 @@ def draw_everything(window: "Window", folder: Path) -> None:
 
 
 def draw_catalog(window: "Window", folder: Path) -> None:
-    """Draw the catalog as a plot, and cards and a system side by side."""
+    """Draw the systems, the catalog as a plot, and cards and a system side by side."""
     tab = window.catalog()
+    tab.swap_page()
+    draw_in_all_looks(window, folder, "catalog-systems")
+    tab.swap_page()
     tab.show_view("scatter")
     draw_in_all_looks(window, folder, "catalog-scatter")
     tab.compare.add(("accelerators:rtx-3090@2", "accelerators:rtx-4090", "systems:dgx-a100-640gb"))
@@ -138,6 +141,10 @@ def sample_plans() -> "dict[str, Plan]":
         "vision": Plan(model=ModelChoice(id="Qwen/Qwen2-VL-7B-Instruct"), workload=seeing, gpu="rtx-4090"),
         "monitored": Plan(model=ModelChoice(id="meta-llama/Llama-3.2-1B"), workload=adapting, gpu="rtx-4090"),
         "staged": Plan(model=llama, workload=piped, gpu="h100-sxm5-80gb", count=8),
+        "tuned-on-two": Plan(model=llama, workload=adapting, gpu="rtx-3090", count=2),
+        "adapted-on-eight": Plan(
+            model=large, workload=adapting.evolve(parallel={"zero": 3}), gpu="h100-sxm5-80gb", count=8
+        ),
         "no-card": Plan(model=llama),
         "does-not-fit": Plan(model=llama, workload=Training(micro_batch=4), gpu="rtx-4090"),
     }
@@ -260,10 +267,43 @@ def draw_readme(window: "Window", folder: Path) -> None:
     window.show_tab("memory")
     window.findChild(Breakdown).open_term("logits")
     save(window, folder / "term-dark.png")
+    draw_readme_catalog(window, folder)
     draw_readme_plans(window, folder)
     draw_readme_costs(window, folder)
     draw_readme_trace(window, folder)
     draw_readme_monitor(window, folder)
+
+
+def draw_readme_catalog(window: "Window", folder: Path) -> None:
+    """Draw what a search leaves, what replaces two cards, the market as a plot, and two ways to train side by side."""
+    tab = window.catalog()
+    window.show_tab("catalog")
+    window.choose_scheme("light")
+    window.workspace.replace(sample_plans()["tuned-on-two"], None)
+    tab.gpus.search("24 GB under 1,000 USD")
+    tab.sort_cards("bandwidth")
+    save(window, folder / "catalog-search-light.png")
+    tab.gpus.search("at least 48 GiB within 700 W under 10,000 USD")
+    tab.sort_cards("bandwidth")
+    save(window, folder / "catalog-within-light.png")
+    best = tab.gpus.model.records[:3]
+    tab.compare.add((*(f"accelerators:{row.id}@1" for row in best), "accelerators:rtx-3090@2"))
+    tab.show_view("compare")
+    wait_until(lambda: not tab.tasks.busy)
+    save(window, folder / "catalog-replace-light.png")
+    tab.compare.clear()
+    window.workspace.replace(sample_plans()["adapted-on-eight"], None)
+    tab.compare.add(("systems:dgx-a100-640gb", "accelerators:h100-sxm5-80gb@8"))
+    wait_until(lambda: not tab.tasks.busy)
+    save(window, folder / "catalog-compare-light.png")
+    tab.compare.clear()
+    tab.gpus.search("")
+    window.choose_scheme("dark")
+    tab.show_view("scatter")
+    tab.setFocus()
+    save(window, folder / "catalog-scatter-dark.png")
+    tab.show_view("table")
+    window.show_tab("memory")
 
 
 def draw_readme_plans(window: "Window", folder: Path) -> None:

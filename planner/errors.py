@@ -17,15 +17,12 @@ PlannerError(message, hint)
 ```
 """
 
-import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pydantic import ValidationError
 
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
+from planner.validation import hint_for, place_of, reason_of
 
 TRACE_STAGES: Final = {
     "start": "",
@@ -42,39 +39,7 @@ TRACE_STAGES: Final = {
     "cancelled": "",
 }
 """How far a trace can come, with the words for it."""
-NO_SUCH_FIELD: Final = "there is no such field"
 _PRINTED_CHARACTERS: Final = 2_000
-_TASKS: Final = ("training", "inference")
-_BOUNDS: Final = {
-    "greater_than_equal": ("at least", "ge"),
-    "greater_than": ("more than", "gt"),
-    "less_than_equal": ("at most", "le"),
-    "less_than": ("less than", "lt"),
-}
-"""The words for pydantic's limits, with its name of the number."""
-_WHOLE: Final = "{} is not a whole number"
-_FIELDS: Final = "{} is no object of named fields"
-_KINDS: Final = {
-    "int_parsing": _WHOLE,
-    "int_type": _WHOLE,
-    "int_from_float": _WHOLE,
-    "int_parsing_size": "{} is too large",
-    "float_parsing": "{} is not a number",
-    "float_type": "{} is not a number",
-    "finite_number": "{} is not a finite number",
-    "bool_parsing": "{} is neither true nor false",
-    "bool_type": "{} is neither true nor false",
-    "string_type": "{} is not a text",
-    "tuple_type": "{} is not a list",
-    "list_type": "{} is not a list",
-    "model_type": _FIELDS,
-    "model_attributes_type": _FIELDS,
-    "dict_type": _FIELDS,
-    "missing": "is missing",
-    "too_long": "{} holds too many values",
-    "too_short": "{} holds too few values",
-}
-"""What pydantic finds of another kind than was expected, in words."""
 
 
 class PlannerError(Exception):
@@ -107,10 +72,7 @@ class SpecError(PlannerError):
     def from_validation(cls, error: ValidationError, prefix: str = "") -> "SpecError":
         """Translate the first problem that pydantic found; `prefix` names the place, such as `workload`."""
         problem = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in (*((prefix,) if prefix else ()), *_named(problem["loc"])))
-        if problem["type"] == "extra_forbidden":
-            return cls(where, NO_SUCH_FIELD, hint="Check its spelling.")
-        return cls(where, _reason(problem), _close_names(problem))
+        return cls(place_of(problem, prefix), reason_of(problem), hint_for(problem))
 
 
 class AmbiguousNameError(SpecError):
@@ -234,70 +196,3 @@ class MonitorUnavailableError(PlannerError):
     def __init__(self, reason: str, hint: str, kind: str) -> None:
         super().__init__(reason, hint)
         self.reason, self.kind = reason, kind
-
-
-def _named(place: tuple[int | str, ...]) -> Iterator[int | str]:
-    """Yield the fields of `place` without what pydantic adds: which kind of a union it tried, as in `tuple[str, ...]`.
-
-    A workload's task is such a kind.
-    """
-    for before, part in zip((None, *place), place, strict=False):
-        kind = isinstance(part, str) and ("[" in part or (before == "workload" and part in _TASKS))
-        if not kind:
-            yield part
-
-
-def _reason(problem: "ErrorDetails") -> str:
-    """Return what is wrong in words that do not need Python."""
-    got, bounds = _shorten(problem.get("input")), problem.get("ctx", {})
-    if problem["type"] == "union_tag_invalid":
-        kind = bounds["discriminator"].strip("'")
-        return f"there is no {kind} {bounds['tag']!r}; choose {_one_of(_choices(problem))}"
-    if problem["type"] == "literal_error":
-        names = _choices(problem)
-        return f"there is no {got}; choose {_one_of(names)}" if len(names) > 1 else f"must be {names[0]}, not {got}"
-    if problem["type"] in _BOUNDS:
-        words, bound = _BOUNDS[problem["type"]]
-        return f"must be {words} {_plain(bounds[bound])}, not {got}"
-    if problem["type"] in _KINDS:
-        return _KINDS[problem["type"]].format(got)
-    # Written here, not by pydantic: such a sentence begins as it should, and often says itself what was given.
-    own = problem["type"] == "value_error"
-    reason = problem["msg"].removeprefix("Value error, ") if own else _uncapitalised(problem["msg"])
-    return reason if got in reason or not problem["loc"] else f"{reason}, got {got}"
-
-
-def _choices(problem: "ErrorDetails") -> list[str]:
-    expected = problem["ctx"].get("expected") or problem["ctx"]["expected_tags"]
-    return re.findall("'([^']*)'", expected) or [expected]
-
-
-def _one_of(names: list[str]) -> str:
-    *others, last = names
-    return f"{', '.join(others)} or {last}"
-
-
-def _close_names(problem: "ErrorDetails") -> str:
-    """Return a hint with the names that may have been meant, empty where none is like it."""
-    if problem["type"] != "literal_error" or not isinstance(problem["input"], str):
-        return ""
-    from difflib import get_close_matches  # takes a while to load, and is seldom needed
-
-    spellings = {name.lower(): name for name in _choices(problem)}
-    close = [spellings[name] for name in get_close_matches(problem["input"].lower(), spellings)]
-    return f"Close names: {', '.join(close)}." if close else ""
-
-
-def _plain(bound: float) -> str:
-    """Return a limit as people write it: `0`, `0.1`, `10,000,000`."""
-    return f"{int(bound):,}" if bound == int(bound) else f"{bound:,}"
-
-
-def _uncapitalised(text: str) -> str:
-    """Return `text` with a small first letter, unless that belongs to a name such as vLLM or GGUF."""
-    return text if text[:2].isupper() else f"{text[:1].lower()}{text[1:]}"
-
-
-def _shorten(value: object, limit: int = 60) -> str:
-    text = repr(value)
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"

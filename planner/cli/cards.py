@@ -4,19 +4,16 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from planner.errors import AmbiguousNameError, SpecError
+from planner.errors import SpecError
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
-from planner.hardware.names import resolve_gpu
+from planner.hardware.names import resolve_hardware
 from planner.hardware.system import System
 from planner.plan.catalog import Catalog
 from planner.workload.parallel import CardCount
 
 # No card's name begins so; `7900XTX` has more digits.
 _NUMBERED: Final = re.compile(r"(\d{1,6})\s*(?:[x×]\s+|×)(\S.*)|(\d{1,3})x(\S.*)", re.IGNORECASE)
-
-_BETWEEN: Final = re.compile(r"[\s_-]+")
-_CLOSE: Final = 5
 
 
 def named_cards(texts: Sequence[str], catalog: Catalog, option: str = "--gpu") -> tuple[CardCount, ...]:
@@ -31,44 +28,29 @@ def named_cards(texts: Sequence[str], catalog: Catalog, option: str = "--gpu") -
     return tuple(_named(text, catalog, option) for text in texts)
 
 
-def named_system(name: str, hardware: HardwareCatalog) -> System | None:
-    """Return the system with this id or name, whatever its case and blanks."""
-    wanted = _squeezed(name)
-    return next((each for each in hardware.systems if wanted in (_squeezed(each.id), _squeezed(each.name))), None)
-
-
-def named_card(name: str, hardware: HardwareCatalog) -> Gpu:
-    """Return the card that `name` means; where it is like that of systems, the error names those.
+def named_system(text: str, hardware: HardwareCatalog) -> System | None:
+    """Return the system that `text` names, or None where it names a card, or several of something.
 
     Raises:
-        SpecError: If there is no such card.
-        AmbiguousNameError: If there are several.
+        SpecError: If there is nothing of that name.
+        AmbiguousNameError: If the name means several cards or systems.
     """
-    try:
-        return resolve_gpu(hardware, name)
-    except AmbiguousNameError:
-        raise
-    except SpecError as error:
-        wanted = _squeezed(name)
-        close = [each.id for each in hardware.systems if wanted and wanted in _squeezed(f"{each.id} {each.name}")]
-        hint = f"Systems of this name: {', '.join(close[:_CLOSE])}." if close else error.hint
-        raise SpecError(error.field, error.reason, hint) from error
+    if _NUMBERED.fullmatch(text.strip()):
+        return None
+    found = resolve_hardware(hardware, text)
+    return found if isinstance(found, System) else None
 
 
 def _named(text: str, catalog: Catalog, option: str) -> CardCount:
     number, name = _numbered(text)
     if not 1 <= number <= 100_000:
         raise SpecError(option, f"{number:,} cards", "From 1 to 100,000.")
-    system = named_system(name, catalog.hardware)
-    if system is None:
-        return CardCount(id=named_card(name, catalog.hardware).id, count=number)
-    if system.gpu_id is None or system.gpu_count is None:
-        raise SpecError(option, f"the catalog does not know the cards of {system.name}", "Name them: 4 x V100.")
-    return CardCount(id=system.gpu_id, count=number * system.gpu_count)
-
-
-def _squeezed(name: str) -> str:
-    return _BETWEEN.sub("", name.lower())
+    found = resolve_hardware(catalog.hardware, name)
+    if isinstance(found, Gpu):
+        return CardCount(id=found.id, count=number)
+    if found.gpu_id is None or found.gpu_count is None:
+        raise SpecError(option, f"the catalog does not know the cards of {found.name}", "Name them: 4 x V100.")
+    return CardCount(id=found.gpu_id, count=number * found.gpu_count)
 
 
 def _numbered(text: str) -> tuple[int, str]:

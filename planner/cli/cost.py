@@ -7,10 +7,9 @@ from typing import Final
 
 from pydantic_core import to_json
 
-from planner.cli.asked import add_plan_options, asked_plan, save_asked
+from planner.cli.asked import add_plan_options, save_asked
 from planner.cli.cost_report import CostAnswer, Shown, cost_blocks
-from planner.cli.money_options import add_money_options, check_market, money_from, option_of, whole_number
-from planner.cli.options import in_options
+from planner.cli.money_options import add_money_options, option_of, plan_with_money, whole_number
 from planner.cli.parser import Parser
 from planner.cli.people import persons_catalog
 from planner.cli.report import prose_width, wrapped
@@ -55,11 +54,7 @@ def run(argv: list[str], today: date | None = None) -> int:
     """Answer as of `today`, by default the day that it is, and return the exit code."""
     arguments = _parser().parse_args(argv)
     catalog = persons_catalog()
-    try:
-        plan = asked_plan(arguments, catalog).plan
-        plan = plan.evolve(cost=check_market(arguments, money_from(arguments, plan.cost), catalog))
-    except SpecError as error:
-        raise in_options(error) from error
+    plan = plan_with_money(arguments, catalog)
     day = today or datetime.now(UTC).date()
     answer = _answer(plan, catalog, day)
     other = _answer(_other(arguments.versus, plan, catalog), catalog, day) if arguments.versus else None

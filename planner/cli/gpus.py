@@ -8,7 +8,7 @@ from planner.cli.gpus_build import add_build_options, print_build
 from planner.cli.gpus_list import print_list
 from planner.cli.gpus_own import add_own_options, run_own, wants_own
 from planner.cli.gpus_together import check_together
-from planner.cli.parser import Parser
+from planner.cli.parser import Parser, with_descending
 from planner.cli.people import persons_catalog
 from planner.hardware.catalog import load_hardware
 from planner.hardware.query import QUERY_FIELDS
@@ -28,17 +28,19 @@ examples:
   gpu-planner gpus --fits meta-llama/Llama-3.1-70B --where 'fits == "fits"' --sort rent
   gpu-planner gpus --compare "RTX 4090" "2 x RTX 3090" dgx-a100-640gb
   gpu-planner gpus --show mi300x
-  gpu-planner gpus --systems dgx
+  gpu-planner gpus --systems dgx --fits meta-llama/Llama-3.1-70B
   gpu-planner gpus --build "2 x RTX 5090" --circuit 120V-15A
   gpu-planner gpus --change "RTX 3090" --paid 720 --power-limit 250
   gpu-planner gpus --here
 
 A PLAN.json is written by `gpu-planner fit` or `gpu-planner cost` with --save, and by the window. LoRA of a 70B model,
-sharded over eight cards, on a DGX A100 or on eight H100, and on every card with as many of it:
+sharded over eight cards, on a DGX A100 or on eight H100, and on every card with as many of it, with what a run, or a
+million tokens of it, costs:
   gpu-planner cost meta-llama/Llama-3.1-70B --task training --method lora --zero 3 --checkpointing full \\
       --gpu "8 x H100 SXM" --tokens 50e6 --save lora.json
   gpu-planner gpus --compare dgx-a100-640gb "8 x H100 SXM" --fits lora.json
   gpu-planner gpus --fits lora.json --where 'hours < 24' --sort job_cost
+  gpu-planner gpus --fits lora.json --sort job_cost_tokens
 
 fields for --where and --sort:
 {fields}
@@ -50,7 +52,7 @@ and one whose links are not known by neither `nvlink` nor `not nvlink`."""
 
 def run(argv: list[str], today: date | None = None) -> int:
     """Print what was asked, prices as of `today`, by default the day that it is, and return the exit code."""
-    arguments = _parser().parse_args(_with_descending(argv))
+    arguments = _parser().parse_args(with_descending(argv))
     check_together(arguments)
     day = today or datetime.now(UTC).date()
     if wants_own(arguments):
@@ -70,7 +72,7 @@ def _about(arguments: argparse.Namespace, catalog: Catalog, today: date) -> int:
     if arguments.systems:
         from planner.cli.gpus_systems import print_systems
 
-        return print_systems(arguments, catalog.hardware)
+        return print_systems(arguments, catalog)
     if arguments.show:
         from planner.cli.gpus_show import show
 
@@ -90,7 +92,7 @@ def _parser() -> Parser:
     choice.add_argument("words", metavar="WORDS", nargs="*", help="words that name, maker or architecture contain")
     choice.add_argument("--where", metavar="EXPR", help="an expression over the fields below")
     choice.add_argument(
-        "--fits", metavar="MODEL", help="judge each card by a model (batch 1) or a PLAN.json, see below"
+        "--fits", metavar="MODEL", help="judge each card or system by a model (batch 1) or a PLAN.json, see below"
     )
     choice.add_argument("--limit", metavar="N", type=_positive, help="print at most N")
     ordered = "a field below, with - before it descending; repeatable"
@@ -115,14 +117,3 @@ def _positive(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
     return int(text)
-
-
-def _with_descending(argv: list[str]) -> list[str]:
-    """Join `--sort -price`, which argparse would take for two options."""
-    joined: list[str] = []
-    for word in argv:
-        if joined and joined[-1] == "--sort" and word.startswith("-"):
-            joined[-1] = f"--sort={word}"
-        else:
-            joined.append(word)
-    return joined

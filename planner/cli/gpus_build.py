@@ -10,9 +10,9 @@ from planner.cli.cards import named_cards
 from planner.cli.table import Head, folded, table, terminal_width
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
+from planner.hardware.mains import CIRCUITS
 from planner.hardware.own import is_above_board_power
 from planner.hardware.power import (
-    CIRCUITS,
     EFFICIENCY,
     HOST_WATTS,
     NOISE,

@@ -19,7 +19,7 @@ from planner.plan.tried import Tried, try_on
 from planner.present.card_records import totals
 from planner.present.gpu_row import GpuRow, plain_rows
 from planner.present.record_text import rows_to_csv
-from planner.present.side_by_side import MOST, ComparedRow, Entry, comparison_rows, side_by_side
+from planner.present.side_by_side import MOST, ComparedRow, Entry, comparison_rows, sharing_notes, side_by_side
 from planner.present.systems import SystemRow
 from planner.present.tried import fits
 
@@ -57,7 +57,9 @@ def print_comparison(
         print(rows_to_csv(comparison_rows(entries, rows)), end="")
     else:
         heads = [Head("", flexible=True), *(Head(entry.title, "right", flexible=True) for entry in entries)]
-        print(f"{table(heads, list(_lines(entries, rows)), terminal_width(), wraps=True)}\n\n* best of the row")
+        shown = table(heads, list(_lines(entries, rows)), terminal_width(), wraps=True)
+        notes = "".join(f"\n{note}" for note in sharing_notes(entries, tried))
+        print(f"{shown}\n\n* best of the row{notes}")
     return 0
 
 

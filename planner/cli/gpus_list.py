@@ -51,7 +51,7 @@ class _Judgement(NamedTuple):
     def by_id(self) -> Fits:
         """Return it as queries read it."""
         return {
-            gpu_id: Judged(fit.verdict, job.hours if job else None, job.usd if job else None)
+            gpu_id: Judged(fit.verdict, job.hours, job.usd, job.usd_per_million_tokens) if job else Judged(fit.verdict)
             for gpu_id, fit in self.fits.items()
             for job in (self.jobs.get(gpu_id),)
         }

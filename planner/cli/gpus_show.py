@@ -4,9 +4,9 @@ from datetime import date
 
 from pydantic_core import to_json
 
-from planner.cli.cards import named_card, named_system
 from planner.cli.details import details
 from planner.hardware.gpu import Gpu
+from planner.hardware.names import resolve_hardware
 from planner.hardware.software import software_of
 from planner.hardware.speeds import speeds_of
 from planner.hardware.system import System
@@ -25,12 +25,11 @@ def show(name: str, catalog: Catalog, today: date, *, as_json: bool) -> int:
     Raises:
         PlannerError: If it means neither, or several cards.
     """
-    system = named_system(name, catalog.hardware)
-    if system is not None:
-        print(system.model_dump_json(indent=2) if as_json else _system(system, catalog))
-        return 0
-    gpu = named_card(name, catalog.hardware)
-    print(_card_json(gpu, catalog, today) if as_json else _card(gpu, catalog, today))
+    found = resolve_hardware(catalog.hardware, name)
+    if isinstance(found, System):
+        print(found.model_dump_json(indent=2) if as_json else _system(found, catalog))
+    else:
+        print(_card_json(found, catalog, today) if as_json else _card(found, catalog, today))
     return 0
 
 

@@ -7,11 +7,15 @@ from typing import Final, NamedTuple
 
 from pydantic import ValidationError
 
+from planner.cli.asked import asked_plan
+from planner.cli.options import in_options
 from planner.cli.parser import Parser
 from planner.cost.job import DailyHours, Run, Service
 from planner.cost.terms import CostTerms
-from planner.errors import NO_SUCH_FIELD, SpecError
+from planner.errors import SpecError
 from planner.plan.catalog import Catalog
+from planner.plan.plan import Plan
+from planner.validation import NO_SUCH_FIELD
 
 _JOBS: Final = {
     "tokens": "run",
@@ -111,6 +115,19 @@ def option_of(field: str) -> str:
     inner = field.removeprefix("cost.")
     flags = {flag.field: flag.name for flag in reversed((*JOB_FLAGS, *TERM_FLAGS))} | {"job.amount": "the job"}
     return flags.get(inner, f"--money {inner}" if inner != field else field)
+
+
+def plan_with_money(arguments: argparse.Namespace, catalog: Catalog) -> Plan:
+    """Return the plan that the options describe, with the terms of money that they give.
+
+    Raises:
+        SpecError: If a value is not allowed, or no offer is of what they name; it names the option.
+    """
+    try:
+        plan = asked_plan(arguments, catalog).plan
+        return plan.evolve(cost=check_market(arguments, money_from(arguments, plan.cost), catalog))
+    except SpecError as error:
+        raise in_options(error) from error
 
 
 def money_from(arguments: argparse.Namespace, base: CostTerms) -> CostTerms:

@@ -32,3 +32,14 @@ class Parser(argparse.ArgumentParser):
             PlannerError: Always.
         """
         raise PlannerError(message, f"Try: {self.prog} --help")
+
+
+def with_descending(argv: list[str]) -> list[str]:
+    """Join `--sort -price`, which argparse would take for two options."""
+    joined: list[str] = []
+    for word in argv:
+        if joined and joined[-1] == "--sort" and word.startswith("-"):
+            joined[-1] = f"--sort={word}"
+        else:
+            joined.append(word)
+    return joined

@@ -8,7 +8,7 @@ from typing import Final
 
 from pydantic_core import to_json
 
-from planner.cli.parser import Parser
+from planner.cli.parser import Parser, with_descending
 from planner.cli.table import Head, table, terminal_width
 from planner.cost.offer import Offer
 from planner.cost.refresh.store import PriceStore, Stored, offers_in_use, read_offers
@@ -43,7 +43,7 @@ fields for --sort (- before it: descending):
 
 def run(argv: list[str]) -> int:
     """Print what was asked and return the exit code."""
-    arguments = _parser().parse_args(_with_descending(argv))
+    arguments = _parser().parse_args(with_descending(argv))
     store, catalog = PriceStore(prices_dir()), load_catalog()
     if arguments.refresh is not None:
         return _refresh(arguments.refresh, store, catalog, as_json=arguments.json)
@@ -83,17 +83,6 @@ def _parser() -> Parser:
     change.add_argument("--state", action="store_true", help="say which prices are in use, and what is held")
     parser.add_general()
     return parser
-
-
-def _with_descending(argv: list[str]) -> list[str]:
-    """Join `--sort -age`, which argparse would take for two options."""
-    joined: list[str] = []
-    for word in argv:
-        if joined and joined[-1] == "--sort" and word.startswith("-"):
-            joined[-1] = f"--sort={word}"
-        else:
-            joined.append(word)
-    return joined
 
 
 def _refresh(keys: Sequence[str], store: PriceStore, catalog: Catalog, *, as_json: bool) -> int:

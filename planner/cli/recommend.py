@@ -7,8 +7,8 @@ from typing import Final, get_args
 
 from pydantic import ValidationError
 
-from planner.cli.asked import add_plan_options, asked_plan, save_asked
-from planner.cli.money_options import add_money_options, check_market, money_from, option_of, whole_number
+from planner.cli.asked import add_plan_options, save_asked
+from planner.cli.money_options import add_money_options, option_of, plan_with_money, whole_number
 from planner.cli.options import in_options
 from planner.cli.parser import Parser
 from planner.cli.people import persons_catalog
@@ -49,11 +49,7 @@ def run(argv: list[str], today: date | None = None) -> int:
     """Answer as of `today`, by default the day that it is, and return the exit code."""
     arguments = _parser().parse_args(argv)
     catalog = persons_catalog()
-    try:
-        asked = asked_plan(arguments, catalog)
-        plan = asked.plan.evolve(cost=check_market(arguments, money_from(arguments, asked.plan.cost), catalog))
-    except SpecError as error:
-        raise in_options(error) from error
+    plan = plan_with_money(arguments, catalog)
     found = _found(plan, catalog, today or datetime.now(UTC).date(), _wish(arguments, catalog))
     if arguments.save and found.cheapest is not None:
         save_asked(arguments.save, plan_of(found.cheapest, plan, catalog))

@@ -4,7 +4,7 @@ Kinds are never mixed: what a maker asks, what a shop asks, what is paid second 
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 from statistics import median
@@ -126,6 +126,24 @@ def card_prices(
         doubtful=tuple(doubtful),
         servers=tuple(_bought_point(each, today) for each in servers),
     )
+
+
+def rented_together(
+    gpu_id: str, count: int, system_id: str, offers: Iterable[Offer], today: date
+) -> dict[RentMode, PriceSpread]:
+    """Return what `count` cards in one machine, or the system itself, are rented for: prices of all of them together.
+
+    **Formula** price of a card × count. Offers whose price may not stand beside others are left out.
+    """
+    theirs = [
+        offer
+        for offer in offers
+        if (offer.system == system_id or (offer.gpu == gpu_id and offer.gpu_count == count)) and not rent_doubts(offer)
+    ]
+    return {
+        mode: PriceSpread(tuple(replace(point, price_usd=point.price_usd * count) for point in spread.points))
+        for mode, spread in _by_mode(theirs, today).items()
+    }
 
 
 def rent_doubts(offer: Offer) -> tuple[str, ...]:

@@ -9,26 +9,6 @@ from planner.cost.energy import TariffKind
 from planner.cost.figure import Figure
 from planner.cost.terms import BuyTerms, ColocationPower, PlaceKind
 
-_FIGURES: Final = (
-    "host_factor",
-    "network_share",
-    "rack_usd_per_server",
-    "tax_fraction",
-    "shipping_usd",
-    "install_usd",
-    "server_power_factor",
-    "active_power_fraction",
-    "idle_power_fraction",
-    "pue",
-    "colocation_usd_per_kw_month",
-    "operations_fraction_per_year",
-    "support_fraction_per_year",
-    "spares_fraction_per_year",
-    "insurance_fraction_per_year",
-    "staff_usd_per_year",
-    "licence_usd_per_gpu_year",
-)
-
 
 class Ownership(Spec):
     """Every figure of owning in one kind of place. The fields that `BuyTerms` has too can be replaced there."""
@@ -67,3 +47,6 @@ class Ownership(Spec):
         if terms.colocation_power is not None:
             changed["colocation_power"] = terms.colocation_power
         return self.evolve(**changed)
+
+
+_FIGURES: Final = tuple(name for name, field in Ownership.model_fields.items() if field.annotation is Figure)

@@ -9,7 +9,6 @@ from planner.models.load import HUB_PREFIX
 from planner.plan.evaluate import fits_by_gpu
 from planner.plan.plan import ModelChoice
 from planner.present import format as fmt
-from planner.present.systems import system_rows
 
 
 def model_choices(workspace: Workspace) -> list[Choice]:
@@ -52,6 +51,8 @@ def card_choices(workspace: Workspace) -> list[Choice]:
 
 def hardware_choices(workspace: Workspace) -> list[Choice]:
     """Return every card and then every system, keyed as a comparison names them: `accelerators:rtx-4090`."""
+    from planner.present.systems import system_rows  # the start of the window does without
+
     cards = [replace(choice, key=f"accelerators:{choice.key}") for choice in card_choices(workspace)]
     systems = system_rows(workspace.catalog.hardware)
     return [

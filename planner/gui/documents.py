@@ -188,9 +188,8 @@ class Documents(QObject):
             self._workspace.answer("model", {"model": choice})
 
     def _report(self, error: BaseException) -> None:
-        if not isinstance(error, PlannerError):
+        with self._workspace.reporting():
             raise error
-        self._workspace.failed.emit(error)
 
     def _save_to(self, path: Path) -> bool:
         with self._workspace.reporting():

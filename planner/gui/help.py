@@ -1,11 +1,12 @@
 """The two pages of the Help menu."""
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QGridLayout, QMessageBox, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QGridLayout, QMessageBox, QVBoxLayout, QWidget
 
 from planner import __version__
 from planner.gui.actions import ActionSet
 from planner.gui.theme import Theme
+from planner.gui.widgets.closing_buttons import closing_buttons
 from planner.gui.widgets.label import make_label
 from planner.present.format import integer
 
@@ -49,9 +50,7 @@ def show_about(cards: int, models: int, parent: QWidget) -> QMessageBox:
 
 
 def _finish(dialog: QDialog, grid: QGridLayout) -> None:
-    buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
-    buttons.rejected.connect(dialog.close)
     layout = QVBoxLayout(dialog)
     layout.addLayout(grid)
-    layout.addWidget(buttons)
+    layout.addWidget(closing_buttons(dialog))
     dialog.open()

@@ -26,6 +26,7 @@ class Judged:
     verdict: str | None = None
     hours: float | None = None
     job_cost_usd: float | None = None
+    usd_per_million_tokens: float | None = None
 
 
 Fits = Mapping[str, Judged]
@@ -212,7 +213,15 @@ QUERY_FIELDS: Final[Mapping[str, QueryField]] = {
             "number",
             lambda gpu, known: known.judged(gpu).job_cost_usd,
         ),
+        QueryField(
+            "job_cost_tokens",
+            "Cost of a million tokens",
+            "USD",
+            "of the job's work: compares cards that do different amounts of it in a month",
+            "number",
+            lambda gpu, known: known.judged(gpu).usd_per_million_tokens,
+        ),
     )
 }
-JUDGED_FIELDS: Final = ("fits", "hours", "job_cost")
+JUDGED_FIELDS: Final = ("fits", "hours", "job_cost", "job_cost_tokens")
 """The words that need a plan."""

@@ -1,5 +1,6 @@
 """One accelerator: what it is, what it can do, and how sure each figure is."""
 
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Final, Literal, Self
 
@@ -44,6 +45,11 @@ class FigureNote(Spec):
 
     field: str
     provenance: Provenance
+
+
+def provenance_in(notes: Iterable[FigureNote], field: str, record: Provenance) -> Provenance:
+    """Return where the figure in `field` comes from by `notes`, or else what holds for the whole `record`."""
+    return next((note.provenance for note in notes if note.field == field), record)
 
 
 class Rate(Spec):
@@ -172,4 +178,4 @@ class Gpu(Spec):
         if field.startswith("rate."):
             rate = self.rate(field.removeprefix("rate."))
             return (rate.provenance if rate else None) or self.provenance
-        return next((note.provenance for note in self.figure_notes if note.field == field), self.provenance)
+        return provenance_in(self.figure_notes, field, self.provenance)

@@ -1,4 +1,4 @@
-"""Which accelerator a person or a driver means by a name: exact after normalisation, never fuzzy.
+"""Which accelerator or system a person or a driver means by a name: exact after normalisation, never fuzzy.
 
 A name is compared as a set of words, so "A100 80GB PCIe", "a100-pcie-80gb" and "NVIDIA A100 PCIe 80 GB" are one name.
 Brand words may be left out but not be wrong: "4090" is the GeForce RTX 4090, "GTX 4090" is nothing.
@@ -12,6 +12,7 @@ from typing import Final
 from planner.errors import AmbiguousNameError, SpecError
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
+from planner.hardware.system import System
 
 Words = frozenset[str]
 
@@ -70,6 +71,48 @@ def resolve_gpu(catalog: HardwareCatalog, text: str) -> Gpu:
     raise SpecError("gpu", f"no accelerator is called {text!r}", hint=_suggestion(catalog, text, several))
 
 
+def resolve_hardware(catalog: HardwareCatalog, text: str) -> Gpu | System:
+    """Return the one accelerator or system that `text` names; of a system, a part that no other has will do.
+
+    Raises:
+        AmbiguousNameError: If `text` names several, such as "A100" or "DGX A100".
+        SpecError: If it names none; the hint suggests names that are written alike.
+    """
+    exact = next((each for each in catalog.systems if text.strip().lower() in (each.id, each.name.lower())), None)
+    if exact is not None:
+        return exact
+    try:
+        return resolve_gpu(catalog, text)
+    except AmbiguousNameError:
+        raise
+    except SpecError:
+        # A word of a card's name means the card: "B300" must not become a DGX B300 with eight of them.
+        systems = () if _with_words_of(catalog, text) else systems_named(catalog, text)
+        if not systems:
+            raise
+    if len(systems) > 1:
+        raise AmbiguousNameError("gpu", text, tuple(system.id for system in systems))
+    return systems[0]
+
+
+def systems_named(catalog: HardwareCatalog, text: str) -> tuple[System, ...]:
+    """Return the systems that `text` can mean, in tiers: by all their words, by all but memory sizes, by some of them.
+
+    "DGX A100" gives those of both memory sizes and not the DGX Station, "DGX Station" all of these.
+    """
+    core, brands = _take_apart(text)
+    if not any(map(str.isalpha, "".join(core))):
+        return ()  # a number alone, such as 8, is in many names and means none of them
+    found = []
+    for each in catalog.systems:
+        words = _words(f"{each.id} {each.name}") - _FILLER
+        asked = {f"{word}gb" if f"{word}gb" in words else word for word in core}  # "DGX A100 640"
+        if asked <= words and brands <= words | {each.vendor.lower()}:
+            found.append((each, words - asked - _BRANDS))
+    sizes = [(each, rest) for each, rest in found if all(map(_MEMORY_SIZE.fullmatch, rest))]
+    return tuple(each for each, _ in [pair for pair in sizes if not pair[1]] or sizes or found)
+
+
 def candidates(catalog: HardwareCatalog, text: str) -> tuple[Gpu, ...]:
     """Return every accelerator whose name is `text` and words of configuration only: "A100" gives all A100s.
 
@@ -104,7 +147,11 @@ def _has_digits(gpu: Gpu, digits: list[str]) -> bool:
 def _suggestion(catalog: HardwareCatalog, text: str, only: tuple[Gpu, ...]) -> str:
     if only:
         return f"Did you mean {only[0].id!r} ({only[0].name})? {_LIST_COMMAND}"
-    close = _with_words_of(catalog, text) or _spelt_alike(catalog, text)
+    close = _with_words_of(catalog, text)
+    if not close and (systems := systems_named(catalog, text)):
+        named = ", ".join(system.id for system in systems[:_SUGGESTIONS])
+        return f"Of systems it could be: {named}. `gpu-planner gpus --systems` lists them."
+    close = close or _spelt_alike(catalog, text)
     return f"Close names: {', '.join(close[:_SUGGESTIONS])}. {_LIST_COMMAND}" if close else _LIST_COMMAND
 
 

@@ -9,6 +9,7 @@ from math import ceil
 from typing import Final, Literal
 
 from planner.hardware.gpu import Gpu
+from planner.hardware.mains import CIRCUITS, WALL_TITLES, WARMING_F, Circuit, Step, wall_steps
 
 Rating = Literal["bronze", "gold", "platinum", "titanium"]
 
@@ -21,8 +22,6 @@ SUPPLY_EXCURSION: Final = 2.0
 """How far a supply above 450 W with a 12VHPWR connector carries an excursion of 100 µs, as a share of its rating.
 
 **Source** Intel ATX12VO design guide, table 3-3 (https://www.easymanua.ls/intel/atx12vo/manual?p=23)."""
-CONTINUOUS: Final = 0.8
-"""The share of a circuit that a load of three hours or more may take. **Source** NEC 210.19 and 210.20: 125 %."""
 EFFICIENCY: Final[dict[Rating, dict[int, tuple[float, float]]]] = {
     "bronze": {120: (0.85, 0.82), 230: (0.88, 0.85)},
     "gold": {120: (0.90, 0.87), 230: (0.92, 0.89)},
@@ -32,14 +31,6 @@ EFFICIENCY: Final[dict[Rating, dict[int, tuple[float, float]]]] = {
 """80 PLUS: the least efficiency at half and at full load, by rating and mains voltage.
 
 **Source** https://www.tomshardware.com/uk/reviews/80-plus-psu-efficiency,4848-2.html (115 V; 230 V EU internal)."""
-BTU_PER_HOUR_PER_WATT: Final = 3.412
-_CFM_CONSTANT: Final = 1.085
-"""Heat that a cubic foot a minute carries by the degree Fahrenheit, BTU/h.
-
-**Source** https://insidehpc.com/2011/04/calculating-cfms-for-hpc-power-and-cooling/."""
-_M3_PER_HOUR_PER_CFM: Final = 1.699
-_WARMING_F: Final = 20.0
-"""The lower end of 20 to 30 °F between intake and exhaust that the same article measured."""
 _SLOT_WATTS: Final = 75.0
 _EIGHT_PIN_WATTS: Final = 150.0
 _SIXTEEN_PIN_WATTS: Final = 600.0
@@ -50,36 +41,6 @@ _SLOTS: Final = {"Single-slot": 1, "Dual-slot": 2, "Triple-slot": 3}
 _SUPPLY_STEP_WATTS: Final = 50
 NOISE: Final = "no maker publishes a noise class per card; coolers of partners differ"
 """Why a build has no figure for its noise."""
-
-
-@dataclass(frozen=True, slots=True)
-class Circuit:
-    """A circuit that the build may hang on."""
-
-    name: str
-    volts: int
-    amperes: float
-
-    @property
-    def mains(self) -> int:
-        """Return the voltage that supplies are rated at: 120 or 230."""
-        return 120 if self.volts < 200 else 230
-
-    @property
-    def continuous_watts(self) -> float:
-        """Return what may be drawn for hours. **Formula** volts × amperes × 0.8."""
-        return self.volts * self.amperes * CONTINUOUS
-
-
-CIRCUITS: Final[dict[str, Circuit]] = {
-    "120V-15A": Circuit("15 A at 120 V", 120, 15),
-    "120V-20A": Circuit("20 A at 120 V", 120, 20),
-    "240V-20A": Circuit("20 A at 240 V", 240, 20),
-    "240V-30A": Circuit("30 A at 240 V", 240, 30),
-    "230V-16A": Circuit("16 A at 230 V", 230, 16),
-    "230V-13A": Circuit("13 A at 230 V", 230, 13),
-}
-"""Outlets of North America, of most of Europe, and of the United Kingdom (whose plug has a fuse of 13 A)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,19 +65,7 @@ class Build:
     host_watts: float = HOST_WATTS
     rating: Rating = "gold"
     circuit: Circuit = CIRCUITS["120V-15A"]
-    warming_f: float = _WARMING_F
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One figure of a build, with its formula in numbers and its source; none where an input is not known."""
-
-    key: str
-    title: str
-    value: float | None
-    unit: str
-    formula: str
-    source: str
+    warming_f: float = WARMING_F
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,53 +125,35 @@ _TITLES: Final = (
     ("cards", "Cards", "W"),
     ("load", "Cards and host", "W"),
     ("supply", "Supply, with headroom for transients", "W"),
-    ("wall", "From the wall", "W"),
-    ("current", "Current", "A"),
-    ("circuits", "Circuits of this kind", ""),
-    ("heat", "Heat", "BTU/h"),
-    ("airflow", "Airflow", "CFM"),
-    ("airflow-metric", "Airflow", "m³/h"),
+    *WALL_TITLES,
     ("slots", "Slots", ""),
 )
 _EXCURSION_SOURCE: Final = "PCIe CEM 5.0: a card may draw three times its power for 100 µs; ATX 3: a supply twice"
 _RATING_SOURCE: Final = "80 PLUS, least efficiency at half and at full load"
-_NEC: Final = "NEC 210.19 and 210.20; outside North America the 80 % are a custom, not a rule"
-_AIR: Final = "insidehpc.com 2011-04: air warms by 20 to 30 °F"
 _FORM: Final = "the cards' form factors; unknown for modules on a baseboard"
 
 
 def _steps(build: Build, drawn: float) -> Iterator[Step]:
-    circuit, host, slots = build.circuit, build.host_watts, _slots(build)
+    host, slots = build.host_watts, _slots(build)
     load, share = drawn + host, efficiency(build, drawn)
     wall = load / share
-    heat = wall * BTU_PER_HOUR_PER_WATT
-    cfm = heat / (_CFM_CONSTANT * build.warming_f)
     supply = None if _modules(build) else supply_watts(drawn, host)
     supply_formula = f"max({load:,.0f}, (3 × {drawn:,.0f} + {host:,.0f}) ÷ 2)" if supply else "a server's own supplies"
-    continuous = f"({circuit.volts} × {circuit.amperes:g} × 0.8)"
     figures: tuple[tuple[float | None, str, str], ...] = (
         (drawn, " + ".join(f"{each.count} × {each.watts_each:,.0f}" for each in build.cards), "board power"),
         (load, f"{drawn:,.0f} + {host:,.0f} (host)", "Intel's budget for ATX 3: 300 W and 150 W"),
         (supply, supply_formula, _EXCURSION_SOURCE),
-        (wall, f"{load:,.0f} ÷ {share:.2f} (80 PLUS {build.rating})", _RATING_SOURCE),
-        (wall / circuit.volts, f"{wall:,.0f} ÷ {circuit.volts}", "P = U × I"),
-        (float(_circuits(build, wall)), f"{wall:,.0f} ÷ {continuous}, rounded up", _NEC),
-        (heat, f"{wall:,.0f} × 3.412", "1 W = 3.412 BTU/h"),
-        (cfm, f"{heat:,.0f} ÷ (1.085 × {build.warming_f:g} °F)", _AIR),
-        (cfm * _M3_PER_HOUR_PER_CFM, f"{cfm:,.0f} × 1.699", "1 CFM = 1.699 m³/h"),
-        (None if slots is None else float(slots), "", _FORM),
     )
-    for (key, title, unit), (value, formula, source) in zip(_TITLES, figures, strict=True):
+    for (key, title, unit), (value, formula, source) in zip(_TITLES, figures, strict=False):
         yield Step(key, title, value, unit, formula, source)
+    efficient = f"{load:,.0f} ÷ {share:.2f} (80 PLUS {build.rating})"
+    yield from wall_steps(build.circuit, wall, efficient, _RATING_SOURCE, build.warming_f)
+    yield Step("slots", "Slots", None if slots is None else float(slots), "", "", _FORM)
 
 
 def _cards_watts(build: Build) -> float | None:
     watts = [(each.watts_each, each.count) for each in build.cards]
     return None if any(each is None for each, _ in watts) else sum((each or 0.0) * count for each, count in watts)
-
-
-def _circuits(build: Build, wall: float) -> int:
-    return max(1, ceil(wall / build.circuit.continuous_watts))
 
 
 def _slots(build: Build) -> int | None:
@@ -258,7 +189,7 @@ def _circuit_warnings(build: Build) -> Iterator[str]:
     instead = f", or a power limit of {limit:,.0f} W on each card" if limit else ""
     yield (
         f"{named} draw {wall:,.0f} W from the wall; one circuit of {circuit.name} carries "
-        f"{circuit.continuous_watts:,.0f} W for hours: {_circuits(build, wall)} circuits{instead}."
+        f"{circuit.continuous_watts:,.0f} W for hours: {circuit.needed(wall)} circuits{instead}."
     )
 
 

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from planner.base import Spec
-from planner.hardware.gpu import Provenance
+from planner.hardware.gpu import FigureNote, Provenance, provenance_in
 
 
 class System(Spec):
@@ -24,9 +24,14 @@ class System(Spec):
     interconnect: str | None = None
     performance_label: str | None = Field(default=None, description="as marketed; see performance_basis")
     performance_basis: str | None = Field(default=None, description="dense, sparse, vector or tensor, and of what")
-    max_power_watts: float | None = Field(default=None, gt=0)
+    max_power_watts: float | None = Field(default=None, gt=0, description="of the whole machine, at its input")
     price_usd: float | None = Field(default=None, gt=0)
     price_kind: Literal["list", "street", "used", "estimate"] | None = None
     price_date: str | None = Field(default=None, pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$")
     provenance: Provenance
+    figure_notes: tuple[FigureNote, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def provenance_of(self, field: str) -> Provenance:
+        """Return where the figure in `field` comes from."""
+        return provenance_in(self.figure_notes, field, self.provenance)

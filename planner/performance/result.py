@@ -80,6 +80,7 @@ class TimeResult(Spec):
     low_output_token_seconds: float | None = None
     high_output_token_seconds: float | None = None
     bound: Bound | None = Field(default=None, description="what takes most of the time")
+    token_bound: Bound | None = Field(default=None, description="what takes most of a token after the prompt")
     basis: Basis = "family"
     terms: tuple[TimeTerm, ...] = ()
     flops_per_step: float | None = Field(default=None, description="of the model, on all cards; recomputation not")

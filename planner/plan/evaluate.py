@@ -132,13 +132,30 @@ def architecture_of(plan: Plan, catalog: Catalog) -> Architecture:
     return plan.model.architecture or catalog.models.model(plan.model.id)
 
 
+def moved_to(plan: Plan, gpu_id: str, count: int) -> Plan:
+    """Return `plan` on `count` cards of one kind, and shared as before.
+
+    Raises:
+        SpecError: If `count` is no number of cards.
+    """
+    return plan.evolve(gpu=gpu_id, count=count, workload=_on_equal_cards(plan.workload))
+
+
 def fits_by_gpu(plan: Plan, catalog: Catalog) -> Mapping[str, CardFit]:
     """Return the verdict of `plan` on every card of `catalog`, by the card's id; on as many of it as the plan has."""
+    return fits_among(plan, catalog, None, plan.count)
+
+
+def fits_among(plan: Plan, catalog: Catalog, ids: tuple[str, ...] | None, count: int) -> Mapping[str, CardFit]:
+    """Return the verdict of `plan` on `count` of each card of `ids`, or of all cards, by the card's id.
+
+    Raises:
+        SpecError: If the catalog has no such card or model, or the plan cannot be shared between so many cards.
+    """
     if plan.model.trace is not None:
-        return _traced_fits(plan.model.trace, plan.workload.other_processes_bytes, catalog)
+        return _traced_fits(plan.model.trace, plan.workload.other_processes_bytes, catalog, ids)
     architecture = architecture_of(plan, catalog)
-    equal = plan.workload.evolve(gpus=()) if plan.workload.gpus else plan.workload
-    return _fits(architecture, equal, catalog, plan.count, plan.corrections)
+    return _fits(architecture, _on_equal_cards(plan.workload), catalog, ids, count, plan.corrections)
 
 
 def find_fits(plan: Plan, catalog: Catalog) -> tuple[CardFit, ...]:
@@ -150,26 +167,39 @@ def find_fits(plan: Plan, catalog: Catalog) -> tuple[CardFit, ...]:
 _estimate = lru_cache(maxsize=256)(estimate_on)
 
 
+def _on_equal_cards(workload: Workload) -> Workload:
+    return workload.evolve(gpus=()) if workload.gpus else workload
+
+
 def _measured_on(plan: Plan, catalog: Catalog) -> Gpu | None:
     """Return the kind of card that the plan's measured speed is of, where it says one."""
     measured = plan.timing.measured
     return catalog.hardware.gpu(measured.gpu) if measured and measured.gpu else None
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=128)
 def _fits(
-    architecture: Architecture, workload: Workload, catalog: Catalog, count: int, corrections: tuple[Correction, ...]
+    architecture: Architecture,
+    workload: Workload,
+    catalog: Catalog,
+    ids: tuple[str, ...] | None,
+    count: int,
+    corrections: tuple[Correction, ...],
 ) -> Mapping[str, CardFit]:
-    return {fit.gpu_id: fit for fit in fits_on(architecture, workload, _cards(catalog), count, corrections)}
+    return {fit.gpu_id: fit for fit in fits_on(architecture, workload, _cards(catalog, ids), count, corrections)}
 
 
-@lru_cache(maxsize=64)
-def _traced_fits(facts: TracedFacts, other_processes_bytes: int, catalog: Catalog) -> Mapping[str, CardFit]:
-    return {fit.gpu_id: fit for fit in traced_fits_on(facts, _cards(catalog), other_processes_bytes)}
+@lru_cache(maxsize=128)
+def _traced_fits(
+    facts: TracedFacts, other_processes_bytes: int, catalog: Catalog, ids: tuple[str, ...] | None
+) -> Mapping[str, CardFit]:
+    return {fit.gpu_id: fit for fit in traced_fits_on(facts, _cards(catalog, ids), other_processes_bytes)}
 
 
-def _cards(catalog: Catalog) -> Iterator[tuple[Gpu, UsableMemory | None]]:
-    return ((gpu, catalog.hardware.usable_memory(gpu)) for gpu in catalog.hardware.gpus)
+def _cards(catalog: Catalog, ids: tuple[str, ...] | None) -> Iterator[tuple[Gpu, UsableMemory | None]]:
+    hardware = catalog.hardware
+    gpus = hardware.gpus if ids is None else map(hardware.gpu, ids)
+    return ((gpu, hardware.usable_memory(gpu)) for gpu in gpus)
 
 
 def _smallest_fits(plan: Plan, catalog: Catalog) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from datetime import date
 from typing import Literal, NamedTuple
 
 from planner.cost.demand import Demand, demand_of
+from planner.cost.job import Pace, usd_per_million_tokens
 from planner.cost.rent import RentFacts
 from planner.cost.table import Candidate, OfferRow, cheapest, offer_rows
 from planner.errors import SpecError
@@ -19,12 +20,14 @@ class CardJob(NamedTuple):
     """The plan's job on one kind of card, rented where that is cheapest.
 
     `hours` are of a run, or of a month's work; `offer` is the cheapest that can be compared, none where there is none.
+    `usd_per_million_tokens` compares cards that do different amounts of work in the same hours.
     """
 
     period: Literal["run", "month"]
     hours: float
     time: TimeResult
     offer: OfferRow | None = None
+    usd_per_million_tokens: float | None = None
 
     @property
     def usd(self) -> float | None:
@@ -45,33 +48,43 @@ def job_by_gpu(
 
     Cards whose speed is not known are missing. It is None as soon as `stop` says that nobody waits.
     """
-    jobs: dict[str, tuple[TimeResult, Demand]] = {}
+    jobs: dict[str, _Timed] = {}
     for gpu_id in _fitting(plan, catalog):
         if stop():
             return None
         found = _timed(plan, gpu_id, catalog)
         if found is not None:
             jobs[gpu_id] = found
-    candidates = {gpu_id: Candidate(gpu_id, plan.count, demand) for gpu_id, (_, demand) in jobs.items()}
+    candidates = {gpu_id: Candidate(gpu_id, plan.count, timed.demand) for gpu_id, timed in jobs.items()}
     rows = offer_rows(catalog.offers, candidates, plan.cost.rent, RentFacts.of(catalog.cost), today)
-    return {
-        gpu_id: CardJob(demand.period, demand.busy_hours, time, cheapest(row for row in rows if row.gpu == gpu_id))
-        for gpu_id, (time, demand) in jobs.items()
-    }
+    return {gpu_id: _job(timed, cheapest(row for row in rows if row.gpu == gpu_id)) for gpu_id, timed in jobs.items()}
+
+
+class _Timed(NamedTuple):
+    """How long a step or request takes on a card, how fast that is, and what the job asks of it."""
+
+    time: TimeResult
+    pace: Pace
+    demand: Demand
+
+
+def _job(timed: _Timed, offer: OfferRow | None) -> CardJob:
+    demand = timed.demand
+    per_million = None if offer is None else usd_per_million_tokens(offer.usd / demand.busy_hours, timed.pace)
+    return CardJob(demand.period, demand.busy_hours, timed.time, offer, per_million)
 
 
 def _fitting(plan: Plan, catalog: Catalog) -> Iterator[str]:
     return (gpu_id for gpu_id, fit in fits_by_gpu(plan, catalog).items() if fit.likely)
 
 
-def _timed(plan: Plan, gpu_id: str, catalog: Catalog) -> tuple[TimeResult, Demand] | None:
-    """Return how long a step or request takes on the card, and what the job asks of it; None where not known."""
+def _timed(plan: Plan, gpu_id: str, catalog: Catalog) -> _Timed | None:
     workload = plan.workload.evolve(gpus=()) if plan.workload.gpus else plan.workload
     evaluation = evaluate(plan.evolve(gpu=gpu_id, workload=workload), catalog)
     pace = pace_of(evaluation)
     if evaluation.time is None or pace is None:
         return None
     try:
-        return evaluation.time, demand_of(plan.cost.job, pace)
+        return _Timed(evaluation.time, pace, demand_of(plan.cost.job, pace))
     except SpecError:
         return None

@@ -1,14 +1,24 @@
-"""What the catalog knows of the prices of one card."""
+"""What the catalog knows of the prices of one card, and of what a system is rented for."""
 
 from collections import defaultdict
 from collections.abc import Mapping
 from datetime import date
 from typing import Final
 
-from planner.cost.market import BoughtKind, CardPrices, PricePoint, age_days, card_prices
+from planner.cost.market import (
+    BoughtKind,
+    CardPrices,
+    PricePoint,
+    PriceSpread,
+    age_days,
+    card_prices,
+    rented_together,
+)
+from planner.cost.modes import RentMode
 from planner.cost.offer import Offer
 from planner.cost.purchase import Purchase
 from planner.hardware.gpu import Gpu
+from planner.hardware.system import System
 from planner.plan.catalog import Catalog
 
 _ASKED: Final[tuple[BoughtKind, ...]] = ("street", "used")
@@ -36,6 +46,13 @@ def prices_by_card(catalog: Catalog, today: date) -> dict[str, CardPrices]:
         gpu.id: card_prices(gpu.id, _at_launch(gpu, today), purchases[gpu.id], offers[gpu.id], today)
         for gpu in catalog.hardware.gpus
     }
+
+
+def rents_of(system: System, catalog: Catalog, today: date) -> dict[RentMode, PriceSpread]:
+    """Return what a system, or a machine with as many of its accelerators, is rented for, all of it together."""
+    if system.gpu_id is None or system.gpu_count is None:
+        return {}
+    return rented_together(system.gpu_id, system.gpu_count, system.id, catalog.cost.offers, today)
 
 
 def price_words(prices: Mapping[str, CardPrices]) -> dict[str, dict[str, float]]:

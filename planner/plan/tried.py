@@ -5,7 +5,7 @@ from datetime import date
 
 from planner.errors import PlannerError
 from planner.plan.catalog import Catalog
-from planner.plan.evaluate import Evaluation, evaluate
+from planner.plan.evaluate import Evaluation, evaluate, moved_to
 from planner.plan.money import PlanCost, evaluate_cost
 from planner.plan.plan import Plan
 
@@ -25,8 +25,7 @@ def try_on(plan: Plan, gpu_id: str, count: int, catalog: Catalog, today: date) -
     A degree of parallelism that does not divide `count` is a reason, not an error: the plan is shared as it says.
     """
     try:
-        workload = plan.workload.evolve(gpus=()) if plan.workload.gpus else plan.workload
-        evaluation = evaluate(plan.evolve(gpu=gpu_id, count=count, workload=workload), catalog)
+        evaluation = evaluate(moved_to(plan, gpu_id, count), catalog)
         return Tried(evaluation, evaluate_cost(evaluation, catalog, today))
     except PlannerError as error:
         return Tried(None, reason=error.message)

@@ -1,7 +1,11 @@
-"""What a build of equal cards draws, needs and gives off, as a group of details."""
+"""What a build of equal cards, or a machine as sold, draws, needs and gives off, as a group of details."""
+
+from collections.abc import Iterable
 
 from planner.hardware.gpu import Gpu
-from planner.hardware.power import Build, BuildCards, Step, power_and_cooling
+from planner.hardware.mains import Circuit, Step, least_circuit, wall_steps
+from planner.hardware.power import Build, BuildCards, power_and_cooling
+from planner.hardware.system import System
 from planner.present import format as fmt
 from planner.present.columns import Detail, DetailGroup
 
@@ -12,15 +16,32 @@ def power_group(gpu: Gpu, count: int) -> DetailGroup:
     """Return the power and cooling of `count` cards in one machine, each figure with its formula and source."""
     build = Build((BuildCards(gpu, count),))
     found = power_and_cooling(build)
-    figures = [
-        Detail(step.title, _amount(step), step.source, step.formula, mark=_DERIVED_MARK)
-        for step in found.steps
-        if step.value is not None
-    ]
     cables = [Detail("Cables", ", ".join(found.connectors))] if found.connectors else []
     warnings = [Detail("Mind", warning) for warning in found.warnings]
-    circuit = Detail("Circuit that is reckoned with", build.circuit.name)
-    return DetailGroup(f"Power and cooling of {fmt.plural(count, 'card')}", (*figures, circuit, *cables, *warnings))
+    figures = _figures(found.steps, build.circuit)
+    return DetailGroup(f"Power and cooling of {fmt.plural(count, 'card')}", (*figures, *cables, *warnings))
+
+
+def machine_power_group(system: System) -> DetailGroup:
+    """Return what feeds and cools a whole machine; nothing where its power is not known.
+
+    **Assumes** that its highest power is drawn from the wall, as makers state it, and all becomes heat in the air.
+    """
+    watts = system.max_power_watts
+    if watts is None:
+        return DetailGroup("Power and cooling", ())
+    circuit = least_circuit(watts)
+    steps = wall_steps(circuit, watts, "highest power, at the input", system.provenance_of("max_power_watts").source)
+    return DetailGroup("Power and cooling", (*_figures(steps, circuit), Detail("Assumed", "cooled by air alone")))
+
+
+def _figures(steps: Iterable[Step], circuit: Circuit) -> tuple[Detail, ...]:
+    figures = (
+        Detail(step.title, _amount(step), step.source, step.formula, mark=_DERIVED_MARK)
+        for step in steps
+        if step.value is not None
+    )
+    return (*figures, Detail("Circuit that is reckoned with", circuit.name))
 
 
 def _amount(step: Step) -> str:

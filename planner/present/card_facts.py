@@ -1,6 +1,6 @@
 """What is known around a card beside its record: derived figures, prices by kind, software, and measured speeds."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from planner.cost.market import BoughtKind, CardPrices, PricePoint, PriceSpread
@@ -65,14 +65,23 @@ def _prices(prices: CardPrices) -> Iterator[Detail]:
         yield _spread(BOUGHT_WORDS[kind], spread, "")
         if spread.history:
             yield Detail("  over time", _history(spread))
-    for mode, spread in prices.rented.items():
+    yield from _rents(prices.rented)
+    if prices.doubtful:
+        count = fmt.plural(len(prices.doubtful), "price")
+        yield Detail("  left out", f"{count} in doubt", basis=_reasons(prices.doubtful))
+
+
+def rent_group(title: str, rented: Mapping[RentMode, PriceSpread]) -> DetailGroup:
+    """Return what a machine is rented for by the hour, by the way to rent, with the cheapest of each."""
+    return DetailGroup(title, tuple(_rents(rented)))
+
+
+def _rents(rented: Mapping[RentMode, PriceSpread]) -> Iterator[Detail]:
+    for mode, spread in rented.items():
         yield _spread(f"Rented, {MODE_WORDS[mode]}", spread, " an hour")
         yield from (_offer(point) for point in spread.by_seller[:_CHEAPEST_SHOWN])
         if spread.history:
             yield Detail("  over time", _history(spread))
-    if prices.doubtful:
-        count = fmt.plural(len(prices.doubtful), "price")
-        yield Detail("  left out", f"{count} in doubt", basis=_reasons(prices.doubtful))
 
 
 def _spread(title: str, spread: PriceSpread, unit: str) -> Detail:

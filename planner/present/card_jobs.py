@@ -25,12 +25,18 @@ def _words(job: CardJob) -> JobWords:
     return JobWords(
         hours=job.hours,
         slowness=job.slowness,
-        time=fmt.duration(job.hours * _SECONDS_PER_HOUR) if runs else pace_phrase(job.time),
+        time=fmt.duration(job.hours * _SECONDS_PER_HOUR) if runs else _short(pace_phrase(job.time)),
         time_origin="\n".join(part for part in (view.answer, view.reason) if part),
         usd=job.usd,
-        cost=fmt.money(job.usd, _NO_OFFER),
+        cost=_NO_OFFER if job.usd is None else f"{fmt.money(job.usd)}{'' if runs else '/mo'}",
         cost_origin=_cost_origin(job),
+        usd_per_million_tokens=job.usd_per_million_tokens,
     )
+
+
+def _short(pace: str) -> str:
+    """Return a pace that is not too wide for a column: `16,899 tok/s`."""
+    return pace.replace("tokens/s", "tok/s")
 
 
 def _cost_origin(job: CardJob) -> str:

@@ -1,4 +1,7 @@
-"""Which columns answer which question: sets to begin with."""
+"""Which columns answer which question: sets to begin with, and what cards are sorted by.
+
+Apart from the columns themselves, which a menu need not load.
+"""
 
 from typing import Final
 
@@ -12,7 +15,7 @@ COLUMN_SETS: Final[dict[str, tuple[str, ...]]] = {
         *("ridge_point", "power"),
     ),
     "money": (
-        *("name", "fits", "job_cost", "memory", "price", "street", "used", "rent"),
+        *("name", "fits", "job_cost", "job_cost_tokens", "memory", "price", "street", "used", "rent"),
         *("usd_per_gib", "usd_per_tflops", "bandwidth_per_usd"),
     ),
     "power": (
@@ -22,3 +25,32 @@ COLUMN_SETS: Final[dict[str, tuple[str, ...]]] = {
     "what they are": ("name", "part", "vendor", "segment", "architecture", "compute_capability", "year", "certainty"),
 }
 """Sets of an accelerator's columns by name; each begins with the name, so that the first column stays."""
+SORT_TITLES: Final[dict[str, str]] = {
+    "job_time": "My job takes, hours of a run, else seconds a token",
+    "job_cost": "My job costs, USD",
+    "job_cost_tokens": "A million tokens, USD",
+    "year": "Year",
+    "memory": "Memory, GiB",
+    "usable_memory": "Usable, GiB",
+    "bandwidth": "Bandwidth, GB/s",
+    "fp32": "FP32, TFLOPS",
+    "bf16": "BF16 dense, TFLOPS",
+    "fp16": "FP16 dense, TFLOPS",
+    "fp8": "FP8 dense, TFLOPS",
+    "int8": "INT8 dense, TOPS",
+    "fp4": "FP4 dense, TFLOPS",
+    "power": "Power, W",
+    "price": "Launch price, USD",
+    "street": "Street price, USD",
+    "used": "Used price, USD",
+    "rent": "Rent, USD/h",
+    "usd_per_gib": "Price per GiB, USD/GiB",
+    "usd_per_tflops": "Price per TFLOPS, USD/TFLOPS",
+    "bandwidth_per_usd": "Bandwidth per dollar, GB/s/USD",
+    "tflops_per_watt": "Rate per watt, TFLOPS/W",
+    "ridge_point": "Ridge point, FLOP/byte",
+    "gib_per_watt": "Memory per watt, GiB/W",
+    "bandwidth_per_watt": "Bandwidth per watt, GB/s/W",
+    "devices": "Devices",
+}
+"""An accelerator's columns of numbers, as an axis calls them."""

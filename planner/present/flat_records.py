@@ -6,6 +6,7 @@ from typing import Final
 from planner.hardware.gpu import Provenance
 from planner.present.card_records import derived_fields, price_fields
 from planner.present.gpus import DTYPE_TITLES, GpuRow
+from planner.present.system_totals import BANDWIDTH, BF16
 from planner.present.systems import SystemRow
 
 _NESTED: Final = {"rates", "provenance", "figure_notes", "notes", "aliases"}
@@ -35,9 +36,18 @@ def gpu_fields(row: GpuRow) -> dict[str, object]:
 
 
 def system_fields(row: SystemRow) -> dict[str, object]:
-    """Return a system's figures by their names, with the sources."""
+    """Return a system's figures by their names, those of its accelerators together, the plan's verdict, and sources."""
     system = row.system
-    return {**system.model_dump(exclude=_NESTED), **_sources(system.provenance, {}, system.notes)}
+    other = {note.field: note.provenance for note in system.figure_notes}
+    return {
+        **system.model_dump(exclude=_NESTED),
+        "bandwidth_bytes_per_s": BANDWIDTH.value(system, row.gpu),
+        "bf16_ops_per_s": BF16.value(system, row.gpu),
+        "plan_verdict": row.verdict,
+        "plan_free_bytes_each": row.free_bytes,
+        "plan_reason": row.reason,
+        **_sources(system.provenance, other, system.notes),
+    }
 
 
 def _sources(main: Provenance, other: Mapping[str, Provenance], notes: Sequence[str]) -> dict[str, object]:

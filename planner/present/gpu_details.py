@@ -1,6 +1,7 @@
 """Every figure of an accelerator, grouped, with its source."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from planner.hardware.gpu import Gpu, Rate
 from planner.hardware.software import SoftwareFact
@@ -9,7 +10,7 @@ from planner.present import format as fmt
 from planner.present.columns import Detail, DetailGroup
 from planner.present.gpus import DTYPE_TITLES, SEGMENT_WORDS
 from planner.present.names import CERTAINTY_WORDS
-from planner.present.provenance import ASSUMED_MARK, ONE_SOURCE_MARK, figure
+from planner.present.provenance import ASSUMED_MARK, figure, lacking_detail
 
 
 def gpu_details(
@@ -31,12 +32,13 @@ def gpu_details(
 
 
 def _memory(gpu: Gpu, usable: UsableMemory | None) -> tuple[Detail, ...]:
+    each = ", on each device" if gpu.device_count > 1 else ""
     bus = fmt.quantity(gpu.memory_bus_bits, "bit", fmt.NOT_PUBLISHED)
     return (
         _field(gpu, "memory_label", "As sold", gpu.memory_label),
         _bytes(gpu, "memory_bytes", "Physical", gpu.memory_bytes),
-        _usable(gpu, usable),
-        _bytes(gpu, "smi_memory_bytes", "Total in nvidia-smi", gpu.smi_memory_bytes),
+        replace(_usable(gpu, usable), title=f"Usable by a program{each}"),
+        _bytes(gpu, "smi_memory_bytes", f"Total in nvidia-smi{each}", gpu.smi_memory_bytes),
         _field(gpu, "device_count", "Devices on the card", str(gpu.device_count)),
         _field(gpu, "memory_type", "Type", gpu.memory_type or fmt.UNKNOWN),
         _field(gpu, "memory_bus_bits", "Bus", bus),
@@ -72,12 +74,8 @@ def _rate_title(rate: Rate) -> str:
 def _missing_rates(gpu: Gpu, lacks: Mapping[str, SoftwareFact]) -> tuple[Detail, ...]:
     missing = [dtype for dtype in DTYPE_TITLES if gpu.rate(dtype) is None]
     unpublished = ", ".join(DTYPE_TITLES[dtype] for dtype in missing if dtype not in lacks)
-    lacking = tuple(_lacking(DTYPE_TITLES[dtype], lacks[dtype]) for dtype in missing if dtype in lacks)
+    lacking = tuple(lacking_detail(DTYPE_TITLES[dtype], lacks[dtype]) for dtype in missing if dtype in lacks)
     return (*((Detail(unpublished, fmt.NOT_PUBLISHED),) if unpublished else ()), *lacking)
-
-
-def _lacking(title: str, fact: SoftwareFact) -> Detail:
-    return Detail(title, fmt.NONE, fact.source, as_of=f"read {fmt.date(fact.as_of)}", mark=ONE_SOURCE_MARK)
 
 
 def _chip(gpu: Gpu) -> tuple[Detail, ...]:

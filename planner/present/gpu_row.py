@@ -21,7 +21,8 @@ _KINDS: Final = {"soc": "chip with its processor", "tpu": "chip", "edge": "modul
 class JobWords(NamedTuple):
     """What the plan's job takes and costs on as many of a card as the plan has, as `planner.present.card_jobs` says it.
 
-    `slowness` is what is lower the faster the cards are; `hours` are of a run, or of a month's work.
+    `slowness` is what is lower the faster the cards are; `hours` are of a run, or of a month's work. What a month costs
+    is of different work on each card; `usd_per_million_tokens` is of the same.
     """
 
     hours: float
@@ -31,6 +32,7 @@ class JobWords(NamedTuple):
     usd: float | None
     cost: str
     cost_origin: str
+    usd_per_million_tokens: float | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Final
 
-from planner.memory.result import Verdict
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words
+from planner.present.fits import fits_rank, fits_tooltip, fits_words
 from planner.present.gpu_figures import DERIVED_COLUMNS, PRICE_COLUMNS
 from planner.present.gpu_row import GpuRow, JobWords, gpu_rows, part_words
-from planner.present.names import CERTAINTY_WORDS, VERDICT_WORDS
+from planner.present.names import CERTAINTY_WORDS
 from planner.present.provenance import provenance_text
 from planner.units import GIB
 
@@ -23,7 +23,6 @@ SEGMENT_WORDS: Final[dict[str, str]] = {
     "tpu": "TPU",
 }
 _NOT_RUN: Final = "–"
-_VERDICT_RANK: Final[dict[Verdict, int]] = {"fits": 2, "tight": 1, "does-not-fit": 0}
 DTYPE_TITLES: Final = {
     "fp64": "FP64",
     "fp32": "FP32",
@@ -36,18 +35,26 @@ DTYPE_TITLES: Final = {
 }
 
 
-def _fits_text(row: GpuRow) -> str:
-    return VERDICT_WORDS[row.verdict] if row.verdict else "Not supported" if row.reason else fmt.UNKNOWN
-
-
-def _fits_tooltip(row: GpuRow) -> str:
-    if row.free_bytes is None:
-        return row.reason
-    return f"{fmt.size(abs(row.free_bytes))} {'free' if row.free_bytes >= 0 else 'too much'}"
-
-
 def _source(field: str) -> Callable[[GpuRow], str]:
     return lambda row: provenance_text(row.gpu.provenance_of(field))
+
+
+def _device_bytes(row: GpuRow) -> int | None:
+    return row.usable.bytes if row.usable else row.gpu.usable_memory_bytes
+
+
+def _usable_bytes(row: GpuRow) -> int | None:
+    """Return what programs can use of the whole card, as its memory is that of the whole card."""
+    each = _device_bytes(row)
+    return None if each is None else each * row.gpu.device_count
+
+
+def _usable_text(row: GpuRow) -> str:
+    each, count = _device_bytes(row), row.gpu.device_count
+    if each is None:
+        return fmt.UNKNOWN
+    shown = fmt.plain(each / GIB)
+    return f"{count} × {shown}" if count > 1 else shown
 
 
 def _rate(dtype: str, *, shown: bool = True) -> Column[GpuRow]:
@@ -84,10 +91,10 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
     Column(
         "fits",
         "Fits my model",
-        lambda row: None if row.verdict is None else _VERDICT_RANK[row.verdict],
-        _fits_text,
+        lambda row: fits_rank(row.verdict),
+        lambda row: fits_words(row.verdict, row.reason),
         width=14,
-        tooltip=_fits_tooltip,
+        tooltip=lambda row: fits_tooltip(row.free_bytes, row.reason),
     ),
     Column(
         "job_time",
@@ -109,6 +116,17 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         measure=fmt.USD,
         tooltip=lambda row: row.job.cost_origin if row.job else "",
     ),
+    numbers(
+        "job_cost_tokens",
+        "A million tokens",
+        lambda row: row.job.usd_per_million_tokens if row.job else None,
+        show=fmt.money,
+        unknown=_NOT_RUN,
+        width=12,
+        shown=False,
+        measure=fmt.USD,
+        tooltip=lambda row: row.job.cost_origin if row.job else "",
+    ),
     words("vendor", "Vendor", lambda row: row.gpu.vendor, width=9),
     words("segment", "Segment", lambda row: SEGMENT_WORDS[row.gpu.segment]),
     words("architecture", "Architecture", lambda row: row.gpu.architecture, width=16),
@@ -123,15 +141,17 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         meter=True,
         tooltip=lambda row: f"{row.gpu.memory_label}\n{fmt.exact_bytes(row.gpu.memory_bytes)}",
     ),
-    numbers(
+    Column(
         "usable_memory",
         "Usable",
-        lambda row: row.usable.bytes if row.usable else row.gpu.usable_memory_bytes,
-        unit="GiB",
-        per_unit=GIB,
-        unknown=fmt.UNKNOWN,
+        _usable_bytes,
+        _usable_text,
+        "GiB",
+        "right",
+        width=10,
         shown=False,
         tooltip=lambda row: row.usable.explanation if row.usable else "",
+        per_unit=GIB,
     ),
     numbers(
         "bandwidth",

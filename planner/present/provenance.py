@@ -3,6 +3,7 @@
 from typing import Final
 
 from planner.hardware.gpu import Provenance
+from planner.hardware.software import SoftwareFact
 from planner.present import format as fmt
 from planner.present.columns import Detail
 from planner.present.names import CERTAINTY_WORDS
@@ -39,3 +40,8 @@ def figure(title: str, text: str, provenance: Provenance, exact: str = "") -> De
     basis = f"derived: {provenance.formula}" if provenance.formula else provenance.basis
     certainty, as_of = CERTAINTY_WORDS[provenance.certainty], f"read {fmt.date(provenance.as_of)}"
     return Detail(title, text, provenance.source, basis, certainty, as_of, exact, provenance_mark(provenance))
+
+
+def lacking_detail(title: str, fact: SoftwareFact) -> Detail:
+    """Return the line of a rate that a chip does not have, with who says so."""
+    return Detail(title, fmt.NONE, fact.source, as_of=f"read {fmt.date(fact.as_of)}", mark=ONE_SOURCE_MARK)

@@ -17,7 +17,7 @@ from planner.units import GB, GIB
 
 MOST: Final = 6
 """How many are put side by side."""
-_LEFT_OUT: Final = ("name", "fits", "job_time", "job_cost")
+_LEFT_OUT: Final = ("name", "fits", "job_time", "job_cost", "job_cost_tokens")
 _TERA: Final = 1e12
 
 
@@ -199,6 +199,25 @@ _TOTALS: Final[tuple[tuple[str, str, Callable[[Entry], _Figure]], ...]] = (
     ("total_price", "Price", _price),
     ("links", "Links", _links),
 )
+
+
+def sharing_notes(entries: Sequence[Entry], tried: Mapping[str, Tried]) -> tuple[str, ...]:
+    """Return a sentence for each entry whose cards hold the plan together, though none of them holds all of it."""
+    return tuple(
+        f"{entry.title}: the plan has all of the model on each card. Shared evenly it takes at least "
+        f"{fmt.plural(cards, 'card')} (not estimated): choose a way to share it."
+        for entry in entries
+        if (cards := _cards_that_hold(tried.get(entry.id))) is not None and cards <= entry.count
+    )
+
+
+def _cards_that_hold(tried: Tried | None) -> int | None:
+    evaluation = None if tried is None else tried.evaluation
+    if evaluation is None or evaluation.memory.verdict != "does-not-fit":
+        return None
+    parallel = evaluation.workload.parallel
+    is_whole = parallel.model_shards == 1 and not parallel.zero
+    return evaluation.memory.at_least_cards if is_whole else None
 
 
 def to_markdown(entries: Sequence[Entry], rows: Sequence[ComparedRow]) -> str:

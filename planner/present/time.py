@@ -134,7 +134,9 @@ def _reason(time: TimeResult) -> str:
 
 def _reasons(time: TimeResult) -> Iterator[str]:
     if time.bound is not None:
-        yield f"It is bound by {BOUND_WORDS[time.bound]}."
+        token = time.token_bound or time.bound
+        after = "" if token == time.bound else f", each token after the prompt by {BOUND_WORDS[token]}"
+        yield f"It is bound by {BOUND_WORDS[time.bound]}{after}."
     if time.mfu_fraction is not None:
         yield f"The model's operations take {fmt.percent(time.mfu_fraction)} of what the cards could do (MFU)."
     yield f"Known {BASIS_WORDS[time.basis]}."

@@ -1,37 +1,21 @@
-"""The answer of a trace, ready to be shown: sentences, what is alive at the peak, modules, differences, the timeline.
+"""The answer of a trace, ready to be shown: sentences, what is alive at the peak, modules, differences.
 
 What a trace has in common with the estimate, its verdict, terms and phases, is shown by `planner.present.memory`.
 """
 
-import re
 from collections import defaultdict
 from typing import Final, NamedTuple
 
-from planner.memory.result import PhaseName, TermName
 from planner.present import format as fmt
 from planner.present.memory import MemoryView, memory_view
-from planner.present.names import PHASE_MOMENTS
 from planner.present.trace_request import request_phrase
-from planner.trace.analysis.memory import TERM_OF
+from planner.present.trace_words import CATEGORY_TITLES, operator_name, phase_moment, reached, short_place
 from planner.trace.analysis.summary import together
-from planner.trace.recording import CATEGORIES, Category, Difference, Environment
+from planner.trace.recording import Category, Difference, Environment
 from planner.trace.request import TraceRequest
-from planner.trace.result import Alive, ModuleShare, OutOfMemory, PeakMoment, Reservation, Timeline, TraceResult
+from planner.trace.result import Alive, ModuleShare, OutOfMemory, PeakMoment, Reservation, TraceResult
 
-CATEGORY_TITLES: Final[dict[Category, str]] = {
-    "parameters": "Parameters",
-    "adapters": "Adapters",
-    "buffers": "Buffers",
-    "inputs": "Inputs",
-    "gradients": "Gradients",
-    "optimizer_states": "Optimizer states",
-    "activations": "Activations",
-    "kv_cache": "KV cache",
-    "communication": "Communication",
-    "temporaries": "Temporary tensors",
-}
 _WHOLE: Final = "(the whole)"
-_OPERATOR: Final = re.compile(r"aten(?:::|\.)(?P<name>\w+)(?:\.\w+)?")
 
 
 class AliveRow(NamedTuple):
@@ -88,34 +72,6 @@ class FigureRow(NamedTuple):
     exact: str = ""
 
 
-class TimelineSeries(NamedTuple):
-    """The live bytes of one category over the run, for a stacked plot; it looks like its `term`."""
-
-    category: Category
-    title: str
-    term: TermName
-    bytes: tuple[int, ...]
-
-
-class Moment(NamedTuple):
-    """One point of the timeline, as it is told when it is pointed at."""
-
-    time: int
-    bytes: int
-    text: str
-    phase: str
-    operator: str
-    module: str
-    line: str
-
-    @property
-    def told(self) -> str:
-        """Return `12.3 GiB in the forward pass of step 1: mm in layers.3 (net.py:42)`."""
-        where = _reached(self.operator, self.module, self.line)
-        when = f"{self.text} {self.phase}".strip()
-        return f"{when}: {where}" if where else when
-
-
 class TraceView(NamedTuple):
     """Everything a tab or a terminal shows of a trace."""
 
@@ -159,42 +115,6 @@ def subject(result: TraceResult, card: str | None = None, count: int = 1) -> str
     return " · ".join((result.request.target.title, counted, *work, request_phrase(result.request), *cards))
 
 
-def operator_name(operator: str) -> str:
-    """Return the name of one of PyTorch's own operators alone, `mm` for `aten.mm.default`, and others as they are."""
-    match = _OPERATOR.fullmatch(operator)
-    return match["name"] if match else operator
-
-
-def short_place(line: str) -> str:
-    """Return `net.py:42` for a source line with its whole path, on any system."""
-    return re.split(r"[/\\]", line)[-1]
-
-
-def timeline_series(timeline: Timeline) -> tuple[TimelineSeries, ...]:
-    """Return what to stack, what stays first and what comes and goes on top; empty categories are left out."""
-    return tuple(
-        TimelineSeries(series.category, CATEGORY_TITLES[series.category], TERM_OF[series.category], series.bytes)
-        for series in sorted(timeline.series, key=lambda series: CATEGORIES.index(series.category))
-        if any(series.bytes)
-    )
-
-
-def moment_at(timeline: Timeline, point: int) -> Moment:
-    """Return what is told about one point of the timeline, numbered from 0."""
-    time = timeline.times[point]
-    total = sum(series.bytes[point] for series in timeline.series)
-    span = next((span for span in timeline.spans if span.start <= time < span.end), None)
-    return Moment(
-        time=time,
-        bytes=total,
-        text=fmt.size(total),
-        phase=_when(span.name, span.step) if span else "",
-        operator=operator_name(timeline.operators[point]),
-        module=timeline.modules[point],
-        line=timeline.lines[point],
-    )
-
-
 def notable_modules(rows: tuple[ModuleRow, ...], limit: int) -> tuple[ModuleRow, ...]:
     """Return the whole, its children, and the largest below them, at most `limit`, in their own order."""
     by_weight = sorted(rows, key=lambda row: (row.depth > 1, -row.bytes, -row.parameters))
@@ -202,23 +122,11 @@ def notable_modules(rows: tuple[ModuleRow, ...], limit: int) -> tuple[ModuleRow,
     return tuple(row for row in rows if row in kept)
 
 
-def _when(phase: PhaseName, step: int) -> str:
-    """Return `in the forward pass of step 2`; recordings count steps and tokens from 0, people from 1."""
-    if phase in ("load", "prefill"):
-        return PHASE_MOMENTS[phase]
-    return f"{PHASE_MOMENTS[phase]}{', at token' if phase == 'decode' else ' of step'} {fmt.integer(step + 1)}"
-
-
-def _reached(operator: str, module: str, line: str) -> str:
-    by = " in ".join(part for part in (operator_name(operator), module) if part)
-    return f"{by} ({short_place(line)})" if by and line else by or short_place(line)
-
-
 def _runs_out(out: OutOfMemory) -> str:
-    who = _reached(out.operator, out.module, "") or "an allocation"
+    who = reached(out.operator, out.module, "") or "an allocation"
     line = f" at {out.line}" if out.line else ""
     return (
-        f"PyTorch would run out of memory {_when(out.phase, out.step)}: {who}{line} asks for "
+        f"PyTorch would run out of memory {phase_moment(out.phase, out.step)}: {who}{line} asks for "
         f"{fmt.size(out.bytes)} while {fmt.size(out.allocated_bytes)} are allocated and "
         f"{fmt.size(out.reserved_bytes)} reserved."
     )

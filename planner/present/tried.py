@@ -9,7 +9,7 @@ from planner.plan.tried import Tried
 from planner.present import format as fmt
 from planner.present.money import own_sentence, rent_sentence
 from planner.present.time import answer, no_time
-from planner.present.verdict import verdict_phrase
+from planner.present.verdict import more_cards, verdict_phrase
 
 if TYPE_CHECKING:
     from planner.cost.estimate import CostEstimate
@@ -33,8 +33,10 @@ def _verdict(tried: Tried | None) -> Figure:
         return "working it out…", None, ""
     if tried.evaluation is None:
         return fmt.UNKNOWN, None, tried.reason
-    memory = tried.evaluation.memory
-    return verdict_phrase(memory), None, "; ".join(memory.unsupported)
+    memory, plan = tried.evaluation.memory, tried.evaluation.plan
+    on_each = " on each" if plan.count > 1 and memory.verdict == "does-not-fit" and not memory.unsupported else ""
+    told = "; ".join(memory.unsupported) or "\n".join(more_cards(memory))
+    return f"{verdict_phrase(memory)}{on_each}", None, told
 
 
 def _needed(tried: Tried | None) -> Figure:

@@ -1,6 +1,6 @@
 """What one traced run did: every allocation and free, in order, with where it came from."""
 
-from typing import Final, Literal, Self
+from typing import Final, Literal, Self, get_args
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -23,18 +23,7 @@ Category = Literal[
     "communication",
     "temporaries",
 ]
-CATEGORIES: Final[tuple[Category, ...]] = (
-    "parameters",
-    "adapters",
-    "buffers",
-    "inputs",
-    "gradients",
-    "optimizer_states",
-    "activations",
-    "kv_cache",
-    "communication",
-    "temporaries",
-)
+CATEGORIES: Final[tuple[Category, ...]] = get_args(Category)
 
 
 class Allocations(Spec):

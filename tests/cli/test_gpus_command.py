@@ -253,6 +253,21 @@ def test_systems_are_listed_in_every_form(said):
     assert said("--systems", "xyzzy") == "No system of 43 matches.\n"
 
 
+def test_systems_are_judged_by_a_model_in_every_form(said):
+    words = ("--systems", "dgx", "--fits", "meta-llama/Llama-3.1-70B")
+    lines = {line.split()[0]: line for line in said(*words).splitlines() if line}
+    assert "Fits my model" in lines["Id"]
+    assert "Does not fit" in lines["dgx-h100"]
+    assert "each accelerator holds the whole model" in lines["Judged"]
+    records = {record["id"]: record for record in json.loads(said(*words, "--json"))}
+    assert records["dgx-h200"]["fit"]["verdict"] == "fits"
+    assert (records["dgx-station-v100"]["fit"], records["dgx-h200"]["fit_reason"]) == (None, "")
+    assert "does not say which" in records["dgx-station-v100"]["fit_reason"]
+    rows = {row["id"]: row for row in csv.DictReader(io.StringIO(said(*words, "--csv")))}
+    assert (rows["dgx-h100"]["plan_verdict"], rows["dgx-h200"]["plan_verdict"]) == ("does-not-fit", "fits")
+    assert int(rows["dgx-h100"]["plan_free_bytes_each"]) < 0
+
+
 def test_a_build_says_what_it_needs_and_what_to_mind(said):
     printed = said("--build", "2 x RTX 5090")
     assert printed.startswith("2 × GeForce RTX 5090, host of 450 W, 80 PLUS gold, 15 A at 120 V\n")

@@ -4,7 +4,15 @@ from datetime import date
 
 import pytest
 
-from planner.cost.market import CardPrices, PricePoint, PriceSpread, age_days, card_prices, rent_doubts
+from planner.cost.market import (
+    CardPrices,
+    PricePoint,
+    PriceSpread,
+    age_days,
+    card_prices,
+    rent_doubts,
+    rented_together,
+)
 from planner.cost.offer import Offer
 from planner.cost.purchase import Purchase
 
@@ -120,3 +128,16 @@ def test_a_card_without_any_price() -> None:
 @pytest.mark.parametrize(("day", "days"), [("2026-11-21", 1), ("2026-11", 21), ("2026", 325), (None, None)])
 def test_ages_of_days_months_and_years(day: str | None, days: int | None) -> None:
     assert age_days(day, TODAY) == days
+
+
+def test_a_machine_is_rented_as_a_whole_or_as_many_of_its_cards() -> None:
+    offers = [
+        _offer(1, 16.0, "2026-11-01", gpu_count=8),
+        _offer(2, 2.5, "2026-11-01", gpu_count=1),
+        _offer(3, 3.0, "2026-11-02", gpu_count=1, system="box"),
+        _offer(4, 8.0, "2026-11-01", gpu_count=8, price_kind="from"),
+        _offer(5, 9.0, "2026-11-01", gpu_count=8, gpu="rtx-4090"),
+    ]
+    (spread,) = rented_together("rtx-3090", 8, "box", offers, TODAY).values()
+    assert [(point.price_usd, point.seller) for point in spread.points] == [(24.0, "cloud 3"), (16.0, "cloud 1")]
+    assert rented_together("rtx-3090", 4, "other", offers, TODAY) == {}

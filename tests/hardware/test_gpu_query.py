@@ -163,7 +163,7 @@ def test_a_facet_count_is_what_choosing_only_that_value_shows(query: GpuQuery) -
 
 
 def _everything_about(gpu: Gpu) -> Known:
-    return Known({gpu.id: Judged("fits", 1.0, 2.0)}, {gpu.id: dict.fromkeys(PRICE_WORDS, 1.0)})
+    return Known({gpu.id: Judged("fits", 1.0, 2.0, 0.5)}, {gpu.id: dict.fromkeys(PRICE_WORDS, 1.0)})
 
 
 def test_every_field_is_documented_and_reads_every_record() -> None:
@@ -171,7 +171,7 @@ def test_every_field_is_documented_and_reads_every_record() -> None:
         "name vendor segment architecture year memory_gib bandwidth fp32 bf16_dense fp16_dense fp8_dense int8_dense"
         " power price compute_capability street used rent paid usd_per_gib usd_per_tflops bandwidth_per_usd"
         " tflops_per_watt ridge_point gib_per_watt bandwidth_per_watt nvlink mig devices laptop preliminary certainty"
-        " fits hours job_cost"
+        " fits hours job_cost job_cost_tokens"
     )
     assert list(QUERY_FIELDS) == documented.split()
     own = GPUS[0].evolve(purchase_price_usd=1)

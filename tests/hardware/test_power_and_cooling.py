@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.hardware.catalog import HardwareCatalog, load_hardware
+from planner.hardware.mains import CIRCUITS
 from planner.hardware.power import (
-    CIRCUITS,
     HOST_WATTS,
     Build,
     BuildCards,

@@ -22,6 +22,10 @@ def test_system_is_sourced_and_fits_its_accelerator(system: System, hardware: Ha
     assert "2026-01-01" <= system.provenance.as_of <= "2026-12-31"
     assert (system.price_usd is None) == (system.price_kind is None)
     assert system.max_power_watts is None or 100 <= system.max_power_watts <= 200_000
+    for note in system.figure_notes:
+        assert getattr(system, note.field) is not None
+        assert system.provenance_of(note.field) is note.provenance
+        assert "2026-01-01" <= note.provenance.as_of <= "2026-12-31"
     if system.gpu_id is None:
         assert system.memory_bytes is None
         return
@@ -31,6 +35,12 @@ def test_system_is_sourced_and_fits_its_accelerator(system: System, hardware: Ha
     assert system.memory_bytes == gpu.memory_bytes * system.gpu_count
     label_gb = float((system.memory_label or "").split()[0].replace(",", ""))
     assert system.memory_bytes / GIB == pytest.approx(label_gb, rel=0.005)
+
+
+def test_a_figure_without_a_note_has_the_source_of_its_record(hardware: HardwareCatalog) -> None:
+    system = hardware.system("dgx-h100")
+    assert "HPCwire" in system.provenance_of("released").source
+    assert system.provenance_of("max_power_watts") is system.provenance
 
 
 def test_systems_are_found_by_id(hardware: HardwareCatalog) -> None:

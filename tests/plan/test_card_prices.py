@@ -3,7 +3,7 @@
 from datetime import date
 
 from planner.plan.catalog import Catalog
-from planner.plan.prices import price_words, prices_by_card, prices_of
+from planner.plan.prices import price_words, prices_by_card, prices_of, rents_of
 
 TODAY = date(2026, 11, 22)
 
@@ -33,3 +33,13 @@ def test_a_launch_price_is_a_list_price_of_the_day_of_release(catalog: Catalog) 
 def test_software_and_speeds_are_read_with_the_catalog(catalog: Catalog) -> None:
     assert catalog.software
     assert catalog.speeds
+
+
+def test_a_system_is_rented_with_all_its_accelerators(catalog: Catalog) -> None:
+    card = catalog.hardware.gpu("h100-sxm5-80gb")
+    each = prices_of(card, catalog, TODAY).rented["on-demand"].low.price_usd
+    rented = rents_of(catalog.hardware.system("dgx-h100"), catalog, TODAY)["on-demand"]
+    assert rented.low.price_usd >= 8 * each
+    assert rents_of(catalog.hardware.system("dgx-station-v100"), catalog, TODAY) == {}
+    pod = rents_of(catalog.hardware.system("tpu-v4-pod"), catalog, TODAY)["on-demand"]
+    assert pod.low.price_usd == 4096 * 3.22

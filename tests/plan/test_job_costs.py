@@ -30,13 +30,14 @@ def test_it_is_what_the_plan_costs_on_that_card(catalog):
         assert jobs[gpu_id].usd == cost.estimate.result.rent.usd
         assert jobs[gpu_id].hours == jobs[gpu_id].slowness == cost.estimate.demand.busy_hours
         assert jobs[gpu_id].offer.comparable
+        assert jobs[gpu_id].usd_per_million_tokens == cost.estimate.result.rent.usd_per_million_tokens
 
 
 def test_a_card_that_nobody_offers_has_a_time_only(catalog):
     jobs = job_by_gpu(TUNING, catalog, TODAY)
     bare = [job for job in jobs.values() if job.offer is None]
     assert bare
-    assert all(job.usd is None and job.hours > 0 for job in bare)
+    assert all(job.usd is None and job.usd_per_million_tokens is None and job.hours > 0 for job in bare)
 
 
 def test_what_has_no_end_is_as_slow_as_a_token(catalog):

@@ -9,7 +9,14 @@ from planner.hardware.software import FeatureSupport, software_of
 from planner.hardware.speeds import MeasuredSpeed
 from planner.plan.catalog import Catalog
 from planner.plan.prices import prices_of
-from planner.present.card_facts import derived_group, fact_groups, price_group, software_group, speed_group
+from planner.present.card_facts import (
+    derived_group,
+    fact_groups,
+    price_group,
+    rent_group,
+    software_group,
+    speed_group,
+)
 
 TODAY = date(2026, 11, 22)
 NONE = CardPrices(bought={}, rented={}, doubtful=(), servers=())
@@ -64,6 +71,15 @@ def test_prices_with_range_age_history_and_what_is_left_out() -> None:
     assert price_group(prices).details[-1].origin == "one of several"
     assert price_group(prices).details[0].as_of == "no date"
     assert price_group(prices).details[1].as_of == "30 days old, recent"
+
+
+def test_rents_of_a_machine_stand_alone() -> None:
+    group = rent_group("To rent", {"spot": PriceSpread((_point(16, seller="A"),))})
+    assert group.title == "To rent"
+    assert [(detail.title, detail.text) for detail in group.details] == [
+        ("Rented, spot", "$16.00 an hour"),
+        ("  A", "$16.00"),
+    ]
 
 
 def test_software_says_versions_notes_and_what_is_not_known() -> None:

@@ -20,7 +20,7 @@ def cells(plan: Plan, catalog, gpu_id: str) -> dict[str, tuple[str, str, object]
     """Return text, tooltip and value of the columns about the job."""
     words = job_words(job_by_gpu(plan, catalog, TODAY))
     row = next(row for row in gpu_rows(catalog.hardware, fits_by_gpu(plan, catalog), words) if row.id == gpu_id)
-    columns = (column for column in GPU_COLUMNS if column.key in ("job_time", "job_cost"))
+    columns = (column for column in GPU_COLUMNS if column.key in ("job_time", "job_cost", "job_cost_tokens"))
     return {column.key: (column.text(row), column.tooltip(row), column.value(row)) for column in columns}
 
 
@@ -41,7 +41,10 @@ def test_a_run_has_hours_and_a_price_with_its_date_and_source(catalog):
 
 
 def test_what_has_no_end_has_a_pace(catalog):
-    assert cells(SERVING, catalog, "rtx-4090")["job_time"][0].endswith("tokens/s")
+    shown = cells(SERVING, catalog, "rtx-4090")
+    assert shown["job_time"][0].endswith(" tok/s")
+    assert shown["job_cost"][0].endswith("/mo")
+    assert shown["job_cost_tokens"][0].startswith("$")
 
 
 def test_a_card_that_nobody_offers_says_so(catalog):

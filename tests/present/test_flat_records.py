@@ -37,8 +37,17 @@ def test_a_job_is_told_in_one_line() -> None:
 
 def test_a_system_has_its_figures_and_its_source() -> None:
     row = next(row for row in system_rows(HARDWARE) if row.id == "dgx-2")
-    assert system_fields(row)["gpu_count"] == 16
-    assert system_fields(row)["source"]
+    fields = system_fields(row)
+    assert fields["gpu_count"] == 16
+    assert fields["source"]
+    assert fields["bandwidth_bytes_per_s"] == 16 * HARDWARE.gpu("tesla-v100-sxm3-32gb").bandwidth_bytes_per_s
+    assert (fields["bf16_ops_per_s"], fields["plan_verdict"], fields["plan_reason"]) == (None, None, "")
+
+
+def test_a_system_has_the_sources_of_figures_that_have_their_own() -> None:
+    row = next(row for row in system_rows(HARDWARE) if row.system.figure_notes)
+    field = row.system.figure_notes[0].field
+    assert f"{field}: published" in str(system_fields(row)["other_sources"])
 
 
 def test_rows_as_csv_json_and_for_the_clipboard() -> None:
@@ -50,4 +59,4 @@ def test_rows_as_csv_json_and_for_the_clipboard() -> None:
     assert to_csv([]) == "\n"
     assert rows_to_csv([["a", "b,c"]]) == 'a,"b,c"\n'
     systems = system_rows(HARDWARE)
-    assert to_tsv(SYSTEM_COLUMNS, systems).splitlines()[0].startswith("Name\tAccelerators")
+    assert to_tsv(SYSTEM_COLUMNS, systems).splitlines()[0].startswith("Name\tFits my model\tMemory, GiB")

@@ -5,6 +5,7 @@ import pytest
 from planner.plan.catalog import load_catalog
 from planner.plan.evaluate import evaluate, fits_by_gpu
 from planner.plan.plan import ModelChoice, Plan
+from planner.present.column_sets import SORT_TITLES
 from planner.present.format import THIN
 from planner.present.gpu_details import gpu_details
 from planner.present.gpus import GPU_COLUMNS, GpuRow, gpu_rows
@@ -28,6 +29,10 @@ def test_column_keys_are_unique_and_headers_name_their_units():
     assert len({column.key for column in GPU_COLUMNS}) == len(GPU_COLUMNS)
     assert _column("memory").header == "Memory, GiB"
     assert _column("name").header == "Name"
+
+
+def test_what_a_menu_sorts_by_are_the_columns_of_numbers():
+    assert {column.key: column.axis for column in GPU_COLUMNS if column.is_number} == SORT_TITLES
 
 
 def test_every_cell_of_the_catalog_says_something(catalog):
@@ -120,3 +125,13 @@ def test_a_plan_without_a_card_names_cards(catalog):
     assert plan_phrase(evaluation, catalog) == "meta-llama/Llama-3.1-8B · inference, 1 × 4,096 tokens, bf16"
     smallest = catalog.hardware.gpu(evaluation.smallest_fits[0]).name
     assert smallest in evaluation_view(evaluation, catalog).answer
+
+
+def test_what_two_devices_of_a_card_can_use_is_told_of_each_and_counted_together(catalog):
+    rows = {row.id: row for row in gpu_rows(catalog.hardware)}
+    usable = next(column for column in GPU_COLUMNS if column.key == "usable_memory")
+    assert usable.text(rows["tesla-k80"]) == "2 × 11.2"
+    assert usable.value(rows["tesla-k80"]) == 2 * rows["tesla-k80"].usable.bytes
+    assert usable.text(rows["rtx-4090"]) == "23.5"
+    titles = [line.title for group in gpu_details(rows["tesla-k80"].gpu) for line in group.details]
+    assert "Usable by a program, on each device" in titles

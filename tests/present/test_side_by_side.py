@@ -12,7 +12,7 @@ from planner.plan.tried import try_on
 from planner.present.gpu_details import gpu_details
 from planner.present.gpu_row import plain_rows
 from planner.present.gpus import GPU_COLUMNS, GpuRow
-from planner.present.side_by_side import Entry, comparison_rows, side_by_side, to_markdown
+from planner.present.side_by_side import Entry, comparison_rows, sharing_notes, side_by_side, to_markdown
 from planner.present.systems import SystemRow
 from planner.workload.parallel import Parallel
 from planner.workload.workload import Inference
@@ -88,6 +88,18 @@ def test_what_does_not_fit_takes_no_time_and_costs_nothing(entries, catalog):
         cells = named(rows, "Your plan", title).cells
         assert (cells[0].text, cells[0].value, cells[0].tooltip) == ("unknown", None, "The plan does not fit there.")
         assert cells[1].value is not None
+
+
+def test_cards_that_hold_it_together_but_not_each_are_told_to_share_it(entries, catalog):
+    plan = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-70B"), workload=Inference())
+    tried = {entry.id: try_on(plan, entry.row.id, entry.count, catalog, TODAY) for entry in entries}
+    (note,) = sharing_notes(entries, tried)  # one card cannot be helped by sharing
+    assert note.startswith("DGX H100: the plan has all of the model on each card.")
+    assert "on each" in named(side_by_side(entries, tried), "Your plan", "Fits").cells[1].text
+    shared = plan.evolve(workload=Inference(parallel=Parallel(tensor=2)), gpu="rtx-4090", count=2)
+    two = Entry("two", "GeForce RTX 4090", 2, entries[0].row)
+    assert sharing_notes((two,), {"two": try_on(shared, "rtx-4090", 2, catalog, TODAY)}) == ()
+    assert sharing_notes((two,), {}) == ()
 
 
 def test_what_is_alike_has_no_best(catalog):

@@ -90,6 +90,15 @@ def test_a_request_is_answered_in_a_sentence():
     assert time_view(images).answer == "A request takes 7.20 s; 9.00 samples/s."
 
 
+def test_a_prompt_and_its_answer_may_be_bound_by_different_things():
+    reading = service(bound="compute", token_bound="host")
+    assert time_view(reading).reason.startswith(
+        "It is bound by what the cards compute, each token after the prompt by the host, which launches the work."
+    )
+    same = service(bound="host", token_bound="host")
+    assert time_view(same).reason.startswith("It is bound by the host, which launches the work. ")
+
+
 def test_the_longest_part_stands_first_and_says_what_is_hidden():
     rows = time_view(step()).rows
     assert [row.title for row in rows] == ["Matrix products", "Optimizer", "Exchange of gradients"]

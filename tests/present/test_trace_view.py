@@ -1,22 +1,13 @@
-"""What is shown of a trace: sentences, what is alive at the peak, modules, differences and the timeline."""
+"""What is shown of a trace: sentences, what is alive at the peak, modules and differences."""
 
 import pytest
 from recordings import Recorder, training, two_steps
 
 from planner.present.format import THIN
-from planner.present.trace import (
-    CATEGORY_TITLES,
-    moment_at,
-    notable_modules,
-    operator_name,
-    request_phrase,
-    short_place,
-    subject,
-    timeline_series,
-    trace_view,
-)
+from planner.present.trace import notable_modules, subject, trace_view
+from planner.present.trace_request import request_phrase
 from planner.trace.analysis.conclude import conclude
-from planner.trace.recording import CATEGORIES, Difference
+from planner.trace.recording import Difference
 from planner.trace.request import Lora, Parallel, TraceRequest
 from planner.trace.result import OutOfMemory
 from planner.units import GIB, MIB
@@ -50,10 +41,6 @@ def test_the_reason_says_what_reached_the_peak(view):
     assert "in the backward pass" in view.memory.reason
     assert "by aten.mm" in view.memory.reason
     assert "net.py:20" in view.memory.reason
-
-
-def test_every_category_has_a_title():
-    assert list(CATEGORY_TITLES) == list(CATEGORIES)
 
 
 def test_what_is_alive_comes_in_order_and_adds_up(view, result):
@@ -187,81 +174,6 @@ def test_the_subject_names_module_work_and_cards(result):
     frozen = result.evolve(trainable_parameters=1000, flops=None)
     assert seen(subject(frozen)) == "net.py:Net · 0.524 M parameters, 1,000 of them trained · training, AdamW, batch 8"
     assert "trained" not in subject(result.evolve(request=inference()))
-
-
-@pytest.mark.parametrize(
-    ("operator", "name"),
-    [
-        ("aten.mm.default", "mm"),
-        ("aten::addmm", "addmm"),
-        ("aten::_foreach_addcdiv_.ScalarList", "_foreach_addcdiv_"),
-        ("mamba.scan", "mamba.scan"),
-    ],
-)
-def test_operators_lose_what_most_share(operator, name):
-    assert operator_name(operator) == name
-
-
-@pytest.mark.parametrize("line", ["net.py:4", "/home/me/net.py:4", "C:\\me\\net.py:4"])
-def test_lines_are_short_on_any_system(line):
-    assert short_place(line) == "net.py:4"
-
-
-def test_series_are_stacked_with_what_stays_at_the_bottom(result):
-    series = timeline_series(result.timeline)
-    assert [one.category for one in series] == [
-        "parameters",
-        "inputs",
-        "gradients",
-        "optimizer_states",
-        "activations",
-        "temporaries",
-    ]
-    assert all(len(one.bytes) == len(result.timeline.times) for one in series)
-    assert {one.term for one in series if one.category in ("parameters", "inputs")} == {"weights", "buffers"}
-
-
-def test_empty_categories_are_left_out(result):
-    timeline = result.timeline
-    empty = timeline.series[0].model_copy(update={"bytes": (0,) * len(timeline.times)})
-    assert len(timeline_series(timeline.model_copy(update={"series": (empty,)}))) == 0
-
-
-def test_a_point_of_the_timeline_is_told(result):
-    timeline = result.timeline
-    point = timeline.times.index(result.peak_moment.time)
-    moment = moment_at(timeline, point)
-    assert moment.bytes == result.peak_moment.bytes
-    assert seen(moment.told) == "11.0 MiB in the backward pass of step 2: mm in layers.1 (net.py:20)"
-
-
-def test_a_point_outside_every_phase_still_says_how_much(result):
-    timeline = result.timeline.model_copy(update={"spans": ()})
-    assert seen(moment_at(timeline, 0).told) == "1.00 MiB: empty in layers.0 (net.py:10)"
-
-
-def test_tokens_and_steps_are_counted_from_one():
-    recorder = Recorder()
-    for phase, step in (("prefill", 0), ("decode", 0), ("decode", 1)):
-        recorder.begin(phase, step)
-        recorder.make(MIB, "kv_cache", "", "", "")
-    timeline = conclude(recorder.recording(inference())).timeline
-    assert [moment_at(timeline, point).phase for point in range(3)] == [
-        "while the prompt is read",
-        "while the answer is generated, at token 1",
-        "while the answer is generated, at token 2",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("operator", "line", "told"),
-    [("", "", "1.00 MiB while the weights load"), ("", "a/net.py:3", "1.00 MiB while the weights load: net.py:3")],
-)
-def test_a_point_without_an_operator(operator, line, told):
-    recorder = Recorder()
-    recorder.begin("load")
-    recorder.make(MIB, "parameters", operator, "", line)
-    assert seen(moment_at(conclude(recorder.recording()).timeline, 0).told) == told
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.gui.actions import Action
-from planner.present.column_sets import COLUMN_SETS
+from planner.present.column_sets import COLUMN_SETS, SORT_TITLES
 
 if TYPE_CHECKING:
     from planner.gui.catalog.tab import CatalogTab
@@ -30,7 +30,7 @@ def declare(window: "Window") -> list[Action]:
         run = partial(_run, window, command.run)
         return Action(f"catalog.{command.id}", command.text, run, f"Catalog/{command.menu}", *command[4:])
 
-    return [made(command) for command in (*_SHOWING, *_column_sets(), *_COMPARING, *_OWN)]
+    return [made(command) for command in (*_SHOWING, *_column_sets(), *_orders(), *_COMPARING, *_OWN)]
 
 
 def _run(window: "Window", do: "Callable[[CatalogTab], object]") -> None:
@@ -66,6 +66,18 @@ def _column_sets() -> list[_Command]:
         _Command(f"columns-{name}".replace(" ", "-"), f"Columns: {name}", partial(_show_set, name), "Columns/1")
         for name in COLUMN_SETS
     ]
+
+
+def _orders() -> list[_Command]:
+    """Return a way to sort by each number, the best first: by keyboard there is no header to click."""
+    return [
+        _Command(f"sort-{key}", f"Sort by {title}", partial(_sort, key), "Sort by/1")
+        for key, title in SORT_TITLES.items()
+    ]
+
+
+def _sort(key: str, tab: "CatalogTab") -> None:
+    tab.sort_cards(key)
 
 
 def _show_set(name: str, tab: "CatalogTab") -> None:

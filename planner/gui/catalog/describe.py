@@ -1,6 +1,7 @@
 """What the detail pane says of a record: its verdict under the plan, its figures and its notes."""
 
 from dataclasses import dataclass
+from datetime import date
 
 from planner.errors import PlannerError
 from planner.hardware.gpu import Gpu
@@ -8,11 +9,12 @@ from planner.hardware.software import software_of
 from planner.hardware.speeds import speeds_of
 from planner.memory.result import Verdict
 from planner.plan.catalog import Catalog
-from planner.plan.evaluate import evaluate
+from planner.plan.evaluate import evaluate, moved_to
 from planner.plan.plan import Plan
+from planner.plan.prices import rents_of
 from planner.present import format as fmt
 from planner.present.build import power_group
-from planner.present.card_facts import fact_groups
+from planner.present.card_facts import fact_groups, rent_group
 from planner.present.columns import DetailGroup
 from planner.present.gpu_details import gpu_details
 from planner.present.gpus import SEGMENT_WORDS, GpuRow, part_words
@@ -45,7 +47,7 @@ class Described:
 def describe_gpu(row: GpuRow, plan: Plan, catalog: Catalog) -> Described:
     """Return what to say of a card; the verdict is that of `plan` moved to this card."""
     gpu = row.gpu
-    verdict, phrase, sentence = _judge(plan.evolve(gpu=gpu.id), gpu, catalog)
+    verdict, phrase, sentence = _judge(moved_to(plan, gpu.id, plan.count), gpu, catalog)
     return Described(
         name=gpu.name,
         kind=_kind(gpu),
@@ -59,24 +61,33 @@ def describe_gpu(row: GpuRow, plan: Plan, catalog: Catalog) -> Described:
     )
 
 
-def describe_system(row: SystemRow, plan: Plan, catalog: Catalog) -> Described:
-    """Return what to say of a system; the verdict is that of `plan` moved to its accelerators."""
+def describe_system(row: SystemRow, plan: Plan, catalog: Catalog, today: date | None = None) -> Described:
+    """Return what to say of a system; the verdict is that of `plan` moved to its accelerators.
+
+    `today` is the day that rents are looked at, none while the offers have not been read.
+    """
     system, gpu = row.system, row.gpu
     verdict, phrase, sentence = None, fmt.UNKNOWN.capitalize(), "The catalog does not say which accelerator this has."
     if gpu is not None:
-        moved = plan.evolve(gpu=gpu.id, count=system.gpu_count or 1)
-        verdict, phrase, sentence = _judge(moved, gpu, catalog)
+        verdict, phrase, sentence = _judge(moved_to(plan, gpu.id, system.gpu_count or 1), gpu, catalog)
     return Described(
         name=system.name,
-        kind=" · ".join(part for part in (system.vendor, row.accelerators, fmt.date(system.released, "")) if part),
+        kind=" · ".join(part for part in (system.vendor, row.accelerators, str(row.year or "")) if part),
         verdict=verdict,
         phrase=phrase,
         sentence=sentence,
         use=f"&Use {fmt.count_of(system.gpu_count or 1, gpu.name)}" if gpu else "",
         in_plan=gpu is not None and (plan.gpu, plan.count) == (gpu.id, system.gpu_count or 1),
-        groups=system_details(row),
+        groups=(*system_details(row), *_rents(row, catalog, today)),
         notes=system.notes,
     )
+
+
+def _rents(row: SystemRow, catalog: Catalog, today: date | None) -> tuple[DetailGroup, ...]:
+    if today is None:
+        return ()
+    group = rent_group(f"To rent, {row.accelerators} together", rents_of(row.system, catalog, today))
+    return (group,) if group.details else ()
 
 
 def _facts(row: GpuRow, count: int, catalog: Catalog) -> tuple[DetailGroup, ...]:

@@ -178,7 +178,7 @@ class FigureList(QWidget):
         return _Piece(QRect(room.left(), room.top(), room.width(), needed), text, role, font, align, detail)
 
     def _advance(self, text: str) -> int:
-        return self._metrics.horizontalAdvance(text) + 1
+        return self._metrics.horizontalAdvance(text) + 2
 
 
 def _role(detail: Detail) -> str:

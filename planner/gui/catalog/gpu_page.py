@@ -26,6 +26,7 @@ from planner.gui.widgets.verdict_badge import verdict_mark
 from planner.gui.workspace import Workspace
 from planner.hardware.gpu import Gpu
 from planner.plan.evaluate import Evaluation, find_fits, fits_by_gpu
+from planner.present.better import lower_is_better
 from planner.present.column_sets import COLUMN_SETS
 from planner.present.flat_records import gpu_fields
 from planner.present.gpus import GPU_COLUMNS, GpuRow, gpu_rows
@@ -128,6 +129,15 @@ class GpuPage(Page):
         now = self.table.layout_now()
         self.table.arrange(now.evolve(shown=COLUMN_SETS[name]))
         self.table.arranged.emit()
+
+    def sort_by_best(self, key: str) -> None:
+        """Sort by the column `key`, which is shown, with the best on top, and choose that."""
+        self.table.show_column(key, shown=True)
+        self.table.sort_by(key, descending=not lower_is_better(key))
+        if self.model.records:
+            self.table.choose(self.model.records[0].id)
+        self.table.scrollToTop()
+        self.table.setFocus()
 
     def column_menu(self) -> QMenu:
         """Return a new menu with the sets of columns before the columns themselves."""

@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from pydantic_core import to_json
 from PySide6.QtCore import Qt, QTimer, Slot
 from PySide6.QtGui import QPixmap
-from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QVBoxLayout, QWidget
 
 from planner.cost.estimate import CostEstimate, hybrid_of_plan
 from planner.cost.modes import RentMode
@@ -25,12 +25,11 @@ from planner.gui.cost.ledger import Ledger
 from planner.gui.cost.offers import Offers
 from planner.gui.cost.telling import told
 from planner.gui.cost.tornado import Tornado
-from planner.gui.tab import Tab
+from planner.gui.question_tab import QuestionTab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
-from planner.gui.widgets.hairline import hairline
 from planner.gui.widgets.label import make_label
-from planner.gui.widgets.result_menu import Result, ResultMenu, picture_of
+from planner.gui.widgets.result_menu import Result, ResultMenu
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.plan.money import PlanCost, evaluate_cost, pace_of
@@ -44,7 +43,7 @@ _CURVE_HEIGHT: Final = 240
 _DRAWS: Final = "cost draws"
 
 
-class CostTab(Tab):
+class CostTab(QuestionTab):
     """Questions on the left; the answer and its evidence on the right.
 
     `today` is asked when a result is made; `drawn` tells whether how sure it is has been found for the present plan.
@@ -76,13 +75,13 @@ class CostTab(Tab):
         self.elsewhere = Elsewhere(theme)
         self.drawn = False
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
-        self._lay_out()
+        self._fill_column()
+        self._lay_out(self.controls)
         self.copy_menu = ResultMenu(Result(self.copy_result, self.offers.csv, self._json, self._picture), "cost", self)
         self.controls.copy.setMenu(self.copy_menu)
         self._rest.timeout.connect(self._draw_samples)
         self.offers.used.connect(self._use)
         self.elsewhere.chosen.connect(self._move_to)
-        workspace.pin.changed.connect(self._on_pinned)
         self.controls.recommend.clicked.connect(self.choose_hardware)
         self.controls.prices.clicked.connect(self.show_prices)
         for part in (self.copy_menu, self.curve):
@@ -135,10 +134,6 @@ class CostTab(Tab):
         """Draw no more."""
         self._rest.stop()
         self.tasks.cancel(_DRAWS)
-
-    @Slot()
-    def _on_pinned(self) -> None:
-        self._on_changed(None, None)
 
     def _show_pinned(self, evaluation: Evaluation) -> None:
         pinned = self.workspace.pin.evaluation
@@ -228,22 +223,10 @@ class CostTab(Tab):
     def _picture(self) -> QPixmap:
         """Return the answer with its evidence as it is shown."""
         last = self.below if self.figures.isVisible() else self.answer
-        return picture_of(self._body, self.answer.geometry().united(last.geometry()), self.theme.spacing.medium)
+        return self._picture_of(self.answer, last)
 
-    def _lay_out(self) -> None:
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(self.controls)
-        layout.addWidget(hairline(Qt.Orientation.Vertical))
-        layout.addWidget(self._results(), 1)
-
-    def _results(self) -> QScrollArea:
-        space = self.theme.spacing
-        self._body = QWidget()
-        column = QVBoxLayout(self._body)
-        column.setContentsMargins(space.large, space.medium, space.large, space.small)
-        column.setSpacing(space.medium)
+    def _fill_column(self) -> None:
+        column = self._column
         column.addWidget(self.answer)
         column.addWidget(self.beside)
         column.addWidget(self.curve, 1)
@@ -252,13 +235,6 @@ class CostTab(Tab):
         column.addWidget(self.offers, 1)
         column.addWidget(self.elsewhere)
         column.addStretch()
-        area = self.area = QScrollArea()
-        area.setFrameShape(QFrame.Shape.NoFrame)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setWidgetResizable(True)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        area.setWidget(self._body)
-        return area
 
     def _below(self) -> QWidget:
         """Return what moves the decision beside the amounts that it rests on."""

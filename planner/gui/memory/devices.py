@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from planner.gui.memory.gib_column import gib_column
 from planner.gui.theme import Theme
 from planner.gui.widgets.label import make_label
 from planner.gui.widgets.record_model import RecordTableModel
+from planner.gui.widgets.row_room import show_rows
 from planner.gui.widgets.verdict_badge import verdict_mark
 from planner.present import format as fmt
 from planner.present.columns import Column, words
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
     from planner.gui.widgets.record_table import RecordTable
 
 _MOST_ROWS: Final = 8
-_MARGIN: Final = 4
 
 
 def _used(row: DeviceRow) -> str:
@@ -39,37 +40,10 @@ _COLUMNS: Final[tuple[Column[DeviceRow], ...]] = (
     words("card", "Cards", lambda row: row.card, width=18),
     Column("stage", "Stage", lambda row: row.share.stage, _stage, align="right", width=5),
     Column("layers", "Layers", lambda row: row.share.layers, lambda row: row.layers, align="right", width=6),
-    Column(
-        "needs",
-        "Needs",
-        lambda row: row.share.total_bytes,
-        lambda row: row.needs,
-        unit="GiB",
-        align="right",
-        width=7,
-        tooltip=lambda row: fmt.exact_bytes(row.share.total_bytes),
-    ),
+    gib_column("needs", "Needs", lambda row: row.share.total_bytes, lambda row: row.needs, 7),
     Column("used", "Used", lambda row: row.used_fraction, _used, align="right", width=8, meter=True, full=1.0),
-    Column(
-        "usable",
-        "Usable",
-        lambda row: row.share.capacity_bytes,
-        lambda row: row.usable,
-        unit="GiB",
-        align="right",
-        width=7,
-        tooltip=lambda row: fmt.exact_bytes(row.share.capacity_bytes),
-    ),
-    Column(
-        "free",
-        "Free",
-        lambda row: row.share.free_bytes,
-        lambda row: row.free,
-        unit="GiB",
-        align="right",
-        width=7,
-        tooltip=lambda row: fmt.exact_bytes(row.share.free_bytes),
-    ),
+    gib_column("usable", "Usable", lambda row: row.share.capacity_bytes, lambda row: row.usable, 7),
+    gib_column("free", "Free", lambda row: row.share.free_bytes, lambda row: row.free, 7),
     words(
         "verdict",
         "Verdict",
@@ -119,8 +93,7 @@ class Devices(QWidget):
             return
         self.table.show_column("stage", any(row.share.stage for row in rows))
         self.table.show_column("layers", any(row.share.layers is not None for row in rows))
-        header, row = self.table.horizontalHeader().sizeHint(), self.table.verticalHeader().defaultSectionSize()
-        self.table.setFixedHeight(header.height() + min(len(rows), _MOST_ROWS) * row + _MARGIN)
+        show_rows(self.table, min(len(rows), _MOST_ROWS))
 
 
 def _mark(row: DeviceRow) -> "Mark":

@@ -4,14 +4,15 @@ from functools import partial
 from typing import Final
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from planner.gui.choices import choose_model, hub_choice, model_choices, model_detail
 from planner.gui.memory.questions.preset_button import PresetButton
 from planner.gui.memory.questions.questions import at_the_left, bind, new_form
 from planner.gui.memory.words import Options
-from planner.gui.theme import Theme, mark
+from planner.gui.theme import Theme
 from planner.gui.widgets.label import make_label
+from planner.gui.widgets.link_button import link_button
 from planner.gui.widgets.picker_field import PickerField
 from planner.gui.widgets.radio_field import RadioField
 from planner.gui.workspace import Workspace
@@ -43,12 +44,14 @@ class Subject(QWidget):
         self.task = RadioField(theme, GOALS)
         self._detail = make_label(role="muted", font=theme.font("small"), wrap=True)
         self.presets = PresetButton(workspace, theme)
-        self._open = QPushButton(self.tr("&Open file…"))
-        mark(self._open, "link")
-        self._open.setToolTip(self.tr("Plan for a model of your own. A file can be dropped into the window as well."))
-        self._trace = QPushButton(self.tr("Trace a mod&ule…"))
-        mark(self._trace, "link")
-        self._trace.setToolTip(self.tr("Measure any PyTorch module of your own. A .py file can be dropped as well."))
+        self._open = link_button(
+            self.tr("&Open file…"),
+            self.tr("Plan for a model of your own. A file can be dropped into the window as well."),
+        )
+        self._trace = link_button(
+            self.tr("Trace a mod&ule…"),
+            self.tr("Measure any PyTorch module of your own. A .py file can be dropped as well."),
+        )
         self._form = form = new_form(theme)
         form.add("&Model", self.model, hint="The network to plan for.")
         form.add_below(self._detail)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QPixmap
-from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from planner.gui.memory.advice.panel import AdvicePanel
 from planner.gui.memory.answer import Answer
@@ -21,13 +21,11 @@ from planner.gui.memory.trace.desk import TraceDesk
 from planner.gui.memory.trace.status import TraceStatus
 from planner.gui.memory.trace.tracer import Start, Tracer, start_in_child
 from planner.gui.memory.trace.what_if import WhatIf
-from planner.gui.tab import Tab
+from planner.gui.question_tab import QuestionTab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
-from planner.gui.widgets.hairline import hairline
 from planner.gui.widgets.label import make_label
-from planner.gui.widgets.result_menu import Result, ResultMenu, picture_of
-from planner.gui.widgets.scrolled import scrolled
+from planner.gui.widgets.result_menu import Result, ResultMenu
 from planner.gui.widgets.tab_order import set_tab_order, tab_stops
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
@@ -44,7 +42,7 @@ _CONTROLS_WIDTH: Final = 384
 _ASIDE_WIDTH: Final = 180
 
 
-class MemoryTab(Tab):
+class MemoryTab(QuestionTab):
     """Questions on the left; the answer and its evidence on the right."""
 
     key: ClassVar[str] = "memory"
@@ -71,15 +69,14 @@ class MemoryTab(Tab):
         self._versus_place, self._comparison_place, self._trace_place = QVBoxLayout(), QVBoxLayout(), QVBoxLayout()
         self._stops: tuple[QWidget, ...] = ()
         self.evidence = self._evidence()
-        self.results = self._results()
-        self._lay_out()
+        self._fill_column()
+        self._lay_out(self.controls, self.trace_status)
         self.copy_menu = ResultMenu(Result(self.copy_result, self._csv, self._json, self._picture), "memory", self)
         self.copy_menu.failed.connect(workspace.failed)
         self.controls.copy.setMenu(self.copy_menu)
         self.bar.activated.connect(self.breakdown.open_term)
         for panel in (self.advice, self.exploration):
             panel.updated.connect(self._order)
-        workspace.pin.changed.connect(self._on_pinned)
         self.tracer.changed.connect(self._on_tracer_changed)
         self.trace_status.edit_wanted.connect(self.desk.open_dialog)
 
@@ -171,10 +168,6 @@ class MemoryTab(Tab):
         if self.tracer.check is not None or "comparison" in vars(self):
             self.comparison.refresh()
 
-    @Slot()
-    def _on_pinned(self) -> None:
-        self._on_changed(None, None)
-
     def _csv(self) -> str:
         return rows_to_csv(evaluation_view(self.workspace.evaluation, self.workspace.catalog).csv_rows())
 
@@ -185,30 +178,10 @@ class MemoryTab(Tab):
     def _picture(self) -> QPixmap:
         """Return the answer with its bar and breakdown as they are shown."""
         last = self.evidence if self.evidence.isVisible() else self.answer
-        return picture_of(self._body, self.answer.geometry().united(last.geometry()), self.theme.spacing.medium)
+        return self._picture_of(self.answer, last)
 
-    def _lay_out(self) -> None:
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(self.controls)
-        layout.addWidget(hairline(Qt.Orientation.Vertical))
-        layout.addLayout(self._right(), 1)
-
-    def _right(self) -> QVBoxLayout:
-        """Keep what the tracer says in view wherever the results are scrolled to."""
-        right = QVBoxLayout()
-        right.setSpacing(0)
-        right.addWidget(self.trace_status)
-        right.addWidget(self.results, 1)
-        return right
-
-    def _results(self) -> QScrollArea:
-        space = self.theme.spacing
-        self._body = QWidget()
-        column = self._column = QVBoxLayout(self._body)
-        column.setContentsMargins(space.large, space.medium, space.large, space.small)
-        column.setSpacing(space.medium)
+    def _fill_column(self) -> None:
+        column = self._column
         column.addWidget(self.answer)
         column.addWidget(self.correction)
         column.addLayout(self._versus_place)
@@ -221,7 +194,6 @@ class MemoryTab(Tab):
         column.addWidget(self.exploration, 1)
         column.addLayout(self._trace_place, 1)
         column.addStretch()
-        return scrolled(self._body)
 
     def _evidence(self) -> QWidget:
         aside = QVBoxLayout()

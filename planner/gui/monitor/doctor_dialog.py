@@ -6,11 +6,12 @@ from typing import Final
 
 from PySide6.QtCore import QSize, Slot
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
 
 from planner.errors import PlannerError
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
+from planner.gui.widgets.closing_buttons import closing_buttons
 from planner.gui.widgets.label import make_label
 from planner.monitor.doctor import Check, binding_version, check_up
 from planner.monitor.latest import Latest
@@ -33,9 +34,7 @@ class DoctorDialog(QDialog):
         self.text.setPlainText(self.tr("Looking…"))
         self.text.setAccessibleName(self.tr("What works, what does not, and why"))
         self.copy = QPushButton(self.tr("&Copy"))
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
-        buttons.addButton(self.copy, QDialogButtonBox.ButtonRole.ActionRole)
-        buttons.rejected.connect(self.close)
+        buttons = closing_buttons(self, self.copy)
         layout = QVBoxLayout(self)
         layout.setSpacing(theme.spacing.small)
         layout.addWidget(make_label(self.tr("✓ works, ! in part, ✗ does not, · for your information"), "muted"))

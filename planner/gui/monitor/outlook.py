@@ -3,11 +3,12 @@
 from typing import Final
 
 from PySide6.QtCore import QSize, Qt, Signal, Slot
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from planner.gui.theme import Theme, mark
+from planner.gui.theme import Theme
 from planner.gui.widgets.elided_label import ElidedLabel
 from planner.gui.widgets.label import make_label
+from planner.gui.widgets.link_button import link_button
 from planner.present.diagnosis import Tone
 from planner.present.headline import Headline
 
@@ -33,9 +34,10 @@ class Outlook(QWidget):
         self._sentence = make_label(font=theme.font("title", bold=True), wrap=True)
         self._sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._more, self._advice = ElidedLabel(role="muted"), ElidedLabel()
-        self.why = QPushButton(self.tr("Why, and what else to try"))
-        self.why.setToolTip(self.tr("Show what was seen, against which threshold, and what to optimise next."))
-        mark(self.why, "link")
+        self.why = link_button(
+            self.tr("Why, and what else to try"),
+            self.tr("Show what was seen, against which threshold, and what to optimise next."),
+        )
         self._lay_out()
         self.why.clicked.connect(self.open)
         theme.changed.connect(self._dress)

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QPoint, Signal, Slot
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QWidget
 
 from planner.errors import PlannerError
 from planner.gui.tasks import TaskRunner
-from planner.gui.theme import Theme, mark
+from planner.gui.theme import Theme
 from planner.gui.widgets.elided_label import ElidedLabel
+from planner.gui.widgets.link_button import link_button
 from planner.gui.workspace import Workspace
 from planner.monitor.device import Device
 from planner.monitor.latest import Latest
@@ -50,12 +51,14 @@ class PlanStrip(QWidget):
         self._found = BesidePlan()
         self._offers: tuple[Offer, ...] = ()
         self.sentence = ElidedLabel()
-        self.plan = QPushButton(self.tr("Plan for this card"))
-        self.plan.setToolTip(self.tr("Let the plan be for the cards of this machine; Ctrl+Z takes it back."))
-        mark(self.plan, "link")
-        self.speed = QPushButton(self.tr("Use measured speed…"))
-        self.speed.setToolTip(self.tr("Put the speed that your run prints in the place of the estimate."))
-        mark(self.speed, "link")
+        self.plan = link_button(
+            self.tr("Plan for this card"),
+            self.tr("Let the plan be for the cards of this machine; Ctrl+Z takes it back."),
+        )
+        self.speed = link_button(
+            self.tr("Use measured speed…"),
+            self.tr("Put the speed that your run prints in the place of the estimate."),
+        )
         self.menu = QMenu(self)
         self.plan.clicked.connect(self.offer)
         self.speed.clicked.connect(self.speed_wanted)

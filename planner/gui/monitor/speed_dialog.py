@@ -1,9 +1,10 @@
 """Take the speed that a run prints into the plan: the driver tells how busy a card is, and not what it gets done."""
 
 from PySide6.QtCore import Slot
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QVBoxLayout, QWidget
 
 from planner.gui.theme import Theme
+from planner.gui.widgets.closing_buttons import closing_buttons
 from planner.gui.widgets.label import make_label
 from planner.gui.widgets.speed_questions import SpeedQuestions
 from planner.gui.workspace import Workspace
@@ -24,8 +25,7 @@ class SpeedDialog(QDialog):
             "Write what your run prints while it does what the plan says, all cards together. It takes the place of "
             "the estimate: time and cost follow it, on other cards by the ratio of both estimates."
         )
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
-        buttons.rejected.connect(self.reject)
+        buttons = closing_buttons(self)
         column = QVBoxLayout(self)
         column.setSpacing(theme.spacing.medium)
         column.addWidget(make_label(about, wrap=True))

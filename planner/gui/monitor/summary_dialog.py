@@ -4,10 +4,11 @@ from typing import Final
 
 from PySide6.QtCore import QSize, Signal, Slot
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from planner.gui.monitor.tariff import TariffField
 from planner.gui.theme import Theme
+from planner.gui.widgets.closing_buttons import closing_buttons
 from planner.gui.widgets.label import make_label
 from planner.gui.widgets.record_model import RecordTableModel
 from planner.gui.widgets.record_table import RecordTable
@@ -82,10 +83,7 @@ class SummaryDialog(QDialog):
         price.addWidget(label)
         price.addWidget(self.tariff)
         price.addStretch(1)
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
-        for button in (self.replay, self.export, self.copy):
-            buttons.addButton(button, QDialogButtonBox.ButtonRole.ActionRole)
-        buttons.rejected.connect(self.close)
+        buttons = closing_buttons(self, self.replay, self.export, self.copy)
         layout = QVBoxLayout(self)
         layout.setSpacing(theme.spacing.small)
         layout.addWidget(self._answer)

@@ -4,10 +4,11 @@ from typing import Final
 
 from PySide6.QtCore import QSize, Slot
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPushButton, QTextBrowser, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QPushButton, QTextBrowser, QVBoxLayout, QWidget
 
 from planner.gui.monitor.verdict_html import verdict_html
 from planner.gui.theme import Theme
+from planner.gui.widgets.closing_buttons import closing_buttons
 from planner.gui.widgets.label import make_label
 from planner.present.diagnosis import ChecklistRow, Said, checklist_text
 
@@ -28,9 +29,7 @@ class VerdictDialog(QDialog):
         self.text.setHtml(verdict_html(found, checklist, theme))
         self.text.setAccessibleName(self.tr("What was seen, what to try, and what to optimise next"))
         self._copy = QPushButton(self.tr("&Copy"))
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
-        buttons.addButton(self._copy, QDialogButtonBox.ButtonRole.ActionRole)
-        buttons.rejected.connect(self.close)
+        buttons = closing_buttons(self, self._copy)
         layout = QVBoxLayout(self)
         layout.setSpacing(theme.spacing.small)
         layout.addWidget(make_label(card, "muted"))

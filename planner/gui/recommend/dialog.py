@@ -8,7 +8,7 @@ from typing import Final
 
 from PySide6.QtCore import QSize, QTimer, Signal, Slot
 from PySide6.QtGui import QCloseEvent, QGuiApplication
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QHBoxLayout, QProgressBar, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QProgressBar, QPushButton, QVBoxLayout, QWidget
 
 from planner.errors import PlannerError
 from planner.gui.recommend.awards import Awards
@@ -16,6 +16,7 @@ from planner.gui.recommend.pareto import ParetoPanel
 from planner.gui.recommend.wish_form import WishForm
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
+from planner.gui.widgets.closing_buttons import closing_buttons
 from planner.gui.widgets.label import make_label
 from planner.gui.widgets.record_model import RecordTableModel
 from planner.gui.widgets.record_table import RecordTable
@@ -195,10 +196,7 @@ class RecommendDialog(QDialog):
         self._middle.setSpacing(space.medium)
         self._middle.addWidget(self.table, 3)
         self._middle.addWidget(self.pareto, 2)
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
-        buttons.addButton(self._use, QDialogButtonBox.ButtonRole.ActionRole)
-        buttons.addButton(self._copy, QDialogButtonBox.ButtonRole.ActionRole)
-        buttons.rejected.connect(self.reject)
+        buttons = closing_buttons(self, self._use, self._copy)
         column = QVBoxLayout(self)
         column.setSpacing(space.medium)
         column.addWidget(self.form)

@@ -3,12 +3,8 @@
 import re
 from typing import Final
 
-from PySide6.QtCore import QEvent, QObject, Qt, Slot
-from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QLineEdit
-
-from planner.gui.theme import mark
-from planner.gui.widgets.field import Field, message_line, stack_up, tell
+from planner.gui.widgets.field import stack_up
+from planner.gui.widgets.typed_number import TypedNumber
 from planner.present import format as fmt
 
 _SEPARATORS: Final = str.maketrans("", "", ",_ \u2009\u00a0\u202f$%")
@@ -18,7 +14,7 @@ _MINUS: Final = "\u2212"
 _LONGEST: Final = 40
 
 
-class DecimalField(Field):
+class DecimalField(TypedNumber):
     """A number from `minimum` to `maximum`, both as they are shown; its value is what is shown times `scale`.
 
     With `placeholder` the field may be empty, which means `None`: the placeholder says what applies then. A share that
@@ -26,17 +22,11 @@ class DecimalField(Field):
     """
 
     def __init__(self, minimum: float, maximum: float, placeholder: str = "", scale: float = 1.0) -> None:
-        super().__init__()
+        super().__init__(placeholder)
         self._minimum, self._maximum, self._scale = minimum, maximum, scale
         self._optional = bool(placeholder)
         self._value: float | None = None if self._optional else minimum * scale
-        self._edit = QLineEdit(alignment=Qt.AlignmentFlag.AlignRight, placeholderText=placeholder)
-        self._message = message_line()
-        self.setFocusProxy(self._edit)
         stack_up(self, self._edit, self._message)
-        self._edit.installEventFilter(self)
-        self._edit.textEdited.connect(self._on_typed)
-        self._edit.editingFinished.connect(self._on_finished)
         self._show_value()
 
     @property
@@ -53,48 +43,7 @@ class DecimalField(Field):
         """Show `value`; what is being typed right now is left alone if it means the same."""
         if not (value is None or isinstance(value, int | float)):
             raise TypeError(f"a decimal field cannot show {value!r}")
-        typing_the_same = self._edit.hasFocus() and self._read(self._edit.text()) == (value, "")
-        self._value = value
-        self._show_value(keep_text=typing_the_same)
-
-    def set_name(self, name: str) -> None:
-        """Tell screen readers what the number is."""
-        self._edit.setAccessibleName(name)
-
-    def set_placeholder(self, text: str) -> None:
-        """Say what applies while the field is empty."""
-        self._edit.setPlaceholderText(text)
-
-    def show_problem(self, message: str) -> None:
-        """Say under the input why its value is not allowed."""
-        tell(self._message, message)
-        self._edit.setAccessibleDescription(message)
-        mark(self._edit, "true" if message else "", "wrong")
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Take back what is not allowed on Escape."""
-        escape = (
-            isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress and event.key() == Qt.Key.Key_Escape
-        )
-        if watched is self._edit and escape and self._message.text():
-            self._show_value()
-            return True
-        return super().eventFilter(watched, event)
-
-    @Slot(str)
-    def _on_typed(self, text: str) -> None:
-        value, problem = self._read(text)
-        self.show_problem(problem)
-        if not problem and value != self._value:
-            self._value = value
-            self._show_value(keep_text=True)
-            self.edited.emit(value)
-
-    @Slot()
-    def _on_finished(self) -> None:
-        if not self._message.text():
-            self._show_value()
-        self.finished.emit()
+        self._set(value)
 
     def _read(self, text: str) -> tuple[float | None, str]:
         plain = text.translate(_SEPARATORS)
@@ -113,11 +62,8 @@ class DecimalField(Field):
     def _bounds(self) -> str:
         return f"{_shown(self._minimum)} to {_shown(self._maximum)}"
 
-    def _show_value(self, keep_text: bool = False) -> None:
-        if not keep_text:
-            self.show_problem("")
-            self._edit.setText("" if self._value is None else _shown(self._value / self._scale))
-        self.shown.emit()
+    def _written(self) -> str:
+        return "" if self._value is None else _shown(self._value / self._scale)
 
 
 def _shown(value: float) -> str:

@@ -9,10 +9,10 @@ from typing import Final
 
 from PySide6.QtCore import QEvent, QObject, QSignalBlocker, Qt, Slot
 from PySide6.QtGui import QKeyEvent, QWheelEvent
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QSlider
+from PySide6.QtWidgets import QHBoxLayout, QSlider
 
-from planner.gui.theme import mark
-from planner.gui.widgets.field import Field, message_line, stack_up, tell
+from planner.gui.widgets.field import stack_up
+from planner.gui.widgets.typed_number import TypedNumber
 from planner.present import format as fmt
 
 _STEPS: Final = {
@@ -24,7 +24,7 @@ _STEPS: Final = {
 _SEPARATORS: Final = str.maketrans("", "", ",_ \u2009\u00a0\u202f")
 
 
-class NumberField(Field):
+class NumberField(TypedNumber):
     """A whole number within bounds; the arrow keys add and take one, Page up and Page down double and halve.
 
     With `placeholder` the field may be empty, which means `None`: the placeholder says what applies then. With `stops`
@@ -34,22 +34,16 @@ class NumberField(Field):
     def __init__(
         self, minimum: int = 1, maximum: int = 100_000_000, placeholder: str = "", stops: Sequence[int] = ()
     ) -> None:
-        super().__init__()
+        super().__init__(placeholder)
         self._minimum, self._maximum = minimum, maximum
         self._optional = bool(placeholder)
         self._stops = tuple(stops)
         self._value: int | None = None if self._optional else minimum
         self._implied: int | None = None
-        self._edit = QLineEdit(alignment=Qt.AlignmentFlag.AlignRight, placeholderText=placeholder)
         self._slider = _Slider(Qt.Orientation.Horizontal)
         self._slider.setRange(0, max(0, len(self._stops) - 1))
         self._slider.setVisible(bool(self._stops))
-        self._message = message_line()
-        self.setFocusProxy(self._edit)
         self._lay_out()
-        self._edit.installEventFilter(self)
-        self._edit.textEdited.connect(self._on_typed)
-        self._edit.editingFinished.connect(self._on_finished)
         self._slider.valueChanged.connect(self._on_slid)
         self._slider.sliderReleased.connect(self.finished)
         self._show_value()
@@ -63,57 +57,27 @@ class NumberField(Field):
         """Show `value`; a number that is being typed right now is left alone if it means the same."""
         if not (value is None or isinstance(value, int)):
             raise TypeError(f"a number field cannot show {value!r}")
-        typing_the_same = self._edit.hasFocus() and self._read(self._edit.text()) == (value, "")
-        self._value = value
-        self._show_value(keep_text=typing_the_same)
+        self._set(value)
 
     def set_name(self, name: str) -> None:
         """Tell screen readers what the number is."""
-        self._edit.setAccessibleName(name)
+        super().set_name(name)
         self._slider.setAccessibleName(f"{name}, slider")
-
-    def set_placeholder(self, text: str) -> None:
-        """Say what applies while the field is empty."""
-        self._edit.setPlaceholderText(text)
 
     def set_implied(self, value: int | None) -> None:
         """Say which number applies while the field is empty; the slider and the arrow keys start from it."""
         self._implied = value
         self.set_placeholder(fmt.UNKNOWN if value is None else fmt.integer(value))
 
-    def show_problem(self, message: str) -> None:
-        """Say under the input why its value is not allowed."""
-        tell(self._message, message)
-        self._edit.setAccessibleDescription(message)
-        mark(self._edit, "true" if message else "", "wrong")
-
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Step on the arrow and page keys; Escape takes back what is not allowed."""
+        """Step on the arrow and page keys."""
         if watched is self._edit and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
             step = _STEPS.get(Qt.Key(event.key()))
             start = self._implied if self._value is None else self._value
             if step is not None and start is not None:
                 self._choose(min(self._maximum, max(self._minimum, step(start))))
                 return True
-            if event.key() == Qt.Key.Key_Escape and self._message.text():
-                self._show_value()
-                return True
         return super().eventFilter(watched, event)
-
-    @Slot(str)
-    def _on_typed(self, text: str) -> None:
-        value, problem = self._read(text)
-        self.show_problem(problem)
-        if not problem and value != self._value:
-            self._value = value
-            self._show_value(keep_text=True)
-            self.edited.emit(value)
-
-    @Slot()
-    def _on_finished(self) -> None:
-        if not self._message.text():
-            self._show_value()
-        self.finished.emit()
 
     @Slot(int)
     def _on_slid(self, position: int) -> None:
@@ -144,10 +108,10 @@ class NumberField(Field):
         with QSignalBlocker(self._slider):
             number = self._value or self._implied or 0
             self._slider.setValue(max(0, bisect_right(self._stops, number) - 1))
-        if not keep_text:
-            self.show_problem("")
-            self._edit.setText("" if self._value is None else fmt.integer(self._value))
-        self.shown.emit()
+        super()._show_value(keep_text)
+
+    def _written(self) -> str:
+        return "" if self._value is None else fmt.integer(self._value)
 
     def _lay_out(self) -> None:
         line = QHBoxLayout()

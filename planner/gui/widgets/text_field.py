@@ -3,29 +3,26 @@
 from collections.abc import Callable
 
 from PySide6.QtCore import Signal, Slot
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from planner.errors import SpecError
-from planner.gui.theme import mark
-from planner.gui.widgets.field import Field, message_line, stack_up, tell
+from planner.gui.widgets.field import stack_up
+from planner.gui.widgets.typed_field import TypedField
 
 
 def anything(_text: str) -> None:
     """Take every text."""
 
 
-class TextField(Field):
+class TextField(TypedField):
     """A text; `check` raises a `SpecError` for one that is not allowed. `typed` follows every letter."""
 
     typed = Signal()
 
     def __init__(self, check: Callable[[str], object] = anything, placeholder: str = "") -> None:
-        super().__init__()
+        super().__init__(placeholder)
         self.check = check
         self._value = ""
-        self._edit = QLineEdit(placeholderText=placeholder)
-        self._message = message_line()
-        self.setFocusProxy(self._edit)
         self._line = QHBoxLayout()
         self._line.addWidget(self._edit, 1)
         stack_up(self, self._line, self._message)
@@ -56,20 +53,6 @@ class TextField(Field):
             self.show_problem("")
         self._value = text
         self.shown.emit()
-
-    def set_placeholder(self, text: str) -> None:
-        """Say what applies while the field is empty."""
-        self._edit.setPlaceholderText(text)
-
-    def set_name(self, name: str) -> None:
-        """Tell screen readers what the text is."""
-        self._edit.setAccessibleName(name)
-
-    def show_problem(self, message: str) -> None:
-        """Say under the input why its value is not allowed."""
-        tell(self._message, message)
-        self._edit.setAccessibleDescription(message)
-        mark(self._edit, "true" if message else "", "wrong")
 
     def add_beside(self, widget: QWidget) -> None:
         """Show a button that belongs to the text at its right."""

@@ -187,6 +187,7 @@ def _request(timed: Timed, workload: Inference, gpu: Gpu, engine: EngineName) ->
         low_output_token_seconds=step / steps,
         high_output_token_seconds=step * steps,
         bound=bound_of(whole if timed.answer else timed.prompt),
+        token_bound=bound_of(timed.step),
         basis="same card" if is_measured(engine, family) else "family",
         terms=(prompts, *step_terms(timed.run, timed.step.times(timed.answer), timed.answer, batch)),
         **_rates(timed, workload, seconds),

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from planner.hardware.gpu import Gpu
 from planner.workload.workload import Workload
@@ -13,8 +13,8 @@ parts are elsewhere than on the card; hardware: other or more cards."""
 Risk = Literal["none", "small", "real"]
 """What may become of the quality of the trained model, or of the answers."""
 
-COSTS: Final[tuple[Cost, ...]] = ("none", "time", "less", "much-time", "hardware")
-RISKS: Final[tuple[Risk, ...]] = ("none", "small", "real")
+COSTS: Final[tuple[Cost, ...]] = get_args(Cost)
+RISKS: Final[tuple[Risk, ...]] = get_args(Risk)
 
 _BF16_CAPABILITY: Final = 8.0
 

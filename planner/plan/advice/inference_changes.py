@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from planner.plan.advice.change import Change
+from planner.plan.advice.quantised import quantised
 
 _HALF: Final = "half of fp32's bits; checkpoints are trained and published in 16 bits"
 _LLM_INT8: Final = "Dettmers et al. 2022, arXiv 2208.07339; Hugging Face blog, bitsandbytes: BLOOM 15 to 23 % slower"
@@ -22,25 +23,18 @@ _SIXTEEN: Final = ("bf16", "fp16")
 _PLAIN: Final = ("fp32", *_SIXTEEN)
 
 INFERENCE_CHANGES: Final[tuple[Change, ...]] = (
-    Change(
-        name="weights in bf16",
-        lever="weights",
-        sentence="Keep each weight in 16 bits.",
-        source=_HALF,
-        settings={"weights": "bf16", "compute": "bf16"},
-        applies={"task": ("inference",), "weights": ("fp32",)},
-        risk="small",
-        native_bf16=True,
-    ),
-    Change(
-        name="weights in fp16",
-        lever="weights",
-        sentence="Keep each weight in 16 bits.",
-        source=_HALF,
-        settings={"weights": "fp16", "compute": "fp16"},
-        applies={"task": ("inference",), "weights": ("fp32",)},
-        risk="small",
-        native_bf16=False,
+    *(
+        Change(
+            name=f"weights in {half}",
+            lever="weights",
+            sentence="Keep each weight in 16 bits.",
+            source=_HALF,
+            settings={"weights": half, "compute": half},
+            applies={"task": ("inference",), "weights": ("fp32",)},
+            risk="small",
+            native_bf16=half == "bf16",
+        )
+        for half in _SIXTEEN
     ),
     Change(
         name="weights in INT8",
@@ -55,43 +49,28 @@ INFERENCE_CHANGES: Final[tuple[Change, ...]] = (
         risk="small",
         needs="bitsandbytes",
     ),
-    Change(
+    quantised(
         name="weights in NF4",
-        lever="weights",
         sentence="Keep the weights of the projections in 4 bits, with a scale for each 64.",
         source=_NF4,
         settings={"weights": "nf4"},
         applies={**_TEXT, "weights": (*_PLAIN, "int8")},
-        cost="time",
-        slower_by_about=None,
-        costs="speed depends on the kernels",
-        risk="small",
         needs="bitsandbytes",
     ),
-    Change(
+    quantised(
         name="weights in AWQ 4-bit",
-        lever="weights",
         sentence="Run a copy of the model whose projections were quantised to 4 bits with sample texts.",
         source=_AWQ,
         settings={"weights": "awq4-128"},
         applies={**_TEXT, "weights": (*_PLAIN, "int8")},
-        cost="time",
-        slower_by_about=None,
-        costs="speed depends on the kernels",
-        risk="small",
         needs="a checkpoint that was quantised so",
     ),
-    Change(
+    quantised(
         name="Q4_K_M in llama.cpp",
-        lever="weights",
         sentence="Run a GGUF file whose matrices have about 4.9 bits a weight.",
         source=_GGUF,
         settings={"weights": "Q4_K_M", "profile": "llama.cpp"},
         applies={**_TEXT, "weights": (*_PLAIN, "int8"), "profile": ("hf",)},
-        cost="time",
-        slower_by_about=None,
-        costs="speed depends on the kernels",
-        risk="small",
         needs="llama.cpp and a GGUF file",
     ),
     Change(

@@ -5,6 +5,7 @@ from typing import Final
 
 from planner.plan.advice.change import Change
 from planner.plan.advice.ladder import Ladder
+from planner.plan.advice.quantised import quantised
 from planner.workload.workload import Inference
 
 _OFFLOAD: Final = (
@@ -68,30 +69,20 @@ PIPELINE_CHANGES: Final[tuple[Change, ...]] = (
         costs="the overlaps are decoded twice",
         risk="small",
     ),
-    Change(
+    quantised(
         name="denoiser in INT8",
-        lever="weights",
         sentence="Keep the projections of the denoiser in 8 bits.",
         source=_INT8,
         settings={"weights": "int8"},
         applies={**_ANY, "weights": _PLAIN},
-        cost="time",
-        slower_by_about=None,
-        costs="speed depends on the kernels",
-        risk="small",
         needs="bitsandbytes",
     ),
-    Change(
+    quantised(
         name="denoiser in NF4",
-        lever="weights",
         sentence="Keep the projections of the denoiser in 4 bits, with a scale for each 64.",
         source=_NF4,
         settings={"weights": "nf4"},
         applies={**_ANY, "weights": (*_PLAIN, "int8")},
-        cost="time",
-        slower_by_about=None,
-        costs="speed depends on the kernels",
-        risk="small",
         needs="bitsandbytes",
     ),
     Change(

@@ -20,10 +20,6 @@ _LORA: Final = "Biderman et al. 2024, arXiv 2405.09673: LoRA learns less than fu
 _QLORA: Final = "Dettmers et al. 2023, arXiv 2305.14314: adapters on NF4 match those on 16 bits"
 _QLORA_TIME: Final = "Lightning AI, Insights from hundreds of experiments: QLoRA takes 39 % longer than LoRA"
 
-_ZERO: Final = (
-    "Rajbhandari et al. 2020, arXiv 1910.02054 §7: ZeRO-1 and 2 send what replicas do, ZeRO-3 half as much again"
-)
-
 _ADAMW_32: Final = ("adamw", "adamw-32bit-bnb", "paged-adamw-32bit")
 _FULL_PRECISION: Final = ("fp32", "tf32")
 
@@ -153,27 +149,19 @@ TRAINING_CHANGES: Final[tuple[Change, ...]] = (
         slower_by_about=4 / 3,
         keeps="the mathematics",
     ),
-    Change(
-        name="checkpoints every 2 layers",
-        lever="recomputation",
-        sentence="Keep the input of every second layer, and compute the rest again in the backward pass.",
-        source=_CHECKPOINTING,
-        settings={"activation_checkpointing": "full", "checkpoint_every": 2},
-        applies={"task": ("training",), "checkpoint_every": (1,)},
-        cost="time",
-        slower_by_about=4 / 3,
-        keeps="the mathematics",
-    ),
-    Change(
-        name="checkpoints every 4 layers",
-        lever="recomputation",
-        sentence="Keep the input of every fourth layer, and compute the rest again in the backward pass.",
-        source=_CHECKPOINTING,
-        settings={"activation_checkpointing": "full", "checkpoint_every": 4},
-        applies={"task": ("training",), "checkpoint_every": (1,)},
-        cost="time",
-        slower_by_about=4 / 3,
-        keeps="the mathematics",
+    *(
+        Change(
+            name=f"checkpoints every {every} layers",
+            lever="recomputation",
+            sentence=f"Keep the input of every {nth} layer, and compute the rest again in the backward pass.",
+            source=_CHECKPOINTING,
+            settings={"activation_checkpointing": "full", "checkpoint_every": every},
+            applies={"task": ("training",), "checkpoint_every": (1,)},
+            cost="time",
+            slower_by_about=4 / 3,
+            keeps="the mathematics",
+        )
+        for every, nth in ((2, "second"), (4, "fourth"))
     ),
     Change(
         name="bf16 autocast",

@@ -8,9 +8,9 @@
 import re
 from typing import Final
 
-from planner.workload.recipes.deepspeed import read_engine
+from planner.workload.recipes.deepspeed import read_started_engine
 from planner.workload.recipes.draft import AUTO, Draft
-from planner.workload.recipes.fsdp import PREFIX, read_fsdp, read_strategy
+from planner.workload.recipes.fsdp import PREFIX, read_fsdp, read_words
 from planner.workload.recipes.neutral import AXOLOTL_NEUTRAL, AXOLOTL_OTHERS
 from planner.workload.recipes.words import (
     FULL_SEQUENCES,
@@ -47,9 +47,7 @@ def read_axolotl(draft: Draft) -> None:
     _read_loss(draft)
     _read_trainable(draft)
     _read_cards(draft)
-    for key in _PACKING:
-        if draft.has(key):
-            draft.leaves(key, FULL_SEQUENCES)
+    draft.leaves_all(_PACKING, FULL_SEQUENCES)
     draft.rest(AXOLOTL_NEUTRAL, AXOLOTL_OTHERS)
 
 
@@ -60,9 +58,9 @@ def _read_method(draft: Draft) -> None:
     in_4_bits, in_8_bits = draft.flag("load_in_4bit"), draft.flag("load_in_8bit")
     if adapter is None:
         draft.assumes("adapter", "none", "method", "full")
-        for key in ("lora_r", "lora_dropout", "lora_target_modules", "lora_target_linear", "peft_use_dora"):
-            if draft.has(key):
-                draft.leaves(key, WITHOUT_ADAPTER)
+        draft.leaves_all(
+            ("lora_r", "lora_dropout", "lora_target_modules", "lora_target_linear", "peft_use_dora"), WITHOUT_ADAPTER
+        )
         return
     quantised = adapter == "qlora" or bool(in_4_bits)
     draft.sets("adapter", "method", "qlora" if quantised else "lora")
@@ -182,18 +180,8 @@ def _read_trainable(draft: Draft) -> None:
 
 
 def _read_cards(draft: Draft) -> None:
-    written = draft.raw("deepspeed")
-    zero = draft.part("deepspeed") if isinstance(written, dict) else None
-    if zero is not None:
-        draft.sets("deepspeed", "profile", "deepspeed")
-        read_engine(zero)
-    elif written:
-        draft.skips("deepspeed", "what another file says, which is not beside this one")
-    for word in draft.words("fsdp") or ():
-        if word == "offload":
-            draft.sets("fsdp", "parallel.offload", "parameters")
-        elif word != "auto_wrap":
-            read_strategy(draft, "fsdp", word)
+    read_started_engine(draft)
+    read_words(draft, draft.words("fsdp") or ())
     section = draft.part("fsdp_config", PREFIX)
     if section is not None:
         read_fsdp(section)

@@ -97,6 +97,17 @@ def read_deepspeed(draft: Draft) -> None:
     read_engine(draft)
 
 
+def read_started_engine(draft: Draft) -> None:
+    """Take what another program's file says of the DeepSpeed that it starts."""
+    written = draft.raw("deepspeed")
+    zero = draft.part("deepspeed") if isinstance(written, dict) else None
+    if zero is not None:
+        draft.sets("deepspeed", "profile", "deepspeed")
+        read_engine(zero)
+    elif written:
+        draft.skips("deepspeed", "what another file says, which is not beside this one")
+
+
 def read_engine(draft: Draft) -> None:
     """Take the optimizer, clipping and ZeRO, which also hold where another program starts DeepSpeed."""
     clipping = draft.number("gradient_clipping")

@@ -1,7 +1,7 @@
 """Typed reading of a training file's keys, with an account of what becomes of each."""
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NoReturn
 
 from planner.errors import RecipeError
@@ -158,6 +158,12 @@ class Draft:
         """Note that `key` sets nothing, and why."""
         self._told.add(key)
         self._account.ignored.append(IgnoredKey(key=self._prefix + key, reason=reason))
+
+    def leaves_all(self, keys: Iterable[str], reason: str) -> None:
+        """Note of those of `keys` that are there that they set nothing, and why."""
+        for key in keys:
+            if self.has(key):
+                self.leaves(key, reason)
 
     def skips(self, key: str, what: str) -> None:
         """Note that there is no formula for what `key` asks for."""

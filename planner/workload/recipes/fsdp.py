@@ -4,6 +4,7 @@
 axolotl 0.18.0 `FSDPConfig`.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 from planner.workload.recipes.draft import Draft
@@ -48,6 +49,15 @@ def read_fsdp(section: Draft) -> None:
     if section.flag("activation_checkpointing"):
         section.sets("activation_checkpointing", "activation_checkpointing", "full")
     section.rest(_NEUTRAL, _OTHERS)
+
+
+def read_words(draft: Draft, words: Iterable[str]) -> None:
+    """Take the words of the option `fsdp`: a strategy, and what else it does."""
+    for word in words:
+        if word == "offload":
+            draft.sets("fsdp", "parallel.offload", "parameters")
+        elif word != "auto_wrap":
+            read_strategy(draft, "fsdp", word)
 
 
 def read_strategy(section: Draft, key: str, written: str) -> None:

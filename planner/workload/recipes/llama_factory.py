@@ -32,9 +32,7 @@ def read_llama_factory(draft: Draft) -> None:
     stage = draft.word("stage")
     if stage not in (None, "sft", "pt"):
         draft.skips("stage", f"what {stage} keeps beside the trained model")
-    for key in ("packing", "neat_packing", "block_diag_attn"):
-        if draft.has(key):
-            draft.leaves(key, FULL_SEQUENCES)
+    draft.leaves_all(("packing", "neat_packing", "block_diag_attn"), FULL_SEQUENCES)
     draft.rest(LLAMA_FACTORY_NEUTRAL | TRAINER_NEUTRAL, TRAINER_OTHERS | LLAMA_FACTORY_OTHERS)
 
 
@@ -44,9 +42,7 @@ def _read_method(draft: Draft) -> None:
         draft.fail("finetuning_type", "is not estimated", "The kinds lora and full are.")
     if kind == "full":
         draft.sets("finetuning_type", "method", "full")
-        for key in _LORA_KEYS:
-            if draft.has(key):
-                draft.leaves(key, WITHOUT_ADAPTER)
+        draft.leaves_all(_LORA_KEYS, WITHOUT_ADAPTER)
         return
     bits = draft.whole("quantization_bit")
     method = "lora" if bits is None else _QUANTISED.get(bits)
@@ -91,9 +87,7 @@ def _read_precision(draft: Draft) -> None:
         draft.sets("pure_bf16", "compute", "bf16")
         if draft.setting("method") == "lora":
             draft.sets("pure_bf16", "lora.adapter_dtype", "bf16")
-        for key in ("bf16", "fp16"):
-            if draft.has(key):
-                draft.leaves(key, "pure_bf16 decides")
+        draft.leaves_all(("bf16", "fp16"), "pure_bf16 decides")
         return
     read_precision(draft)
 

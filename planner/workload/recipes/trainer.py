@@ -7,9 +7,9 @@ and `sft_trainer.py` (logits of 256 tokens at once); PEFT 0.20.1.dev0
 
 from typing import Final
 
-from planner.workload.recipes.deepspeed import read_engine
+from planner.workload.recipes.deepspeed import read_started_engine
 from planner.workload.recipes.draft import Draft
-from planner.workload.recipes.fsdp import PREFIX, read_fsdp, read_strategy
+from planner.workload.recipes.fsdp import PREFIX, read_fsdp, read_words
 from planner.workload.recipes.neutral import TRAINER_NEUTRAL, TRAINER_OTHERS, TRL_NEUTRAL, TRL_OTHERS
 from planner.workload.recipes.words import (
     FULL_SEQUENCES,
@@ -43,9 +43,7 @@ def read_trl(draft: Draft) -> None:
     draft.takes("max_length", "sequence_length", draft.whole("max_length"), default=_TRL_LENGTH)
     read_attention(draft, "attn_implementation")
     _read_loss(draft)
-    for key in ("packing", "padding_free"):
-        if draft.has(key):
-            draft.leaves(key, FULL_SEQUENCES)
+    draft.leaves_all(("packing", "padding_free"), FULL_SEQUENCES)
     draft.rest(TRAINER_NEUTRAL | TRL_NEUTRAL, TRAINER_OTHERS | TRL_OTHERS)
 
 
@@ -90,22 +88,12 @@ def _read_checkpointing(draft: Draft, default: bool) -> None:
 
 
 def _read_sharing(draft: Draft) -> None:
-    written = draft.raw("deepspeed")
-    zero = draft.part("deepspeed") if isinstance(written, dict) else None
-    if zero is not None:
-        draft.sets("deepspeed", "profile", "deepspeed")
-        read_engine(zero)
-    elif written:
-        draft.skips("deepspeed", "what another file says, which is not beside this one")
+    read_started_engine(draft)
     if isinstance(draft.raw("fsdp"), bool):
         words: tuple[str, ...] = ("full_shard",) if draft.flag("fsdp") else ()
     else:
         words = draft.words("fsdp") or ()
-    for word in words:
-        if word == "offload":
-            draft.sets("fsdp", "parallel.offload", "parameters")
-        elif word != "auto_wrap":
-            read_strategy(draft, "fsdp", word)
+    read_words(draft, words)
     section = draft.part("fsdp_config", PREFIX) if isinstance(draft.raw("fsdp_config"), dict) else None
     if section is not None and words:
         read_fsdp(section)
@@ -116,9 +104,7 @@ def _read_sharing(draft: Draft) -> None:
 def _read_trl_method(draft: Draft) -> None:
     if not draft.flag("use_peft"):
         draft.takes("use_peft", "method", "full" if draft.has("use_peft") else None, default="full")
-        for key in _LORA_KEYS:
-            if draft.has(key):
-                draft.leaves(key, WITHOUT_ADAPTER)
+        draft.leaves_all(_LORA_KEYS, WITHOUT_ADAPTER)
         return
     in_4_bits = draft.flag("load_in_4bit")
     draft.sets("use_peft", "method", "qlora" if in_4_bits else "lora")

@@ -48,7 +48,7 @@ def again(qtbot, workspace, theme, tasks):
 
 def type_search(tab, text):
     tab.focus_search()
-    QTest.keyClicks(tab._search, text)
+    QTest.keyClicks(tab.bar.search, text)
 
 
 def shown(tab):
@@ -78,14 +78,14 @@ def test_a_search_narrows_with_each_letter_and_says_how_many_are_left(tab):
     type_search(tab, "h100")
     assert shown(tab)
     assert all("h100" in row.gpu.search_text for row in tab.gpus.model.records)
-    assert tab._count.text() == f"{len(shown(tab))} of 257 accelerators"
-    QTest.keyClick(tab._search, Qt.Key.Key_Escape)
+    assert tab.bar.count.text() == f"{len(shown(tab))} of 257 accelerators"
+    QTest.keyClick(tab.bar.search, Qt.Key.Key_Escape)
     assert len(shown(tab)) == 257
 
 
 def test_down_goes_from_the_search_to_the_table_and_enter_uses_the_card(tab, workspace):
     type_search(tab, "rtx 3090")
-    QTest.keyClick(tab._search, Qt.Key.Key_Down)
+    QTest.keyClick(tab.bar.search, Qt.Key.Key_Down)
     table = tab.gpus.table
     assert table.hasFocus()
     chosen = table.current_record.id
@@ -100,7 +100,7 @@ def test_down_goes_from_the_search_to_the_table_and_enter_uses_the_card(tab, wor
 
 def test_the_arrow_keys_bring_up_details_with_sources(tab, qtbot):
     type_search(tab, "h100 sxm5")
-    QTest.keyClick(tab._search, Qt.Key.Key_Return)
+    QTest.keyClick(tab.bar.search, Qt.Key.Key_Return)
     pane = tab.gpus.detail
     said = texts(pane)
     record = tab.gpus.table.current_record
@@ -196,7 +196,7 @@ def test_find_cards_that_fit_starts_over_with_the_least_memory_first(tab):
     type_search(tab, "tesla")
     tab.show_fitting_cards()
     assert tab.gpus.filter == CatalogFilter(only_fitting=True)
-    assert tab._search.text() == ""
+    assert tab.bar.search.text() == ""
     memory = [row.gpu.memory_bytes for row in tab.gpus.model.records]
     assert memory == sorted(memory)
 
@@ -210,7 +210,7 @@ def test_an_empty_result_names_the_filter_and_lifts_it(tab):
     lift = empty.findChild(QPushButton)
     assert lift.text() == "Lift “h100”"
     QTest.keyClick(lift, Qt.Key.Key_Space)
-    assert tab._search.text() == ""
+    assert tab.bar.search.text() == ""
     assert len(shown(tab)) == 36
     assert not empty.isVisible()
 
@@ -229,9 +229,9 @@ def switch_to(tab, words):
 
 def test_systems_are_searched_described_and_used_with_all_their_cards(tab, workspace):
     switch_to(tab, "Systems")
-    assert tab._count.text() == "43 of 43 systems"
+    assert tab.bar.count.text() == "43 of 43 systems"
     type_search(tab, "dgx h100")
-    QTest.keyClick(tab._search, Qt.Key.Key_Down)
+    QTest.keyClick(tab.bar.search, Qt.Key.Key_Down)
     system = tab.systems.table.current_record.system
     said = texts(tab.systems.detail)
     assert system.name in said
@@ -262,7 +262,7 @@ def test_what_is_shown_goes_to_a_file_with_its_sources(tab, tmp_path, workspace)
     assert rows[0]["source"]
     assert rows[0]["plan_verdict"] == tab.gpus.model.records[0].verdict
     switch_to(tab, "Systems")
-    tab._search.clear()
+    tab.bar.search.clear()
     tab.export_to(tmp_path / "systems.json")
     assert len(json.loads((tmp_path / "systems.json").read_text(encoding="utf-8"))) == 43
 
@@ -374,7 +374,7 @@ def test_a_card_that_comes_into_the_plan_from_elsewhere_is_chosen(tab, workspace
     type_search(tab, "h100")
     workspace.apply("card", gpu="a100-sxm4-80gb")
     assert tab.gpus.detail.as_text().startswith("A100 SXM4 80 GB\n")
-    QTest.keyClick(tab._search, Qt.Key.Key_Escape)
+    QTest.keyClick(tab.bar.search, Qt.Key.Key_Escape)
     assert table.current_record.id == "a100-sxm4-80gb"
     assert [row.id for row in table.selected_records] == ["a100-sxm4-80gb"]
 
@@ -384,7 +384,7 @@ def test_ones_own_choice_stays_through_searches_and_other_changes_of_the_plan(ta
     type_search(tab, "h100")
     assert tab.gpus.detail.as_text().startswith("L40S\n")
     workspace.apply_workload("batch", batch=64)
-    QTest.keyClick(tab._search, Qt.Key.Key_Escape)
+    QTest.keyClick(tab.bar.search, Qt.Key.Key_Escape)
     assert tab.gpus.table.current_record.id == "l40s"
 
 
@@ -398,7 +398,7 @@ def test_without_a_card_in_the_plan_the_smallest_that_fits_is_described(qtbot, w
 
 def test_systems_begin_with_one_that_has_the_plans_cards(tab, workspace):
     workspace.apply("cards", gpu="h100-sxm5-80gb", count=8)
-    tab._switch.button(1).click()
+    tab.bar.pages.button(1).click()
     row = tab.systems.table.current_record
     assert (row.gpu.id, row.system.gpu_count) == ("h100-sxm5-80gb", 8)
     workspace.apply("cards", gpu="rtx-4090")

@@ -115,7 +115,7 @@ def test_what_is_chosen_in_the_table_is_compared(tab, qtbot):
     assert tab.view == "compare"
     assert tab.compare.ids == ("accelerators:l40s",)
     tab.show_view("table")
-    tab._switch.button(1).click()
+    tab.bar.pages.button(1).click()
     tab.systems.table.choose("dgx-h100")
     tab.systems.detail._compare.click()
     assert tab.compare.ids == ("accelerators:l40s", "systems:dgx-h100")

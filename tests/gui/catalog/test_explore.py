@@ -28,13 +28,13 @@ def shown(tab):
 
 def test_a_size_and_a_price_are_typed_into_the_search_and_lifted_one_by_one(tab):
     tab.focus_search()
-    QTest.keyClicks(tab._search, "24 GB card under 1,600 USD")
+    QTest.keyClicks(tab.bar.search, "24 GB card under 1,600 USD")
     assert {row.gpu.memory_bytes for row in shown(tab)} == {24 * 2**30}
     assert all(row.gpu.launch_price_usd <= 1600 for row in shown(tab))
     chips = tab.gpus.chips.findChildren(QToolButton)
     assert [chip.text() for chip in chips] == ["Launch price up to $1,600", "Memory 22.4\u2009GiB – 24\u2009GiB"]
     QTest.keyClick(chips[0], Qt.Key.Key_Space)
-    assert tab._search.text() == "24 GB card"
+    assert tab.bar.search.text() == "24 GB card"
 
 
 def test_prices_of_each_kind_have_a_range_of_their_own(tab):

@@ -92,13 +92,21 @@ def test_names_never_meet_and_stay_inside():
     random = np.random.default_rng(7)
     points = [tuple(point) for point in random.uniform((0, 0), (400, 300), (60, 2))]
     crowd = Crowd(np.array([x for x, _ in points]), np.array([y for _, y in points]), 400, 300)
-    boxes = [box for box in place_names(points, [(70, 14)] * 60, crowd, (400, 300)) if box is not None]
+    boxes = [box for box in place_names(points, [(70, 14)] * 60, crowd, (400, 300), 60) if box is not None]
     assert len(boxes) > 10
     for place, box in enumerate(boxes):
         assert box.left >= 0
         assert box.left + box.width <= 400
         assert not any(box.meets(other) for other in boxes[place + 1 :])
     assert crowd.within(Box(0, 0, 400, 300)) == 60
+
+
+def test_a_name_that_is_not_needed_hides_no_point():
+    xs, ys = (axis.ravel().astype(float) for axis in np.meshgrid(np.arange(0, 400, 10), np.arange(0, 300, 10)))
+    crowd = Crowd(xs, ys, 400, 300)
+    needed, other = place_names([(200, 150), (100, 100)], [(70, 14)] * 2, crowd, (400, 300), 1)
+    assert needed is not None
+    assert other is None
 
 
 def test_every_preset_draws_something(tab, plot):
@@ -157,12 +165,12 @@ def test_hovering_says_the_figures(tab, plot, qtbot):
 
 def test_the_plot_follows_the_filter_and_names_keep_apart(tab, plot, qtbot):
     before = len(plot.data.ids)
-    tab._search.setText("rtx at least 24 GiB")
+    tab.bar.search.setText("rtx at least 24 GiB")
     assert 0 < len(plot.data.ids) < before
     qtbot.waitUntil(lambda: bool(plot.name_boxes))
     boxes = plot.name_boxes
     assert not any(box.intersects(other) for place, box in enumerate(boxes) for other in boxes[place + 1 :])
-    tab._search.setText("no such thing at all")
+    tab.bar.search.setText("no such thing at all")
     assert tab.gpus.empty.isVisible()
 
 

@@ -378,9 +378,9 @@ def test_two_scenarios_stand_side_by_side(tab: CostTab, qtbot):
     assert rows["Rented"][2][0] in "+−"
     qtbot.mouseClick(tab.beside.copy, Qt.MouseButton.LeftButton)
     assert QGuiApplication.clipboard().text().startswith("\tThis plan\tPinned\tDifference")
-    qtbot.mouseClick(tab.beside.swap, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(tab.beside.pin_buttons.swap, Qt.MouseButton.LeftButton)
     assert tab.workspace.plan.gpu == "rtx-4090"
-    qtbot.mouseClick(tab.beside.unpin, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(tab.beside.pin_buttons.unpin, Qt.MouseButton.LeftButton)
     assert not tab.beside.isVisible()
 
 
@@ -418,7 +418,7 @@ def test_nothing_is_cut_off_at_the_smallest_size(tab: CostTab, name):
     set_job(tab, JOBS[name])
     for section in tab.controls.findChildren(Section):
         section.set_open(True)
-    for area in (tab.controls.area, tab.area):
+    for area in (tab.controls.area, tab.results):
         assert area.widget().minimumSizeHint().width() <= area.viewport().width()
 
 

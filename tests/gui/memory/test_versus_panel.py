@@ -27,7 +27,7 @@ def test_it_is_shown_while_a_plan_is_pinned(tab: MemoryTab, panel, qtbot):
     assert not tab.bar.isVisible()
     assert panel.view.settings == ("Sequences at once: 1 instead of 8",)
     assert panel.answer.text() == panel.view.other.answer
-    qtbot.mouseClick(panel.unpin, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(panel.pin_buttons.unpin, Qt.MouseButton.LeftButton)
     assert not panel.isVisible()
     assert tab.bar.isVisible()
 
@@ -43,7 +43,7 @@ def test_both_bars_have_one_scale(panel):
 def test_it_follows_the_plan(tab: MemoryTab, panel):
     tab.workspace.apply_workload("batch", batch=8)
     assert panel.sentence.text().startswith("Both need ")
-    assert not panel.swap.isEnabled()
+    assert not panel.pin_buttons.swap.isEnabled()
     tab.workspace.apply("card", gpu="tpu-v4")
     assert not panel.table.isVisible()
     assert not panel.bars[0].isVisible()
@@ -51,7 +51,7 @@ def test_it_follows_the_plan(tab: MemoryTab, panel):
 
 
 def test_a_swap_can_be_undone(tab: MemoryTab, panel, qtbot):
-    qtbot.mouseClick(panel.swap, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(panel.pin_buttons.swap, Qt.MouseButton.LeftButton)
     assert tab.workspace.plan == OTHER
     assert panel.view.settings == ("Sequences at once: 8 instead of 1",)
     tab.workspace.undo_stack.undo()
@@ -72,7 +72,7 @@ def test_the_comparison_is_copied_and_saved(tab: MemoryTab, panel, catalog, tmp_
     found = json.loads((tmp_path / "comparison.json").read_text())
     assert found == versus(tab.workspace.plan, OTHER, catalog).model_dump(mode="json")
     assert (tmp_path / "comparison.png").stat().st_size > 1000
-    assert panel.swap.isVisible()
+    assert panel.pin_buttons.swap.isVisible()
 
 
 def test_the_rows_of_the_table_are_copied_with_the_keyboard(panel, qtbot):

@@ -1,6 +1,6 @@
 """What must hold of any model, card and workload."""
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from small_models import bundled
 
@@ -38,10 +38,13 @@ contexts = st.integers(1, 100_000)
 
 @settings(max_examples=60, deadline=None)
 @given(runs(), batches, batches, contexts)
+@example(made(bundled().hardware.gpu("rtx-4090"), "llama.cpp", MODELS[0], "fp8"), 15, 17, 1)
 def test_more_sequences_never_make_a_step_shorter_nor_bring_less(one, batch, more, context):
-    fewer, all_ = write_token(one, batch, context).seconds, write_token(one, batch + more, context).seconds
-    assert all_ >= fewer * (1 - 1e-9)
-    assert (batch + more) / all_ >= batch / fewer * (1 - 1e-9)
+    fewer, all_ = write_token(one, batch, context), write_token(one, batch + more, context)
+    assert all_.seconds >= fewer.seconds * (1 - 1e-9)
+    # Kernels that unpack quantised weights take over at some number of rows: that step costs more than one row brings.
+    taken_over = 0.0 if fewer.dequantisation else all_.dequantisation
+    assert (batch + more) / (all_.seconds - taken_over) >= batch / fewer.seconds * (1 - 1e-9)
 
 
 @settings(max_examples=60, deadline=None)

@@ -26,7 +26,15 @@ from planner.plan.tried import Tried, try_on
 from planner.present.gpu_row import plain_rows
 from planner.present.gpus import GpuRow
 from planner.present.record_text import rows_to_csv
-from planner.present.side_by_side import MOST, ComparedRow, Entry, comparison_rows, side_by_side, to_markdown
+from planner.present.side_by_side import (
+    MOST,
+    ComparedRow,
+    Entry,
+    comparison_rows,
+    sharing_notes,
+    side_by_side,
+    to_markdown,
+)
 from planner.present.systems import SystemRow
 from planner.storage import write_atomically
 
@@ -60,6 +68,7 @@ class ComparePage(QWidget):
         self._use = QPushButton(self.tr("&Use in the plan"))
         self._remove = QPushButton(self.tr("&Remove"))
         self._clear = QPushButton(self.tr("C&lear"))
+        self._notes = make_label(wrap=True)
         self._bar = QWidget()
         self._pages = QStackedWidget()
         self._lay_out()
@@ -182,6 +191,9 @@ class ComparePage(QWidget):
         place = self.table.currentIndex()
         row, column = place.row(), place.column()
         self.table.compared.show_rows(self.entries(), self._rows())
+        notes = sharing_notes(self.entries(), self._tried)
+        self._notes.setText("\n".join(notes))
+        self._notes.setVisible(bool(notes))
         last = self.table.compared.columnCount() - 1
         if last > 0:
             self.table.setCurrentIndex(self.table.compared.index(max(row, 1), min(max(column, 1), last)))
@@ -256,6 +268,7 @@ class ComparePage(QWidget):
         column.setContentsMargins(0, 0, 0, space.small)
         column.setSpacing(space.small)
         column.addWidget(self._bar)
+        column.addWidget(self._notes)
         column.addWidget(self._pages, 1)
 
 

@@ -165,6 +165,7 @@ class CompareTable(QTableView):
         header.setMinimumSectionSize(_NARROWEST)
         header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
         header.setHighlightSections(False)
+        header.setTextElideMode(Qt.TextElideMode.ElideRight)
         self.setAccessibleName(self.tr("Comparison"))
         self.compared.modelReset.connect(self._widen_titles)
         theme.changed.connect(self.viewport().update)

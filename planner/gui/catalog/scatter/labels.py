@@ -64,15 +64,17 @@ def place_names(
     sizes: Sequence[tuple[float, float]],
     crowd: Crowd,
     area: tuple[float, float],
+    needed: int,
 ) -> list[Box | None]:
     """Return where the names of `points` stand, the first ones first; none where there is no room left.
 
-    No two meet, each lies within `area`, and each takes the place that hides the fewest points.
+    No two meet and each lies within `area`. The first `needed` take the places that hide the fewest points, the others
+    only such as hide none.
     """
     taken: list[Box] = []
     places: list[Box | None] = []
-    for point, size in zip(points, sizes, strict=True):
-        place = _best(point, size, crowd, area, taken)
+    for number, (point, size) in enumerate(zip(points, sizes, strict=True)):
+        place = _best(point, size, crowd, area, taken, may_hide=number < needed)
         places.append(place)
         if place is not None:
             taken.append(place)
@@ -85,6 +87,8 @@ def _best(
     crowd: Crowd,
     area: tuple[float, float],
     taken: Sequence[Box],
+    *,
+    may_hide: bool,
 ) -> Box | None:
     best, fewest = None, -1
     for gap in _GAPS:
@@ -96,6 +100,6 @@ def _best(
             hidden = crowd.within(box)
             if hidden == 0:
                 return box
-            if fewest < 0 or hidden < fewest:
+            if may_hide and (fewest < 0 or hidden < fewest):
                 best, fewest = box, hidden
     return best

@@ -34,14 +34,17 @@ class NameLayer(QGraphicsItem):
             self._placed = []
             self.update()
 
-    def place(self, wanted: Sequence[tuple[str, float, float]], data: ScatterData) -> None:
-        """Write `wanted`, a name with its place on the axes, the first ones first, as far as there is room."""
+    def place(self, wanted: Sequence[tuple[str, float, float]], data: ScatterData, needed: int) -> None:
+        """Write `wanted`, a name with its place on the axes, the first ones first, as far as there is room.
+
+        All but the first `needed` are written only where they hide no point.
+        """
         metrics = QFontMetricsF(self._theme.font("small"))
         shown = list(wanted)[:_MOST]
         points = [self._pixels(x, y) for _, x, y in shown]
         sizes = [(metrics.horizontalAdvance(name) + 2, metrics.height()) for name, _, _ in shown]
         area = self._view_box.rect()
-        boxes = place_names(points, sizes, self._crowd(data), (area.width(), area.height()))
+        boxes = place_names(points, sizes, self._crowd(data), (area.width(), area.height()), needed)
         self._placed = [(name, box) for (name, _, _), box in zip(shown, boxes, strict=True) if box is not None]
         self.update()
 

@@ -221,10 +221,11 @@ class ScatterPlot(Plot):
         """Write names where there is room: of what is chosen, of the best, then of the highest."""
         data = self._data
         first = [name for name in data.ids if name == self._current or name in self._selected]
-        wanted = dict.fromkeys((*first, *(data.ids[one] for one in data.front), *self._largest()))
+        needed = dict.fromkeys((*first, *(data.ids[one] for one in data.front)))
+        wanted = dict.fromkeys((*needed, *self._largest()))
         places = {name: place for place, name in enumerate(data.ids)}
         shown = [(self._name_of(name), data.xs[places[name]], data.ys[places[name]]) for name in wanted]
-        self._names.place(shown, data)
+        self._names.place(shown, data, len(needed))
 
     def _largest(self) -> Sequence[str]:
         """Return the names in the order of their height, for what room is left."""

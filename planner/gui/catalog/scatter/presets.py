@@ -14,6 +14,8 @@ PRESETS: Final[dict[str, dict[str, PlotChoice]]] = {
         "Price of memory over the years": PlotChoice(x="year", y="usd_per_gib", color="segment", log_x=False),
     },
     "systems": {
+        "Dense BF16 against power": PlotChoice(x="power", y="bf16", size="memory", color="vendor"),
+        "Bandwidth against price": PlotChoice(x="price", y="bandwidth", size="memory", color="vendor"),
         "Memory against power": PlotChoice(x="power", y="memory"),
         "Memory against price": PlotChoice(x="price", y="memory"),
         "Memory over the years": PlotChoice(x="year", y="memory", log_x=False),

@@ -7,7 +7,6 @@ from PySide6.QtCore import QTimer, Signal, Slot
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
-from planner.errors import PlannerError
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.label import make_label
@@ -111,9 +110,8 @@ class AdvicePanel(QWidget):
         self.updated.emit()
 
     def _on_error(self, error: BaseException) -> None:
-        if not isinstance(error, PlannerError):
+        with self._workspace.reporting():
             raise error
-        self._workspace.failed.emit(error)
 
     def _show(self, most: int) -> None:
         while len(self._lines) < min(most, len(self._found)):

@@ -8,7 +8,6 @@ from PySide6.QtCore import QTimer, Signal, Slot
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from planner.errors import PlannerError
 from planner.gui.memory.curves.data import CurveData
 from planner.gui.memory.curves.explored import TITLES, Found, compute_curve, find_all, title_of
 from planner.gui.memory.curves.panel import CurvePanel
@@ -96,9 +95,8 @@ class Exploration(QWidget):
         self.updated.emit()
 
     def _on_error(self, error: BaseException) -> None:
-        if not isinstance(error, PlannerError):
+        with self._workspace.reporting():
             raise error
-        self._workspace.failed.emit(error)
 
     @Slot(object)
     def _on_axis_chosen(self, axis: Axis) -> None:

@@ -4,16 +4,18 @@ from typing import Final
 
 from PySide6.QtCore import QSize, Qt, Slot
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QCheckBox, QDialog, QDialogButtonBox, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QDialog, QPushButton, QVBoxLayout, QWidget
 
 from planner.errors import PlannerError
 from planner.gui.memory.log.columns import LOG_COLUMNS
 from planner.gui.memory.log.source import LogSource
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
+from planner.gui.widgets.closing_buttons import closing_buttons
 from planner.gui.widgets.label import make_label
 from planner.gui.widgets.record_model import RecordTableModel
 from planner.gui.widgets.record_table import RecordTable
+from planner.gui.widgets.row_room import show_rows
 from planner.gui.workspace import Workspace
 from planner.memory.corrections import Correction
 from planner.memory.logs.reading import LogReading
@@ -27,7 +29,6 @@ from planner.present.log_comparison import LogRow, LogView, log_view
 
 _SIZE: Final = QSize(920, 640)
 _SMALLEST: Final = QSize(640, 520)
-_MARGIN: Final = 4
 
 
 class LogDialog(QDialog):
@@ -133,8 +134,7 @@ class LogDialog(QDialog):
             self.sentence.setText(view.sentence)
             self._subject.setText(view.subject)
             self._model.set_records(view.rows)
-            header, row = self.table.horizontalHeader().sizeHint(), self.table.verticalHeader().defaultSectionSize()
-            self.table.setFixedHeight(header.height() + len(view.rows) * row + _MARGIN)
+            show_rows(self.table, len(view.rows))
             self._notes.setText("\n".join(view.notes))
             self._notes.setVisible(bool(view.notes))
         self._explain(None if view is None else self.table.current_record or view.rows[0])
@@ -158,9 +158,7 @@ class LogDialog(QDialog):
 
     def _lay_out(self, theme: Theme) -> None:
         space = theme.spacing
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
-        buttons.addButton(self._copy, QDialogButtonBox.ButtonRole.ActionRole)
-        buttons.rejected.connect(self.reject)
+        buttons = closing_buttons(self, self._copy)
         for button in self.findChildren(QPushButton):
             button.setAutoDefault(False)
         self.reason.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)

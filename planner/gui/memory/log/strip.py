@@ -1,10 +1,11 @@
 """One line under the answer: whose log corrects the estimate, and how to switch that off."""
 
 from PySide6.QtCore import Slot
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QWidget
 
-from planner.gui.theme import Theme, mark
+from planner.gui.theme import Theme
 from planner.gui.widgets.label import make_label
+from planner.gui.widgets.link_button import link_button
 from planner.gui.workspace import Workspace
 from planner.memory.corrections import correction_note
 from planner.plan.evaluate import Evaluation
@@ -19,9 +20,7 @@ class CorrectionStrip(QWidget):
         super().__init__()
         self._workspace = workspace
         self.words = make_label(role="warn", wrap=True)
-        self.off = QPushButton(self.tr("Switch off"))
-        self.off.setToolTip(self.tr("Estimate without what your log showed."))
-        mark(self.off, "link")
+        self.off = link_button(self.tr("Switch off"), self.tr("Estimate without what your log showed."))
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(theme.spacing.small)

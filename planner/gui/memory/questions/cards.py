@@ -3,7 +3,7 @@
 from functools import cached_property
 
 from PySide6.QtCore import Slot
-from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from planner.errors import PlannerError
 from planner.gui.choices import card_choices, card_name
@@ -11,7 +11,8 @@ from planner.gui.memory.questions.card_list import CardList
 from planner.gui.memory.questions.questions import at_the_left, bind, explained, new_form, remembered_section
 from planner.gui.memory.questions.sharing import would_do
 from planner.gui.memory.questions.size_field import SizeField
-from planner.gui.theme import Theme, mark
+from planner.gui.theme import Theme
+from planner.gui.widgets.link_button import link_button
 from planner.gui.widgets.number_field import NumberField
 from planner.gui.widgets.picker_field import PickerField
 from planner.gui.widgets.popover import SearchPopover
@@ -36,9 +37,10 @@ class CardsQuestions(QWidget):
         self.count = NumberField(1, 100_000)
         self.unequal = CardList(workspace, theme)
         self.others = SizeField()
-        self.add = QPushButton(self.tr("Add &another kind…"))
-        mark(self.add, "link")
-        self.add.setToolTip(self.tr("Plan for cards that differ, such as the two that are in one machine."))
+        self.add = link_button(
+            self.tr("Add &another kind…"),
+            self.tr("Plan for cards that differ, such as the two that are in one machine."),
+        )
         self._form = form = new_form(theme)
         form.add("Card", self.card, hint="The card that it runs on.")
         form.add("&Number of cards", self.count, lambda: 1, "Each holds the whole model, unless they share it.")

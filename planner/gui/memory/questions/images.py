@@ -3,7 +3,7 @@
 from typing import Final
 
 from planner.gui.memory.questions.questions import Questions, new_form
-from planner.gui.memory.words import Options
+from planner.gui.memory.words import YES_OR_NO, Options
 from planner.gui.widgets.choice_field import ChoiceField
 from planner.gui.widgets.number_field import NumberField
 from planner.models.architecture import Architecture
@@ -32,7 +32,6 @@ _OFFLOAD: Final[Options] = (
 )
 _TEXT: Final[Options] = ((None, "As computed"), ("int8", "INT8"), ("nf4", "NF4"), ("fp8", "FP8"))
 _GUIDANCE: Final[Options] = ((None, "As usual"), (True, "Two, one without the prompt"), (False, "One"))
-_NO_YES: Final[Options] = ((False, "No"), (True, "Yes"))
 
 
 def ask_images(questions: Questions) -> None:
@@ -50,8 +49,8 @@ def ask_images(questions: Questions) -> None:
     for name, label, options, hint in (
         ("guidance", "Passes in a step", _GUIDANCE, "Guidance compares the image with one made without the prompt."),
         ("text_weights", "Text encoders in", _TEXT, "The format of the text encoders' weights."),
-        ("vae_slicing", "Image by image", _NO_YES, "Decode the images of a batch one after the other."),
-        ("vae_tiling", "In tiles", _NO_YES, "Decode large images in tiles, one after the other."),
+        ("vae_slicing", "Image by image", YES_OR_NO, "Decode the images of a batch one after the other."),
+        ("vae_tiling", "In tiles", YES_OR_NO, "Decode large images in tiles, one after the other."),
     ):
         questions.ask(more, f"{_OF_PIPELINES}{name}", label, ChoiceField(theme, options), hint)
     questions.add_section("Passes and decoding", more, _summary)
@@ -67,9 +66,7 @@ def offer_images(questions: Questions, evaluation: Evaluation) -> None:
     asked, used = evaluation.plan.workload, evaluation.workload
     if isinstance(asked, Inference) and isinstance(used, Inference):
         questions.offer(_SIZE, sizes(asked.image_size, used.image_size))
-        text = asked.diffusion.text_weights
-        known = any(text == value for value, _ in _TEXT)
-        questions.offer(f"{_OF_PIPELINES}text_weights", _TEXT if known else (*_TEXT, (text, str(text))))
+        questions.offer(f"{_OF_PIPELINES}text_weights", _TEXT)
 
 
 def image_question_has_meaning(name: str, architecture: Architecture) -> bool | None:

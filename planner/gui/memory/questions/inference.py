@@ -13,7 +13,7 @@ from planner.gui.memory.questions.engines import (
     shares,
 )
 from planner.gui.memory.questions.images import ask_images, image_question_has_meaning, makes_images, offer_images
-from planner.gui.memory.questions.questions import Questions, new_form, token_stops, value_of
+from planner.gui.memory.questions.questions import Questions, length_field, new_form, token_stops, value_of
 from planner.gui.memory.words import (
     ATTENTION,
     INFERENCE_COMPUTE,
@@ -31,7 +31,6 @@ from planner.gui.widgets.search_list import Choice
 from planner.gui.workspace import Workspace
 from planner.models.architecture import Architecture
 from planner.plan.evaluate import Evaluation
-from planner.present import format as fmt
 from planner.workload.engines import Profile
 from planner.workload.workload import Inference, Workload
 
@@ -47,7 +46,7 @@ _INDIFFERENT: Final[dict[Profile, tuple[str, ...]]] = {
 _OF_BOTH: Final = ("batch", "weights", "compute")
 """Questions about pipelines that make images and about models of text alike."""
 _BATCHES: Final = token_stops(1, 1_024)
-_LENGTHS: Final = token_stops(128, 1_048_576)
+_LONGEST: Final = 1_048_576
 
 
 class InferenceQuestions(Questions):
@@ -100,14 +99,14 @@ class InferenceQuestions(Questions):
             form,
             "context_length",
             "Context &length",
-            NumberField(1, 100_000_000, placeholder=fmt.UNKNOWN, stops=_LENGTHS),
+            length_field(_LONGEST),
             "Tokens of prompt and answer together. The KV cache grows with it.",
         )
         self.ask(
             form,
             "prompt_length",
             "P&rompt length",
-            NumberField(1, 100_000_000, placeholder=fmt.UNKNOWN, stops=_LENGTHS),
+            length_field(_LONGEST),
             "Tokens that are read in one pass before the answer begins. Activations grow with it.",
         )
         self.ask(

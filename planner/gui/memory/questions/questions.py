@@ -19,6 +19,7 @@ from planner.gui.workspace import Workspace
 from planner.models.architecture import Architecture
 from planner.plan.answers.draft import WORKLOAD
 from planner.plan.evaluate import Evaluation
+from planner.present import format as fmt
 from planner.workload.training import Lora
 from planner.workload.workload import Workload
 
@@ -198,6 +199,11 @@ def at_the_left(*buttons: QWidget) -> QWidget:
     for button in buttons:
         layout.addWidget(button)
     return line
+
+
+def length_field(last_stop: int) -> NumberField:
+    """Return the field for a number of tokens that may be left to the model, with a slider up to `last_stop`."""
+    return NumberField(1, 100_000_000, placeholder=fmt.UNKNOWN, stops=token_stops(128, last_stop))
 
 
 def token_stops(first: int, last: int) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ from typing import Final
 
 from planner.gui.memory.questions import training_options as options
 from planner.gui.memory.questions.list_field import ListField, words
-from planner.gui.memory.questions.questions import Questions, new_form, token_stops
+from planner.gui.memory.questions.questions import Questions, length_field, new_form, token_stops
 from planner.gui.memory.words import ATTENTION, CHECKPOINTING, TRAINING_COMPUTE, YES_OR_NO, words_of
 from planner.gui.theme import Theme
 from planner.gui.widgets.choice_field import ChoiceField
@@ -22,7 +22,7 @@ from planner.workload.training import TRAINING_PROFILE_TITLES
 from planner.workload.workload import Training, Workload
 
 _BATCHES: Final = token_stops(1, 256)
-_LENGTHS: Final = token_stops(128, 131_072)
+_LONGEST: Final = 131_072
 _RANKS: Final = token_stops(4, 256)
 _CONDITIONS: Final[dict[str, Callable[[Training], bool]]] = {
     "trainable": lambda used: not used.adapts,
@@ -110,7 +110,7 @@ class TrainingQuestions(Questions):
             form,
             "sequence_length",
             "Sequence &length",
-            NumberField(1, 100_000_000, placeholder=fmt.UNKNOWN, stops=_LENGTHS),
+            length_field(_LONGEST),
             "Tokens in each sequence.",
         )
         self.ask(

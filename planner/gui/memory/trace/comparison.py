@@ -1,15 +1,18 @@
 """The plan's estimate beside a trace of the same run."""
 
+from collections.abc import Callable
 from typing import Final
 
 from PySide6.QtCore import Slot
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from planner.gui.memory.trace.tracer import Check, Tracer
-from planner.gui.theme import Theme, mark
+from planner.gui.theme import Theme
 from planner.gui.widgets.label import make_label
+from planner.gui.widgets.link_button import link_button
 from planner.gui.widgets.record_model import RecordTableModel
 from planner.gui.widgets.record_table import RecordTable
+from planner.gui.widgets.row_room import show_rows
 from planner.gui.workspace import Workspace
 from planner.memory.result import MemoryResult
 from planner.present import format as fmt
@@ -17,11 +20,18 @@ from planner.present.columns import Column, numbers, words
 from planner.present.comparison import ComparisonRow, compare, comparison_sentence
 from planner.trace.analysis.memory import traced_memory
 
-_MARGIN: Final = 4
 
-
-def _size(value: float) -> str:
-    return fmt.size(round(value))
+def _amount(
+    key: str, title: str, get: Callable[[ComparisonRow], int], show: Callable[[int], str]
+) -> Column[ComparisonRow]:
+    return numbers(
+        key,
+        title,
+        get,
+        show=lambda value: show(round(value)),
+        width=11,
+        tooltip=lambda row: fmt.exact_bytes(get(row)),
+    )
 
 
 def _fraction(row: ComparisonRow) -> str:
@@ -31,30 +41,9 @@ def _fraction(row: ComparisonRow) -> str:
 
 _COLUMNS: Final[tuple[Column[ComparisonRow], ...]] = (
     words("part", "At the peak", lambda row: row.title, width=30),
-    numbers(
-        "estimated",
-        "Estimated",
-        lambda row: row.estimated_bytes,
-        show=_size,
-        width=11,
-        tooltip=lambda row: fmt.exact_bytes(row.estimated_bytes),
-    ),
-    numbers(
-        "traced",
-        "Traced",
-        lambda row: row.traced_bytes,
-        show=_size,
-        width=11,
-        tooltip=lambda row: fmt.exact_bytes(row.traced_bytes),
-    ),
-    numbers(
-        "difference",
-        "Difference",
-        lambda row: row.difference_bytes,
-        show=lambda value: fmt.size_difference(round(value)),
-        width=11,
-        tooltip=lambda row: fmt.exact_bytes(row.difference_bytes),
-    ),
+    _amount("estimated", "Estimated", lambda row: row.estimated_bytes, fmt.size),
+    _amount("traced", "Traced", lambda row: row.traced_bytes, fmt.size),
+    _amount("difference", "Difference", lambda row: row.difference_bytes, fmt.size_difference),
     Column("share", "Of the trace", lambda row: row.difference_fraction, _fraction, align="right", width=11),
 )
 
@@ -69,9 +58,7 @@ class Comparison(QWidget):
         self._model = RecordTableModel(_COLUMNS, lambda row: row.title, self)
         self.table = RecordTable(self._model, theme)
         self.table.setAccessibleName(self.tr("The estimate beside the trace"))
-        self.use = QPushButton(self.tr("Use the trace"))
-        self.use.setToolTip(self.tr("Plan with the traced run, and see its timeline."))
-        mark(self.use, "link")
+        self.use = link_button(self.tr("Use the trace"), self.tr("Plan with the traced run, and see its timeline."))
         head = QHBoxLayout()
         head.addWidget(self.sentence, 1)
         head.addWidget(self.use)
@@ -99,8 +86,7 @@ class Comparison(QWidget):
         estimate, traced = self._workspace.evaluation.memory, self._traced(check)
         self.sentence.setText(comparison_sentence(estimate, traced))
         self._model.set_records(compare(estimate, traced))
-        header, row = self.table.horizontalHeader().sizeHint(), self.table.verticalHeader().defaultSectionSize()
-        self.table.setFixedHeight(header.height() + len(self.rows) * row + _MARGIN)
+        show_rows(self.table, len(self.rows))
 
     def _traced(self, check: Check) -> MemoryResult:
         plan, gpu = check.plan, self._workspace.evaluation.gpu

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from planner.present import format as fmt
+from planner.gui.memory.gib_column import gib_column
 from planner.present.columns import Column, words
 from planner.present.versus import VersusRow
 
@@ -11,16 +11,7 @@ from planner.present.versus import VersusRow
 def _amount(
     key: str, title: str, get: Callable[[VersusRow], int | None], text: Callable[[VersusRow], str]
 ) -> Column[VersusRow]:
-    return Column(
-        key,
-        title,
-        get,
-        text,
-        unit="GiB",
-        align="right",
-        width=16,
-        tooltip=lambda row: fmt.exact_bytes(get(row), "no such phase"),
-    )
+    return gib_column(key, title, get, text, 16, "no such phase")
 
 
 VERSUS_COLUMNS: Final[tuple[Column[VersusRow], ...]] = (

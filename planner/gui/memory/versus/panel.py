@@ -1,29 +1,28 @@
 """The plan beside the pinned one: both bars on one scale, what is asked differently, and a row a part."""
 
 from functools import cached_property
-from typing import Final
 
-from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QPixmap
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 
 from planner.gui.memory.bar.bar import StackedBar
 from planner.gui.memory.bar.layout import longest
 from planner.gui.memory.versus.columns import VERSUS_COLUMNS
-from planner.gui.theme import Theme, mark
+from planner.gui.theme import Theme
 from planner.gui.widgets.elided_label import ElidedLabel
 from planner.gui.widgets.icon_button import IconButton
 from planner.gui.widgets.label import make_label
+from planner.gui.widgets.pin_buttons import PinButtons
 from planner.gui.widgets.record_model import RecordTableModel
 from planner.gui.widgets.record_table import RecordTable
 from planner.gui.widgets.result_menu import Result, ResultMenu, picture_of
+from planner.gui.widgets.row_room import show_rows
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.plan.versus import Versus, versus_of
 from planner.present.record_text import rows_to_csv
 from planner.present.versus import VersusView, versus_view
-
-_MARGIN: Final = 4
 
 
 class VersusPanel(QWidget):
@@ -37,9 +36,8 @@ class VersusPanel(QWidget):
         self._found: Versus | None = None
         self.view: VersusView | None = None
         self.sentence = make_label(font=theme.font(bold=True), wrap=True)
-        self.swap = self._link(self.tr("Swap"), self.tr("Plan with the pinned one, and pin this one."))
-        self.unpin = self._link(self.tr("Unpin"), self.tr("Show the plan alone again."))
         self.export = IconButton(theme, "save", self.tr("Copy or save the comparison"))
+        self.pin_buttons = PinButtons(workspace, theme, self.export)
         self._here, self._there = ElidedLabel(role="muted"), ElidedLabel(role="muted")
         self.answer = make_label(wrap=True)
         self.bars = (StackedBar(theme), StackedBar(theme))
@@ -47,14 +45,11 @@ class VersusPanel(QWidget):
         self.settings = make_label(wrap=True)
         self._model = RecordTableModel(VERSUS_COLUMNS, lambda row: f"{row.kind} {row.name}", self)
         self._theme = theme
-        self._buttons = (self.swap, self.unpin, self.export)
         self._margin = theme.spacing.medium
         self._set_up_menu(workspace)
         self._lay_out(theme)
         self.hide()
         self.bars[0].activated.connect(self.activated)
-        self.swap.clicked.connect(self._swap)
-        self.unpin.clicked.connect(self._unpin)
 
     @cached_property
     def table(self) -> RecordTable:
@@ -77,11 +72,9 @@ class VersusPanel(QWidget):
 
     def picture(self) -> QPixmap:
         """Return the comparison as it is shown, without its buttons."""
-        for button in self._buttons:
-            button.hide()
+        self.pin_buttons.hide()
         picture = picture_of(self, self.rect(), self._margin)
-        for button in self._buttons:
-            button.show()
+        self.pin_buttons.show()
         return picture
 
     def _show(self, view: VersusView) -> None:
@@ -97,24 +90,8 @@ class VersusPanel(QWidget):
                 bar.set_view(shown, reached)
         self.table.setVisible(bool(view.rows))
         self._model.set_records(view.rows)
-        header, row = self.table.horizontalHeader().sizeHint(), self.table.verticalHeader().defaultSectionSize()
-        self.table.setFixedHeight(header.height() + len(view.rows) * row + _MARGIN)
-        self.swap.setEnabled(self._workspace.plan != self._workspace.pin.plan)
-
-    def _link(self, words: str, tooltip: str) -> QPushButton:
-        button = QPushButton(words)
-        button.setToolTip(tooltip)
-        mark(button, "link")
-        return button
-
-    @Slot()
-    def _swap(self) -> None:
-        with self._workspace.reporting():
-            self._workspace.pin.swap()
-
-    @Slot()
-    def _unpin(self) -> None:
-        self._workspace.pin.put(None)
+        show_rows(self.table, len(view.rows))
+        self.pin_buttons.refresh()
 
     def _text(self) -> str:
         return "" if self.view is None else self.view.as_text()
@@ -137,8 +114,7 @@ class VersusPanel(QWidget):
         head = QHBoxLayout()
         head.setSpacing(theme.spacing.small)
         head.addWidget(self.sentence, 1)
-        for button in self._buttons:
-            head.addWidget(button, 0, Qt.AlignmentFlag.AlignTop)
+        head.addWidget(self.pin_buttons, 0, Qt.AlignmentFlag.AlignTop)
         column = self._column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(theme.spacing.tiny)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, get_args
 
 from planner.gui.monitor.plots.clock_ticks import clock_text
 from planner.monitor.events import Event, EventKind
@@ -12,7 +12,7 @@ from planner.monitor.history import History, Mark
 from planner.present.happenings import event_title, lasting
 
 Lane = Literal["Slowed", "Events", "Diagnosis", "Marks"]
-LANES: Final[tuple[Lane, ...]] = ("Slowed", "Events", "Diagnosis", "Marks")
+LANES: Final[tuple[Lane, ...]] = get_args(Lane)
 
 _ROLES: Final = {
     "power-cap": "warn",

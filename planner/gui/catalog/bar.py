@@ -1,0 +1,122 @@
+"""The bar above the catalog: which records, how they are shown, the search, how many are left, filters and columns."""
+
+from typing import Final
+
+from PySide6.QtCore import QEvent, QObject, QSignalBlocker, Qt, Signal
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QLineEdit, QMenu, QPushButton, QToolButton, QWidget
+
+from planner.gui.catalog.gpu_page import GpuPage
+from planner.gui.catalog.page import Page
+from planner.gui.catalog.settings import View
+from planner.gui.catalog.system_page import SystemPage
+from planner.gui.theme import Theme
+from planner.gui.widgets.hairline import hairline
+from planner.gui.widgets.label import make_label
+from planner.present import format as fmt
+
+VIEWS: Final[dict[View, str]] = {"table": "Table", "scatter": "Scatter", "compare": "Compare"}
+_TO_TABLE = (Qt.Key.Key_Down, Qt.Key.Key_Return, Qt.Key.Key_Enter)
+
+
+class CatalogBar(QWidget):
+    """`switched` carries the number of the records that are wanted, `viewed` the view, `searched` the text.
+
+    `left` says that the keyboard goes from the search to the table.
+    """
+
+    switched = Signal(int)
+    viewed = Signal(str)
+    searched = Signal(str)
+    left = Signal()
+
+    def __init__(self, theme: Theme, saved: QMenu, export: QMenu) -> None:
+        super().__init__()
+        self.search = QLineEdit(clearButtonEnabled=True)
+        self.columns = QPushButton(self.tr("Col&umns"))
+        self.saved = QPushButton(self.tr("Fi&lters"))
+        self._export = QPushButton(self.tr("&Export"))
+        self.count = make_label(role="muted")
+        self.count.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self.pages, self._views = QButtonGroup(self), QButtonGroup(self)
+        self.saved.setMenu(saved)
+        self._export.setMenu(export)
+        self._lay_out(theme)
+        self.search.installEventFilter(self)
+        self.search.textChanged.connect(self.searched)
+        self.pages.idClicked.connect(self.switched)
+        self._views.idClicked.connect(lambda number: self.viewed.emit(tuple(VIEWS)[number]))
+
+    @property
+    def view(self) -> View:
+        """Return how the records are shown."""
+        return tuple(VIEWS)[self._views.checkedId()]
+
+    def show_view(self, view: View) -> None:
+        """Show how the records are shown; what is side by side is not searched."""
+        self._views.button(tuple(VIEWS).index(view)).setChecked(True)
+        for widget in (*self.pages.buttons(), self.search, self.count, self.saved):
+            widget.setEnabled(view != "compare")
+        self.columns.setEnabled(view == "table")
+
+    def show_page(self, page: Page, hint: str) -> None:
+        """Say what is searched; `hint` is what else the search understands."""
+        what = self.tr("Search %1").replace("%1", page.title.lower())
+        self.search.setPlaceholderText(f"{what} (Ctrl+F){hint}")
+        self.search.setAccessibleName(what)
+        self._hold_count(page)
+        self.show_count(page)
+
+    def show_count(self, page: Page) -> None:
+        """Say how many records are left."""
+        self.count.setText(_of(page.model.rowCount(), len(page.model.all_records), page.noun))
+
+    def show_search(self, text: str) -> None:
+        """Show what is searched for, which the person need not have typed."""
+        with QSignalBlocker(self.search):
+            self.search.setText(text)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Leave the search for the table with Down or Enter, and clear it with Escape."""
+        if watched is self.search and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
+            if event.key() in _TO_TABLE:
+                self.left.emit()
+                return True
+            if event.key() == Qt.Key.Key_Escape and self.search.text():
+                self.search.clear()
+                return True
+        return super().eventFilter(watched, event)
+
+    def _hold_count(self, page: Page) -> None:
+        """Give the count a size of its own, or every letter of a search would lay out the whole window again."""
+        every = len(page.model.all_records)
+        self.count.setMinimumSize(0, 0)
+        self.count.setText(_of(every, every, page.noun))
+        self.count.setFixedSize(self.count.sizeHint())
+
+    def _lay_out(self, theme: Theme) -> None:
+        bar = QHBoxLayout(self)
+        bar.setContentsMargins(0, 0, 0, 0)
+        bar.setSpacing(theme.spacing.small)
+        _add_buttons(bar, self.pages, (GpuPage.title, SystemPage.title))
+        bar.addWidget(hairline(Qt.Orientation.Vertical))
+        _add_buttons(bar, self._views, tuple(VIEWS.values()))
+        bar.addWidget(self.search, 1)
+        for widget in (self.count, self.saved, self.columns, self._export):
+            bar.addWidget(widget)
+        self.search.addAction(theme.icon("search", "muted"), QLineEdit.ActionPosition.LeadingPosition)
+
+
+def _add_buttons(bar: QHBoxLayout, group: QButtonGroup, titles: tuple[str, ...]) -> None:
+    """Add buttons of which one is down, the first to begin with."""
+    for number, title in enumerate(titles):
+        button = QToolButton()
+        button.setText(title)
+        button.setCheckable(True)
+        button.setChecked(number == 0)
+        group.addButton(button, number)
+        bar.addWidget(button)
+
+
+def _of(shown: int, every: int, noun: str) -> str:
+    return f"{fmt.integer(shown)} of {fmt.plural(every, noun)}"

@@ -1,0 +1,89 @@
+"""The systems of the catalog, judged by the plan."""
+
+import pytest
+from PySide6.QtWidgets import QApplication
+
+from planner.gui.catalog.describe import describe_system
+from planner.gui.catalog.tab import CatalogTab
+from planner.plan.evaluate import moved_to
+from planner.workload.parallel import CardCount, Parallel
+from planner.workload.workload import Inference
+
+WAIT_MS = 20_000
+
+
+@pytest.fixture
+def tab(qtbot, workspace, theme, tasks):
+    made = CatalogTab(workspace, theme, tasks)
+    qtbot.addWidget(made)
+    made.resize(1153, 700)  # what a window of 1280 leaves beside the list of tabs
+    made.show()
+    made.bar.pages.button(1).click()
+    return made
+
+
+def verdicts(tab):
+    return {row.id: row.verdict for row in tab.systems.model.all_records}
+
+
+def test_the_table_begins_by_name_with_the_verdict_second(tab):
+    model = tab.systems.model
+    assert (model.sort_key, model.descending) == ("name", False)
+    names = [row.system.name for row in model.records]
+    assert names == sorted(names, key=str.lower)
+    assert [column.key for column in tab.systems.table.visible_columns][:2] == ["name", "fits"]
+
+
+def test_what_systems_are_compared_by_is_in_view_in_the_smallest_window(tab):
+    QApplication.processEvents()
+    table = tab.systems.table
+    for key in ("fits", "memory", "bandwidth", "bf16", "power", "price", "year"):
+        position = tab.systems.model.column_of(key)
+        assert table.columnViewportPosition(position) + table.columnWidth(position) <= table.viewport().width()
+
+
+def test_verdicts_follow_the_plan(tab, workspace):
+    assert verdicts(tab)["dgx-h100"] == "fits"
+    assert verdicts(tab)["dgx-station-v100"] is None
+    tab.systems.table.choose("dgx-h100")
+    workspace.apply_workload("batch", batch=4_096)
+    tab.refresh(workspace.evaluation)
+    assert verdicts(tab)["dgx-h100"] == "does-not-fit"
+    assert tab.systems.table.current_id == "dgx-h100"
+    assert "Does not fit" in tab.systems.detail.as_text()
+
+
+def test_the_sentence_is_about_what_is_shown(tab, workspace):
+    fits = sum(verdict in ("fits", "tight") for verdict in verdicts(tab).values())
+    assert tab._answer.text().startswith(f"meta-llama/Llama-3.1-8B fits on {fits} of 43 systems as planned. The smalle")
+    workspace.apply_workload("batch", batch=100_000)
+    tab.refresh(workspace.evaluation)
+    assert tab._answer.text() == "meta-llama/Llama-3.1-8B does not fit on any of 43 systems as planned."
+    tab.bar.pages.button(0).click()
+    assert "257 accelerators" in tab._answer.text()
+
+
+def test_the_table_and_the_pane_say_the_same(tab, workspace):
+    for row in tab.systems.model.all_records:
+        assert describe_system(row, workspace.plan, workspace.catalog).verdict == row.verdict
+
+
+def test_unequal_cards_of_the_plan_are_not_taken_for_those_of_the_system(tab, workspace):
+    unequal = (CardCount(id="rtx-4090", count=1), CardCount(id="rtx-3090", count=1))
+    workload = Inference(gpus=unequal, parallel=Parallel(pipeline=2))
+    plan = workspace.plan.evolve(workload=workload, count=2)
+    row = tab.systems.model.find("dgx-h100")
+    described = describe_system(row, plan, workspace.catalog)
+    alone = describe_system(row, moved_to(plan, "h100-sxm5-80gb", 8), workspace.catalog)
+    assert described.phrase == alone.phrase
+    assert described.sentence.startswith("Fits on 8 × H100 SXM5 80 GB")
+
+
+def test_offers_of_as_many_cards_are_told_once_they_are_read(tab, qtbot):
+    tab.systems.table.choose("dgx-h100")
+    qtbot.waitUntil(lambda: "To rent, 8 × H100 SXM5 80 GB together" in tab.systems.detail.as_text(), timeout=WAIT_MS)
+    text = tab.systems.detail.as_text()
+    assert "Rented, on demand: $" in text
+    assert "Power and cooling" in text
+    tab.systems.table.choose("vera-rubin-nvl72")
+    assert "To rent" not in tab.systems.detail.as_text()
