@@ -44,6 +44,7 @@ SORT_TITLES: Final[dict[str, str]] = {
     "street": "Street price, USD",
     "used": "Used price, USD",
     "rent": "Rent, USD/h",
+    "paid": "Paid, USD",
     "usd_per_gib": "Price per GiB, USD/GiB",
     "usd_per_tflops": "Price per TFLOPS, USD/TFLOPS",
     "bandwidth_per_usd": "Bandwidth per dollar, GB/s/USD",

@@ -30,7 +30,7 @@ def test_a_card_has_its_figures_derived_ones_and_every_source() -> None:
 
 
 def test_a_job_is_told_in_one_line() -> None:
-    job = JobWords(2.0, 2.0, "2 h", "", 10.0, "$10", "Someone, eu-1\n8 × x, on demand")
+    job = JobWords(2.0, 2.0, "2 h", "", 10.0, "$10", "Someone, eu-1\n8 × x, on demand", None)
     fields = gpu_fields(GpuRow(HARDWARE.gpu("l4"), job=job))
     assert fields["plan_job_cost_source"] == "Someone, eu-1; 8 × x, on demand"
 
