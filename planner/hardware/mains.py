@@ -50,6 +50,8 @@ CIRCUITS: Final[dict[str, Circuit]] = {
     "230V-13A": Circuit("13 A at 230 V", 230, 13),
 }
 """Outlets of North America, of most of Europe, and of the United Kingdom (whose plug has a fuse of 13 A)."""
+USUAL_CIRCUIT: Final = CIRCUITS["120V-15A"]
+"""The smallest one, with which nothing is overlooked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from math import ceil
 from typing import Final, Literal
 
 from planner.hardware.gpu import Gpu
-from planner.hardware.mains import CIRCUITS, WALL_TITLES, WARMING_F, Circuit, Step, wall_steps
+from planner.hardware.mains import USUAL_CIRCUIT, WALL_TITLES, WARMING_F, Circuit, Step, wall_steps
 
 Rating = Literal["bronze", "gold", "platinum", "titanium"]
 
@@ -64,7 +64,7 @@ class Build:
     cards: tuple[BuildCards, ...]
     host_watts: float = HOST_WATTS
     rating: Rating = "gold"
-    circuit: Circuit = CIRCUITS["120V-15A"]
+    circuit: Circuit = USUAL_CIRCUIT
     warming_f: float = WARMING_F
 
 

@@ -1,6 +1,7 @@
 """What software runs on a card: number formats, kernels, and the versions of frameworks that still know it.
 
-Facts are about a compute capability or an AMD target, not about a card: every card of it shares them.
+Facts are about what software is built for, a compute capability, an AMD target or an architecture, not about a card:
+every card of it shares them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +18,7 @@ from planner.records import read_records
 
 Feature = Literal[
     "bf16", "fp8", "fp4", "flash-attention-2", "flash-attention-3", "marlin", "mig",
-    "cuda", "driver", "pytorch", "tensorflow", "jax", "rocm",
+    "cuda", "driver", "pytorch", "tensorflow", "jax", "rocm", "fp64", "tf32", "fp16", "int8",
 ]  # fmt: skip
 Support = Literal["yes", "partly", "no"]
 
@@ -36,15 +37,15 @@ FEATURES: Final[dict[Feature, str]] = {
     "jax": "JAX",
     "rocm": "ROCm",
 }
-"""Every feature with its title, in the order in which they are shown."""
-_FORMATS: Final[frozenset[Feature]] = frozenset(("bf16", "fp8", "fp4"))
+"""The features that are shown, with their titles and in their order; the other formats are only told where lacking."""
+_FORMATS: Final[frozenset[Feature]] = frozenset(("fp64", "tf32", "fp16", "bf16", "fp8", "int8", "fp4"))
 _ONLY_NVIDIA: Final[frozenset[Feature]] = frozenset(("marlin", "mig", "cuda", "driver", "flash-attention-3"))
 _NOT_READ: Final = "no source that was read says it of this card"
-_NO_TARGET: Final = "the card's compute capability or target is not known"
+_HAS_RATE: Final = "a rate is published for it"
 
 
 class SoftwareFact(Spec):
-    """What one source says of one feature on some targets: compute capabilities (8.9) or AMD targets (gfx942).
+    """What one source says of one feature on some targets, as `target_of` names them.
 
     `oldest` and `newest` are the first and the last version with support; none where there is no end, or where the
     note says why it is not known.
@@ -95,17 +96,27 @@ def load_software(folder: Path) -> tuple[SoftwareFact, ...]:
     return read_records(folder, sorted(folder.glob("*.json")), _fact_list())
 
 
+def target_of(gpu: Gpu) -> str:
+    """Return what software is built for on `gpu`.
+
+    That is a compute capability (8.9), an AMD target (gfx942) or, where it has neither, its architecture (TPU v5e).
+    """
+    return gpu.compute_capability or gpu.architecture
+
+
 def software_of(gpu: Gpu, facts: Iterable[SoftwareFact]) -> tuple[FeatureSupport, ...]:
     """Return what is known of every feature that `gpu` can have, in the order of `FEATURES`.
 
-    CUDA and its kernels are left out for cards that are not NVIDIA's, ROCm for those that are not AMD's.
+    CUDA and its kernels are left out for cards that are not NVIDIA's, ROCm for those that are not AMD's. A format for
+    which the card has a published rate is one that it computes in, though no fact says so.
     """
-    known = {fact.feature: fact for fact in facts if gpu.compute_capability in fact.targets}
+    target = target_of(gpu)
+    known = {fact.feature: fact for fact in facts if target in fact.targets}
     return tuple(_support(gpu, feature, known.get(feature)) for feature in FEATURES if _concerns(gpu, feature))
 
 
 def lacking_formats(facts: Iterable[SoftwareFact]) -> Mapping[str, Mapping[str, SoftwareFact]]:
-    """Return the number formats that a chip does not compute in, and who says so, by its capability or target."""
+    """Return the number formats that a chip does not compute in, and who says so, by its target."""
     lacking: dict[str, dict[str, SoftwareFact]] = {}
     for fact in facts:
         if fact.feature in _FORMATS and fact.support == "no":
@@ -118,9 +129,12 @@ def _support(gpu: Gpu, feature: Feature, fact: SoftwareFact | None) -> FeatureSu
     if feature == "mig" and gpu.mig is not None:  # a property of the product, not of its chip
         told = gpu.provenance_of("mig")
         return FeatureSupport(feature, "yes" if gpu.mig else "no", source=told.source, as_of=told.as_of)
-    if fact is None:
-        return FeatureSupport(feature, None, reason=_NOT_READ if gpu.compute_capability else _NO_TARGET)
-    return FeatureSupport(feature, fact.support, fact.oldest, fact.newest, fact.note or "", fact.source, fact.as_of)
+    if fact is not None:
+        return FeatureSupport(feature, fact.support, fact.oldest, fact.newest, fact.note or "", fact.source, fact.as_of)
+    told = gpu.provenance_of(f"rate.{feature}")
+    if gpu.rate(feature) is None or told.basis == "derived":
+        return FeatureSupport(feature, None, reason=_NOT_READ)
+    return FeatureSupport(feature, "yes", reason=_HAS_RATE, source=told.source, as_of=told.as_of)
 
 
 def _concerns(gpu: Gpu, feature: Feature) -> bool:
@@ -145,7 +159,8 @@ OTHER_MACHINES: Final[dict[str, str]] = {
     ),
     "CPU": (
         "A processor runs what fits into its own memory; when it writes text, memory bandwidth sets the pace, as on "
-        "a card, and two channels of DDR5-5600 give 90 GB/s, a tenth of a GeForce RTX 4090."
+        "a card, and two channels of DDR5-5600 give 90 GB/s, a tenth of a GeForce RTX 4090; to plan for one, let "
+        "llama.cpp run the model with no layer on the card."
     ),
 }
 """One sentence each on what is not in the table of cards.
@@ -153,3 +168,13 @@ OTHER_MACHINES: Final[dict[str, str]] = {
 **Source** TPU: https://cloud.google.com/tpu/docs/intro-to-tpu. FPGA: Umuroglu et al., FINN, FPGA 2017.
 CPU: channels × 8 bytes × transfers per second, 2 × 8 × 5.6e9 = 89.6 GB/s (JEDEC JESD79-5); RTX 4090: 1,008 GB/s.
 """
+
+
+def about_other_machines(words: str) -> str:
+    """Return the sentence on each kind of machine that `words` name and the table does not have; or nothing."""
+    named = set(words.upper().split())
+    asked = (name for name, also in _ALSO_CALLED.items() if named & {name, *also})
+    return " ".join(OTHER_MACHINES[name] for name in asked)
+
+
+_ALSO_CALLED: Final = {"FPGA": ("FPGAS",), "CPU": ("CPUS", "PROCESSOR", "PROCESSORS", "RYZEN", "EPYC", "XEON")}

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from planner.hardware.gpu import Gpu
-from planner.hardware.mains import Circuit, Step, least_circuit, wall_steps
+from planner.hardware.mains import USUAL_CIRCUIT, Circuit, Step, least_circuit, wall_steps
 from planner.hardware.power import Build, BuildCards, power_and_cooling
 from planner.hardware.system import System
 from planner.present import format as fmt
@@ -12,9 +12,9 @@ from planner.present.columns import Detail, DetailGroup
 _DERIVED_MARK = "ƒ"
 
 
-def power_group(gpu: Gpu, count: int) -> DetailGroup:
+def power_group(gpu: Gpu, count: int, circuit: Circuit = USUAL_CIRCUIT) -> DetailGroup:
     """Return the power and cooling of `count` cards in one machine, each figure with its formula and source."""
-    build = Build((BuildCards(gpu, count),))
+    build = Build((BuildCards(gpu, count),), circuit=circuit)
     found = power_and_cooling(build)
     cables = [Detail("Cables", ", ".join(found.connectors))] if found.connectors else []
     warnings = [Detail("Mind", warning) for warning in found.warnings]

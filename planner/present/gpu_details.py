@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 from planner.hardware.gpu import Gpu, Rate
 from planner.hardware.software import SoftwareFact
@@ -11,6 +12,9 @@ from planner.present.columns import Detail, DetailGroup
 from planner.present.gpus import DTYPE_TITLES, SEGMENT_WORDS
 from planner.present.names import CERTAINTY_WORDS
 from planner.present.provenance import ASSUMED_MARK, figure, lacking_detail
+
+_TARGET_TITLES: Final = {"NVIDIA": "Compute capability", "AMD": "ROCm target"}
+"""What software is built for on the cards of those makers who number it."""
 
 
 def gpu_details(
@@ -82,11 +86,16 @@ def _chip(gpu: Gpu) -> tuple[Detail, ...]:
     clock = fmt.quantity(None if gpu.boost_clock_hz is None else gpu.boost_clock_hz / 1e6, "MHz", fmt.NOT_PUBLISHED)
     return (
         _field(gpu, "architecture", "Architecture", gpu.architecture),
-        _field(gpu, "compute_capability", "Compute capability", gpu.compute_capability or fmt.UNKNOWN),
+        *_target(gpu),
         _field(gpu, "shader_cores", "Shader cores", _count(gpu.shader_cores)),
         _field(gpu, "tensor_cores", "Matrix units", _count(gpu.tensor_cores)),
         _field(gpu, "boost_clock_hz", "Boost clock", clock),
     )
+
+
+def _target(gpu: Gpu) -> tuple[Detail, ...]:
+    title = _TARGET_TITLES.get(gpu.vendor)
+    return (_field(gpu, "compute_capability", title, gpu.compute_capability or fmt.UNKNOWN),) if title else ()
 
 
 def _board(gpu: Gpu) -> tuple[Detail, ...]:

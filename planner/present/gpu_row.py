@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
-from planner.hardware.software import SoftwareFact, lacking_formats
+from planner.hardware.software import SoftwareFact, lacking_formats, target_of
 from planner.hardware.usable import UsableMemory
 from planner.memory.fit import CardFit
 from planner.memory.result import Verdict
@@ -94,7 +94,7 @@ def plain_rows(
             gpu,
             usable=hardware.usable_memory(gpu),
             prices=prices.get(gpu.id),
-            lacks=lacking.get(gpu.compute_capability or "", {}),
+            lacks=lacking.get(target_of(gpu), {}),
         )
         for gpu in gpus
     )

@@ -28,8 +28,16 @@ _GBIT_PER_PIN: Final = {
     "LPDDR5X": (7.4, 10.8),
 }
 """What memories of each type run at; JEDEC's and the makers' speed grades, and the lower ones that cards use."""
-_DUAL_ISSUE: Final = ("RDNA3", "RDNA3.5", "RDNA4", "CDNA3", "CDNA4")
-"""AMD counts two instructions a cycle for FP32 there, so twice 2 × cores × clock."""
+_TWICE: Final = {
+    "dual issue": ("RDNA3", "RDNA3.5", "RDNA4"),
+    "packed instructions": ("CDNA3", "CDNA4"),
+}
+"""Why AMD counts twice 2 × cores × clock for FP32, by architecture: two instructions a cycle, or two values in one.
+
+**Source** ROCm Compute Profiler, RDNA; ROCm, MI300 microarchitecture.
+"""
+_NO_PRICE_IN_USD: Final = {"rtx-3060-8-gb", "rtx-4090-d", "rtx-5090-d", "rtx-5090-d-v2"}
+"""Desktop cards for which no launch price in USD was found; those with a D are made for China."""
 _VENDOR_SAYS_DOUBLE: Final = ("NVIDIA", "AMD", "Google")
 """Intel says one rate for both of Gaudi 3, and AWS others of its chips."""
 
@@ -62,8 +70,15 @@ def test_fp32_is_two_operations_a_core_and_clock_within_3_percent(gpu: Gpu) -> N
     rate = gpu.rate("fp32")
     if rate is None or rate.unit != "vector" or gpu.shader_cores is None or gpu.boost_clock_hz is None:
         pytest.skip("rate, cores or clock is not published")
-    issued = 4 if gpu.architecture in _DUAL_ISSUE else 2
+    doubled = [how for how, architectures in _TWICE.items() if gpu.architecture in architectures]
+    issued = 4 if doubled else 2
     assert rate.ops_per_s == pytest.approx(issued * gpu.shader_cores * gpu.boost_clock_hz, rel=0.03)
+    assert [how for how in _TWICE if any(f"FP32 counts {how}" in note for note in gpu.notes)] == doubled
+
+
+def test_every_desktop_card_for_consumers_has_a_launch_price() -> None:
+    cards = [gpu for gpu in GPUS if gpu.segment == "consumer" and gpu.form_factor != "Laptop"]
+    assert {gpu.id for gpu in cards if gpu.launch_price_usd is None} == _NO_PRICE_IN_USD
 
 
 @pytest.mark.parametrize("gpu", GPUS, ids=lambda gpu: gpu.id)

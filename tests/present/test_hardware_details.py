@@ -82,6 +82,13 @@ def test_a_card_without_matrix_units_has_no_group_for_them():
     assert "Arithmetic on shader cores" not in [group.title for group in gpu_details(CARD.evolve(rates=every))]
 
 
+def test_only_a_card_whose_maker_numbers_its_targets_shows_one():
+    assert details(gpu_details(CARD))["Compute capability"].text == fmt.UNKNOWN
+    radeon = details(gpu_details(CARD.evolve(vendor="AMD", compute_capability="gfx1100")))
+    assert (radeon["ROCm target"].text, "Compute capability" in radeon) == ("gfx1100", False)
+    assert {"ROCm target", "Compute capability"}.isdisjoint(details(gpu_details(CARD.evolve(vendor="Google"))))
+
+
 def test_usable_memory_is_measured_or_said_to_be_assumed():
     usable = UsableMemory(
         bytes=78 * GIB,

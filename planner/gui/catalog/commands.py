@@ -5,6 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.gui.actions import Action
+from planner.hardware.mains import CIRCUITS
 from planner.present.column_sets import COLUMN_SETS, SORT_TITLES
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def declare(window: "Window") -> list[Action]:
         run = partial(_run, window, command.run)
         return Action(f"catalog.{command.id}", command.text, run, f"Catalog/{command.menu}", *command[4:])
 
-    return [made(command) for command in (*_SHOWING, *_column_sets(), *_orders(), *_COMPARING, *_OWN)]
+    return [made(command) for command in (*_SHOWING, *_column_sets(), *_orders(), *_COMPARING, *_circuits(), *_OWN)]
 
 
 def _run(window: "Window", do: "Callable[[CatalogTab], object]") -> None:
@@ -74,6 +75,17 @@ def _orders() -> list[_Command]:
         _Command(f"sort-{key}", f"Sort by {title}", partial(_sort, key), "Sort by/1")
         for key, title in SORT_TITLES.items()
     ]
+
+
+def _circuits() -> list[_Command]:
+    return [
+        _Command(f"circuit-{key}", f"Builds on {circuit.name}", partial(_use_circuit, key), "Power and cooling/1")
+        for key, circuit in CIRCUITS.items()
+    ]
+
+
+def _use_circuit(key: str, tab: "CatalogTab") -> None:
+    tab.gpus.use_circuit(key)
 
 
 def _sort(key: str, tab: "CatalogTab") -> None:

@@ -1,11 +1,13 @@
 """What the detail pane says of a record: its verdict under the plan, its figures and its notes."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 
 from planner.errors import PlannerError
 from planner.hardware.gpu import Gpu
-from planner.hardware.software import software_of
+from planner.hardware.mains import USUAL_CIRCUIT, Circuit
+from planner.hardware.software import OTHER_MACHINES, software_of
 from planner.hardware.speeds import speeds_of
 from planner.memory.result import Verdict
 from planner.plan.catalog import Catalog
@@ -44,8 +46,11 @@ class Described:
         return "\n".join((*lines, "", *self.notes)).strip() + "\n"
 
 
-def describe_gpu(row: GpuRow, plan: Plan, catalog: Catalog) -> Described:
-    """Return what to say of a card; the verdict is that of `plan` moved to this card."""
+def describe_gpu(row: GpuRow, plan: Plan, catalog: Catalog, circuit: Circuit = USUAL_CIRCUIT) -> Described:
+    """Return what to say of a card; the verdict is that of `plan` moved to this card.
+
+    `circuit` is what as many of them as the plan has would hang on.
+    """
     gpu = row.gpu
     verdict, phrase, sentence = _judge(moved_to(plan, gpu.id, plan.count), gpu, catalog)
     return Described(
@@ -56,8 +61,8 @@ def describe_gpu(row: GpuRow, plan: Plan, catalog: Catalog) -> Described:
         sentence=sentence,
         use="&Use this card",
         in_plan=plan.gpu == gpu.id,
-        groups=(*gpu_details(gpu, row.usable, row.lacks), *_facts(row, plan.count, catalog)),
-        notes=(*(("Announced; figures may change.",) if gpu.preliminary else ()), *gpu.notes),
+        groups=(*gpu_details(gpu, row.usable, row.lacks), *_facts(row, plan.count, catalog, circuit)),
+        notes=(*_remarks(gpu), *gpu.notes),
     )
 
 
@@ -90,12 +95,12 @@ def _rents(row: SystemRow, catalog: Catalog, today: date | None) -> tuple[Detail
     return (group,) if group.details else ()
 
 
-def _facts(row: GpuRow, count: int, catalog: Catalog) -> tuple[DetailGroup, ...]:
+def _facts(row: GpuRow, count: int, catalog: Catalog, circuit: Circuit) -> tuple[DetailGroup, ...]:
     """Return what follows from other records of the catalog, once they have been read."""
     if row.prices is None:
         return ()
     software, speeds = software_of(row.gpu, catalog.software), speeds_of(row.id, catalog.speeds)
-    groups = (*fact_groups(row.gpu, row.prices, software, speeds), power_group(row.gpu, count))
+    groups = (*fact_groups(row.gpu, row.prices, software, speeds), power_group(row.gpu, count, circuit))
     return tuple(group for group in groups if group.details)
 
 
@@ -106,6 +111,13 @@ def _judge(plan: Plan, gpu: Gpu, catalog: Catalog) -> tuple[Verdict | None, str,
         return None, "Unknown", error.message
     sentence = " ".join((answer(memory, gpu.name, plan.count), *more_cards(memory)))
     return memory.verdict, verdict_phrase(memory), sentence
+
+
+def _remarks(gpu: Gpu) -> Iterator[str]:
+    if gpu.preliminary:
+        yield "Announced; figures may change."
+    if gpu.segment == "tpu":
+        yield OTHER_MACHINES["TPU"]
 
 
 def _kind(gpu: Gpu) -> str:

@@ -19,18 +19,26 @@ class EmptyResult(QWidget):
         self._wider = CatalogFilter()
         self._words = make_label(font=theme.font("title"), wrap=True)
         self._words.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._about = make_label(wrap=True)
+        self._about.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._button = QPushButton()
         layout = QVBoxLayout(self)
         layout.setContentsMargins(*(theme.spacing.huge,) * 4)
         layout.setSpacing(theme.spacing.large)
         layout.addStretch(1)
         layout.addWidget(self._words)
+        layout.addWidget(self._about)
         layout.addWidget(self._button, 0, Qt.AlignmentFlag.AlignHCenter)
         layout.addStretch(2)
         self._button.clicked.connect(self._on_clicked)
 
-    def explain(self, found: tuple[Condition, int] | None) -> None:
-        """Name the condition that removed `count` rows; without one it takes more than lifting one."""
+    def explain(self, found: tuple[Condition, int] | None, about: str = "") -> None:
+        """Name the condition that removed `count` rows; without one it takes more than lifting one.
+
+        `about` is what to say of what is searched for and no accelerator is.
+        """
+        self._about.setText(about)
+        self._about.setVisible(bool(about))
         if found is None:
             self._wider = CatalogFilter()
             self._words.setText(self.tr("No accelerator is like that."))

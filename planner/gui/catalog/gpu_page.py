@@ -25,6 +25,8 @@ from planner.gui.widgets.label import make_label
 from planner.gui.widgets.verdict_badge import verdict_mark
 from planner.gui.workspace import Workspace
 from planner.hardware.gpu import Gpu
+from planner.hardware.mains import CIRCUITS, USUAL_CIRCUIT
+from planner.hardware.software import about_other_machines
 from planner.plan.evaluate import Evaluation, find_fits, fits_by_gpu
 from planner.present.better import lower_is_better
 from planner.present.column_sets import COLUMN_SETS
@@ -83,7 +85,8 @@ class GpuPage(Page):
 
     def describe(self, record: GpuRow) -> Described:
         """Return what to say of a card."""
-        return describe_gpu(record, self.workspace.plan, self.workspace.catalog)
+        chosen = CIRCUITS.get(self.workspace.settings.current.catalog.circuit, USUAL_CIRCUIT)
+        return describe_gpu(record, self.workspace.plan, self.workspace.catalog, chosen)
 
     def use(self, record: GpuRow) -> None:
         """Put the card into the plan."""
@@ -139,6 +142,12 @@ class GpuPage(Page):
         self.table.scrollToTop()
         self.table.setFocus()
 
+    def use_circuit(self, key: str) -> None:
+        """Reckon builds with another circuit, and remember it."""
+        settings = self.workspace.settings
+        settings.update(catalog=settings.current.catalog.evolve(circuit=key))
+        self.describe_current()
+
     def column_menu(self) -> QMenu:
         """Return a new menu with the sets of columns before the columns themselves."""
         menu = super().column_menu()
@@ -180,7 +189,8 @@ class GpuPage(Page):
 
     def nothing(self) -> QWidget:
         """Return what names the filter that removed the last row."""
-        self.empty.explain(culprit(self._filter, self.model.all_records, self._latest))
+        found = culprit(self._filter, self.model.all_records, self._latest)
+        self.empty.explain(found, about_other_machines(self._filter.query.text))
         return self.empty
 
     def _judge(self) -> None:

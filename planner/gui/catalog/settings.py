@@ -29,3 +29,6 @@ class CatalogSettings(Spec):
     filters: dict[str, dict[str, Any]] = Field(default_factory=dict, description="saved filters by name")
     compared: tuple[str, ...] = Field(default=(), description="ids of cards and systems side by side")
     only_differences: bool = False
+    circuit: str = Field(
+        default="120V-15A", description="what builds hang on, a key of `planner.hardware.mains.CIRCUITS`"
+    )

@@ -201,6 +201,18 @@ def test_find_cards_that_fit_starts_over_with_the_least_memory_first(tab):
     assert memory == sorted(memory)
 
 
+def test_what_no_accelerator_is_gets_a_sentence(tab):
+    type_search(tab, "cpu")
+    assert any(text.startswith("A processor runs what fits") for text in texts(tab.gpus.empty))
+    type_search(tab, "no such thing")
+    assert not tab.gpus.empty._about.isVisible()
+
+
+def test_a_tpu_says_what_it_is_for(tab):
+    tab.gpus.table.choose("tpu-v5e")
+    assert "TPUs are Google's accelerators" in tab.gpus.detail.as_text()
+
+
 def test_an_empty_result_names_the_filter_and_lifts_it(tab):
     QTest.keyClick(box(tab, "AMD"), Qt.Key.Key_Space)
     type_search(tab, "h100")
