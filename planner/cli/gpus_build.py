@@ -106,7 +106,7 @@ def _record(needs: PowerAndCooling) -> dict[str, object]:
 
 def _text(build: Build, needs: PowerAndCooling) -> str:
     width = terminal_width()
-    named = " + ".join(fmt.count_of(each.count, each.gpu.name) for each in build.cards)
+    named = " + ".join(map(_named, build.cards))
     rows = [(step.title, _value(step.value, step.unit), step.formula, step.source) for step in needs.steps]
     shown = table(_HEADS, rows, width, wraps=True)
     return "\n\n".join(
@@ -118,6 +118,12 @@ def _text(build: Build, needs: PowerAndCooling) -> str:
             _listed("Mind:", needs.warnings, width) if needs.warnings else "Nothing speaks against it.",
         )
     )
+
+
+def _named(cards: BuildCards) -> str:
+    name = fmt.count_of(cards.count, cards.gpu.name)
+    limited = cards.watts_each is not None and cards.watts_each != cards.gpu.board_power_watts
+    return f"{name} held to {cards.watts_each:,.0f} W" if limited else name
 
 
 def _value(value: float | None, unit: str) -> str:

@@ -37,6 +37,7 @@ def test_own_cards_are_added_found_exported_and_removed(said, tmp_path):
     assert "÷ power 350 W" in printed
     build = json.loads(said("--build", "2 x rtx-3090", "--json"))
     assert {step["key"]: step["value"] for step in build["figures"]}["cards"] == 500
+    assert said("--build", "2 x rtx-3090").startswith("2 × GeForce RTX 3090 held to 250 W, host of 450 W, ")
     (connector,) = build["connectors"]
     assert "2 × at least 2 × 8-pin" in connector
     assert "GeForce RTX 3090" in said("--where", "paid < 800")
