@@ -57,6 +57,34 @@ True
 >>> catalog.cost.offer(cost.result.rent.offer_id).age_days(day) == cost.rows[0].age_days
 True
 
+Choosing hardware as `gpu-planner gpus` does; `used`, `street` and `rent` need the prices:
+
+>>> prices = planner.price_words(planner.prices_by_card(catalog, day))
+>>> query = planner.GpuQuery(where="memory_gib >= 24 and used < 1200", sort=("-bandwidth",))
+>>> cards = planner.select(catalog.hardware.gpus, query, prices=prices)
+>>> [card.id for card in cards], planner.derived_figures(cards[0])["usd_per_gib"]
+(['rtx-4090', 'rtx-3090'], 66.625)
+>>> used = planner.prices_of(cards[0], catalog, day).bought["used"]
+>>> used.low.price_usd <= used.median_usd <= used.high.price_usd, bool(used.latest.source)
+(True, True)
+>>> {fact.feature: fact.support for fact in planner.software_of(cards[0], catalog.software)}["fp8"]
+'yes'
+>>> planner.speeds_of(cards[0].id, catalog.speeds)[0].unit
+'tokens/s'
+>>> tried = planner.try_on(run, "a100-sxm4-80gb", 8, catalog, day)
+>>> tried.evaluation.memory.verdict, tried.cost.estimate.result.rent.usd > 0
+('fits', True)
+>>> needs = planner.power_and_cooling(planner.Build((planner.BuildCards(cards[0], 2),)))
+>>> needs.value("cards"), needs.value("wall") > 1350
+(900.0, True)
+
+The catalog is the bundled one, so that an answer does not depend on who asks. With what a person added to it, their own
+cards and the prices that they fetched, it answers as the window and the command line do:
+
+>>> mine = planner.load_catalog(prices=planner.prices_dir(), own=planner.own_hardware_file())
+>>> len(mine.hardware.gpus) >= len(catalog.hardware.gpus)
+True
+
 Models, presets and files:
 
 >>> network = planner.load_model("Qwen/Qwen3-8B", catalog.models).architecture
@@ -108,10 +136,16 @@ if TYPE_CHECKING:
     from planner.cost.job import DailyHours, Run, Service
     from planner.cost.terms import CostTerms
     from planner.errors import PlannerError
+    from planner.hardware.derived import derived_figures
     from planner.hardware.names import resolve_gpu
+    from planner.hardware.power import Build, BuildCards, power_and_cooling
+    from planner.hardware.query import GpuQuery, select
+    from planner.hardware.software import software_of
+    from planner.hardware.speeds import speeds_of
     from planner.memory.estimate import estimate_memory
     from planner.memory.logs.read import read_log
     from planner.models.load import load_model
+    from planner.paths import own_hardware_file, prices_dir
     from planner.performance.estimate import estimate_time
     from planner.plan.advice.advise import advise
     from planner.plan.catalog import load_catalog
@@ -120,11 +154,13 @@ if TYPE_CHECKING:
     from planner.plan.logs.comparison import compare_plan
     from planner.plan.money import evaluate_cost
     from planner.plan.plan import ModelChoice, Plan
+    from planner.plan.prices import price_words, prices_by_card, prices_of
     from planner.plan.recipes.files import load_recipe
     from planner.plan.recipes.preset import load_presets, plan_of_preset, with_preset
     from planner.plan.recommend.recommend import recommend
     from planner.plan.recommend.wish import Wish
     from planner.plan.solve import fewest_cards, largest_that_fits, smallest_card
+    from planner.plan.tried import try_on
     from planner.plan.versus import versus
     from planner.plan.warnings.warn import warnings_about
     from planner.trace.analysis.conclude import conclude
@@ -137,8 +173,11 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Build",
+    "BuildCards",
     "CostTerms",
     "DailyHours",
+    "GpuQuery",
     "Inference",
     "ModelChoice",
     "Plan",
@@ -153,6 +192,7 @@ __all__ = [
     "advise",
     "compare_plan",
     "conclude",
+    "derived_figures",
     "estimate_memory",
     "estimate_time",
     "evaluate",
@@ -167,22 +207,35 @@ __all__ = [
     "load_presets",
     "load_recipe",
     "load_recording",
+    "own_hardware_file",
     "plan_of_preset",
+    "power_and_cooling",
+    "price_words",
+    "prices_by_card",
+    "prices_dir",
+    "prices_of",
     "read_log",
     "recommend",
     "resolve_gpu",
     "save_plan",
     "save_recording",
+    "select",
     "smallest_card",
+    "software_of",
+    "speeds_of",
     "start_trace",
+    "try_on",
     "versus",
     "warnings_about",
     "with_preset",
 ]
 
 _HOMES = {
+    "Build": "planner.hardware.power",
+    "BuildCards": "planner.hardware.power",
     "CostTerms": "planner.cost.terms",
     "DailyHours": "planner.cost.job",
+    "GpuQuery": "planner.hardware.query",
     "Inference": "planner.workload.workload",
     "ModelChoice": "planner.plan.plan",
     "Plan": "planner.plan.plan",
@@ -196,6 +249,7 @@ _HOMES = {
     "advise": "planner.plan.advice.advise",
     "compare_plan": "planner.plan.logs.comparison",
     "conclude": "planner.trace.analysis.conclude",
+    "derived_figures": "planner.hardware.derived",
     "estimate_memory": "planner.memory.estimate",
     "estimate_time": "planner.performance.estimate",
     "evaluate": "planner.plan.evaluate",
@@ -210,14 +264,24 @@ _HOMES = {
     "load_presets": "planner.plan.recipes.preset",
     "load_recipe": "planner.plan.recipes.files",
     "load_recording": "planner.trace.files",
+    "own_hardware_file": "planner.paths",
     "plan_of_preset": "planner.plan.recipes.preset",
+    "power_and_cooling": "planner.hardware.power",
+    "price_words": "planner.plan.prices",
+    "prices_by_card": "planner.plan.prices",
+    "prices_dir": "planner.paths",
+    "prices_of": "planner.plan.prices",
     "read_log": "planner.memory.logs.read",
     "recommend": "planner.plan.recommend.recommend",
     "resolve_gpu": "planner.hardware.names",
     "save_plan": "planner.plan.files",
     "save_recording": "planner.trace.files",
+    "select": "planner.hardware.query",
     "smallest_card": "planner.plan.solve",
+    "software_of": "planner.hardware.software",
+    "speeds_of": "planner.hardware.speeds",
     "start_trace": "planner.trace.run",
+    "try_on": "planner.plan.tried",
     "versus": "planner.plan.versus",
     "warnings_about": "planner.plan.warnings.warn",
     "with_preset": "planner.plan.recipes.preset",

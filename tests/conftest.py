@@ -33,8 +33,9 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
 
 @pytest.fixture(autouse=True)
 def own_state_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give every test its own empty state folder."""
+    """Give every test its own empty state folder, and no width that the shell around it asks for."""
     folder = tmp_path / "gpu-planner-home"
+    monkeypatch.delenv("COLUMNS", raising=False)
     monkeypatch.setenv("GPU_PLANNER_HOME", str(folder))
     return folder
 

@@ -12,17 +12,20 @@ from planner.hardware.system import System
 from planner.plan.catalog import Catalog
 from planner.workload.parallel import CardCount
 
-_NUMBERED: Final = re.compile(r"(\d{1,6})\s*[x×]\s+(\S.*)", re.IGNORECASE)
+# No card's name begins so; `7900XTX` has more digits.
+_NUMBERED: Final = re.compile(r"(\d{1,6})\s*(?:[x×]\s+|×)(\S.*)|(\d{1,3})x(\S.*)", re.IGNORECASE)
 
 
-def named_cards(texts: Sequence[str], catalog: Catalog) -> tuple[CardCount, ...]:
+def named_cards(texts: Sequence[str], catalog: Catalog, option: str = "--gpu") -> tuple[CardCount, ...]:
     """Return the cards that `texts` name, each such as `RTX 4090`, `2 x RTX 3090` or the system `dgx-a100-640gb`.
+
+    `2×RTX 3090` and `2xrtx-3090` are two as well. `option` is named in errors.
 
     Raises:
         SpecError: If a number of cards is 0, or the catalog has no such card.
         AmbiguousNameError: If a name means several cards.
     """
-    return tuple(_named(text, catalog) for text in texts)
+    return tuple(_named(text, catalog, option) for text in texts)
 
 
 def named_system(text: str, hardware: HardwareCatalog) -> System | None:
@@ -38,14 +41,21 @@ def named_system(text: str, hardware: HardwareCatalog) -> System | None:
     return found if isinstance(found, System) else None
 
 
-def _named(text: str, catalog: Catalog) -> CardCount:
-    numbered = _NUMBERED.fullmatch(text.strip())
-    number, name = (int(numbered[1]), numbered[2]) if numbered else (1, text)
+def _named(text: str, catalog: Catalog, option: str) -> CardCount:
+    number, name = _numbered(text)
     if not 1 <= number <= 100_000:
-        raise SpecError("--gpu", f"{number:,} cards", "From 1 to 100,000.")
+        raise SpecError(option, f"{number:,} cards", "From 1 to 100,000.")
     found = resolve_hardware(catalog.hardware, name)
     if isinstance(found, Gpu):
         return CardCount(id=found.id, count=number)
     if found.gpu_id is None or found.gpu_count is None:
-        raise SpecError("--gpu", f"the catalog does not know the cards of {found.name}", "Name them: 4 x V100.")
+        raise SpecError(option, f"the catalog does not know the cards of {found.name}", "Name them: 4 x V100.")
     return CardCount(id=found.gpu_id, count=number * found.gpu_count)
+
+
+def _numbered(text: str) -> tuple[int, str]:
+    found = _NUMBERED.fullmatch(text.strip())
+    if found is None:
+        return 1, text
+    number, name = (part for part in found.groups() if part is not None)
+    return int(number), name

@@ -11,14 +11,14 @@ from planner.cli.asked import add_plan_options, save_asked
 from planner.cli.cost_report import CostAnswer, Shown, cost_blocks
 from planner.cli.money_options import add_money_options, option_of, plan_with_money, whole_number
 from planner.cli.parser import Parser
+from planner.cli.people import persons_catalog
 from planner.cli.report import prose_width, wrapped
 from planner.cli.table import Head, table, terminal_width
 from planner.cost.carbon import carbon_by_region
 from planner.cost.montecarlo import simulate
 from planner.cost.sensitivity import tornado
 from planner.errors import SpecError
-from planner.paths import own_hardware_file, prices_dir
-from planner.plan.catalog import Catalog, load_catalog
+from planner.plan.catalog import Catalog
 from planner.plan.evaluate import evaluate
 from planner.plan.money import PlanCost, evaluate_cost
 from planner.plan.plan import Plan
@@ -53,7 +53,7 @@ _OFFERS: Final = 8
 def run(argv: list[str], today: date | None = None) -> int:
     """Answer as of `today`, by default the day that it is, and return the exit code."""
     arguments = _parser().parse_args(argv)
-    catalog = load_catalog(prices=prices_dir(), own=own_hardware_file())
+    catalog = persons_catalog()
     plan = plan_with_money(arguments, catalog)
     day = today or datetime.now(UTC).date()
     answer = _answer(plan, catalog, day)

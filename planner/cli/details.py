@@ -3,10 +3,15 @@
 from collections.abc import Sequence
 from typing import Final
 
-from planner.cli.table import Head, table, terminal_width
+from planner.cli.table import Head, folded, table, terminal_width
 from planner.present.columns import Detail, DetailGroup
 
-_HEADS: Final = (Head("Figure"), Head("Value", flexible=True), Head("Certainty"), Head("Source"))
+_HEADS: Final = (
+    Head("Figure", flexible=True, narrowest=16),
+    Head("Value", flexible=True, narrowest=16),
+    Head("Certainty", flexible=True),
+    Head("Source"),
+)
 
 
 def details(name: str, groups: Sequence[DetailGroup], notes: Sequence[str]) -> str:
@@ -18,9 +23,10 @@ def details(name: str, groups: Sequence[DetailGroup], notes: Sequence[str]) -> s
         rows.extend(_row(detail, numbers) for detail in group.details)
     used = [place for place in range(len(_HEADS)) if any(row[place] for row in rows)]
     cells = [[row[place] for place in used] for row in rows]
-    shown = table([_HEADS[place] for place in used], cells, terminal_width())
-    sources = "\n".join(f"[{number}] {source}" for source, number in numbers.items())
-    blocks = (name, shown, sources, "\n".join(f"- {note}" for note in notes))
+    width = terminal_width()
+    shown = table([_HEADS[place] for place in used], cells, width, wraps=True)
+    sources = "\n".join(folded(source, width, f"[{number}] ") for source, number in numbers.items())
+    blocks = (name, shown, sources, "\n".join(folded(note, width, "- ") for note in notes))
     return "\n\n".join(block for block in blocks if block)
 
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 from planner.cli.asked import add_plan_options, asked_plan, save_asked
 from planner.cli.options import check_lengths, in_options, used_defaults
 from planner.cli.parser import Parser
+from planner.cli.people import persons_catalog
 from planner.cli.recipes import GivenRecipe, recipe_block
 from planner.cli.report import report
 from planner.cli.table import terminal_width
 from planner.errors import SpecError
-from planner.paths import own_hardware_file
-from planner.plan.catalog import Catalog, load_catalog
+from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, evaluate
 from planner.plan.plan import Plan
 from planner.present.plan import evaluation_view, plan_phrase
@@ -70,7 +70,7 @@ def run(argv: list[str]) -> int:
 
 
 def _answer(arguments: argparse.Namespace) -> int:
-    catalog = load_catalog(own=own_hardware_file())
+    catalog = persons_catalog()
     if arguments.list_presets:
         return _list_presets(catalog, as_json=arguments.json)
     plan, preset, recipe = asked_plan(arguments, catalog)

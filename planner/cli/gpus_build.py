@@ -7,8 +7,11 @@ from typing import Final, cast
 from pydantic_core import to_json
 
 from planner.cli.cards import named_cards
-from planner.cli.table import Head, table, terminal_width
+from planner.cli.table import Head, folded, table, terminal_width
+from planner.errors import SpecError
+from planner.hardware.gpu import Gpu
 from planner.hardware.mains import CIRCUITS
+from planner.hardware.own import is_above_board_power
 from planner.hardware.power import (
     EFFICIENCY,
     HOST_WATTS,
@@ -23,18 +26,21 @@ from planner.plan.catalog import Catalog
 from planner.present import format as fmt
 
 _MOST_WATTS: Final = 100_000
-_HEADS: Final = (Head("Figure"), Head("Value", "right"), Head("Formula", flexible=True), Head("Source", flexible=True))
+_HEADS: Final = (
+    Head("Figure", flexible=True),
+    Head("Value", "right"),
+    Head("Formula", flexible=True),
+    Head("Source", flexible=True),
+)
 
 
 def add_build_options(group: argparse._ArgumentGroup) -> None:
     """Add `--build` and what belongs to it."""
     group.add_argument("--build", metavar="CARDS", nargs="+", help='power and cooling of cards: "2 x RTX 5090" l4')
-    group.add_argument("--host-watts", metavar="W", type=watts, default=HOST_WATTS, help="of the rest [450]")
-    group.add_argument("--supply", metavar="RATING", choices=list(EFFICIENCY), default="gold", help="80 PLUS [gold]")
+    group.add_argument("--host-watts", metavar="W", type=watts, help="of the rest [450]")
+    group.add_argument("--supply", metavar="RATING", choices=list(EFFICIENCY), help="80 PLUS [gold]")
     circuits = ", ".join(CIRCUITS)
-    group.add_argument(
-        "--circuit", metavar="KIND", choices=list(CIRCUITS), default="120V-15A", help=f"{circuits} [120V-15A]"
-    )
+    group.add_argument("--circuit", metavar="KIND", choices=list(CIRCUITS), help=f"{circuits} [120V-15A]")
     group.add_argument("--power-limit", metavar="W", type=watts, help="of each card of the build, or of --change")
 
 
@@ -70,10 +76,23 @@ def print_build(arguments: argparse.Namespace, catalog: Catalog) -> int:
 
 def _build(arguments: argparse.Namespace, catalog: Catalog) -> Build:
     cards = tuple(
-        BuildCards(catalog.hardware.gpu(kind.id), kind.count, arguments.power_limit)
-        for kind in named_cards(arguments.build, catalog)
+        BuildCards(_held(catalog.hardware.gpu(kind.id), arguments.power_limit), kind.count, arguments.power_limit)
+        for kind in named_cards(arguments.build, catalog, "--build")
     )
-    return Build(cards, arguments.host_watts, cast("Rating", arguments.supply), CIRCUITS[arguments.circuit])
+    host = HOST_WATTS if arguments.host_watts is None else arguments.host_watts
+    return Build(cards, host, cast("Rating", arguments.supply or "gold"), CIRCUITS[arguments.circuit or "120V-15A"])
+
+
+def _held(gpu: Gpu, limit_watts: float | None) -> Gpu:
+    """Return the card, if the power limit is one that holds it back.
+
+    Raises:
+        SpecError: If the limit is above the card's board power.
+    """
+    if limit_watts is not None and is_above_board_power(gpu, limit_watts):
+        reason = f"{limit_watts:,.0f} W is above the board power of the {gpu.name}, {gpu.board_power_watts:,.0f} W"
+        raise SpecError("--power-limit", reason, "A limit holds a card below its board power.")
+    return gpu
 
 
 def _record(needs: PowerAndCooling) -> dict[str, object]:
@@ -86,22 +105,33 @@ def _record(needs: PowerAndCooling) -> dict[str, object]:
 
 
 def _text(build: Build, needs: PowerAndCooling) -> str:
-    named = " + ".join(fmt.count_of(each.count, each.gpu.name) for each in build.cards)
+    width = terminal_width()
+    named = " + ".join(map(_named, build.cards))
     rows = [(step.title, _value(step.value, step.unit), step.formula, step.source) for step in needs.steps]
-    shown = table(_HEADS, rows, terminal_width())
+    shown = table(_HEADS, rows, width, wraps=True)
     return "\n\n".join(
         (
-            f"{named}, host of {build.host_watts:,.0f} W, 80 PLUS {build.rating}, {build.circuit.name}",
+            folded(f"{named}, host of {build.host_watts:,.0f} W, 80 PLUS {build.rating}, {build.circuit.name}", width),
             shown,
-            f"Cables: {_lines(needs.connectors) or fmt.UNKNOWN}\nNoise: unknown, {NOISE}.",
-            f"Mind:\n{_lines(needs.warnings)}" if needs.warnings else "Nothing speaks against it.",
+            f"{_listed('Cables:', needs.connectors or (fmt.UNKNOWN,), width)}\n"
+            f"{_listed('Noise:', (f'unknown, {NOISE}.',), width)}",
+            _listed("Mind:", needs.warnings, width) if needs.warnings else "Nothing speaks against it.",
         )
     )
+
+
+def _named(cards: BuildCards) -> str:
+    name = fmt.count_of(cards.count, cards.gpu.name)
+    limited = cards.watts_each is not None and cards.watts_each != cards.gpu.board_power_watts
+    return f"{name} held to {cards.watts_each:,.0f} W" if limited else name
 
 
 def _value(value: float | None, unit: str) -> str:
     return fmt.UNKNOWN if value is None else f"{value:,.1f} {unit}" if unit == "A" else f"{value:,.0f} {unit}".strip()
 
 
-def _lines(texts: Sequence[str]) -> str:
-    return texts[0] if len(texts) == 1 else "\n".join(f"- {text}" for text in texts)
+def _listed(title: str, texts: Sequence[str], width: int | None) -> str:
+    """Return one text behind its title, or several below it."""
+    if len(texts) == 1:
+        return folded(f"{title} {texts[0]}", width)
+    return "\n".join((title, *(folded(text, width, "- ") for text in texts)))

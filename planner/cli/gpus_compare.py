@@ -16,6 +16,7 @@ from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 from planner.plan.catalog import Catalog
 from planner.plan.tried import Tried, try_on
+from planner.present.card_records import totals
 from planner.present.gpu_row import GpuRow, plain_rows
 from planner.present.record_text import rows_to_csv
 from planner.present.side_by_side import MOST, ComparedRow, Entry, comparison_rows, sharing_notes, side_by_side
@@ -55,9 +56,10 @@ def print_comparison(
     elif arguments.csv:
         print(rows_to_csv(comparison_rows(entries, rows)), end="")
     else:
-        heads = [Head(""), *(Head(entry.title, "right", flexible=True) for entry in entries)]
+        heads = [Head("", flexible=True), *(Head(entry.title, "right", flexible=True) for entry in entries)]
+        shown = table(heads, list(_lines(entries, rows)), terminal_width(), wraps=True)
         notes = "".join(f"\n{note}" for note in sharing_notes(entries, tried))
-        print(f"{table(heads, list(_lines(entries, rows)), terminal_width())}\n\n* best of the row{notes}")
+        print(f"{shown}\n\n* best of the row{notes}")
     return 0
 
 
@@ -69,6 +71,7 @@ def _record(entry: Entry, tried: Tried | None) -> dict[str, object] | None:
     return {
         **source.model_dump(mode="json"),
         "count": entry.count,
+        "totals": totals(entry),
         **({} if tried is None else {"plan": _outcome(tried)}),
     }
 
@@ -101,7 +104,7 @@ def _lines(entries: Sequence[Entry], rows: Sequence[ComparedRow]) -> Iterator[tu
 def _entry(name: str, catalog: Catalog, prices: Mapping[str, CardPrices]) -> Entry:
     system = named_system(name, catalog.hardware)
     if system is None:
-        (cards,) = named_cards([name], catalog)
+        (cards,) = named_cards([name], catalog, "--compare")
         gpu = catalog.hardware.gpu(cards.id)
         return Entry(name, gpu.name, cards.count, _row(gpu, catalog, prices))
     gpu_of = catalog.hardware.gpu(system.gpu_id) if system.gpu_id else None

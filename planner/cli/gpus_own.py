@@ -6,12 +6,11 @@ from datetime import date
 from pathlib import Path
 from typing import Final
 
-from pydantic import ValidationError
-
-from planner.errors import PlannerError, SpecError
+from planner.errors import CatalogError, PlannerError, SpecError
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.names import resolve_gpu
-from planner.hardware.own import CardChange, unknown_changes, with_own
+from planner.hardware.own import CardChange, OwnHardware, card_change, unknown_changes, with_own
+from planner.hardware.own_checks import first_problem
 from planner.hardware.own_file import read_own, write_own
 from planner.present import format as fmt
 
@@ -20,13 +19,13 @@ _OPTIONS: Final = {"paid": "purchase_price_usd", "power_limit": "power_limit_wat
 
 def add_own_options(group: argparse._ArgumentGroup) -> None:
     """Add the options that read and write a person's own hardware."""
-    group.add_argument("--add", metavar="FILE", type=Path, help="add cards and changes from a JSON file")
+    group.add_argument("--add", metavar="FILE", help="add cards and changes from a JSON file")
     group.add_argument("--change", metavar="GPU", help="say what you know better: --paid, --power-limit, --note")
     group.add_argument("--paid", metavar="USD", type=float, help="what you paid for one")
     group.add_argument("--note", metavar="TEXT", help="a remark of your own")
     group.add_argument("--remove", metavar="GPU", help="forget your own card, or what you changed of one")
     group.add_argument("--own", action="store_true", help="list your own cards and changes")
-    group.add_argument("--export", metavar="FILE", type=Path, help="write your own cards and changes to a file")
+    group.add_argument("--export", metavar="FILE", help="write your own cards and changes to a file")
 
 
 def wants_own(arguments: argparse.Namespace) -> bool:
@@ -46,10 +45,15 @@ def run_own(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path,
 
 
 def _add(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path, today: date) -> str:
-    added = read_own(arguments.add, today)
+    path = Path(arguments.add)
+    added = read_own(path, today)
     if not added.cards and not added.changes:
-        raise PlannerError(f"{arguments.add} holds no card and no change", "It needs `cards` or `changes`.")
-    write_own(file, own := read_own(file).joined(added))
+        raise PlannerError(f"{path} holds no card and no change", "It needs `cards` or `changes`.")
+    own = read_own(file).joined(added)
+    problem = first_problem(with_own(bundled, own), added)
+    if problem is not None:
+        raise CatalogError(path, *problem)
+    write_own(file, own)
     said = [f"Added {fmt.plural(len(added.cards), 'card')} and {fmt.plural(len(added.changes), 'change')}."]
     known = {gpu.id for gpu in bundled.gpus}
     said += [f"{card.id} stands in place of the bundled card of this id." for card in added.cards if card.id in known]
@@ -64,12 +68,21 @@ def _change(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path,
     before = own.change_of(gpu.id)
     kept = {} if before is None else before.model_dump(exclude_none=True)
     try:
-        change = CardChange.model_validate({**kept, **told, "gpu": gpu.id, "date": today.isoformat()})
-    except ValidationError as error:
-        problem = SpecError.from_validation(error)
-        raise SpecError("--change", problem.message, "Give --paid USD, --power-limit W or --note TEXT.") from error
-    write_own(file, own.saying(gpu.id, change))
+        change = card_change(gpu.id, today.isoformat(), {**kept, **told})
+    except SpecError as error:
+        hint = error.hint or "Give --paid USD, --power-limit W or --note TEXT."
+        raise SpecError(_option(error.field), error.reason, hint) from error
+    changed = own.saying(gpu.id, change)
+    wrong = first_problem(with_own(bundled, changed), OwnHardware(changes=(change,)))
+    if wrong is not None:
+        raise SpecError(_option(wrong.field), wrong.reason, wrong.hint)
+    write_own(file, changed)
     return f"{gpu.name}: {_said(change)}."
+
+
+def _option(field: str) -> str:
+    """Return the option that says a field of a change."""
+    return next((f"--{name.replace('_', '-')}" for name, each in _OPTIONS.items() if each == field), "--change")
 
 
 def _remove(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path, _: date) -> str:
@@ -94,7 +107,7 @@ def _list(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path, _
 
 def _export(arguments: argparse.Namespace, _bundled: HardwareCatalog, file: Path, _: date) -> str:
     own = read_own(file)
-    write_own(arguments.export, own)
+    write_own(Path(arguments.export), own)
     return f"Wrote {fmt.plural(len(own.cards), 'card')} and {fmt.plural(len(own.changes), 'change')}."
 
 

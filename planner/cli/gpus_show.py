@@ -1,25 +1,52 @@
-"""`gpu-planner gpus --show`: one card with everything that is known of it and around it."""
+"""`gpu-planner gpus --show`: one card or system with everything that is known of it and around it."""
 
 from datetime import date
 
+from pydantic_core import to_json
+
 from planner.cli.details import details
 from planner.hardware.gpu import Gpu
+from planner.hardware.names import resolve_hardware
 from planner.hardware.software import software_of
 from planner.hardware.speeds import speeds_of
+from planner.hardware.system import System
 from planner.plan.catalog import Catalog
 from planner.plan.prices import prices_of
 from planner.present.card_facts import fact_groups
+from planner.present.card_records import around_card
 from planner.present.gpu_details import gpu_details
 from planner.present.gpu_row import plain_rows
+from planner.present.systems import SystemRow, system_details
 
 
-def show(gpu: Gpu, catalog: Catalog, today: date, *, as_json: bool) -> int:
-    """Print the figures of `gpu` with their sources, its prices, what runs on it and what was measured on it."""
-    if as_json:
-        print(gpu.model_dump_json(indent=2))
-        return 0
+def show(name: str, catalog: Catalog, today: date, *, as_json: bool) -> int:
+    """Print everything that is known of the card or the system that `name` means.
+
+    Raises:
+        PlannerError: If it means neither, or several cards.
+    """
+    found = resolve_hardware(catalog.hardware, name)
+    if isinstance(found, System):
+        print(found.model_dump_json(indent=2) if as_json else _system(found, catalog))
+    else:
+        print(_card_json(found, catalog, today) if as_json else _card(found, catalog, today))
+    return 0
+
+
+def _system(system: System, catalog: Catalog) -> str:
+    gpu = catalog.hardware.gpu(system.gpu_id) if system.gpu_id else None
+    return details(system.name, system_details(SystemRow(system, gpu)), system.notes)
+
+
+def _card(gpu: Gpu, catalog: Catalog, today: date) -> str:
+    """Return the figures of a card with their sources, its prices, what runs on it and what was measured on it."""
     prices = prices_of(gpu, catalog, today)
     facts = fact_groups(gpu, prices, software_of(gpu, catalog.software), speeds_of(gpu.id, catalog.speeds))
     (row,) = plain_rows((gpu,), catalog.hardware, {gpu.id: prices}, catalog.software)
-    print(details(gpu.name, (*gpu_details(gpu, row.usable, row.lacks), *facts), gpu.notes))
-    return 0
+    return details(gpu.name, (*gpu_details(gpu, row.usable, row.lacks), *facts), gpu.notes)
+
+
+def _card_json(gpu: Gpu, catalog: Catalog, today: date) -> str:
+    prices, software = prices_of(gpu, catalog, today), software_of(gpu, catalog.software)
+    around = around_card(gpu, prices, software, speeds_of(gpu.id, catalog.speeds))
+    return to_json(gpu.model_dump(mode="json") | around, indent=2).decode()

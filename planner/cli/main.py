@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 does not fit (only with `--check`), 2 wrong input, 3 somet
 """
 
 import atexit
+import errno
 import gc
 import importlib
 import os
@@ -21,6 +22,8 @@ ENVIRONMENT: Final = 3
 BUG: Final = 70
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
+_OUTPUT_FAILED: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What writing to a file or terminal fails with that was opened by somebody else, and so has no name here."""
 
 # Each module offers `run(arguments) -> int`; it is imported only when its command is asked for.
 COMMANDS: Final = {
@@ -73,18 +76,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # What is still buffered can go nowhere; without this the interpreter complains about it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return BROKEN_PIPE
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0
-    except Exception:
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in _OUTPUT_FAILED and error.filename is None:
+            _drop_output()
+            return _fail(f"the output cannot be written: {error.strerror}", "Write it somewhere else.", ENVIRONMENT)
         import logging
 
         with _log_file() as log:
             logging.exception("gpu-planner %s", " ".join(arguments))
         return _fail("something went wrong inside GPU Planner; this is a bug", f"Please report it with {log}.", BUG)
     return code
+
+
+def _drop_output() -> None:
+    """Let what is still buffered go nowhere; without this the interpreter complains about it at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _dispatch(arguments: list[str]) -> int:

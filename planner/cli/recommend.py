@@ -11,12 +11,12 @@ from planner.cli.asked import add_plan_options, save_asked
 from planner.cli.money_options import add_money_options, option_of, plan_with_money, whole_number
 from planner.cli.options import in_options
 from planner.cli.parser import Parser
+from planner.cli.people import persons_catalog
 from planner.cli.report import prose_width, wrapped
 from planner.cli.table import Head, table, terminal_width
 from planner.cost.terms import CostTerms
 from planner.errors import SpecError
-from planner.paths import own_hardware_file, prices_dir
-from planner.plan.catalog import Catalog, load_catalog
+from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
 from planner.plan.recommend.option import Recommendation
 from planner.plan.recommend.recommend import recommend
@@ -48,7 +48,7 @@ _SHOWN: Final = 12
 def run(argv: list[str], today: date | None = None) -> int:
     """Answer as of `today`, by default the day that it is, and return the exit code."""
     arguments = _parser().parse_args(argv)
-    catalog = load_catalog(prices=prices_dir(), own=own_hardware_file())
+    catalog = persons_catalog()
     plan = plan_with_money(arguments, catalog)
     found = _found(plan, catalog, today or datetime.now(UTC).date(), _wish(arguments, catalog))
     if arguments.save and found.cheapest is not None:

@@ -1,18 +1,22 @@
 """Aligned plain tables that know how wide the terminal is."""
 
+import os
 import shutil
 import sys
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import Final, Literal, NamedTuple
 
 _GAP: Final = "  "
+_NARROWEST_PROSE: Final = 20
 
 
 class Head(NamedTuple):
     """A column's header, `unit` in a line below.
 
-    `flexible` columns are cut where the terminal is too narrow, but never below `narrowest`; `keep` says which end of
-    their texts stays.
+    `flexible` columns give way where the terminal is too narrow, but never below `narrowest`; `keep` says which end of
+    their texts stays where they are cut.
     """
 
     title: str
@@ -24,18 +28,57 @@ class Head(NamedTuple):
 
 
 def terminal_width() -> int | None:
-    """Return the columns of the terminal, none when the output goes to a file or a pipe and nothing may be cut."""
+    """Return the columns to write in: those that COLUMNS says, else the terminal's.
+
+    None when the output goes to a file or a pipe, where nothing may be cut.
+    """
+    said = os.environ.get("COLUMNS", "")
+    if said.isascii() and said.isdigit() and int(said) > 0:
+        return int(said)
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def table(heads: Sequence[Head], rows: Sequence[Sequence[str]], width: int | None = None) -> str:
-    """Return `rows` under `heads`, columns aligned, no wider than `width` where flexible columns allow it."""
+def table(
+    heads: Sequence[Head], rows: Sequence[Sequence[str]], width: int | None = None, *, wraps: bool = False
+) -> str:
+    """Return `rows` under `heads`, columns aligned, no wider than `width` where flexible columns allow it.
+
+    A text that is too long for its column is cut, or goes on in further lines where the table `wraps`.
+    """
     units = [[head.unit for head in heads]] if any(head.unit for head in heads) else []
     lines = [[head.title for head in heads], *units, *rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     if width is not None:
         widths = _shrunk(heads, widths, width)
-    return "\n".join(_line(heads, widths, line) for line in lines)
+    whole = (part for line in lines for part in _below(widths, line)) if wraps else lines
+    return "\n".join(_line(heads, widths, line) for line in whole)
+
+
+def folded(text: str, width: int | None, first: str = "") -> str:
+    """Return a paragraph behind `first`, in lines of at most `width`; longer words, such as addresses, stay whole."""
+    if width is None:
+        return f"{first}{text}"
+    return textwrap.fill(
+        text,
+        max(width, _NARROWEST_PROSE),
+        initial_indent=first,
+        subsequent_indent=" " * len(first),
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+
+
+def _below(widths: list[int], line: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield one line as several, in which each cell goes on below itself."""
+    cells = [_parts(text, size) for text, size in zip(line, widths, strict=True)]
+    yield from zip_longest(*cells, fillvalue="")
+
+
+def _parts(text: str, size: int) -> list[str]:
+    if len(text) <= size:
+        return [text]
+    hang = " " * (len(text) - len(text.lstrip()))
+    return textwrap.wrap(text, size, subsequent_indent=hang, break_on_hyphens=False)
 
 
 def _line(heads: Sequence[Head], widths: list[int], line: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from pydantic import ValidationError
 
 from planner.cli.parser import Parser
+from planner.cli.people import persons_catalog
 from planner.cli.table import terminal_width
 from planner.cli.trace_options import add_trace_options, given_options, of_option, request_from, used_defaults
 from planner.cli.trace_progress import ProgressLine
@@ -17,8 +18,7 @@ from planner.cli.trace_target import target_of
 from planner.errors import PlannerError, SpecError
 from planner.hardware.gpu import Gpu
 from planner.hardware.names import resolve_gpu
-from planner.paths import own_hardware_file
-from planner.plan.catalog import Catalog, load_catalog
+from planner.plan.catalog import Catalog
 from planner.present.trace import trace_view
 from planner.trace.allocator.settings import AllocatorSettings
 from planner.trace.analysis.conclude import conclude
@@ -78,7 +78,7 @@ def run(argv: list[str]) -> int:
     """Trace or open what was asked, print the answer and return the exit code."""
     arguments = _parser().parse_args(argv)
     _check(arguments)
-    catalog = load_catalog(own=own_hardware_file())
+    catalog = persons_catalog()
     gpu = resolve_gpu(catalog.hardware, arguments.gpu) if arguments.gpu is not None else None
     settings = _settings(arguments.allocator)
     top = _whole("--top", arguments.top)

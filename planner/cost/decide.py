@@ -129,9 +129,9 @@ def _price(buy: BuyTerms, gpu: Gpu, catalog: CostCatalog, today: date) -> Figure
 
 
 def _power(buy: BuyTerms, gpu: Gpu) -> Figure:
-    if gpu.board_power_watts is not None:
-        provenance = gpu.provenance_of("board_power_watts")
-        return Figure(value=gpu.board_power_watts, source=provenance.source, date=provenance.as_of)
+    if gpu.drawn_watts is not None:
+        provenance = gpu.provenance_of("board_power_watts" if gpu.power_limit_watts is None else "power_limit_watts")
+        return Figure(value=gpu.drawn_watts, source=provenance.source, date=provenance.as_of)
     if buy.server_power_watts is not None:
         return Figure(value=0.0, source="not needed: the server's power includes its cards", certainty="assumed")
     reason = f"the board power of the {gpu.name} is not known"

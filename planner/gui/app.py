@@ -12,7 +12,7 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication, QMessageBox
 
 from planner import __version__
-from planner.errors import CatalogError, PlannerError
+from planner.errors import PlannerError
 from planner.gui.autosave import Autosave
 from planner.gui.collector import Collector
 from planner.gui.diagnostics import Diagnostics
@@ -25,7 +25,7 @@ from planner.gui.theme import Theme
 from planner.gui.window import Window
 from planner.gui.workspace import Workspace
 from planner.paths import own_hardware_file, prices_dir, state_dir
-from planner.plan.catalog import Catalog, load_catalog
+from planner.plan.catalog import load_catalog_or_bundled
 
 CANNOT_START: Final = 3
 _LOOK_AFTER_MS: Final = 1500
@@ -54,7 +54,7 @@ def create(argv: Sequence[str]) -> tuple[QApplication, Window]:
 
 def _create(argv: Sequence[str]) -> tuple[QApplication, Window]:
     app = _application(argv)
-    catalog, unread = _catalog()
+    catalog, unread = load_catalog_or_bundled(prices_dir(), own_hardware_file())
     home = state_dir()
     diagnostics = Diagnostics(home / "logs")
     diagnostics.install()
@@ -72,17 +72,6 @@ def _create(argv: Sequence[str]) -> tuple[QApplication, Window]:
     if unread is not None:
         window.show_error(unread)
     return app, window
-
-
-def _catalog() -> tuple[Catalog, CatalogError | None]:
-    """Return the catalog with the person's own hardware, or without it and why it cannot be read."""
-    own = own_hardware_file()
-    try:
-        return load_catalog(prices=prices_dir(), own=own), None
-    except CatalogError as error:
-        if error.path != own:
-            raise
-        return load_catalog(prices=prices_dir()), error
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -165,3 +165,11 @@ DERIVED_FIGURES: Final[Mapping[str, DerivedFigure]] = {
 
 **Source** of the ridge point: Williams, Waterman, Patterson, Roofline, CACM 52(4), 2009.
 """
+
+
+def derived_figures(gpu: Gpu, price_usd: float | None = None) -> Mapping[str, float | None]:
+    """Return every derived figure of `gpu` by its query word, in the unit of `DERIVED_FIGURES`; none where unknown.
+
+    `price_usd` is the price of one card: of one kind, on one day. Without it, it is that at launch.
+    """
+    return {key: figure.value(gpu, price_usd) for key, figure in DERIVED_FIGURES.items()}

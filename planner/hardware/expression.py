@@ -7,7 +7,8 @@ term       := "not" term | "(" either ")" | comparison
 comparison := flag | field operator value | field "~" text | field ["not"] "in" "(" value ("," value)* ")"
 ```
 
-Text compares without regard to case. A comparison with an unknown figure is false. Nothing is ever evaluated as Python.
+Text compares without regard to case. What is compared with an unknown figure is unknown, and so is its opposite: `not`
+finds what is known to be otherwise. Nothing is ever evaluated as Python.
 """
 
 import operator
@@ -15,16 +16,17 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from math import inf
 from typing import Any, Final
 
 from planner.errors import SpecError
 from planner.hardware.fields import QUERY_FIELDS, QueryField, Value, parse_version
-from planner.hardware.predicates import Test, all_of, any_of, contains, equal, flag, none_of, one_of, opposite, ordered
+from planner.hardware.predicates import Test, all_of, any_of, contains, equal, flag, one_of, opposite, ordered
 
 _LONGEST: Final = 2_000
 _DEEPEST: Final = 50
 _TOKEN: Final = re.compile(
-    r"""(?P<number>\d+(?:\.\d+)*(?:e[+-]?\d{1,2})?(?![\w.]))
+    r"""(?P<number>-?\d+(?:\.\d+)*(?:e[+-]?\d+)?(?![\w.]))
       | (?P<text>"[^"]*"|'[^']*')
       | (?P<word>[A-Za-z_]\w*)
       | (?P<symbol>==|!=|<=|>=|<|>|~|\(|\)|,)""",
@@ -49,8 +51,9 @@ _EXPECTED_OPERATOR: Final = {
     "text": "== != ~ or in",
     "number": "== != < <= > >= or in",
     "flag": "== or !=",
-    "version": "== != < <= > >= or in",
+    "version": "== != < <= > >= ~ or in",
 }
+_LOOKS_FOR_TEXT: Final = "~ looks for text within text."
 
 
 @dataclass(frozen=True)
@@ -177,14 +180,14 @@ class _Parser:
             return equal(field, _EQUALITIES[name], self._value(field))
         if field.kind in ("number", "version") and (name := self._take(*_ORDERINGS)):
             return ordered(field, _ORDERINGS[name], self._value(field))
-        if self._take("~", "contains"):
+        if self._token.text.lower() in ("~", "contains"):
             return contains(field, self._text(field))
         if self._take("in"):
             return one_of(field, self._values(field))
         if self._take("not"):
             if not self._take("in"):
                 raise self._expected("in")
-            return none_of(field, self._values(field))
+            return opposite(one_of(field, self._values(field)))
         if field.kind == "flag" and self._token.text not in _ORDERINGS:
             return flag(field)
         raise self._expected(f"{_EXPECTED_OPERATOR[field.kind]} after {field.name}")
@@ -210,16 +213,21 @@ class _Parser:
         return frozenset(values)
 
     def _text(self, field: QueryField) -> str:
-        if field.kind != "text" or self._token.kind != "text":
-            raise self._expected('text in quotes, such as "RTX"', hint="~ looks for text in a text field.")
-        value = self._value(field)
-        return str(value)
+        if field.kind not in ("text", "version"):
+            raise self._expected(f"{_EXPECTED_OPERATOR[field.kind]} after {field.name}", hint=_LOOKS_FOR_TEXT)
+        self._next += 1
+        if self._token.kind != "text":
+            raise self._expected('text in quotes, such as "RTX"', hint=_LOOKS_FOR_TEXT)
+        text = self._token.text[1:-1].lower()
+        self._next += 1
+        return text
 
     def _value(self, field: QueryField) -> Value:
         token = self._token
         value = _read_value(field, token)
-        if value is None:
-            raise self._expected(f"{_EXPECTED_VALUE[field.kind]} for {field.name}")
+        if value is None or value in (inf, -inf):
+            too_much = "" if value is None else "It is too large for a number."
+            raise self._expected(f"{_EXPECTED_VALUE[field.kind]} for {field.name}", hint=too_much)
         self._next += 1
         return value
 

@@ -2,16 +2,26 @@
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Literal, Self
+from typing import Final, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from planner.base import Spec
+from planner.hardware.texts import Day, DayOrLess, Line
 
 Vendor = Literal["NVIDIA", "AMD", "Intel", "Apple", "Google", "AWS"]
 Segment = Literal["consumer", "workstation", "datacenter", "edge", "soc", "tpu"]
 Basis = Literal["published", "derived", "measured"]
 Certainty = Literal["confirmed", "single-source", "conflicting", "preliminary"]
+
+# Beyond any card by a factor of a hundred at least: what is more was written in another unit.
+_MOST_BYTES: Final = 2**50
+_MOST_BYTES_PER_S: Final = 1e16
+_MOST_OPS_PER_S: Final = 1e19
+_MOST_HZ: Final = 1e12
+_MOST_UNITS: Final = 10_000_000
+MOST_WATTS: Final = 1e5
+MOST_USD: Final = 1e7
 
 
 class Provenance(Spec):
@@ -19,9 +29,9 @@ class Provenance(Spec):
 
     basis: Basis = Field(description="published by a document, derived by a formula, or measured on a card")
     certainty: Certainty = Field(description="confirmed: two documents agree")
-    source: str = Field(min_length=3)
-    as_of: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="the day the figure was read")
-    formula: str | None = Field(default=None, description="for derived figures")
+    source: Line = Field(min_length=3)
+    as_of: Day = Field(description="the day the figure was read")
+    formula: Line | None = Field(default=None, description="for derived figures")
 
     @model_validator(mode="after")
     def _derived_has_formula(self) -> Self:
@@ -45,8 +55,10 @@ def provenance_in(notes: Iterable[FigureNote], field: str, record: Provenance) -
 class Rate(Spec):
     """A dense arithmetic rate; sparse rates are never stored."""
 
+    model_config = ConfigDict(allow_inf_nan=False)
+
     dtype: Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4"]
-    ops_per_s: float = Field(gt=0, description="FLOP/s, or integer operations per second for int8")
+    ops_per_s: float = Field(gt=0, le=_MOST_OPS_PER_S, description="FLOP/s, or integer operations per second for int8")
     unit: Literal["vector", "tensor"] = Field(description="vector: shader cores; tensor: matrix units")
     accumulate: Literal["fp16", "fp32", "int32"] | None = Field(
         default=None, description="the accumulator's format; none where the source does not say"
@@ -61,52 +73,75 @@ class Gpu(Spec):
     (2 for a Tesla K80, 4 for an A16). Unknown figures are `None`; `notes` says why where the reason is known.
     """
 
+    model_config = ConfigDict(allow_inf_nan=False)
+
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")
-    name: str
+    name: Line
     vendor: Vendor
     segment: Segment
-    architecture: str
-    aliases: tuple[str, ...] = ()
-    released: str | None = Field(default=None, pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$")
+    architecture: Line
+    aliases: tuple[Line, ...] = ()
+    released: DayOrLess | None = None
 
-    memory_label: str = Field(description="as marketed, such as 24 GB; not a number to compute with")
-    memory_bytes: int | None = Field(gt=0, description="physical bytes of the card, without DRAM that it disables")
+    memory_label: Line = Field(description="as marketed, such as 24 GB; not a number to compute with")
+    memory_bytes: int | None = Field(
+        gt=0, le=_MOST_BYTES, description="physical bytes of the card, without DRAM that it disables"
+    )
     usable_memory_bytes: int | None = Field(
-        default=None, gt=0, description="total a process sees on one device (cudaMemGetInfo)"
+        default=None, gt=0, le=_MOST_BYTES, description="total a process sees on one device (cudaMemGetInfo)"
     )
     usable_memory_high_bytes: int | None = Field(
         default=None,
         gt=0,
+        le=_MOST_BYTES,
         description="the highest such total where several were measured; the field above is the lowest",
     )
-    smi_memory_bytes: int | None = Field(default=None, gt=0, description="nvidia-smi's total of one device")
-    memory_type: str | None = None
-    memory_bus_bits: int | None = Field(default=None, gt=0)
-    bandwidth_bytes_per_s: float | None = Field(default=None, gt=0)
+    smi_memory_bytes: int | None = Field(
+        default=None, gt=0, le=_MOST_BYTES, description="nvidia-smi's total of one device"
+    )
+    memory_type: Line | None = None
+    memory_bus_bits: int | None = Field(default=None, gt=0, le=_MOST_UNITS)
+    bandwidth_bytes_per_s: float | None = Field(default=None, gt=0, le=_MOST_BYTES_PER_S)
     unified_memory: bool = Field(default=False, description="shared with the host's processor")
-    device_count: int = Field(default=1, ge=1)
+    device_count: int = Field(default=1, ge=1, le=_MOST_UNITS)
 
     rates: tuple[Rate, ...] = ()
-    shader_cores: int | None = Field(default=None, gt=0)
-    tensor_cores: int | None = Field(default=None, gt=0)
-    boost_clock_hz: float | None = Field(default=None, gt=0)
-    compute_capability: str | None = Field(
+    shader_cores: int | None = Field(default=None, gt=0, le=_MOST_UNITS)
+    tensor_cores: int | None = Field(default=None, gt=0, le=_MOST_UNITS)
+    boost_clock_hz: float | None = Field(default=None, gt=0, le=_MOST_HZ)
+    compute_capability: Line | None = Field(
         default=None, description="NVIDIA compute capability (8.9) or AMD target (gfx942)"
     )
 
-    board_power_watts: float | None = Field(default=None, gt=0)
-    form_factor: str | None = None
-    interconnect: str | None = None
+    board_power_watts: float | None = Field(default=None, gt=0, le=MOST_WATTS)
+    power_limit_watts: float | None = Field(
+        default=None, gt=0, le=MOST_WATTS, description="what the person holds the card to; rates are without it"
+    )
+    form_factor: Line | None = None
+    interconnect: Line | None = None
     mig: bool | None = None
     ecc: bool | None = None
-    launch_price_usd: float | None = Field(default=None, gt=0)
+    launch_price_usd: float | None = Field(default=None, gt=0, le=MOST_USD)
 
     preliminary: bool = Field(default=False, description="announced; figures may change")
     own: bool = Field(default=False, description="added or changed by the person, not as bundled")
-    purchase_price_usd: float | None = Field(default=None, gt=0, description="what the person paid for one")
+    purchase_price_usd: float | None = Field(
+        default=None, gt=0, le=MOST_USD, description="what the person paid for one"
+    )
     provenance: Provenance
     figure_notes: tuple[FigureNote, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Line, ...] = ()
+
+    @model_validator(mode="after")
+    def _limit_is_within_the_board_power(self) -> Self:
+        if self.power_limit_watts is not None and self.power_limit_watts > (self.board_power_watts or MOST_WATTS):
+            raise ValueError(f"power_limit_watts is above the board power of {self.board_power_watts:,.0f} W")
+        return self
+
+    @property
+    def drawn_watts(self) -> float | None:
+        """Return what the card may draw: its power limit where one is set, else its board power."""
+        return self.board_power_watts if self.power_limit_watts is None else self.power_limit_watts
 
     @property
     def year(self) -> int | None:

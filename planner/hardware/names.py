@@ -62,7 +62,7 @@ def resolve_gpu(catalog: HardwareCatalog, text: str) -> Gpu:
     exact = next((gpu for gpu in catalog.gpus if gpu.id == text), None)
     if exact is not None:
         return exact  # plans hold ids: no need to take every name apart
-    named = _named(catalog, text)
+    named = named_exactly(catalog, text)
     if len(named) == 1:
         return named[0]
     several = named or candidates(catalog, text)
@@ -129,7 +129,8 @@ def candidates(catalog: HardwareCatalog, text: str) -> tuple[Gpu, ...]:
     return tuple(found.values())
 
 
-def _named(catalog: HardwareCatalog, text: str) -> tuple[Gpu, ...]:
+def named_exactly(catalog: HardwareCatalog, text: str) -> tuple[Gpu, ...]:
+    """Return every accelerator that has `text` for a name, in any spelling; none for words that are no name."""
     core, brands = _take_apart(text)
     # Taking names apart is most of the work, and never changes a digit: records without these digits can be left out.
     digits = _DIGITS.findall(text)

@@ -4,15 +4,16 @@ It lies in a file of its own, so that a newer catalog never touches it.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, Self
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from planner.base import Spec
 from planner.errors import SpecError
 from planner.hardware.catalog import HardwareCatalog
-from planner.hardware.gpu import FigureNote, Gpu, Provenance
+from planner.hardware.gpu import MOST_USD, MOST_WATTS, FigureNote, Gpu, Provenance
+from planner.hardware.texts import Day, Line
 from planner.units import GIB
 
 OWN_SCHEMA: Final = 1
@@ -22,17 +23,31 @@ _BETWEEN_WORDS: Final = re.compile(r"[^a-z0-9.]+")
 class CardChange(Spec):
     """What a person says of a bundled card; what is none stays as the catalog has it."""
 
-    gpu: str = Field(min_length=1, description="the catalog's id of the card")
-    purchase_price_usd: float | None = Field(default=None, gt=0, le=1e7, description="what was paid for one")
-    power_limit_watts: float | None = Field(default=None, gt=0, le=1e5, description="as set with nvidia-smi -pl")
-    note: str | None = Field(default=None, min_length=1)
-    date: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="the day it was said")
+    model_config = ConfigDict(allow_inf_nan=False)
+
+    gpu: Line = Field(description="the catalog's id of the card")
+    purchase_price_usd: float | None = Field(default=None, gt=0, le=MOST_USD, description="what was paid for one")
+    power_limit_watts: float | None = Field(default=None, gt=0, le=MOST_WATTS, description="as set with nvidia-smi -pl")
+    note: Line | None = None
+    date: Day = Field(description="the day it was said")
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
         if self.purchase_price_usd is None and self.power_limit_watts is None and self.note is None:
             raise ValueError("says nothing: give purchase_price_usd, power_limit_watts or note")
         return self
+
+
+def card_change(gpu_id: str, day: str, told: Mapping[str, object]) -> CardChange:
+    """Return what a person says of a card on `day`, by the names of the fields.
+
+    Raises:
+        SpecError: If a field is not what it can be, or nothing is said.
+    """
+    try:
+        return CardChange.model_validate({**told, "gpu": gpu_id, "date": day})
+    except ValidationError as error:
+        raise SpecError.from_validation(error) from error
 
 
 class OwnHardware(Spec):
@@ -94,6 +109,8 @@ def with_own(hardware: HardwareCatalog, own: OwnHardware) -> HardwareCatalog:
 class CardFigures(Spec):
     """What a card of one's own has otherwise than the one it is like; what is none is the same."""
 
+    model_config = ConfigDict(allow_inf_nan=False)
+
     memory_bytes: int | None = Field(default=None, gt=0)
     bandwidth_bytes_per_s: float | None = Field(default=None, gt=0)
     board_power_watts: float | None = Field(default=None, gt=0)
@@ -106,7 +123,7 @@ def card_like(base: Gpu, name: str, figures: CardFigures, day: str) -> Gpu:
     Another memory leaves unknown what was measured of the old one. Its launch price is not that of `base`.
 
     Raises:
-        SpecError: If the name has neither a letter nor a digit.
+        SpecError: If the name has neither a letter nor a digit, or a figure is not one that a card can have.
     """
     gpu_id = _BETWEEN_WORDS.sub("-", name.lower()).strip("-.")
     if not gpu_id:
@@ -114,16 +131,20 @@ def card_like(base: Gpu, name: str, figures: CardFigures, day: str) -> Gpu:
     told = figures.model_dump(exclude_none=True)
     fresh = {} if figures.memory_bytes is None else _other_memory(figures.memory_bytes)
     kept = tuple(note for note in base.figure_notes if note.field not in told)
-    return base.evolve(
-        id=gpu_id,
-        name=name.strip(),
-        aliases=(),
-        launch_price_usd=None,
-        figure_notes=(*_said(told, day), *kept),
-        notes=(f"Added by you, after the {base.name}", *base.notes),
-        **told,
-        **fresh,
-    )
+    try:
+        return base.evolve(
+            id=gpu_id,
+            name=name.strip(),
+            aliases=(),
+            launch_price_usd=None,
+            power_limit_watts=None,
+            figure_notes=(*_said(told, day), *kept),
+            notes=(f"Added by you, after the {base.name}", *base.notes),
+            **told,
+            **fresh,
+        )
+    except ValidationError as error:
+        raise SpecError.from_validation(error) from error
 
 
 def _other_memory(memory_bytes: int) -> dict[str, object]:
@@ -138,12 +159,20 @@ def unknown_changes(hardware: HardwareCatalog, own: OwnHardware) -> tuple[str, .
 
 
 def _changed(gpu: Gpu, change: CardChange | None) -> Gpu:
+    """Return the card with what is said of it; a limit above its board power, which holds nothing back, is left out."""
     if change is None:
         return gpu
-    said = {"purchase_price_usd": change.purchase_price_usd, "board_power_watts": change.power_limit_watts}
+    limit = change.power_limit_watts
+    held = limit is not None and not is_above_board_power(gpu, limit)
+    said = {"purchase_price_usd": change.purchase_price_usd, "power_limit_watts": limit if held else None}
     told = {field: value for field, value in said.items() if value is not None}
-    notes = (*gpu.notes, *_notes(gpu, change))
+    notes = (*gpu.notes, *_notes(gpu, change, held=held))
     return gpu.evolve(**told, own=True, notes=notes, figure_notes=(*_said(told, change.date), *gpu.figure_notes))
+
+
+def is_above_board_power(gpu: Gpu, limit_watts: float) -> bool:
+    """Return whether a power limit lies above the card's board power; where that is not known, none does."""
+    return gpu.board_power_watts is not None and limit_watts > gpu.board_power_watts
 
 
 def _said(fields: Iterable[str], day: str) -> tuple[FigureNote, ...]:
@@ -151,9 +180,13 @@ def _said(fields: Iterable[str], day: str) -> tuple[FigureNote, ...]:
     return tuple(FigureNote(field=field, provenance=source) for field in fields)
 
 
-def _notes(gpu: Gpu, change: CardChange) -> Iterable[str]:
+def _notes(gpu: Gpu, change: CardChange, *, held: bool) -> Iterable[str]:
     if change.power_limit_watts is not None:
+        limit = f"{change.power_limit_watts:,.0f} W"
         full = "" if gpu.board_power_watts is None else f" of {gpu.board_power_watts:,.0f} W"
-        yield f"Power limit of your own: {change.power_limit_watts:,.0f} W{full}; the rates are those without a limit"
+        if held:
+            yield f"Power limit of your own: {limit}{full}; the rates are those without a limit"
+        else:
+            yield f"Your power limit of {limit} is above the board power{full} and is left out"
     if change.note is not None:
         yield change.note

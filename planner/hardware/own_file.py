@@ -15,32 +15,43 @@ from planner.units import MIB
 _MOST_BYTES: Final = 16 * MIB
 _WHAT: Final = "file of hardware"
 _HINT: Final = (
-    'Such a file holds {"cards": [...], "changes": [...]}, a list of cards or one card; `gpu-planner gpus --show RTX '
-    "4090 --json` prints one to start from."
+    'Such a file holds {"cards": [...], "changes": [...]}, a list of cards or one card; '
+    '`gpu-planner gpus --show "RTX 4090" --json` prints one to start from.'
 )
+_MEND: Final = "Mend it in an editor, or move it away to begin anew; until then nothing is written over it."
+_PRINTED_BESIDE: Final = frozenset(
+    (
+        *("derived", "prices", "software", "speeds", "fit", "job", "plan", "count", "totals"),
+        *("street_price_usd", "street_price_source", "used_price_usd", "used_price_source"),
+        *("rent_usd_per_hour", "rent_source"),
+    )
+)
+"""What the command line prints beside a card's own fields: such a record can be added as it was printed."""
 
 
 def read_own(path: Path, today: date | None = None) -> OwnHardware:
     """Return the hardware in `path`: a whole file, a list of cards, or one card; nothing where there is no file.
 
-    With `today`, a card without `provenance` is said to be the person's own word of that day.
+    With `today`, the file is one to add: it has to be there, and a card without `provenance` is said to be the person's
+    own word of that day. Without, it is where the person's hardware is kept.
 
     Raises:
         CatalogError: If the file cannot be read or a record does not validate; it names the record and the field.
     """
+    hint = _HINT if today else _MEND
     try:
         if not path.exists() and today is None:
             return OwnHardware()
         content = json.loads(decoded(read_regular(path, _WHAT, _MOST_BYTES)))
         return OwnHardware.model_validate(_whole(content, today))
     except UnreadableFileError as error:
-        raise CatalogError(path, "", "", error.reason, error.hint) from error
+        raise CatalogError(path, "", "", error.reason, error.hint if today else _MEND) from error
     except json.JSONDecodeError as error:
-        raise CatalogError(path, "", "", f"is no JSON (line {error.lineno}: {error.msg})", _HINT) from error
+        raise CatalogError(path, "", "", f"is no JSON (line {error.lineno}: {error.msg})", hint) from error
     except RecursionError as error:
-        raise CatalogError(path, "", "", "is nested too deep", _HINT) from error
+        raise CatalogError(path, "", "", "is nested too deep", hint) from error
     except ValidationError as error:
-        raise _problem(path, content, error) from error
+        raise _problem(path, content, error, hint) from error
 
 
 def write_own(path: Path, own: OwnHardware) -> None:
@@ -65,18 +76,24 @@ def _whole(content: object, today: date | None) -> object:
     if today is None or not isinstance(content, dict) or not isinstance(content.get("cards"), list):
         return content
     said = {"basis": "measured", "certainty": "single-source", "source": "your own word", "as_of": today.isoformat()}
-    cards = [{"provenance": said, **card} if isinstance(card, dict) else card for card in content["cards"]]
+    cards = [{"provenance": said, **_record(card)} if isinstance(card, dict) else card for card in content["cards"]]
     return {**content, "cards": cards}
 
 
-def _problem(path: Path, content: object, error: ValidationError) -> CatalogError:
+def _record(card: dict[str, object]) -> dict[str, object]:
+    """Return a printed card without what is printed beside its record."""
+    return {name: value for name, value in card.items() if name not in _PRINTED_BESIDE}
+
+
+def _problem(path: Path, content: object, error: ValidationError, hint: str) -> CatalogError:
     where = error.errors(include_url=False)[0]["loc"]
     problem = SpecError.from_validation(error)
+    hint = f"{problem.hint} {hint}".strip()
     records = _whole(content, None)
     kind, place = (str(where[0]), where[1]) if len(where) > 1 else ("", None)
     if not isinstance(place, int) or not isinstance(records, dict):
-        return CatalogError(path, "", ".".join(map(str, where)), problem.reason, problem.hint or _HINT)
+        return CatalogError(path, "", ".".join(map(str, where)), problem.reason, hint)
     record = records[kind][place]
     name = (record.get("id") or record.get("gpu")) if isinstance(record, dict) else None
     field = ".".join(str(part) for part in where[2:])
-    return CatalogError(path, str(name or f"{kind} {place + 1}"), field, problem.reason, problem.hint or _HINT)
+    return CatalogError(path, str(name or f"{kind} {place + 1}"), field, problem.reason, hint)

@@ -53,8 +53,8 @@ class BuildCards:
 
     @property
     def watts_each(self) -> float | None:
-        """Return what one card may draw, or None where its board power is not known."""
-        return self.gpu.board_power_watts if self.limit_watts is None else self.limit_watts
+        """Return what one card may draw: with the limit of the build, else with its own; None where that is unknown."""
+        return self.gpu.drawn_watts if self.limit_watts is None else self.limit_watts
 
 
 @dataclass(frozen=True, slots=True)

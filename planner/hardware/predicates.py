@@ -1,13 +1,16 @@
-"""Tests of one record that expressions are put together from; an unknown value passes none of the comparisons."""
+"""Tests of one record that expressions are put together from: it passes, it does not, or that is not known.
+
+A comparison with an unknown value is not known, and nor is its opposite; `and` and `or` are where the known side does
+not settle them (Kleene's three-valued logic). A record is found only where it passes.
+"""
 
 from collections.abc import Callable
-from functools import reduce
 from typing import Any
 
 from planner.hardware.fields import Known, QueryField, Value
 from planner.hardware.gpu import Gpu
 
-Test = Callable[[Gpu, Known], bool]
+Test = Callable[[Gpu, Known], bool | None]
 
 
 def _read(field: QueryField) -> Callable[[Gpu, Known], Value]:
@@ -24,27 +27,35 @@ def _read(field: QueryField) -> Callable[[Gpu, Known], Value]:
 
 def flag(field: QueryField) -> Test:
     """Return a test that the flag is set."""
-    return lambda gpu, known: field.read(gpu, known) is True
+
+    def test(gpu: Gpu, known: Known) -> bool | None:
+        value = field.read(gpu, known)
+        return None if value is None else value is True
+
+    return test
 
 
 def equal(field: QueryField, holds: Callable[[Any, Any], bool], wanted: Value) -> Test:
     """Return a test that the field equals, or differs from, the wanted value."""
     read = _read(field)
 
-    def test(gpu: Gpu, known: Known) -> bool:
+    def test(gpu: Gpu, known: Known) -> bool | None:
         value = read(gpu, known)
-        return value is not None and holds(value, wanted)
+        return None if value is None else holds(value, wanted)
 
     return test
 
 
 def ordered(field: QueryField, holds: Callable[[Any, Any], bool], wanted: Value) -> Test:
-    """Return a test that the field stands before or after the wanted value; text and versions have no common order."""
+    """Return a test that the field stands before or after the wanted value.
+
+    Text and versions have no common order: which comes first is not known.
+    """
     read, kind = field.read, type(wanted)
 
-    def test(gpu: Gpu, known: Known) -> bool:
+    def test(gpu: Gpu, known: Known) -> bool | None:
         value = read(gpu, known)
-        return value is not None and isinstance(value, str) == (kind is str) and holds(value, wanted)
+        return holds(value, wanted) if value is not None and isinstance(value, str) == (kind is str) else None
 
     return test
 
@@ -53,9 +64,9 @@ def contains(field: QueryField, part: str) -> Test:
     """Return a test that the field's text has `part`, which is in lower case, in it."""
     read = _read(field)
 
-    def test(gpu: Gpu, known: Known) -> bool:
+    def test(gpu: Gpu, known: Known) -> bool | None:
         value = read(gpu, known)
-        return isinstance(value, str) and part in value
+        return None if value is None else part in (value if isinstance(value, str) else _version_text(value))
 
     return test
 
@@ -63,30 +74,51 @@ def contains(field: QueryField, part: str) -> Test:
 def one_of(field: QueryField, values: frozenset[Value]) -> Test:
     """Return a test that the field has one of `values`."""
     read = _read(field)
-    return lambda gpu, known: read(gpu, known) in values
 
-
-def none_of(field: QueryField, values: frozenset[Value]) -> Test:
-    """Return a test that the field is known and has none of `values`."""
-    read = _read(field)
-
-    def test(gpu: Gpu, known: Known) -> bool:
+    def test(gpu: Gpu, known: Known) -> bool | None:
         value = read(gpu, known)
-        return value is not None and value not in values
+        return None if value is None else value in values
 
     return test
 
 
 def opposite(test: Test) -> Test:
-    """Return the test that passes where `test` does not."""
-    return lambda gpu, known: not test(gpu, known)
+    """Return the test that passes where it is known that `test` does not."""
+
+    def opposed(gpu: Gpu, known: Known) -> bool | None:
+        passes = test(gpu, known)
+        return None if passes is None else not passes
+
+    return opposed
 
 
 def any_of(tests: list[Test]) -> Test:
     """Return the test that passes where any of `tests` does."""
-    return reduce(lambda one, other: lambda gpu, known: one(gpu, known) or other(gpu, known), tests)
+    return _joined(tests, settled=True)
 
 
 def all_of(tests: list[Test]) -> Test:
     """Return the test that passes where all of `tests` do."""
-    return reduce(lambda one, other: lambda gpu, known: one(gpu, known) and other(gpu, known), tests)
+    return _joined(tests, settled=False)
+
+
+def _joined(tests: list[Test], *, settled: bool) -> Test:
+    """Return the test that is settled by the first that says `settled`, else unknown where any is."""
+    if len(tests) == 1:
+        return tests[0]
+
+    def joined(gpu: Gpu, known: Known) -> bool | None:
+        unknown = False
+        for test in tests:
+            passes = test(gpu, known)
+            if passes is settled:
+                return settled
+            unknown = unknown or passes is None
+        return None if unknown else not settled
+
+    return joined
+
+
+def _version_text(value: Value) -> str:
+    """Return a version as it is written: 8.9."""
+    return ".".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -124,7 +124,7 @@ def _common_tests(query: GpuQuery, known: Known) -> list[_Test]:
         tests.append(_between(lambda gpu: gpu.year, query.year_min, query.year_max))
     if query.where.strip():
         passes = parse_expression(query.where).test
-        tests.append(lambda gpu: passes(gpu, known))
+        tests.append(lambda gpu: passes(gpu, known) is True)
     return tests
 
 

@@ -5,6 +5,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from planner.errors import CatalogError
 from planner.hardware.catalog import HardwareCatalog, load_hardware
 from planner.hardware.own import with_own
 from planner.hardware.own_file import read_own
@@ -70,7 +71,8 @@ class Catalog:
 def load_catalog(folder: Path | None = None, prices: Path | None = None, own: Path | None = None) -> Catalog:
     """Return the catalog in `folder`, by default the bundled one, with the fetched prices in the folder `prices`.
 
-    The person's own cards and changes in the file `own` stand in place of bundled ones.
+    The person's own cards and changes in the file `own` stand in place of bundled ones; without it, what is answered
+    does not depend on who asks. The window and the command line give `planner.paths.own_hardware_file()`.
 
     Raises:
         CatalogError: If a record does not validate; it names the file, the record and the field.
@@ -80,3 +82,17 @@ def load_catalog(folder: Path | None = None, prices: Path | None = None, own: Pa
     if own is not None:
         hardware = with_own(hardware, read_own(own))
     return Catalog(hardware=hardware, models=load_models(root / "models"), folder=root, prices=prices)
+
+
+def load_catalog_or_bundled(prices: Path, own: Path) -> tuple[Catalog, CatalogError | None]:
+    """Return the catalog with the person's own hardware; where that cannot be read, without it, and why.
+
+    Raises:
+        CatalogError: If a bundled record does not validate.
+    """
+    try:
+        return load_catalog(prices=prices, own=own), None
+    except CatalogError as error:
+        if error.path != own:
+            raise
+        return load_catalog(prices=prices), error

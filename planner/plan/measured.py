@@ -88,7 +88,7 @@ def expected_of(evaluation: Evaluation, gpu: Gpu | None = None) -> Expected:
     An engine whose cache takes what is left of the card is expected to do so, however little of it the plan needs.
     """
     memory, card = evaluation.memory, gpu or evaluation.gpu
-    watts = None if card is None else card.board_power_watts
+    watts = None if card is None else card.drawn_watts
     more = _beyond_need(memory)
     return Expected(memory.total_bytes + more, memory.low_bytes + more, memory.high_bytes + more, watts)
 

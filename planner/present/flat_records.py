@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from planner.hardware.derived import DERIVED_FIGURES
 from planner.hardware.gpu import Provenance
+from planner.present.card_records import derived_fields, price_fields
 from planner.present.gpus import DTYPE_TITLES, GpuRow
 from planner.present.system_totals import BANDWIDTH, BF16
 from planner.present.systems import SystemRow
@@ -13,7 +13,10 @@ _NESTED: Final = {"rates", "provenance", "figure_notes", "notes", "aliases"}
 
 
 def gpu_fields(row: GpuRow) -> dict[str, object]:
-    """Return a card's figures by their names, rates as `bf16_ops_per_s`, the plan's verdict and job, and sources."""
+    """Return a card's figures by their names, rates as `bf16_ops_per_s`, with their sources.
+
+    Prices stand by kind; the plan's verdict and job are none where there is no plan.
+    """
     gpu = row.gpu
     rates = {dtype: gpu.rate(dtype) for dtype in DTYPE_TITLES}
     other = {note.field: note.provenance for note in gpu.figure_notes}
@@ -21,12 +24,13 @@ def gpu_fields(row: GpuRow) -> dict[str, object]:
     return {
         **gpu.model_dump(exclude=_NESTED),
         **{f"{dtype}_ops_per_s": rate.ops_per_s if rate else None for dtype, rate in rates.items()},
-        **{key: figure.value(gpu) for key, figure in DERIVED_FIGURES.items()},
+        **price_fields(row.prices),
+        **derived_fields(gpu),
         "plan_verdict": row.verdict,
         "plan_free_bytes": row.free_bytes,
         "plan_job_hours": row.job.hours if row.job else None,
         "plan_job_cost_usd": row.job.usd if row.job else None,
-        "plan_job_cost_source": row.job.cost_origin if row.job else None,
+        "plan_job_cost_source": _one_line(row.job.cost_origin) if row.job else None,
         **_sources(gpu.provenance, other, gpu.notes),
     }
 
@@ -53,8 +57,12 @@ def _sources(main: Provenance, other: Mapping[str, Provenance], notes: Sequence[
         "certainty": main.certainty,
         "as_of": main.as_of,
         "other_sources": "; ".join(f"{field}: {_origin(provenance)}" for field, provenance in other.items()),
-        "notes": " ".join(notes),
+        "notes": "; ".join(notes),
     }
+
+
+def _one_line(text: str) -> str:
+    return "; ".join(text.splitlines())
 
 
 def _origin(provenance: Provenance) -> str:

@@ -104,6 +104,7 @@ def _board(gpu: Gpu) -> tuple[Detail, ...]:
         _field(gpu, "segment", "Segment", SEGMENT_WORDS[gpu.segment]),
         _field(gpu, "released", "Released", fmt.date(gpu.released)),
         _field(gpu, "board_power_watts", "Board power", fmt.power(gpu.board_power_watts)),
+        *_power_limit(gpu),
         _field(gpu, "form_factor", "Form factor", gpu.form_factor or fmt.UNKNOWN),
         _field(gpu, "interconnect", "Interconnect", gpu.interconnect or fmt.UNKNOWN),
         _field(gpu, "mig", "MIG", fmt.yes_no(gpu.mig)),
@@ -111,6 +112,13 @@ def _board(gpu: Gpu) -> tuple[Detail, ...]:
         _field(gpu, "launch_price_usd", "Launch price", fmt.money(gpu.launch_price_usd)),
         Detail("Id in the catalog", gpu.id),
     )
+
+
+def _power_limit(gpu: Gpu) -> tuple[Detail, ...]:
+    """Return the person's limit, to which power, heat and the cost of running hold; cards without one have no line."""
+    if gpu.power_limit_watts is None:
+        return ()
+    return (_field(gpu, "power_limit_watts", "Power limit of your own", fmt.power(gpu.power_limit_watts)),)
 
 
 def _count(value: int | None) -> str:

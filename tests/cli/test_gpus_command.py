@@ -3,12 +3,14 @@
 import csv
 import io
 import json
+import shlex
 from datetime import date
 
 import pytest
 
 from planner.cli import gpus
 from planner.cli import gpus_here as here
+from planner.cli.gpus_list import COLUMN_OF
 from planner.cli.main import main
 from planner.cost.job import Run
 from planner.cost.terms import CostTerms
@@ -20,6 +22,7 @@ from planner.monitor.latest import Latest
 from planner.monitor.reading import Reading
 from planner.plan.files import save_plan
 from planner.plan.plan import ModelChoice, Plan
+from planner.present.gpus import GPU_COLUMNS
 from planner.workload.parallel import Parallel
 from planner.workload.workload import Inference
 
@@ -82,7 +85,64 @@ def test_sorting_both_ways_and_limit(said):
 def test_json_is_a_list_of_records_that_read_back(said):
     records = [Gpu.model_validate(record) for record in json.loads(said("4090", "--json"))]
     assert "rtx-4090" in {gpu.id for gpu in records}
-    assert Gpu.model_validate_json(said("--show", "rtx 4090", "--json")) in records
+    shown = json.loads(said("--show", "rtx 4090", "--json"))
+    around = {name: shown.pop(name) for name in ("derived", "prices", "software", "speeds")}
+    assert all(around.values())
+    assert Gpu.model_validate(shown) in records
+
+
+def test_json_of_a_list_has_the_prices_that_it_is_filtered_by(said, tmp_path):
+    file = tmp_path / "cards.json"
+    file.write_text(said("--where", "used < 1200 and memory_gib >= 24", "--json"))
+    cards = json.loads(file.read_text())
+    assert all(card["used_price_usd"] < 1200 and card["used_price_source"] for card in cards)
+    assert {"street_price_usd", "rent_usd_per_hour"} < cards[0].keys()
+    assert said("--add", str(file)).startswith(f"Added {len(cards)} cards and 0 changes.")
+
+
+def test_every_word_that_a_list_is_filtered_or_sorted_by_has_a_column(said):
+    assert set(COLUMN_OF) == set(QUERY_FIELDS)
+    assert set(COLUMN_OF.values()) <= {column.key for column in GPU_COLUMNS}
+    heads = said("--fits", "llama-3.1-8b", "--sort", "price", "--where", "nvlink", "--limit", "1").splitlines()[0]
+    assert "Launch price" in heads
+    assert "Interconnect" in heads
+
+
+def test_the_examples_of_the_help_print_something(said, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    lines = said("--help").replace("\\\n", " ").splitlines()
+    examples = [shlex.split(line)[1:] for line in lines if line.startswith("  gpu-planner ")]
+    assert len(examples) > 10
+    for example in examples:
+        if "--here" not in example:
+            assert main(example) == 0
+            assert not capsys.readouterr().out.startswith("No ")
+
+
+@pytest.mark.parametrize("words", [("--build", "4x5090"), ("--compare", "dgx-a100-640gb", "rtx-4090")])
+def test_nothing_is_cut_in_a_narrow_terminal(said, monkeypatch, words):
+    whole = said(*words)
+    monkeypatch.setenv("COLUMNS", "60")
+    printed = said(*words)
+    assert max(map(len, printed.splitlines())) <= 60
+    assert "…" not in printed
+    assert sorted(printed.split()) == sorted(whole.split())
+
+
+def test_details_are_whole_in_a_narrow_terminal(said, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    printed = said("--show", "rtx-4090")
+    assert "…" not in printed
+    assert not [line for line in printed.splitlines() if len(line) > 60 and len(line.split()) > 2]
+
+
+def test_systems_are_shown_as_cards_are(said):
+    printed = said("--show", "dgx-a100-640gb")
+    assert printed.startswith("DGX A100 640 GB\n")
+    assert "8 × A100 SXM4 80 GB" in printed
+    assert json.loads(said("--show", "DGX-2", "--json"))["id"] == "dgx-2"
+    assert said("--show", "dgx-station-v100").startswith("DGX Station")
 
 
 def test_expressions(said):
@@ -111,6 +171,23 @@ def test_nothing_found_is_no_error(said):
         (["--limit", "0"], "argument --limit: '0' is not a whole number from 1", "--help"),
         (["--limit", "²"], "argument --limit: '²' is not a whole number from 1", "--help"),
         (["--compare"], "argument --compare: expected at least one argument", "--help"),
+        (["--show", ""], "--show: is empty", "--help"),
+        (["--fits", " "], "--fits: is empty", "--help"),
+        (["--remove", ""], "--remove: is empty", "--help"),
+        (["--compare", "l4", ""], "--compare: is empty", "--help"),
+        (["--circuit", "120V-15A"], "--circuit: is for --build", "--help"),
+        (["--supply", "gold"], "--supply: is for --build", "--help"),
+        (["--host-watts", "450"], "--host-watts: is for --build", "--help"),
+        (["--paid", "5"], "--paid: is for --change", "--help"),
+        (["--power-limit", "5"], "--power-limit: is for --build and --change", "--help"),
+        (["--systems", "--where", "power > 1"], "--where: is for a list, not for --systems", "--help"),
+        (["--systems", "--sort", "name"], "--sort: is for a list, not for --systems", "--help"),
+        (["--build", "l4", "--csv"], "--csv: is for a list, --compare and --systems, not for --build", "--help"),
+        (["rtx", "--show", "l4"], "WORDS: is for a list and --systems, not for --show", "--help"),
+        (["--compare", "l4", "--show", "l4"], "--compare: does not go together with --show", "one after the other"),
+        (["--add", "x", "--change", "l4", "--paid", "5"], "--add: does not go together with --change", "one after"),
+        (["--json", "--csv"], "--json: does not go together with --csv", "one of them"),
+        (["--build", "0 x l4"], "--build: 0 cards", "From 1"),
     ],
 )
 def test_wrong_input(said, words, message, hint):
@@ -156,6 +233,7 @@ def test_csv_has_the_same_cards_as_json_with_derived_figures_and_sources(said):
     rows = list(csv.DictReader(io.StringIO(said(*words, "--csv"))))
     assert [row["id"] for row in rows] == [record["id"] for record in json.loads(said(*words, "--json"))]
     assert all(row["source"] for row in rows)
+    assert next(row["used_price_usd"] for row in rows if row["id"] == "rtx-4090") == "1025.0"
     assert float(next(row["usd_per_gib"] for row in rows if row["id"] == "rtx-4090")) == pytest.approx(1599 / 24)
 
 
@@ -204,29 +282,6 @@ def test_a_build_says_what_it_needs_and_what_to_mind(said):
     assert "invalid choice: '140V'" in said("--build", "l4", "--circuit", "140V", code=2)
 
 
-def test_own_cards_are_added_found_exported_and_removed(said, tmp_path):
-    file = tmp_path / "mine.json"
-    card = json.loads(said("--show", "rtx-4090", "--json")) | {"id": "my-4090", "name": "RTX 4090 48 GB of mine"}
-    file.write_text(json.dumps([card | {"provenance": card["provenance"]}]))
-    assert said("--add", str(file)) == "Added 1 card and 0 changes.\n"
-    assert "RTX 4090 48 GB of mine" in said("mine")
-    assert said("--change", "rtx 3090", "--paid", "720", "--power-limit", "250", "--note", "used") == (
-        "GeForce RTX 3090: paid $720, limited to 250 W, used.\n"
-    )
-    assert json.loads(said("--show", "rtx-3090", "--json"))["board_power_watts"] == 250
-    assert "GeForce RTX 3090" in said("--where", "paid < 800")
-    assert said("--own").splitlines() == [
-        "my-4090: RTX 4090 48 GB of mine, 24 GB",
-        "rtx-3090: paid $720, limited to 250 W, used",
-    ]
-    assert said("--export", str(tmp_path / "out.json")) == "Wrote 1 card and 1 change.\n"
-    assert [change["gpu"] for change in json.loads(said("--own", "--json"))["changes"]] == ["rtx-3090"]
-    assert said("--remove", "my-4090") == "my-4090 is gone.\n"
-    assert said("--remove", "RTX 3090") == "rtx-3090 is as the catalog has it.\n"
-    assert said("--own").startswith("No card of your own.")
-    assert said("--add", str(tmp_path / "out.json")) == "Added 1 card and 1 change.\n"
-
-
 def test_what_was_paid_appears_wherever_the_card_does(said):
     said("--change", "rtx 3090", "--paid", "720")
     listed = said("--where", "paid > 0").splitlines()
@@ -236,22 +291,6 @@ def test_what_was_paid_appears_wherever_the_card_does(said):
     shown = said("--show", "rtx 3090")
     assert "  Paid by you  " in shown
     assert "Price per GiB, as you paid" in shown
-
-
-def test_wrong_own_files_are_named_by_field(said, tmp_path):
-    file = tmp_path / "mine.json"
-    file.write_text('[{"id": "x", "name": "X", "vendor": "Nvidia"}]')
-    assert "mine.json · x · vendor: there is no 'Nvidia'; choose NVIDIA" in said("--add", str(file), code=2)
-    file.write_text("{}")
-    assert "holds no card and no change" in said("--add", str(file), code=2)
-    file.write_text('{"changes": [{"gpu": "gone", "note": "x", "date": "2026-11-01"}]}')
-    assert "gone is no card of the catalog; the change is kept." in said("--add", str(file))
-    assert "gone is no card of the catalog." in said("--own")
-    assert "says nothing" in said("--change", "rtx-3090", code=2)
-    assert "neither your own nor changed" in said("--remove", "rtx-4090", code=2)
-    card = json.loads(said("--show", "rtx-4090", "--json"))
-    file.write_text(json.dumps(card))
-    assert "rtx-4090 stands in place of the bundled card of this id." in said("--add", str(file))
 
 
 def test_cards_of_this_machine_are_matched_by_name_and_memory(said, monkeypatch):
@@ -305,6 +344,9 @@ def test_several_cards_and_systems_side_by_side(said):
     assert rows[0] == ["group", "figure", "1 × GeForce RTX 3090", "DGX A100 640 GB"]
     ids = [record["id"] for record in json.loads(said("--compare", "rtx-3090", "dgx-a100-640gb", "--json"))]
     assert ids == ["rtx-3090", "dgx-a100-640gb"]
+    cards, system = json.loads(said("--compare", "8 x h100-sxm", "dgx-a100-640gb", "--json"))
+    assert cards["totals"]["cards_power_watts"] == 5600
+    assert system["totals"]["system_power_watts"] == 6500
     assert "plan" not in json.loads(said("--compare", "rtx-3090", "--json"))[0]
     assert "7 are too many" in said("--compare", *["l4"] * 7, code=2)
 

@@ -1,5 +1,6 @@
 """How runs of the command begin and end."""
 
+import errno
 import gc
 import io
 import subprocess
@@ -130,6 +131,14 @@ def test_a_broken_pipe_has_its_code(command, capfd):
     command(_raising(BrokenPipeError()))
     assert cli.main(["fit"]) == 141
     assert capfd.readouterr().err == ""
+
+
+def test_an_output_that_takes_no_more_is_no_bug(command, capfd):
+    command(_raising(OSError(errno.ENOSPC, "No space left on device")))
+    assert cli.main(["fit"]) == 3
+    assert "the output cannot be written: No space left on device" in capfd.readouterr().err
+    command(_raising(OSError(errno.ENOSPC, "No space left on device", "a-file-of-its-own")))
+    assert cli.main(["fit"]) == 70
 
 
 def test_a_reader_that_goes_away_is_no_error():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.cli.cards import named_cards, named_system
+from planner.cli.cards import _numbered, named_cards, named_system
 from planner.errors import AmbiguousNameError, SpecError
 from planner.plan.catalog import Catalog
 
@@ -14,13 +14,25 @@ from planner.plan.catalog import Catalog
         ("2 x RTX 3090", "rtx-3090", 2),
         ("dgx-a100-640gb", "a100-sxm4-80gb", 8),
         ("DGX-2", "tesla-v100-sxm3-32gb", 16),
+        ("DGX A100 640GB", "a100-sxm4-80gb", 8),
         ("2 x dgx-h100", "h100-sxm5-80gb", 16),
+        ("2×RTX 4090", "rtx-4090", 2),
+        ("2 × RTX 4090", "rtx-4090", 2),
+        ("2xrtx-4090", "rtx-4090", 2),
+        ("8Xdgx-h100", "h100-sxm5-80gb", 64),
+        ("7900XTX", "radeon-rx-7900-xtx", 1),
         ("NVIDIA DGX H100", "h100-sxm5-80gb", 8),
     ],
 )
 def test_a_card_several_or_a_system(catalog: Catalog, text: str, gpu: str, count: int) -> None:
     (cards,) = named_cards([text], catalog)
     assert (cards.id, cards.count) == (gpu, count)
+
+
+def test_names_of_systems_differ(catalog: Catalog) -> None:
+    systems = catalog.hardware.systems
+    for system in systems:
+        assert named_system(system.id, catalog.hardware) is named_system(system.name, catalog.hardware) is system
 
 
 def test_a_system_whose_cards_are_not_known_says_so(catalog: Catalog) -> None:
@@ -40,3 +52,14 @@ def test_a_name_of_several_systems_lists_them(catalog: Catalog) -> None:
 def test_no_card_is_no_number_of_cards(catalog: Catalog) -> None:
     with pytest.raises(SpecError, match="0 cards"):
         named_cards(["0 x RTX 4090"], catalog)
+
+
+def test_no_name_of_the_catalog_begins_with_a_number_of_cards(catalog: Catalog) -> None:
+    named = [name for gpu in catalog.hardware.gpus for name in (gpu.id, gpu.name, *gpu.aliases)]
+    named += [name for system in catalog.hardware.systems for name in (system.id, system.name)]
+    assert not [name for name in named if _numbered(name)[0] != 1]
+
+
+def test_an_error_names_the_option_that_named_the_cards(catalog: Catalog) -> None:
+    with pytest.raises(SpecError, match=r"^--build: 0 cards"):
+        named_cards(["0xl4"], catalog, "--build")

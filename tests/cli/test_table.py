@@ -1,6 +1,8 @@
 """Aligned tables."""
 
-from planner.cli.table import Head, table
+import pytest
+
+from planner.cli.table import Head, folded, table, terminal_width
 
 HEADS = (Head("Name", flexible=True), Head("GiB", "right"), Head("Why", flexible=True))
 ROWS = [["Weights", "14.96", "two bytes for each parameter"], ["KV cache", "0.50", "keys and values"]]
@@ -37,3 +39,30 @@ def test_a_table_without_rows_is_its_header():
 def test_a_column_may_keep_the_end_of_its_texts():
     heads = (Head("Line", flexible=True, narrowest=6, keep="end"), Head("Name"))
     assert table(heads, [["modeling_net.py:42", "x"]], width=10).splitlines()[1] == "…py:42  x"
+
+
+def test_texts_go_on_below_themselves_where_nothing_may_be_cut():
+    heads = (Head("Figure", flexible=True, narrowest=8), Head("Value", "right"), Head("Why", flexible=True))
+    rows = [["  Supply, with headroom", "3,700 W", "a card may draw three times its power"], ["  Heat", "5", ""]]
+    assert table(heads, rows, width=36, wraps=True).splitlines() == [
+        "Figure          Value  Why",
+        "  Supply,     3,700 W  a card may",
+        "  with                 draw three",
+        "  headroom             times its",
+        "                       power",
+        "  Heat              5",
+    ]
+    assert table(heads, rows, wraps=True) == table(heads, rows)
+
+
+def test_paragraphs_are_folded_but_addresses_stay_whole():
+    address = "https://example.org/a-long-address-of-a-page"
+    assert folded(f"see {address}; and more", 24, "[1] ").splitlines() == ["[1] see", f"    {address};", "    and more"]
+    assert folded("as it is", None, "- ") == "- as it is"
+    assert max(map(len, folded("word " * 20, 3).splitlines())) <= 20
+
+
+@pytest.mark.parametrize(("said", "width"), [("72", 72), ("", None), ("0", None), ("wide", None), ("²", None)])
+def test_a_pipe_is_as_wide_as_is_said(monkeypatch, capsys, said, width):
+    monkeypatch.setenv("COLUMNS", said)
+    assert terminal_width() == width

@@ -158,7 +158,7 @@ def test_at_1280_by_800_nothing_is_cut_off_and_what_takes_the_keyboard_has_a_nam
 
 
 def test_a_catalog_that_cannot_be_read_is_told_and_ends_the_start(qapp, qtbot, monkeypatch):
-    def fail(**_folders):
+    def fail(*_places):
         raise CatalogError(Path("catalog/gpus/x.json"), "h100", "memory_bytes", "must be positive")
 
     asked = []
@@ -168,7 +168,7 @@ def test_a_catalog_that_cannot_be_read_is_told_and_ends_the_start(qapp, qtbot, m
         asked.append(box.text())
         box.close()
 
-    monkeypatch.setattr(gui_app, "load_catalog", fail)
+    monkeypatch.setattr(gui_app, "load_catalog_or_bundled", fail)
     QTimer.singleShot(0, press)
     assert gui_app.main(["gpu-planner"]) == gui_app.CANNOT_START
     assert "memory_bytes" in asked[0]

@@ -9,8 +9,18 @@ from pydantic import ValidationError
 
 from planner.errors import CatalogError, SpecError
 from planner.hardware.catalog import HardwareCatalog
+from planner.hardware.derived import DERIVED_FIGURES
 from planner.hardware.names import resolve_gpu
-from planner.hardware.own import CardChange, CardFigures, OwnHardware, card_like, unknown_changes, with_own
+from planner.hardware.own import (
+    CardChange,
+    CardFigures,
+    OwnHardware,
+    card_change,
+    card_like,
+    unknown_changes,
+    with_own,
+)
+from planner.hardware.own_checks import first_problem
 from planner.hardware.own_file import read_own, write_own
 
 TODAY = date(2026, 11, 22)
@@ -68,10 +78,13 @@ def test_changes_mark_a_card_as_own_and_say_so_of_each_figure(hardware: Hardware
     own = OwnHardware(changes=(change, CardChange(gpu="gone", note="sold", date="2026-11-01")))
     merged, bundled = with_own(hardware, own), hardware.gpu("rtx-3090")
     gpu = merged.gpu("rtx-3090")
-    assert (gpu.own, gpu.purchase_price_usd, gpu.board_power_watts) == (True, 720, 250)
+    assert (gpu.own, gpu.purchase_price_usd, gpu.board_power_watts) == (True, 720, 350)
+    assert (gpu.power_limit_watts, gpu.drawn_watts, bundled.drawn_watts) == (250, 250, 350)
+    assert DERIVED_FIGURES["tflops_per_watt"].value(gpu) == DERIVED_FIGURES["tflops_per_watt"].value(bundled)
     assert gpu.launch_price_usd == bundled.launch_price_usd
-    assert gpu.provenance_of("board_power_watts").source == "your own figure"
-    assert gpu.provenance_of("board_power_watts").as_of == "2026-11-01"
+    assert gpu.provenance_of("board_power_watts") == bundled.provenance_of("board_power_watts")
+    assert gpu.provenance_of("power_limit_watts").source == "your own figure"
+    assert gpu.provenance_of("power_limit_watts").as_of == "2026-11-01"
     assert gpu.notes[-2:] == (
         "Power limit of your own: 250 W of 350 W; the rates are those without a limit",
         "from a miner",
@@ -91,7 +104,50 @@ def test_a_limit_of_a_card_without_known_power_and_a_note_alone(hardware: Hardwa
     merged = with_own(hardware, own)
     assert merged.gpu(unknown.id).notes[-1].startswith("Power limit of your own: 99 W; ")
     assert merged.gpu("rtx-4090").notes[-1] == "water cooled"
-    assert merged.gpu("rtx-4090").board_power_watts == 450
+    assert merged.gpu("rtx-4090").drawn_watts == 450
+    assert merged.gpu(unknown.id).drawn_watts == 99
+
+
+def test_a_limit_above_the_board_power_holds_nothing_and_is_left_out(hardware: HardwareCatalog) -> None:
+    change = CardChange(gpu="rtx-4090", power_limit_watts=9000, date="2026-11-01")
+    own = OwnHardware(changes=(change,))
+    gpu = with_own(hardware, own).gpu("rtx-4090")
+    assert (gpu.power_limit_watts, gpu.drawn_watts) == (None, 450)
+    assert gpu.notes[-1] == "Your power limit of 9,000 W is above the board power of 450 W and is left out"
+    assert first_problem(with_own(hardware, own), own) == (
+        "rtx-4090",
+        "power_limit_watts",
+        "9,000 W is above the board power of 450 W",
+        "A limit holds a card below its board power.",
+    )
+    assert first_problem(hardware, OwnHardware(changes=(change.evolve(power_limit_watts=450),))) is None
+    assert first_problem(hardware, OwnHardware(changes=(change.evolve(gpu="gone"),))) is None
+    with pytest.raises(ValidationError, match="above the board power of 450 W"):
+        gpu.evolve(power_limit_watts=9000)
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "owner"),
+    [
+        ({"id": "rtx4090"}, "id", "rtx-4090"),
+        ({"name": "RTX 3090"}, "name", "rtx-3090"),
+        ({"aliases": ("my pride", "NVIDIA GeForce RTX 3090 24GB")}, "aliases.1", "rtx-3090"),
+    ],
+)
+def test_a_name_that_another_card_has_is_refused(
+    hardware: HardwareCatalog, file: Path, fields: dict[str, object], field: str, owner: str
+) -> None:
+    own = read_own(_written(file, MINE | fields), TODAY)
+    problem = first_problem(with_own(hardware, own), own)
+    assert problem is not None
+    assert (problem.record, problem.field) == (own.cards[0].id, field)
+    assert f"is the name of {owner} (" in problem.reason
+    assert problem.hint
+
+
+def test_a_card_in_place_of_a_bundled_one_keeps_its_names(hardware: HardwareCatalog) -> None:
+    own = OwnHardware(cards=(hardware.gpu("rtx-3090").evolve(memory_label="48 GB"),))
+    assert first_problem(with_own(hardware, own), own) is None
 
 
 def test_nothing_of_ones_own_changes_nothing(file: Path, hardware: HardwareCatalog) -> None:
@@ -127,6 +183,19 @@ def test_files_join_export_and_lose_a_card(file: Path) -> None:
         ({"schema_version": 9}, "schema_version: must be at most 1, not 9"),
         ({"colour": "red"}, "colour: there is no such field"),
         (5, "mine.json"),
+        (MINE | {"name": " "}, "my-4090-48gb · name: ' ' says nothing"),
+        (MINE | {"name": "RTX\x1b[31m"}, r"my-4090-48gb · name: holds '\x1b', which is no part of a line"),
+        (MINE | {"notes": ["fine", "two\nlines"]}, r"my-4090-48gb · notes.1: holds '\n'"),
+        (MINE | {"bandwidth_bytes_per_s": float("inf")}, "bandwidth_bytes_per_s: inf is not a finite number"),
+        (MINE | {"memory_bytes": 10**30}, "memory_bytes: must be at most 1,125,899,906,842,624"),
+        (MINE | {"released": "2026-13"}, "released: '2026-13' is no year, month or day of the calendar"),
+        (MINE | {"released": "26"}, "released: '26' is no year"),
+        ({"changes": [{"gpu": "a", "note": "  ", "date": "2026-11-01"}]}, "a · note: '  ' says nothing"),
+        (
+            {"changes": [{"gpu": "a", "note": "x", "date": "2026-13-45"}]},
+            "date: '2026-13-45' is no day of the calendar",
+        ),
+        ({"changes": [{"gpu": "a", "note": "x", "date": "20261101"}]}, "date: '20261101' is no day"),
     ],
 )
 def test_a_wrong_file_names_the_record_and_the_field(file: Path, content: object, message: str) -> None:
@@ -135,6 +204,25 @@ def test_a_wrong_file_names_the_record_and_the_field(file: Path, content: object
     assert message in caught.value.message
     assert str(file) in caught.value.message
     assert caught.value.hint
+
+
+def test_a_printed_card_can_be_added_with_what_is_printed_beside_its_record(file: Path) -> None:
+    assert (
+        read_own(_written(file, MINE | {"derived": {}, "prices": {}, "count": 2}), TODAY).cards[0].name == MINE["name"]
+    )
+
+
+def test_blanks_that_are_printed_are_part_of_a_line(file: Path) -> None:
+    own = read_own(_written(file, MINE | {"name": "RTX\u00a04090\u200948\u00a0GB"}), TODAY)
+    assert own.cards[0].name.endswith("GB")
+
+
+def test_where_ones_own_is_kept_the_hint_says_how_to_mend_it(file: Path) -> None:
+    for content in ("{]", '{"cards": [{"id": "x"}]}', '{"cards": [{"id": "x", "vendor": "NVIDIA", "name": 1}]}'):
+        file.write_text(content, encoding="utf-8")
+        with pytest.raises(CatalogError) as caught:
+            read_own(file)
+        assert caught.value.hint.endswith("until then nothing is written over it.")
 
 
 def test_what_is_no_json_a_folder_or_missing(file: Path, tmp_path: Path) -> None:
@@ -150,6 +238,17 @@ def test_what_is_no_json_a_folder_or_missing(file: Path, tmp_path: Path) -> None
         read_own(file)
     with pytest.raises(CatalogError, match="cannot be written"):
         write_own(file / "under-a-file.json", OwnHardware())
+
+
+def test_what_is_said_names_the_field_that_is_wrong() -> None:
+    assert card_change("l4", "2026-11-01", {"note": "x"}).note == "x"
+    with pytest.raises(SpecError, match=r"note: holds '\\x1b'"):
+        card_change("l4", "2026-11-01", {"note": "\x1b[0m"})
+
+
+def test_a_card_like_another_has_figures_that_a_card_can_have(hardware: HardwareCatalog) -> None:
+    with pytest.raises(SpecError, match="board_power_watts: must be at most"):
+        card_like(hardware.gpu("l4"), "Mine", CardFigures(board_power_watts=1e9), "2026-11-22")
 
 
 def test_a_change_says_something() -> None:

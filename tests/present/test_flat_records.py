@@ -7,7 +7,7 @@ import json
 from planner.hardware.catalog import HardwareCatalog, load_hardware
 from planner.paths import catalog_dir
 from planner.present.flat_records import gpu_fields, system_fields
-from planner.present.gpus import gpu_rows
+from planner.present.gpus import GpuRow, JobWords, gpu_rows
 from planner.present.record_text import rows_to_csv, to_csv, to_json, to_tsv
 from planner.present.systems import SYSTEM_COLUMNS, system_rows
 
@@ -23,6 +23,16 @@ def test_a_card_has_its_figures_derived_ones_and_every_source() -> None:
     assert rows["l4"]["source"]
     assert "memory_bytes: derived, 24 × 2^30 bytes" in str(rows["l4"]["other_sources"])
     assert len({tuple(row) for row in rows.values()}) == 1
+    assert {"ridge_point_flop_per_byte", "bandwidth_gb_per_s_per_usd", "rent_usd_per_hour"} < set(rows["l4"])
+    assert not {"ridge_point", "bandwidth_per_usd", "bandwidth_per_watt"} & set(rows["l4"])
+    card = next(gpu for gpu in HARDWARE.gpus if len(gpu.notes) > 1)
+    assert rows[card.id]["notes"] == "; ".join(card.notes)
+
+
+def test_a_job_is_told_in_one_line() -> None:
+    job = JobWords(2.0, 2.0, "2 h", "", 10.0, "$10", "Someone, eu-1\n8 × x, on demand", None)
+    fields = gpu_fields(GpuRow(HARDWARE.gpu("l4"), job=job))
+    assert fields["plan_job_cost_source"] == "Someone, eu-1; 8 × x, on demand"
 
 
 def test_a_system_has_its_figures_and_its_source() -> None:

@@ -147,6 +147,13 @@ def test_system_columns_read_every_row():
     assert columns["year"].text(rows[1]) == fmt.UNKNOWN
 
 
+def test_a_power_limit_stands_beside_the_board_power():
+    limited = CARD.evolve(board_power_watts=450.0, power_limit_watts=250.0)
+    (board,) = [group for group in gpu_details(limited) if group.title == "Board"]
+    told = {detail.title: detail.text for detail in board.details}
+    assert (told["Board power"], told["Power limit of your own"]) == ("450\u2009W", "250\u2009W")
+
+
 def test_a_figure_of_a_system_may_have_a_source_of_its_own():
     rack = RACK.evolve(max_power_watts=120_000, figure_notes=(FigureNote(field="max_power_watts", provenance=DERIVED),))
     (row,) = system_rows(HardwareCatalog(gpus=(CARD,), systems=(rack,)))

@@ -8,18 +8,20 @@ from typing import Final
 
 from PySide6.QtWidgets import QDialog, QFileDialog, QWidget
 
-from planner.errors import PlannerError, SpecError
+from planner.errors import CatalogError, PlannerError, SpecError
 from planner.gui.catalog.own_dialogs import ChangeDialog, NewCardDialog
 from planner.gui.theme import Theme
 from planner.gui.workspace import Workspace
 from planner.hardware.catalog import load_hardware
 from planner.hardware.gpu import Gpu
 from planner.hardware.own import CardChange, OwnHardware, with_own
+from planner.hardware.own_checks import first_problem
 from planner.hardware.own_file import read_own, write_own
 from planner.paths import own_hardware_file
 from planner.plan.evaluate import evaluate
 
 _KIND: Final = "Hardware (*.json)"
+_NOTHING: Final = OwnHardware()
 
 
 class OwnCards:
@@ -65,7 +67,8 @@ class OwnCards:
         """
         if any(gpu.id == card.id for gpu in self._workspace.catalog.hardware.gpus):
             raise SpecError("name", f"{card.name!r} is in the catalog already", "Choose another name")
-        self._keep(_read().joined(OwnHardware(cards=(card,))))
+        added = OwnHardware(cards=(card,))
+        self._keep(_read().joined(added), added)
         self._show(card.id)
 
     def forget_current(self) -> None:
@@ -82,7 +85,8 @@ class OwnCards:
     def add_from(self, path: Path) -> None:
         """Add the cards and changes in a file; what it shares with those that are there is the file's."""
         with self._workspace.reporting():
-            self._keep(_read().joined(read_own(path, self._today())))
+            added = read_own(path, self._today())
+            self._keep(_read().joined(added), added, path)
 
     def export_to(self, path: Path) -> None:
         """Write all of one's own cards and changes to a file."""
@@ -102,12 +106,19 @@ class OwnCards:
             self.export_to(Path(chosen))
 
     def _say(self, gpu: Gpu) -> Callable[[CardChange | None], None]:
-        return lambda change: self._keep(_read().saying(gpu.id, change))
+        def take(change: CardChange | None) -> None:
+            added = OwnHardware() if change is None else OwnHardware(changes=(change,))
+            self._keep(_read().saying(gpu.id, change), added)
 
-    def _keep(self, own: OwnHardware) -> None:
-        """Write the file, once it is sure that the plan can do with it."""
-        bundled = load_hardware(self._workspace.catalog.folder)
-        changed = replace(self._workspace.catalog, hardware=with_own(bundled, own))
+        return take
+
+    def _keep(self, own: OwnHardware, added: OwnHardware = _NOTHING, path: Path | None = None) -> None:
+        """Write the file, once it is sure that the catalog goes with what is added, and the plan with all of it."""
+        hardware = with_own(load_hardware(self._workspace.catalog.folder), own)
+        problem = first_problem(hardware, added)
+        if problem is not None:
+            raise CatalogError(path, *problem) if path else SpecError(problem.field, problem.reason, problem.hint)
+        changed = replace(self._workspace.catalog, hardware=hardware)
         try:
             evaluate(self._workspace.plan, changed)
         except PlannerError as error:

@@ -13,7 +13,7 @@ from planner.gui.widgets.label import make_label
 from planner.gui.widgets.labelled_form import LabelledForm
 from planner.gui.widgets.text_field import TextField
 from planner.hardware.gpu import Gpu
-from planner.hardware.own import CardChange, CardFigures, card_like
+from planner.hardware.own import CardChange, CardFigures, card_change, card_like
 from planner.present import format as fmt
 from planner.units import GB, GIB
 
@@ -95,7 +95,7 @@ class ChangeDialog(_OwnDialog):
             "note": self.note.text or None,
         }
         says_something = any(value is not None for value in told.values())
-        self._take(CardChange(gpu=self._gpu.id, date=self._today, **told) if says_something else None)
+        self._take(card_change(self._gpu.id, self._today, told) if says_something else None)
 
 
 class NewCardDialog(_OwnDialog):

@@ -263,9 +263,9 @@ def _llama_cpp_share(gpu: Gpu, dtype: str) -> float:
     family = family_of(gpu)
     share = within_power(gpu, _LLAMA_CPP_CEILING.get(family, _LLAMA_CPP_USUAL))
     rate, each_watt = full_rate(gpu, dtype, "llama.cpp"), _OPS_PER_JOULE.get(family)
-    if rate is None or each_watt is None or gpu.board_power_watts is None:
+    if rate is None or each_watt is None or gpu.drawn_watts is None:
         return share
-    return min(share, each_watt * gpu.board_power_watts / (rate * gpu.device_count))
+    return min(share, each_watt * gpu.drawn_watts / (rate * gpu.device_count))
 
 
 def _is_halved(gpu: Gpu) -> bool:

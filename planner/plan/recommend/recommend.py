@@ -244,7 +244,7 @@ def _known(deviations: Mapping[str, float], uncertain: tuple[str, ...]) -> dict[
 
 def _common(one: _Able) -> dict[str, object]:
     """Return what renting and owning the same cards have in common."""
-    power, count = one.gpu.board_power_watts, one.spread.plan.count
+    power, count = one.gpu.drawn_watts, one.spread.plan.count
     return {
         "gpu": one.gpu.id,
         "period": one.demand.period,

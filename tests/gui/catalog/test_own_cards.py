@@ -48,7 +48,8 @@ def test_what_is_said_of_a_card_shows_at_once_and_is_kept(tab, own, workspace):
     dialog.note._edit.setText("bought used")
     press(dialog, QDialogButtonBox.StandardButton.Save)
     assert not dialog.isVisible()
-    assert gpu(workspace, "rtx-3090").board_power_watts == 250
+    assert gpu(workspace, "rtx-3090").drawn_watts == 250
+    assert gpu(workspace, "rtx-3090").board_power_watts == 350
     assert tab.gpus.model.find("rtx-3090").marked_name == "Yours: GeForce RTX 3090"
     kept = json.loads(own_hardware_file().read_text())["changes"]
     assert [(change["gpu"], change["purchase_price_usd"], change["note"]) for change in kept] == [
@@ -58,8 +59,26 @@ def test_what_is_said_of_a_card_shows_at_once_and_is_kept(tab, own, workspace):
     assert (again.paid.value, again.limit.value, again.note.value) == (720.0, 250.0, "bought used")
     again.limit.set_value(None)
     press(again, QDialogButtonBox.StandardButton.Save)
-    assert gpu(workspace, "rtx-3090").board_power_watts == 350
+    assert gpu(workspace, "rtx-3090").drawn_watts == 350
     assert gpu(workspace, "rtx-3090").purchase_price_usd == 720
+
+
+def test_a_limit_above_the_board_power_and_a_name_of_another_are_refused(own, workspace, tmp_path, failures):
+    dialog = own.ask_change()
+    dialog.limit.set_value(9000.0)
+    press(dialog, QDialogButtonBox.StandardButton.Save)
+    assert "9,000 W is above the board power of 350 W" in dialog.problem.text()
+    press(dialog, QDialogButtonBox.StandardButton.Cancel)
+    fresh = own.ask_new()
+    fresh.name._edit.setText("GeForce RTX 4090 24GB")
+    press(fresh, QDialogButtonBox.StandardButton.Save)
+    assert "is the name of rtx-4090" in fresh.problem.text()
+    press(fresh, QDialogButtonBox.StandardButton.Cancel)
+    card = gpu(workspace, "rtx-3090").evolve(id="mine", aliases=())
+    (tmp_path / "mine.json").write_text(card.model_dump_json(exclude_defaults=True), encoding="utf-8")
+    own.add_from(tmp_path / "mine.json")
+    assert "mine.json · mine · name: 'GeForce RTX 3090' is the name of rtx-3090" in failures.pop().message
+    assert not own_hardware_file().exists()
 
 
 def test_nothing_said_leaves_the_card_as_the_catalog_has_it(own, workspace):

@@ -1,0 +1,111 @@
+"""What is known around a card, for other programs: names that end in their unit, exact values, and sources."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Final
+
+from planner.hardware.derived import DERIVED_FIGURES, derived_figures
+from planner.hardware.gpu import Gpu
+
+if TYPE_CHECKING:
+    from planner.cost.market import CardPrices, PriceSpread
+    from planner.hardware.software import FeatureSupport
+    from planner.hardware.speeds import MeasuredSpeed
+    from planner.present.side_by_side import Entry
+
+DERIVED_NAMES: Final[Mapping[str, str]] = {
+    **{key: key for key in DERIVED_FIGURES},
+    "ridge_point": "ridge_point_flop_per_byte",
+    "bandwidth_per_usd": "bandwidth_gb_per_s_per_usd",
+    "bandwidth_per_watt": "bandwidth_gb_per_s_per_watt",
+}
+"""The query words of derived figures, with names that say the unit."""
+
+
+def derived_fields(gpu: Gpu) -> dict[str, float | None]:
+    """Return the derived figures, those with a price by that at launch; none where an input is unknown."""
+    return {DERIVED_NAMES[key]: value for key, value in derived_figures(gpu).items()}
+
+
+def price_fields(prices: "CardPrices | None", count: int = 1) -> dict[str, object]:
+    """Return the prices of `count` cards: medians of shops and second hand, the lowest to rent on demand.
+
+    Each stands with the source and the day of its newest price; none where the catalog has no such price.
+    """
+    bought = {} if prices is None else prices.bought
+    rented = None if prices is None else prices.rented.get("on-demand")
+    fields: dict[str, object] = {}
+    for kind in ("street", "used"):
+        spread = bought.get(kind)
+        fields[f"{kind}_price_usd"] = None if spread is None else spread.median_usd * count
+        fields[f"{kind}_price_source"] = None if spread is None else _dated(spread.latest.source, spread.latest.day)
+    fields["rent_usd_per_hour"] = None if rented is None else rented.low.price_usd * count
+    fields["rent_source"] = None if rented is None else _dated(rented.low.source, rented.low.day)
+    return fields
+
+
+def around_card(
+    gpu: Gpu, prices: "CardPrices", software: "Iterable[FeatureSupport]", speeds: "Iterable[MeasuredSpeed]"
+) -> dict[str, object]:
+    """Return what a detail pane shows beside a card's record: derived figures, prices, software, measured speeds."""
+    return {
+        "derived": derived_fields(gpu) | _derived_by_kind(gpu, prices),
+        "prices": {
+            "bought": {kind: _spread(spread, "usd") for kind, spread in prices.bought.items()},
+            "rented": {mode: _spread(spread, "usd_per_hour") for mode, spread in prices.rented.items()},
+        },
+        "software": [{"title": support.title, **asdict(support)} for support in software],
+        "speeds": [speed.model_dump(mode="json") for speed in speeds],
+    }
+
+
+def totals(entry: "Entry") -> dict[str, object]:
+    """Return the figures of all accelerators of an entry together, and of its machine where it is a system."""
+    system = None if entry.system is None else entry.system.system
+    return {
+        "memory_bytes": _together(entry, lambda gpu: gpu.memory_bytes),
+        "bandwidth_bytes_per_s": _together(entry, lambda gpu: gpu.bandwidth_bytes_per_s),
+        "bf16_ops_per_s": _together(entry, _bf16),
+        "cards_power_watts": _together(entry, lambda gpu: gpu.drawn_watts),
+        "launch_price_usd": _together(entry, lambda gpu: gpu.launch_price_usd),
+        **price_fields(None if entry.row is None else entry.row.prices, entry.count),
+        "system_power_watts": None if system is None else system.max_power_watts,
+        "system_price_usd": None if system is None else system.price_usd,
+    }
+
+
+def _together(entry: "Entry", read: Callable[[Gpu], float | None]) -> float | None:
+    each = None if entry.row is None else read(entry.row.gpu)
+    return None if each is None else each * entry.count
+
+
+def _bf16(gpu: Gpu) -> float | None:
+    rate = gpu.rate("bf16")
+    return None if rate is None else rate.ops_per_s
+
+
+def _derived_by_kind(gpu: Gpu, prices: "CardPrices") -> dict[str, float | None]:
+    """Return the figures of what is paid for, by the median of each kind of price that is known."""
+    return {
+        f"{DERIVED_NAMES[key]}_{kind}": figure.value(gpu, spread.median_usd)
+        for key, figure in DERIVED_FIGURES.items()
+        for kind, spread in prices.bought.items()
+        if figure.priced and kind != "list"
+    }
+
+
+def _spread(spread: "PriceSpread", unit: str) -> dict[str, object]:
+    return {
+        f"low_{unit}": spread.low.price_usd,
+        f"median_{unit}": spread.median_usd,
+        f"high_{unit}": spread.high.price_usd,
+        "points": [
+            {f"price_{unit}": point.price_usd}
+            | {name: value for name, value in asdict(point).items() if name != "price_usd"}
+            for point in spread.points
+        ],
+    }
+
+
+def _dated(source: str, day: str) -> str:
+    return f"{source}, {day}" if day else source

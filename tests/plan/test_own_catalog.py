@@ -1,0 +1,35 @@
+"""The catalog with a person's own hardware, and without it where that cannot be read."""
+
+import pytest
+
+from planner.errors import CatalogError
+from planner.hardware.own import CardChange, OwnHardware
+from planner.hardware.own_file import write_own
+from planner.plan import catalog as module
+from planner.plan.catalog import load_catalog, load_catalog_or_bundled
+
+
+def test_own_hardware_is_joined(tmp_path):
+    own = tmp_path / "hardware.json"
+    change = CardChange(gpu="rtx-4090", purchase_price_usd=1000, date="2026-11-01")
+    write_own(own, OwnHardware(changes=(change,)))
+    catalog, unread = load_catalog_or_bundled(tmp_path, own)
+    assert unread is None
+    assert catalog.prices == tmp_path
+    assert catalog.hardware.gpu("rtx-4090").purchase_price_usd == 1000
+    assert load_catalog().hardware.gpu("rtx-4090").purchase_price_usd is None
+
+
+def test_own_hardware_that_cannot_be_read_is_left_out_with_the_reason(tmp_path):
+    own = tmp_path / "hardware.json"
+    own.write_text("{")
+    catalog, unread = load_catalog_or_bundled(tmp_path, own)
+    assert not catalog.hardware.gpu("rtx-4090").own
+    assert unread is not None
+    assert unread.path == own
+
+
+def test_a_bundled_record_that_is_wrong_stops_everything(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "catalog_dir", lambda: tmp_path / "nowhere")
+    with pytest.raises(CatalogError, match="there are no JSON files here"):
+        load_catalog_or_bundled(tmp_path, tmp_path / "hardware.json")
