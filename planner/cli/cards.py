@@ -41,6 +41,18 @@ def named_system(text: str, hardware: HardwareCatalog) -> System | None:
     return found if isinstance(found, System) else None
 
 
+def several_systems(text: str, hardware: HardwareCatalog) -> System | None:
+    """Return the system of which `text` names more than one, such as `3 x dgx-h100`.
+
+    Raises:
+        SpecError: If there is nothing of that name.
+        AmbiguousNameError: If the name means several cards or systems.
+    """
+    number, name = _numbered(text)
+    found = resolve_hardware(hardware, name)
+    return found if number > 1 and isinstance(found, System) else None
+
+
 def _named(text: str, catalog: Catalog, option: str) -> CardCount:
     number, name = _numbered(text)
     if not 1 <= number <= 100_000:

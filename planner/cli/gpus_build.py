@@ -6,11 +6,11 @@ from typing import Final, cast
 
 from pydantic_core import to_json
 
-from planner.cli.cards import named_cards
+from planner.cli.cards import named_cards, named_system
 from planner.cli.table import Head, folded, table, terminal_width
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
-from planner.hardware.mains import CIRCUITS
+from planner.hardware.mains import CIRCUITS, least_circuit
 from planner.hardware.own import is_above_board_power
 from planner.hardware.power import (
     EFFICIENCY,
@@ -20,8 +20,10 @@ from planner.hardware.power import (
     BuildCards,
     PowerAndCooling,
     Rating,
+    machine_steps,
     power_and_cooling,
 )
+from planner.hardware.system import System
 from planner.plan.catalog import Catalog
 from planner.present import format as fmt
 
@@ -65,12 +67,31 @@ def print_build(arguments: argparse.Namespace, catalog: Catalog) -> int:
     Raises:
         PlannerError: If a card is not known, or a number is not one that a build can have.
     """
+    system = named_system(arguments.build[0], catalog.hardware) if len(arguments.build) == 1 else None
+    if system is not None and system.max_power_watts is not None:
+        return _print_machine(arguments, system, system.max_power_watts)
     build = _build(arguments, catalog)
     needs = power_and_cooling(build)
     if arguments.json:
         print(to_json(_record(needs), indent=2).decode())
     else:
         print(_text(build, needs))
+    return 0
+
+
+def _print_machine(arguments: argparse.Namespace, system: System, highest_watts: float) -> int:
+    """Print what feeds and cools a machine whose power its maker states, so that nothing is added up."""
+    for option in ("host_watts", "supply", "power_limit"):
+        if getattr(arguments, option) is not None:
+            name = f"--{option.replace('_', '-')}"
+            raise SpecError(name, f"{system.name} is fed as its maker says", "It is for builds of single cards.")
+    circuit = CIRCUITS[arguments.circuit] if arguments.circuit else least_circuit(highest_watts)
+    steps = machine_steps(system, circuit)
+    if arguments.json:
+        print(to_json(_record(PowerAndCooling(steps, (), ())), indent=2).decode())
+    else:
+        rows = [(step.title, _value(step.value, step.unit), step.formula, step.source) for step in steps]
+        print(f"{system.name}, {circuit.name}\n\n{table(_HEADS, rows, terminal_width(), wraps=True)}")
     return 0
 
 

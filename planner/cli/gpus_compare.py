@@ -8,7 +8,7 @@ from typing import Final
 
 from pydantic_core import to_json
 
-from planner.cli.cards import named_cards, named_system
+from planner.cli.cards import named_cards, named_system, several_systems
 from planner.cli.subjects import plan_about
 from planner.cli.table import Head, table, terminal_width
 from planner.cost.market import CardPrices
@@ -103,6 +103,9 @@ def _lines(entries: Sequence[Entry], rows: Sequence[ComparedRow]) -> Iterator[tu
 
 def _entry(name: str, catalog: Catalog, prices: Mapping[str, CardPrices]) -> Entry:
     system = named_system(name, catalog.hardware)
+    if several := several_systems(name, catalog.hardware):
+        hint = f"Name one, {several.id}, or its cards by their number."
+        raise SpecError("--compare", f"{name} are several machines, and what joins them is not known", hint)
     if system is None:
         (cards,) = named_cards([name], catalog, "--compare")
         gpu = catalog.hardware.gpu(cards.id)

@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 from planner.hardware.gpu import Gpu
 from planner.hardware.mains import USUAL_CIRCUIT, WALL_TITLES, WARMING_F, Circuit, Step, wall_steps
+from planner.hardware.system import System
 
 Rating = Literal["bronze", "gold", "platinum", "titanium"]
 
@@ -39,6 +40,7 @@ _BOARD_SLOTS: Final = 7
 """**Source** ATX specification 2.2, 3.2: up to seven expansion slots."""
 _SLOTS: Final = {"Single-slot": 1, "Dual-slot": 2, "Triple-slot": 3}
 _SUPPLY_STEP_WATTS: Final = 50
+_LEAST_LIMIT: Final = 0.5
 NOISE: Final = "no maker publishes a noise class per card; coolers of partners differ"
 """Why a build has no figure for its noise."""
 
@@ -95,6 +97,17 @@ def power_and_cooling(build: Build) -> PowerAndCooling:
     return PowerAndCooling(steps, tuple(_connectors(build)), (*_circuit_warnings(build), *_board_warnings(build)))
 
 
+def machine_steps(system: System, circuit: Circuit) -> tuple[Step, ...]:
+    """Return what feeds and cools a whole machine; none where its power is not known.
+
+    **Assumes** that its highest power is drawn from the wall, as makers state it, and all becomes heat in the air.
+    """
+    watts = system.max_power_watts
+    if watts is None:
+        return ()
+    return wall_steps(circuit, watts, "highest power, at the input", system.provenance_of("max_power_watts").source)
+
+
 def wall_watts(build: Build) -> float | None:
     """Return what the build draws from the wall, or None where a card's power is not known.
 
@@ -128,6 +141,7 @@ _TITLES: Final = (
     *WALL_TITLES,
     ("slots", "Slots", ""),
 )
+_BOARD_POWER: Final = "board power, or the limit that is set"
 _EXCURSION_SOURCE: Final = "PCIe CEM 5.0: a card may draw three times its power for 100 µs; ATX 3: a supply twice"
 _RATING_SOURCE: Final = "80 PLUS, least efficiency at half and at full load"
 _FORM: Final = "the cards' form factors; unknown for modules on a baseboard"
@@ -140,7 +154,7 @@ def _steps(build: Build, drawn: float) -> Iterator[Step]:
     supply = None if _modules(build) else supply_watts(drawn, host)
     supply_formula = f"max({load:,.0f}, (3 × {drawn:,.0f} + {host:,.0f}) ÷ 2)" if supply else "a server's own supplies"
     figures: tuple[tuple[float | None, str, str], ...] = (
-        (drawn, " + ".join(f"{each.count} × {each.watts_each:,.0f}" for each in build.cards), "board power"),
+        (drawn, " + ".join(f"{each.count} × {each.watts_each:,.0f}" for each in build.cards), _BOARD_POWER),
         (load, f"{drawn:,.0f} + {host:,.0f} (host)", "Intel's budget for ATX 3: 300 W and 150 W"),
         (supply, supply_formula, _EXCURSION_SOURCE),
     )
@@ -194,11 +208,15 @@ def _circuit_warnings(build: Build) -> Iterator[str]:
 
 
 def _limit_that_fits(build: Build) -> float | None:
-    """Return the power limit of every card with which one circuit carries the build, None where none does."""
+    """Return the power limit of every card with which one circuit carries the build, None where none does.
+
+    **Assumes** that nobody wants less than half of a card's power: drivers refuse limits that are much lower.
+    """
     _, full = EFFICIENCY[build.rating][build.circuit.mains]
     left = build.circuit.continuous_watts * full - build.host_watts
     each = left / sum(cards.count for cards in build.cards)
-    return float(int(each)) if each >= 1 else None
+    most = max(cards.gpu.board_power_watts or 0.0 for cards in build.cards)
+    return float(int(each)) if each >= most * _LEAST_LIMIT else None
 
 
 def _board_warnings(build: Build) -> Iterator[str]:
@@ -206,7 +224,8 @@ def _board_warnings(build: Build) -> Iterator[str]:
     if slots is not None and slots > _BOARD_SLOTS:
         yield f"The cards take {slots} slots and an ATX board has {_BOARD_SLOTS}: risers, or narrower cards."
     if modules := _modules(build):
-        yield f"{' and '.join(modules)}: no cards for a slot; they are sold with their baseboard or machine."
+        host = f"{build.host_watts:,.0f} W are those of a PC's host, and a server takes more"
+        yield f"{' and '.join(modules)}: no cards for a slot, but sold with their baseboard or machine. {host}."
     passive = [each.gpu.name for each in build.cards if each.gpu.segment == "datacenter" and _slots_of(each.gpu)]
     if passive:
         yield f"{' and '.join(passive)}: most data-centre cards have no fans; a server's airflow has to cool them."

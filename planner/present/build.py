@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from planner.hardware.gpu import Gpu
-from planner.hardware.mains import USUAL_CIRCUIT, Circuit, Step, least_circuit, wall_steps
-from planner.hardware.power import Build, BuildCards, power_and_cooling
+from planner.hardware.mains import USUAL_CIRCUIT, Circuit, Step, least_circuit
+from planner.hardware.power import Build, BuildCards, machine_steps, power_and_cooling
 from planner.hardware.system import System
 from planner.present import format as fmt
 from planner.present.columns import Detail, DetailGroup
@@ -23,15 +23,11 @@ def power_group(gpu: Gpu, count: int, circuit: Circuit = USUAL_CIRCUIT) -> Detai
 
 
 def machine_power_group(system: System) -> DetailGroup:
-    """Return what feeds and cools a whole machine; nothing where its power is not known.
-
-    **Assumes** that its highest power is drawn from the wall, as makers state it, and all becomes heat in the air.
-    """
-    watts = system.max_power_watts
-    if watts is None:
+    """Return what feeds and cools a whole machine; nothing where its power is not known."""
+    if system.max_power_watts is None:
         return DetailGroup("Power and cooling", ())
-    circuit = least_circuit(watts)
-    steps = wall_steps(circuit, watts, "highest power, at the input", system.provenance_of("max_power_watts").source)
+    circuit = least_circuit(system.max_power_watts)
+    steps = machine_steps(system, circuit)
     return DetailGroup("Power and cooling", (*_figures(steps, circuit), Detail("Assumed", "cooled by air alone")))
 
 

@@ -137,7 +137,7 @@ _Figure = tuple[str, float | None, str]
 
 def _power(entry: Entry) -> _Figure:
     if entry.system is None:
-        text, value, how = _times(lambda gpu: gpu.board_power_watts, fmt.power)(entry)
+        text, value, how = _times(lambda gpu: gpu.drawn_watts, fmt.power)(entry)
         return (text, value, how) if value is None else (f"{text}, cards", value, f"{how}, without a host")
     watts = entry.system.system.max_power_watts
     if watts is None:

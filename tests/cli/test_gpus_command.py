@@ -314,6 +314,19 @@ def test_cards_of_this_machine_are_matched_by_name_and_memory(said, monkeypatch)
     assert json.loads(said("--here", "--json"))[0]["gpus"] == ["rtx-4090"]
 
 
+def test_a_machine_is_fed_as_its_maker_says(said):
+    printed = said("--build", "dgx-h100")
+    assert printed.startswith("DGX H100, 30 A at 240 V")
+    assert "10,200 W" in printed
+    figures = json.loads(said("--build", "dgx-h100", "--circuit", "230V-16A", "--json"))["figures"]
+    assert [figure["value"] for figure in figures if figure["key"] == "circuits"] == [4]
+    assert "DGX H100 is fed as its maker says" in said("--build", "dgx-h100", "--power-limit", "300", code=2)
+
+
+def test_several_machines_are_not_taken_for_loose_cards(said):
+    assert "3 x dgx-h100 are several machines" in said("--compare", "3 x dgx-h100", code=2)
+
+
 def test_a_plan_is_tried_on_what_stands_side_by_side(said):
     asked = ("--compare", "rtx-4090", "8 x h100-sxm5-80gb", "--fits", "Qwen/Qwen3-32B")
     printed = said(*asked)

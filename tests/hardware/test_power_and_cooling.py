@@ -5,12 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.hardware.catalog import HardwareCatalog, load_hardware
-from planner.hardware.mains import CIRCUITS
+from planner.hardware.mains import CIRCUITS, USUAL_CIRCUIT
 from planner.hardware.power import (
     HOST_WATTS,
     Build,
     BuildCards,
     efficiency,
+    machine_steps,
     power_and_cooling,
     supply_watts,
     wall_watts,
@@ -72,13 +73,24 @@ def test_modules_have_no_atx_supply_and_no_slots() -> None:
     assert needs.value("cards") == 5600
     assert needs.connectors == ("H100 SXM5 80 GB: fed by its baseboard or machine, not by cables of a supply.",)
     assert needs.warnings[-1] == (
-        "H100 SXM5 80 GB: no cards for a slot; they are sold with their baseboard or machine."
+        "H100 SXM5 80 GB: no cards for a slot, but sold with their baseboard or machine. "
+        "450 W are those of a PC's host, and a server takes more."
     )
 
 
 def test_no_power_limit_helps_where_the_host_alone_is_too_much() -> None:
     needs = power_and_cooling(_build(1, "rtx-4090", host_watts=2_000.0))
     assert "power limit" not in needs.warnings[0]
+
+
+def test_no_limit_below_half_of_the_power_is_named() -> None:
+    (warning, *_) = power_and_cooling(_build(8, "h100-sxm5-80gb")).warnings
+    assert warning.endswith("5 circuits.")
+
+
+def test_a_machine_without_a_known_power_has_no_figures(hardware: HardwareCatalog) -> None:
+    system = hardware.system("dgx-h100").evolve(max_power_watts=None)
+    assert machine_steps(system, USUAL_CIRCUIT) == ()
 
 
 def test_boards_have_seven_slots_and_servers_fans() -> None:
