@@ -21,7 +21,8 @@ from planner.present.gpu_row import GpuRow, plain_rows
 from planner.present.record_text import rows_to_csv
 from planner.present.side_by_side import MOST, ComparedRow, Entry, comparison_rows, sharing_notes, side_by_side
 from planner.present.systems import SystemRow
-from planner.present.tried import fits
+from planner.present.time import no_time
+from planner.present.tried import fits, why_not
 
 _BEST: Final = " *"
 _TIME_FIELDS: Final = {"kind", "seconds", "low_seconds", "high_seconds", "tokens_per_second", "samples_per_second"}
@@ -85,12 +86,15 @@ def _outcome(tried: Tried) -> dict[str, object]:
     rent, own = (None, None) if estimate is None else (estimate.result.rent, estimate.result.own)
     return {
         "verdict": memory.verdict,
+        "reason": None if fits(evaluation) else why_not(evaluation),
         "total_bytes": memory.total_bytes,
         "free_bytes": memory.free_bytes,
         "time": None if time is None else time.model_dump(mode="json", include=_TIME_FIELDS),
         "period": None if estimate is None else estimate.demand.period,
         "rent": None if rent is None else rent.model_dump(mode="json", include=_RENT_FIELDS),
         "own": None if own is None else own.model_dump(mode="json", include=_OWN_FIELDS),
+        "time_reason": None if time is None or time.seconds is not None else no_time(time),
+        "cost_reason": tried.cost.reason or None if tried.cost is not None else None,
     }
 
 

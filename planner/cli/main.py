@@ -59,7 +59,8 @@ examples:
 
 _DISPLAYS: Final = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
 _WITHOUT_WINDOW: Final = (
-    "The commands fit, gpus, models, monitor, prices and trace work without a window; see gpu-planner --help."
+    "The commands cost, fit, gpus, models, monitor, prices, recommend and trace work without a window; see "
+    "gpu-planner --help."
 )
 
 

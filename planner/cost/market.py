@@ -135,11 +135,6 @@ class CardPrices:
     doubtful: tuple[PricePoint, ...]
     servers: tuple[PricePoint, ...]
 
-    @property
-    def known(self) -> bool:
-        """Return whether there is any price."""
-        return bool(self.bought or self.rented)
-
 
 def card_prices(
     gpu_id: str,

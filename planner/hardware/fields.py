@@ -173,7 +173,7 @@ QUERY_FIELDS: Final[Mapping[str, QueryField]] = {
             "devices",
             "Devices",
             "",
-            "into how many frameworks see the card split",
+            "into how many devices frameworks see it split",
             "number",
             lambda gpu, _: gpu.device_count,
         ),

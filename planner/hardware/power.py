@@ -152,7 +152,8 @@ def _steps(build: Build, drawn: float) -> Iterator[Step]:
     load, share = drawn + host, efficiency(build, drawn)
     wall = load / share
     supply = None if _modules(build) else supply_watts(drawn, host)
-    supply_formula = f"max({load:,.0f}, (3 × {drawn:,.0f} + {host:,.0f}) ÷ 2)" if supply else "a server's own supplies"
+    largest = f"max({load:,.0f}, (3 × {drawn:,.0f} + {host:,.0f}) ÷ 2), rounded up to {_SUPPLY_STEP_WATTS} W"
+    supply_formula = largest if supply else "a server's own supplies"
     figures: tuple[tuple[float | None, str, str], ...] = (
         (drawn, " + ".join(f"{each.count} × {each.watts_each:,.0f}" for each in build.cards), _BOARD_POWER),
         (load, f"{drawn:,.0f} + {host:,.0f} (host)", "Intel's budget for ATX 3: 300 W and 150 W"),
@@ -199,10 +200,11 @@ def _circuit_warnings(build: Build) -> Iterator[str]:
     if wall <= circuit.continuous_watts:
         return
     named = " and ".join(f"{each.count} × {each.gpu.name}" for each in build.cards)
+    draw = "draws" if sum(each.count for each in build.cards) == 1 else "draw"
     limit = _limit_that_fits(build)
     instead = f", or a power limit of {limit:,.0f} W on each card" if limit else ""
     yield (
-        f"{named} draw {wall:,.0f} W from the wall; one circuit of {circuit.name} carries "
+        f"{named} {draw} {wall:,.0f} W from the wall; one circuit of {circuit.name} carries "
         f"{circuit.continuous_watts:,.0f} W for hours: {circuit.needed(wall)} circuits{instead}."
     )
 

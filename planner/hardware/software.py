@@ -163,7 +163,7 @@ OTHER_MACHINES: Final[dict[str, str]] = {
         "llama.cpp run the model with no layer on the card."
     ),
 }
-"""One sentence each on what is not in the table of cards.
+"""One sentence each on machines of another kind than the cards of the table.
 
 **Source** TPU: https://cloud.google.com/tpu/docs/intro-to-tpu. FPGA: Umuroglu et al., FINN, FPGA 2017.
 CPU: channels × 8 bytes × transfers per second, 2 × 8 × 5.6e9 = 89.6 GB/s (JEDEC JESD79-5); RTX 4090: 1,008 GB/s.

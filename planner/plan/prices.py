@@ -35,7 +35,7 @@ def prices_of(gpu: Gpu, catalog: Catalog, today: date) -> CardPrices:
 
 
 def prices_by_card(catalog: Catalog, today: date) -> dict[str, CardPrices]:
-    """Return what every card is sold and rented for, by its id; each offer is looked at once."""
+    """Return what every card is sold and rented for, by its id."""
     offers, purchases = defaultdict[str, list[Offer]](list), defaultdict[str, list[Purchase]](list)
     for offer in catalog.cost.offers:
         for card in offer.cards:

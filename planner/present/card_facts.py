@@ -15,7 +15,6 @@ from planner.present.gpu_figures import count_words, month_words, remark_words
 from planner.present.prices import MODE_WORDS, age_phrase
 from planner.present.provenance import provenance_text
 
-SUPPORT_WORDS: Final = {"yes": "yes", "partly": "partly", "no": "no"}
 BOUGHT_WORDS: Final = {
     "list": "List price",
     "partner": "Board partners ask",
@@ -84,6 +83,8 @@ def _prices(prices: CardPrices) -> Iterator[Detail]:
         if kind != "list" and (remarks := remark_words(spread.current)):
             yield Detail("  remarks", remarks)
         yield from map(_history, spread.histories)
+    if prices.servers:
+        yield _spread("In a whole server, by card", PriceSpread(prices.servers), "")
     yield from _rents(prices.rented)
     if prices.doubtful:
         count = fmt.plural(len(prices.doubtful), "price")
@@ -149,7 +150,7 @@ def software_group(software: Iterable[FeatureSupport]) -> DetailGroup:
 def _feature(support: FeatureSupport) -> Detail:
     if support.support is None:
         return Detail(support.title, f"{fmt.UNKNOWN}: {support.reason}")
-    words = ", ".join(part for part in (SUPPORT_WORDS[support.support], support.versions) if part)
+    words = ", ".join(part for part in (support.support, support.versions) if part)
     text = f"{words}: {support.reason}" if support.reason else words
     return Detail(support.title, text, support.source, as_of=f"read {fmt.date(support.as_of)}")
 

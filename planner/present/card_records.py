@@ -47,7 +47,7 @@ def price_fields(prices: "CardPrices | None", count: int = 1) -> dict[str, objec
 def around_card(
     gpu: Gpu, prices: "CardPrices", software: "Iterable[FeatureSupport]", speeds: "Iterable[MeasuredSpeed]"
 ) -> dict[str, object]:
-    """Return what a detail pane shows beside a card's record: derived figures, prices, software, measured speeds."""
+    """Return what is known beside a card's record: derived figures, prices, software, measured speeds."""
     return {
         "derived": derived_fields(gpu) | _derived_by_kind(gpu, prices),
         "prices": {

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from planner.performance.result import TimeResult
 
 _NOT_RUN: Final = "The plan does not fit there."
+_NOT_JUDGED: Final = "How much of the card a program can use is not known."
 Figure = tuple[str, float | None, str]
 
 
@@ -69,14 +70,22 @@ def _time(tried: Tried | None) -> "tuple[TimeResult | None, str]":
     if tried is None or tried.evaluation is None:
         return None, ""
     if not fits(tried.evaluation):
-        return None, _NOT_RUN
+        return None, why_not(tried.evaluation)
     time = tried.evaluation.time
     return time, "" if time is None else no_time(time)
 
 
 def fits(evaluation: Evaluation) -> bool:
-    """Return whether the plan fits, tightly or not: what does not takes no time and costs nothing."""
-    return evaluation.memory.verdict != "does-not-fit"
+    """Return whether the plan runs there, tightly or not: what does not takes no time and costs nothing."""
+    return evaluation.memory.verdict in ("fits", "tight")
+
+
+def why_not(evaluation: Evaluation) -> str:
+    """Return why the plan does not run there."""
+    memory = evaluation.memory
+    if memory.unsupported:
+        return "; ".join(memory.unsupported)
+    return _NOT_RUN if memory.verdict == "does-not-fit" else _NOT_JUDGED
 
 
 def _rent(tried: Tried | None) -> Figure:
@@ -132,7 +141,7 @@ def _estimate(tried: Tried | None, otherwise: str) -> "tuple[CostEstimate | None
     if tried.evaluation is None or tried.cost is None:
         return None, tried.reason or otherwise
     if not fits(tried.evaluation):
-        return None, _NOT_RUN
+        return None, why_not(tried.evaluation)
     return tried.cost.estimate, tried.cost.reason or otherwise
 
 

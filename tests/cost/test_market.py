@@ -64,7 +64,7 @@ def test_kinds_are_never_mixed_and_the_launch_price_is_a_list_price() -> None:
         "street": [2_000],
         "used": [700, 900],
     }
-    assert prices.known
+    assert prices.bought
     assert prices.bought["used"].low.price_usd == 700
     assert prices.bought["used"].high.price_usd == 900
     assert prices.bought["used"].median_usd == 800
@@ -186,7 +186,8 @@ def test_medians_and_shares_of_cards_say_so() -> None:
 
 def test_a_card_without_any_price() -> None:
     prices = card_prices("rtx-3090", None, [], [], TODAY)
-    assert not prices.known
+    assert not prices.bought
+    assert not prices.rented
 
 
 @pytest.mark.parametrize(("day", "days"), [("2026-11-21", 1), ("2026-11", 21), ("2026", 325), (None, None)])

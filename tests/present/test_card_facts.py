@@ -64,7 +64,7 @@ def test_prices_with_range_age_history_and_what_is_left_out(catalog: Catalog) ->
         },
         rented={"on-demand": rented, "spot": PriceSpread((_point(0.05),)), "reserved-1y": whole},
         doubtful=(_point(1, remarks=("one of several",)), _point(2)),
-        servers=(),
+        servers=(_point(2_000), _point(3_000)),
     )
     details = price_group(catalog.hardware.gpu("rtx-4090"), prices).details
     lines = [(detail.title, detail.text) for detail in details]
@@ -74,6 +74,7 @@ def test_prices_with_range_age_history_and_what_is_left_out(catalog: Catalog) ->
         ("  remarks", "of low trust"),
         ("Second hand", "$700 to $800, 2 prices"),
         ("  remarks", "seen"),
+        ("In a whole server, by card", "$2,000 to $3,000, 2 prices"),
         (
             "Rented, on demand",
             "$2.50 to $4.00 an hour, 3 prices; 1 older than twelve months and 1 without a date left out",

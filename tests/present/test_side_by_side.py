@@ -15,8 +15,9 @@ from planner.present.gpu_row import plain_rows
 from planner.present.gpus import GPU_COLUMNS, GpuRow
 from planner.present.side_by_side import Entry, comparison_rows, sharing_notes, side_by_side, to_markdown
 from planner.present.systems import SystemRow
+from planner.present.tried import fits, why_not
 from planner.workload.parallel import Parallel
-from planner.workload.workload import Inference
+from planner.workload.workload import Inference, Training
 
 TODAY = date(2026, 11, 22)
 
@@ -89,6 +90,25 @@ def test_what_does_not_fit_takes_no_time_and_costs_nothing(entries, catalog):
         cells = named(rows, "Your plan", title).cells
         assert (cells[0].text, cells[0].value, cells[0].tooltip) == ("unknown", None, "The plan does not fit there.")
         assert cells[1].value is not None
+
+
+def test_what_cannot_run_takes_no_time_and_costs_nothing_and_says_why(catalog):
+    tpu = GpuRow(catalog.hardware.gpu("tpu-v5e"))
+    entry = Entry("tpu", tpu.gpu.name, 1, tpu)
+    for workload in (Inference(), Training()):
+        plan = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=workload)
+        tried = try_on(plan, "tpu-v5e", 1, catalog, TODAY)
+        assert not fits(tried.evaluation)
+        assert why_not(tried.evaluation) == "; ".join(tried.evaluation.memory.unsupported)
+        titles = {row.title for row in side_by_side((entry,), {"tpu": tried}) if row.group == "Your plan"}
+        assert titles == {"Fits", "Memory needed, each"}
+
+
+def test_a_card_of_unknown_usable_memory_is_not_judged(catalog):
+    plan = Plan(model=ModelChoice(id="openai-community/gpt2"), workload=Inference())
+    evaluation = try_on(plan, "rtx-4090", 1, catalog, TODAY).evaluation
+    unknown = evaluation.evolve(memory=evaluation.memory.evolve(verdict=None))
+    assert "not known" in why_not(unknown)
 
 
 def test_cards_that_hold_it_together_but_not_each_are_told_to_share_it(entries, catalog):

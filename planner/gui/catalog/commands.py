@@ -44,7 +44,7 @@ _SHOWING = (
     _Command("systems", "A&ccelerators or systems", lambda tab: tab.swap_page(), "1", "Ctrl+Alt+Y", "swap"),
     _Command("saved", "Saved &filters…", lambda tab: tab.open_saved(), "2", "Ctrl+Alt+F", "filter"),
     _Command("save-filter", "Sa&ve these filters…", lambda tab: tab.saved.ask_name(), "2"),
-    _Command("clear", "Clear &all filters", lambda tab: tab.gpus.facets.clear(), "2", "Ctrl+Alt+0"),
+    _Command("clear", "Clear &all filters", lambda tab: tab.clear_filters(), "2", "Ctrl+Alt+0"),
 )
 _COMPARING = (
     _Command("add", "Co&mpare what is chosen", lambda tab: tab.compare_chosen(), "4", "Ctrl+Shift+A"),

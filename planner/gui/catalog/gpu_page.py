@@ -124,7 +124,7 @@ class GpuPage(Page):
     def show_fitting(self) -> None:
         """Show only the cards that the plan fits on, the one with the least memory first."""
         self.table.sort_by("memory")
-        self.narrow(CatalogFilter(only_fitting=True), "fits")
+        self.narrow(CatalogFilter(only_fitting=True), "only_fitting")
         self.table.scrollToTop()
 
     def show_columns(self, name: str) -> None:

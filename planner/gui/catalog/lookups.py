@@ -58,7 +58,7 @@ class Lookups(QObject):
             self._tasks.cancel(_JOBS)
             self._asking.start()
         if self._prices_of is not catalog:
-            self._prices_of = catalog
+            self._prices_of, self.prices = catalog, None
             self._tasks.run(_PRICES, partial(_all_prices, catalog, self.today()), self._take_prices, self._tell)
 
     @Slot()

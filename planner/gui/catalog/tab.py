@@ -79,8 +79,7 @@ class CatalogTab(Tab):
 
     def focus_search(self) -> None:
         """Put the keyboard into the search."""
-        if self.view == "compare":
-            self.show_view("table")
+        self._leave_comparison()
         self.bar.search.setFocus(Qt.FocusReason.ShortcutFocusReason)
         self.bar.search.selectAll()
 
@@ -117,6 +116,7 @@ class CatalogTab(Tab):
 
     def apply_filter(self, wanted: CatalogFilter) -> None:
         """Narrow the accelerators as `wanted` says."""
+        self._leave_comparison()
         self.bar.pages.button(0).click()
         self.gpus.narrow(wanted)
 
@@ -129,6 +129,13 @@ class CatalogTab(Tab):
         self._show_accelerators()
         self.gpus.show_columns(name)
 
+    def clear_filters(self) -> None:
+        """Show every record of the view again."""
+        self._leave_comparison()
+        self.bar.search.clear()
+        if self.page is self.gpus:
+            self.gpus.facets.clear()
+
     def sort_cards(self, key: str) -> None:
         """Sort the accelerators by the column `key`, the best first, and show that column."""
         self._show_accelerators()
@@ -136,6 +143,7 @@ class CatalogTab(Tab):
 
     def swap_page(self) -> None:
         """Show the systems instead of the accelerators, or the other way round."""
+        self._leave_comparison()
         self.bar.pages.button(1 if self.page is self.gpus else 0).click()
 
     def save(self) -> None:
@@ -163,6 +171,11 @@ class CatalogTab(Tab):
             return f"{plan.model.id} does not fit on any of {total}{_each(plan.count)} as planned."
         smallest = catalog.hardware.gpu(fits[0].gpu_id).name
         return f"{plan.model.id} fits on {len(fits)} of {total}{_each(plan.count)}. The smallest is {smallest}."
+
+    def _leave_comparison(self) -> None:
+        """Show the table again where records are compared, which are neither searched nor switched."""
+        if self.view == "compare":
+            self.show_view("table")
 
     def _show_accelerators(self) -> None:
         self.show_view("table")
@@ -194,11 +207,15 @@ class CatalogTab(Tab):
         self._pages.addWidget(page)
         page.counted.connect(self._show_count)
         page.comparison_wanted.connect(self.compare_records)
-        page.searched.connect(self.bar.show_search)
+        page.searched.connect(partial(self._on_page_searched, page))
 
     def _show_page(self) -> None:
         hint = self.tr(", or: at least 24 GiB under 2,000 USD") if self.page is self.gpus else ""
         self.bar.show_page(self.page, hint)
+
+    def _on_page_searched(self, page: Page, text: str) -> None:
+        if page is self.page:
+            self.bar.show_search(text)
 
     @Slot(str)
     def _on_searched(self, text: str) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from planner.gui.catalog.filters import CatalogFilter
 from planner.gui.tab_places import TABS
 from planner.gui.window import Window
 
@@ -49,6 +50,32 @@ def test_the_circuit_that_builds_hang_on_is_chosen_and_kept(window, workspace, q
     do(window, "circuit-230V-16A")
     assert "Circuit that is reckoned with: 16 A at 230 V" in window.tab.gpus.detail.as_text()
     assert workspace.settings.current.catalog.circuit == "230V-16A"
+
+
+def test_commands_leave_the_comparison_for_what_they_show(window, qtbot, tasks):
+    tab = window.tab
+    do(window, "compare")
+    do(window, "systems")
+    assert (tab.view, tab.page) == ("table", tab.systems)
+    do(window, "compare")
+    tab.apply_filter(CatalogFilter(confirmed=True))
+    assert (tab.view, tab.page) == ("table", tab.gpus)
+    assert tab.gpus.filter.confirmed
+    qtbot.waitUntil(lambda: not tasks.busy)
+
+
+def test_all_filters_are_those_of_what_is_shown(window, qtbot, tasks):
+    tab = window.tab
+    do(window, "systems")
+    tab.bar.search.setText("dgx")
+    assert tab.systems.model.rowCount() < len(tab.systems.model.all_records)
+    do(window, "clear")
+    assert tab.bar.search.text() == ""
+    assert tab.systems.model.rowCount() == len(tab.systems.model.all_records)
+    tab.bar.search.setText("dgx")
+    tab.gpus.narrow(CatalogFilter().with_query(text="rtx"))  # of the hidden page
+    assert tab.bar.search.text() == "dgx"
+    qtbot.waitUntil(lambda: not tasks.busy)
 
 
 def test_no_two_commands_share_a_key(window):

@@ -149,3 +149,12 @@ def test_the_menu_offers_what_the_view_can_give(page, tab):
     menu.fill()
     for action in menu.actions()[:3]:
         action.trigger()
+
+
+def test_what_fails_is_told_and_tried_again(page, tab, workspace, qtbot):
+    with qtbot.waitSignal(workspace.failed) as told:
+        page._on_error(PlannerError("the prices cannot be read", "Mend them."))
+    assert told.args[0].message == "the prices cannot be read"
+    page.refresh()
+    qtbot.waitUntil(lambda: not tab.tasks.busy)
+    assert cells(page, "Fits")[0].startswith("Fits")

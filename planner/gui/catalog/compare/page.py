@@ -91,7 +91,7 @@ class ComparePage(QWidget):
         return tuple(entry.id for entry in self.entries())
 
     def entries(self) -> tuple[Entry, ...]:
-        """Return what is compared: cards as many of each as the plan has, systems as they are."""
+        """Return what is compared: cards as many of each as the plan or the id says, systems as they are."""
         found = (self._entry(name) for name in self._workspace.settings.current.catalog.compared)
         return tuple(entry for entry in found if entry is not None)
 
@@ -203,8 +203,9 @@ class ComparePage(QWidget):
         self._show()
 
     def _on_error(self, error: BaseException) -> None:
-        if isinstance(error, PlannerError):
-            self._workspace.failed.emit(error)
+        self._asked = None  # or the same would never be tried again
+        with self._workspace.reporting():
+            raise error
 
     def _entry(self, name: str) -> Entry | None:
         kind, _, record = name.partition("@")[0].partition(":")
@@ -279,9 +280,6 @@ def _try_all(
     from planner.plan.prices import prices_of  # reads every offer
 
     tried = {name: try_on(plan, gpu, count, catalog, today) for name, (gpu, count) in wanted.items()}
-    for one in tried.values():
-        if one.evaluation is not None:
-            one.evaluation.time  # noqa: B018  # computed when it is first asked for
     cards = {gpu for gpu, _ in wanted.values()}
     _ = catalog.software
     return tried, {gpu: prices_of(catalog.hardware.gpu(gpu), catalog, today) for gpu in cards}
