@@ -30,6 +30,7 @@ from planner.present.money_asides import carbon_sentence, hybrid_sentence
 from planner.present.plan import plan_phrase
 from planner.present.sources import short_source
 from planner.present.time import time_view
+from planner.present.verdict import if_it_ran
 
 _OFFER_KEYS: Final = ("provider", "instance", "instances", "region", "hours", "usd", "gpu_hour", "age", "remarks")
 _FLEXIBLE: Final = ("provider", "instance", "region", "remarks")
@@ -87,6 +88,7 @@ def cost_blocks(answer: CostAnswer, shown: Shown) -> Iterator[str]:
     prose, result = prose_width(shown.width), answer.estimate.result
     yield _prose(result_sentences(result, answer.card, answer.today), prose)
     yield wrapped(plan_phrase(answer.evaluation, answer.catalog), prose)
+    yield _prose(if_it_ran(answer.evaluation.memory), prose)
     if answer.evaluation.time is not None:
         view = time_view(answer.evaluation.time)
         yield _prose((view.answer, view.reason), prose)

@@ -64,6 +64,18 @@ def more_cards(memory: MemoryResult) -> tuple[str, ...]:
     return (f"Split evenly over cards of this kind, it would take at least {cards} (not estimated).",)
 
 
+def cannot_run(memory: MemoryResult) -> bool:
+    """Return whether the plan cannot run on its card, so that its time and its cost are of what is not to be had."""
+    return memory.capacity_bytes is not None and (bool(memory.unsupported) or memory.verdict == "does-not-fit")
+
+
+def if_it_ran(memory: MemoryResult) -> tuple[str, ...]:
+    """Return a sentence on what time and cost are worth where the plan cannot run on its card."""
+    if not cannot_run(memory):
+        return ()
+    return (f"The plan does not run on this card ({verdict_phrase(memory)}): this is what it would take if it did.",)
+
+
 def capacity_note(memory: MemoryResult) -> tuple[str, ...]:
     """Return a sentence on how sure the card's usable memory is, where it is known."""
     low, high = memory.capacity_low_bytes, memory.capacity_high_bytes

@@ -32,6 +32,12 @@ def test_the_whole_answer(said, golden):
     golden("cost.txt", said(*TUNING, "--gpu", "RTX 4090", "--offers", "4"))
 
 
+def test_what_does_not_fit_is_said_to_be_of_what_is_not_to_be_had(said):
+    printed = said("meta-llama/Llama-3.1-8B", "--task", "training", "--gpu", "RTX 4090", "--hours-per-day", "8")
+    assert "The plan does not run on this card (Does not fit" in " ".join(printed.split())
+    assert "does not run" not in said(*TUNING, "--gpu", "RTX 4090")
+
+
 def test_the_answer_comes_first_and_then_what_would_change_it(said):
     lines = said(*TUNING, "--gpu", "RTX 4090", "--repeats", "40").splitlines()
     assert lines[0].startswith("Renting 1 × GeForce RTX 4090 at ")

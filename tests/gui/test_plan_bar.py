@@ -12,6 +12,7 @@ from planner.gui.widgets.plan_bar import PlanBar
 from planner.gui.workspace import SAMPLE_PLAN, Workspace
 from planner.present.time import pace_phrase
 from planner.present.verdict import verdict_phrase
+from planner.workload.parallel import Parallel
 from planner.workload.training import Training
 
 
@@ -149,7 +150,8 @@ def test_time_is_said_at_once_and_cost_when_the_plan_rests(bar: PlanBar, workspa
 
 
 def test_answers_are_said_in_full_where_questions_are_shortened(bar: PlanBar, workspace: Workspace, qtbot: QtBot):
-    workspace.apply("work", workload=Training(activation_checkpointing="full"), gpu="h100-sxm5-80gb", count=8)
+    sharded = Training(activation_checkpointing="full", parallel=Parallel(zero=3))
+    workspace.apply("work", workload=sharded, gpu="h100-sxm5-80gb", count=8)
     qtbot.waitUntil(bar.findChildren(PartButton)[5].isVisible)
     assert all(part.text() == part.words for part in bar.findChildren(PartButton)[3:])
 
@@ -159,6 +161,14 @@ def test_a_run_has_an_end(bar: PlanBar, workspace: Workspace, qtbot: QtBot):
     pace, money = bar.findChildren(PartButton)[4:]
     qtbot.waitUntil(lambda: pace.words == "6.00\u202fh" or pace.words.replace("\u2009", " ") == "6.00 h")
     assert "a run" in money.words
+
+
+def test_what_does_not_fit_has_neither_time_nor_cost(bar: PlanBar, workspace: Workspace, qtbot: QtBot):
+    workspace.apply("large", workload=Training(), gpu="rtx-4090")
+    assert workspace.evaluation.memory.verdict == "does-not-fit"
+    assert not bar._rest.isActive()
+    assert not bar._time.isVisible()
+    assert not bar._cost.isVisible()
 
 
 def test_without_a_card_there_is_neither_time_nor_cost(bar: PlanBar, workspace: Workspace, qtbot: QtBot):

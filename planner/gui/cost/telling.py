@@ -20,12 +20,13 @@ from planner.present.money import (
 from planner.present.money_asides import hybrid_sentence
 from planner.present.prices import Age, age_of
 from planner.present.time import time_view
+from planner.present.verdict import if_it_ran
 from planner.present.ways import ways_rows
 
 
 def told(cost: PlanCost, evaluation: Evaluation, catalog: Catalog, today: date) -> AnswerText:
     """Return what is said about `cost` on a day; without an estimate, why there is none."""
-    time = _time_lines(evaluation)
+    time = (*if_it_ran(evaluation.memory), *_time_lines(evaluation))
     if cost.estimate is None:
         return AnswerText(cost.reason, lines=time)
     estimate = cost.estimate

@@ -20,7 +20,7 @@ from planner.gui.workspace import Workspace
 from planner.present.parallel import cards_phrase
 from planner.present.plan import work_phrase
 from planner.present.time import pace_phrase
-from planner.present.verdict import verdict_phrase
+from planner.present.verdict import cannot_run, verdict_phrase
 
 if TYPE_CHECKING:
     from planner.plan.money import PlanCost
@@ -63,10 +63,12 @@ class PlanBar(QWidget):
         cards = cards_phrase(plan.workload, plan.count, name, workspace.catalog.hardware)
         self._cards.say(cards or "Choose a card", ("card", "muted"))
         self._verdict.say(verdict_phrase(memory), verdict_mark(memory.verdict))
-        self._say_time(pace_phrase(workspace.evaluation.time))
+        runs = not cannot_run(memory)
+        self._say_time(pace_phrase(workspace.evaluation.time) if runs else "")
         self._show_part(self._cost, "")
         self._tasks.cancel(_MONEY)
-        if plan.gpu is not None:
+        self._rest.stop()
+        if plan.gpu is not None and runs:
             self._rest.start()
 
     @Slot()
