@@ -1,11 +1,12 @@
 """What is known around a card, for other programs: names that end in their unit, exact values, and sources."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 from planner.hardware.derived import DERIVED_FIGURES, derived_figures
 from planner.hardware.gpu import Gpu
+from planner.present.system_totals import AT_LAUNCH, BANDWIDTH, BF16, CARDS_POWER, MEMORY
 
 if TYPE_CHECKING:
     from planner.cost.market import CardPrices, PriceSpread
@@ -61,27 +62,21 @@ def around_card(
 
 def totals(entry: "Entry") -> dict[str, object]:
     """Return the figures of all accelerators of an entry together, and of its machine where it is a system."""
-    system = None if entry.system is None else entry.system.system
+    system, gpu = None if entry.system is None else entry.system.system, None if entry.row is None else entry.row.gpu
     return {
-        "memory_bytes": _together(entry, lambda gpu: gpu.memory_bytes),
-        "bandwidth_bytes_per_s": _together(entry, lambda gpu: gpu.bandwidth_bytes_per_s),
-        "bf16_ops_per_s": _together(entry, _bf16),
-        "cards_power_watts": _together(entry, lambda gpu: gpu.drawn_watts),
-        "launch_price_usd": _together(entry, lambda gpu: gpu.launch_price_usd),
+        "memory_bytes": MEMORY.value(gpu, entry.count),
+        **accelerator_fields(gpu, entry.count),
+        "cards_power_watts": CARDS_POWER.value(gpu, entry.count),
+        "launch_price_usd": AT_LAUNCH.value(gpu, entry.count),
         **price_fields(None if entry.row is None else entry.row.prices, entry.count),
         "system_power_watts": None if system is None else system.max_power_watts,
         "system_price_usd": None if system is None else system.price_usd,
     }
 
 
-def _together(entry: "Entry", read: Callable[[Gpu], float | None]) -> float | None:
-    each = None if entry.row is None else read(entry.row.gpu)
-    return None if each is None else each * entry.count
-
-
-def _bf16(gpu: Gpu) -> float | None:
-    rate = gpu.rate("bf16")
-    return None if rate is None else rate.ops_per_s
+def accelerator_fields(gpu: Gpu | None, count: int | None) -> dict[str, object]:
+    """Return what `count` accelerators move and compute together."""
+    return {"bandwidth_bytes_per_s": BANDWIDTH.value(gpu, count), "bf16_ops_per_s": BF16.value(gpu, count)}
 
 
 def _derived_by_kind(gpu: Gpu, prices: "CardPrices") -> dict[str, float | None]:

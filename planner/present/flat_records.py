@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from planner.hardware.gpu import Provenance
-from planner.present.card_records import derived_fields, price_fields
+from planner.present.card_records import accelerator_fields, derived_fields, price_fields
 from planner.present.gpus import DTYPE_TITLES, GpuRow
-from planner.present.system_totals import BANDWIDTH, BF16
 from planner.present.systems import SystemRow
 
 _NESTED: Final = {"rates", "provenance", "figure_notes", "notes", "aliases"}
@@ -41,8 +40,7 @@ def system_fields(row: SystemRow) -> dict[str, object]:
     other = {note.field: note.provenance for note in system.figure_notes}
     return {
         **system.model_dump(exclude=_NESTED),
-        "bandwidth_bytes_per_s": BANDWIDTH.value(system, row.gpu),
-        "bf16_ops_per_s": BF16.value(system, row.gpu),
+        **accelerator_fields(row.gpu, system.gpu_count),
         "plan_verdict": row.verdict,
         "plan_free_bytes_each": row.free_bytes,
         "plan_reason": row.reason,

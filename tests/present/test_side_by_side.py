@@ -14,7 +14,7 @@ from planner.present.gpu_details import gpu_details
 from planner.present.gpu_row import plain_rows
 from planner.present.gpus import GPU_COLUMNS, GpuRow
 from planner.present.side_by_side import Entry, comparison_rows, sharing_notes, side_by_side, to_markdown
-from planner.present.systems import SystemRow
+from planner.present.systems import SYSTEM_COLUMNS, SystemRow, system_details, system_rows
 from planner.workload.parallel import Parallel
 from planner.workload.workload import Inference
 
@@ -52,6 +52,30 @@ def test_figures_are_compared_with_bars_and_the_best(entries):
     assert named(rows, "One accelerator", "Architecture").differs
     assert not any(row.group == "Your plan" for row in rows)
     assert named(rows, "All together", "Accelerators").cells[1].text == "8 × H100 SXM5 80 GB"
+
+
+def test_a_machine_reads_as_in_its_pane_and_in_the_table_of_systems(entries, catalog):
+    columns = {column.key: column for column in SYSTEM_COLUMNS}
+    rows = {row.id: row for row in system_rows(catalog.hardware, software=catalog.software)}
+    for name in ("dgx-h100", "dgx-spark", "dgx-2"):
+        system = rows[name]
+        (card,) = plain_rows((system.gpu,), catalog.hardware, {}, catalog.software)
+        entry = Entry(name, system.system.name, system.system.gpu_count, card, system)
+        compared = side_by_side((entry, entries[0]), {})
+        pane = {detail.title: detail.text for group in system_details(system) for detail in group.details}
+        for key, title in (("bandwidth", "Bandwidth"), ("bf16", "BF16 dense")):
+            text = named(compared, "All together", title).cells[0].text
+            assert text == pane[f"{title} together"]
+            assert text.partition("\u2009")[0] == columns[key].text(system)
+    assert named(compared, "All together", "BF16 dense").cells[0].text == "none"
+
+
+def test_sums_say_their_formula_in_the_units_of_every_view(entries):
+    rows = side_by_side(entries, {})
+    bandwidth = named(rows, "All together", "Bandwidth")
+    assert [cell.text for cell in bandwidth.cells] == ["1.01\u2009TB/s", "26.8\u2009TB/s"]
+    assert bandwidth.cells[1].tooltip == "8 × 3,350\u2009GB/s (H100 SXM5 80 GB)"
+    assert named(rows, "All together", "BF16 dense").cells[1].text == "7.92\u2009PFLOPS"
 
 
 def test_the_plan_is_tried_on_each(entries, catalog):
