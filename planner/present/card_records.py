@@ -1,4 +1,4 @@
-"""What is known around a card, for other programs: names that end in their unit, exact values, and sources."""
+"""What is known around a card or a system, for other programs: names that end in their unit, exact values, sources."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
@@ -6,13 +6,18 @@ from typing import TYPE_CHECKING, Final
 
 from planner.hardware.derived import DERIVED_FIGURES, derived_figures
 from planner.hardware.gpu import Gpu
-from planner.present.system_totals import AT_LAUNCH, BANDWIDTH, BF16, CARDS_POWER, MEMORY
+from planner.hardware.mains import least_circuit
+from planner.hardware.power import machine_steps
+from planner.present.system_totals import AT_LAUNCH, BANDWIDTH, BF16, CARDS_POWER, FP16, MEMORY
 
 if TYPE_CHECKING:
     from planner.cost.market import CardPrices, PriceSpread
+    from planner.cost.modes import RentMode
     from planner.hardware.software import FeatureSupport
     from planner.hardware.speeds import MeasuredSpeed
+    from planner.hardware.system import System
     from planner.present.side_by_side import Entry
+    from planner.present.systems import SystemRow
 
 DERIVED_NAMES: Final[Mapping[str, str]] = {
     **{key: key for key in DERIVED_FIGURES},
@@ -21,6 +26,7 @@ DERIVED_NAMES: Final[Mapping[str, str]] = {
     "bandwidth_per_watt": "bandwidth_gb_per_s_per_watt",
 }
 """The query words of derived figures, with names that say the unit."""
+_LACKING: Final = {"feature", "note", "source", "as_of"}
 
 
 def derived_fields(gpu: Gpu) -> dict[str, float | None]:
@@ -53,10 +59,24 @@ def around_card(
         "derived": derived_fields(gpu) | _derived_by_kind(gpu, prices),
         "prices": {
             "bought": {kind: _spread(spread, "usd") for kind, spread in prices.bought.items()},
-            "rented": {mode: _spread(spread, "usd_per_hour") for mode, spread in prices.rented.items()},
+            "rented": _rented(prices.rented),
         },
         "software": [{"title": support.title, **asdict(support)} for support in software],
         "speeds": [speed.model_dump(mode="json") for speed in speeds],
+    }
+
+
+def around_system(row: "SystemRow", rented: "Mapping[RentMode, PriceSpread]") -> dict[str, object]:
+    """Return what a detail pane shows beside a system's record: totals, what the chip lacks, rents, and what feeds it.
+
+    The power is none where that of the machine is not known.
+    """
+    system = row.system
+    return {
+        "totals": {"memory_bytes": system.memory_bytes, **accelerator_fields(row.gpu, system.gpu_count)},
+        "lacks": [fact.model_dump(mode="json", include=_LACKING) for fact in row.lacks.values()],
+        "prices": {"rented": _rented(rented)},
+        "power": _power(system),
     }
 
 
@@ -75,8 +95,12 @@ def totals(entry: "Entry") -> dict[str, object]:
 
 
 def accelerator_fields(gpu: Gpu | None, count: int | None) -> dict[str, object]:
-    """Return what `count` accelerators move and compute together."""
-    return {"bandwidth_bytes_per_s": BANDWIDTH.value(gpu, count), "bf16_ops_per_s": BF16.value(gpu, count)}
+    """Return what `count` accelerators move and compute together; FP16 is what those without BF16 are measured by."""
+    return {
+        "bandwidth_bytes_per_s": BANDWIDTH.value(gpu, count),
+        "bf16_ops_per_s": BF16.value(gpu, count),
+        "fp16_ops_per_s": FP16.value(gpu, count),
+    }
 
 
 def _derived_by_kind(gpu: Gpu, prices: "CardPrices") -> dict[str, float | None]:
@@ -87,6 +111,17 @@ def _derived_by_kind(gpu: Gpu, prices: "CardPrices") -> dict[str, float | None]:
         for kind, spread in prices.bought.items()
         if figure.priced and kind != "list"
     }
+
+
+def _power(system: "System") -> dict[str, object] | None:
+    if system.max_power_watts is None:
+        return None
+    circuit = least_circuit(system.max_power_watts)
+    return {"circuit": circuit.name, "figures": [asdict(step) for step in machine_steps(system, circuit)]}
+
+
+def _rented(rented: "Mapping[RentMode, PriceSpread]") -> dict[str, object]:
+    return {mode: _spread(spread, "usd_per_hour") for mode, spread in rented.items()}
 
 
 def _spread(spread: "PriceSpread", unit: str) -> dict[str, object]:

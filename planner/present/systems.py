@@ -11,6 +11,7 @@ from planner.hardware.system import System
 from planner.memory.result import Verdict
 from planner.present import format as fmt
 from planner.present.build import machine_power_group
+from planner.present.card_facts import rent_group
 from planner.present.columns import Column, Detail, DetailGroup, numbers, words
 from planner.present.fits import fits_rank, fits_tooltip, fits_words
 from planner.present.names import CERTAINTY_WORDS
@@ -19,6 +20,8 @@ from planner.present.system_totals import BF16, FOR_POWER, FP16, TOTALS, ForPowe
 from planner.units import GIB
 
 if TYPE_CHECKING:
+    from planner.cost.market import PriceSpread
+    from planner.cost.modes import RentMode
     from planner.plan.system_fits import SystemFit
 
 
@@ -222,14 +225,20 @@ SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
 )
 
 
-def system_details(row: SystemRow) -> tuple[DetailGroup, ...]:
-    """Return every figure of a system with its source, how sure it is and when it was read; and what feeds it."""
-    power = machine_power_group(row.system)
+def system_details(row: SystemRow, rented: "Mapping[RentMode, PriceSpread] | None" = None) -> tuple[DetailGroup, ...]:
+    """Return every figure of a system with its source, how sure it is and when it was read; and what feeds it.
+
+    `rented` is what it is rented for, by the way to rent; none while the offers have not been read.
+    """
+    around = (
+        machine_power_group(row.system),
+        rent_group(f"To rent, {row.accelerators} together", rented or {}),
+    )
     return (
         DetailGroup("Accelerators", _accelerators(row)),
         DetailGroup("Machine", _machine(row.system)),
         DetailGroup("Price", _price(row.system)),
-        *((power,) if power.details else ()),
+        *(group for group in around if group.details),
     )
 
 
