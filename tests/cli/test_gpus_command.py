@@ -169,6 +169,10 @@ def test_expressions(said):
 def test_nothing_found_is_no_error(said):
     assert said("xyzzy").startswith("No accelerator of ")
     assert json.loads(said("xyzzy", "--json")) == []
+    for words in ((), ("--systems",)):
+        empty = said("xyzzy", "--csv", *words)
+        assert empty.startswith("id,name,")
+        assert empty.splitlines() == said("h100", "--csv", *words).splitlines()[:1]
 
 
 @pytest.mark.parametrize(
