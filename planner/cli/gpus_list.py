@@ -18,7 +18,7 @@ from planner.plan.catalog import Catalog
 from planner.plan.prices import price_words, prices_by_card
 from planner.present.card_records import price_fields
 from planner.present.columns import Column
-from planner.present.flat_records import gpu_fields
+from planner.present.flat_records import GPU_FIELDS, gpu_fields
 from planner.present.gpus import GPU_COLUMNS, GpuRow, gpu_rows
 from planner.present.record_text import to_csv
 
@@ -75,7 +75,7 @@ def print_list(arguments: argparse.Namespace, catalog: Catalog, today: date) -> 
     rows = [by_id[gpu.id] for gpu in gpus]
     everything = len(catalog.hardware.gpus)
     if arguments.csv:
-        print(to_csv([gpu_fields(row) for row in rows]), end="")
+        print(to_csv(GPU_FIELDS, [gpu_fields(row) for row in rows]), end="")
     elif rows:
         shown = _columns(used_words(query), judged=judged is not None)
         print(f"{_list(rows, shown)}\n\n{len(rows):,} of {everything:,} accelerators")

@@ -11,12 +11,12 @@ from planner.hardware.software import software_of
 from planner.hardware.speeds import speeds_of
 from planner.hardware.system import System
 from planner.plan.catalog import Catalog
-from planner.plan.prices import prices_of
+from planner.plan.prices import prices_of, rents_of
 from planner.present.card_facts import fact_groups
-from planner.present.card_records import around_card
+from planner.present.card_records import around_card, around_system
 from planner.present.gpu_details import gpu_details
 from planner.present.gpu_row import plain_rows
-from planner.present.systems import SystemRow, system_details
+from planner.present.systems import plain_systems, system_details
 
 
 def show(name: str, catalog: Catalog, today: date, *, as_json: bool) -> int:
@@ -27,15 +27,22 @@ def show(name: str, catalog: Catalog, today: date, *, as_json: bool) -> int:
     """
     found = resolve_hardware(catalog.hardware, name)
     if isinstance(found, System):
-        print(found.model_dump_json(indent=2) if as_json else _system(found, catalog))
+        print(_system_json(found, catalog, today) if as_json else _system(found, catalog, today))
     else:
         print(_card_json(found, catalog, today) if as_json else _card(found, catalog, today))
     return 0
 
 
-def _system(system: System, catalog: Catalog) -> str:
-    gpu = catalog.hardware.gpu(system.gpu_id) if system.gpu_id else None
-    return details(system.name, system_details(SystemRow(system, gpu)), system.notes)
+def _system(system: System, catalog: Catalog, today: date) -> str:
+    """Return the figures of a system with their sources, what feeds it, and what it is rented for."""
+    (row,) = plain_systems((system,), catalog.hardware, catalog.software)
+    return details(system.name, system_details(row, rents_of(system, catalog, today)), system.notes)
+
+
+def _system_json(system: System, catalog: Catalog, today: date) -> str:
+    (row,) = plain_systems((system,), catalog.hardware, catalog.software)
+    around = around_system(row, rents_of(system, catalog, today))
+    return to_json(system.model_dump(mode="json") | around, indent=2).decode()
 
 
 def _card(gpu: Gpu, catalog: Catalog, today: date) -> str:

@@ -8,7 +8,7 @@ from pydantic_core import to_json
 
 from planner.cli.table import Head, table, terminal_width
 from planner.plan.catalog import Catalog
-from planner.present.flat_records import system_fields
+from planner.present.flat_records import SYSTEM_FIELDS, system_fields
 from planner.present.record_text import to_csv
 from planner.present.systems import SYSTEM_COLUMNS, SystemRow, system_rows
 
@@ -34,7 +34,7 @@ def print_systems(arguments: argparse.Namespace, catalog: Catalog) -> int:
     if arguments.json:
         print(to_json([_record(row) for row in rows], indent=2).decode())
     elif arguments.csv:
-        print(to_csv([system_fields(row) for row in rows]), end="")
+        print(to_csv(SYSTEM_FIELDS, [system_fields(row) for row in rows]), end="")
     elif rows:
         note = "" if fits is None else f"\n{_SHARING}"
         print(f"{_list(rows, judged=fits is not None)}\n\n{len(rows):,} of {len(every):,} systems{note}")

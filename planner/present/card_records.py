@@ -1,17 +1,23 @@
-"""What is known around a card, for other programs: names that end in their unit, exact values, and sources."""
+"""What is known around a card or a system, for other programs: names that end in their unit, exact values, sources."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 from planner.hardware.derived import DERIVED_FIGURES, derived_figures
 from planner.hardware.gpu import Gpu
+from planner.hardware.mains import least_circuit
+from planner.hardware.power import machine_steps
+from planner.present.system_totals import AT_LAUNCH, BANDWIDTH, BF16, CARDS_POWER, FP16, MEMORY
 
 if TYPE_CHECKING:
     from planner.cost.market import CardPrices, PriceSpread
+    from planner.cost.modes import RentMode
     from planner.hardware.software import FeatureSupport
     from planner.hardware.speeds import MeasuredSpeed
+    from planner.hardware.system import System
     from planner.present.side_by_side import Entry
+    from planner.present.systems import SystemRow
 
 DERIVED_NAMES: Final[Mapping[str, str]] = {
     **{key: key for key in DERIVED_FIGURES},
@@ -20,6 +26,7 @@ DERIVED_NAMES: Final[Mapping[str, str]] = {
     "bandwidth_per_watt": "bandwidth_gb_per_s_per_watt",
 }
 """The query words of derived figures, with names that say the unit."""
+_LACKING: Final = {"feature", "note", "source", "as_of"}
 
 
 def derived_fields(gpu: Gpu) -> dict[str, float | None]:
@@ -52,36 +59,48 @@ def around_card(
         "derived": derived_fields(gpu) | _derived_by_kind(gpu, prices),
         "prices": {
             "bought": {kind: _spread(spread, "usd") for kind, spread in prices.bought.items()},
-            "rented": {mode: _spread(spread, "usd_per_hour") for mode, spread in prices.rented.items()},
+            "rented": _rented(prices.rented),
         },
         "software": [{"title": support.title, **asdict(support)} for support in software],
         "speeds": [speed.model_dump(mode="json") for speed in speeds],
     }
 
 
+def around_system(row: "SystemRow", rented: "Mapping[RentMode, PriceSpread]") -> dict[str, object]:
+    """Return what a detail pane shows beside a system's record: totals, what the chip lacks, rents, and what feeds it.
+
+    The power is none where that of the machine is not known.
+    """
+    system = row.system
+    return {
+        "totals": {"memory_bytes": system.memory_bytes, **accelerator_fields(row.gpu, system.gpu_count)},
+        "lacks": [fact.model_dump(mode="json", include=_LACKING) for fact in row.lacks.values()],
+        "prices": {"rented": _rented(rented)},
+        "power": _power(system),
+    }
+
+
 def totals(entry: "Entry") -> dict[str, object]:
     """Return the figures of all accelerators of an entry together, and of its machine where it is a system."""
-    system = None if entry.system is None else entry.system.system
+    system, gpu = None if entry.system is None else entry.system.system, None if entry.row is None else entry.row.gpu
     return {
-        "memory_bytes": _together(entry, lambda gpu: gpu.memory_bytes),
-        "bandwidth_bytes_per_s": _together(entry, lambda gpu: gpu.bandwidth_bytes_per_s),
-        "bf16_ops_per_s": _together(entry, _bf16),
-        "cards_power_watts": _together(entry, lambda gpu: gpu.drawn_watts),
-        "launch_price_usd": _together(entry, lambda gpu: gpu.launch_price_usd),
+        "memory_bytes": MEMORY.value(gpu, entry.count),
+        **accelerator_fields(gpu, entry.count),
+        "cards_power_watts": CARDS_POWER.value(gpu, entry.count),
+        "launch_price_usd": AT_LAUNCH.value(gpu, entry.count),
         **price_fields(None if entry.row is None else entry.row.prices, entry.count),
         "system_power_watts": None if system is None else system.max_power_watts,
         "system_price_usd": None if system is None else system.price_usd,
     }
 
 
-def _together(entry: "Entry", read: Callable[[Gpu], float | None]) -> float | None:
-    each = None if entry.row is None else read(entry.row.gpu)
-    return None if each is None else each * entry.count
-
-
-def _bf16(gpu: Gpu) -> float | None:
-    rate = gpu.rate("bf16")
-    return None if rate is None else rate.ops_per_s
+def accelerator_fields(gpu: Gpu | None, count: int | None) -> dict[str, object]:
+    """Return what `count` accelerators move and compute together; FP16 is what those without BF16 are measured by."""
+    return {
+        "bandwidth_bytes_per_s": BANDWIDTH.value(gpu, count),
+        "bf16_ops_per_s": BF16.value(gpu, count),
+        "fp16_ops_per_s": FP16.value(gpu, count),
+    }
 
 
 def _derived_by_kind(gpu: Gpu, prices: "CardPrices") -> dict[str, float | None]:
@@ -92,6 +111,17 @@ def _derived_by_kind(gpu: Gpu, prices: "CardPrices") -> dict[str, float | None]:
         for kind, spread in prices.bought.items()
         if figure.priced and kind != "list"
     }
+
+
+def _power(system: "System") -> dict[str, object] | None:
+    if system.max_power_watts is None:
+        return None
+    circuit = least_circuit(system.max_power_watts)
+    return {"circuit": circuit.name, "figures": [asdict(step) for step in machine_steps(system, circuit)]}
+
+
+def _rented(rented: "Mapping[RentMode, PriceSpread]") -> dict[str, object]:
+    return {mode: _spread(spread, "usd_per_hour") for mode, spread in rented.items()}
 
 
 def _spread(spread: "PriceSpread", unit: str) -> dict[str, object]:

@@ -3,13 +3,37 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from planner.hardware.gpu import Provenance
-from planner.present.card_records import derived_fields, price_fields
-from planner.present.gpus import DTYPE_TITLES, GpuRow
-from planner.present.system_totals import BANDWIDTH, BF16
+from planner.base import Spec
+from planner.hardware.gpu import Gpu, Provenance
+from planner.hardware.system import System
+from planner.present.card_records import DERIVED_NAMES, accelerator_fields, derived_fields, price_fields
+from planner.present.gpus import DTYPE_TITLES, GpuRow, JobWords
 from planner.present.systems import SystemRow
 
 _NESTED: Final = {"rates", "provenance", "figure_notes", "notes", "aliases"}
+_SOURCES: Final = ("source", "basis", "certainty", "as_of", "other_sources", "notes")
+_GPU_PLAN: Final = (
+    *("plan_verdict", "plan_free_bytes"),
+    *("plan_job_hours", "plan_job_cost_usd", "plan_job_cost_source"),
+)
+_SYSTEM_PLAN: Final = ("plan_verdict", "plan_free_bytes_each", "plan_reason")
+
+
+def _own_fields(kind: type[Spec]) -> tuple[str, ...]:
+    return tuple(name for name in kind.model_fields if name not in _NESTED)
+
+
+GPU_FIELDS: Final = (
+    *_own_fields(Gpu),
+    *(f"{dtype}_ops_per_s" for dtype in DTYPE_TITLES),
+    *price_fields(None),
+    *DERIVED_NAMES.values(),
+    *_GPU_PLAN,
+    *_SOURCES,
+)
+"""The names of what `gpu_fields` returns, for a header though there is no card."""
+SYSTEM_FIELDS: Final = (*_own_fields(System), *accelerator_fields(None, None), *_SYSTEM_PLAN, *_SOURCES)
+"""The names of what `system_fields` returns."""
 
 
 def gpu_fields(row: GpuRow) -> dict[str, object]:
@@ -18,6 +42,8 @@ def gpu_fields(row: GpuRow) -> dict[str, object]:
     Prices stand by kind; the plan's verdict and job are none where there is no plan.
     """
     gpu = row.gpu
+    job = row.job
+    plan = (row.verdict, row.free_bytes, *(_job(job) if job else (None, None, None)))
     rates = {dtype: gpu.rate(dtype) for dtype in DTYPE_TITLES}
     other = {note.field: note.provenance for note in gpu.figure_notes}
     other |= {f"{dtype}_ops_per_s": rate.provenance for dtype, rate in rates.items() if rate and rate.provenance}
@@ -26,11 +52,7 @@ def gpu_fields(row: GpuRow) -> dict[str, object]:
         **{f"{dtype}_ops_per_s": rate.ops_per_s if rate else None for dtype, rate in rates.items()},
         **price_fields(row.prices),
         **derived_fields(gpu),
-        "plan_verdict": row.verdict,
-        "plan_free_bytes": row.free_bytes,
-        "plan_job_hours": row.job.hours if row.job else None,
-        "plan_job_cost_usd": row.job.usd if row.job else None,
-        "plan_job_cost_source": _one_line(row.job.cost_origin) if row.job else None,
+        **dict(zip(_GPU_PLAN, plan, strict=True)),
         **_sources(gpu.provenance, other, gpu.notes),
     }
 
@@ -41,28 +63,20 @@ def system_fields(row: SystemRow) -> dict[str, object]:
     other = {note.field: note.provenance for note in system.figure_notes}
     return {
         **system.model_dump(exclude=_NESTED),
-        "bandwidth_bytes_per_s": BANDWIDTH.value(system, row.gpu),
-        "bf16_ops_per_s": BF16.value(system, row.gpu),
-        "plan_verdict": row.verdict,
-        "plan_free_bytes_each": row.free_bytes,
-        "plan_reason": row.reason,
+        **accelerator_fields(row.gpu, system.gpu_count),
+        **dict(zip(_SYSTEM_PLAN, (row.verdict, row.free_bytes, row.reason), strict=True)),
         **_sources(system.provenance, other, system.notes),
     }
 
 
 def _sources(main: Provenance, other: Mapping[str, Provenance], notes: Sequence[str]) -> dict[str, object]:
-    return {
-        "source": main.source,
-        "basis": main.basis,
-        "certainty": main.certainty,
-        "as_of": main.as_of,
-        "other_sources": "; ".join(f"{field}: {_origin(provenance)}" for field, provenance in other.items()),
-        "notes": "; ".join(notes),
-    }
+    others = "; ".join(f"{field}: {_origin(provenance)}" for field, provenance in other.items())
+    texts = (main.source, main.basis, main.certainty, main.as_of, others, "; ".join(notes))
+    return dict(zip(_SOURCES, texts, strict=True))
 
 
-def _one_line(text: str) -> str:
-    return "; ".join(text.splitlines())
+def _job(job: JobWords) -> tuple[float, float | None, str]:
+    return job.hours, job.usd, "; ".join(job.cost_origin.splitlines())
 
 
 def _origin(provenance: Provenance) -> str:

@@ -16,10 +16,10 @@ def to_tsv(columns: Sequence[Column[Any]], records: Sequence[Any]) -> str:
     return "\n".join("\t".join(line) for line in lines) + "\n"
 
 
-def to_csv(rows: Sequence[Mapping[str, object]]) -> str:
-    """Return a header and a line a row; the rows have the same fields, and what is unknown is left empty."""
+def to_csv(fields: Sequence[str], rows: Sequence[Mapping[str, object]]) -> str:
+    """Return a header of `fields`, which every row has, and a line a row; what is unknown is left empty."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
+    writer = csv.DictWriter(text, fieldnames=fields, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()

@@ -4,21 +4,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from planner.hardware.gpu import Gpu
 from planner.plan.tried import Tried
 from planner.present import format as fmt
 from planner.present.better import best, lower_is_better
 from planner.present.columns import Column
 from planner.present.gpu_figures import month_words, spread_words
 from planner.present.gpus import GPU_COLUMNS, GpuRow
+from planner.present.system_totals import AT_LAUNCH, BANDWIDTH, BF16, CARDS_POWER, MEMORY, PAID, Total
 from planner.present.systems import SystemRow
 from planner.present.tried import TRIED_FIGURES
-from planner.units import GB, GIB
 
 MOST: Final = 6
 """How many are put side by side."""
 _LEFT_OUT: Final = ("name", "fits", "job_time", "job_cost", "job_cost_tokens")
-_TERA: Final = 1e12
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +77,7 @@ def side_by_side(entries: Sequence[Entry], tried: Mapping[str, Tried]) -> tuple[
         if any(outcomes)
     ]
     several = any(entry.system is not None or entry.count > 1 for entry in entries)
-    together = [
-        _row("All together", title, key, [total(entry) for entry in entries])
-        for key, title, total in _TOTALS
-        if several
-    ]
+    together = [_row("All together", title, key, total(entries)) for key, title, total in _TOTALS if several]
     one = [
         _row("One accelerator", column.header, column.key, [_figure(column, entry) for entry in entries])
         for column in GPU_COLUMNS
@@ -122,22 +116,36 @@ def _figure(column: Column[GpuRow], entry: Entry) -> tuple[str, float | None, st
     return column.text(entry.row), column.number(entry.row) if column.is_number else None, tooltip
 
 
-def _times(read: Callable[[Gpu], float | None], show: Callable[[float], str]) -> Callable[[Entry], "_Figure"]:
-    def total(entry: Entry) -> _Figure:
-        value = None if entry.row is None else read(entry.row.gpu)
-        if value is None:
-            return fmt.UNKNOWN, None, ""
-        return show(entry.count * value), entry.count * value, f"{entry.count} × {show(value)}"
-
-    return total
-
-
 _Figure = tuple[str, float | None, str]
+
+
+def _of(total: Total, entry: Entry, *, small: bool = False) -> _Figure:
+    """Return a total of one entry; among `small` ones it is told as that of one accelerator is."""
+    gpu, lacks = (None, {}) if entry.row is None else (entry.row.gpu, entry.row.lacks)
+    value = total.value(gpu, entry.count)
+    if value is None:
+        return fmt.NONE if total.key in lacks else fmt.UNKNOWN, None, ""
+    return total.one(value) if small else total.text(value), value, total.formula(gpu, entry.count)
+
+
+def _all(total: Total) -> "_Totals":
+    """Return the totals of all entries in one unit: of machines as everywhere, of a few small cards as of one."""
+
+    def figures(entries: Sequence[Entry]) -> list[_Figure]:
+        known = (total.value(entry.row.gpu, entry.count) for entry in entries if entry.row is not None)
+        small = max((value for value in known if value is not None), default=0.0) < total.per_unit
+        return [_of(total, entry, small=small) for entry in entries]
+
+    return figures
+
+
+def _each(figure: Callable[[Entry], _Figure]) -> "_Totals":
+    return lambda entries: [figure(entry) for entry in entries]
 
 
 def _power(entry: Entry) -> _Figure:
     if entry.system is None:
-        text, value, how = _times(lambda gpu: gpu.drawn_watts, fmt.power)(entry)
+        text, value, how = _of(CARDS_POWER, entry)
         return (text, value, how) if value is None else (f"{text}, cards", value, f"{how}, without a host")
     watts = entry.system.system.max_power_watts
     if watts is None:
@@ -158,10 +166,10 @@ def _price(entry: Entry) -> _Figure:
 
 def _price_of_cards(entry: Entry) -> _Figure:
     """Return what the cards cost by the first price that is known: as paid, at launch, in shops, second hand."""
-    text, value, how = _times(lambda gpu: gpu.purchase_price_usd, fmt.money)(entry)
+    text, value, how = _of(PAID, entry)
     if value is not None:
         return f"{text} as you paid", value, f"{how}, without a host"
-    text, value, how = _times(lambda gpu: gpu.launch_price_usd, fmt.money)(entry)
+    text, value, how = _of(AT_LAUNCH, entry)
     if value is not None:
         return f"{text} at launch", value, f"{how}, without a host"
     bought = entry.row.prices.bought if entry.row is not None and entry.row.prices is not None else {}
@@ -184,23 +192,13 @@ def _links(entry: Entry) -> _Figure:
     return (source.interconnect if source is not None else None) or fmt.UNKNOWN, None, ""
 
 
-def _rate(gpu: Gpu) -> float | None:
-    rate = gpu.rate("bf16")
-    return None if rate is None else rate.ops_per_s / _TERA
-
-
-_TOTALS: Final[tuple[tuple[str, str, Callable[[Entry], _Figure]], ...]] = (
-    ("kind", "Accelerators", _kind),
-    ("memory", "Memory", _times(lambda gpu: gpu.memory_bytes, lambda value: fmt.quantity(value / GIB, "GiB"))),
-    (
-        "bandwidth",
-        "Bandwidth",
-        _times(lambda gpu: gpu.bandwidth_bytes_per_s, lambda value: fmt.quantity(value / GB, "GB/s")),
-    ),
-    ("bf16", "BF16 dense", _times(_rate, lambda value: fmt.quantity(value, "TFLOPS"))),
-    ("total_power", "Power", _power),
-    ("total_price", "Price", _price),
-    ("links", "Links", _links),
+_Totals = Callable[[Sequence[Entry]], list[_Figure]]
+_TOTALS: Final[tuple[tuple[str, str, _Totals], ...]] = (
+    ("kind", "Accelerators", _each(_kind)),
+    *((total.key, total.title, _all(total)) for total in (MEMORY, BANDWIDTH, BF16)),
+    (CARDS_POWER.key, CARDS_POWER.title, _each(_power)),
+    (AT_LAUNCH.key, AT_LAUNCH.title, _each(_price)),
+    ("links", "Links", _each(_links)),
 )
 
 

@@ -1,4 +1,4 @@
-"""Figures of a system that follow from others: its accelerators' together, and what they are for its power."""
+"""Figures of several accelerators together, and what those of a system are for its power."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,9 +15,10 @@ _TERA: Final = 1e12
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """A figure of all accelerators of a system together: their number × that of one, in base units.
+    """A figure of equal accelerators together, in a system or side by side: their number × that of one, in base units.
 
-    `unit` has `per_unit` of them; `one` tells that of one accelerator, and `field` says where it comes from.
+    `unit`, in which every view tells it, has `per_unit` of them. `one` tells that of one accelerator, and of all of
+    them where there is no unit; `field` says where it comes from.
     """
 
     key: str
@@ -28,19 +29,23 @@ class Total:
     one: Callable[[float], str]
     field: str
 
-    def value(self, system: System, gpu: Gpu | None) -> float | None:
-        """Return the total, or None where the figure of one or their number is not known."""
+    def value(self, gpu: Gpu | None, count: int | None) -> float | None:
+        """Return the total of `count` of `gpu`, or None where the figure of one or their number is not known."""
         each = None if gpu is None else self.each(gpu)
-        return None if each is None or system.gpu_count is None else system.gpu_count * each
+        return None if each is None or count is None else count * each
 
-    def formula(self, system: System, gpu: Gpu | None) -> str:
+    def text(self, value: float) -> str:
+        """Return a total with its unit."""
+        return fmt.quantity(value / self.per_unit, self.unit) if self.unit else self.one(value)
+
+    def formula(self, gpu: Gpu | None, count: int | None) -> str:
         """Return the formula in numbers, or which figure is not known."""
-        if gpu is None or system.gpu_count is None:
+        if gpu is None or count is None:
             return "the catalog does not say which accelerators this has"
         each = self.each(gpu)
         if each is None:
             return f"the catalog has no such figure of one {gpu.name}"
-        return f"{fmt.count_of(system.gpu_count, self.one(each))} ({gpu.name})"
+        return f"{fmt.count_of(count, self.one(each))} ({gpu.name})"
 
     def source(self, gpu: Gpu | None) -> Provenance | None:
         """Return where the figure of one accelerator comes from."""
@@ -55,6 +60,15 @@ def _rate(dtype: str) -> Total:
     return Total(dtype, f"{dtype.upper()} dense", "PFLOPS", 1e15, each, fmt.rate, f"rate.{dtype}")
 
 
+MEMORY: Final = Total(
+    "memory",
+    "Memory",
+    "GiB",
+    GIB,
+    lambda gpu: gpu.memory_bytes,
+    lambda value: fmt.quantity(value / GIB, "GiB"),
+    "memory_bytes",
+)
 BANDWIDTH: Final = Total(
     "bandwidth",
     "Bandwidth",
@@ -67,8 +81,11 @@ BANDWIDTH: Final = Total(
 BF16: Final = _rate("bf16")
 FP16: Final = _rate("fp16")
 """What machines older than BF16 are sold by."""
+CARDS_POWER: Final = Total("total_power", "Power", "W", 1, lambda gpu: gpu.drawn_watts, fmt.power, "board_power_watts")
+PAID: Final = Total("total_price", "Price", "", 1, lambda gpu: gpu.purchase_price_usd, fmt.money, "purchase_price_usd")
+AT_LAUNCH: Final = Total("total_price", "Price", "", 1, lambda gpu: gpu.launch_price_usd, fmt.money, "launch_price_usd")
 TOTALS: Final = (BANDWIDTH, BF16, FP16)
-"""What the accelerators of a system have together: their number × the figure of one."""
+"""What the catalog does not say of a system itself, so that it is reckoned from one accelerator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +117,7 @@ def _memory_gib(system: System, _gpu: Gpu | None) -> float | None:
 
 
 def _tflops(system: System, gpu: Gpu | None) -> float | None:
-    total = BF16.value(system, gpu)
+    total = BF16.value(gpu, system.gpu_count)
     return None if total is None else total / _TERA
 
 

@@ -1,16 +1,17 @@
 """What tables and detail panes show of a whole machine."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
-from planner.hardware.software import SoftwareFact, lacking_formats
+from planner.hardware.software import SoftwareFact, lacking_formats, target_of
 from planner.hardware.system import System
 from planner.memory.result import Verdict
 from planner.present import format as fmt
 from planner.present.build import machine_power_group
+from planner.present.card_facts import rent_group
 from planner.present.columns import Column, Detail, DetailGroup, numbers, words
 from planner.present.fits import fits_rank, fits_tooltip, fits_words
 from planner.present.names import CERTAINTY_WORDS
@@ -19,6 +20,8 @@ from planner.present.system_totals import BF16, FOR_POWER, FP16, TOTALS, ForPowe
 from planner.units import GIB
 
 if TYPE_CHECKING:
+    from planner.cost.market import PriceSpread
+    from planner.cost.modes import RentMode
     from planner.plan.system_fits import SystemFit
 
 
@@ -83,10 +86,19 @@ def system_rows(
     software: Iterable[SoftwareFact] = (),
 ) -> tuple[SystemRow, ...]:
     """Return a row for every system; `fits` holds the plan's verdicts by the system's id, `software` what runs."""
-    known, lacking = fits or {}, lacking_formats(software)
+    known = fits or {}
+    plain = plain_systems(hardware.systems, hardware, software)
+    return tuple(replace(row, fit=known.get(row.id)) for row in plain)
+
+
+def plain_systems(
+    systems: Iterable[System], hardware: HardwareCatalog, software: Iterable[SoftwareFact]
+) -> tuple[SystemRow, ...]:
+    """Return a row for each of `systems`, on which no plan was judged."""
+    lacking = lacking_formats(software)
     return tuple(
-        SystemRow(system, gpu, known.get(system.id), lacking.get((gpu and gpu.compute_capability) or "", {}))
-        for system in hardware.systems
+        SystemRow(system, gpu, lacks={} if gpu is None else lacking.get(target_of(gpu), {}))
+        for system in systems
         for gpu in (hardware.gpu(system.gpu_id) if system.gpu_id else None,)
     )
 
@@ -123,13 +135,13 @@ def _source(field: str) -> Callable[[SystemRow], str]:
 def _total(total: Total) -> Column[SystemRow]:
     def tooltip(row: SystemRow) -> str:
         source = total.source(row.gpu)
-        text = "" if source is None or total.value(row.system, row.gpu) is None else provenance_text(source)
-        return "\n".join(part for part in (total.formula(row.system, row.gpu), text) if part)
+        text = "" if source is None or total.value(row.gpu, row.system.gpu_count) is None else provenance_text(source)
+        return "\n".join(part for part in (total.formula(row.gpu, row.system.gpu_count), text) if part)
 
     return numbers(
         total.key,
         total.title,
-        lambda row: total.value(row.system, row.gpu),
+        lambda row: total.value(row.gpu, row.system.gpu_count),
         unit=total.unit,
         per_unit=total.per_unit,
         unknown=lambda row: fmt.NONE if total.key in row.lacks else fmt.UNKNOWN,
@@ -213,14 +225,20 @@ SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
 )
 
 
-def system_details(row: SystemRow) -> tuple[DetailGroup, ...]:
-    """Return every figure of a system with its source, how sure it is and when it was read; and what feeds it."""
-    power = machine_power_group(row.system)
+def system_details(row: SystemRow, rented: "Mapping[RentMode, PriceSpread] | None" = None) -> tuple[DetailGroup, ...]:
+    """Return every figure of a system with its source, how sure it is and when it was read; and what feeds it.
+
+    `rented` is what it is rented for, by the way to rent; none while the offers have not been read.
+    """
+    around = (
+        machine_power_group(row.system),
+        rent_group(f"To rent, {row.accelerators} together", rented or {}),
+    )
     return (
         DetailGroup("Accelerators", _accelerators(row)),
         DetailGroup("Machine", _machine(row.system)),
         DetailGroup("Price", _price(row.system)),
-        *((power,) if power.details else ()),
+        *(group for group in around if group.details),
     )
 
 
@@ -239,19 +257,18 @@ def _accelerators(row: SystemRow) -> tuple[Detail, ...]:
 
 def _older(row: SystemRow) -> bool:
     """Return whether FP16 is what the accelerators are measured by, for want of BF16."""
-    return BF16.value(row.system, row.gpu) is None and FP16.value(row.system, row.gpu) is not None
+    return BF16.value(row.gpu, row.system.gpu_count) is None and FP16.value(row.gpu, row.system.gpu_count) is not None
 
 
 def _together(row: SystemRow, total: Total) -> Detail:
     """Return a total with its formula, and the source of one accelerator's figure."""
-    value, title, source = total.value(row.system, row.gpu), f"{total.title} together", total.source(row.gpu)
+    value, title, source = total.value(row.gpu, row.system.gpu_count), f"{total.title} together", total.source(row.gpu)
     if total.key in row.lacks:
         return lacking_detail(title, row.lacks[total.key])
     if value is None or source is None:
-        return Detail(title, fmt.UNKNOWN, basis=total.formula(row.system, row.gpu))
-    text = fmt.quantity(value / total.per_unit, total.unit)
-    derived = source.model_copy(update={"basis": "derived", "formula": total.formula(row.system, row.gpu)})
-    return figure(title, text, derived)
+        return Detail(title, fmt.UNKNOWN, basis=total.formula(row.gpu, row.system.gpu_count))
+    derived = source.model_copy(update={"basis": "derived", "formula": total.formula(row.gpu, row.system.gpu_count)})
+    return figure(title, total.text(value), derived)
 
 
 def _machine(system: System) -> tuple[Detail, ...]:

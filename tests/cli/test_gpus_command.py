@@ -16,6 +16,7 @@ from planner.cost.job import Run
 from planner.cost.terms import CostTerms
 from planner.hardware.gpu import Gpu
 from planner.hardware.query import QUERY_FIELDS
+from planner.hardware.system import System
 from planner.monitor.device import Device
 from planner.monitor.inventory import Inventory
 from planner.monitor.latest import Latest
@@ -145,6 +146,20 @@ def test_systems_are_shown_as_cards_are(said):
     assert said("--show", "dgx-station-v100").startswith("DGX Station")
 
 
+def test_a_system_is_shown_with_what_its_chip_lacks_and_what_it_is_rented_for(said, said_on_the_day):
+    lines = said("--show", "dgx-1-v100-16gb").splitlines()
+    place = next(place for place, line in enumerate(lines) if "BF16 dense together" in line)
+    assert lines[place].split()[-1] == "none" or " none " in lines[place]
+    printed = said_on_the_day("--show", "dgx-h100")
+    assert "To rent, 8 × H100 SXM5 80 GB together\n" in printed
+    assert "  Rented, on demand  " in printed
+    told = json.loads(said_on_the_day("--show", "dgx-h100", "--json"))
+    assert told["prices"]["rented"]["on-demand"]["low_usd_per_hour"] > 0
+    around = {name: told.pop(name) for name in ("totals", "lacks", "prices", "power")}
+    assert all(around.values())
+    assert System.model_validate(told).id == "dgx-h100"
+
+
 def test_expressions(said):
     records = json.loads(said("--where", 'memory_gib >= 80 and vendor == "NVIDIA"', "--json"))
     assert records
@@ -154,6 +169,10 @@ def test_expressions(said):
 def test_nothing_found_is_no_error(said):
     assert said("xyzzy").startswith("No accelerator of ")
     assert json.loads(said("xyzzy", "--json")) == []
+    for words in ((), ("--systems",)):
+        empty = said("xyzzy", "--csv", *words)
+        assert empty.startswith("id,name,")
+        assert empty.splitlines() == said("h100", "--csv", *words).splitlines()[:1]
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ import pytest
 
 from planner.hardware.software import software_of
 from planner.hardware.speeds import speeds_of
-from planner.plan.prices import prices_of
-from planner.present.card_records import around_card, price_fields, totals
+from planner.plan.prices import prices_of, rents_of
+from planner.present.card_records import around_card, around_system, price_fields, totals
 from planner.present.gpu_row import GpuRow
 from planner.present.side_by_side import Entry
-from planner.present.systems import SystemRow
+from planner.present.systems import SystemRow, plain_systems
 
 DAY = date(2026, 11, 22)
 
@@ -58,6 +58,26 @@ def test_prices_stand_by_kind_with_their_sources(row):
     assert fields["used_price_usd"] == 1025
     assert all(fields.values())
     assert set(price_fields(None).values()) == {None}
+
+
+def test_around_a_system_are_totals_what_it_lacks_rents_and_what_feeds_it(catalog):
+    def told(name):
+        system = catalog.hardware.system(name)
+        (row,) = plain_systems((system,), catalog.hardware, catalog.software)
+        return around_system(row, rents_of(system, catalog, DAY))
+
+    dgx = told("dgx-h100")
+    assert dgx["totals"]["memory_bytes"] == 8 * 80 * 2**30
+    assert dgx["totals"]["bf16_ops_per_s"] == 8 * catalog.hardware.gpu("h100-sxm5-80gb").rate("bf16").ops_per_s
+    assert dgx["prices"]["rented"]["on-demand"]["low_usd_per_hour"] > 0
+    assert next(step["value"] for step in dgx["power"]["figures"] if step["key"] == "wall") == 10_200
+    assert dgx["power"]["circuit"] == "30 A at 240 V"
+    older = told("dgx-2")
+    assert older["totals"]["bf16_ops_per_s"] is None
+    assert older["totals"]["fp16_ops_per_s"] == 16 * catalog.hardware.gpu("tesla-v100-sxm3-32gb").rate("fp16").ops_per_s
+    assert next(fact["source"] for fact in older["lacks"] if fact["feature"] == "bf16")
+    unknown = told("dgx-station-v100")
+    assert (unknown["power"], unknown["lacks"], unknown["prices"]) == (None, [], {"rented": {}})
 
 
 def test_totals_are_those_of_all_accelerators_and_of_the_machine(row, catalog):

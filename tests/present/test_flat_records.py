@@ -6,7 +6,7 @@ import json
 
 from planner.hardware.catalog import HardwareCatalog, load_hardware
 from planner.paths import catalog_dir
-from planner.present.flat_records import gpu_fields, system_fields
+from planner.present.flat_records import GPU_FIELDS, SYSTEM_FIELDS, gpu_fields, system_fields
 from planner.present.gpus import GpuRow, JobWords, gpu_rows
 from planner.present.record_text import rows_to_csv, to_csv, to_json, to_tsv
 from planner.present.systems import SYSTEM_COLUMNS, system_rows
@@ -27,6 +27,13 @@ def test_a_card_has_its_figures_derived_ones_and_every_source() -> None:
     assert not {"ridge_point", "bandwidth_per_usd", "bandwidth_per_watt"} & set(rows["l4"])
     card = next(gpu for gpu in HARDWARE.gpus if len(gpu.notes) > 1)
     assert rows[card.id]["notes"] == "; ".join(card.notes)
+
+
+def test_the_header_is_there_without_a_row() -> None:
+    assert tuple(gpu_fields(gpu_rows(HARDWARE)[0])) == GPU_FIELDS
+    assert tuple(system_fields(system_rows(HARDWARE)[0])) == SYSTEM_FIELDS
+    for fields in (GPU_FIELDS, SYSTEM_FIELDS):
+        assert to_csv(fields, []) == f"{','.join(fields)}\n"
 
 
 def test_a_job_is_told_in_one_line() -> None:
@@ -52,11 +59,10 @@ def test_a_system_has_the_sources_of_figures_that_have_their_own() -> None:
 
 def test_rows_as_csv_json_and_for_the_clipboard() -> None:
     rows = [gpu_fields(row) for row in gpu_rows(HARDWARE)]
-    read = list(csv.DictReader(io.StringIO(to_csv(rows))))
+    read = list(csv.DictReader(io.StringIO(to_csv(GPU_FIELDS, rows))))
     assert [row["id"] for row in read] == [gpu.id for gpu in HARDWARE.gpus]
     assert next(row["usd_per_gib"] for row in read if row["id"] == "tesla-k80") == ""
     assert json.loads(to_json(rows))[0]["id"] == HARDWARE.gpus[0].id
-    assert to_csv([]) == "\n"
     assert rows_to_csv([["a", "b,c"]]) == 'a,"b,c"\n'
     systems = system_rows(HARDWARE)
     assert to_tsv(SYSTEM_COLUMNS, systems).splitlines()[0].startswith("Name\tFits my model\tMemory, GiB")

@@ -10,11 +10,12 @@ from planner.plan.catalog import load_catalog
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.prices import prices_of
 from planner.plan.tried import try_on
+from planner.present.format import THIN
 from planner.present.gpu_details import gpu_details
 from planner.present.gpu_row import plain_rows
 from planner.present.gpus import GPU_COLUMNS, GpuRow
 from planner.present.side_by_side import Entry, comparison_rows, sharing_notes, side_by_side, to_markdown
-from planner.present.systems import SystemRow
+from planner.present.systems import SYSTEM_COLUMNS, SystemRow, system_details, system_rows
 from planner.present.tried import fits, why_not
 from planner.workload.parallel import Parallel
 from planner.workload.workload import Inference, Training
@@ -53,6 +54,30 @@ def test_figures_are_compared_with_bars_and_the_best(entries):
     assert named(rows, "One accelerator", "Architecture").differs
     assert not any(row.group == "Your plan" for row in rows)
     assert named(rows, "All together", "Accelerators").cells[1].text == "8 × H100 SXM5 80 GB"
+
+
+def test_a_machine_reads_as_in_its_pane_and_in_the_table_of_systems(entries, catalog):
+    columns = {column.key: column for column in SYSTEM_COLUMNS}
+    rows = {row.id: row for row in system_rows(catalog.hardware, software=catalog.software)}
+    for name in ("dgx-h100", "dgx-spark", "dgx-2"):
+        system = rows[name]
+        (card,) = plain_rows((system.gpu,), catalog.hardware, {}, catalog.software)
+        entry = Entry(name, system.system.name, system.system.gpu_count, card, system)
+        compared = side_by_side((entry, entries[0]), {})
+        pane = {detail.title: detail.text for group in system_details(system) for detail in group.details}
+        for key, title in (("bandwidth", "Bandwidth"), ("bf16", "BF16 dense")):
+            text = named(compared, "All together", title).cells[0].text
+            assert text == pane[f"{title} together"]
+            assert text.partition("\u2009")[0] == columns[key].text(system)
+    assert named(compared, "All together", "BF16 dense").cells[0].text == "none"
+
+
+def test_sums_say_their_formula_in_the_units_of_every_view(entries):
+    rows = side_by_side(entries, {})
+    bandwidth = named(rows, "All together", "Bandwidth")
+    assert [cell.text for cell in bandwidth.cells] == ["1.01\u2009TB/s", "26.8\u2009TB/s"]
+    assert bandwidth.cells[1].tooltip == "8 × 3,350\u2009GB/s (H100 SXM5 80 GB)"
+    assert named(rows, "All together", "BF16 dense").cells[1].text == "7.92\u2009PFLOPS"
 
 
 def test_the_plan_is_tried_on_each(entries, catalog):
@@ -121,6 +146,15 @@ def test_cards_that_hold_it_together_but_not_each_are_told_to_share_it(entries, 
     two = Entry("two", "GeForce RTX 4090", 2, entries[0].row)
     assert sharing_notes((two,), {"two": try_on(shared, "rtx-4090", 2, catalog, TODAY)}) == ()
     assert sharing_notes((two,), {}) == ()
+
+
+def test_a_few_small_cards_are_told_in_the_unit_of_one(catalog):
+    small = [GpuRow(catalog.hardware.gpu(name)) for name in ("rtx-3090", "rtx-4090")]
+    rows = side_by_side([Entry(row.id, row.gpu.name, 2, row) for row in small], {})
+    assert [cell.text.replace(THIN, " ") for cell in named(rows, "All together", "BF16 dense").cells] == [
+        "142 TFLOPS",
+        "330 TFLOPS",
+    ]
 
 
 def test_what_is_alike_has_no_best(catalog):

@@ -62,7 +62,7 @@ def test_the_second_column_says_whether_the_plan_fits():
 def test_every_total_is_the_number_of_accelerators_times_the_figure_of_one(rows):
     for row in rows:
         for total, field in ((BANDWIDTH, row.gpu and row.gpu.bandwidth_bytes_per_s), (BF16, _bf16(row.gpu))):
-            value = total.value(row.system, row.gpu)
+            value = total.value(row.gpu, row.system.gpu_count)
             assert value == (None if field is None else row.system.gpu_count * field)
             assert COLUMNS[total.key].number(row) == (None if value is None else value / total.per_unit)
 
@@ -176,3 +176,10 @@ def test_a_sentence_says_on_how_many_the_plan_fits(catalog, rows):
     said = f"Llama fits on {fits} of 43 systems as planned. The smallest is "
     assert systems.systems_sentence("Llama", judged).startswith(said)
     assert systems.systems_sentence("Llama", rows) == "Llama does not fit on any of 43 systems as planned."
+
+
+def test_what_chips_without_a_compute_capability_lack_is_found_too(catalog):
+    rows = {row.id: row for row in systems.system_rows(catalog.hardware, software=catalog.software)}
+    assert {"fp4", "fp64"} <= set(rows["trn1-32xl"].lacks)
+    assert "fp8" in rows["tpu-v4-pod"].lacks
+    assert rows["dgx-station-v100"].lacks == {}

@@ -16,7 +16,7 @@ from planner.plan.plan import Plan
 from planner.plan.prices import rents_of
 from planner.present import format as fmt
 from planner.present.build import power_group
-from planner.present.card_facts import fact_groups, rent_group
+from planner.present.card_facts import fact_groups
 from planner.present.columns import DetailGroup
 from planner.present.gpu_details import gpu_details
 from planner.present.gpus import SEGMENT_WORDS, GpuRow, part_words
@@ -83,16 +83,9 @@ def describe_system(row: SystemRow, plan: Plan, catalog: Catalog, today: date | 
         sentence=sentence,
         use=f"&Use {fmt.count_of(system.gpu_count or 1, gpu.name)}" if gpu else "",
         in_plan=gpu is not None and (plan.gpu, plan.count) == (gpu.id, system.gpu_count or 1),
-        groups=(*system_details(row), *_rents(row, catalog, today)),
+        groups=system_details(row, None if today is None else rents_of(system, catalog, today)),
         notes=system.notes,
     )
-
-
-def _rents(row: SystemRow, catalog: Catalog, today: date | None) -> tuple[DetailGroup, ...]:
-    if today is None:
-        return ()
-    group = rent_group(f"To rent, {row.accelerators} together", rents_of(row.system, catalog, today))
-    return (group,) if group.details else ()
 
 
 def _facts(row: GpuRow, count: int, catalog: Catalog, circuit: Circuit) -> tuple[DetailGroup, ...]:

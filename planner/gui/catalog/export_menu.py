@@ -37,8 +37,9 @@ class ExportMenu(QMenu):
             )
         else:
             self.addAction(self.tr("Copy as &table"), self._copy_table)
-            self.addAction(self.tr("Copy as &CSV"), lambda: _copy(to_csv(self._tab.page.export_rows())))
-            self.addAction(self.tr("Copy as &JSON"), lambda: _copy(to_json(self._tab.page.export_rows())))
+            page = self._tab.page
+            self.addAction(self.tr("Copy as &CSV"), lambda: _copy(to_csv(page.export_fields, page.export_rows())))
+            self.addAction(self.tr("Copy as &JSON"), lambda: _copy(to_json(page.export_rows())))
         self.addSeparator()
         self.addAction(self.tr("&Save…"), self.save)
 

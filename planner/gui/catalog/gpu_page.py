@@ -30,7 +30,7 @@ from planner.hardware.software import about_other_machines
 from planner.plan.evaluate import Evaluation, find_fits, fits_by_gpu
 from planner.present.better import lower_is_better
 from planner.present.column_sets import COLUMN_SETS
-from planner.present.flat_records import gpu_fields
+from planner.present.flat_records import GPU_FIELDS, gpu_fields
 from planner.present.gpus import GPU_COLUMNS, GpuRow, gpu_rows
 from planner.present.here import NOWHERE, cards_here
 
@@ -48,6 +48,7 @@ class GpuPage(Page):
     key = "accelerators"
     title = "Accelerators"
     noun = "accelerator"
+    export_fields = GPU_FIELDS
 
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
         usual = TableLayout(shown=_SHOWN, sort_key="year", descending=True)

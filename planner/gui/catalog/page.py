@@ -39,6 +39,7 @@ class Page(QWidget):
     key: ClassVar[str]
     title: ClassVar[str]
     noun: ClassVar[str]
+    export_fields: ClassVar[tuple[str, ...]]
 
     def __init__(
         self,

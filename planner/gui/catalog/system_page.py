@@ -17,7 +17,7 @@ from planner.gui.widgets.verdict_badge import verdict_mark
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.plan.system_fits import fits_by_system
-from planner.present.flat_records import system_fields
+from planner.present.flat_records import SYSTEM_FIELDS, system_fields
 from planner.present.systems import SYSTEM_COLUMNS, SystemRow, system_rows, systems_sentence
 
 _PANES: Final = (852, 278)
@@ -33,6 +33,7 @@ class SystemPage(Page):
     key = "systems"
     title = "Systems"
     noun = "system"
+    export_fields = SYSTEM_FIELDS
 
     def __init__(self, workspace: Workspace, theme: Theme, lookups: Lookups) -> None:
         usual = default_layout(SYSTEM_COLUMNS, sort_key="name")

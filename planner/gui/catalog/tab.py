@@ -160,7 +160,7 @@ class CatalogTab(Tab):
             if self.view == "compare":
                 self.compare.save_to(path)
             else:
-                write_rows(path, self.page.export_rows())
+                write_rows(path, self.page.export_fields, self.page.export_rows())
 
     def _say(self) -> str:
         if self.page is not self.gpus:

@@ -63,6 +63,14 @@ def test_the_sentence_is_about_what_is_shown(tab, workspace):
     assert "257 accelerators" in tab._answer.text()
 
 
+def test_a_file_of_no_systems_still_says_what_its_columns_are(tab, tmp_path):
+    tab.export_to(tmp_path / "all.csv")
+    tab.systems.search("no such system")
+    tab.export_to(tmp_path / "none.csv")
+    header = (tmp_path / "all.csv").read_text(encoding="utf-8").splitlines()[:1]
+    assert (tmp_path / "none.csv").read_text(encoding="utf-8").splitlines() == header
+
+
 def test_the_table_and_the_pane_say_the_same(tab, workspace):
     for row in tab.systems.model.all_records:
         assert describe_system(row, workspace.plan, workspace.catalog).verdict == row.verdict

@@ -315,7 +315,7 @@ def test_the_cells_are_painted_in_either_look(table, theme, model):
 
 def test_rows_go_to_files_with_exact_values():
     rows = [{"id": "a", "bytes": 25769803776, "note": None}, {"id": "b", "bytes": None, "note": 'says "hm", twice'}]
-    assert to_csv(rows) == 'id,bytes,note\na,25769803776,\nb,,"says ""hm"", twice"\n'
+    assert to_csv(list(rows[0]), rows) == 'id,bytes,note\na,25769803776,\nb,,"says ""hm"", twice"\n'
     assert '"bytes": 25769803776' in to_json(rows)
     assert '"note": null' in to_json(rows)
-    assert to_csv([]) == "\n"
+    assert to_csv(["id", "bytes"], []) == "id,bytes\n"

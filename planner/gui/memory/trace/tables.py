@@ -100,7 +100,7 @@ class TraceTables(QWidget):
         columns = table.visible_columns
         rows = [{column.key: column.value(record) for column in columns} for record in table.records().records]
         try:
-            path.write_text(to_csv(rows), encoding="utf-8", newline="")
+            path.write_text(to_csv([column.key for column in columns], rows), encoding="utf-8", newline="")
         except OSError as error:
             self.failed.emit(PlannerError(f"{path}: {error.strerror or error}", "Choose another folder."))
 
