@@ -57,7 +57,10 @@ class OwnCards:
         gpu = self._current()
         if gpu is None:
             return None
-        return self._open(NewCardDialog(self._theme, gpu, self.add, self._day(), self._parent))
+        with self._workspace.reporting():
+            base = self._unchanged(gpu)
+            return self._open(NewCardDialog(self._theme, base, self.add, self._day(), self._parent))
+        return None
 
     def add(self, card: Gpu) -> None:
         """Add a card of one's own.
@@ -104,6 +107,13 @@ class OwnCards:
         chosen, _ = QFileDialog.getSaveFileName(self._parent, "Export your own cards", "hardware.json", _KIND)
         if chosen:
             self.export_to(Path(chosen))
+
+    def _unchanged(self, gpu: Gpu) -> Gpu:
+        """Return the card without what the person says of it: none of that holds for another card."""
+        own = _read()
+        if own.change_of(gpu.id) is None:
+            return gpu
+        return with_own(load_hardware(self._workspace.catalog.folder), own.without_changes()).gpu(gpu.id)
 
     def _say(self, gpu: Gpu) -> Callable[[CardChange | None], None]:
         def take(change: CardChange | None) -> None:

@@ -105,6 +105,21 @@ def test_a_card_like_another_is_added_found_and_used(tab, own, workspace):
     press(second, QDialogButtonBox.StandardButton.Cancel)
 
 
+def test_a_card_like_one_of_which_something_is_said_takes_over_nothing_of_it(own, workspace):
+    facts = gpu(workspace, "rtx-3090").notes
+    dialog = own.ask_change()
+    dialog.paid.set_value(720.0)
+    dialog.limit.set_value(250.0)
+    dialog.note._edit.setText("bought used")
+    press(dialog, QDialogButtonBox.StandardButton.Save)
+    fresh = own.ask_new()
+    fresh.name._edit.setText("Mine")
+    press(fresh, QDialogButtonBox.StandardButton.Save)
+    mine = gpu(workspace, "mine")
+    assert (mine.purchase_price_usd, mine.power_limit_watts) == (None, None)
+    assert mine.notes == ("Added by you, after the GeForce RTX 3090", *facts)
+
+
 def test_forgetting_takes_back_what_was_said_and_own_cards(tab, own, workspace, failures):
     own.forget_current()
     assert "is as the catalog has it" in failures.pop().message
