@@ -11,7 +11,7 @@ from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.names import resolve_gpu
 from planner.hardware.own import CardChange, OwnHardware, card_change, unknown_changes, with_own
 from planner.hardware.own_checks import first_problem
-from planner.hardware.own_file import read_own, write_own
+from planner.hardware.own_file import own_json, read_own, write_own
 from planner.present import format as fmt
 
 _OPTIONS: Final = {"paid": "purchase_price_usd", "power_limit": "power_limit_watts", "note": "note"}
@@ -98,7 +98,7 @@ def _remove(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path,
 def _list(arguments: argparse.Namespace, bundled: HardwareCatalog, file: Path, _: date) -> str:
     own = read_own(file)
     if arguments.json:
-        return own.model_dump_json(indent=2, exclude_defaults=True)
+        return own_json(own)
     lines = [f"{card.id}: {card.name}, {card.memory_label}" for card in own.cards]
     lines += [f"{change.gpu}: {_said(change)}" for change in own.changes]
     lines += [f"{name} is no card of the catalog." for name in unknown_changes(bundled, own)]

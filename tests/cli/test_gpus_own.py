@@ -46,7 +46,9 @@ def test_own_cards_are_added_found_exported_and_removed(said, tmp_path):
         "rtx-3090: paid $720, limited to 250 W, used",
     ]
     assert said("--export", str(tmp_path / "out.json")) == "Wrote 1 card and 1 change.\n"
-    assert [change["gpu"] for change in json.loads(said("--own", "--json"))["changes"]] == ["rtx-3090"]
+    printed = json.loads(said("--own", "--json"))
+    assert printed == json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+    assert (printed["schema_version"], [change["gpu"] for change in printed["changes"]]) == (1, ["rtx-3090"])
     assert said("--remove", "my-4090") == "my-4090 is gone.\n"
     assert said("--remove", "RTX 3090") == "rtx-3090 is as the catalog has it.\n"
     assert said("--own").startswith("No card of your own.")

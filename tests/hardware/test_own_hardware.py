@@ -12,6 +12,7 @@ from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.derived import DERIVED_FIGURES
 from planner.hardware.names import resolve_gpu
 from planner.hardware.own import (
+    OWN_SCHEMA,
     CardChange,
     CardFigures,
     OwnHardware,
@@ -164,6 +165,7 @@ def test_files_join_export_and_lose_a_card(file: Path) -> None:
     assert [card.memory_label for card in joined.cards] == ["47 GB"]
     write_own(file, joined)
     assert read_own(file) == joined
+    assert json.loads(file.read_text(encoding="utf-8"))["schema_version"] == OWN_SCHEMA
     assert joined.names("rtx-3090")
     assert joined.names("my-4090-48gb")
     assert not joined.names("rtx-4090")
