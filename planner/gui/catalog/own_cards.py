@@ -69,7 +69,7 @@ class OwnCards:
             PlannerError: If the catalog has a card of this name, or the file cannot be written.
         """
         if any(gpu.id == card.id for gpu in self._workspace.catalog.hardware.gpus):
-            raise SpecError("name", f"{card.name!r} is in the catalog already", "Choose another name")
+            raise SpecError("name", f"{card.name!r} is in the catalog already", "Choose another name.")
         added = OwnHardware(cards=(card,))
         self._keep(_read().joined(added), added)
         self._show(card.id)
@@ -127,7 +127,10 @@ class OwnCards:
         hardware = with_own(load_hardware(self._workspace.catalog.folder), own)
         problem = first_problem(hardware, added)
         if problem is not None:
-            raise CatalogError(path, *problem) if path else SpecError(problem.field, problem.reason, problem.hint)
+            if path is not None:
+                raise CatalogError(path, *problem)
+            hint = "Choose another name." if problem.field == "id" else problem.hint  # the id is made of the name
+            raise SpecError(problem.field, problem.reason, hint)
         changed = replace(self._workspace.catalog, hardware=hardware)
         try:
             evaluate(self._workspace.plan, changed)

@@ -81,6 +81,53 @@ def test_a_limit_above_the_board_power_and_a_name_of_another_are_refused(own, wo
     assert not own_hardware_file().exists()
 
 
+@pytest.mark.parametrize("text", ["72O", "abc", "-5", "1e9"])
+def test_nothing_is_saved_while_a_field_holds_what_is_not_allowed(own, workspace, qtbot, text):
+    dialog = own.ask_change()
+    qtbot.keyClicks(dialog.paid._edit, text)
+    press(dialog, QDialogButtonBox.StandardButton.Save)
+    assert dialog.isVisible()
+    assert dialog.problem.text() == f"Paid, USD: {dialog.paid.problem}"
+    assert "from 0.01 to 10,000,000" in dialog.problem.text()
+    assert not own_hardware_file().exists()
+    dialog.paid._edit.selectAll()
+    qtbot.keyClicks(dialog.paid._edit, "720")
+    press(dialog, QDialogButtonBox.StandardButton.Save)
+    assert not dialog.isVisible()
+    assert gpu(workspace, "rtx-3090").purchase_price_usd == 720
+
+
+def test_what_is_wrong_is_told_in_the_words_of_the_form(own, workspace, qtbot):
+    dialog = own.ask_change()
+    dialog.limit.set_value(9000.0)
+    press(dialog, QDialogButtonBox.StandardButton.Save)
+    assert dialog.problem.text().startswith("Power limit, W: 9,000 W is above the board power of 350 W. A limit ")
+    dialog.limit.set_value(None)
+    dialog.note._edit.setText("two\u2028lines")
+    press(dialog, QDialogButtonBox.StandardButton.Save)
+    assert dialog.problem.text().startswith("Remark: Holds ")
+    press(dialog, QDialogButtonBox.StandardButton.Cancel)
+    fresh = own.ask_new()
+    fresh.name._edit.setText("rtx4090")
+    press(fresh, QDialogButtonBox.StandardButton.Save)
+    assert fresh.problem.text().startswith("Name: 'rtx4090' is the name of rtx-4090 ")
+    assert fresh.problem.text().endswith("Choose another name.")
+    qtbot.keyClicks(fresh.memory._edit, "4x")
+    press(fresh, QDialogButtonBox.StandardButton.Save)
+    assert fresh.problem.text().startswith("Memory, GiB: Type a number from ")
+    press(fresh, QDialogButtonBox.StandardButton.Cancel)
+
+
+def test_a_file_that_cannot_be_written_is_told_in_the_form(own):
+    dialog = own.ask_new()
+    own_hardware_file().mkdir(parents=True)
+    dialog.name._edit.setText("Mine")
+    press(dialog, QDialogButtonBox.StandardButton.Save)
+    assert dialog.isVisible()
+    assert str(own_hardware_file()) in dialog.problem.text()
+    press(dialog, QDialogButtonBox.StandardButton.Cancel)
+
+
 def test_nothing_said_leaves_the_card_as_the_catalog_has_it(own, workspace):
     dialog = own.ask_change()
     press(dialog, QDialogButtonBox.StandardButton.Save)
@@ -90,7 +137,7 @@ def test_nothing_said_leaves_the_card_as_the_catalog_has_it(own, workspace):
 def test_a_card_like_another_is_added_found_and_used(tab, own, workspace):
     dialog = own.ask_new()
     press(dialog, QDialogButtonBox.StandardButton.Save)
-    assert "is missing" in dialog.problem.text()
+    assert dialog.problem.text() == "Name: A card needs one. Write what it is called."
     dialog.name._edit.setText("RTX 3090 48 GB")
     dialog.memory.set_value(48.0)
     press(dialog, QDialogButtonBox.StandardButton.Save)
