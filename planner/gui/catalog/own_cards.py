@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from PySide6.QtWidgets import QDialog, QFileDialog, QWidget
+from PySide6.QtWidgets import QDialog, QFileDialog, QMessageBox, QWidget
 
 from planner.errors import CatalogError, PlannerError, SpecError
 from planner.gui.catalog.own_dialogs import ChangeDialog, NewCardDialog
@@ -19,6 +20,7 @@ from planner.hardware.own_checks import first_problem
 from planner.hardware.own_file import read_own, write_own
 from planner.paths import own_hardware_file
 from planner.plan.evaluate import evaluate
+from planner.present.own_words import loss_words
 
 _KIND: Final = "Hardware (*.json)"
 _NOTHING: Final = OwnHardware()
@@ -74,16 +76,22 @@ class OwnCards:
         self._keep(_read().joined(added), added)
         self._show(card.id)
 
-    def forget_current(self) -> None:
-        """Forget the current card if it is one's own, or what was said of it."""
+    def ask_forget(self) -> QMessageBox | None:
+        """Ask whether to forget the current card if it is one's own, and what was said of it; nothing without one."""
         gpu = self._current()
         if gpu is None:
-            return
+            return None
         with self._workspace.reporting():
             own = _read()
             if not own.names(gpu.id):
                 raise PlannerError(f"{gpu.name} is as the catalog has it.", "There is nothing to forget.")
-            self._keep(own.without(gpu.id))
+            return self._open_question(gpu, loss_words(own, gpu.id))
+        return None
+
+    def forget(self, gpu_id: str) -> None:
+        """Forget a card of one's own, and what was said of it."""
+        with self._workspace.reporting():
+            self._keep(_read().without(gpu_id))
 
     def add_from(self, path: Path) -> None:
         """Add the cards and changes in a file; what it shares with those that are there is the file's."""
@@ -107,6 +115,21 @@ class OwnCards:
         chosen, _ = QFileDialog.getSaveFileName(self._parent, "Export your own cards", "hardware.json", _KIND)
         if chosen:
             self.export_to(Path(chosen))
+
+    def _open_question(self, gpu: Gpu, loss: str) -> QMessageBox:
+        icon, parent = QMessageBox.Icon.Warning, self._parent.window()
+        box = QMessageBox(
+            icon, "Forget your figures or card?", f"Forget what is your own of {gpu.name}?", parent=parent
+        )
+        box.setInformativeText(f"This is lost: {loss}. It cannot be undone; “Export your cards…” keeps a copy.")
+        forget = box.addButton("&Forget it", QMessageBox.ButtonRole.DestructiveRole)
+        cancel = box.addButton(QMessageBox.StandardButton.Cancel)
+        box.setDefaultButton(cancel)
+        box.setEscapeButton(cancel)
+        forget.clicked.connect(partial(self.forget, gpu.id))
+        box.finished.connect(box.deleteLater)
+        box.open()
+        return box
 
     def _unchanged(self, gpu: Gpu) -> Gpu:
         """Return the card without what the person says of it: none of that holds for another card."""

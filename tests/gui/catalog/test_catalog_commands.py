@@ -1,6 +1,7 @@
 """What the menu and the palette can do with the catalog."""
 
 import pytest
+from PySide6.QtWidgets import QDialog
 
 from planner.gui.tab_places import TABS
 from planner.gui.window import Window
@@ -49,6 +50,26 @@ def test_the_circuit_that_builds_hang_on_is_chosen_and_kept(window, workspace, q
     do(window, "circuit-230V-16A")
     assert "Circuit that is reckoned with: 16 A at 230 V" in window.tab.gpus.detail.as_text()
     assert workspace.settings.current.catalog.circuit == "230V-16A"
+
+
+@pytest.mark.parametrize("shown", ["systems", "compare", "scatter"])
+@pytest.mark.parametrize("command", ["change", "new-card", "forget"])
+def test_what_is_said_of_a_card_is_said_of_one_in_view(window, qtbot, tasks, command, shown):
+    tab = window.tab
+    tab.gpus.table.choose("rtx-3090")
+    do(window, shown)
+    told = []
+    window.workspace.failed.connect(told.append)
+    do(window, command)
+    assert tab.page is tab.gpus
+    assert tab.view == ("scatter" if shown == "scatter" else "table")
+    if command == "forget":
+        assert told.pop().message == "GeForce RTX 3090 is as the catalog has it."
+    else:
+        (dialog,) = tab.gpus.findChildren(QDialog)
+        dialog.reject()
+    assert not told
+    qtbot.waitUntil(lambda: not tasks.busy)
 
 
 def test_no_two_commands_share_a_key(window):

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from PySide6.QtWidgets import QDialogButtonBox
+from PySide6.QtWidgets import QDialogButtonBox, QMessageBox
 
 from planner.gui.catalog.own_cards import OwnCards
 from planner.gui.catalog.tab import CatalogTab
@@ -35,6 +35,12 @@ def failures(workspace):
 
 def press(dialog, which):
     dialog.buttons.button(which).click()
+
+
+def forget(own):
+    """Ask to forget the current card, and agree."""
+    box = own.ask_forget()
+    next(button for button in box.buttons() if "Forget" in button.text()).click()
 
 
 def gpu(workspace, name):
@@ -167,24 +173,38 @@ def test_a_card_like_one_of_which_something_is_said_takes_over_nothing_of_it(own
     assert mine.notes == ("Added by you, after the GeForce RTX 3090", *facts)
 
 
-def test_forgetting_takes_back_what_was_said_and_own_cards(tab, own, workspace, failures):
-    own.forget_current()
+def test_forgetting_takes_back_own_cards_and_what_was_said(tab, own, workspace, failures):
+    assert own.ask_forget() is None
     assert "is as the catalog has it" in failures.pop().message
     dialog = own.ask_new()
     dialog.name._edit.setText("Mine")
     press(dialog, QDialogButtonBox.StandardButton.Save)
     assert tab.gpus.table.current_id == "mine"
     workspace.apply("card", gpu="mine")
-    own.forget_current()
+    forget(own)
     assert failures.pop().hint == "Put another card into the plan first."
     assert own_hardware_file().read_text()
     workspace.apply("card", gpu="rtx-3090")
     tab.gpus.table.choose("mine")
-    own.forget_current()
+    forget(own)
     assert not failures
     assert all(card.id != "mine" for card in workspace.catalog.hardware.gpus)
     assert not workspace.undo_stack.canUndo()
     assert workspace.modified
+
+
+def test_before_something_is_forgotten_it_is_named(own, workspace):
+    dialog = own.ask_change()
+    dialog.paid.set_value(720.0)
+    press(dialog, QDialogButtonBox.StandardButton.Save)
+    box = own.ask_forget()
+    assert box.text() == "Forget what is your own of GeForce RTX 3090?"
+    assert "This is lost: what you said: paid $720." in box.informativeText()
+    assert box.defaultButton() is box.button(QMessageBox.StandardButton.Cancel)
+    box.button(QMessageBox.StandardButton.Cancel).click()
+    assert gpu(workspace, "rtx-3090").purchase_price_usd == 720
+    forget(own)
+    assert gpu(workspace, "rtx-3090").purchase_price_usd is None
 
 
 def test_files_are_written_and_taken_over(tab, own, workspace, tmp_path, failures):
@@ -192,7 +212,7 @@ def test_files_are_written_and_taken_over(tab, own, workspace, tmp_path, failure
     dialog.paid.set_value(500.0)
     press(dialog, QDialogButtonBox.StandardButton.Save)
     own.export_to(tmp_path / "mine.json")
-    own.forget_current()
+    forget(own)
     assert not gpu(workspace, "rtx-3090").own
     own.add_from(tmp_path / "mine.json")
     assert gpu(workspace, "rtx-3090").purchase_price_usd == 500
@@ -213,4 +233,4 @@ def test_without_a_card_nothing_is_asked(tab):
     tab.gpus.table.current_id = None
     assert tab.gpus.own.ask_change() is None
     assert tab.gpus.own.ask_new() is None
-    tab.gpus.own.forget_current()
+    assert tab.gpus.own.ask_forget() is None
