@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from PySide6.QtCore import Slot
+from PySide6.QtCore import QEvent, Slot
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QVBoxLayout, QWidget
 
 from planner.errors import PlannerError, SpecError
@@ -46,6 +46,14 @@ class _OwnDialog(QDialog):
         column.setSpacing(theme.spacing.medium)
         for part in (make_label(about, wrap=True), self.form, self.problem, self.buttons):
             column.addWidget(part)
+
+    def event(self, event: QEvent) -> bool:
+        """Grow with the messages under the fields, which a window does not do by itself where lines are folded."""
+        handled = super().event(event)
+        layout = self.layout()
+        if event.type() == QEvent.Type.LayoutRequest and layout is not None:
+            self.resize(self.width(), max(self.height(), layout.totalHeightForWidth(self.width())))
+        return handled
 
     def save(self) -> None:
         """Take over what is filled in."""

@@ -94,6 +94,7 @@ def test_nothing_is_saved_while_a_field_holds_what_is_not_allowed(own, workspace
     press(dialog, QDialogButtonBox.StandardButton.Save)
     assert dialog.isVisible()
     assert dialog.problem.text() == f"Paid, USD: {dialog.paid.problem}"
+    qtbot.waitUntil(lambda: dialog.height() >= dialog.layout().totalHeightForWidth(dialog.width()))
     assert "from 0.01 to 10,000,000" in dialog.problem.text()
     assert not own_hardware_file().exists()
     dialog.paid._edit.selectAll()
