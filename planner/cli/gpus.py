@@ -31,6 +31,7 @@ examples:
   gpu-planner gpus --systems dgx --fits meta-llama/Llama-3.1-70B
   gpu-planner gpus --build "2 x RTX 5090" --circuit 120V-15A
   gpu-planner gpus --change "RTX 3090" --paid 720 --power-limit 250
+  gpu-planner gpus --change "RTX 3090" --power-limit none
   gpu-planner gpus --here
 
 A PLAN.json is written by `gpu-planner fit` or `gpu-planner cost` with --save, and by the window. LoRA of a 70B model,

@@ -7,9 +7,10 @@ from typing import Final, cast
 from pydantic_core import to_json
 
 from planner.cli.cards import named_cards, named_system
+from planner.cli.gpus_own import TAKE_BACK
 from planner.cli.table import Head, folded, table, terminal_width
 from planner.errors import SpecError
-from planner.hardware.gpu import Gpu
+from planner.hardware.gpu import MOST_WATTS, Gpu
 from planner.hardware.mains import CIRCUITS, least_circuit
 from planner.hardware.own import is_above_board_power
 from planner.hardware.power import (
@@ -27,7 +28,6 @@ from planner.hardware.system import System
 from planner.plan.catalog import Catalog
 from planner.present import format as fmt
 
-_MOST_WATTS: Final = 100_000
 _HEADS: Final = (
     Head("Figure", flexible=True),
     Head("Value", "right"),
@@ -43,7 +43,8 @@ def add_build_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--supply", metavar="RATING", choices=list(EFFICIENCY), help="80 PLUS [gold]")
     circuits = ", ".join(CIRCUITS)
     group.add_argument("--circuit", metavar="KIND", choices=list(CIRCUITS), help=f"{circuits} [120V-15A]")
-    group.add_argument("--power-limit", metavar="W", type=watts, help="of each card of the build, or of --change")
+    limited = "of each card of the build, or of --change, where none takes it back"
+    group.add_argument("--power-limit", metavar="W", type=_limit, help=limited)
 
 
 def watts(text: str) -> float:
@@ -56,9 +57,14 @@ def watts(text: str) -> float:
         value = float(text)
     except ValueError:
         value = -1.0
-    if not 0 < value <= _MOST_WATTS:
-        raise argparse.ArgumentTypeError(f"{text!r} is no power above 0 and up to {_MOST_WATTS:,} W")
+    if not 0 < value <= MOST_WATTS:
+        raise argparse.ArgumentTypeError(f"{text!r} is no power above 0 and up to {MOST_WATTS:,.0f} W")
     return value
+
+
+def _limit(text: str) -> float | str:
+    """Return a power, or the word that takes back what was said of a card."""
+    return text if text == TAKE_BACK else watts(text)
 
 
 def print_build(arguments: argparse.Namespace, catalog: Catalog) -> int:
@@ -96,6 +102,8 @@ def _print_machine(arguments: argparse.Namespace, system: System, highest_watts:
 
 
 def _build(arguments: argparse.Namespace, catalog: Catalog) -> Build:
+    if arguments.power_limit == TAKE_BACK:
+        raise SpecError("--power-limit", f"takes {TAKE_BACK} only with --change", "Leave it out for a build.")
     cards = tuple(
         BuildCards(_held(catalog.hardware.gpu(kind.id), arguments.power_limit), kind.count, arguments.power_limit)
         for kind in named_cards(arguments.build, catalog, "--build")

@@ -18,6 +18,9 @@ from planner.units import GIB
 
 OWN_SCHEMA: Final = 1
 _BETWEEN_WORDS: Final = re.compile(r"[^a-z0-9.]+")
+_ADDED_AFTER: Final = "Added by you, after the "
+_PERSONS: Final = ("purchase_price_usd", "power_limit_watts")
+"""What only the person says of a card, never the catalog."""
 
 
 class CardChange(Spec):
@@ -87,6 +90,10 @@ class OwnHardware(Spec):
         others = tuple(each for each in self.changes if each.gpu != gpu_id)
         return OwnHardware(cards=self.cards, changes=others if change is None else (*others, change))
 
+    def without_changes(self) -> "OwnHardware":
+        """Return the cards alone, without what is said of any."""
+        return OwnHardware(cards=self.cards)
+
     def names(self, gpu_id: str) -> bool:
         """Return whether it has a card of this id, or says something of it."""
         return any(card.id == gpu_id for card in self.cards) or any(each.gpu == gpu_id for each in self.changes)
@@ -120,7 +127,9 @@ class CardFigures(Spec):
 def card_like(base: Gpu, name: str, figures: CardFigures, day: str) -> Gpu:
     """Return a card of one's own that is like `base` but for its name and some figures, said on `day`.
 
-    Another memory leaves unknown what was measured of the old one. Its launch price is not that of `base`.
+    Another memory leaves unknown what was measured of the old one. Its launch price is not that of `base`; neither is
+    what was paid for that one, nor its power limit. Remarks on `base` are taken for facts: give the card as it is
+    without what the person changed of it.
 
     Raises:
         SpecError: If the name has neither a letter nor a digit, or a figure is not one that a card can have.
@@ -130,18 +139,17 @@ def card_like(base: Gpu, name: str, figures: CardFigures, day: str) -> Gpu:
         raise SpecError("name", "needs a letter or a digit", "Write what the card is called, such as RTX 4090 48 GB.")
     told = figures.model_dump(exclude_none=True)
     fresh = {} if figures.memory_bytes is None else _other_memory(figures.memory_bytes)
-    kept = tuple(note for note in base.figure_notes if note.field not in told)
+    kept = tuple(note for note in base.figure_notes if note.field not in (*told, *_PERSONS))
+    facts = (note for note in base.notes if not note.startswith(_ADDED_AFTER))
     try:
         return base.evolve(
             id=gpu_id,
             name=name.strip(),
             aliases=(),
             launch_price_usd=None,
-            power_limit_watts=None,
             figure_notes=(*_said(told, day), *kept),
-            notes=(f"Added by you, after the {base.name}", *base.notes),
-            **told,
-            **fresh,
+            notes=(f"{_ADDED_AFTER}{base.name}", *facts),
+            **{**dict.fromkeys(_PERSONS), **told, **fresh},
         )
     except ValidationError as error:
         raise SpecError.from_validation(error) from error

@@ -62,9 +62,15 @@ def write_own(path: Path, own: OwnHardware) -> None:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, own.model_dump_json(indent=2, exclude_defaults=True) + "\n")
+        write_atomically(path, own_json(own) + "\n")
     except OSError as error:
         raise CatalogError(path, "", "", f"cannot be written ({error.strerror})", "Check the folder.") from error
+
+
+def own_json(own: OwnHardware) -> str:
+    """Return `own` as a file of it reads: its version always, of the rest what is said."""
+    said = own.model_dump(mode="json", exclude_defaults=True)
+    return json.dumps({"schema_version": own.schema_version, **said}, indent=2, ensure_ascii=False)
 
 
 def _whole(content: object, today: date | None) -> object:

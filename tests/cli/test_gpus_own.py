@@ -46,7 +46,9 @@ def test_own_cards_are_added_found_exported_and_removed(said, tmp_path):
         "rtx-3090: paid $720, limited to 250 W, used",
     ]
     assert said("--export", str(tmp_path / "out.json")) == "Wrote 1 card and 1 change.\n"
-    assert [change["gpu"] for change in json.loads(said("--own", "--json"))["changes"]] == ["rtx-3090"]
+    printed = json.loads(said("--own", "--json"))
+    assert printed == json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+    assert (printed["schema_version"], [change["gpu"] for change in printed["changes"]]) == (1, ["rtx-3090"])
     assert said("--remove", "my-4090") == "my-4090 is gone.\n"
     assert said("--remove", "RTX 3090") == "rtx-3090 is as the catalog has it.\n"
     assert said("--own").startswith("No card of your own.")
@@ -62,11 +64,35 @@ def test_wrong_own_files_are_named_by_field(said, tmp_path):
     file.write_text('{"changes": [{"gpu": "gone", "note": "x", "date": "2026-11-01"}]}')
     assert "gone is no card of the catalog; the change is kept." in said("--add", str(file))
     assert "gone is no card of the catalog." in said("--own")
-    assert "says nothing" in said("--change", "rtx-3090", code=2)
     assert "neither your own nor changed" in said("--remove", "rtx-4090", code=2)
     card = json.loads(said("--show", "rtx-4090", "--json"))
     file.write_text(json.dumps(card))
     assert "rtx-4090 stands in place of the bundled card of this id." in said("--add", str(file))
+
+
+def test_one_figure_is_taken_back_and_the_others_stay(said):
+    said("--change", "rtx-3090", "--paid", "720", "--power-limit", "250", "--note", "used")
+    assert said("--change", "rtx-3090", "--paid", "none") == "GeForce RTX 3090: limited to 250 W, used.\n"
+    assert said("--change", "rtx-3090", "--power-limit", "none") == "GeForce RTX 3090: used.\n"
+    assert said("--change", "rtx-3090", "--note", "") == "GeForce RTX 3090: nothing of it is changed.\n"
+    assert said("--own").startswith("No card of your own.")
+    assert said("--change", "rtx-3090", "--note", "") == "GeForce RTX 3090: nothing of it is changed.\n"
+    assert "--power-limit: takes none only with --change" in said("--build", "l4", "--power-limit", "none", code=2)
+    assert "'many' is neither a number of USD nor none" in said("--change", "l4", "--paid", "many", code=2)
+
+
+def test_only_what_is_said_now_is_judged(said):
+    said("--change", "rtx-3090", "--paid", "5")
+    refused = said("--change", "rtx-3090", code=2)
+    assert refused.startswith("error: --change: says nothing to change\n")
+    assert '--note "" take' in refused
+    file = own_hardware_file()
+    kept = json.loads(file.read_text(encoding="utf-8"))
+    kept["changes"][0]["power_limit_watts"] = 9000
+    file.write_text(json.dumps(kept), encoding="utf-8")
+    assert said("--change", "rtx-3090", "--paid", "600") == "GeForce RTX 3090: paid $600, limited to 9,000 W.\n"
+    assert "--power-limit: 8,000 W is above" in said("--change", "rtx-3090", "--power-limit", "8000", code=2)
+    assert said("--change", "rtx-3090", "--power-limit", "none") == "GeForce RTX 3090: paid $600.\n"
 
 
 def test_what_cannot_be_said_of_a_card_names_its_option(said, tmp_path):

@@ -12,6 +12,7 @@ from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.derived import DERIVED_FIGURES
 from planner.hardware.names import resolve_gpu
 from planner.hardware.own import (
+    OWN_SCHEMA,
     CardChange,
     CardFigures,
     OwnHardware,
@@ -164,6 +165,7 @@ def test_files_join_export_and_lose_a_card(file: Path) -> None:
     assert [card.memory_label for card in joined.cards] == ["47 GB"]
     write_own(file, joined)
     assert read_own(file) == joined
+    assert json.loads(file.read_text(encoding="utf-8"))["schema_version"] == OWN_SCHEMA
     assert joined.names("rtx-3090")
     assert joined.names("my-4090-48gb")
     assert not joined.names("rtx-4090")
@@ -272,6 +274,19 @@ def test_a_card_like_another_keeps_what_was_measured_of_the_same_memory(hardware
     base = hardware.gpu("rtx-4090")
     card = card_like(base, "Mine", CardFigures(), "2026-11-22")
     assert (card.usable_memory_bytes, card.memory_label) == (base.usable_memory_bytes, base.memory_label)
+
+
+def test_a_card_like_another_takes_over_nothing_that_is_said_of_that_one(hardware: HardwareCatalog) -> None:
+    first = card_like(hardware.gpu("rtx-3090"), "First", CardFigures(purchase_price_usd=900), "2026-11-01")
+    change = CardChange(gpu="first", power_limit_watts=250, note="bought used", date="2026-11-02")
+    own = OwnHardware(cards=(first,), changes=(change,))
+    changed = card_like(with_own(hardware, own).gpu("first"), "Second", CardFigures(), "2026-11-22")
+    assert (changed.purchase_price_usd, changed.power_limit_watts) == (None, None)
+    assert not {note.field for note in changed.figure_notes} & {"purchase_price_usd", "power_limit_watts"}
+    base = with_own(hardware, own.without_changes()).gpu("first")
+    second = card_like(base, "Second", CardFigures(purchase_price_usd=5), "2026-11-22")
+    assert second.notes == ("Added by you, after the First", *hardware.gpu("rtx-3090").notes)
+    assert second.provenance_of("purchase_price_usd").as_of == "2026-11-22"
 
 
 def test_a_card_needs_a_name_of_letters_or_digits(hardware: HardwareCatalog) -> None:

@@ -53,10 +53,10 @@ _COMPARING = (
 )
 _OWN = (
     _Command(
-        "change", "Your figures of this car&d…", lambda tab: tab.gpus.own.ask_change(), "Your own/1", "Ctrl+Alt+U"
+        "change", "Your figures of this car&d…", lambda tab: tab.about_card().ask_change(), "Your own/1", "Ctrl+Alt+U"
     ),
-    _Command("new-card", "&Add a card like this one…", lambda tab: tab.gpus.own.ask_new(), "Your own/1"),
-    _Command("forget", "&Forget your figures or card", lambda tab: tab.gpus.own.forget_current(), "Your own/1"),
+    _Command("new-card", "&Add a card like this one…", lambda tab: tab.about_card().ask_new(), "Your own/1"),
+    _Command("forget", "&Forget your figures or card…", lambda tab: tab.about_card().ask_forget(), "Your own/1"),
     _Command("add-file", "Add cards from a fi&le…", lambda tab: tab.gpus.own.choose_file(), "Your own/2"),
     _Command("export-own", "E&xport your cards…", lambda tab: tab.gpus.own.choose_target(), "Your own/2"),
 )

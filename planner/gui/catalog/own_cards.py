@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from PySide6.QtWidgets import QDialog, QFileDialog, QWidget
+from PySide6.QtWidgets import QDialog, QFileDialog, QMessageBox, QWidget
 
 from planner.errors import CatalogError, PlannerError, SpecError
 from planner.gui.catalog.own_dialogs import ChangeDialog, NewCardDialog
@@ -19,6 +20,7 @@ from planner.hardware.own_checks import first_problem
 from planner.hardware.own_file import read_own, write_own
 from planner.paths import own_hardware_file
 from planner.plan.evaluate import evaluate
+from planner.present.own_words import loss_words
 
 _KIND: Final = "Hardware (*.json)"
 _NOTHING: Final = OwnHardware()
@@ -57,7 +59,10 @@ class OwnCards:
         gpu = self._current()
         if gpu is None:
             return None
-        return self._open(NewCardDialog(self._theme, gpu, self.add, self._day(), self._parent))
+        with self._workspace.reporting():
+            base = self._unchanged(gpu)
+            return self._open(NewCardDialog(self._theme, base, self.add, self._day(), self._parent))
+        return None
 
     def add(self, card: Gpu) -> None:
         """Add a card of one's own.
@@ -66,21 +71,27 @@ class OwnCards:
             PlannerError: If the catalog has a card of this name, or the file cannot be written.
         """
         if any(gpu.id == card.id for gpu in self._workspace.catalog.hardware.gpus):
-            raise SpecError("name", f"{card.name!r} is in the catalog already", "Choose another name")
+            raise SpecError("name", f"{card.name!r} is in the catalog already", "Choose another name.")
         added = OwnHardware(cards=(card,))
         self._keep(_read().joined(added), added)
         self._show(card.id)
 
-    def forget_current(self) -> None:
-        """Forget the current card if it is one's own, or what was said of it."""
+    def ask_forget(self) -> QMessageBox | None:
+        """Ask whether to forget the current card if it is one's own, and what was said of it; nothing without one."""
         gpu = self._current()
         if gpu is None:
-            return
+            return None
         with self._workspace.reporting():
             own = _read()
             if not own.names(gpu.id):
                 raise PlannerError(f"{gpu.name} is as the catalog has it.", "There is nothing to forget.")
-            self._keep(own.without(gpu.id))
+            return self._open_question(gpu, loss_words(own, gpu.id))
+        return None
+
+    def forget(self, gpu_id: str) -> None:
+        """Forget a card of one's own, and what was said of it."""
+        with self._workspace.reporting():
+            self._keep(_read().without(gpu_id))
 
     def add_from(self, path: Path) -> None:
         """Add the cards and changes in a file; what it shares with those that are there is the file's."""
@@ -105,6 +116,28 @@ class OwnCards:
         if chosen:
             self.export_to(Path(chosen))
 
+    def _open_question(self, gpu: Gpu, loss: str) -> QMessageBox:
+        icon, parent = QMessageBox.Icon.Warning, self._parent.window()
+        box = QMessageBox(
+            icon, "Forget your figures or card?", f"Forget what is your own of {gpu.name}?", parent=parent
+        )
+        box.setInformativeText(f"This is lost: {loss}. It cannot be undone; “Export your cards…” keeps a copy.")
+        forget = box.addButton("&Forget it", QMessageBox.ButtonRole.DestructiveRole)
+        cancel = box.addButton(QMessageBox.StandardButton.Cancel)
+        box.setDefaultButton(cancel)
+        box.setEscapeButton(cancel)
+        forget.clicked.connect(partial(self.forget, gpu.id))
+        box.finished.connect(box.deleteLater)
+        box.open()
+        return box
+
+    def _unchanged(self, gpu: Gpu) -> Gpu:
+        """Return the card without what the person says of it: none of that holds for another card."""
+        own = _read()
+        if own.change_of(gpu.id) is None:
+            return gpu
+        return with_own(load_hardware(self._workspace.catalog.folder), own.without_changes()).gpu(gpu.id)
+
     def _say(self, gpu: Gpu) -> Callable[[CardChange | None], None]:
         def take(change: CardChange | None) -> None:
             added = OwnHardware() if change is None else OwnHardware(changes=(change,))
@@ -117,7 +150,10 @@ class OwnCards:
         hardware = with_own(load_hardware(self._workspace.catalog.folder), own)
         problem = first_problem(hardware, added)
         if problem is not None:
-            raise CatalogError(path, *problem) if path else SpecError(problem.field, problem.reason, problem.hint)
+            if path is not None:
+                raise CatalogError(path, *problem)
+            hint = "Choose another name." if problem.field == "id" else problem.hint  # the id is made of the name
+            raise SpecError(problem.field, problem.reason, hint)
         changed = replace(self._workspace.catalog, hardware=hardware)
         try:
             evaluate(self._workspace.plan, changed)

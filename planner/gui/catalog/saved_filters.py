@@ -63,10 +63,16 @@ class SavedFilters(QMenu):
             self._store({**self._saved, name.strip(): self._current().model_dump(mode="json", exclude_defaults=True)})
 
     def rename(self, name: str, other: str) -> None:
-        """Call the filter `name` something else."""
-        if other.strip() and other.strip() != name:
+        """Call the filter `name` something else; that another has that name already is told across the window."""
+        wanted = other.strip()
+        if not wanted or wanted == name:
+            return
+        with self._workspace.reporting():
+            if wanted in self._saved:
+                hint = "Choose another name, or delete that one first."
+                raise PlannerError(f"There is a saved filter “{wanted}” already.", hint)
             kept = {key: value for key, value in self._saved.items() if key != name}
-            self._store({**kept, other.strip(): self._saved[name]})
+            self._store({**kept, wanted: self._saved[name]})
 
     def delete(self, name: str) -> None:
         """Forget the filter `name`."""

@@ -12,6 +12,7 @@ from planner.gui.catalog.export import write_rows
 from planner.gui.catalog.export_menu import ExportMenu
 from planner.gui.catalog.filters import CatalogFilter
 from planner.gui.catalog.gpu_page import GpuPage
+from planner.gui.catalog.own_cards import OwnCards
 from planner.gui.catalog.page import Page
 from planner.gui.catalog.saved_filters import SavedFilters
 from planner.gui.catalog.settings import View
@@ -171,6 +172,12 @@ class CatalogTab(Tab):
             return f"{plan.model.id} does not fit on any of {total}{_each(plan.count)} as planned."
         smallest = catalog.hardware.gpu(fits[0].gpu_id).name
         return f"{plan.model.id} fits on {len(fits)} of {total}{_each(plan.count)}. The smallest is {smallest}."
+
+    def about_card(self) -> OwnCards:
+        """Return what the person can say of the current accelerator, once that is in view."""
+        if self.view == "compare" or self.page is not self.gpus:
+            self._show_accelerators()
+        return self.gpus.own
 
     def _leave_comparison(self) -> None:
         """Show the table again where records are compared, which are neither searched nor switched."""

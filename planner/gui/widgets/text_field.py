@@ -40,11 +40,6 @@ class TextField(TypedField):
         """Return what is typed, allowed or not."""
         return self._edit.text().strip()
 
-    @property
-    def problem(self) -> str:
-        """Return why what is typed is not allowed; empty where it is."""
-        return self._message.text()
-
     def set_value(self, value: object) -> None:
         """Show `value`; what is being typed right now is left alone if it means the same."""
         text = "" if value is None else str(value)

@@ -15,6 +15,16 @@ class TypedField(Field):
         self._message = message_line()
         self.setFocusProxy(self._edit)
 
+    @property
+    def problem(self) -> str:
+        """Return why what is typed is not allowed; empty where it is."""
+        return self._message.text()
+
+    @property
+    def name(self) -> str:
+        """Return what screen readers are told is typed here."""
+        return self._edit.accessibleName()
+
     def set_name(self, name: str) -> None:
         """Tell screen readers what is typed here."""
         self._edit.setAccessibleName(name)

@@ -1,6 +1,7 @@
 """What the menu and the palette can do with the catalog."""
 
 import pytest
+from PySide6.QtWidgets import QDialog
 
 from planner.gui.catalog.filters import CatalogFilter
 from planner.gui.tab_places import TABS
@@ -75,6 +76,26 @@ def test_all_filters_are_those_of_what_is_shown(window, qtbot, tasks):
     tab.bar.search.setText("dgx")
     tab.gpus.narrow(CatalogFilter().with_query(text="rtx"))  # of the hidden page
     assert tab.bar.search.text() == "dgx"
+    qtbot.waitUntil(lambda: not tasks.busy)
+
+
+@pytest.mark.parametrize("shown", ["systems", "compare", "scatter"])
+@pytest.mark.parametrize("command", ["change", "new-card", "forget"])
+def test_what_is_said_of_a_card_is_said_of_one_in_view(window, qtbot, tasks, command, shown):
+    tab = window.tab
+    tab.gpus.table.choose("rtx-3090")
+    do(window, shown)
+    told = []
+    window.workspace.failed.connect(told.append)
+    do(window, command)
+    assert tab.page is tab.gpus
+    assert tab.view == ("scatter" if shown == "scatter" else "table")
+    if command == "forget":
+        assert told.pop().message == "GeForce RTX 3090 is as the catalog has it."
+    else:
+        (dialog,) = tab.gpus.findChildren(QDialog)
+        dialog.reject()
+    assert not told
     qtbot.waitUntil(lambda: not tasks.busy)
 
 

@@ -107,6 +107,20 @@ def test_filters_are_saved_applied_renamed_and_deleted(tab, workspace):
     assert tab.saved.actions()[0].text() == "No saved filters yet"
 
 
+def test_a_filter_is_never_renamed_over_another(tab, workspace, qtbot):
+    tab.gpus.narrow(CatalogFilter(confirmed=True))
+    tab.saved.save("sure")
+    tab.gpus.narrow(CatalogFilter().with_bounds("memory", 24, None))
+    tab.saved.save("large")
+    before = workspace.settings.current.catalog.filters
+    with qtbot.waitSignal(workspace.failed) as told:
+        tab.saved.rename("large", " sure ")
+    assert told.args[0].message == "There is a saved filter “sure” already."
+    assert told.args[0].hint
+    tab.saved.rename("large", "large ")
+    assert workspace.settings.current.catalog.filters == before
+
+
 def test_a_saved_filter_of_another_version_is_told(tab, workspace, qtbot):
     settings = workspace.settings
     settings.update(catalog=settings.current.catalog.evolve(filters={"old": {"bounds": {"gone": {"low": 1}}}}))

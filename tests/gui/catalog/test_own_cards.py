@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from PySide6.QtWidgets import QDialogButtonBox
+from PySide6.QtWidgets import QDialogButtonBox, QMessageBox
 
 from planner.gui.catalog.own_cards import OwnCards
 from planner.gui.catalog.tab import CatalogTab
@@ -35,6 +35,12 @@ def failures(workspace):
 
 def press(dialog, which):
     dialog.buttons.button(which).click()
+
+
+def forget(own):
+    """Ask to forget the current card, and agree."""
+    box = own.ask_forget()
+    next(button for button in box.buttons() if "Forget" in button.text()).click()
 
 
 def gpu(workspace, name):
@@ -81,6 +87,54 @@ def test_a_limit_above_the_board_power_and_a_name_of_another_are_refused(own, wo
     assert not own_hardware_file().exists()
 
 
+@pytest.mark.parametrize("text", ["72O", "abc", "-5", "1e9"])
+def test_nothing_is_saved_while_a_field_holds_what_is_not_allowed(own, workspace, qtbot, text):
+    dialog = own.ask_change()
+    qtbot.keyClicks(dialog.paid._edit, text)
+    press(dialog, QDialogButtonBox.StandardButton.Save)
+    assert dialog.isVisible()
+    assert dialog.problem.text() == f"Paid, USD: {dialog.paid.problem}"
+    qtbot.waitUntil(lambda: dialog.height() >= dialog.layout().totalHeightForWidth(dialog.width()))
+    assert "from 0.01 to 10,000,000" in dialog.problem.text()
+    assert not own_hardware_file().exists()
+    dialog.paid._edit.selectAll()
+    qtbot.keyClicks(dialog.paid._edit, "720")
+    press(dialog, QDialogButtonBox.StandardButton.Save)
+    assert not dialog.isVisible()
+    assert gpu(workspace, "rtx-3090").purchase_price_usd == 720
+
+
+def test_what_is_wrong_is_told_in_the_words_of_the_form(own, workspace, qtbot):
+    dialog = own.ask_change()
+    dialog.limit.set_value(9000.0)
+    press(dialog, QDialogButtonBox.StandardButton.Save)
+    assert dialog.problem.text().startswith("Power limit, W: 9,000 W is above the board power of 350 W. A limit ")
+    dialog.limit.set_value(None)
+    dialog.note._edit.setText("two\u2028lines")
+    press(dialog, QDialogButtonBox.StandardButton.Save)
+    assert dialog.problem.text().startswith("Remark: Holds ")
+    press(dialog, QDialogButtonBox.StandardButton.Cancel)
+    fresh = own.ask_new()
+    fresh.name._edit.setText("rtx4090")
+    press(fresh, QDialogButtonBox.StandardButton.Save)
+    assert fresh.problem.text().startswith("Name: 'rtx4090' is the name of rtx-4090 ")
+    assert fresh.problem.text().endswith("Choose another name.")
+    qtbot.keyClicks(fresh.memory._edit, "4x")
+    press(fresh, QDialogButtonBox.StandardButton.Save)
+    assert fresh.problem.text().startswith("Memory, GiB: Type a number from ")
+    press(fresh, QDialogButtonBox.StandardButton.Cancel)
+
+
+def test_a_file_that_cannot_be_written_is_told_in_the_form(own):
+    dialog = own.ask_new()
+    own_hardware_file().mkdir(parents=True)
+    dialog.name._edit.setText("Mine")
+    press(dialog, QDialogButtonBox.StandardButton.Save)
+    assert dialog.isVisible()
+    assert str(own_hardware_file()) in dialog.problem.text()
+    press(dialog, QDialogButtonBox.StandardButton.Cancel)
+
+
 def test_nothing_said_leaves_the_card_as_the_catalog_has_it(own, workspace):
     dialog = own.ask_change()
     press(dialog, QDialogButtonBox.StandardButton.Save)
@@ -90,7 +144,7 @@ def test_nothing_said_leaves_the_card_as_the_catalog_has_it(own, workspace):
 def test_a_card_like_another_is_added_found_and_used(tab, own, workspace):
     dialog = own.ask_new()
     press(dialog, QDialogButtonBox.StandardButton.Save)
-    assert "is missing" in dialog.problem.text()
+    assert dialog.problem.text() == "Name: A card needs one. Write what it is called."
     dialog.name._edit.setText("RTX 3090 48 GB")
     dialog.memory.set_value(48.0)
     press(dialog, QDialogButtonBox.StandardButton.Save)
@@ -105,24 +159,53 @@ def test_a_card_like_another_is_added_found_and_used(tab, own, workspace):
     press(second, QDialogButtonBox.StandardButton.Cancel)
 
 
-def test_forgetting_takes_back_what_was_said_and_own_cards(tab, own, workspace, failures):
-    own.forget_current()
+def test_a_card_like_one_of_which_something_is_said_takes_over_nothing_of_it(own, workspace):
+    facts = gpu(workspace, "rtx-3090").notes
+    dialog = own.ask_change()
+    dialog.paid.set_value(720.0)
+    dialog.limit.set_value(250.0)
+    dialog.note._edit.setText("bought used")
+    press(dialog, QDialogButtonBox.StandardButton.Save)
+    fresh = own.ask_new()
+    fresh.name._edit.setText("Mine")
+    press(fresh, QDialogButtonBox.StandardButton.Save)
+    mine = gpu(workspace, "mine")
+    assert (mine.purchase_price_usd, mine.power_limit_watts) == (None, None)
+    assert mine.notes == ("Added by you, after the GeForce RTX 3090", *facts)
+
+
+def test_forgetting_takes_back_own_cards_and_what_was_said(tab, own, workspace, failures):
+    assert own.ask_forget() is None
     assert "is as the catalog has it" in failures.pop().message
     dialog = own.ask_new()
     dialog.name._edit.setText("Mine")
     press(dialog, QDialogButtonBox.StandardButton.Save)
     assert tab.gpus.table.current_id == "mine"
     workspace.apply("card", gpu="mine")
-    own.forget_current()
+    forget(own)
     assert failures.pop().hint == "Put another card into the plan first."
     assert own_hardware_file().read_text()
     workspace.apply("card", gpu="rtx-3090")
     tab.gpus.table.choose("mine")
-    own.forget_current()
+    forget(own)
     assert not failures
     assert all(card.id != "mine" for card in workspace.catalog.hardware.gpus)
     assert not workspace.undo_stack.canUndo()
     assert workspace.modified
+
+
+def test_before_something_is_forgotten_it_is_named(own, workspace):
+    dialog = own.ask_change()
+    dialog.paid.set_value(720.0)
+    press(dialog, QDialogButtonBox.StandardButton.Save)
+    box = own.ask_forget()
+    assert box.text() == "Forget what is your own of GeForce RTX 3090?"
+    assert "This is lost: what you said: paid $720." in box.informativeText()
+    assert box.defaultButton() is box.button(QMessageBox.StandardButton.Cancel)
+    box.button(QMessageBox.StandardButton.Cancel).click()
+    assert gpu(workspace, "rtx-3090").purchase_price_usd == 720
+    forget(own)
+    assert gpu(workspace, "rtx-3090").purchase_price_usd is None
 
 
 def test_files_are_written_and_taken_over(tab, own, workspace, tmp_path, failures):
@@ -130,7 +213,7 @@ def test_files_are_written_and_taken_over(tab, own, workspace, tmp_path, failure
     dialog.paid.set_value(500.0)
     press(dialog, QDialogButtonBox.StandardButton.Save)
     own.export_to(tmp_path / "mine.json")
-    own.forget_current()
+    forget(own)
     assert not gpu(workspace, "rtx-3090").own
     own.add_from(tmp_path / "mine.json")
     assert gpu(workspace, "rtx-3090").purchase_price_usd == 500
@@ -151,4 +234,4 @@ def test_without_a_card_nothing_is_asked(tab):
     tab.gpus.table.current_id = None
     assert tab.gpus.own.ask_change() is None
     assert tab.gpus.own.ask_new() is None
-    tab.gpus.own.forget_current()
+    assert tab.gpus.own.ask_forget() is None
