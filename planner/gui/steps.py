@@ -11,10 +11,11 @@ from planner.plan.plan import Plan
 
 
 class State(NamedTuple):
-    """A plan evaluated with `catalog`."""
+    """A plan evaluated with `catalog`; where it comes with a `pinned` plan, that is pinned together with it."""
 
     evaluation: Evaluation
     catalog: Catalog
+    pinned: Evaluation | None = None
 
     @property
     def plan(self) -> Plan:
@@ -22,14 +23,15 @@ class State(NamedTuple):
         return self.evaluation.plan
 
     def drawn_on(self, catalog: Catalog) -> "State":
-        """Return the same plan as it is with `catalog`, evaluated anew where it was with another.
+        """Return the same plans as they are with `catalog`, evaluated anew where they were with another.
 
         Raises:
-            PlannerError: If it cannot be evaluated with it.
+            PlannerError: If one of them cannot be evaluated with it.
         """
         if self.catalog is catalog:
             return self
-        return State(evaluate(self.plan, catalog), catalog)
+        pinned = None if self.pinned is None else evaluate(self.pinned.plan, catalog)
+        return State(evaluate(self.plan, catalog), catalog, pinned)
 
 
 class Change(QUndoCommand):

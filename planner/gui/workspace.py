@@ -170,7 +170,8 @@ class Workspace(QObject):
     def set_catalog(self, catalog: Catalog) -> None:
         """Draw on another catalog from now on, such as one with fresh prices; the plan stays as it is.
 
-        Where cards are gone the history is too: a step back could lead to one of them.
+        Where cards are gone the history is too: a step back could lead to one of them. A pinned plan that cannot be
+        evaluated is unpinned, and that is told across the window.
 
         Raises:
             PlannerError: If the plan cannot be evaluated with it; the catalog stays.
@@ -180,6 +181,8 @@ class Workspace(QObject):
         if any(gpu.id not in kept for gpu in self.catalog.hardware.gpus):
             self._forget_history(self.modified)
         self.catalog = catalog
+        if self.pin.evaluation is not None:
+            self.pin.renew()
         self._take(state)
 
     def note_devices(self, devices: "tuple[Device, ...]") -> None:
@@ -225,6 +228,14 @@ class Workspace(QObject):
         self._take(state)
         self.file_changed.emit()
 
+    def swap_pinned(self, pinned: Evaluation) -> None:
+        """Show the plan that is `pinned` and pin the present one, as one undo step."""
+        old = State(self.evaluation, self.catalog, pinned)
+        new = State(pinned, self.catalog, self.evaluation)
+        self.end_gesture()
+        self.undo_stack.push(Change(self._step, "swap of the plans", self._gesture, old, new))
+        self.end_gesture()
+
     def workload_of(self, task: object) -> Workload:
         """Return the workload that `task` had last, with what the cards are and hold now."""
         workload, now = self._workloads.get(str(task)), self.plan.workload
@@ -267,7 +278,10 @@ class Workspace(QObject):
             message = f"This step leads to a plan that cannot be shown any more: {error.message}."
             self.failed.emit(PlannerError(message, "The plan stays as it is, and the step is left out."))
             return False
-        self._take(state)
+        if state.pinned is not None:
+            self.pin.show(state.pinned)
+        # Without what is pinned: steps that start from here leave the pin alone.
+        self._take(state._replace(pinned=None))
         return True
 
     def _take(self, state: State) -> None:
