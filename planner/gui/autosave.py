@@ -130,7 +130,7 @@ class Autosave(QObject):
         except PlannerError as error:
             kept = self._keep(plan)
             message = f"The {what} of the last time cannot be shown: {error.message}."
-            where = f"It is kept in {kept or file.replace(file.with_suffix('.json.kept'))}."
+            where = f"The {what} is kept in {kept or file.replace(file.with_suffix('.json.kept'))}."
             how = " File, Recent opens it once the catalog has what it names." if kept else ""
             _log.warning("%s %s", message, where)
             self.unrestored.append(PlannerError(message, where + how))

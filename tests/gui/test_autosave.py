@@ -161,14 +161,14 @@ def test_a_plan_that_the_catalog_no_longer_knows_is_kept_where_it_can_be_opened(
         "The plan",
         "The pinned plan",
     ]
-    assert f"It is kept in {first}." in told[0].hint
+    assert f"The plan is kept in {first}." in told[0].hint
     with open_window(catalog, folder) as (_, autosave):
         assert autosave.unrestored == []
     assert {first, second} == set((folder / "kept").iterdir())
 
 
-@pytest.mark.parametrize("gone", ["plan", "pinned"])
-def test_where_a_plan_cannot_be_kept_elsewhere_the_session_is_set_aside(qapp, catalog, folder, gone):
+@pytest.mark.parametrize(("gone", "words"), [("plan", "plan"), ("pinned", "pinned plan")])
+def test_where_a_plan_cannot_be_kept_elsewhere_the_session_is_set_aside(qapp, catalog, folder, gone, words):
     folder.mkdir(parents=True)
     (folder / "kept").write_text("in the way")
     plans = {"plan": SAMPLE_PLAN.evolve(count=3), "pinned": SAMPLE_PLAN, gone: SAMPLE_PLAN.evolve(gpu="gone")}
@@ -178,7 +178,7 @@ def test_where_a_plan_cannot_be_kept_elsewhere_the_session_is_set_aside(qapp, ca
     os.utime(folder / "older.json", (time.time() - 60, time.time() - 60))
     with open_window(catalog, folder) as (workspace, autosave):
         assert workspace.plan.count == (8 if gone == "plan" else 3)
-        assert [error.hint for error in autosave.unrestored] == [f"It is kept in {folder / 'x.json.kept'}."]
+        assert [error.hint for error in autosave.unrestored] == [f"The {words} is kept in {folder / 'x.json.kept'}."]
     assert Session.model_validate_json((folder / "x.json.kept").read_bytes()) == session
 
 
