@@ -69,8 +69,9 @@ def _create(argv: Sequence[str]) -> tuple[QApplication, Window]:
     theme.dress()
     window.show()
     _greet(window, diagnostics, argv)
-    if unread is not None:
-        window.show_error(unread)
+    problems = [*([] if unread is None else [unread]), *autosave.unrestored]
+    if problems:
+        window.show_error(_as_one(problems))
     return app, window
 
 
@@ -128,6 +129,16 @@ def _tidy_at_the_end(
 ) -> None:
     for step in (tasks.shutdown, autosave.close, settings.flush, diagnostics.uninstall, collector.close):
         app.aboutToQuit.connect(step)
+
+
+def _as_one(problems: Sequence[PlannerError]) -> PlannerError:
+    """Return what went wrong at the start as one error, as there is room for one across the window."""
+    if len(problems) == 1:
+        return problems[0]
+    return PlannerError(
+        "\n".join(problem.message for problem in problems),
+        "\n".join(problem.hint for problem in problems if problem.hint),
+    )
 
 
 def _greet(window: Window, diagnostics: Diagnostics, argv: Sequence[str]) -> None:

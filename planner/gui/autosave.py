@@ -1,12 +1,16 @@
 """The plan of each running window, written within a second of every change and found again at the next start.
 
 Every window owns one file in the folder and holds the lock beside it. A file whose lock is free belongs to a window
-that is gone, by its own will or not: the next window to start takes the newest of them over, file and all.
+that is gone, by its own will or not: the next window to start takes the newest of them over, file and all. What it
+cannot show, such as a plan on a card that the catalog no longer has, goes to a plan file in the folder `kept`.
 """
 
 import logging
 import time
 import uuid
+from collections.abc import Callable
+from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +20,7 @@ from PySide6.QtCore import QLockFile, QObject, QTimer, Slot
 from planner.base import Spec
 from planner.errors import PlannerError
 from planner.gui.workspace import Workspace
+from planner.plan.files import save_plan
 from planner.plan.plan import Plan
 from planner.storage import UNFINISHED, write_atomically
 
@@ -36,12 +41,16 @@ class Session(Spec):
 
 
 class Autosave(QObject):
-    """Keeps one window's session on disk."""
+    """Keeps one window's session on disk.
+
+    `unrestored` says what of the last session could not be taken up, and where it is now.
+    """
 
     def __init__(self, workspace: Workspace, folder: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._workspace = workspace
         self._folder = folder
+        self.unrestored: list[PlannerError] = []
         folder.mkdir(parents=True, exist_ok=True)
         self._file, self._lock = self._take_over() or self._start_fresh()
         self._timer = QTimer(self, singleShot=True, interval=DELAY_MS)
@@ -91,7 +100,7 @@ class Autosave(QObject):
             if not lock.tryLock(0):
                 continue
             session = _read(file)
-            if taken is None and session is not None and self._restore(session):
+            if taken is None and session is not None and self._restore(file, session):
                 taken = file, lock
                 continue
             if session is None or session.closed or time.time() - _modified_at(file) > KEEP_SECONDS:
@@ -105,18 +114,40 @@ class Autosave(QObject):
             if time.time() - _modified_at(file) > UNFINISHED_SECONDS:
                 file.unlink(missing_ok=True)
 
-    def _restore(self, session: Session) -> bool:
+    def _restore(self, file: Path, session: Session) -> bool:
+        """Take up `session`; return False where its file had to be set aside, as the only one that has its plan."""
         path = None if session.path is None else Path(session.path)
+        take_plan = partial(self._workspace.replace, session.plan, path, session.modified)
+        taken = self._take("plan", session.plan, take_plan, file)
+        if taken and session.pinned is not None:
+            self._take("pinned plan", session.pinned, partial(self._workspace.pin.put, session.pinned), file)
+        return taken
+
+    def _take(self, what: str, plan: Plan, take: Callable[[], None], file: Path) -> bool:
+        """Show `plan`, or keep it elsewhere and note why; return False where `file` was set aside for it."""
         try:
-            self._workspace.replace(session.plan, path, session.modified)
+            take()
         except PlannerError as error:
-            _log.warning("A saved plan could not be restored: %s", error)
-            return False
-        try:
-            self._workspace.pin.put(session.pinned)
-        except PlannerError as error:
-            _log.warning("The plan beside it could not be restored: %s", error)
+            kept = self._keep(plan)
+            message = f"The {what} of the last time cannot be shown: {error.message}."
+            where = f"The {what} is kept in {kept or file.replace(file.with_suffix('.json.kept'))}."
+            how = " File, Recent opens it once the catalog has what it names." if kept else ""
+            _log.warning("%s %s", message, where)
+            self.unrestored.append(PlannerError(message, where + how))
+            return kept is not None
         return True
+
+    def _keep(self, plan: Plan) -> Path | None:
+        """Write `plan` to a file that can be opened, and return it; none where it cannot be written."""
+        file = self._folder / "kept" / f"{date.today().isoformat()}-{uuid.uuid4().hex[:8]}.json"
+        try:
+            file.parent.mkdir(exist_ok=True)
+            save_plan(file, plan)
+        except (OSError, PlannerError) as error:
+            _log.warning("A plan could not be kept: %s", error)
+            return None
+        self._workspace.settings.add_recent(file)
+        return file
 
     def _start_fresh(self) -> tuple[Path, QLockFile]:
         file = self._folder / f"{uuid.uuid4().hex}.json"

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
-from PySide6.QtGui import QUndoCommand
 
+from planner.errors import PlannerError
 from planner.plan.evaluate import Evaluation, evaluate
 from planner.plan.plan import Plan
 
@@ -33,34 +33,23 @@ class Pin(QObject):
         Raises:
             PlannerError: If it cannot be evaluated; what was pinned stays.
         """
-        self.evaluation = None if plan is None else evaluate(plan, self._workspace.catalog)
+        self.show(None if plan is None else evaluate(plan, self._workspace.catalog))
+
+    def show(self, evaluation: Evaluation | None) -> None:
+        """Pin a plan that has been evaluated with the present catalog, or nothing."""
+        self.evaluation = evaluation
         self.changed.emit()
+
+    def renew(self) -> None:
+        """Evaluate what is pinned with the present catalog; what cannot be is unpinned, and that is told."""
+        try:
+            self.put(self.plan)
+        except PlannerError as error:
+            self.put(None)
+            message = f"The pinned plan cannot be shown any more, and was unpinned: {error.message}."
+            self._workspace.failed.emit(PlannerError(message, "Pin another plan to compare with."))
 
     def swap(self) -> None:
         """Make the pinned plan the present one and pin that, as one undo step."""
-        pinned, present = self.plan, self._workspace.plan
-        if pinned is None or pinned == present:
-            return
-        stack = self._workspace.undo_stack
-        self._workspace.end_gesture()
-        stack.beginMacro("swap of the plans")
-        stack.push(_Put(self, pinned, present))
-        self._workspace.apply(
-            "swap of the plans", **{name: getattr(pinned, name) for name in type(pinned).model_fields}
-        )
-        stack.endMacro()
-        self._workspace.end_gesture()
-
-
-class _Put(QUndoCommand):
-    """One plan pinned instead of another, within a step of the history."""
-
-    def __init__(self, pin: Pin, old: Plan, new: Plan) -> None:
-        super().__init__()
-        self._pin, self._old, self._new = pin, old, new
-
-    def redo(self) -> None:
-        self._pin.put(self._new)
-
-    def undo(self) -> None:
-        self._pin.put(self._old)
+        if self.evaluation is not None and self.plan != self._workspace.plan:
+            self._workspace.swap_pinned(self.evaluation)

@@ -1,17 +1,18 @@
 """The plan that the window works on: the one place where it is changed, undone, evaluated, opened and saved."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from pydantic import ValidationError
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
-from PySide6.QtGui import QUndoCommand, QUndoStack
+from PySide6.QtGui import QUndoStack
 
 from planner.errors import PlannerError, SpecError
 from planner.gui.pin import Pin
 from planner.gui.settings import SettingsStore
+from planner.gui.steps import Change, State
 from planner.plan.answers.draft import WORKLOAD
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, evaluate
@@ -25,11 +26,6 @@ if TYPE_CHECKING:
 
 GESTURE_IDLE_MS: Final = 1000
 SAMPLE_PLAN: Final = Plan(model=ModelChoice(id="meta-llama/Llama-3.1-8B"), workload=Inference(), gpu="rtx-4090")
-
-
-class _State(NamedTuple):
-    plan: Plan
-    evaluation: Evaluation
 
 
 class Workspace(QObject):
@@ -69,7 +65,7 @@ class Workspace(QObject):
         self.settings = settings
         self.path: Path | None = None
         self.devices: tuple[Device, ...] = ()
-        self._state = _State(plan, evaluate(plan, catalog))
+        self._state = State(evaluate(plan, catalog), catalog)
         self._workloads: dict[str, Workload] = {
             "training": Training(),
             "inference": Inference(),
@@ -174,16 +170,19 @@ class Workspace(QObject):
     def set_catalog(self, catalog: Catalog) -> None:
         """Draw on another catalog from now on, such as one with fresh prices; the plan stays as it is.
 
-        Where cards are gone the history is too: a step back could lead to one of them.
+        Where cards are gone the history is too: a step back could lead to one of them. A pinned plan that cannot be
+        evaluated is unpinned, and that is told across the window.
 
         Raises:
             PlannerError: If the plan cannot be evaluated with it; the catalog stays.
         """
-        state = _State(self.plan, evaluate(self.plan, catalog))
+        state = self._state.drawn_on(catalog)
         kept = {gpu.id for gpu in catalog.hardware.gpus}
         if any(gpu.id not in kept for gpu in self.catalog.hardware.gpus):
             self._forget_history(self.modified)
         self.catalog = catalog
+        if self.pin.evaluation is not None:
+            self.pin.renew()
         self._take(state)
 
     def note_devices(self, devices: "tuple[Device, ...]") -> None:
@@ -223,11 +222,19 @@ class Workspace(QObject):
     def replace(self, plan: Plan, path: Path | None, modified: bool = False) -> None:
         """Take `plan`, which belongs to `path`, as a new document with an empty history."""
         self._workloads = {"training": Training(), "inference": Inference()}
-        state = _State(plan, evaluate(plan, self.catalog))
+        state = State(evaluate(plan, self.catalog), self.catalog)
         self._forget_history(modified)
         self.path = path
         self._take(state)
         self.file_changed.emit()
+
+    def swap_pinned(self, pinned: Evaluation) -> None:
+        """Show the plan that is `pinned` and pin the present one, as one undo step."""
+        old = State(self.evaluation, self.catalog, pinned)
+        new = State(pinned, self.catalog, self.evaluation)
+        self.end_gesture()
+        self.undo_stack.push(Change(self._step, "swap of the plans", self._gesture, old, new))
+        self.end_gesture()
 
     def workload_of(self, task: object) -> Workload:
         """Return the workload that `task` had last, with what the cards are and hold now."""
@@ -243,7 +250,7 @@ class Workspace(QObject):
     def before(self, label: str) -> Plan:
         """Return the plan from before the open step called `label`, or the plan where there is none."""
         last = self.undo_stack.command(self.undo_stack.index() - 1)
-        if isinstance(last, _Change) and (last.text(), last.gesture) == (label, self._gesture):
+        if isinstance(last, Change) and (last.text(), last.gesture) == (label, self._gesture):
             return last.old.plan
         return self.plan
 
@@ -256,11 +263,28 @@ class Workspace(QObject):
     def _push(self, label: str, plan: Plan) -> None:
         if plan == self.plan:
             return
-        new = _State(plan, evaluate(plan, self.catalog))
+        new = State(evaluate(plan, self.catalog), self.catalog)
         self._idle.start()
-        self.undo_stack.push(_Change(self._take, label, self._gesture, self._state, new))
+        self.undo_stack.push(Change(self._step, label, self._gesture, self._state, new))
 
-    def _take(self, state: _State) -> None:
+    def _step(self, state: State) -> bool:
+        """Show `state` as it is with the present catalog; say so and return False where it cannot be."""
+        try:
+            state = state.drawn_on(self.catalog)
+        except PlannerError as error:
+            # The step is about to leave the history: where it led to may have been what is in the file.
+            if self.modified:
+                self.undo_stack.resetClean()
+            message = f"This step leads to a plan that cannot be shown any more: {error.message}."
+            self.failed.emit(PlannerError(message, "The plan stays as it is, and the step is left out."))
+            return False
+        if state.pinned is not None:
+            self.pin.show(state.pinned)
+        # Without what is pinned: steps that start from here leave the pin alone.
+        self._take(state._replace(pinned=None))
+        return True
+
+    def _take(self, state: State) -> None:
         old, self._state = self._state, state
         self._workloads[state.plan.workload.task] = state.plan.workload
         self.changed.emit(old.plan, state.plan)
@@ -268,29 +292,3 @@ class Workspace(QObject):
     @Slot(bool)
     def _on_clean_changed(self, _clean: bool) -> None:
         self.file_changed.emit()
-
-
-class _Change(QUndoCommand):
-    """One step of the history; it merges with the next one of the same label and gesture."""
-
-    def __init__(self, take: Callable[[_State], None], label: str, gesture: int, old: _State, new: _State) -> None:
-        super().__init__(label)
-        self._take = take
-        self.gesture = gesture
-        self.old, self.new = old, new
-
-    def redo(self) -> None:
-        self._take(self.new)
-
-    def undo(self) -> None:
-        self._take(self.old)
-
-    def id(self) -> int:
-        return 1
-
-    def mergeWith(self, other: QUndoCommand) -> bool:
-        if not isinstance(other, _Change) or (other.text(), other.gesture) != (self.text(), self.gesture):
-            return False
-        self.new = other.new
-        self.setObsolete(self.new.plan == self.old.plan)
-        return True

@@ -13,7 +13,9 @@ from PySide6.QtWidgets import QApplication
 from planner.errors import CatalogError
 from planner.gui import app as gui_app
 from planner.gui.workspace import SAMPLE_PLAN
-from planner.plan.files import save_plan
+from planner.hardware.own import OwnHardware
+from planner.hardware.own_file import write_own
+from planner.plan.files import load_plan, save_plan
 
 START = """
 import sys
@@ -43,6 +45,7 @@ told["tab"] = window.tab.key
 told["visible"] = window.isVisible()
 told["banner"] = window.banner.text if window.banner.isVisible() else ""
 """
+WAIT_FOR_FILE = "QTimer.singleShot(3000, app.quit)\nwindow.workspace.file_changed.connect(app.quit)\napp.exec()\n"
 QUIT = "QTimer.singleShot(0, window.close); app.exec()"
 
 
@@ -68,8 +71,7 @@ def test_the_next_start_takes_up_where_the_last_one_ended(tmp_path):
 def test_a_plan_named_on_the_command_line_is_opened(tmp_path):
     file = tmp_path / "plan.json"
     save_plan(file, SAMPLE_PLAN.evolve(count=5))
-    wait = "QTimer.singleShot(3000, app.quit)\nwindow.workspace.file_changed.connect(app.quit)\napp.exec()\n"
-    told = run(wait + LOOK + QUIT, tmp_path / "home", str(file))
+    told = run(WAIT_FOR_FILE + LOOK + QUIT, tmp_path / "home", str(file))
     assert told["count"] == 5
 
 
@@ -185,3 +187,20 @@ def test_own_cards_are_in_the_catalog_and_a_broken_file_of_them_stops_nothing(tm
     assert told["own"] == []
     assert "hardware.json: is no JSON" in told["banner"]
     assert (tmp_path / "hardware.json").read_text() == "{broken"
+
+
+def test_a_plan_on_an_own_card_outlives_a_broken_file_of_them(tmp_path, catalog):
+    card = catalog.hardware.gpu("rtx-3090").evolve(id="mine", name="Mine", aliases=())
+    write_own(tmp_path / "hardware.json", OwnHardware(cards=(card,)))
+    own = (tmp_path / "hardware.json").read_text()
+    assert run("window.workspace.apply('card', gpu='mine')\n" + LOOK + QUIT, tmp_path)["card"] == "mine"
+    (tmp_path / "hardware.json").write_text("{broken")
+    told = run(LOOK + QUIT, tmp_path)
+    assert told["card"] == SAMPLE_PLAN.gpu
+    assert "hardware.json: is no JSON" in told["banner"]
+    assert "The plan of the last time cannot be shown" in told["banner"]
+    (kept,) = (tmp_path / "autosave" / "kept").iterdir()
+    (tmp_path / "hardware.json").write_text(own)
+    assert load_plan(kept).gpu == "mine"
+    told = run(WAIT_FOR_FILE + LOOK + QUIT, tmp_path, str(kept))
+    assert told["card"] == "mine"

@@ -13,6 +13,7 @@ from planner.gui.autosave import KEEP_SECONDS, Autosave, Session
 from planner.gui.settings import SettingsStore
 from planner.gui.workspace import SAMPLE_PLAN, Workspace
 from planner.plan.catalog import Catalog
+from planner.plan.files import load_plan
 
 CHILD = Path(__file__).with_name("autosave_child.py")
 
@@ -146,12 +147,39 @@ def test_a_damaged_session_is_set_aside(qapp, catalog, folder, content):
     assert (folder / "x.json.bad").read_bytes() == content
 
 
-def test_a_session_that_the_catalog_no_longer_knows_is_left_where_it_is(qapp, catalog, folder):
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_plan_that_the_catalog_no_longer_knows_is_kept_where_it_can_be_opened(qapp, catalog, folder, closed):
     folder.mkdir(parents=True)
-    (folder / "x.json").write_text(Session(plan=SAMPLE_PLAN.evolve(gpu="gone")).model_dump_json())
-    with open_window(catalog, folder) as (workspace, _):
-        assert workspace.plan == SAMPLE_PLAN
-    assert (folder / "x.json").exists()
+    plan, pinned = SAMPLE_PLAN.evolve(gpu="gone"), SAMPLE_PLAN.evolve(gpu="gone", count=2)
+    (folder / "x.json").write_text(Session(plan=plan, pinned=pinned, closed=closed).model_dump_json())
+    with open_window(catalog, folder) as (workspace, autosave):
+        assert (workspace.plan, workspace.pin.plan, workspace.path) == (SAMPLE_PLAN, None, None)
+        second, first = (Path(name) for name in workspace.settings.current.recent)
+        assert [load_plan(first), load_plan(second)] == [plan, pinned]
+        told = autosave.unrestored
+    assert [error.message.partition(" of the last time cannot be shown: gpu: ")[0] for error in told] == [
+        "The plan",
+        "The pinned plan",
+    ]
+    assert f"The plan is kept in {first}." in told[0].hint
+    with open_window(catalog, folder) as (_, autosave):
+        assert autosave.unrestored == []
+    assert {first, second} == set((folder / "kept").iterdir())
+
+
+@pytest.mark.parametrize(("gone", "words"), [("plan", "plan"), ("pinned", "pinned plan")])
+def test_where_a_plan_cannot_be_kept_elsewhere_the_session_is_set_aside(qapp, catalog, folder, gone, words):
+    folder.mkdir(parents=True)
+    (folder / "kept").write_text("in the way")
+    plans = {"plan": SAMPLE_PLAN.evolve(count=3), "pinned": SAMPLE_PLAN, gone: SAMPLE_PLAN.evolve(gpu="gone")}
+    session = Session(closed=True, **plans)
+    (folder / "x.json").write_text(session.model_dump_json())
+    (folder / "older.json").write_text(Session(plan=SAMPLE_PLAN.evolve(count=8)).model_dump_json())
+    os.utime(folder / "older.json", (time.time() - 60, time.time() - 60))
+    with open_window(catalog, folder) as (workspace, autosave):
+        assert workspace.plan.count == (8 if gone == "plan" else 3)
+        assert [error.hint for error in autosave.unrestored] == [f"The {words} is kept in {folder / 'x.json.kept'}."]
+    assert Session.model_validate_json((folder / "x.json.kept").read_bytes()) == session
 
 
 def test_a_folder_that_cannot_be_written_to_is_survived(qapp, catalog, folder, caplog):

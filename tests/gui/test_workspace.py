@@ -1,9 +1,15 @@
+from dataclasses import replace
+
 import pytest
 from PySide6.QtCore import QTimer
 
 from planner.errors import PlanFileError, SpecError
 from planner.gui.workspace import SAMPLE_PLAN, Workspace
+from planner.models.catalog import ModelCatalog
+from planner.plan.catalog import Catalog
+from planner.plan.evaluate import evaluate
 from planner.plan.files import load_plan
+from planner.plan.plan import ModelChoice
 from planner.workload.parallel import CardCount, Parallel
 from planner.workload.workload import Inference, Training
 
@@ -204,3 +210,85 @@ def test_the_cards_and_what_others_hold_stay_with_another_task(workspace: Worksp
     assert workspace.plan.workload == Inference(gpus=(), other_processes_bytes=7, batch=3)
     with pytest.raises(SpecError):
         workspace.answer("task", {"workload.task": "guess"})
+
+
+def with_gpu(catalog: Catalog, gpu_id: str, **changes: object) -> Catalog:
+    """The catalog with another record of the same card."""
+    hardware = catalog.hardware
+    gpus = tuple(gpu.evolve(**changes) if gpu.id == gpu_id else gpu for gpu in hardware.gpus)
+    return replace(catalog, hardware=replace(hardware, gpus=gpus))
+
+
+def without_model(catalog: Catalog, model_id: str) -> Catalog:
+    """The catalog without one of its models."""
+    return replace(catalog, models=ModelCatalog(tuple(r for r in catalog.models.records if r.id != model_id)))
+
+
+def test_a_step_shows_what_the_plan_comes_to_with_the_present_catalog(workspace: Workspace):
+    workspace.apply("card", gpu="rtx-3090")
+    workspace.end_gesture()
+    workspace.apply("cards", count=2)
+    card = workspace.catalog.hardware.gpu("rtx-4090")
+    changed = with_gpu(workspace.catalog, "rtx-4090", memory_bytes=2 * card.memory_bytes, power_limit_watts=200)
+    workspace.set_catalog(changed)
+    workspace.undo_stack.undo()
+    workspace.undo_stack.undo()
+    assert workspace.evaluation.gpu.memory_bytes == 2 * card.memory_bytes
+    assert workspace.evaluation.gpu.drawn_watts == 200
+    assert workspace.evaluation == evaluate(SAMPLE_PLAN, changed)
+    assert not workspace.modified
+    workspace.set_catalog(with_gpu(changed, "rtx-3090", memory_bytes=card.memory_bytes * 3))
+    workspace.undo_stack.redo()
+    assert workspace.evaluation.gpu.memory_bytes == 3 * card.memory_bytes
+
+
+def test_a_step_within_one_catalog_is_not_evaluated_again(workspace: Workspace):
+    before = workspace.evaluation
+    workspace.apply("number of cards", count=2)
+    workspace.undo_stack.undo()
+    assert workspace.evaluation is before
+
+
+@pytest.fixture
+def three_models(workspace: Workspace) -> Workspace:
+    """Three plans in the history, of which the one in the middle cannot be evaluated any more."""
+    for label, model in (("small", "openai-community/gpt2"), ("other", "Qwen/Qwen2.5-7B")):
+        workspace.apply(label, model=ModelChoice(id=model))
+        workspace.end_gesture()
+    workspace.set_catalog(without_model(workspace.catalog, "openai-community/gpt2"))
+    return workspace
+
+
+def test_a_step_back_that_cannot_be_shown_is_told_and_left_out(three_models: Workspace, seen, qtbot):
+    plan, stack = three_models.plan, three_models.undo_stack
+    with qtbot.waitSignal(three_models.failed) as told:
+        stack.undo()
+    assert "cannot be shown any more: model: there is no model" in told.args[0].message
+    assert (three_models.plan, seen, three_models.modified) == (plan, [], True)
+    assert (stack.count(), stack.undoText(), stack.canRedo()) == (1, "small", False)
+    stack.undo()
+    assert three_models.plan == SAMPLE_PLAN
+
+
+def test_a_step_again_that_cannot_be_shown_is_told_and_left_out(workspace: Workspace, qtbot):
+    workspace.apply("small", model=ModelChoice(id="openai-community/gpt2"))
+    workspace.undo_stack.undo()
+    workspace.set_catalog(without_model(workspace.catalog, "openai-community/gpt2"))
+    with qtbot.waitSignal(workspace.failed):
+        workspace.undo_stack.redo()
+    assert (workspace.plan, workspace.modified) == (SAMPLE_PLAN, False)
+    assert workspace.undo_stack.count() == 0
+
+
+@pytest.mark.parametrize("saved_first", [True, False])
+def test_a_plan_that_stays_where_a_step_fails_is_as_saved_as_it_was(workspace: Workspace, tmp_path, saved_first):
+    workspace.apply("small", model=ModelChoice(id="openai-community/gpt2"))
+    workspace.end_gesture()
+    if saved_first:
+        workspace.save_plan(tmp_path / "plan.json")
+    workspace.apply("other", model=ModelChoice(id="Qwen/Qwen2.5-7B"))
+    if not saved_first:
+        workspace.save_plan(tmp_path / "plan.json")
+    workspace.set_catalog(without_model(workspace.catalog, "openai-community/gpt2"))
+    workspace.undo_stack.undo()
+    assert workspace.modified
