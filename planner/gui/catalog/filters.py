@@ -198,10 +198,12 @@ def culprit(current: CatalogFilter, rows: Sequence[GpuRow], latest: str) -> tupl
 
 def _within(rows: Sequence[GpuRow], key: str, low: float | None, high: float | None) -> list[GpuRow]:
     """Return the rows whose value is known and within bounds."""
-    read = COLUMNS[key].number
-    least = float("-inf") if low is None else low
-    most = float("inf") if high is None else high
-    return [row for row in rows if (value := read(row)) is not None and least <= value <= most]
+    column = COLUMNS[key]
+    # The bounds are brought to the unit of the values, not thousands of values to theirs.
+    read, scale = column.value, column.per_unit
+    least = float("-inf") if low is None else low * scale
+    most = float("inf") if high is None else high * scale
+    return [row for row in rows if isinstance(value := read(row), int | float) and least <= value <= most]
 
 
 def _asked_condition(current: CatalogFilter, number: int, bound: AskedBound) -> Condition:
