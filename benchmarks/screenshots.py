@@ -275,17 +275,13 @@ def draw_readme(window: "Window", folder: Path) -> None:
 
 
 def draw_readme_catalog(window: "Window", folder: Path) -> None:
-    """Draw what a search leaves, what replaces two cards, the market as a plot, and two ways to train side by side."""
+    """Draw what replaces two cards, two ways to train side by side, and the market as a plot."""
     tab = window.catalog()
     window.show_tab("catalog")
     window.choose_scheme("light")
     window.workspace.replace(sample_plans()["tuned-on-two"], None)
-    tab.gpus.search("24 GB under 1,000 USD")
-    tab.sort_cards("bandwidth")
-    save(window, folder / "catalog-search-light.png")
     tab.gpus.search("at least 48 GiB within 700 W under 10,000 USD")
     tab.sort_cards("bandwidth")
-    save(window, folder / "catalog-within-light.png")
     best = tab.gpus.model.records[:3]
     tab.compare.add((*(f"accelerators:{row.id}@1" for row in best), "accelerators:rtx-3090@2"))
     tab.show_view("compare")
