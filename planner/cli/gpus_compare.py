@@ -17,10 +17,18 @@ from planner.hardware.gpu import Gpu
 from planner.plan.catalog import Catalog
 from planner.plan.tried import Tried, try_on
 from planner.present.card_records import totals
-from planner.present.gpu_row import GpuRow, plain_rows
+from planner.present.gpu_row import GpuRow, plain_row
 from planner.present.record_text import rows_to_csv
-from planner.present.side_by_side import MOST, ComparedRow, Entry, comparison_rows, sharing_notes, side_by_side
-from planner.present.systems import SystemRow
+from planner.present.side_by_side import (
+    MOST,
+    ComparedRow,
+    Entry,
+    card_entry,
+    comparison_rows,
+    sharing_notes,
+    side_by_side,
+    system_entry,
+)
 from planner.present.time import no_time
 from planner.present.tried import fits, why_not
 
@@ -110,18 +118,14 @@ def _entry(name: str, catalog: Catalog, prices: Mapping[str, CardPrices]) -> Ent
     if several := several_systems(name, catalog.hardware):
         hint = f"Name one, {several.id}, or its cards by their number."
         raise SpecError("--compare", f"{name} are several machines, and what joins them is not known", hint)
-    if system is None:
-        (cards,) = named_cards([name], catalog, "--compare")
-        gpu = catalog.hardware.gpu(cards.id)
-        return Entry(name, gpu.name, cards.count, _row(gpu, catalog, prices))
-    gpu_of = catalog.hardware.gpu(system.gpu_id) if system.gpu_id else None
-    row = None if gpu_of is None else _row(gpu_of, catalog, prices)
-    return Entry(name, system.name, system.gpu_count or 1, row, SystemRow(system, gpu_of))
 
+    def row_of(gpu: Gpu) -> GpuRow:
+        return plain_row(gpu, catalog.hardware, prices, catalog.software)
 
-def _row(gpu: Gpu, catalog: Catalog, prices: Mapping[str, CardPrices]) -> GpuRow:
-    (row,) = plain_rows((gpu,), catalog.hardware, prices, catalog.software)
-    return row
+    if system is not None:
+        return system_entry(name, system, catalog.hardware, row_of)
+    (cards,) = named_cards([name], catalog, "--compare")
+    return card_entry(name, row_of(catalog.hardware.gpu(cards.id)), cards.count)
 
 
 def _tried(word: str, entries: Sequence[Entry], catalog: Catalog, today: date) -> Mapping[str, Tried]:

@@ -15,7 +15,7 @@ from planner.plan.prices import prices_of, rents_of
 from planner.present.card_facts import fact_groups
 from planner.present.card_records import around_card, around_system
 from planner.present.gpu_details import gpu_details
-from planner.present.gpu_row import plain_rows
+from planner.present.gpu_row import plain_row
 from planner.present.systems import plain_systems, system_details
 
 
@@ -49,7 +49,7 @@ def _card(gpu: Gpu, catalog: Catalog, today: date) -> str:
     """Return the figures of a card with their sources, its prices, what runs on it and what was measured on it."""
     prices = prices_of(gpu, catalog, today)
     facts = fact_groups(gpu, prices, software_of(gpu, catalog.software), speeds_of(gpu.id, catalog.speeds))
-    (row,) = plain_rows((gpu,), catalog.hardware, {gpu.id: prices}, catalog.software)
+    row = plain_row(gpu, catalog.hardware, {gpu.id: prices}, catalog.software)
     return details(gpu.name, (*gpu_details(gpu, row.usable, row.lacks), *facts), gpu.notes)
 
 

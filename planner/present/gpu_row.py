@@ -84,6 +84,14 @@ def gpu_rows(
     return tuple(_judged(row, verdicts.get(row.id), worked.get(row.id)) for row in plain)
 
 
+def plain_row(
+    gpu: Gpu, hardware: HardwareCatalog, prices: Mapping[str, "CardPrices"], software: Iterable[SoftwareFact]
+) -> GpuRow:
+    """Return the row of one card, on which no plan was judged."""
+    (row,) = plain_rows((gpu,), hardware, prices, software)
+    return row
+
+
 def plain_rows(
     gpus: Iterable[Gpu], hardware: HardwareCatalog, prices: Mapping[str, "CardPrices"], software: Iterable[SoftwareFact]
 ) -> tuple[GpuRow, ...]:

@@ -4,6 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from planner.hardware.catalog import HardwareCatalog
+from planner.hardware.gpu import Gpu
+from planner.hardware.system import System
 from planner.plan.tried import Tried
 from planner.present import format as fmt
 from planner.present.better import best, lower_is_better
@@ -33,6 +36,18 @@ class Entry:
     def title(self) -> str:
         """Return what stands at the head of its column."""
         return self.name if self.system is not None else fmt.count_of(self.count, self.name)
+
+
+def card_entry(name: str, row: GpuRow, count: int) -> Entry:
+    """Return `count` of a card."""
+    return Entry(name, row.gpu.name, count, row)
+
+
+def system_entry(name: str, system: System, hardware: HardwareCatalog, row_of: Callable[[Gpu], GpuRow]) -> Entry:
+    """Return a system with its accelerators, whose row `row_of` makes; without one where nobody says which they are."""
+    gpu = hardware.gpu(system.gpu_id) if system.gpu_id else None
+    row = None if gpu is None else row_of(gpu)
+    return Entry(name, system.name, system.gpu_count or 1, row, SystemRow(system, gpu))
 
 
 @dataclass(frozen=True, slots=True)

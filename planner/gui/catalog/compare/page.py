@@ -23,19 +23,20 @@ from planner.hardware.gpu import Gpu
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
 from planner.plan.tried import Tried, try_on
-from planner.present.gpu_row import plain_rows
+from planner.present.gpu_row import plain_row
 from planner.present.gpus import GpuRow
 from planner.present.record_text import rows_to_csv
 from planner.present.side_by_side import (
     MOST,
     ComparedRow,
     Entry,
+    card_entry,
     comparison_rows,
     sharing_notes,
     side_by_side,
+    system_entry,
     to_markdown,
 )
-from planner.present.systems import SystemRow
 from planner.storage import write_atomically
 
 if TYPE_CHECKING:
@@ -212,23 +213,18 @@ class ComparePage(QWidget):
         hardware = self._workspace.catalog.hardware
         if kind == "systems":
             system = next((one for one in hardware.systems if one.id == record), None)
-            if system is None:
-                return None
-            gpu = hardware.gpu(system.gpu_id) if system.gpu_id else None
-            row = None if gpu is None else self._row(gpu)
-            return Entry(name, system.name, system.gpu_count or 1, row, SystemRow(system, gpu))
+            return None if system is None else system_entry(name, system, hardware, self._row)
         card = next((one for one in hardware.gpus if one.id == record), None)
         if card is None:
             return None
         number = name.partition("@")[2]
         count = int(number) if number.isdigit() else self._workspace.plan.count
-        return Entry(name, card.name, max(1, count), self._row(card))
+        return card_entry(name, self._row(card), max(1, count))
 
     def _row(self, gpu: Gpu) -> GpuRow:
         catalog = self._workspace.catalog
         software = catalog.software if self._prices else ()  # read with the prices, beside this thread
-        (row,) = plain_rows((gpu,), catalog.hardware, self._prices, software)
-        return row
+        return plain_row(gpu, catalog.hardware, self._prices, software)
 
     def _keep(self, names: tuple[str, ...]) -> None:
         settings = self._workspace.settings
