@@ -26,6 +26,7 @@ LATER = (
     "planner.plan.advice.advise",
     "planner.plan.answers.settle",
     "planner.plan.recipes",
+    "planner.present.systems",
     "planner.trace.allocator",
     "planner.trace.child",
 )

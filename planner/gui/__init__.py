@@ -19,7 +19,6 @@ _CORE = (
     "planner.present.plan",
     "planner.present.prices",
     "planner.present.solved",
-    "planner.present.systems",
     "planner.present.column_sets",
     "planner.present.columns",
     "planner.present.record_text",
