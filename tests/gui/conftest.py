@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 from shell_fakes import PLACES
 
+from planner.gui.imports import is_imported
 from planner.gui.settings import SettingsStore
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
@@ -32,6 +33,13 @@ def theme(qapp: QApplication) -> Theme:
     made = Theme(qapp, "light")
     made.dress()
     return made
+
+
+@pytest.fixture(scope="session", autouse=True)
+def plots_imported() -> None:
+    """Import what the plots draw with before the first test, which may be over before its thread is."""
+    while not is_imported("planner.gui.monitor.plots.metric_plot"):
+        continue
 
 
 @pytest.fixture

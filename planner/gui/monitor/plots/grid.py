@@ -50,7 +50,9 @@ class PlotGrid(QWidget):
         self._lines: dict[tuple[str, str], tuple[float, str]] = {}
         self._placed: tuple[tuple[str, ...], int] = ((), 0)
         self._owners: tuple[Owner, ...] = ()
-        self._is_busy = self._waits = False
+        self._is_busy = False
+        # A child, so that what still waits ends with the plots.
+        self._again = QTimer(self, singleShot=True)
         self._inner = QWidget()
         self._grid = QGridLayout(self._inner)
         self._scroll = _Panels()
@@ -199,7 +201,7 @@ class PlotGrid(QWidget):
         for column in range(MOST_COLUMNS):
             self._grid.setColumnStretch(column, int(column < columns))
         # Where they lie is known once the layout has been at work, which what waits already may come before.
-        QTimer.singleShot(0, self, self._draw_again)
+        self._again.start(0)
 
     def _make_panel(self, spec: PlotSpec) -> MetricPanel:
         panel = self._panels[spec.key] = MetricPanel(self._theme, spec, self._history, self.view)
@@ -249,13 +251,11 @@ class PlotGrid(QWidget):
 
     @Slot()
     def _draw_soon(self, after_ms: int = 0) -> None:
-        if not self._waits:
-            self._waits = True
-            QTimer.singleShot(after_ms, self, self._draw_again)
+        if not self._again.isActive():
+            self._again.start(after_ms)
 
     @Slot()
     def _draw_again(self) -> None:
-        self._waits = False
         if self.isVisible() and self._history.end is not None:
             self._owners = owners_of(self._history)
             self._place()
@@ -267,6 +267,7 @@ class PlotGrid(QWidget):
         self.failed.emit(error)
 
     def _connect(self) -> None:
+        self._again.timeout.connect(self._draw_again)
         self.view.moved.connect(self._draw)
         self.view.cursor_moved.connect(self.cursor_moved)
         self.view.follow_changed.connect(self.follow_changed)

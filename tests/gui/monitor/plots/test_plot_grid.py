@@ -5,9 +5,11 @@ import sys
 
 import pytest
 from plots_kit import A, B, wheel
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt, QTimer
 from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
+from shiboken6 import getAllValidWrappers, isValid
 
 from planner.gui.monitor.plots.grid import PlotGrid
 from planner.gui.monitor.plots.look import stroke
@@ -43,6 +45,23 @@ def test_nothing_is_drawn_of_an_empty_history(qtbot, theme, settings):
     grid.show()
     grid.refresh()
     assert grid.panels == ()
+
+
+def test_plots_that_are_put_away_while_they_wait_for_the_drawing_wait_no_more(
+    qapp, theme, settings, two_cards, monkeypatch
+):
+    monkeypatch.setattr("planner.gui.monitor.plots.grid.is_imported", lambda _module: False)
+    grid = PlotGrid(theme, two_cards, settings)
+    grid.show()
+    grid.refresh()
+    qapp.processEvents()
+    assert not any(panel.is_drawn for panel in grid.panels)
+    waiting = [timer for timer in getAllValidWrappers() if isinstance(timer, QTimer) and timer.isActive()]
+    grid.close()
+    grid.deleteLater()
+    QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    assert waiting
+    assert not any(isValid(timer) and timer.isActive() for timer in waiting)
 
 
 def test_a_gap_breaks_the_curves(grid):
