@@ -22,7 +22,11 @@ def test_the_one_file_comes_out():
     assert unpack(packed(aws=b"a,b\n1,2\n"), "aws", "AWS") == b"a,b\n1,2\n"
 
 
-@pytest.mark.parametrize("content", [b"", b"no zip", b"PK\x03\x04 cut", packed(aws=b"x" * 1000)[:-30]])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"no zip", b"PK\x03\x04 cut", packed(aws=b"x" * 1000)[:-30]],
+    ids=["empty", "no zip", "start alone", "end cut off"],
+)
 def test_what_is_no_archive_is_refused(content):
     with pytest.raises(PriceError, match="AWS: its archive cannot be read"):
         unpack(content, "aws", "AWS")
