@@ -60,10 +60,10 @@ def test_the_next_change_ends_the_search(tab, qtbot, workspace, monkeypatch):
         ended.set()
 
     monkeypatch.setattr(lookups, "find_jobs", endless)
-    tab.refresh(workspace.evaluation)
+    # Another plan than the one that was asked for when the tab was shown.
+    workspace.apply("job", cost=CostTerms(job=Run(amount=3e6, unit="tokens")))
     qtbot.waitUntil(begun.is_set, timeout=WAIT_MS)
     workspace.apply("job", cost=CostTerms(job=Run(amount=7e6, unit="tokens")))
-    tab.refresh(workspace.evaluation)
     qtbot.waitUntil(ended.is_set, timeout=WAIT_MS)
     assert job(tab, "l40s") is None
     monkeypatch.undo()
