@@ -28,7 +28,7 @@ def job(tab, gpu_id):
 
 
 def test_they_come_when_they_are_ready_and_are_those_of_the_cost_tab(tab, qtbot, workspace):
-    tab.refresh(workspace.evaluation)
+    workspace.apply("job", cost=CostTerms(job=Run(amount=3e6, unit="tokens")))
     assert job(tab, "l40s") is None
     qtbot.waitUntil(lambda: job(tab, "l40s") is not None, timeout=WAIT_MS)
     workspace.apply("card", gpu="l40s")

@@ -17,7 +17,9 @@ from planner.gui.monitor.tab import MonitorTab
 from planner.monitor.events import EventKind
 from planner.monitor.faults import Fault, FaultKind
 from planner.monitor.inventory import Inventory
+from planner.monitor.lateness import LATE
 from planner.monitor.recording.logs.importing import open_recording
+from planner.monitor.recording.recording import Recording
 from planner.present.faults import clock
 
 HEALTHY = (card(0, A), card(1, B))
@@ -144,11 +146,11 @@ CARDS = (
 
 
 class Watched:
-    """A tab whose readings are recorded; each fault is noted as it was seen, with the time."""
+    """A tab whose readings are recorded; each fault is noted as it was seen."""
 
     def __init__(self, qtbot: QtBot, tab: MonitorTab, driver: FakeNvml, file: Path) -> None:
         self._qtbot, self.tab, self.driver, self.file = qtbot, tab, driver, file
-        self.seen: list[tuple[Case, Fault, float]] = []
+        self.seen: list[tuple[Case, Fault]] = []
 
     def begin(self) -> None:
         """Wait until both cards are read, and record."""
@@ -160,6 +162,11 @@ class Watched:
         """Wait until both cards are read again, and these faults are over."""
         wait(self._qtbot, lambda: all(self.tab.feed.latest.readings(uuid) for uuid in (A, B)))
         wait(self._qtbot, lambda: not {fault.key for fault in self._faults()} & set(gone))
+
+    def wait_until_late(self) -> None:
+        """Wait until the cards were not read for so long that it makes a gap, at the pace of this machine."""
+        last, interval = self.tab.feed.history._detector._last_seen[A]
+        wait(self._qtbot, lambda: monotonic() - last.monotonic_seconds > LATE * interval)
 
     def provoke(self, case: Case) -> None:
         """Let that happen, and see that it is said."""
@@ -178,13 +185,7 @@ class Watched:
         assert f", since {clock(fault.since_seconds)} (" in text, case.name
         assert case.advice in text, case.name
         wait(self._qtbot, lambda: self._state(case) == case.state)
-        at = monotonic()
-        if case.state != "no answer":
-            # What is told of a card stands in the recording before the next sample, which a busy machine may delay.
-            before = self.tab.feed.now or 0.0
-            wait(self._qtbot, lambda: (self.tab.feed.now or 0.0) > before)
-            at = self.tab.feed.now or 0.0
-        self.seen.append((case, fault, at))
+        self.seen.append((case, fault))
 
     def heal(self, case: Case) -> None:
         """Let everything be well again."""
@@ -203,20 +204,20 @@ class Watched:
     def check_recording(self) -> None:
         """Check that the file holds every fault since when it was, and that replayed it is said again."""
         history = self.tab.feed.history
+        until = monotonic()
+        wait(self._qtbot, lambda: (self.tab.feed.now or 0.0) > until)
         told = {event.what for event in history.events(-inf, inf) if event.kind is EventKind.FAULT}
         assert told >= {case.kind.value for case, *_ in self.seen}
-        wait(self._qtbot, lambda: (self.tab.feed.now or 0.0) > self.seen[-1][2])
         self.tab.feed.stop_recording()
         recording = open_recording(self.file)
-        inventories = [update for update in recording if isinstance(update, Inventory)]
-        recorded = {(fault.key, fault.since_seconds) for one in inventories for fault in one.faults}
-        assert {(fault.key, fault.since_seconds) for _, fault, _ in self.seen} <= recorded
+        stands = _stands(recording)
+        assert {fault for _, fault in self.seen} <= set(stands)
         self.tab.feed.play(Loader(self.file).load())
         replay = self.tab.feed.replay
         assert replay is not None
         replay.stop()
-        for case, _fault, at in self.seen:
-            replay.seek(at - recording.start)
+        for case, fault in self.seen:
+            replay.seek(stands[fault] - recording.start)
             assert self._told(case), case.name
 
     def _is_released(self) -> bool:
@@ -231,3 +232,15 @@ class Watched:
     def _state(self, case: Case) -> str:
         lines = self.tab.cards.texts
         return re.split(r", |\. ", lines[0])[1] if lines else ""
+
+
+def _stands(recording: Recording) -> dict[Fault, float]:
+    """Return a time of `recording` at which each fault, as it is told there, stands."""
+    shown = [timed for timed in recording.timed() if isinstance(timed.update, Inventory)]
+    ends = [*(timed.monotonic_seconds for timed in shown[1:]), inf]
+    return {
+        fault: timed.monotonic_seconds
+        for timed, end in zip(shown, ends, strict=True)
+        if timed.monotonic_seconds < end
+        for fault in timed.update.faults
+    }

@@ -114,6 +114,7 @@ def test_a_sampler_that_crashes_is_killed_or_hangs_is_told_recorded_and_started_
         window.provoke(stuck)
         # The machine goes on being watched by another process.
         assert hung.is_running()
+        window.wait_until_late()
         window.driver.say(*HEALTHY)
         outlives.clear()
         hung.kill()
