@@ -103,6 +103,20 @@ def test_purchase_is_sourced_dated_and_plausible(purchase: Purchase) -> None:
         assert 300 <= purchase.price_usd / purchase.gpu_count <= 110_000
 
 
+def _is_before(day: str, released: str) -> bool:
+    digits = min(len(day), len(released))
+    return day[:digits] < released[:digits]
+
+
+@pytest.mark.parametrize("record", [*COST.offers, *COST.purchases], ids=lambda record: record.id)
+def test_no_price_is_older_than_its_card(record: Offer | Purchase) -> None:
+    """One that is says that it was checked."""
+    cards = record.cards if isinstance(record, Offer) else (record.gpu,) if record.gpu else record.candidates
+    released = [day for card in cards if (day := GPUS[card].released)]
+    if record.price_date and any(_is_before(record.price_date, day) for day in released):
+        assert any(note.startswith("checked ") for note in record.notes)
+
+
 def test_a_price_of_a_94_gb_card_is_of_the_nvl() -> None:
     (purchase,) = (each for each in COST.purchases if each.gpu == "h100-nvl-94gb" and each.kind == "gpu")
     assert purchase.price_usd == 35_098.15

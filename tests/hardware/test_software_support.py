@@ -126,8 +126,24 @@ def test_a_card_shows_what_concerns_it(facts: tuple[SoftwareFact, ...], hardware
     assert (shown["a100-sxm4-80gb"]["mig"].support, p100["mig"].support) == ("yes", "no")
     assert shown["a100-sxm4-80gb"]["mig"].source
     assert (shown["apple-m1"]["pytorch"].support, shown["apple-m1"]["pytorch"].versions) == ("yes", "from 1.12")
-    assert shown["gb10"]["cuda"].reason == "no source that was read says it of this card"
+    assert shown["gb10"]["driver"].reason == "no source that was read says it of this card"
     assert next(each.title for each in software_of(hardware.gpu("gb10"), facts)) == FEATURES["bf16"]
+
+
+def test_the_first_cuda_is_that_of_the_very_chip(facts: tuple[SoftwareFact, ...], hardware: HardwareCatalog) -> None:
+    """Chips of one architecture came with different toolkits: the compilers before them do not know their targets."""
+    first = {
+        "a100-sxm4-80gb": "11.0",
+        "rtx-3090": "11.1",
+        "jetson-agx-orin-64gb": "11.4",
+        "b200-sxm-180gb": "12.8",
+        "rtx-5090": "12.8",
+        "b300-sxm-288gb": "12.9",
+        "gb10": "12.9",
+        "jetson-t5000-128gb": "13",
+    }
+    told = {gpu_id: {each.feature: each for each in software_of(hardware.gpu(gpu_id), facts)} for gpu_id in first}
+    assert {gpu_id: each["cuda"].oldest for gpu_id, each in told.items()} == first
 
 
 def test_a_published_rate_says_that_a_card_has_the_format(
