@@ -5,6 +5,7 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
+import hypothesis
 import pytest
 from fake_nvml_kit import fake_nvml, near_nvml, nvml_library  # noqa: F401  # fixtures
 
@@ -17,6 +18,13 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # What a script starts in the background ignores Ctrl+C, and so would the children whose end by it is tested.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# How long an example takes, and how long it takes to make one, says how busy the machine is. The rest is as usual,
+# which is the same examples each time where `CI` is set.
+hypothesis.settings.register_profile(
+    "untimed", hypothesis.settings(), deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("untimed")
 
 _GOLDEN = Path(__file__).parent / "golden"
 

@@ -62,7 +62,6 @@ def test_break_even_lies_where_the_lines_over_use_cross(streams: Streams, years:
 
 
 @given(any_streams(), st.floats(0.2, 10))
-@settings(deadline=None)
 def test_break_even_lies_where_the_curves_over_time_cross(streams: Streams, years: float) -> None:
     found, reason = break_even_years(streams, years)
     assert (found is None) == (reason is not None)
@@ -73,7 +72,6 @@ def test_break_even_lies_where_the_curves_over_time_cross(streams: Streams, year
 
 
 @given(any_streams(), st.floats(0.2, 10))
-@settings(deadline=None)
 def test_the_side_of_break_even_is_the_decision(streams: Streams, years: float) -> None:
     found = break_even(streams, years)
     if found.gpu_hours is not None:
@@ -168,7 +166,7 @@ def test_whole_machines_and_all_hours_are_billed(offer: Offer, demand: Demand, c
 
 
 @given(st.lists(any_offer(), min_size=1, max_size=6), st.floats(0.5, 2))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_regions_and_currencies_are_never_silently_mixed(offers: list[Offer], per_unit: float) -> None:
     from datetime import date
 

@@ -115,7 +115,7 @@ def test_a_family_name_never_takes_laptop_parts_or_other_models(hardware: Hardwa
     assert candidates(hardware, "NVIDIA") == ()
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.text(max_size=40))
 def test_any_text_gives_a_card_or_an_error_with_a_hint(text: str) -> None:
     try:
@@ -125,7 +125,7 @@ def test_any_text_gives_a_card_or_an_error_with_a_hint(text: str) -> None:
     assert outcome
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.sampled_from(HARDWARE.gpus), st.randoms(use_true_random=False))
 def test_case_and_punctuation_do_not_matter(gpu: Gpu, random: Random) -> None:
     words = gpu.id.split("-")

@@ -141,7 +141,7 @@ def test_facet_counts_ignore_their_own_choice() -> None:
     }
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(
     st.builds(
         GpuQuery,

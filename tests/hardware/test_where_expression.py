@@ -186,7 +186,7 @@ def test_hints_name_the_fields_and_the_remedy() -> None:
         assert hint in caught.value.hint
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.text(max_size=60) | st.lists(st.sampled_from(WORDS), max_size=14).map(" ".join))
 def test_any_text_is_an_expression_or_a_spec_error(text: str) -> None:
     try:
@@ -196,7 +196,7 @@ def test_any_text_is_an_expression_or_a_spec_error(text: str) -> None:
     assert outcomes <= {True, False, None}
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(
     st.recursive(
         st.sampled_from(["mig", "year > 2020", 'name ~ "a"']),

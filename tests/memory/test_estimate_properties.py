@@ -1,7 +1,7 @@
 """What holds for every network and workload."""
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from small_models import architectures, bundled, llama, other, small_llama, workloads
 
@@ -13,7 +13,7 @@ from planner.units import GIB
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference, Training
 
-some = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+some = settings(max_examples=60)
 COUNTS = st.sampled_from((1, 2, 8))
 CARD = "rtx-4090"
 

@@ -137,7 +137,7 @@ def test_the_list_of_cards_agrees_with_the_estimate(run, catalog):
     ),
     st.sampled_from([Inference(batch=4), Training()]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_whatever_is_corrected_the_terms_sum_to_the_byte(terms, workload):
     catalog = KNOWN
     architecture = catalog.models.model("meta-llama/Llama-3.2-1B")

@@ -54,13 +54,13 @@ def outcome_of(config: dict[str, Any]) -> Architecture | ModelFileError:
         return error
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(st.sampled_from(CONFIGS), st.dictionaries(st.sampled_from(NAMES), VALUES, min_size=1, max_size=4))
 def test_a_mutated_configuration_is_read_or_refused(config: dict[str, Any], changes: dict[str, Any]) -> None:
     read_or_refuse({**config, **changes})
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(st.sampled_from(CONFIGS), st.data())
 def test_a_configuration_without_some_fields_is_read_or_refused(config: dict[str, Any], data: st.DataObject) -> None:
     kept = data.draw(st.sets(st.sampled_from(sorted(config))))
@@ -73,7 +73,7 @@ def test_an_empty_configuration_of_any_type_is_refused_or_read_from_defaults(mod
 
 
 @pytest.mark.fuzz
-@settings(deadline=None, max_examples=1000)
+@settings(max_examples=1000)
 @given(
     st.sampled_from(CONFIGS),
     st.sampled_from(sorted(readers())),

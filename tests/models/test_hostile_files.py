@@ -36,8 +36,8 @@ from planner.models.readers.stored import with_stored
 from planner.models.readers.tensor_names import config_of_names
 from planner.units import MIB
 
-# Measuring coverage makes Python several times slower.
-SLOWEST_S = 1.0 if sys.gettrace() is None else 5.0
+# What is not refused at once takes minutes. Measuring coverage makes Python several times slower, and so do others.
+SLOWEST_S = 5.0 if sys.gettrace() is None else 20.0
 MOST_BYTES = 256 * MIB
 
 
@@ -244,7 +244,7 @@ ENTRIES = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(
     st.dictionaries(st.sampled_from(sorted(TENSORS)) | st.text(max_size=8), ENTRIES | JSON, max_size=4),
     st.integers(0, 64),
@@ -254,7 +254,7 @@ def test_any_header_is_read_or_refused(header, data):
         refuse_or_read(read, safetensors_bytes(header, data), Path("held"))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(JSON | st.fixed_dictionaries({"weight_map": st.dictionaries(st.text(max_size=5), st.text() | JSON)}))
 def test_any_index_is_read_or_refused(index):
     refuse_or_read(read_index_file, json.dumps(index).encode(), Path("held"))
@@ -271,7 +271,7 @@ VALUES = (
 METADATA, GGUF_TENSORS = tiny_gguf()
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(
     st.dictionaries(st.sampled_from(sorted(METADATA)) | st.text(max_size=6), VALUES, max_size=4),
     st.dictionaries(

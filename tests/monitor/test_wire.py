@@ -63,7 +63,7 @@ INVENTORIES = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(SAMPLES)
 def test_samples_survive(sample):
     line = sample_line(sample)
@@ -71,7 +71,7 @@ def test_samples_survive(sample):
     assert read_line(line) == sample
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(INVENTORIES)
 def test_inventories_survive(inventory):
     assert read_line(inventory_line(inventory)) == inventory

@@ -1,7 +1,7 @@
 """Each advice, taken, comes to exactly what it promised, for networks, workloads and cards of every kind."""
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_models import architectures, bundled, workloads
 
@@ -12,7 +12,7 @@ from planner.plan.plan import ModelChoice, Plan
 from planner.units import GIB
 from planner.workload.workload import Inference, Training
 
-some = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+some = settings(max_examples=25)
 CARDS = st.sampled_from(("gtx-1080", "rtx-4090", "tesla-k80", "h100-sxm5-80gb", "tpu-v5e", "apple-m3-ultra"))
 
 

@@ -292,7 +292,7 @@ def test_every_term_of_an_estimate_belongs_to_at_most_one_row():
     st.sampled_from(["pytorch", "vllm", "llama.cpp", None]),
     st.one_of(st.none(), st.integers(1, 10**7)),
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_any_reading_can_be_compared(measured, plan, engine, tokens):
     catalog = KNOWN
     reading = LogReading(

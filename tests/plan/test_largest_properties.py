@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from small_models import architectures, bundled, small_llama, workloads
 
@@ -14,7 +14,7 @@ from planner.plan.plan import ModelChoice, Plan
 from planner.plan.solve import fewest_cards, largest_allowed, largest_that_fits, on_cards
 from planner.workload.workload import Inference, Training
 
-some = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+some = settings(max_examples=25)
 CARDS = st.sampled_from(("gtx-1080", "rtx-4090", "tesla-k80", "h100-sxm5-80gb"))
 FIELDS = {
     "training": ("micro_batch", "sequence_length"),

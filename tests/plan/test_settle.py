@@ -209,7 +209,7 @@ ANSWERS = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(before=workloads(), answers=st.lists(ANSWERS, min_size=1, max_size=5))
 def test_whatever_is_answered_the_plan_can_be_evaluated_and_the_answer_holds(catalog, before, answers):
     plan = plan_of(before, count=4)

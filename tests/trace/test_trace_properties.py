@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.trace.allocator.replay import replay
@@ -45,7 +45,7 @@ def traced(net: Path, widths: list[int], batch: int, *, convolution: bool, task:
     return record(request, lambda *_: None)
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8)
 @given(
     widths=st.lists(st.integers(1, 64), min_size=2, max_size=4),
     batches=st.tuples(st.integers(2, 32), st.integers(2, 32)),
@@ -63,7 +63,7 @@ def test_the_peak_never_falls_as_the_batch_grows(
     assert few.parameters == many.parameters
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=6)
 @given(widths=st.lists(st.integers(1, 64), min_size=2, max_size=4), batch=st.integers(2, 32), convolution=st.booleans())
 def test_what_is_reserved_is_never_less_than_what_is_alive(
     net: Path, widths: list[int], batch: int, convolution: bool

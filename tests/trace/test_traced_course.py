@@ -77,7 +77,7 @@ def test_nothing_is_made_by_nobody():
     assert maker_of(two_steps(), None) == Maker()
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(any_recordings())
 def test_the_course_is_what_is_alive(recording):
     course = course_of(recording.allocations)
@@ -86,7 +86,7 @@ def test_the_course_is_what_is_alive(recording):
         assert total == sum(recording.allocations.bytes[number] for number in alive_at(recording.allocations, time))
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(any_recordings())
 def test_the_drawn_points_sum_to_what_is_alive(recording):
     timeline = timeline_of(recording, course_of(recording.allocations))

@@ -117,7 +117,7 @@ def test_a_run_gets_through_with_less_than_it_reserves_where_it_can():
     assert facts.reserved_within(1 << 40) == facts.reserved_bytes
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(any_recordings())
 def test_the_least_capacity_suffices_and_two_percent_less_is_too_little(recording):
     defaults = AllocatorSettings()
@@ -143,7 +143,7 @@ def test_facts_that_contradict_themselves_are_refused(changes):
         facts_of(two_steps()).evolve(**changes)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(any_recordings())
 def test_facts_survive_json(recording):
     facts = facts_of(recording)

@@ -37,7 +37,7 @@ def test_a_recording_is_the_same_when_it_is_reopened(tmp_path: Path, name: str):
     assert [file.name for file in tmp_path.iterdir() if file.is_file()] == [name]
 
 
-@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(any_recordings())
 def test_any_recording_survives(tmp_path: Path, recording: Recording):
     save_recording(tmp_path / "trace.json.gz", recording)

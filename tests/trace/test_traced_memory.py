@@ -189,7 +189,7 @@ def test_the_allocator_may_have_what_context_and_workspaces_leave():
     assert allocator_capacity(facts, card("rtx-4090"), MIB) == 0
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(any_recordings(), st.sampled_from(CARDS), st.sampled_from([0, GIB]))
 def test_terms_sum_to_the_byte_and_lie_in_the_interval(recording, chosen, others):
     facts = facts_of(recording)

@@ -93,7 +93,7 @@ def test_nothing_is_alive_where_nothing_was_made():
     assert (peak.bytes, peak.operator, peak.phase, peak.alive) == (0, "", "forward", ())
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(any_recordings())
 def test_groups_and_the_root_sum_to_the_peak(recording):
     peak = peak_of(recording)

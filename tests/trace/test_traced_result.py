@@ -76,7 +76,7 @@ def test_a_card_whose_memory_is_not_known_is_replayed_without_an_end(gpu):
     assert conclude(two_steps(GIB), gpu).reservation.out_of_memory is None
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(any_recordings())
 def test_results_survive_json_and_agree_with_the_replay(recording):
     result = conclude(recording, RTX_4090, USABLE)

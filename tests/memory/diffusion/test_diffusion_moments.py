@@ -195,7 +195,7 @@ def test_transformers_in_fp32_rotate_without_copies():
     assert dual > transformer_elements(sd3, 4096, 333, 2)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.sampled_from((SD15, SDXL, SD3, PIXART, FLUX)), st.integers(1, 4), st.integers(4, 16))
 def test_terms_sum_and_larger_images_take_more(architecture, batch, units):
     small = estimate_memory(architecture, Inference(batch=batch, image_size=64 * units))

@@ -18,9 +18,7 @@ from planner.workload.defaults import with_defaults
 from planner.workload.parallel import Parallel
 from planner.workload.workload import Inference, Training
 
-some = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
-)
+some = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 DEGREES = st.sampled_from((1, 2, 4))
 PROFILES = st.sampled_from(("hf", "deepspeed", "megatron", "torchtune"))
 

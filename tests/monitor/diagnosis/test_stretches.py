@@ -110,7 +110,7 @@ def windows(draw):
     return Window(a_device(facts=facts), read.get, processes, draw(st.sampled_from([None, 8])))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(windows())
 def test_whatever_is_read_leads_to_one_verdict_that_its_evidence_bears(window):
     verdict = judge(window, 60.0)

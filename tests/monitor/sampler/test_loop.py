@@ -58,8 +58,8 @@ def sampler(near_nvml, tmp_path):
 
 def test_fast_slow_and_processes_have_cadences_of_their_own(near_nvml, sampler):
     near_nvml.say(card(0, A))
-    channel = Heard((9, {"stop": True}))
-    made = sampler(Settings(fast_seconds=0.02, slow_seconds=0.06, process_seconds=0.1))
+    channel = Heard((30, {"stop": True}))
+    made = sampler(Settings(fast_seconds=0.02, slow_seconds=0.2, process_seconds=0.3))
     assert made.run(channel) == 0
     assert isinstance(channel.messages[0], Inventory)
     times = [sample.monotonic_seconds for sample in channel.samples]
@@ -67,7 +67,7 @@ def test_fast_slow_and_processes_have_cadences_of_their_own(near_nvml, sampler):
     listed = [at for at, sample in zip(times, channel.samples, strict=True) if sample.processes is not None]
     assert 1 < len(slow) < len(times)
     assert 1 <= len(listed) <= len(slow)
-    assert slow[1] - slow[0] >= 0.06
+    assert slow[1] - slow[0] >= 0.2
     assert channel.samples[0].cost.calls > 0
     # Five microseconds for each field value, as the library says.
     assert channel.samples[0].cost.field_microseconds == 5 * 14
@@ -89,22 +89,23 @@ def test_commands_are_obeyed_between_looks(near_nvml, sampler):
         (3, {"resume": True}),
         (5, {"interval": 0.1}),
         (6, {"other": 1}),
-        (8, {"stop": True}),
+        (10, {"stop": True}),
     )
     channel = Heard(*commands)
     sampler(Settings(fast_seconds=0.01)).run(channel)
     assert [bool(sample.devices) for sample in channel.samples[:5]] == [True, False, False, True, True]
     times = [sample.monotonic_seconds for sample in channel.samples]
-    assert times[7] - times[6] >= 0.09
+    # Three intervals, of which the first may begin late on a busy machine.
+    assert times[9] - times[6] >= 0.15
 
 
 def test_what_was_missed_is_not_made_up_for(near_nvml, sampler):
-    near_nvml.say(card(0, A) | {"0.slow.nvmlDeviceGetPowerUsage": "150 0"})
+    near_nvml.say(card(0, A) | {"0.slow.nvmlDeviceGetPowerUsage": "600 0"})
     channel = Heard((3, {"stop": True}))
-    sampler(Settings(fast_seconds=0.05)).run(channel)
+    sampler(Settings(fast_seconds=0.2)).run(channel)
     times = [sample.monotonic_seconds for sample in channel.samples]
-    assert times[1] - times[0] >= 0.15
-    assert times[2] - times[1] >= 0.045
+    assert times[1] - times[0] >= 0.6
+    assert times[2] - times[1] >= 0.1
 
 
 def test_a_new_process_is_asked_for_where_the_library_is_an_old_one(near_nvml, sampler):

@@ -36,7 +36,7 @@ batches = st.integers(1, 512)
 contexts = st.integers(1, 100_000)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(runs(), batches, batches, contexts)
 @example(made(bundled().hardware.gpu("rtx-4090"), "llama.cpp", MODELS[0], "fp8"), 15, 17, 1)
 def test_more_sequences_never_make_a_step_shorter_nor_bring_less(one, batch, more, context):
@@ -47,21 +47,21 @@ def test_more_sequences_never_make_a_step_shorter_nor_bring_less(one, batch, mor
     assert (batch + more) / (all_.seconds - taken_over) >= batch / fewer.seconds * (1 - 1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(runs(), batches, contexts, contexts)
 def test_a_longer_context_is_never_quicker(one, batch, context, more):
     longer = write_token(one, batch, context + more).seconds
     assert longer >= write_token(one, batch, context).seconds * (1 - 1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(runs(), st.integers(1, 8), st.integers(1, 20_000), st.integers(1, 20_000))
 def test_a_longer_prompt_is_never_quicker(one, batch, tokens, more):
     longer = read_prompt(one, batch, tokens + more).seconds
     assert longer >= read_prompt(one, batch, tokens).seconds * (1 - 1e-6)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.sampled_from(CARDS), st.sampled_from(MODELS), st.sampled_from(ENGINES))
 def test_fewer_bits_are_never_more_to_read(card, model, engine):
     gpu = bundled().hardware.gpu(card)
@@ -69,7 +69,7 @@ def test_fewer_bits_are_never_more_to_read(card, model, engine):
     assert read == sorted(read, reverse=True)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.sampled_from(CARDS), st.sampled_from(MODELS), st.sampled_from((2, 4, 8)), batches)
 def test_sharing_matrices_never_shortens_more_than_by_the_cards(card, model, cards, batch):
     gpu = bundled().hardware.gpu(card)
@@ -77,14 +77,14 @@ def test_sharing_matrices_never_shortens_more_than_by_the_cards(card, model, car
     assert write_token(shared, batch, 1000).seconds >= write_token(alone, batch, 1000).seconds / cards
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(runs(), batches, st.integers(1, 4_000), st.integers(1, 2_000))
 def test_queued_requests_bring_no_more_than_their_steps(one, batch, prompt, answer):
     found = queued(one, batch, prompt, answer)
     assert found.tokens_per_second <= batch / write_token(one, batch, prompt + answer / 2).seconds * (1 + 1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.floats(0.01, 0.99), st.floats(0.01, 1e4), st.integers(1, 600))
 def test_more_requests_wait_longer_and_more_places_shorter(busy, answered, places):
     waits = wait_seconds(busy * answered, answered, places)

@@ -60,7 +60,7 @@ def seconds(model: Architecture, name: str, count: int, work: dict[str, Any], se
     return found
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(models, names, st.sampled_from([1, 2, 8, 16, 64]), st.integers(0, 3), works, settings_)
 def test_the_parts_sum_to_the_whole(
     model: Architecture, name: str, count: int, zero: int, work: dict[str, Any], setting: TimeSetting
@@ -75,7 +75,7 @@ def test_the_parts_sum_to_the_whole(
     assert 0 < found.mfu_fraction < 1
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(models, names, works, settings_, st.integers(1, 64))
 def test_more_tokens_are_never_quicker(
     model: Architecture, name: str, work: dict[str, Any], setting: TimeSetting, more: int
@@ -87,7 +87,7 @@ def test_more_tokens_are_never_quicker(
     assert seconds(model, name, 1, several, setting) >= before
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(models, names, works, settings_)
 def test_recomputation_is_never_quicker(
     model: Architecture, name: str, work: dict[str, Any], setting: TimeSetting
@@ -99,7 +99,7 @@ def test_recomputation_is_never_quicker(
     assert steps == sorted(steps)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(models, names, works, settings_, st.sampled_from([2, 4, 8, 16]))
 def test_more_cards_are_never_slower_at_the_same_work_but_for_what_they_exchange(
     model: Architecture, name: str, work: dict[str, Any], setting: TimeSetting, count: int
@@ -112,7 +112,7 @@ def test_more_cards_are_never_slower_at_the_same_work_but_for_what_they_exchange
     assert spread <= seconds(model, name, 1, alone, setting) * (1 + 1e-9)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(models, names, works, settings_)
 def test_adapters_are_never_slower_than_the_whole_network(
     model: Architecture, name: str, work: dict[str, Any], setting: TimeSetting
