@@ -16,6 +16,10 @@ from planner.workload.parallel import CardCount
 _NUMBERED: Final = re.compile(r"(\d{1,6})\s*(?:[x×]\s+|×)(\S.*)|(\d{1,3})x(\S.*)", re.IGNORECASE)
 
 
+MOST_MACHINES: Final = 1_000
+"""How many of a system are set beside others."""
+
+
 def named_cards(texts: Sequence[str], catalog: Catalog, option: str = "--gpu") -> tuple[CardCount, ...]:
     """Return the cards that `texts` name, each such as `RTX 4090`, `2 x RTX 3090` or the system `dgx-a100-640gb`.
 
@@ -41,16 +45,20 @@ def named_system(text: str, hardware: HardwareCatalog) -> System | None:
     return found if isinstance(found, System) else None
 
 
-def several_systems(text: str, hardware: HardwareCatalog) -> System | None:
-    """Return the system of which `text` names more than one, such as `3 x dgx-h100`.
+def named_machines(text: str, hardware: HardwareCatalog, option: str) -> tuple[int, System] | None:
+    """Return the system that `text` names and how many of it, such as `3 x dgx-h100`, or None where it names a card.
 
     Raises:
-        SpecError: If there is nothing of that name.
+        SpecError: If there is nothing of that name, or the number is none of machines; it names `option`.
         AmbiguousNameError: If the name means several cards or systems.
     """
     number, name = _numbered(text)
     found = resolve_hardware(hardware, name)
-    return found if number > 1 and isinstance(found, System) else None
+    if not isinstance(found, System):
+        return None
+    if not 1 <= number <= MOST_MACHINES:
+        raise SpecError(option, f"{number:,} machines", f"From 1 to {MOST_MACHINES:,}.")
+    return number, found
 
 
 def _named(text: str, catalog: Catalog, option: str) -> CardCount:

@@ -1,11 +1,16 @@
 """A whole machine as it is sold: a DGX, an NVL72 rack, a TPU slice."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import Field
 
 from planner.base import Spec
 from planner.hardware.gpu import FigureNote, Provenance, provenance_in
+
+SystemKind = Literal["server", "baseboard", "rack", "workstation", "cloud instance", "pod slice", "pod"]
+Topology = Literal["switch", "full mesh", "hybrid cube mesh", "hypercube", "2D torus", "3D torus"]
+SYSTEM_KINDS: tuple[SystemKind, ...] = get_args(SystemKind)
+"""What is sold or rented as one: a baseboard goes into a server, a rack may be several, a slice is part of a pod."""
 
 
 class System(Spec):
@@ -14,6 +19,7 @@ class System(Spec):
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")
     name: str
     vendor: str
+    kind: SystemKind
     released: str | None = Field(default=None, pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$")
     gpu_id: str | None = Field(default=None, description="the accelerator's id in the catalog")
     gpu_count: int | None = Field(default=None, ge=1)
@@ -22,6 +28,7 @@ class System(Spec):
     host_cpu: str | None = None
     host_memory_bytes: int | None = Field(default=None, gt=0)
     interconnect: str | None = None
+    topology: Topology | None = Field(default=None, description="how the links join the accelerators")
     performance_label: str | None = Field(default=None, description="as marketed; see performance_basis")
     performance_basis: str | None = Field(default=None, description="dense, sparse, vector or tensor, and of what")
     max_power_watts: float | None = Field(default=None, gt=0, description="of the whole machine, at its input")
