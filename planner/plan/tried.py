@@ -10,6 +10,7 @@ from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, evaluate, moved_to
 from planner.plan.money import PlanCost, evaluate_cost
 from planner.plan.plan import Plan
+from planner.workload.parallel import MOST_CARDS
 
 _MOST_IN_A_MACHINE: Final = 1024
 _NO_ACCELERATOR: Final = "the catalog does not say which accelerator this has"
@@ -36,9 +37,11 @@ class Cards:
 def try_on(plan: Plan, gpu_id: str, count: int, catalog: Catalog, today: date, per_machine: int | None = None) -> Tried:
     """Return what `plan` needs, takes and costs on `count` cards of one kind; its time is worked out here, not later.
 
-    A degree of parallelism that does not divide `count` is a reason, not an error: the plan is shared as it says. The
+    More cards than a plan has, or a degree of parallelism that does not divide them, are a reason, not an error. The
     cards are in machines as the plan says, else of `per_machine`, else as they usually are.
     """
+    if count > MOST_CARDS:
+        return Tried(None, reason=f"a plan has at most {MOST_CARDS:,} cards, and these are {count:,}")
     try:
         evaluation = evaluate(_in_machines(moved_to(plan, gpu_id, count), per_machine), catalog)
         return Tried(evaluation, evaluate_cost(evaluation, catalog, today))

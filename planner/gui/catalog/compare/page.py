@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QPushButton, QStackedWidge
 from planner.errors import PlannerError
 from planner.gui.catalog.compare.nothing import NothingCompared
 from planner.gui.catalog.compare.table import CompareTable
-from planner.gui.choices import hardware_choices
+from planner.gui.choices import hardware_choices, several_of
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.label import make_label
@@ -104,10 +104,11 @@ class ComparePage(QWidget):
 
     def offer(self, anchor: QWidget) -> SearchPopover:
         """Offer every card and system under `anchor`, to put one more side by side."""
-        made = SearchPopover(self, self._theme, self.tr("Search accelerators and systems"))
+        choices, hint = hardware_choices(self._workspace), self.tr("Search accelerators and systems, or: 2 x DGX H100")
+        made = SearchPopover(self, self._theme, hint, typed=partial(several_of, choices))
         made.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         made.chosen.connect(self._on_chosen)
-        made.offer(anchor, hardware_choices(self._workspace))
+        made.offer(anchor, choices)
         return made
 
     @Slot(object)
