@@ -50,7 +50,7 @@ million tokens of it, costs:
 fields for --where and --sort:
 {fields}
 
-fields with --systems; those that cards have too are of the same figure in the same unit:
+fields with --systems; a word that cards have too is in the same unit, of all of a system together:
 {system_fields}
 
 --where joins comparisons (== != < <= > >= ~ in) with and, or, not and brackets; ~ looks for text within text. What is
@@ -115,7 +115,7 @@ def _parser() -> Parser:
     other.add_argument(
         "--show", metavar="GPU", help="show a card, or a system: figures with sources, prices, software, speeds"
     )
-    other.add_argument("--systems", action="store_true", help="list machines: DGX, HGX, NVL72, TPU slices")
+    other.add_argument("--systems", action="store_true", help="list machines, not cards: DGX, NVL72, TPU slices")
     other.add_argument("--here", action="store_true", help="the cards of this machine, matched to the catalog")
     add_build_options(parser.add_argument_group("power and cooling"))
     add_own_options(parser.add_argument_group("cards of your own"))

@@ -41,8 +41,9 @@ def _cards_that_hold(tried: Tried | None) -> int | None:
 def _machine_notes(entries: Sequence[Entry], tried: Mapping[str, Tried]) -> Iterator[str]:
     """Yield what is not known of several machines, and what the time of the plan assumes in its place."""
     for entry in entries:
-        if entry.machines > 1:
-            assumed = _assumed(entry, tried.get(entry.id))
+        found = tried.get(entry.id)
+        if entry.machines > 1 and (found is None or found.evaluation is not None):
+            assumed = _assumed(entry, found)
             yield f"{entry.title}: the catalog does not say what joins the machines.{assumed}"
 
 

@@ -63,7 +63,7 @@ def system_entry(
 
     Without a row where nobody says which the accelerators are.
     """
-    gpu = hardware.gpu(system.gpu_id) if system.gpu_id else None
+    gpu = hardware.machine(system).gpu
     row = None if gpu is None else row_of(gpu)
     return Entry(name, system.name, machines * (system.gpu_count or 1), row, SystemRow(system, gpu), machines)
 

@@ -78,7 +78,7 @@ def plain_systems(
     return tuple(
         SystemRow(system, gpu, lacks={} if gpu is None else lacking.get(target_of(gpu), {}))
         for system in systems
-        for gpu in (hardware.gpu(system.gpu_id) if system.gpu_id else None,)
+        for gpu in (hardware.machine(system).gpu,)
     )
 
 

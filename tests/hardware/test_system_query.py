@@ -16,7 +16,7 @@ from planner.paths import catalog_dir
 from planner.units import GB
 
 HARDWARE = load_hardware(catalog_dir())
-MACHINES = tuple(Machine(system, HARDWARE.gpu(system.gpu_id) if system.gpu_id else None) for system in HARDWARE.systems)
+MACHINES = HARDWARE.machines
 BY_ID = {machine.id: machine for machine in MACHINES}
 
 

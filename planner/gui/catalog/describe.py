@@ -73,7 +73,7 @@ def describe_system(row: SystemRow, plan: Plan, catalog: Catalog) -> Described:
         verdict, phrase, sentence = _judge(moved_to(plan, gpu.id, system.gpu_count or 1), gpu, catalog)
     return Described(
         name=system.name,
-        kind=" · ".join(part for part in (system.vendor, row.accelerators, str(row.year or "")) if part),
+        kind=" · ".join(part for part in (system.vendor, system.kind, row.accelerators, str(row.year or "")) if part),
         verdict=verdict,
         phrase=phrase,
         sentence=sentence,

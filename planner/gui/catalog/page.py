@@ -158,10 +158,11 @@ class Page(QWidget):
         self.comparison_wanted.emit(tuple(chosen or current))
 
     def restore(self, sizes: Sequence[int]) -> None:
-        """Arrange table and panes as they were left; `sizes` are the panes' widths at first."""
+        """Arrange table and panes as they were left; `sizes` are the widths at first, and where there were other panes."""
         current = self.workspace.settings.current
         self.table.arrange(current.tables.get(self.key, self.table.usual))
-        self.splitter.setSizes(list(current.splitters.get(f"catalog-{self.key}", sizes)))
+        left = current.splitters.get(f"catalog-{self.key}", ())
+        self.splitter.setSizes(list(left if len(left) == len(sizes) else sizes))
         self.table.arranged.connect(self._remember_table)
         self.splitter.splitterMoved.connect(self._remember_splitter)
 

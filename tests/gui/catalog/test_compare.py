@@ -117,7 +117,8 @@ def test_several_of_one_are_picked_by_their_number(page, tab, qtbot):
     popover = page.offer(page._add)
     edit = popover.list._edit
     QTest.keyClicks(edit, "2x dgx a100 640")
-    assert popover.list.matches[0].title == "2 × DGX A100 640 GB"
+    match = popover.list.matches[0]
+    assert (match.title, match.detail) == ("2 × DGX A100 640 GB", "8 × A100 SXM4 80 GB each")
     QTest.keyClick(edit, Qt.Key.Key_Return)
     assert page.ids[-1] == "systems:dgx-a100-640gb@2"
     assert cells(page, "Memory")[-1] == "1,280\u2009GiB"

@@ -162,6 +162,16 @@ def test_sections_are_remembered_apart_from_those_of_cards(tab, page, workspace)
     assert "street" in closed
 
 
+def test_widths_of_other_panes_than_there_are_now_are_left_aside(qtbot, workspace, theme, tasks):
+    workspace.settings.update(splitters={"catalog-systems": (852, 278)})
+    made = CatalogTab(workspace, theme, tasks)
+    qtbot.addWidget(made)
+    made.resize(1160, 700)
+    made.show()
+    made.bar.pages.button(1).click()
+    assert made.systems.splitter.sizes()[0] < 300
+
+
 def test_what_is_shown_is_copied_and_saved(tab, page, tmp_path):
     page.narrow(page.filter.with_query(kinds=("rack",)))
     tab._export_menu.fill()

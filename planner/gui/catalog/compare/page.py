@@ -82,6 +82,8 @@ class ComparePage(QWidget):
         self._nothing.show_table.clicked.connect(self.table_wanted)
         self._fewer.clicked.connect(partial(self.count_up, -1))
         self._more.clicked.connect(partial(self.count_up, 1))
+        self._fewer.setToolTip(self.tr("One fewer of the card or system under the keyboard (-)"))
+        self._more.setToolTip(self.tr("One more of the card or system under the keyboard (+)"))
         self._only.toggled.connect(self._on_only)
         self._use.clicked.connect(self.use_current)
         self._remove.clicked.connect(self.remove_current)
