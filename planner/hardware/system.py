@@ -1,6 +1,6 @@
 """A whole machine as it is sold: a DGX, an NVL72 rack, a TPU slice."""
 
-from typing import Literal, get_args
+from typing import Literal
 
 from pydantic import Field
 
@@ -8,9 +8,9 @@ from planner.base import Spec
 from planner.hardware.gpu import FigureNote, Provenance, provenance_in
 
 SystemKind = Literal["server", "baseboard", "rack", "workstation", "cloud instance", "pod slice", "pod"]
-Topology = Literal["switch", "full mesh", "hybrid cube mesh", "hypercube", "2D torus", "3D torus"]
-SYSTEM_KINDS: tuple[SystemKind, ...] = get_args(SystemKind)
 """What is sold or rented as one: a baseboard goes into a server, a rack may be several, a slice is part of a pod."""
+Topology = Literal["switch", "full mesh", "hybrid cube mesh", "hypercube", "2D torus", "3D torus"]
+PriceKind = Literal["list", "street", "used", "estimate"]
 
 
 class System(Spec):
@@ -33,7 +33,7 @@ class System(Spec):
     performance_basis: str | None = Field(default=None, description="dense, sparse, vector or tensor, and of what")
     max_power_watts: float | None = Field(default=None, gt=0, description="of the whole machine, at its input")
     price_usd: float | None = Field(default=None, gt=0)
-    price_kind: Literal["list", "street", "used", "estimate"] | None = None
+    price_kind: PriceKind | None = None
     price_date: str | None = Field(default=None, pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$")
     provenance: Provenance
     figure_notes: tuple[FigureNote, ...] = ()

@@ -137,6 +137,7 @@ SYSTEM_WORDS: Final = Vocabulary(
         for facet in (
             Facet[Machine]("vendor", "Vendor", "vendors", lambda machine: machine.system.vendor),
             Facet[Machine]("kind", "Kind", "kinds", lambda machine: machine.system.kind),
+            Facet[Machine]("price_kind", "Kind of price", "price_kinds", lambda machine: machine.system.price_kind),
             Facet[Machine]("topology", "Topology", "topologies", lambda machine: machine.system.topology),
             Facet[Machine]("architecture", "Architecture", "architectures", lambda machine: machine.architecture),
         )

@@ -1,7 +1,7 @@
 """What to look for among systems."""
 
 from planner.hardware.query import Query
-from planner.hardware.system import SystemKind, Topology
+from planner.hardware.system import PriceKind, SystemKind, Topology
 from planner.hardware.system_fields import SYSTEM_WORDS
 
 
@@ -11,5 +11,6 @@ class SystemQuery(Query):
     words = SYSTEM_WORDS
     vendors: tuple[str, ...] = ()
     kinds: tuple[SystemKind, ...] = ()
+    price_kinds: tuple[PriceKind | None, ...] = ()
     topologies: tuple[Topology | None, ...] = ()
     architectures: tuple[str | None, ...] = ()

@@ -158,7 +158,10 @@ class Page(QWidget):
         self.comparison_wanted.emit(tuple(chosen or current))
 
     def restore(self, sizes: Sequence[int]) -> None:
-        """Arrange table and panes as they were left; `sizes` are the widths at first, and where there were other panes."""
+        """Arrange table and panes as they were left; `sizes` are the panes' widths at first.
+
+        Widths of other panes than there are now, which an older version left, are passed over.
+        """
         current = self.workspace.settings.current
         self.table.arrange(current.tables.get(self.key, self.table.usual))
         left = current.splitters.get(f"catalog-{self.key}", ())

@@ -27,6 +27,7 @@ SYSTEMS: Final = Narrowed(
     record_of=_itself,
     first=("vendor", "kind"),
     scales={"cards": _NUMBERS, "rent": round_stops([1, 20_000])},
+    value_words={"price_kind": {kind: f"{kind} price" for kind in ("list", "street", "used")}},
     prefix="systems-",
 )
 

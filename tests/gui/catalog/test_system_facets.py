@@ -109,6 +109,15 @@ def test_bounds_are_typed_into_the_search_in_any_unit(tab, page):
     assert len(shown(page)) == 43
 
 
+def test_list_prices_are_told_from_those_of_shops(page):
+    page.facets._sections["price_kind"].set_open(True)
+    listed = box(page, "price_kind", "list price")
+    listed.setFocus()
+    QTest.keyClick(listed, Qt.Key.Key_Space)
+    assert {row.system.price_kind for row in page.model.records} == {"list"}
+    assert [chip.text() for chip in chips(page)] == ["list price"]
+
+
 def test_rents_are_narrowed_once_they_are_read(page):
     page.narrow(page.filter.with_bounds("rent", None, 30.0))
     assert "dgx-h100" in shown(page)
