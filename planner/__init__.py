@@ -64,6 +64,9 @@ Choosing hardware as `gpu-planner gpus` does; `used`, `street` and `rent` need t
 >>> cards = planner.select(catalog.hardware.gpus, query, prices=prices)
 >>> [card.id for card in cards], planner.derived_figures(cards[0])["usd_per_gib"]
 (['rtx-4090', 'rtx-3090'], 66.625)
+>>> large = planner.SystemQuery(where='memory_gib >= 1000 and kind == "server"', sort=("power",))
+>>> [machine.id for machine in planner.select(catalog.hardware.machines, large)][:2]
+['dgx-h200', 'dgx-b200']
 >>> used = planner.prices_of(cards[0], catalog, day).bought["used"]
 >>> used.low.price_usd <= used.median_usd <= used.high.price_usd, bool(used.latest.source)
 (True, True)
@@ -142,6 +145,7 @@ if TYPE_CHECKING:
     from planner.hardware.query import GpuQuery, select
     from planner.hardware.software import software_of
     from planner.hardware.speeds import speeds_of
+    from planner.hardware.system_query import SystemQuery
     from planner.memory.estimate import estimate_memory
     from planner.memory.logs.read import read_log
     from planner.models.load import load_model
@@ -184,6 +188,7 @@ __all__ = [
     "PlannerError",
     "Run",
     "Service",
+    "SystemQuery",
     "Target",
     "TraceRequest",
     "Training",
@@ -242,6 +247,7 @@ _HOMES = {
     "PlannerError": "planner.errors",
     "Run": "planner.cost.job",
     "Service": "planner.cost.job",
+    "SystemQuery": "planner.hardware.system_query",
     "Target": "planner.trace.request",
     "TraceRequest": "planner.trace.request",
     "Training": "planner.workload.workload",

@@ -1,19 +1,19 @@
 """The cards that the options name: some of one kind, or several kinds."""
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
 from planner.errors import SpecError
 from planner.hardware.catalog import HardwareCatalog
+from planner.hardware.counted import counted
 from planner.hardware.gpu import Gpu
 from planner.hardware.names import resolve_hardware
 from planner.hardware.system import System
 from planner.plan.catalog import Catalog
 from planner.workload.parallel import CardCount
 
-# No card's name begins so; `7900XTX` has more digits.
-_NUMBERED: Final = re.compile(r"(\d{1,6})\s*(?:[x×]\s+|×)(\S.*)|(\d{1,3})x(\S.*)", re.IGNORECASE)
+MOST_MACHINES: Final = 1_000
+"""How many of a system are set beside others."""
 
 
 def named_cards(texts: Sequence[str], catalog: Catalog, option: str = "--gpu") -> tuple[CardCount, ...]:
@@ -35,26 +35,32 @@ def named_system(text: str, hardware: HardwareCatalog) -> System | None:
         SpecError: If there is nothing of that name.
         AmbiguousNameError: If the name means several cards or systems.
     """
-    if _NUMBERED.fullmatch(text.strip()):
+    number, name = counted(text)
+    if number is not None:
         return None
-    found = resolve_hardware(hardware, text)
+    found = resolve_hardware(hardware, name)
     return found if isinstance(found, System) else None
 
 
-def several_systems(text: str, hardware: HardwareCatalog) -> System | None:
-    """Return the system of which `text` names more than one, such as `3 x dgx-h100`.
+def named_machines(text: str, hardware: HardwareCatalog, option: str) -> tuple[int, System] | None:
+    """Return the system that `text` names and how many of it, such as `3 x dgx-h100`, or None where it names a card.
 
     Raises:
-        SpecError: If there is nothing of that name.
+        SpecError: If there is nothing of that name, or the number is none of machines; it names `option`.
         AmbiguousNameError: If the name means several cards or systems.
     """
-    number, name = _numbered(text)
-    found = resolve_hardware(hardware, name)
-    return found if number > 1 and isinstance(found, System) else None
+    named, name = counted(text)
+    number, found = 1 if named is None else named, resolve_hardware(hardware, name)
+    if not isinstance(found, System):
+        return None
+    if not 1 <= number <= MOST_MACHINES:
+        raise SpecError(option, f"{number:,} machines", f"From 1 to {MOST_MACHINES:,}.")
+    return number, found
 
 
 def _named(text: str, catalog: Catalog, option: str) -> CardCount:
-    number, name = _numbered(text)
+    named, name = counted(text)
+    number = 1 if named is None else named
     if not 1 <= number <= 100_000:
         raise SpecError(option, f"{number:,} cards", "From 1 to 100,000.")
     found = resolve_hardware(catalog.hardware, name)
@@ -63,11 +69,3 @@ def _named(text: str, catalog: Catalog, option: str) -> CardCount:
     if found.gpu_id is None or found.gpu_count is None:
         raise SpecError(option, f"the catalog does not know the cards of {found.name}", "Name them: 4 x V100.")
     return CardCount(id=found.gpu_id, count=number * found.gpu_count)
-
-
-def _numbered(text: str) -> tuple[int, str]:
-    found = _NUMBERED.fullmatch(text.strip())
-    if found is None:
-        return 1, text
-    number, name = (part for part in found.groups() if part is not None)
-    return int(number), name

@@ -2,7 +2,7 @@
 
 import argparse
 from datetime import UTC, date, datetime
-from typing import Final
+from typing import Any, Final
 
 from planner.cli.gpus_build import add_build_options, print_build
 from planner.cli.gpus_list import print_list
@@ -11,7 +11,9 @@ from planner.cli.gpus_together import check_together
 from planner.cli.parser import Parser, with_descending
 from planner.cli.people import persons_catalog
 from planner.hardware.catalog import load_hardware
-from planner.hardware.query import QUERY_FIELDS
+from planner.hardware.fields import GPU_WORDS
+from planner.hardware.system_fields import SYSTEM_WORDS
+from planner.hardware.vocabulary import Vocabulary
 from planner.paths import catalog_dir, own_hardware_file
 from planner.plan.catalog import Catalog
 from planner.plan.prices import prices_by_card
@@ -28,7 +30,9 @@ examples:
   gpu-planner gpus --fits meta-llama/Llama-3.1-70B --where 'fits == "fits"' --sort rent
   gpu-planner gpus --compare "RTX 4090" "2 x RTX 3090" dgx-a100-640gb
   gpu-planner gpus --show mi300x
+  gpu-planner gpus --compare "2 x DGX H100" gb200-nvl72 --fits meta-llama/Llama-3.1-70B
   gpu-planner gpus --systems dgx --fits meta-llama/Llama-3.1-70B
+  gpu-planner gpus --systems --where 'memory_gib >= 600 and power < 12000' --sort rent
   gpu-planner gpus --build "2 x RTX 5090" --circuit 120V-15A
   gpu-planner gpus --change "RTX 3090" --paid 720 --power-limit 250
   gpu-planner gpus --change "RTX 3090" --power-limit none
@@ -45,6 +49,9 @@ million tokens of it, costs:
 
 fields for --where and --sort:
 {fields}
+
+fields with --systems; a word that cards have too is in the same unit, of all of a system together:
+{system_fields}
 
 --where joins comparisons (== != < <= > >= ~ in) with and, or, not and brackets; ~ looks for text within text. What is
 not known is neither true nor false: a card without a price is found by neither `price < 1000` nor `not (price < 1000)`,
@@ -73,7 +80,7 @@ def _about(arguments: argparse.Namespace, catalog: Catalog, today: date) -> int:
     if arguments.systems:
         from planner.cli.gpus_systems import print_systems
 
-        return print_systems(arguments, catalog)
+        return print_systems(arguments, catalog, today)
     if arguments.show:
         from planner.cli.gpus_show import show
 
@@ -86,9 +93,8 @@ def _about(arguments: argparse.Namespace, catalog: Catalog, today: date) -> int:
 
 
 def _parser() -> Parser:
-    width = max(map(len, QUERY_FIELDS))
-    fields = [f"  {field.name:<{width}}  {field.unit:<10}  {field.help}" for field in QUERY_FIELDS.values()]
-    parser = Parser("gpu-planner gpus", _DESCRIPTION, _EXAMPLES.format(fields="\n".join(fields)))
+    examples = _EXAMPLES.format(fields=_table(GPU_WORDS), system_fields=_table(SYSTEM_WORDS))
+    parser = Parser("gpu-planner gpus", _DESCRIPTION, examples)
     choice = parser.add_argument_group("which ones")
     choice.add_argument("words", metavar="WORDS", nargs="*", help="words that name, maker or architecture contain")
     choice.add_argument("--where", metavar="EXPR", help="an expression over the fields below")
@@ -101,17 +107,26 @@ def _parser() -> Parser:
     choice.add_argument("--csv", action="store_true", help="print a table for other programs, with sources")
     other = parser.add_argument_group("instead of a list")
     other.add_argument(
-        "--compare", metavar="GPU", nargs="+", help="set cards or systems side by side, with the plan of --fits on each"
+        "--compare",
+        metavar="GPU",
+        nargs="+",
+        help="set cards or systems, or several of one, side by side, with the plan of --fits on each",
     )
     other.add_argument(
         "--show", metavar="GPU", help="show a card, or a system: figures with sources, prices, software, speeds"
     )
-    other.add_argument("--systems", action="store_true", help="list machines: DGX, HGX, NVL72, TPU slices")
+    other.add_argument("--systems", action="store_true", help="list machines, not cards: DGX, NVL72, TPU slices")
     other.add_argument("--here", action="store_true", help="the cards of this machine, matched to the catalog")
     add_build_options(parser.add_argument_group("power and cooling"))
     add_own_options(parser.add_argument_group("cards of your own"))
     parser.add_general()
     return parser
+
+
+def _table(words: Vocabulary[Any]) -> str:
+    """Return a line for each word: its name, its unit and what it stands for."""
+    width = max(map(len, words.fields))
+    return "\n".join(f"  {field.name:<{width}}  {field.unit:<10}  {field.help}" for field in words.fields.values())
 
 
 def _positive(text: str) -> int:

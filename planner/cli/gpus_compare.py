@@ -8,15 +8,16 @@ from typing import Final
 
 from pydantic_core import to_json
 
-from planner.cli.cards import named_cards, named_system, several_systems
+from planner.cli.cards import named_cards, named_machines
 from planner.cli.subjects import plan_about
 from planner.cli.table import Head, table, terminal_width
 from planner.cost.market import CardPrices
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 from planner.plan.catalog import Catalog
-from planner.plan.tried import Tried, try_on
+from planner.plan.tried import Tried, try_all
 from planner.present.card_records import totals
+from planner.present.compared_notes import compared_notes
 from planner.present.gpu_row import GpuRow, plain_row
 from planner.present.record_text import rows_to_csv
 from planner.present.side_by_side import (
@@ -25,7 +26,6 @@ from planner.present.side_by_side import (
     Entry,
     card_entry,
     comparison_rows,
-    sharing_notes,
     side_by_side,
     system_entry,
 )
@@ -67,7 +67,7 @@ def print_comparison(
     else:
         heads = [Head("", flexible=True), *(Head(entry.title, "right", flexible=True) for entry in entries)]
         shown = table(heads, list(_lines(entries, rows)), terminal_width(), wraps=True)
-        notes = "".join(f"\n{note}" for note in sharing_notes(entries, tried))
+        notes = "".join(f"\n{note}" for note in compared_notes(entries, tried))
         print(f"{shown}\n\n* best of the row{notes}")
     return 0
 
@@ -80,6 +80,7 @@ def _record(entry: Entry, tried: Tried | None) -> dict[str, object] | None:
     return {
         **source.model_dump(mode="json"),
         "count": entry.count,
+        "machines": None if entry.system is None else entry.machines,
         "totals": totals(entry),
         **({} if tried is None else {"plan": _outcome(tried)}),
     }
@@ -114,23 +115,18 @@ def _lines(entries: Sequence[Entry], rows: Sequence[ComparedRow]) -> Iterator[tu
 
 
 def _entry(name: str, catalog: Catalog, prices: Mapping[str, CardPrices]) -> Entry:
-    system = named_system(name, catalog.hardware)
-    if several := several_systems(name, catalog.hardware):
-        hint = f"Name one, {several.id}, or its cards by their number."
-        raise SpecError("--compare", f"{name} are several machines, and what joins them is not known", hint)
+    machines = named_machines(name, catalog.hardware, "--compare")
 
     def row_of(gpu: Gpu) -> GpuRow:
         return plain_row(gpu, catalog.hardware, prices, catalog.software)
 
-    if system is not None:
-        return system_entry(name, system, catalog.hardware, row_of)
+    if machines is not None:
+        number, system = machines
+        return system_entry(name, system, catalog.hardware, row_of, number)
     (cards,) = named_cards([name], catalog, "--compare")
     return card_entry(name, row_of(catalog.hardware.gpu(cards.id)), cards.count)
 
 
 def _tried(word: str, entries: Sequence[Entry], catalog: Catalog, today: date) -> Mapping[str, Tried]:
     """Return what the plan about `word` comes to on each entry."""
-    plan = plan_about(word, catalog)
-    return {
-        entry.id: try_on(plan, entry.row.id, entry.count, catalog, today) for entry in entries if entry.row is not None
-    }
+    return try_all(plan_about(word, catalog), {entry.id: entry.cards for entry in entries}, catalog, today)

@@ -1,23 +1,22 @@
 """`gpu-planner gpus` without more: the cards that a query finds, as a table, CSV or JSON."""
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import date
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pydantic_core import to_json
 
-from planner.cli.table import Head, table, terminal_width
+from planner.cli.gpus_query import columns_of, listing, query_of, selected
 from planner.cost.market import CardPrices
-from planner.errors import SpecError
-from planner.hardware.fields import JUDGED_FIELDS, PRICE_WORDS, QUERY_FIELDS, Fits, Judged
+from planner.hardware.fields import PRICE_WORDS, QUERY_FIELDS
 from planner.hardware.gpu import Gpu
-from planner.hardware.query import GpuQuery, select, used_words
+from planner.hardware.query import GpuQuery, used_words
+from planner.hardware.vocabulary import Fits, Judged
 from planner.memory.fit import CardFit
 from planner.plan.catalog import Catalog
 from planner.plan.prices import price_words, prices_by_card
 from planner.present.card_records import price_fields
-from planner.present.columns import Column
 from planner.present.flat_records import GPU_FIELDS, gpu_fields
 from planner.present.gpus import GPU_COLUMNS, GpuRow, gpu_rows
 from planner.present.record_text import to_csv
@@ -63,11 +62,12 @@ def print_list(arguments: argparse.Namespace, catalog: Catalog, today: date) -> 
     Raises:
         PlannerError: If the query, or the plan, cannot be understood.
     """
-    query = _query(arguments)
+    query = query_of(GpuQuery, arguments)
     priced = used_words(query) & PRICE_WORDS.keys()
     prices = prices_by_card(catalog, today) if priced or arguments.csv else None
     judged = _judged(arguments.fits, catalog, today) if arguments.fits else None
-    gpus = _selected(query, catalog, judged, prices)[: arguments.limit]
+    fits, words = None if judged is None else judged.by_id(), None if prices is None else price_words(prices)
+    gpus = selected(catalog.hardware.gpus, query, fits, words)[: arguments.limit]
     if arguments.json:
         print(to_json([_record(gpu, judged, prices) for gpu in gpus], indent=2).decode())
         return 0
@@ -77,19 +77,12 @@ def print_list(arguments: argparse.Namespace, catalog: Catalog, today: date) -> 
     if arguments.csv:
         print(to_csv(GPU_FIELDS, [gpu_fields(row) for row in rows]), end="")
     elif rows:
-        shown = _columns(used_words(query), judged=judged is not None)
-        print(f"{_list(rows, shown)}\n\n{len(rows):,} of {everything:,} accelerators")
+        usual = _LISTED_WHEN_JUDGED if judged else _LISTED
+        shown = columns_of(GPU_COLUMNS, usual, (COLUMN_OF[word] for word in used_words(query)))
+        print(f"{listing(rows, shown)}\n\n{len(rows):,} of {everything:,} accelerators")
     else:
         print(f"No accelerator of {everything:,} matches.")
     return 0
-
-
-def _query(arguments: argparse.Namespace) -> GpuQuery:
-    try:
-        return GpuQuery(text=" ".join(arguments.words), where=arguments.where or "", sort=tuple(arguments.sort))
-    except SpecError as error:
-        hint = error.hint or "`gpu-planner gpus --help` lists the fields and the comparisons."
-        raise SpecError(f"--{error.field}", error.reason, hint) from error
 
 
 def _judged(word: str, catalog: Catalog, today: date) -> _Judgement:
@@ -99,17 +92,6 @@ def _judged(word: str, catalog: Catalog, today: date) -> _Judgement:
 
     plan = plan_about(word, catalog)
     return _Judgement(fits_by_gpu(plan, catalog), job_by_gpu(plan, catalog, today) or {})
-
-
-def _selected(
-    query: GpuQuery, catalog: Catalog, judged: _Judgement | None, prices: Mapping[str, CardPrices] | None
-) -> tuple[Gpu, ...]:
-    fits = None if judged is None else judged.by_id()
-    try:
-        return select(catalog.hardware.gpus, query, fits, None if prices is None else price_words(prices))
-    except SpecError as error:
-        hint = "Add --fits MODEL." if error.field in JUDGED_FIELDS else error.hint
-        raise SpecError(error.field, error.reason, hint) from error
 
 
 def _rows(catalog: Catalog, judged: _Judgement | None, prices: Mapping[str, CardPrices] | None) -> tuple[GpuRow, ...]:
@@ -128,16 +110,3 @@ def _record(gpu: Gpu, judged: _Judgement | None, prices: Mapping[str, CardPrices
     job = judged.jobs.get(gpu.id)
     told = None if job is None else {**job._asdict(), "usd": job.usd}
     return {**record, "fit": judged.fits[gpu.id]._asdict(), "job": told}
-
-
-def _columns(words: frozenset[str], *, judged: bool) -> list[Column[GpuRow]]:
-    """Return the usual columns, and those of the words that the list is filtered or sorted by."""
-    by_key = {column.key: column for column in GPU_COLUMNS}
-    asked = {COLUMN_OF[word] for word in words}
-    usual = _LISTED_WHEN_JUDGED if judged else _LISTED
-    return [by_key[key] for key in (*usual, *(key for key in by_key if key in asked and key not in usual))]
-
-
-def _list(rows: Sequence[GpuRow], columns: Sequence[Column[GpuRow]]) -> str:
-    heads = [Head(column.title, column.align, column.key == "name", column.unit) for column in columns]
-    return table(heads, [[column.text(row) for column in columns] for row in rows], terminal_width())

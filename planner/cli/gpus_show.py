@@ -1,5 +1,6 @@
 """`gpu-planner gpus --show`: one card or system with everything that is known of it and around it."""
 
+from dataclasses import replace
 from datetime import date
 
 from pydantic_core import to_json
@@ -16,7 +17,8 @@ from planner.present.card_facts import fact_groups
 from planner.present.card_records import around_card, around_system
 from planner.present.gpu_details import gpu_details
 from planner.present.gpu_row import plain_row
-from planner.present.systems import plain_systems, system_details
+from planner.present.system_details import system_details
+from planner.present.system_row import SystemRow, plain_systems
 
 
 def show(name: str, catalog: Catalog, today: date, *, as_json: bool) -> int:
@@ -35,14 +37,17 @@ def show(name: str, catalog: Catalog, today: date, *, as_json: bool) -> int:
 
 def _system(system: System, catalog: Catalog, today: date) -> str:
     """Return the figures of a system with their sources, what feeds it, and what it is rented for."""
-    (row,) = plain_systems((system,), catalog.hardware, catalog.software)
-    return details(system.name, system_details(row, rents_of(system, catalog, today)), system.notes)
+    return details(system.name, system_details(_row(system, catalog, today)), system.notes)
 
 
 def _system_json(system: System, catalog: Catalog, today: date) -> str:
-    (row,) = plain_systems((system,), catalog.hardware, catalog.software)
-    around = around_system(row, rents_of(system, catalog, today))
+    around = around_system(_row(system, catalog, today))
     return to_json(system.model_dump(mode="json") | around, indent=2).decode()
+
+
+def _row(system: System, catalog: Catalog, today: date) -> SystemRow:
+    (row,) = plain_systems((system,), catalog.hardware, catalog.software)
+    return replace(row, rented=rents_of(system, catalog, today))
 
 
 def _card(gpu: Gpu, catalog: Catalog, today: date) -> str:

@@ -10,7 +10,7 @@ _LIST: Final = frozenset(("words", "where", "fits", "limit", "sort", "json", "cs
 _TAKEN: Final[Mapping[str, frozenset[str]]] = {
     "compare": frozenset(("fits", "json", "csv")),
     "show": frozenset(("json",)),
-    "systems": frozenset(("words", "fits", "limit", "json", "csv")),
+    "systems": frozenset(("words", "where", "fits", "limit", "sort", "json", "csv")),
     "here": frozenset(("json",)),
     "build": frozenset(("host_watts", "supply", "circuit", "power_limit", "json")),
     "add": frozenset(),

@@ -1,14 +1,18 @@
 """The models and cards of the catalog as lists to search."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
-from planner.gui.widgets.search_list import Choice
+from planner.gui.widgets.search_list import Choice, search
 from planner.gui.widgets.verdict_badge import verdict_mark
 from planner.gui.workspace import Workspace
 from planner.models.load import HUB_PREFIX
 from planner.plan.evaluate import fits_by_gpu
 from planner.plan.plan import ModelChoice
 from planner.present import format as fmt
+
+_MOST: Final = 1_000
 
 
 def model_choices(workspace: Workspace) -> list[Choice]:
@@ -59,6 +63,18 @@ def hardware_choices(workspace: Workspace) -> list[Choice]:
         *cards,
         *(Choice(f"systems:{row.id}", row.system.name, row.accelerators or "", words=row.id) for row in systems),
     ]
+
+
+def several_of(choices: Sequence[Choice], text: str) -> Choice | None:
+    """Return what `2 x DGX H100` asks for, as many of the best match among `choices`; none without a number."""
+    from planner.hardware.counted import counted  # as above
+
+    number, name = counted(text)
+    best = next(iter(search(choices, name)), None)
+    if best is None or number is None or not 1 <= number <= _MOST:
+        return None
+    detail = f"{best.detail} each" if best.detail and number > 1 else best.detail
+    return replace(best, key=f"{best.key}@{number}", title=fmt.count_of(number, best.title), detail=detail, mark=None)
 
 
 def card_name(workspace: Workspace, gpu_id: object) -> str:

@@ -38,7 +38,10 @@ class Settings(Spec):
     geometry: str | None = None
     recent: tuple[str, ...] = ()
     tables: dict[str, TableLayout] = Field(default_factory=dict)
-    closed_facets: tuple[str, ...] = ("street", "used", "rent")
+    closed_facets: tuple[str, ...] = (
+        *("street", "used", "rent"),
+        *("systems-memory_each", "systems-link", "systems-rent", "systems-price_kind"),
+    )
     catalog: CatalogSettings = CatalogSettings()
     splitters: dict[str, tuple[int, ...]] = Field(default_factory=dict)
     open_sections: tuple[str, ...] = ()

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
+from planner.hardware.machine import Machine
 from planner.hardware.system import System
 from planner.hardware.usable import UsableMemory, UsableShares, measured_shares, usable_memory
 from planner.records import read_records
@@ -45,6 +46,19 @@ class HardwareCatalog:
         if gpu not in self._usable:
             self._usable[gpu] = usable_memory(gpu, self.usable_shares)
         return self._usable[gpu]
+
+    def machine(self, system: System) -> Machine:
+        """Return a system together with its accelerator, none where its record does not name one.
+
+        Raises:
+            SpecError: If it names one that there is not.
+        """
+        return Machine(system, self.gpu(system.gpu_id) if system.gpu_id else None)
+
+    @cached_property
+    def machines(self) -> tuple[Machine, ...]:
+        """Return every system together with its accelerator: what a `SystemQuery` selects from."""
+        return tuple(map(self.machine, self.systems))
 
     @cached_property
     def usable_shares(self) -> UsableShares:

@@ -17,11 +17,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
-from typing import Any, Final
+from typing import Any, Final, Generic
 
 from planner.errors import SpecError
-from planner.hardware.fields import QUERY_FIELDS, QueryField, Value, parse_version
 from planner.hardware.predicates import Test, all_of, any_of, contains, equal, flag, one_of, opposite, ordered
+from planner.hardware.vocabulary import AnyRecord, QueryField, Value, Vocabulary, parse_version
 
 _LONGEST: Final = 2_000
 _DEEPEST: Final = 50
@@ -57,10 +57,10 @@ _LOOKS_FOR_TEXT: Final = "~ looks for text within text."
 
 
 @dataclass(frozen=True)
-class Expression:
+class Expression(Generic[AnyRecord]):
     """A parsed expression: `test` says whether a record passes; `fields` are the words it uses."""
 
-    test: Test
+    test: Test[AnyRecord]
     fields: frozenset[str]
 
 
@@ -71,16 +71,20 @@ class _Token:
     position: int
 
 
-@lru_cache(maxsize=64)
-def parse_expression(text: str) -> Expression:
-    """Return the expression that `text` writes.
+def parse_expression(text: str, words: Vocabulary[AnyRecord]) -> Expression[AnyRecord]:
+    """Return the expression that `text` writes in `words`.
 
     Raises:
         SpecError: If it is not an expression; it names the position, counted from 1, and what was expected there.
     """
+    return _parsed(text, words)
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: str, words: Vocabulary[Any]) -> Expression[Any]:
     if len(text) > _LONGEST:
         raise SpecError("where", f"longer than {_LONGEST} characters")
-    parser = _Parser(_tokens(text))
+    parser = _Parser(_tokens(text), words)
     test = parser.either()
     parser.expect_end()
     return Expression(test, frozenset(parser.fields))
@@ -114,16 +118,17 @@ def _unreadable(text: str, position: int) -> SpecError:
     return SpecError("where", f"at position {position + 1}: found {reason}", hint=hint)
 
 
-class _Parser:
+class _Parser(Generic[AnyRecord]):
     """Recursive descent over the tokens; each rule returns the test that it read."""
 
-    def __init__(self, tokens: list[_Token]) -> None:
+    def __init__(self, tokens: list[_Token], words: Vocabulary[AnyRecord]) -> None:
         self._tokens = tokens
+        self._words = words
         self._next = 0
         self._depth = 0
         self.fields: set[str] = set()
 
-    def either(self) -> Test:
+    def either(self) -> Test[AnyRecord]:
         tests = [self._both()]
         while self._take("or"):
             tests.append(self._both())
@@ -150,13 +155,13 @@ class _Parser:
         found = repr(self._token.text) if self._token.text else "the end"
         return SpecError("where", f"at position {self._token.position + 1}: expected {what}, found {found}", hint=hint)
 
-    def _both(self) -> Test:
+    def _both(self) -> Test[AnyRecord]:
         tests = [self._term()]
         while self._take("and"):
             tests.append(self._term())
         return all_of(tests)
 
-    def _term(self) -> Test:
+    def _term(self) -> Test[AnyRecord]:
         self._depth += 1
         if self._depth > _DEEPEST:
             raise SpecError("where", f"nested more than {_DEEPEST} deep")
@@ -164,7 +169,7 @@ class _Parser:
         self._depth -= 1
         return test
 
-    def _negated_or_grouped(self) -> Test:
+    def _negated_or_grouped(self) -> Test[AnyRecord]:
         if self._take("not"):
             return opposite(self._term())
         if self._take("("):
@@ -174,7 +179,7 @@ class _Parser:
             return test
         return self._comparison()
 
-    def _comparison(self) -> Test:
+    def _comparison(self) -> Test[AnyRecord]:
         field = self._field()
         if name := self._take(*_EQUALITIES):
             return equal(field, _EQUALITIES[name], self._value(field))
@@ -192,17 +197,17 @@ class _Parser:
             return flag(field)
         raise self._expected(f"{_EXPECTED_OPERATOR[field.kind]} after {field.name}")
 
-    def _field(self) -> QueryField:
-        name = self._token.text.lower()
+    def _field(self) -> QueryField[AnyRecord]:
+        name, known = self._token.text.lower(), self._words.fields
         if self._token.kind != "word" or name in _KEYWORDS:
-            raise self._expected("a field", hint=f"Fields: {' '.join(QUERY_FIELDS)}.")
-        if name not in QUERY_FIELDS:
-            raise self._expected("a field", hint=f"There is no {name!r}. Fields: {' '.join(QUERY_FIELDS)}.")
+            raise self._expected("a field", hint=f"Fields: {' '.join(known)}.")
+        if name not in known:
+            raise self._expected("a field", hint=self._words.missing(name))
         self._next += 1
         self.fields.add(name)
-        return QUERY_FIELDS[name]
+        return known[name]
 
-    def _values(self, field: QueryField) -> frozenset[Value]:
+    def _values(self, field: QueryField[AnyRecord]) -> frozenset[Value]:
         if not self._take("("):
             raise self._expected("( and a list of values")
         values = {self._value(field)}
@@ -212,7 +217,7 @@ class _Parser:
             raise self._expected(", or )")
         return frozenset(values)
 
-    def _text(self, field: QueryField) -> str:
+    def _text(self, field: QueryField[AnyRecord]) -> str:
         if field.kind not in ("text", "version"):
             raise self._expected(f"{_EXPECTED_OPERATOR[field.kind]} after {field.name}", hint=_LOOKS_FOR_TEXT)
         self._next += 1
@@ -222,7 +227,7 @@ class _Parser:
         self._next += 1
         return text
 
-    def _value(self, field: QueryField) -> Value:
+    def _value(self, field: QueryField[AnyRecord]) -> Value:
         token = self._token
         value = _read_value(field, token)
         if value is None or value in (inf, -inf):
@@ -232,7 +237,7 @@ class _Parser:
         return value
 
 
-def _read_value(field: QueryField, token: _Token) -> Value:
+def _read_value(field: QueryField[Any], token: _Token) -> Value:
     """Return the value that a token writes for a field, or None where it is of the wrong kind."""
     if token.kind == "text" and field.kind in ("text", "version"):
         text = token.text[1:-1].lower()

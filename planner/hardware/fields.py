@@ -1,69 +1,18 @@
-"""The words that queries know: what each reads from a record, in which unit."""
+"""The words that queries of accelerators know: what each reads from a record, in which unit."""
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final, Literal
+from operator import attrgetter
+from typing import Final
 
 from planner.hardware.derived import DERIVED_FIGURES, DerivedFigure
 from planner.hardware.gpu import Gpu
+from planner.hardware.vocabulary import Facet, Known, QueryField, Value, Vocabulary, parse_version
 from planner.units import GB, GIB
-
-Kind = Literal["text", "number", "flag", "version"]
-Value = str | float | bool | tuple[int, ...] | None
-Prices = Mapping[str, Mapping[str, float]]
 
 _TERA: Final = 1e12
 _NVLINK: Final = re.compile(r"NVLink(?!-C2C)")  # C2C joins a GPU to its processor, not to other GPUs
-_VERSION: Final = re.compile(r"\d+(\.\d+)*")
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """What a plan comes to on one card: its verdict, and what its job takes and costs there; none where not known."""
-
-    verdict: str | None = None
-    hours: float | None = None
-    job_cost_usd: float | None = None
-    usd_per_million_tokens: float | None = None
-
-
-Fits = Mapping[str, Judged]
-"""What a plan comes to on each card, by the card's id."""
-_NOT_JUDGED: Final = Judged()
-
-
-@dataclass(frozen=True)
-class Known:
-    """What is known of cards beside their records, by id: what the plan comes to, and prices by their word, in USD."""
-
-    fits: Fits = field(default_factory=dict)
-    prices: Prices = field(default_factory=dict)
-
-    def judged(self, gpu: Gpu) -> Judged:
-        """Return what the plan comes to on a card; nothing of it is known of a card that was not judged."""
-        return self.fits.get(gpu.id, _NOT_JUDGED)
-
-
-@dataclass(frozen=True)
-class QueryField:
-    """One word of the query language; `read` gives None where the figure is unknown."""
-
-    name: str
-    title: str
-    unit: str
-    help: str
-    kind: Kind
-    read: Callable[[Gpu, Known], Value]
-
-
-def parse_version(text: str) -> tuple[int, ...] | None:
-    """Return a version such as "8.9" as numbers that compare, or None for anything else ("gfx942")."""
-    if not _VERSION.fullmatch(text):
-        return None
-    parts = tuple(int(part) for part in text.split("."))
-    return parts if len(parts) > 1 else (*parts, 0)
 
 
 def _rate(dtype: str) -> Callable[[Gpu, Known], Value]:
@@ -76,7 +25,7 @@ def _rate(dtype: str) -> Callable[[Gpu, Known], Value]:
 
 def _price(word: str) -> Callable[[Gpu, Known], Value]:
     def read(gpu: Gpu, known: Known) -> Value:
-        return known.prices.get(gpu.id, {}).get(word)
+        return known.price(gpu, word)
 
     return read
 
@@ -107,7 +56,7 @@ def _compute_capability(gpu: Gpu, _: Known) -> Value:
     return None if gpu.compute_capability is None else _capability_order(gpu.compute_capability)
 
 
-def _derived(figure: DerivedFigure) -> QueryField:
+def _derived(figure: DerivedFigure) -> QueryField[Gpu]:
     at_launch = ", at launch" if figure.priced else ""
     return QueryField(
         figure.key,
@@ -126,7 +75,7 @@ PRICE_WORDS: Final = {
 }
 """The words of prices that are not in a card's record, with titles and what they stand for; kinds are never mixed."""
 
-QUERY_FIELDS: Final[Mapping[str, QueryField]] = {
+QUERY_FIELDS: Final[Mapping[str, QueryField[Gpu]]] = {
     field.name: field
     for field in (
         QueryField("name", "Name", "", "as sold", "text", lambda gpu, _: gpu.name),
@@ -225,3 +174,14 @@ QUERY_FIELDS: Final[Mapping[str, QueryField]] = {
 }
 JUDGED_FIELDS: Final = ("fits", "hours", "job_cost", "job_cost_tokens")
 """The words that need a plan."""
+GPU_WORDS: Final = Vocabulary(
+    "accelerators",
+    QUERY_FIELDS,
+    {
+        name: Facet(name, QUERY_FIELDS[name].title, f"{name}s", attrgetter(name))
+        for name in ("vendor", "segment", "architecture")
+    },
+    JUDGED_FIELDS,
+    tuple(PRICE_WORDS),
+)
+"""What accelerators are asked for and counted by."""

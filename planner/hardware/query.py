@@ -1,39 +1,33 @@
-"""Filtering and sorting accelerators; the window and the command line both use it."""
+"""Filtering, sorting and counting records of one kind; the window and the command line both use it."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
-from typing import Final, Literal
+from typing import Any, ClassVar
 
 from pydantic import Field, field_validator
 
 from planner.base import Spec
 from planner.errors import SpecError
 from planner.hardware.expression import parse_expression
-from planner.hardware.fields import JUDGED_FIELDS, PRICE_WORDS, QUERY_FIELDS, Fits, Known, Prices, QueryField, Value
+from planner.hardware.fields import GPU_WORDS, QUERY_FIELDS
 from planner.hardware.gpu import Gpu, Segment, Vendor
+from planner.hardware.vocabulary import AnyRecord, Fits, Known, Prices, QueryField, Value, Vocabulary
 
-__all__ = ["FACETS", "QUERY_FIELDS", "Facet", "GpuQuery", "QueryField", "facet_counts", "select", "used_words"]
+__all__ = ["QUERY_FIELDS", "GpuQuery", "Query", "QueryField", "facet_counts", "select", "used_words"]
 
-Facet = Literal["vendor", "segment", "architecture"]
-
-FACETS: Final[tuple[Facet, ...]] = ("vendor", "segment", "architecture")
+_Test = Callable[[Any], bool]
 
 
-class GpuQuery(Spec):
+class Query(Spec):
     """What to look for. Everything that is set must hold; an empty query finds everything in the catalog's order.
 
-    A bad expression or sort key raises SpecError when the query is made.
+    Queries of each kind of record say in which `words`, and have a field for the values chosen in each facet. A bad
+    expression or sort key raises SpecError when the query is made.
     """
 
+    words: ClassVar[Vocabulary[Any]]
     text: str = Field(default="", description="words that name, alias, vendor or architecture must contain")
-    vendors: tuple[Vendor, ...] = ()
-    segments: tuple[Segment, ...] = ()
-    architectures: tuple[str, ...] = ()
-    memory_min_bytes: int | None = Field(default=None, ge=0)
-    memory_max_bytes: int | None = Field(default=None, ge=0)
-    year_min: int | None = None
-    year_max: int | None = None
     where: str = Field(default="", description='such as memory_gib >= 24 and vendor == "NVIDIA"')
     sort: tuple[str, ...] = Field(default=(), description="query words, - before one for descending")
 
@@ -41,25 +35,51 @@ class GpuQuery(Spec):
     @classmethod
     def _parses(cls, text: str) -> str:
         if text.strip():
-            parse_expression(text)
+            parse_expression(text, cls.words)
         return text
 
     @field_validator("sort")
     @classmethod
     def _sorts_by_fields(cls, keys: tuple[str, ...]) -> tuple[str, ...]:
         for key in keys:
-            if key.removeprefix("-") not in QUERY_FIELDS:
-                hint = f"Fields: {' '.join(QUERY_FIELDS)}; - before one for descending."
-                raise SpecError("sort", f"there is no field {key.removeprefix('-')!r}", hint=hint)
+            word = key.removeprefix("-")
+            if word not in cls.words.fields:
+                hint = f"{cls.words.missing(word)} Write - before one for descending."
+                raise SpecError("sort", f"there is no field {word!r}", hint=hint)
         return keys
+
+    def within(self) -> list[_Test]:
+        """Return tests of the ranges that are fields of their own."""
+        return []
+
+
+class GpuQuery(Query):
+    """What to look for among accelerators."""
+
+    words = GPU_WORDS
+    vendors: tuple[Vendor, ...] = ()
+    segments: tuple[Segment, ...] = ()
+    architectures: tuple[str, ...] = ()
+    memory_min_bytes: int | None = Field(default=None, ge=0)
+    memory_max_bytes: int | None = Field(default=None, ge=0)
+    year_min: int | None = None
+    year_max: int | None = None
+
+    def within(self) -> list[_Test]:
+        """Return tests of the ranges of memory and years."""
+        ranges: tuple[tuple[Callable[[Gpu], int | None], int | None, int | None], ...] = (
+            (lambda gpu: gpu.memory_bytes, self.memory_min_bytes, self.memory_max_bytes),
+            (lambda gpu: gpu.year, self.year_min, self.year_max),
+        )
+        return [_between(read, low, high) for read, low, high in ranges if low is not None or high is not None]
 
 
 def select(
-    records: Iterable[Gpu], query: GpuQuery, fits: Fits | None = None, prices: Prices | None = None
-) -> tuple[Gpu, ...]:
+    records: Iterable[AnyRecord], query: Query, fits: Fits | None = None, prices: Prices | None = None
+) -> tuple[AnyRecord, ...]:
     """Return the records that pass `query`, sorted.
 
-    `fits` says what a plan comes to on each card, by its id, `prices` what it is sold and rented for by price word.
+    `fits` says what a plan comes to on each record, by its id, `prices` what it is sold and rented for by price word.
 
     Unknown values, and those without an order, come last both ways; equal records stay in their order.
 
@@ -70,80 +90,74 @@ def select(
     named = _with_words(records, query.text)
     found = _passing(named, (*_common_tests(query, known), *_facet_tests(query).values()))
     for key in reversed(query.sort):
-        found = _sorted(found, QUERY_FIELDS[key.removeprefix("-")], key.startswith("-"), known)
+        found = _sorted(found, query.words.fields[key.removeprefix("-")], key.startswith("-"), known)
     return tuple(found)
 
 
 def facet_counts(
-    records: Iterable[Gpu], query: GpuQuery, fits: Fits | None = None, prices: Prices | None = None
-) -> Mapping[Facet, Mapping[str, int]]:
+    records: Iterable[AnyRecord], query: Query, fits: Fits | None = None, prices: Prices | None = None
+) -> Mapping[str, Mapping[str | None, int]]:
     """Return how many records each value of a facet would show, as if nothing were chosen in that facet itself.
+
+    The value of records of which it is not known is None.
 
     Raises:
         SpecError: If the query uses a word that needs a plan, or prices, and `fits` or `prices` is not given.
     """
     found = _passing(_with_words(records, query.text), _common_tests(query, _known(query, fits, prices)))
     chosen = _facet_tests(query)
-    counts: dict[Facet, Mapping[str, int]] = {}
-    for facet in FACETS:
-        others = [test for name, test in chosen.items() if name != facet]
-        counts[facet] = Counter(getattr(gpu, facet) for gpu in _passing(found, others))
+    counts: dict[str, Mapping[str | None, int]] = {}
+    for name, facet in query.words.facets.items():
+        others = [test for other, test in chosen.items() if other != name]
+        counts[name] = Counter(map(facet.read, _passing(found, others)))
     return counts
 
 
-_Test = Callable[[Gpu], bool]
-
-
-def used_words(query: GpuQuery) -> frozenset[str]:
+def used_words(query: Query) -> frozenset[str]:
     """Return the words that the query filters or sorts by."""
     used = {key.removeprefix("-") for key in query.sort}
-    return frozenset(used | parse_expression(query.where).fields if query.where.strip() else used)
+    return frozenset(used | parse_expression(query.where, query.words).fields if query.where.strip() else used)
 
 
-def _known(query: GpuQuery, fits: Fits | None, prices: Prices | None) -> Known:
+def _known(query: Query, fits: Fits | None, prices: Prices | None) -> Known:
     used = used_words(query)
-    if fits is None and (words := used.intersection(JUDGED_FIELDS)):
+    if fits is None and (words := used.intersection(query.words.judged)):
         raise SpecError(min(words), "needs a model to judge by", hint=f"Name a model, or leave `{min(words)}` out.")
-    if prices is None and (words := used & PRICE_WORDS.keys()):
-        raise SpecError(min(words), "needs the prices of cards", hint="`price`, at launch, is known without them.")
+    if prices is None and (words := used.intersection(query.words.priced)):
+        reason = f"needs the prices of {query.words.noun}"
+        raise SpecError(min(words), reason, hint="`price` is known without them.")
     return Known(fits or {}, prices or {})
 
 
-def _passing(records: Iterable[Gpu], tests: Sequence[_Test]) -> list[Gpu]:
+def _passing(records: Iterable[AnyRecord], tests: Sequence[_Test]) -> list[AnyRecord]:
     found = list(records)
     for test in tests:
-        found = [gpu for gpu in found if test(gpu)]
+        found = [record for record in found if test(record)]
     return found
 
 
-def _common_tests(query: GpuQuery, known: Known) -> list[_Test]:
-    tests: list[_Test] = []
-    if query.memory_min_bytes is not None or query.memory_max_bytes is not None:
-        tests.append(_between(lambda gpu: gpu.memory_bytes, query.memory_min_bytes, query.memory_max_bytes))
-    if query.year_min is not None or query.year_max is not None:
-        tests.append(_between(lambda gpu: gpu.year, query.year_min, query.year_max))
+def _common_tests(query: Query, known: Known) -> list[_Test]:
+    tests = query.within()
     if query.where.strip():
-        passes = parse_expression(query.where).test
-        tests.append(lambda gpu: passes(gpu, known) is True)
+        passes = parse_expression(query.where, query.words).test
+        tests.append(lambda record: passes(record, known) is True)
     return tests
 
 
-def _facet_tests(query: GpuQuery) -> dict[Facet, _Test]:
-    tests: dict[Facet, _Test] = {}
-    if vendors := frozenset(query.vendors):
-        tests["vendor"] = lambda gpu: gpu.vendor in vendors
-    if segments := frozenset(query.segments):
-        tests["segment"] = lambda gpu: gpu.segment in segments
-    if architectures := frozenset(query.architectures):
-        tests["architecture"] = lambda gpu: gpu.architecture in architectures
-    return tests
+def _facet_tests(query: Query) -> dict[str, _Test]:
+    chosen = {name: (frozenset(getattr(query, each.chosen)), each.read) for name, each in query.words.facets.items()}
+    return {name: _is_among(values, read) for name, (values, read) in chosen.items() if values}
 
 
-def _with_words(records: Iterable[Gpu], text: str) -> list[Gpu]:
+def _is_among(values: frozenset[str | None], read: Callable[[Any], str | None]) -> _Test:
+    return lambda record: read(record) in values
+
+
+def _with_words(records: Iterable[AnyRecord], text: str) -> list[AnyRecord]:
     """Return the records whose text has every word; a plain loop, since this runs with every letter typed."""
     found = list(records)
     for word in text.lower().split():
-        found = [gpu for gpu in found if word in gpu.search_text]
+        found = [record for record in found if word in record.search_text]
     return found
 
 
@@ -155,14 +169,14 @@ def _between(read: Callable[[Gpu], int | None], low: int | None, high: int | Non
     return test
 
 
-def _sorted(records: list[Gpu], field: QueryField, descending: bool, known: Known) -> list[Gpu]:
-    keyed = [(_order(field, field.read(gpu, known)), gpu) for gpu in records]
+def _sorted(records: list[AnyRecord], field: QueryField[AnyRecord], descending: bool, known: Known) -> list[AnyRecord]:
+    keyed = [(_order(field, field.read(record, known)), record) for record in records]
     placed = [pair for pair in keyed if pair[0] is not None]
     placed.sort(key=itemgetter(0), reverse=descending)
-    return [gpu for _, gpu in placed] + [gpu for key, gpu in keyed if key is None]
+    return [record for _, record in placed] + [record for key, record in keyed if key is None]
 
 
-def _order(field: QueryField, value: Value) -> Value:
+def _order(field: QueryField[AnyRecord], value: Value) -> Value:
     """Return what `value` sorts by: text without regard to case, and no place for what is not a version."""
     if not isinstance(value, str):
         return value

@@ -6,6 +6,7 @@ from math import ceil, log2
 from typing import Final, NamedTuple
 
 from planner.hardware.gpu import Gpu
+from planner.hardware.links import links_bytes_per_s
 from planner.performance.setting import CardLink, TimeSetting
 
 _TABLES: Final = (
@@ -162,10 +163,8 @@ _DEFAULT_FABRIC: Final = 56.25e9
 
 def _one_way_bytes_per_s(text: str) -> float | None:
     """Return what a card sends over its links in one direction: catalogs state both together."""
-    found = re.search(
-        r"(?:NVLink\d|NVLink-C2C|Fabric|ICI|NeuronLink-v\d|scale-up|RoCE)[^;]*?(\d+(?:\.\d+)?) GB/s", text
-    )
-    return float(found[1]) * 1e9 / 2 if found else None
+    both = links_bytes_per_s(text)
+    return None if both is None else both / 2
 
 
 def _pcie(gpu: Gpu) -> tuple[str, tuple[float, float, float], tuple[float, float, float], str]:

@@ -11,6 +11,7 @@ from planner.memory.corrections import Correction
 from planner.models.architecture import Architecture
 from planner.performance.setting import TimeSetting
 from planner.trace.facts import TracedFacts
+from planner.workload.parallel import MOST_CARDS
 from planner.workload.workload import Inference, Workload
 
 SCHEMA_VERSION: Final = 1
@@ -56,7 +57,7 @@ class Plan(Spec):
     count: int = Field(
         default_factory=lambda known: _named_cards(known.get("workload")) or 1,
         ge=1,
-        le=100_000,
+        le=MOST_CARDS,
         validate_default=True,
         description="number of cards; of unequal ones, all of them",
     )

@@ -1,7 +1,7 @@
 """What the catalog knows of the prices of one card, and of what a system is rented for."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import Final
 
@@ -20,6 +20,7 @@ from planner.cost.offer import Offer
 from planner.cost.purchase import Purchase
 from planner.hardware.gpu import Gpu
 from planner.hardware.system import System
+from planner.hardware.system_fields import RENT
 from planner.plan.catalog import Catalog
 
 _ASKED: Final[tuple[BoughtKind, ...]] = ("street", "used")
@@ -51,9 +52,27 @@ def prices_by_card(catalog: Catalog, today: date) -> dict[str, CardPrices]:
 
 def rents_of(system: System, catalog: Catalog, today: date) -> dict[RentMode, PriceSpread]:
     """Return what a system, or a machine with as many of its accelerators, is rented for, all of it together."""
-    if system.gpu_id is None or system.gpu_count is None:
-        return {}
-    return rented_together(system.gpu_id, system.gpu_count, system.id, catalog.cost.offers, today)
+    return _together(system, catalog.cost.offers, today)
+
+
+def rents_by_system(catalog: Catalog, today: date) -> dict[str, dict[RentMode, PriceSpread]]:
+    """Return what every system is rented for, by its id; `rents_of` says the same of one."""
+    named = defaultdict[str, dict[str, Offer]](dict)
+    for offer in catalog.cost.offers:
+        for name in {offer.gpu, offer.system} - {None}:
+            named[str(name)][offer.id] = offer
+    return {
+        system.id: _together(system, {**named[str(system.gpu_id)], **named[system.id]}.values(), today)
+        for system in catalog.hardware.systems
+    }
+
+
+def rent_words(rents: Mapping[str, Mapping[RentMode, PriceSpread]]) -> dict[str, dict[str, float]]:
+    """Return the price that queries of systems know by a word: the lowest of all of it by the hour, on demand."""
+    return {
+        system: {RENT: known["on-demand"].low.price_usd} if "on-demand" in known else {}
+        for system, known in rents.items()
+    }
 
 
 def price_words(prices: Mapping[str, CardPrices]) -> dict[str, dict[str, float]]:
@@ -65,6 +84,12 @@ def price_words(prices: Mapping[str, CardPrices]) -> dict[str, dict[str, float]]
             told["rent"] = known.rented["on-demand"].low.price_usd
         words[card] = told
     return words
+
+
+def _together(system: System, offers: Iterable[Offer], today: date) -> dict[RentMode, PriceSpread]:
+    if system.gpu_id is None or system.gpu_count is None:
+        return {}
+    return rented_together(system.gpu_id, system.gpu_count, system.id, offers, today)
 
 
 def _at_launch(gpu: Gpu, today: date) -> PricePoint | None:

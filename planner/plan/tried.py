@@ -1,13 +1,19 @@
 """The plan as it stands, on other hardware."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
+from typing import Final
 
 from planner.errors import PlannerError
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, evaluate, moved_to
 from planner.plan.money import PlanCost, evaluate_cost
 from planner.plan.plan import Plan
+from planner.workload.parallel import MOST_CARDS
+
+_MOST_IN_A_MACHINE: Final = 1024
+_NO_ACCELERATOR: Final = "the catalog does not say which accelerator this has"
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,13 +25,42 @@ class Tried:
     reason: str = ""
 
 
-def try_on(plan: Plan, gpu_id: str, count: int, catalog: Catalog, today: date) -> Tried:
+@dataclass(frozen=True, slots=True)
+class Cards:
+    """`count` cards of one kind; of several equal machines, each has `per_machine` of them."""
+
+    gpu_id: str
+    count: int
+    per_machine: int | None = None
+
+
+def try_on(plan: Plan, gpu_id: str, count: int, catalog: Catalog, today: date, per_machine: int | None = None) -> Tried:
     """Return what `plan` needs, takes and costs on `count` cards of one kind; its time is worked out here, not later.
 
-    A degree of parallelism that does not divide `count` is a reason, not an error: the plan is shared as it says.
+    More cards than a plan has, or a degree of parallelism that does not divide them, are a reason, not an error. The
+    cards are in machines as the plan says, else of `per_machine`, else as they usually are.
     """
+    if count > MOST_CARDS:
+        return Tried(None, reason=f"a plan has at most {MOST_CARDS:,} cards, and these are {count:,}")
     try:
-        evaluation = evaluate(moved_to(plan, gpu_id, count), catalog)
+        evaluation = evaluate(_in_machines(moved_to(plan, gpu_id, count), per_machine), catalog)
         return Tried(evaluation, evaluate_cost(evaluation, catalog, today))
     except PlannerError as error:
         return Tried(None, reason=error.message)
+
+
+def try_all(plan: Plan, wanted: Mapping[str, Cards | None], catalog: Catalog, today: date) -> dict[str, Tried]:
+    """Return what `plan` comes to on each of `wanted`, by its name; none are cards that nobody knows."""
+    return {
+        name: Tried(None, reason=_NO_ACCELERATOR)
+        if cards is None
+        else try_on(plan, cards.gpu_id, cards.count, catalog, today, cards.per_machine)
+        for name, cards in wanted.items()
+    }
+
+
+def _in_machines(plan: Plan, per_machine: int | None) -> Plan:
+    """Return `plan` with so many cards a machine, unless it says itself how many, or more than a plan can say."""
+    if per_machine is None or per_machine > _MOST_IN_A_MACHINE or plan.timing.cards_per_node is not None:
+        return plan
+    return plan.evolve(timing=plan.timing.evolve(cards_per_node=per_machine))

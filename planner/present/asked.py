@@ -1,20 +1,21 @@
 """What a search asks for in words: `rtx at least 24 GiB under 1,000 USD` is a name and two bounds."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from planner.units import GB, GIB
 
 _UNITS: Final[dict[str, tuple[str, float]]] = {
-    "gib": ("memory", 1),
-    "gb": ("memory", GB / GIB),
-    "tib": ("memory", 1024),
-    "tb": ("memory", 1000 * GB / GIB),
-    "gb/s": ("bandwidth", 1),
-    "tb/s": ("bandwidth", 1000),
-    "tflops": ("bf16", 1),
-    "pflops": ("bf16", 1000),
+    "gib": ("memory", GIB),
+    "gb": ("memory", GB),
+    "tib": ("memory", 1024 * GIB),
+    "tb": ("memory", 1000 * GB),
+    "gb/s": ("bandwidth", GB),
+    "tb/s": ("bandwidth", 1000 * GB),
+    "tflops": ("bf16", 1e12),
+    "pflops": ("bf16", 1e15),
     "w": ("power", 1),
     "watt": ("power", 1),
     "watts": ("power", 1),
@@ -26,8 +27,14 @@ _UNITS: Final[dict[str, tuple[str, float]]] = {
     "usd/h": ("rent", 1),
     "$/h": ("rent", 1),
 }
+"""What may stand behind a number: the column that it is of, and its base units."""
 _PRICE_KINDS: Final = {"street": "street", "used": "used", "rent": "rent", "rented": "rent", "launch": "price"}
-_FILLERS: Final = frozenset(("a", "an", "and", "card", "cards", "for", "gpu", "gpus", "memory", "of", "vram", "with"))
+_FILLERS: Final = frozenset(
+    (
+        *("a", "an", "and", "card", "cards", "for", "gpu", "gpus"),
+        *("machine", "machines", "memory", "of", "system", "systems", "vram", "with"),
+    )
+)
 _MORE: Final = "at least|from|since|over|above|more than|>=|>|≥"
 _LESS: Final = "at most|up to|under|below|less than|within|until|<=|<|≤"
 _AMOUNT: Final = r"(?P<dollar>\$\s*)?(?P<number>\d[\d,]*(?:\.\d+)?)"
@@ -61,25 +68,25 @@ class Asked:
     words: str
 
 
-def read_asked(text: str) -> Asked:
-    """Return what `text` asks for.
+def read_asked(text: str, units: Mapping[str, float]) -> Asked:
+    """Return what `text` asks for, of the columns of which `units` says how many base units one of theirs has.
 
     A size by itself, `24 GB`, is that size as sold. GB is 10⁹ bytes and GiB 2³⁰; sellers mean either, so that `24 GB`
     goes from one to the other. A number without a unit is a year if it could be one.
     """
-    found = [(match, bound) for match in _BOUND.finditer(text) if (bound := _bound(match, text)) is not None]
+    found = [(match, bound) for match in _BOUND.finditer(text) if (bound := _bound(match, text, units)) is not None]
     rest = _without(text, [match for match, _ in found])
     sizes = list(_SIZE.finditer(rest))
-    bounds = (*(bound for _, bound in found), *(_as_sold(match, text) for match in sizes))
+    bounds = (*(bound for _, bound in found), *(_as_sold(match, text, units["memory"]) for match in sizes))
     words = _without(rest, sizes).split()
     return Asked(bounds, " ".join(word for word in words if not bounds or word.lower() not in _FILLERS))
 
 
-def _bound(match: re.Match[str], text: str) -> AskedBound | None:
+def _bound(match: re.Match[str], text: str, units: Mapping[str, float]) -> AskedBound | None:
     key, scale = _unit_of(match)
-    if not key:
+    if key not in units:
         return None
-    value = _number(match) * scale
+    value = _number(match) * scale / units[key]
     low, high = (value, None) if match["more"] else (None, value)
     return AskedBound(key, low, high, match[0].strip(), _without(text, [match]))
 
@@ -98,12 +105,12 @@ def _unit_of(match: re.Match[str]) -> tuple[str, float]:
     return key, scale
 
 
-def _as_sold(match: re.Match[str], text: str) -> AskedBound:
-    """Return the sizes that are sold as the one in `match`."""
+def _as_sold(match: re.Match[str], text: str, unit: float) -> AskedBound:
+    """Return the sizes that are sold as the one in `match`, as multiples of `unit`."""
     number = _number(match)
-    low = number * _UNITS[match["unit"].lower()][1]
+    low, high = number * _UNITS[match["unit"].lower()][1] / unit, number * GIB / unit
     same = re.search(re.escape(match[0]), text)
-    return AskedBound("memory", low, number, match[0], _without(text, [same] if same else []))
+    return AskedBound("memory", low, high, match[0], _without(text, [same] if same else []))
 
 
 def _number(match: re.Match[str]) -> float:

@@ -12,7 +12,7 @@ _LOWER: Final = frozenset(
         *("rented", "rented_hour", "rented_tokens", "owned", "owned_tokens"),
     )
 ) | {figure.key for figure in DERIVED_FIGURES.values() if figure.lower_is_better}
-_NEITHER: Final = frozenset(("year", "devices", "ridge_point", "total_power", "total_price"))
+_NEITHER: Final = frozenset(("year", "devices", "cards", "ridge_point", "total_power", "total_price"))
 
 
 def lower_is_better(key: str) -> bool | None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from planner.hardware.derived import DERIVED_FIGURES, derived_figures
 from planner.hardware.gpu import Gpu
+from planner.hardware.machine import together
 from planner.hardware.mains import least_circuit
 from planner.hardware.power import machine_steps
 from planner.present.system_totals import AT_LAUNCH, BANDWIDTH, BF16, CARDS_POWER, FP16, MEMORY
@@ -13,11 +14,12 @@ from planner.present.system_totals import AT_LAUNCH, BANDWIDTH, BF16, CARDS_POWE
 if TYPE_CHECKING:
     from planner.cost.market import CardPrices, PriceSpread
     from planner.cost.modes import RentMode
+    from planner.hardware.machine import Machine
     from planner.hardware.software import FeatureSupport
     from planner.hardware.speeds import MeasuredSpeed
     from planner.hardware.system import System
     from planner.present.side_by_side import Entry
-    from planner.present.systems import SystemRow
+    from planner.present.system_row import SystemRow
 
 DERIVED_NAMES: Final[Mapping[str, str]] = {
     **{key: key for key in DERIVED_FIGURES},
@@ -46,9 +48,15 @@ def price_fields(prices: "CardPrices | None", count: int = 1) -> dict[str, objec
         spread = bought.get(kind)
         fields[f"{kind}_price_usd"] = None if spread is None else spread.median_usd * count
         fields[f"{kind}_price_source"] = None if spread is None else _dated(spread.latest.source, spread.latest.day)
-    fields["rent_usd_per_hour"] = None if rented is None else rented.low.price_usd * count
-    fields["rent_source"] = None if rented is None else _dated(rented.low.source, rented.low.day)
-    return fields
+    return fields | rent_fields(rented, count)
+
+
+def rent_fields(rented: "PriceSpread | None", count: int = 1) -> dict[str, object]:
+    """Return the lowest price of `count` by the hour with its source and its day; none where there is no offer."""
+    return {
+        "rent_usd_per_hour": None if rented is None else rented.low.price_usd * count,
+        "rent_source": None if rented is None else _dated(rented.low.source, rented.low.day),
+    }
 
 
 def around_card(
@@ -66,7 +74,7 @@ def around_card(
     }
 
 
-def around_system(row: "SystemRow", rented: "Mapping[RentMode, PriceSpread]") -> dict[str, object]:
+def around_system(row: "SystemRow") -> dict[str, object]:
     """Return what a detail pane shows beside a system's record: totals, what the chip lacks, rents, and what feeds it.
 
     The power is none where that of the machine is not known.
@@ -74,14 +82,15 @@ def around_system(row: "SystemRow", rented: "Mapping[RentMode, PriceSpread]") ->
     system = row.system
     return {
         "totals": {"memory_bytes": system.memory_bytes, **accelerator_fields(row.gpu, system.gpu_count)},
+        "each": each_fields(row),
         "lacks": [fact.model_dump(mode="json", include=_LACKING) for fact in row.lacks.values()],
-        "prices": {"rented": _rented(rented)},
+        "prices": {"rented": _rented(row.rented or {})},
         "power": _power(system),
     }
 
 
 def totals(entry: "Entry") -> dict[str, object]:
-    """Return the figures of all accelerators of an entry together, and of its machine where it is a system."""
+    """Return the figures of all accelerators of an entry together, and of its machines where it is a system."""
     system, gpu = None if entry.system is None else entry.system.system, None if entry.row is None else entry.row.gpu
     return {
         "memory_bytes": MEMORY.value(gpu, entry.count),
@@ -89,8 +98,8 @@ def totals(entry: "Entry") -> dict[str, object]:
         "cards_power_watts": CARDS_POWER.value(gpu, entry.count),
         "launch_price_usd": AT_LAUNCH.value(gpu, entry.count),
         **price_fields(None if entry.row is None else entry.row.prices, entry.count),
-        "system_power_watts": None if system is None else system.max_power_watts,
-        "system_price_usd": None if system is None else system.price_usd,
+        "system_power_watts": together(entry.machines, None if system is None else system.max_power_watts),
+        "system_price_usd": together(entry.machines, None if system is None else system.price_usd),
     }
 
 
@@ -100,6 +109,15 @@ def accelerator_fields(gpu: Gpu | None, count: int | None) -> dict[str, object]:
         "bandwidth_bytes_per_s": BANDWIDTH.value(gpu, count),
         "bf16_ops_per_s": BF16.value(gpu, count),
         "fp16_ops_per_s": FP16.value(gpu, count),
+    }
+
+
+def each_fields(machine: "Machine | None") -> dict[str, object]:
+    """Return what a system's accelerators are, and what each of them has."""
+    return {
+        "architecture": None if machine is None else machine.architecture,
+        "memory_bytes_each": None if machine is None else machine.memory_bytes_each,
+        "links_bytes_per_s_each": None if machine is None else machine.links_bytes_per_s,
     }
 
 

@@ -6,9 +6,16 @@ from typing import Final
 from planner.base import Spec
 from planner.hardware.gpu import Gpu, Provenance
 from planner.hardware.system import System
-from planner.present.card_records import DERIVED_NAMES, accelerator_fields, derived_fields, price_fields
+from planner.present.card_records import (
+    DERIVED_NAMES,
+    accelerator_fields,
+    derived_fields,
+    each_fields,
+    price_fields,
+    rent_fields,
+)
 from planner.present.gpus import DTYPE_TITLES, GpuRow, JobWords
-from planner.present.systems import SystemRow
+from planner.present.system_row import SystemRow
 
 _NESTED: Final = {"rates", "provenance", "figure_notes", "notes", "aliases"}
 _SOURCES: Final = ("source", "basis", "certainty", "as_of", "other_sources", "notes")
@@ -32,7 +39,14 @@ GPU_FIELDS: Final = (
     *_SOURCES,
 )
 """The names of what `gpu_fields` returns, for a header though there is no card."""
-SYSTEM_FIELDS: Final = (*_own_fields(System), *accelerator_fields(None, None), *_SYSTEM_PLAN, *_SOURCES)
+SYSTEM_FIELDS: Final = (
+    *_own_fields(System),
+    *each_fields(None),
+    *accelerator_fields(None, None),
+    *rent_fields(None),
+    *_SYSTEM_PLAN,
+    *_SOURCES,
+)
 """The names of what `system_fields` returns."""
 
 
@@ -58,12 +72,14 @@ def gpu_fields(row: GpuRow) -> dict[str, object]:
 
 
 def system_fields(row: SystemRow) -> dict[str, object]:
-    """Return a system's figures by their names, those of its accelerators together, the plan's verdict, and sources."""
+    """Return a system's figures by their names, those of its accelerators, its rent, the plan's verdict, sources."""
     system = row.system
     other = {note.field: note.provenance for note in system.figure_notes}
     return {
         **system.model_dump(exclude=_NESTED),
+        **each_fields(row),
         **accelerator_fields(row.gpu, system.gpu_count),
+        **rent_fields(row.on_demand),
         **dict(zip(_SYSTEM_PLAN, (row.verdict, row.free_bytes, row.reason), strict=True)),
         **_sources(system.provenance, other, system.notes),
     }

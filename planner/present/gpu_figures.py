@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from planner.hardware.derived import DERIVED_FIGURES, DerivedFigure
 from planner.present import format as fmt
-from planner.present.columns import Column, numbers
+from planner.present.columns import Column, Row, numbers
 from planner.present.gpu_row import GpuRow
 from planner.present.provenance import provenance_text
 
@@ -65,15 +65,15 @@ def month_words(points: Iterable["PricePoint"]) -> str:
 
 
 def _dated_money(
-    key: str, title: str, read: Callable[[GpuRow], Priced | None], tooltip: Callable[[GpuRow], str], unit: str = ""
-) -> Column[GpuRow]:
+    key: str, title: str, read: Callable[[Row], Priced | None], tooltip: Callable[[Row], str], unit: str = ""
+) -> Column[Row]:
     """Return a column of prices that says of which month each is; it sorts by the price alone."""
 
-    def usd(row: GpuRow) -> float | None:
+    def usd(row: Row) -> float | None:
         found = read(row)
         return None if found is None else found[0]
 
-    def text(row: GpuRow) -> str:
+    def text(row: Row) -> str:
         found = read(row)
         return fmt.UNKNOWN if found is None else f"{fmt.money(found[0])} ({month_words(found[1])})"
 
@@ -100,18 +100,26 @@ def _bought(kind: "BoughtKind", title: str) -> Column[GpuRow]:
     return _dated_money(kind, title, priced, tooltip)
 
 
-def _rent(row: GpuRow) -> Priced | None:
-    spread = None if row.prices is None else row.prices.rented.get("on-demand")
-    return None if spread is None else (spread.low.price_usd, (spread.low,))
+def rent_column(on_demand: Callable[[Row], "PriceSpread | None"], nothing: str, per: str) -> Column[Row]:
+    """Return a column of the cheapest price by the hour; `nothing` says that there is none, `per` what it is for."""
+
+    def priced(row: Row) -> Priced | None:
+        spread = on_demand(row)
+        return None if spread is None else (spread.low.price_usd, (spread.low,))
+
+    def tooltip(row: Row) -> str:
+        spread = on_demand(row)
+        if spread is None:
+            return nothing
+        low = spread.low
+        where = ", ".join(part for part in (low.seller, low.region, fmt.date(low.price_date, "")) if part)
+        return f"Cheapest: {where}\n{spread_words(spread, per)}\n{low.source}"
+
+    return _dated_money("rent", "Rent", priced, tooltip, unit="USD/h")
 
 
-def _rent_tooltip(row: GpuRow) -> str:
-    spread = None if row.prices is None else row.prices.rented.get("on-demand")
-    if spread is None:
-        return "The catalog has no offer of this card by the hour."
-    low = spread.low
-    where = ", ".join(part for part in (low.seller, low.region, fmt.date(low.price_date, "")) if part)
-    return f"Cheapest: {where}\n{spread_words(spread, ' per card and hour')}\n{low.source}"
+def _on_demand(row: GpuRow) -> "PriceSpread | None":
+    return None if row.prices is None else row.prices.rented.get("on-demand")
 
 
 def _paid_tooltip(row: GpuRow) -> str:
@@ -124,7 +132,7 @@ DERIVED_COLUMNS: Final[tuple[Column[GpuRow], ...]] = tuple(_derived(figure) for 
 PRICE_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
     _bought("street", "Street price"),
     _bought("used", "Used price"),
-    _dated_money("rent", "Rent", _rent, _rent_tooltip, unit="USD/h"),
+    rent_column(_on_demand, "The catalog has no offer of this card by the hour.", " per card and hour"),
     numbers(
         "paid",
         "Paid",

@@ -7,14 +7,14 @@ from typing import Final
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
 from planner.hardware.system import System
-from planner.plan.tried import Tried
+from planner.plan.tried import Cards, Tried
 from planner.present import format as fmt
 from planner.present.better import best, lower_is_better
 from planner.present.columns import Column
 from planner.present.gpu_figures import month_words, spread_words
 from planner.present.gpus import GPU_COLUMNS, GpuRow
+from planner.present.system_row import SystemRow
 from planner.present.system_totals import AT_LAUNCH, BANDWIDTH, BF16, CARDS_POWER, MEMORY, PAID, Total
-from planner.present.systems import SystemRow
 from planner.present.tried import TRIED_FIGURES
 
 MOST: Final = 6
@@ -24,18 +24,31 @@ _LEFT_OUT: Final = ("name", "fits", "job_time", "job_cost", "job_cost_tokens")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A card, `count` of which the plan would have, or a system with its accelerators."""
+    """A card, `count` of which the plan would have, or one or several `machines` of a system with their accelerators.
+
+    `count` is then of all machines together.
+    """
 
     id: str
     name: str
     count: int
     row: GpuRow | None
     system: SystemRow | None = None
+    machines: int = 1
 
     @property
     def title(self) -> str:
         """Return what stands at the head of its column."""
-        return self.name if self.system is not None else fmt.count_of(self.count, self.name)
+        if self.system is None:
+            return fmt.count_of(self.count, self.name)
+        return fmt.count_of(self.machines, self.name) if self.machines > 1 else self.name
+
+    @property
+    def cards(self) -> Cards | None:
+        """Return the cards that the plan is tried on; none where nobody says which they are."""
+        if self.row is None:
+            return None
+        return Cards(self.row.id, self.count, self.count // self.machines if self.machines > 1 else None)
 
 
 def card_entry(name: str, row: GpuRow, count: int) -> Entry:
@@ -43,11 +56,16 @@ def card_entry(name: str, row: GpuRow, count: int) -> Entry:
     return Entry(name, row.gpu.name, count, row)
 
 
-def system_entry(name: str, system: System, hardware: HardwareCatalog, row_of: Callable[[Gpu], GpuRow]) -> Entry:
-    """Return a system with its accelerators, whose row `row_of` makes; without one where nobody says which they are."""
-    gpu = hardware.gpu(system.gpu_id) if system.gpu_id else None
+def system_entry(
+    name: str, system: System, hardware: HardwareCatalog, row_of: Callable[[Gpu], GpuRow], machines: int = 1
+) -> Entry:
+    """Return `machines` of a system with their accelerators, whose row `row_of` makes.
+
+    Without a row where nobody says which the accelerators are.
+    """
+    gpu = hardware.machine(system).gpu
     row = None if gpu is None else row_of(gpu)
-    return Entry(name, system.name, system.gpu_count or 1, row, SystemRow(system, gpu))
+    return Entry(name, system.name, machines * (system.gpu_count or 1), row, SystemRow(system, gpu), machines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +180,11 @@ def _power(entry: Entry) -> _Figure:
     if entry.system is None:
         text, value, how = _of(CARDS_POWER, entry)
         return (text, value, how) if value is None else (f"{text}, cards", value, f"{how}, without a host")
-    watts = entry.system.system.max_power_watts
-    if watts is None:
+    each = entry.system.system.max_power_watts
+    if each is None:
         return fmt.UNKNOWN, None, ""
-    return f"{fmt.power(watts)}, all of it", watts, "the most that the whole machine draws"
+    watts, how = each * entry.machines, "the most that the whole machine draws"
+    return f"{fmt.power(watts)}, all of it", watts, _times(entry, fmt.power(each), how)
 
 
 def _price(entry: Entry) -> _Figure:
@@ -175,8 +194,13 @@ def _price(entry: Entry) -> _Figure:
     if system.price_usd is None:
         return fmt.UNKNOWN, None, ""
     told = ", ".join(part for part in (system.price_kind or "", fmt.date(system.price_date, "")) if part)
-    kind = f" ({told})" if told else ""
-    return f"{fmt.money(system.price_usd)}{kind}", system.price_usd, told
+    kind, usd = f" ({told})" if told else "", system.price_usd * entry.machines
+    return f"{fmt.money(usd)}{kind}", usd, _times(entry, fmt.money(system.price_usd), told)
+
+
+def _times(entry: Entry, each: str, how: str) -> str:
+    """Return `how` a figure of all machines comes from that of one: `2 × 10,200 W, the most that …`."""
+    return f"{fmt.count_of(entry.machines, each)}, {how}" if entry.machines > 1 else how
 
 
 def _price_of_cards(entry: Entry) -> _Figure:
@@ -204,7 +228,10 @@ def _kind(entry: Entry) -> _Figure:
 
 def _links(entry: Entry) -> _Figure:
     source = entry.system.system if entry.system is not None else entry.row.gpu if entry.row is not None else None
-    return (source.interconnect if source is not None else None) or fmt.UNKNOWN, None, ""
+    links = (source.interconnect if source is not None else None) or fmt.UNKNOWN
+    if entry.machines == 1:
+        return links, None, ""
+    return f"{links}, in each; between machines {fmt.UNKNOWN}", None, "what joins the machines is not in the catalog"
 
 
 _Totals = Callable[[Sequence[Entry]], list[_Figure]]
@@ -215,25 +242,6 @@ _TOTALS: Final[tuple[tuple[str, str, _Totals], ...]] = (
     (AT_LAUNCH.key, AT_LAUNCH.title, _each(_price)),
     ("links", "Links", _each(_links)),
 )
-
-
-def sharing_notes(entries: Sequence[Entry], tried: Mapping[str, Tried]) -> tuple[str, ...]:
-    """Return a sentence for each entry whose cards hold the plan together, though none of them holds all of it."""
-    return tuple(
-        f"{entry.title}: the plan has all of the model on each card. Shared evenly it takes at least "
-        f"{fmt.plural(cards, 'card')} (not estimated): choose a way to share it."
-        for entry in entries
-        if (cards := _cards_that_hold(tried.get(entry.id))) is not None and cards <= entry.count
-    )
-
-
-def _cards_that_hold(tried: Tried | None) -> int | None:
-    evaluation = None if tried is None else tried.evaluation
-    if evaluation is None or evaluation.memory.verdict != "does-not-fit":
-        return None
-    parallel = evaluation.workload.parallel
-    is_whole = parallel.model_shards == 1 and not parallel.zero
-    return evaluation.memory.at_least_cards if is_whole else None
 
 
 def to_markdown(entries: Sequence[Entry], rows: Sequence[ComparedRow]) -> str:

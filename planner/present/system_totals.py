@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from planner.hardware.gpu import Gpu, Provenance
+from planner.hardware.machine import together
 from planner.hardware.system import System
 from planner.present import format as fmt
 from planner.units import GIB
@@ -31,8 +32,7 @@ class Total:
 
     def value(self, gpu: Gpu | None, count: int | None) -> float | None:
         """Return the total of `count` of `gpu`, or None where the figure of one or their number is not known."""
-        each = None if gpu is None else self.each(gpu)
-        return None if each is None or count is None else count * each
+        return together(count, None if gpu is None else self.each(gpu))
 
     def text(self, value: float) -> str:
         """Return a total with its unit."""

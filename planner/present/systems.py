@@ -1,116 +1,20 @@
-"""What tables and detail panes show of a whole machine."""
+"""What tables show of a whole machine."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
 
-from planner.hardware.catalog import HardwareCatalog
-from planner.hardware.gpu import Gpu
-from planner.hardware.software import SoftwareFact, lacking_formats, target_of
-from planner.hardware.system import System
-from planner.memory.result import Verdict
 from planner.present import format as fmt
-from planner.present.build import machine_power_group
-from planner.present.card_facts import rent_group
-from planner.present.columns import Column, Detail, DetailGroup, numbers, words
+from planner.present.columns import Column, numbers, words
 from planner.present.fits import fits_rank, fits_tooltip, fits_words
+from planner.present.gpu_figures import rent_column
 from planner.present.names import CERTAINTY_WORDS
-from planner.present.provenance import figure, lacking_detail, provenance_text
-from planner.present.system_totals import BF16, FOR_POWER, FP16, TOTALS, ForPower, Total
-from planner.units import GIB
+from planner.present.provenance import provenance_text
+from planner.present.system_row import SystemRow, system_rows
+from planner.present.system_totals import FOR_POWER, FP16, TOTALS, ForPower, Total
+from planner.units import GB, GIB
 
-if TYPE_CHECKING:
-    from planner.cost.market import PriceSpread
-    from planner.cost.modes import RentMode
-    from planner.plan.system_fits import SystemFit
-
-
-@dataclass(frozen=True, slots=True)
-class SystemRow:
-    """A system and the accelerator in it, where the catalog has that; `fit` is the plan's verdict, once asked.
-
-    `lacks` holds the number formats that the accelerator does not compute in, as far as software support has been read.
-    """
-
-    system: System
-    gpu: Gpu | None
-    fit: "SystemFit | None" = None
-    lacks: Mapping[str, SoftwareFact] = field(default_factory=dict)
-
-    @property
-    def verdict(self) -> Verdict | None:
-        """Return whether the plan fits on its accelerators; none where that is not known or not asked."""
-        return None if self.fit is None or self.fit.fit is None else self.fit.fit.verdict
-
-    @property
-    def free_bytes(self) -> int | None:
-        """Return what is left on each accelerator, below 0 what is missing; none where that is not known."""
-        return None if self.fit is None or self.fit.fit is None else self.fit.fit.free_bytes
-
-    @property
-    def unsupported(self) -> str:
-        """Return why its accelerators cannot run the plan at all, empty where they can."""
-        return "" if self.fit is None or self.fit.fit is None else "; ".join(self.fit.fit.unsupported)
-
-    @property
-    def reason(self) -> str:
-        """Return why there is no verdict, empty where there is one."""
-        return self.unsupported or ("" if self.fit is None else self.fit.reason)
-
-    @property
-    def id(self) -> str:
-        """Return the system's id, by which a table remembers what is selected."""
-        return self.system.id
-
-    @property
-    def accelerators(self) -> str | None:
-        """Return `8 × H100 SXM5 80 GB`."""
-        name = self.gpu.name if self.gpu else None
-        count = self.system.gpu_count
-        return fmt.count_of(count, name) if name and count else name
-
-    @property
-    def year(self) -> int | None:
-        """Return the year of release."""
-        return int(self.system.released[:4]) if self.system.released else None
-
-    @property
-    def search_text(self) -> str:
-        """Return what a word search looks at: name, id, vendor and accelerator, in lower case."""
-        return "\n".join((self.system.name, self.system.id, self.system.vendor, self.accelerators or "")).lower()
-
-
-def system_rows(
-    hardware: HardwareCatalog,
-    fits: Mapping[str, "SystemFit"] | None = None,
-    software: Iterable[SoftwareFact] = (),
-) -> tuple[SystemRow, ...]:
-    """Return a row for every system; `fits` holds the plan's verdicts by the system's id, `software` what runs."""
-    known = fits or {}
-    plain = plain_systems(hardware.systems, hardware, software)
-    return tuple(replace(row, fit=known.get(row.id)) for row in plain)
-
-
-def plain_systems(
-    systems: Iterable[System], hardware: HardwareCatalog, software: Iterable[SoftwareFact]
-) -> tuple[SystemRow, ...]:
-    """Return a row for each of `systems`, on which no plan was judged."""
-    lacking = lacking_formats(software)
-    return tuple(
-        SystemRow(system, gpu, lacks={} if gpu is None else lacking.get(target_of(gpu), {}))
-        for system in systems
-        for gpu in (hardware.gpu(system.gpu_id) if system.gpu_id else None,)
-    )
-
-
-def systems_sentence(model: str, rows: Sequence[SystemRow]) -> str:
-    """Return on how many of `rows` the plan about `model` fits, and which of these has the least memory."""
-    total = fmt.plural(len(rows), "system")
-    fitting = [row for row in rows if row.verdict in ("fits", "tight")]
-    if not fitting:
-        return f"{model} does not fit on any of {total} as planned."
-    smallest = min(fitting, key=lambda row: row.system.memory_bytes or 0)
-    return f"{model} fits on {len(fitting)} of {total} as planned. The smallest is {smallest.system.name}."
+__all__ = ["SYSTEM_COLUMNS", "SystemRow", "system_rows"]
 
 
 def _fits_tooltip(row: SystemRow) -> str:
@@ -121,6 +25,16 @@ def _fits_tooltip(row: SystemRow) -> str:
 
 def _accelerators_tooltip(row: SystemRow) -> str:
     return "\n".join(part for part in (row.accelerators, _source("gpu_id")(row)) if part)
+
+
+def _each_source(field: str) -> Callable[[SystemRow], str]:
+    """Return where the figure of one accelerator comes from."""
+    return lambda row: "" if row.gpu is None else provenance_text(row.gpu.provenance_of(field))
+
+
+def _memory_each_tooltip(row: SystemRow) -> str:
+    exact = "" if row.memory_bytes_each is None else fmt.exact_bytes(row.memory_bytes_each)
+    return "\n".join(part for part in (exact, _each_source("memory_bytes")(row)) if part)
 
 
 def _price_tooltip(row: SystemRow) -> str:
@@ -164,8 +78,12 @@ def _for_power(figure: ForPower) -> Column[SystemRow]:
     )
 
 
+_RENT: Final[Column[SystemRow]] = replace(
+    rent_column(lambda row: row.on_demand, "The catalog has no offer of so many in one machine.", " an hour"),
+    shown=True,
+)
 SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
-    words("name", "Name", lambda row: row.system.name, width=24, tooltip=lambda row: f"{row.system.name}\n{row.id}"),
+    words("name", "Name", lambda row: row.system.name, width=18, tooltip=lambda row: f"{row.system.name}\n{row.id}"),
     Column(
         "fits",
         "Fits my model",
@@ -214,86 +132,47 @@ SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
         width=7,
         tooltip=lambda row: f"{fmt.date(row.system.released)}\n{_source('released')(row)}",
     ),
+    _RENT,
     words("accelerators", "Accelerators", lambda row: row.accelerators, width=30, tooltip=_accelerators_tooltip),
+    words("kind", "Kind", lambda row: row.system.kind, width=13, tooltip=_source("kind")),
     words("vendor", "Vendor", lambda row: row.system.vendor, width=9),
+    words("architecture", "Architecture", lambda row: row.architecture, width=16, shown=False),
+    numbers(
+        "cards",
+        "Number of cards",
+        lambda row: row.system.gpu_count,
+        show=lambda value: fmt.integer(int(value)),
+        unknown=fmt.UNKNOWN,
+        width=8,
+        shown=False,
+        tooltip=_source("gpu_count"),
+    ),
+    numbers(
+        "memory_each",
+        "Memory each",
+        lambda row: row.memory_bytes_each,
+        unit="GiB",
+        per_unit=GIB,
+        unknown=fmt.UNKNOWN,
+        shown=False,
+        tooltip=_memory_each_tooltip,
+    ),
+    numbers(
+        "link",
+        "Links each",
+        lambda row: row.links_bytes_per_s,
+        unit="GB/s",
+        per_unit=GB,
+        unknown=fmt.UNKNOWN,
+        shown=False,
+        tooltip=_each_source("interconnect"),
+    ),
+    words("topology", "Topology", lambda row: row.system.topology, width=18, shown=False, tooltip=_source("topology")),
     *map(_for_power, FOR_POWER),
+    words("price_kind", "Kind of price", lambda row: row.system.price_kind, width=13, shown=False),
     words("interconnect", "Interconnect", lambda row: row.system.interconnect, width=40, shown=False),
     words("host_cpu", "Processor", lambda row: row.system.host_cpu, width=24, shown=False),
     words(
         "certainty", "Certainty", lambda row: CERTAINTY_WORDS[row.system.provenance.certainty], width=22, shown=False
     ),
 )
-
-
-def system_details(row: SystemRow, rented: "Mapping[RentMode, PriceSpread] | None" = None) -> tuple[DetailGroup, ...]:
-    """Return every figure of a system with its source, how sure it is and when it was read; and what feeds it.
-
-    `rented` is what it is rented for, by the way to rent; none while the offers have not been read.
-    """
-    around = (
-        machine_power_group(row.system),
-        rent_group(f"To rent, {row.accelerators} together", rented or {}),
-    )
-    return (
-        DetailGroup("Accelerators", _accelerators(row)),
-        DetailGroup("Machine", _machine(row.system)),
-        DetailGroup("Price", _price(row.system)),
-        *(group for group in around if group.details),
-    )
-
-
-def _accelerators(row: SystemRow) -> tuple[Detail, ...]:
-    system = row.system
-    return (
-        _field(system, "gpu_id", "Accelerators", row.accelerators or fmt.UNKNOWN),
-        _field(system, "memory_label", "Memory as sold", system.memory_label or fmt.NOT_PUBLISHED),
-        _bytes(system, "memory_bytes", "Memory together", system.memory_bytes),
-        *(_together(row, total) for total in TOTALS if total is not FP16 or _older(row)),
-        _field(system, "interconnect", "Interconnect", system.interconnect or fmt.UNKNOWN),
-        _field(system, "performance_label", "Performance as sold", system.performance_label or fmt.NOT_PUBLISHED),
-        _field(system, "performance_basis", "What that counts", system.performance_basis or fmt.UNKNOWN),
-    )
-
-
-def _older(row: SystemRow) -> bool:
-    """Return whether FP16 is what the accelerators are measured by, for want of BF16."""
-    return BF16.value(row.gpu, row.system.gpu_count) is None and FP16.value(row.gpu, row.system.gpu_count) is not None
-
-
-def _together(row: SystemRow, total: Total) -> Detail:
-    """Return a total with its formula, and the source of one accelerator's figure."""
-    value, title, source = total.value(row.gpu, row.system.gpu_count), f"{total.title} together", total.source(row.gpu)
-    if total.key in row.lacks:
-        return lacking_detail(title, row.lacks[total.key])
-    if value is None or source is None:
-        return Detail(title, fmt.UNKNOWN, basis=total.formula(row.gpu, row.system.gpu_count))
-    derived = source.model_copy(update={"basis": "derived", "formula": total.formula(row.gpu, row.system.gpu_count)})
-    return figure(title, total.text(value), derived)
-
-
-def _machine(system: System) -> tuple[Detail, ...]:
-    return (
-        _field(system, "vendor", "Vendor", system.vendor),
-        _field(system, "released", "Released", fmt.date(system.released)),
-        _field(system, "host_cpu", "Processor", system.host_cpu or fmt.UNKNOWN),
-        _bytes(system, "host_memory_bytes", "Processor memory", system.host_memory_bytes),
-        _field(system, "max_power_watts", "Highest power", fmt.power(system.max_power_watts)),
-        Detail("Id in the catalog", system.id),
-    )
-
-
-def _price(system: System) -> tuple[Detail, ...]:
-    kind = f"Price ({system.price_kind})" if system.price_kind else "Price"
-    return (
-        _field(system, "price_usd", kind, fmt.money(system.price_usd)),
-        _field(system, "price_date", "Price of", fmt.date(system.price_date)),
-    )
-
-
-def _field(system: System, field: str, title: str, text: str) -> Detail:
-    return figure(title, text, system.provenance_of(field))
-
-
-def _bytes(system: System, field: str, title: str, value: int | None) -> Detail:
-    exact = "" if value is None else fmt.exact_bytes(value)
-    return figure(title, fmt.size(value), system.provenance_of(field), exact)

@@ -33,7 +33,7 @@ def _verdict(tried: Tried | None) -> Figure:
     if tried is None:
         return "working it out…", None, ""
     if tried.evaluation is None:
-        return fmt.UNKNOWN, None, tried.reason
+        return "not planned", None, tried.reason
     memory, plan = tried.evaluation.memory, tried.evaluation.plan
     on_each = " on each" if plan.count > 1 and memory.verdict == "does-not-fit" and not memory.unsupported else ""
     told = "; ".join(memory.unsupported) or "\n".join(more_cards(memory))

@@ -8,14 +8,14 @@ from planner.base import Spec
 
 Offload = Literal["none", "optimizer", "parameters", "nvme"]
 
-_MOST: Final = 100_000
+MOST_CARDS: Final = 100_000
 
 
 class CardCount(Spec):
     """Some cards of one kind, by the catalog's id."""
 
     id: str = Field(min_length=1)
-    count: int = Field(default=1, ge=1, le=_MOST)
+    count: int = Field(default=1, ge=1, le=MOST_CARDS)
 
 
 class Parallel(Spec):
@@ -25,7 +25,7 @@ class Parallel(Spec):
     """
 
     data: int | None = Field(
-        default=None, ge=1, le=_MOST, description="replicas; by default cards ÷ (tensor · pipeline · context)"
+        default=None, ge=1, le=MOST_CARDS, description="replicas; by default cards ÷ (tensor · pipeline · context)"
     )
     zero: int = Field(
         default=0, ge=0, le=3, description="what replicas share: 1 optimizer states, 2 gradients too, 3 parameters too"

@@ -155,7 +155,7 @@ def test_a_system_is_shown_with_what_its_chip_lacks_and_what_it_is_rented_for(sa
     assert "  Rented, on demand  " in printed
     told = json.loads(said_on_the_day("--show", "dgx-h100", "--json"))
     assert told["prices"]["rented"]["on-demand"]["low_usd_per_hour"] > 0
-    around = {name: told.pop(name) for name in ("totals", "lacks", "prices", "power")}
+    around = {name: told.pop(name) for name in ("totals", "each", "lacks", "prices", "power")}
     assert all(around.values())
     assert System.model_validate(told).id == "dgx-h100"
 
@@ -199,8 +199,10 @@ def test_nothing_found_is_no_error(said):
         (["--host-watts", "450"], "--host-watts: is for --build", "--help"),
         (["--paid", "5"], "--paid: is for --change", "--help"),
         (["--power-limit", "5"], "--power-limit: is for --build and --change", "--help"),
-        (["--systems", "--where", "power > 1"], "--where: is for a list, not for --systems", "--help"),
-        (["--systems", "--sort", "name"], "--sort: is for a list, not for --systems", "--help"),
+        (["--systems", "--where", "memory > 1"], "--where: at position 1: expected a field", "mean memory_gib or"),
+        (["--systems", "--sort", "-bandwith"], "--sort: there is no field 'bandwith'", "Did you mean bandwidth?"),
+        (["--systems", "--where", 'fits == "fits"'], "fits: needs a model to judge by", "Add --fits MODEL."),
+        (["--where", "cards > 1"], "--where: at position 1: expected a field, found 'cards'", "Fields: name vendor"),
         (["--build", "l4", "--csv"], "--csv: is for a list, --compare and --systems, not for --build", "--help"),
         (["rtx", "--show", "l4"], "WORDS: is for a list and --systems, not for --show", "--help"),
         (["--compare", "l4", "--show", "l4"], "--compare: does not go together with --show", "one after the other"),
@@ -342,8 +344,21 @@ def test_a_machine_is_fed_as_its_maker_says(said):
     assert "DGX H100 is fed as its maker says" in said("--build", "dgx-h100", "--power-limit", "300", code=2)
 
 
-def test_several_machines_are_not_taken_for_loose_cards(said):
-    assert "3 x dgx-h100 are several machines" in said("--compare", "3 x dgx-h100", code=2)
+def test_several_machines_are_set_beside_cards_with_what_is_not_known_of_them(said):
+    asked = ("--compare", "2x DGX H100", "dgx-h100", "2 x dgx-station-v100", "--fits", "meta-llama/Llama-3.1-8B")
+    printed = said(*asked)
+    assert "2 × DGX H100" in printed.splitlines()[0]
+    assert "2 × DGX Station (V100) is not planned: the catalog does not say which accelerator this has." in printed
+    assert "2 × DGX H100: the catalog does not say what joins the machines. The time is with 8 cards" in printed
+    assert "\nDGX H100: " not in printed
+    two, one, unknown = json.loads(said(*asked, "--json"))
+    assert [(record["count"], record["machines"]) for record in (two, one, unknown)] == [(16, 2), (8, 1), (8, 2)]
+    for name in ("memory_bytes", "bandwidth_bytes_per_s", "bf16_ops_per_s", "system_power_watts", "system_price_usd"):
+        assert two["totals"][name] == 2 * one["totals"][name]
+    assert (two["plan"]["verdict"], unknown["plan"]["verdict"]) == ("fits", None)
+    assert unknown["plan"]["reason"] == "the catalog does not say which accelerator this has"
+    assert unknown["totals"]["system_price_usd"] == 2 * 69_000
+    assert "--compare: 0 machines" in said("--compare", "0 x dgx-h100", code=2)
 
 
 def test_a_plan_is_tried_on_what_stands_side_by_side(said):

@@ -2,8 +2,9 @@
 
 import pytest
 
-from planner.cli.cards import _numbered, named_cards, named_system
+from planner.cli.cards import named_cards, named_machines, named_system
 from planner.errors import AmbiguousNameError, SpecError
+from planner.hardware.counted import counted
 from planner.plan.catalog import Catalog
 
 
@@ -49,6 +50,16 @@ def test_a_name_of_several_systems_lists_them(catalog: Catalog) -> None:
     assert named_system("RTX 4090", catalog.hardware) is None
 
 
+def test_machines_are_counted(catalog: Catalog) -> None:
+    dgx = catalog.hardware.system("dgx-h100")
+    assert named_machines("2x DGX H100", catalog.hardware, "--compare") == (2, dgx)
+    assert named_machines("dgx-h100", catalog.hardware, "--compare") == (1, dgx)
+    assert named_machines("2 x RTX 4090", catalog.hardware, "--compare") is None
+    for number in ("0", "1001"):
+        with pytest.raises(SpecError, match=f"--compare: {int(number):,} machines"):
+            named_machines(f"{number} x dgx-h100", catalog.hardware, "--compare")
+
+
 def test_no_card_is_no_number_of_cards(catalog: Catalog) -> None:
     with pytest.raises(SpecError, match="0 cards"):
         named_cards(["0 x RTX 4090"], catalog)
@@ -57,7 +68,7 @@ def test_no_card_is_no_number_of_cards(catalog: Catalog) -> None:
 def test_no_name_of_the_catalog_begins_with_a_number_of_cards(catalog: Catalog) -> None:
     named = [name for gpu in catalog.hardware.gpus for name in (gpu.id, gpu.name, *gpu.aliases)]
     named += [name for system in catalog.hardware.systems for name in (system.id, system.name)]
-    assert not [name for name in named if _numbered(name)[0] != 1]
+    assert not [name for name in named if counted(name)[0] is not None]
 
 
 def test_an_error_names_the_option_that_named_the_cards(catalog: Catalog) -> None:

@@ -7,9 +7,10 @@ from pydantic import ValidationError
 
 from planner.errors import SpecError
 from planner.hardware.catalog import HardwareCatalog, load_hardware
-from planner.hardware.fields import PRICE_WORDS, Judged, Known
+from planner.hardware.fields import GPU_WORDS, PRICE_WORDS
 from planner.hardware.gpu import Gpu
-from planner.hardware.query import FACETS, QUERY_FIELDS, GpuQuery, facet_counts, select, used_words
+from planner.hardware.query import QUERY_FIELDS, GpuQuery, facet_counts, select, used_words
+from planner.hardware.vocabulary import Judged, Known
 from planner.paths import catalog_dir
 from planner.units import GIB
 
@@ -155,7 +156,7 @@ def test_facet_counts_ignore_their_own_choice() -> None:
 )
 def test_a_facet_count_is_what_choosing_only_that_value_shows(query: GpuQuery) -> None:
     counts = facet_counts(GPUS, query)
-    for facet in FACETS:
+    for facet in GPU_WORDS.facets:
         field = {"vendor": "vendors", "segment": "segments", "architecture": "architectures"}[facet]
         for value in {getattr(gpu, facet) for gpu in GPUS}:
             shown = select(GPUS, query.evolve(**{field: (value,)}))
@@ -202,5 +203,5 @@ def test_prices_are_words_once_they_are_known(hardware: HardwareCatalog) -> None
     assert facet_counts(hardware.gpus, query, prices=prices)["vendor"] == {"NVIDIA": 2}
     assert used_words(query) == {"used", "rent"}
     assert used_words(GpuQuery()) == frozenset()
-    with pytest.raises(SpecError, match="rent: needs the prices of cards"):
+    with pytest.raises(SpecError, match="rent: needs the prices of accelerators"):
         select(hardware.gpus, query)

@@ -21,7 +21,7 @@ CARD = {
     "memory_bytes": 8 * 2**30,
     "provenance": SOURCE,
 }
-MACHINE = {"id": "machine-1", "name": "Machine 1", "vendor": "NVIDIA", "provenance": SOURCE}
+MACHINE = {"id": "machine-1", "name": "Machine 1", "vendor": "NVIDIA", "kind": "server", "provenance": SOURCE}
 
 
 def write(folder: Path, gpus: object = (CARD,), systems: object = (MACHINE,)) -> Path:

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from planner.errors import SpecError
 from planner.hardware.catalog import load_hardware
 from planner.hardware.expression import parse_expression
-from planner.hardware.fields import QUERY_FIELDS, Judged, Known
+from planner.hardware.fields import GPU_WORDS, QUERY_FIELDS
+from planner.hardware.vocabulary import Judged, Known
 from planner.paths import catalog_dir
 
 HARDWARE = load_hardware(catalog_dir())
@@ -24,7 +25,7 @@ WORDS = [
 
 
 def holds(text: str, gpu_id: str = "rtx-4090") -> bool | None:
-    return parse_expression(text).test(HARDWARE.gpu(gpu_id), Known())
+    return parse_expression(text, GPU_WORDS).test(HARDWARE.gpu(gpu_id), Known())
 
 
 @pytest.mark.parametrize(
@@ -127,7 +128,7 @@ def test_targets_of_amd_compare_as_text() -> None:
 
 
 def test_the_fields_that_are_used_are_told() -> None:
-    assert parse_expression('fits == "fits" and year > 2020').fields == {"fits", "year"}
+    assert parse_expression('fits == "fits" and year > 2020', GPU_WORDS).fields == {"fits", "year"}
 
 
 @pytest.mark.parametrize(
@@ -169,7 +170,7 @@ def test_the_fields_that_are_used_are_told() -> None:
 )
 def test_an_error_names_the_position_and_what_was_expected(text: str, message: str) -> None:
     with pytest.raises(SpecError) as caught:
-        parse_expression(text)
+        parse_expression(text, GPU_WORDS)
     assert caught.value.field == "where"
     assert message in caught.value.message
 
@@ -182,7 +183,7 @@ def test_hints_name_the_fields_and_the_remedy() -> None:
         ('name == "x', "Close it"),
     ):
         with pytest.raises(SpecError) as caught:
-            parse_expression(text)
+            parse_expression(text, GPU_WORDS)
         assert hint in caught.value.hint
 
 
@@ -190,7 +191,9 @@ def test_hints_name_the_fields_and_the_remedy() -> None:
 @given(st.text(max_size=60) | st.lists(st.sampled_from(WORDS), max_size=14).map(" ".join))
 def test_any_text_is_an_expression_or_a_spec_error(text: str) -> None:
     try:
-        outcomes = {parse_expression(text).test(gpu, Known({"rtx-4090": Judged("fits")})) for gpu in HARDWARE.gpus}
+        outcomes = {
+            parse_expression(text, GPU_WORDS).test(gpu, Known({"rtx-4090": Judged("fits")})) for gpu in HARDWARE.gpus
+        }
     except SpecError:
         outcomes = set()
     assert outcomes <= {True, False, None}
@@ -212,4 +215,4 @@ def test_it_means_what_python_would_mean(text: str) -> None:
             continue
         python = text.replace("mig", str(gpu.mig)).replace("year > 2020", str(gpu.year > 2020))
         python = python.replace('name ~ "a"', str("a" in gpu.name.lower()))
-        assert parse_expression(text).test(gpu, Known()) == eval(python)
+        assert parse_expression(text, GPU_WORDS).test(gpu, Known()) == eval(python)

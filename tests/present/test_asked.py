@@ -3,10 +3,13 @@
 import pytest
 
 from planner.present.asked import read_asked
+from planner.present.gpus import GPU_COLUMNS
+
+UNITS = {column.key: column.per_unit for column in GPU_COLUMNS}
 
 
 def bounds(text):
-    return [(bound.key, bound.low, bound.high) for bound in read_asked(text).bounds]
+    return [(bound.key, bound.low, bound.high) for bound in read_asked(text, UNITS).bounds]
 
 
 @pytest.mark.parametrize(
@@ -34,7 +37,7 @@ def test_bounds_are_read_with_their_units(text, expected):
 
 
 def test_names_and_bounds_stand_side_by_side():
-    asked = read_asked("rtx at least 24 GiB under 1,000 USD ti")
+    asked = read_asked("rtx at least 24 GiB under 1,000 USD ti", UNITS)
     assert asked.words == "rtx ti"
     memory, price = asked.bounds
     assert (memory.words, memory.rest) == ("at least 24 GiB", "rtx under 1,000 USD ti")
@@ -42,20 +45,20 @@ def test_names_and_bounds_stand_side_by_side():
 
 
 def test_a_size_by_itself_is_the_size_as_sold():
-    asked = read_asked("24 GB card under $1000")
+    asked = read_asked("24 GB card under $1000", UNITS)
     assert asked.words == ""
     memory = asked.bounds[1]
     assert (memory.key, memory.high) == ("memory", 24)
     assert memory.low == pytest.approx(24e9 / 2**30)
     assert memory.rest == "card under $1000"
-    assert read_asked("A100 80GB").words == "A100"
+    assert read_asked("A100 80GB", UNITS).words == "A100"
 
 
 def test_fillers_are_words_like_others_where_nothing_else_is_asked_for():
-    assert read_asked("card").words == "card"
+    assert read_asked("card", UNITS).words == "card"
 
 
 def test_a_bound_whose_words_were_changed_by_another_still_lifts():
-    asked = read_asked("24 under 5 W GB")
+    asked = read_asked("24 under 5 W GB", UNITS)
     assert [bound.key for bound in asked.bounds] == ["power", "memory"]
     assert asked.bounds[1].rest == "24 under 5 W GB"

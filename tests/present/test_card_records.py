@@ -1,5 +1,6 @@
 """What is known around a card, for other programs."""
 
+from dataclasses import replace
 from datetime import date
 
 import pytest
@@ -10,7 +11,7 @@ from planner.plan.prices import prices_of, rents_of
 from planner.present.card_records import around_card, around_system, price_fields, totals
 from planner.present.gpu_row import GpuRow
 from planner.present.side_by_side import Entry
-from planner.present.systems import SystemRow, plain_systems
+from planner.present.system_row import SystemRow, plain_systems
 
 DAY = date(2026, 11, 22)
 
@@ -64,7 +65,7 @@ def test_around_a_system_are_totals_what_it_lacks_rents_and_what_feeds_it(catalo
     def told(name):
         system = catalog.hardware.system(name)
         (row,) = plain_systems((system,), catalog.hardware, catalog.software)
-        return around_system(row, rents_of(system, catalog, DAY))
+        return around_system(replace(row, rented=rents_of(system, catalog, DAY)))
 
     dgx = told("dgx-h100")
     assert dgx["totals"]["memory_bytes"] == 8 * 80 * 2**30

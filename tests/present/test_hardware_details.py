@@ -7,7 +7,8 @@ from planner.hardware.usable import UsableMemory
 from planner.present import format as fmt
 from planner.present.gpu_details import gpu_details
 from planner.present.provenance import MARK_MEANINGS, figure, provenance_mark, provenance_text
-from planner.present.systems import SYSTEM_COLUMNS, system_details, system_rows
+from planner.present.system_details import system_details
+from planner.present.systems import SYSTEM_COLUMNS, system_rows
 from planner.units import GIB
 
 SHEET = Provenance(basis="published", certainty="confirmed", source="Data sheet", as_of="2026-01-31")
@@ -109,6 +110,7 @@ RACK = System(
     id="rack",
     name="Rack",
     vendor="NVIDIA",
+    kind="rack",
     released="2025-06",
     gpu_id="card",
     gpu_count=72,
@@ -121,7 +123,7 @@ RACK = System(
 
 
 def test_a_system_is_told_with_its_accelerators():
-    unknown = System(id="box", name="Box", vendor="ACME", provenance=SHEET)
+    unknown = System(id="box", name="Box", vendor="ACME", kind="server", provenance=SHEET)
     rows = system_rows(HardwareCatalog(gpus=(CARD,), systems=(RACK, unknown)))
     assert [row.id for row in rows] == ["rack", "box"]
     assert [row.accelerators for row in rows] == ["72 × Card", None]
@@ -134,7 +136,7 @@ def test_a_system_is_told_with_its_accelerators():
 
 
 def test_system_columns_read_every_row():
-    unknown = System(id="box", name="Box", vendor="ACME", gpu_id="card", provenance=SHEET)
+    unknown = System(id="box", name="Box", vendor="ACME", kind="server", gpu_id="card", provenance=SHEET)
     rows = system_rows(HardwareCatalog(gpus=(CARD,), systems=(RACK, unknown)))
     for row in rows:
         for column in SYSTEM_COLUMNS:

@@ -10,12 +10,14 @@ from planner.plan.catalog import load_catalog
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.prices import prices_of
 from planner.plan.tried import try_on
+from planner.present.compared_notes import sharing_notes
 from planner.present.format import THIN
 from planner.present.gpu_details import gpu_details
 from planner.present.gpu_row import plain_rows
 from planner.present.gpus import GPU_COLUMNS, GpuRow
-from planner.present.side_by_side import Entry, comparison_rows, sharing_notes, side_by_side, to_markdown
-from planner.present.systems import SYSTEM_COLUMNS, SystemRow, system_details, system_rows
+from planner.present.side_by_side import Entry, comparison_rows, side_by_side, to_markdown
+from planner.present.system_details import system_details
+from planner.present.systems import SYSTEM_COLUMNS, SystemRow, system_rows
 from planner.present.tried import fits, why_not
 from planner.workload.parallel import Parallel
 from planner.workload.workload import Inference, Training
@@ -221,7 +223,8 @@ def test_one_card_of_each_needs_no_sum(entries):
 
 
 def test_a_system_without_a_known_accelerator_says_what_is_known(entries):
-    alone = System(id="box", name="A box", vendor="Someone", provenance=entries[1].system.system.provenance)
+    source = entries[1].system.system.provenance
+    alone = System(id="box", name="A box", vendor="Someone", kind="server", provenance=source)
     entry = Entry("systems:box", "A box", 1, None, SystemRow(alone, None))
     rows = side_by_side((entry, entries[1]), {})
     assert named(rows, "One accelerator", "Vendor").cells[0].text == "unknown"

@@ -1,13 +1,20 @@
 """What tables and detail panes show of whole machines, on the real catalog."""
 
+from datetime import date
+
 import pytest
 
 from planner.hardware.catalog import load_hardware
 from planner.paths import catalog_dir
+from planner.plan.catalog import load_catalog
 from planner.plan.plan import ModelChoice, Plan
+from planner.plan.prices import rent_words, rents_by_system, rents_of
 from planner.plan.system_fits import SystemFit, fits_by_system
 from planner.present import systems
+from planner.present.flat_records import system_fields
 from planner.present.format import THIN, UNKNOWN
+from planner.present.system_details import system_details
+from planner.present.system_row import systems_sentence
 from planner.present.system_totals import BANDWIDTH, BF16, FOR_POWER, TOTALS
 from planner.units import GIB
 from planner.workload.training import Training
@@ -48,7 +55,7 @@ def test_accelerators_are_counted_and_searched(rows):
 
 def test_every_known_figure_has_a_source(rows):
     for row in rows:
-        for group in systems.system_details(row):
+        for group in system_details(row):
             for detail in group.details:
                 assert detail.text
                 assert detail.source or detail.text in (UNKNOWN, "not published") or detail.title in WITHOUT_SOURCE
@@ -77,7 +84,7 @@ def test_totals_say_their_formula_and_the_source_of_one(by_id):
     assert [COLUMNS[key].text(row) for key in ("bandwidth", "bf16")] == ["26.8", "7.92"]
     tooltip = plain(COLUMNS["bf16"].tooltip(row))
     assert tooltip.startswith("8 × 990 TFLOPS (H100 SXM5 80 GB)\n") or tooltip.startswith("8 × 989.5 TFLOPS")
-    found = {detail.title: detail for group in systems.system_details(row) for detail in group.details}
+    found = {detail.title: detail for group in system_details(row) for detail in group.details}
     assert plain(found["Bandwidth together"].text) == "26.8 TB/s"
     assert plain(found["Bandwidth together"].origin).startswith("derived: 8 × 3,350 GB/s (H100 SXM5 80 GB)\n")
     assert found["Bandwidth together"].mark == "ƒ"
@@ -89,11 +96,11 @@ def test_totals_that_are_not_known_say_why(by_id):
     assert COLUMNS["bf16"].text(by_id["dgx-2"]) == UNKNOWN
     assert COLUMNS["bf16"].tooltip(by_id["dgx-2"]).startswith("the catalog has no such figure of one Tesla V100")
     assert COLUMNS["bandwidth"].tooltip(by_id["dgx-station-v100"]).startswith("the catalog does not say which")
-    found = {detail.title: detail for detail in systems.system_details(by_id["dgx-2"])[0].details}
+    found = {detail.title: detail for detail in system_details(by_id["dgx-2"])[0].details}
     assert found["BF16 dense together"].text == UNKNOWN
     assert found["BF16 dense together"].tooltip.startswith("the catalog has no such figure")
     assert plain(found["FP16 dense together"].text) == "2.09 PFLOPS"
-    assert "FP16 dense together" not in {each.title for each in systems.system_details(by_id["dgx-h100"])[0].details}
+    assert "FP16 dense together" not in {each.title for each in system_details(by_id["dgx-h100"])[0].details}
 
 
 def test_what_a_machine_has_for_its_power(by_id):
@@ -109,7 +116,7 @@ def test_what_a_machine_has_for_its_power(by_id):
 
 
 def test_a_machine_is_fed_and_cooled_as_a_whole(by_id):
-    groups = {group.title: group for group in systems.system_details(by_id["dgx-h100"])}
+    groups = {group.title: group for group in system_details(by_id["dgx-h100"])}
     found = [(detail.title, plain(detail.text)) for detail in groups["Power and cooling"].details]
     assert found == [
         ("From the wall", "10,200 W"),
@@ -121,7 +128,7 @@ def test_a_machine_is_fed_and_cooled_as_a_whole(by_id):
         ("Circuit that is reckoned with", "30 A at 240 V"),
         ("Assumed", "cooled by air alone"),
     ]
-    assert len(systems.system_details(by_id["dgx-station-v100"])) == 3
+    assert len(system_details(by_id["dgx-station-v100"])) == 3
 
 
 def test_a_verdict_with_what_is_left_on_each_accelerator(catalog):
@@ -164,7 +171,7 @@ def test_a_format_that_the_chip_lacks_is_none_and_not_unknown(catalog):
         "7.92",
         UNKNOWN,
     ]
-    found = {detail.title: detail for detail in systems.system_details(rows["dgx-2"])[0].details}
+    found = {detail.title: detail for detail in system_details(rows["dgx-2"])[0].details}
     assert found["BF16 dense together"].text == "none"
     assert found["BF16 dense together"].source
 
@@ -174,8 +181,8 @@ def test_a_sentence_says_on_how_many_the_plan_fits(catalog, rows):
     judged = systems.system_rows(catalog.hardware, fits_by_system(plan, catalog))
     fits = sum(row.verdict in ("fits", "tight") for row in judged)
     said = f"Llama fits on {fits} of 43 systems as planned. The smallest is "
-    assert systems.systems_sentence("Llama", judged).startswith(said)
-    assert systems.systems_sentence("Llama", rows) == "Llama does not fit on any of 43 systems as planned."
+    assert systems_sentence("Llama", judged).startswith(said)
+    assert systems_sentence("Llama", rows) == "Llama does not fit on any of 43 systems as planned."
 
 
 def test_what_chips_without_a_compute_capability_lack_is_found_too(catalog):
@@ -183,3 +190,36 @@ def test_what_chips_without_a_compute_capability_lack_is_found_too(catalog):
     assert {"fp4", "fp64"} <= set(rows["trn1-32xl"].lacks)
     assert "fp8" in rows["tpu-v4-pod"].lacks
     assert rows["dgx-station-v100"].lacks == {}
+
+
+def test_what_each_accelerator_has_says_where_that_is_from(rows, by_id):
+    row, unknown = by_id["dgx-h100"], by_id["dgx-station-v100"]
+    assert [COLUMNS[key].text(row) for key in ("cards", "memory_each", "link")] == ["8", "80", "900"]
+    assert plain(COLUMNS["memory_each"].tooltip(row)).startswith("85,899,345,920 B\nderived: ")
+    assert [COLUMNS[key].text(unknown) for key in ("cards", "memory_each", "link")] == ["4", UNKNOWN, UNKNOWN]
+    assert (COLUMNS["memory_each"].tooltip(unknown), COLUMNS["link"].tooltip(unknown)) == ("", "")
+    assert [COLUMNS[key].text(row) for key in ("kind", "topology", "architecture")] == ["server", "switch", "Hopper"]
+    found = {detail.title: detail for group in system_details(row) for detail in group.details}
+    assert plain(found["Links each"].text) == "900 GB/s, both directions together"
+    assert found["Topology"].source
+    assert "Links each" not in {each.title for group in system_details(unknown) for each in group.details}
+
+
+def test_rents_are_of_all_of_a_machine_with_their_month():
+    catalog = load_catalog()
+    day = date(2026, 11, 22)
+    rents = rents_by_system(catalog, day)
+    rows = {row.id: row for row in systems.system_rows(catalog.hardware, rents=rents)}
+    for name, row in rows.items():
+        assert rents[name] == rents_of(row.system, catalog, day)
+    known, unknown = rows["dgx-h100"], rows["gb300-nvl72"]
+    low = known.on_demand.low.price_usd
+    assert COLUMNS["rent"].value(known) == low == rent_words(rents)["dgx-h100"]["rent"]
+    assert COLUMNS["rent"].tooltip(known).startswith("Cheapest: ")
+    assert rent_words(rents)["gb300-nvl72"] == {}
+    assert COLUMNS["rent"].text(unknown) == UNKNOWN
+    assert COLUMNS["rent"].tooltip(unknown) == "The catalog has no offer of so many in one machine."
+    told, none = system_fields(known), system_fields(unknown)
+    assert (told["rent_usd_per_hour"], none["rent_usd_per_hour"], none["rent_source"]) == (low, None, None)
+    assert told["memory_bytes_each"] == 80 * GIB
+    assert told["links_bytes_per_s_each"] == 900e9

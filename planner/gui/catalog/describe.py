@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date
 
 from planner.errors import PlannerError
 from planner.hardware.gpu import Gpu
@@ -13,14 +12,14 @@ from planner.memory.result import Verdict
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import evaluate, moved_to
 from planner.plan.plan import Plan
-from planner.plan.prices import rents_of
 from planner.present import format as fmt
 from planner.present.build import power_group
 from planner.present.card_facts import fact_groups
 from planner.present.columns import DetailGroup
 from planner.present.gpu_details import gpu_details
 from planner.present.gpus import SEGMENT_WORDS, GpuRow, part_words
-from planner.present.systems import SystemRow, system_details
+from planner.present.system_details import system_details
+from planner.present.system_row import SystemRow
 from planner.present.verdict import answer, more_cards, verdict_phrase
 
 
@@ -66,24 +65,21 @@ def describe_gpu(row: GpuRow, plan: Plan, catalog: Catalog, circuit: Circuit = U
     )
 
 
-def describe_system(row: SystemRow, plan: Plan, catalog: Catalog, today: date | None = None) -> Described:
-    """Return what to say of a system; the verdict is that of `plan` moved to its accelerators.
-
-    `today` is the day that rents are looked at, none while the offers have not been read.
-    """
+def describe_system(row: SystemRow, plan: Plan, catalog: Catalog) -> Described:
+    """Return what to say of a system; the verdict is that of `plan` moved to its accelerators."""
     system, gpu = row.system, row.gpu
     verdict, phrase, sentence = None, fmt.UNKNOWN.capitalize(), "The catalog does not say which accelerator this has."
     if gpu is not None:
         verdict, phrase, sentence = _judge(moved_to(plan, gpu.id, system.gpu_count or 1), gpu, catalog)
     return Described(
         name=system.name,
-        kind=" · ".join(part for part in (system.vendor, row.accelerators, str(row.year or "")) if part),
+        kind=" · ".join(part for part in (system.vendor, system.kind, row.accelerators, str(row.year or "")) if part),
         verdict=verdict,
         phrase=phrase,
         sentence=sentence,
         use=f"&Use {fmt.count_of(system.gpu_count or 1, gpu.name)}" if gpu else "",
         in_plan=gpu is not None and (plan.gpu, plan.count) == (gpu.id, system.gpu_count or 1),
-        groups=system_details(row, None if today is None else rents_of(system, catalog, today)),
+        groups=system_details(row),
         notes=system.notes,
     )
 

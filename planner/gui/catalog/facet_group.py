@@ -14,20 +14,20 @@ _FEW: Final = 8
 
 
 class FacetGroup(QWidget):
-    """Boxes for `values`, given as `(value, words)`; `chosen` carries the ticked values.
+    """Boxes for `values`, given as `(value, words)`, none for what is unknown; `chosen` carries the ticked values.
 
     Of many values only the first few and the ticked ones are shown until the person asks for all.
     """
 
     chosen = Signal(object)
 
-    def __init__(self, theme: Theme, values: Sequence[tuple[str, str]]) -> None:
+    def __init__(self, theme: Theme, values: Sequence[tuple[str | None, str]]) -> None:
         super().__init__()
         self._words = dict(values)
         self._places = {value: row for row, (value, _) in enumerate(values)}
-        self._boxes: dict[str, QCheckBox] = {}
-        self._numbers: dict[str, QLabel] = {}
-        self._counts: Mapping[str, int] = {}
+        self._boxes: dict[str | None, QCheckBox] = {}
+        self._numbers: dict[str | None, QLabel] = {}
+        self._counts: Mapping[str | None, int] = {}
         self._expanded = False
         self._more = QPushButton()
         mark(self._more, "link")
@@ -43,7 +43,7 @@ class FacetGroup(QWidget):
         self._show_rows(())
 
     @property
-    def values(self) -> tuple[str, ...]:
+    def values(self) -> tuple[str | None, ...]:
         """Return the ticked values."""
         return tuple(value for value in self._places if value in self._boxes and self._boxes[value].isChecked())
 
@@ -52,14 +52,14 @@ class FacetGroup(QWidget):
         """Return the ticked values in words."""
         return ", ".join(self._words[value] for value in self.values)
 
-    def set_values(self, values: Sequence[str]) -> None:
+    def set_values(self, values: Sequence[str | None]) -> None:
         """Tick exactly `values`."""
         self._show_rows(values)
         for value, box in self._boxes.items():
             with QSignalBlocker(box):
                 box.setChecked(value in values)
 
-    def add_values(self, values: Sequence[tuple[str, str]]) -> None:
+    def add_values(self, values: Sequence[tuple[str | None, str]]) -> None:
         """Offer more values, below those that are there."""
         new = [(value, words) for value, words in values if value not in self._places]
         for value, words in new:
@@ -67,7 +67,7 @@ class FacetGroup(QWidget):
         if new:
             self._show_rows(self.values)
 
-    def set_counts(self, counts: Mapping[str, int]) -> None:
+    def set_counts(self, counts: Mapping[str | None, int]) -> None:
         """Show how many records each value would show; a value that shows none is greyed."""
         self._counts = counts
         for value in self._boxes:
@@ -82,7 +82,7 @@ class FacetGroup(QWidget):
         self._expanded = not self._expanded
         self._show_rows(self.values)
 
-    def _show_rows(self, ticked: Sequence[str]) -> None:
+    def _show_rows(self, ticked: Sequence[str | None]) -> None:
         for value, row in self._places.items():
             shown = self._expanded or row < _FEW or value in ticked
             if shown and value not in self._boxes:
@@ -93,7 +93,7 @@ class FacetGroup(QWidget):
         self._more.setVisible(len(self._places) > _FEW)
         self._more.setText(self.tr("Show fewer") if self._expanded else self.tr("Show all %n", "", len(self._places)))
 
-    def _make(self, value: str) -> None:
+    def _make(self, value: str | None) -> None:
         """Make the box of `value`, which costs too much to do before it is wanted."""
         box, number = QCheckBox(self._words[value]), make_label(role="muted")
         self._boxes[value], self._numbers[value] = box, number
@@ -102,7 +102,7 @@ class FacetGroup(QWidget):
         self._show_count(value)
         box.toggled.connect(self._on_toggled)
 
-    def _show_count(self, value: str) -> None:
+    def _show_count(self, value: str | None) -> None:
         count, box = self._counts.get(value, 0), self._boxes[value]
         self._numbers[value].setText(fmt.integer(count))
         box.setAccessibleName(f"{self._words[value]}, {count}")

@@ -1,22 +1,18 @@
 """The accelerators: facets, table, and the details of one card."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from PySide6.QtCore import QTimer, Slot
+from PySide6.QtCore import Slot
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMenu
 
-from planner.gui.catalog.chips import ChipRow
 from planner.gui.catalog.describe import Described, describe_gpu
-from planner.gui.catalog.empty import EmptyResult
-from planner.gui.catalog.facets import FacetPanel
-from planner.gui.catalog.filters import CatalogFilter, NameSearch, conditions, culprit
+from planner.gui.catalog.faceted_page import FacetedPage
+from planner.gui.catalog.filters import CatalogFilter
 from planner.gui.catalog.lookups import Lookups
 from planner.gui.catalog.own_cards import OwnCards
-from planner.gui.catalog.page import Page
 from planner.gui.settings import TableLayout
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
@@ -24,6 +20,7 @@ from planner.gui.widgets.cells import Mark
 from planner.gui.widgets.label import make_label
 from planner.gui.widgets.verdict_badge import verdict_mark
 from planner.gui.workspace import Workspace
+from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
 from planner.hardware.mains import CIRCUITS, USUAL_CIRCUIT
 from planner.hardware.software import about_other_machines
@@ -34,7 +31,6 @@ from planner.present.flat_records import GPU_FIELDS, gpu_fields
 from planner.present.gpus import GPU_COLUMNS, GpuRow, gpu_rows
 from planner.present.here import NOWHERE, cards_here
 
-_COUNT_DELAY_MS: Final = 50
 _PANES: Final = (190, 663, 277)
 _SHOWN: Final = (
     *("name", "fits", "job_time", "job_cost", "memory", "bandwidth", "bf16", "power", "fp32", "fp8", "year", "price"),
@@ -42,47 +38,33 @@ _SHOWN: Final = (
 )
 
 
-class GpuPage(Page):
+class GpuPage(FacetedPage):
     """The cards of the catalog, those of this machine on top; verdict, time and cost of the job follow the plan."""
 
     key = "accelerators"
     title = "Accelerators"
     noun = "accelerator"
     export_fields = GPU_FIELDS
+    everything = CatalogFilter()
+    saved_in = "filters"
 
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
         usual = TableLayout(shown=_SHOWN, sort_key="year", descending=True)
-        super().__init__(workspace, theme, GPU_COLUMNS, usual, {"fits": _fits_mark})
+        rows = _plain(workspace.catalog.hardware)
+        super().__init__(workspace, theme, GPU_COLUMNS, usual, {"fits": _fits_mark}, rows)
         self.lookups = Lookups(workspace, tasks, parent=self)
         self.own = OwnCards(workspace, theme, self, self._current, self.table.choose)
         self.here = make_label(role="muted", wrap=True)
         self.here.setIndent(theme.spacing.small)
         self._here = NOWHERE
-        self._filter = CatalogFilter()
-        self._latest = ""
-        self._named_of = workspace.catalog.hardware
-        self._names = NameSearch(self._named_of.gpus)
-        self.facets = FacetPanel(theme, workspace.settings, workspace.catalog.hardware.gpus)
-        self.chips = ChipRow(theme)
-        self.empty = EmptyResult(theme)
-        # The counts are for the eye that wanders to the side; the table answers a keystroke first.
-        self._counting = QTimer(self, singleShot=True, interval=_COUNT_DELAY_MS)
-        self._counting.timeout.connect(self.count_facets)
-        self._lay_out()
-        self.facets.changed.connect(self.narrow)
-        self.chips.lifted.connect(self.narrow)
-        self.empty.lifted.connect(self.narrow)
+        self._values_of = workspace.catalog.hardware
+        self.middle.insertWidget(0, self.here)
         self.lookups.found.connect(self._on_found)
         workspace.devices_found.connect(self._on_devices)
         change = QAction(self.tr("Your &figures…"), self.table)
         change.triggered.connect(self.own.ask_change)
         self.table.addAction(change)
         self.restore(_PANES)
-
-    @property
-    def filter(self) -> CatalogFilter:
-        """Return what the table is narrowed to."""
-        return self._filter
 
     def describe(self, record: GpuRow) -> Described:
         """Return what to say of a card."""
@@ -93,10 +75,6 @@ class GpuPage(Page):
         """Put the card into the plan."""
         with self.workspace.reporting():
             self.workspace.answer(self.tr("card %1").replace("%1", record.gpu.name), {"gpu": record.id})
-
-    def search(self, text: str) -> None:
-        """Show only cards whose name, aliases, vendor or architecture have every word of `text`."""
-        self.narrow(self._filter.with_query(text=text), "text")
 
     def planned(self) -> str | None:
         """Return the plan's card; a plan without one begins with the smallest card that it fits on."""
@@ -114,10 +92,9 @@ class GpuPage(Page):
         """Judge every card by the plan."""
         self.table.mark(self.workspace.plan.gpu)
         self.lookups.follow()
-        if self._named_of is not self.workspace.catalog.hardware:
-            self._named_of = self.workspace.catalog.hardware
-            self._names = NameSearch(self._named_of.gpus)
-            self.facets.follow(self._named_of.gpus)
+        if self._values_of is not self.workspace.catalog.hardware:
+            self._values_of = self.workspace.catalog.hardware
+            self.offer_values_of(_plain(self._values_of))
         self._find_here()
         self._judge()
         super().refresh(evaluation)
@@ -160,39 +137,9 @@ class GpuPage(Page):
         menu.insertSeparator(first)
         return menu
 
-    def narrow(self, wanted: CatalogFilter, latest: str = "") -> None:
-        """Show only what passes `wanted`; `latest` is the key of the condition that was changed last."""
-        text_before = self._filter.query.text
-        self._filter, self._latest = wanted, latest
-        self.model.set_filter(None if wanted == CatalogFilter() else self._passing)
-        self.show_rows()
-        self._counting.start()
-        self.facets.show_filter(wanted)
-        self.chips.show_conditions([found for found in conditions(wanted) if found.key != "text"])
-        if wanted.query.text != text_before:
-            self.searched.emit(wanted.query.text)
-
-    @Slot()
-    def count_facets(self) -> None:
-        """Show how many cards each value of a facet would show."""
-        self.facets.show_counts(self._filter.counts(self._named()))
-
-    def _passing(self, _rows: Sequence[GpuRow]) -> frozenset[str]:
-        if self._filter.by_name_only:
-            return self._names.having(self._filter.asked.words)
-        return self._filter.passing(self._named())
-
-    def _named(self) -> Sequence[GpuRow]:
-        if not self._filter.asked.words:
-            return self.model.all_records
-        names = self._names.having(self._filter.asked.words)
-        return [row for name in names if (row := self.model.find(name)) is not None]
-
-    def nothing(self) -> QWidget:
-        """Return what names the filter that removed the last row."""
-        found = culprit(self._filter, self.model.all_records, self._latest)
-        self.empty.explain(found, about_other_machines(self._filter.query.text))
-        return self.empty
+    def about(self, text: str) -> str:
+        """Return what FPGAs and other machines are for, where one is searched for."""
+        return about_other_machines(text)
 
     def _judge(self) -> None:
         plan, catalog, known = self.workspace.plan, self.workspace.catalog, self.lookups
@@ -225,18 +172,9 @@ class GpuPage(Page):
         self._judge()
         self.describe_current()
 
-    def _lay_out(self) -> None:
-        self.results.addWidget(self.empty)
-        middle = QWidget()
-        column = QVBoxLayout(middle)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(self.theme.spacing.small)
-        column.addWidget(self.here)
-        column.addWidget(self.chips)
-        column.addWidget(self.results, 1)
-        for pane in (self.facets, middle, self.detail):
-            self.splitter.addWidget(pane)
-        self.splitter.setStretchFactor(1, 1)
+
+def _plain(hardware: HardwareCatalog) -> list[GpuRow]:
+    return [GpuRow(gpu) for gpu in hardware.gpus]
 
 
 _MARKS: Final = {verdict: Mark(*verdict_mark(verdict)) for verdict in ("fits", "tight", "does-not-fit", None)}

@@ -1,4 +1,4 @@
-"""What is found out about every card beside the window's thread: the plan's job on it, and what it is sold for."""
+"""What is found out about every card and system beside the window's thread: the plan's job, and prices."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
@@ -16,7 +16,10 @@ from planner.plan.plan import Plan
 from planner.present.gpus import JobWords
 
 if TYPE_CHECKING:
-    from planner.cost.market import CardPrices
+    from planner.cost.market import CardPrices, PriceSpread
+    from planner.cost.modes import RentMode
+
+    Rents = Mapping[str, Mapping[RentMode, PriceSpread]]
 
 _JOBS: Final = "catalog-jobs"
 _PRICES: Final = "catalog-prices"
@@ -27,7 +30,7 @@ class Lookups(QObject):
     """Follows the plan and the catalog; `found` says that more is known than before.
 
     The next change of the plan ends the search for what its job takes and costs, and nothing stale is kept. `prices`
-    are none while they have not been read. `today` says on which day prices are looked at.
+    and `rents`, those of systems, are none while they have not been read. `today` says of which day they are.
     """
 
     found = Signal()
@@ -43,6 +46,7 @@ class Lookups(QObject):
         self.today = today
         self.jobs: Mapping[str, JobWords] = {}
         self.prices: Mapping[str, CardPrices] | None = None
+        self.rents: Rents | None = None
         self._workspace, self._tasks = workspace, tasks
         self._jobs_of: tuple[Plan, Catalog] | None = None
         self._prices_of: Catalog | None = None
@@ -58,7 +62,7 @@ class Lookups(QObject):
             self._tasks.cancel(_JOBS)
             self._asking.start()
         if self._prices_of is not catalog:
-            self._prices_of, self.prices = catalog, None
+            self._prices_of, self.prices, self.rents = catalog, None, None
             self._tasks.run(_PRICES, partial(_all_prices, catalog, self.today()), self._take_prices, self._tell)
 
     @Slot()
@@ -72,8 +76,8 @@ class Lookups(QObject):
             self.jobs = jobs
             self.found.emit()
 
-    def _take_prices(self, prices: Mapping[str, "CardPrices"]) -> None:
-        self.prices = prices
+    def _take_prices(self, found: "tuple[Mapping[str, CardPrices], Rents]") -> None:
+        self.prices, self.rents = found
         self.found.emit()
 
     def _tell(self, error: BaseException) -> None:
@@ -102,9 +106,9 @@ def pass_over(error: BaseException) -> None:
         raise error
 
 
-def _all_prices(catalog: Catalog, today: date) -> Mapping[str, "CardPrices"]:
-    from planner.plan.prices import prices_by_card  # takes a while to load, and the first look does without it
+def _all_prices(catalog: Catalog, today: date) -> "tuple[Mapping[str, CardPrices], Rents]":
+    from planner.plan.prices import prices_by_card, rents_by_system  # takes a while, and the first look does without
 
     # What the details show beside the prices is read here too, or the first arrow key would wait for it.
     _ = catalog.software, catalog.speeds
-    return prices_by_card(catalog, today)
+    return prices_by_card(catalog, today), rents_by_system(catalog, today)

@@ -158,10 +158,14 @@ class Page(QWidget):
         self.comparison_wanted.emit(tuple(chosen or current))
 
     def restore(self, sizes: Sequence[int]) -> None:
-        """Arrange table and panes as they were left; `sizes` are the panes' widths at first."""
+        """Arrange table and panes as they were left; `sizes` are the panes' widths at first.
+
+        Widths of other panes than there are now, which an older version left, are passed over.
+        """
         current = self.workspace.settings.current
         self.table.arrange(current.tables.get(self.key, self.table.usual))
-        self.splitter.setSizes(list(current.splitters.get(f"catalog-{self.key}", sizes)))
+        left = current.splitters.get(f"catalog-{self.key}", ())
+        self.splitter.setSizes(list(left if len(left) == len(sizes) else sizes))
         self.table.arranged.connect(self._remember_table)
         self.splitter.splitterMoved.connect(self._remember_splitter)
 

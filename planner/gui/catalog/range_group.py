@@ -12,6 +12,7 @@ from planner.gui.widgets.decimal_field import DecimalField
 
 _MOST: Final = 1e9
 _NARROW: Final = 40
+_LONG: Final = 10_000
 
 
 class RangeGroup(QWidget):
@@ -25,8 +26,8 @@ class RangeGroup(QWidget):
     def __init__(self, theme: Theme, name: str, stops: Sequence[float]) -> None:
         super().__init__()
         self._slider = RangeSlider(theme, stops)
-        self._low = DecimalField(0, _MOST, placeholder=f"{stops[0]:.10g}")
-        self._high = DecimalField(0, _MOST, placeholder=f"{stops[-1]:.10g}")
+        self._low = DecimalField(0, _MOST, placeholder=_end(stops[0]))
+        self._high = DecimalField(0, _MOST, placeholder=_end(stops[-1]))
         for field in (self._low, self._high):
             for edit in field.findChildren(QLineEdit):
                 edit.setMinimumWidth(_NARROW)
@@ -67,3 +68,8 @@ class RangeGroup(QWidget):
         self._low.set_value(bounds[0])
         self._high.set_value(bounds[1])
         self.chosen.emit(bounds)
+
+
+def _end(stop: float) -> str:
+    """Return an end of the slider: years without a separator, what is longer with them."""
+    return f"{stop:,.10g}" if stop >= _LONG else f"{stop:.10g}"

@@ -1,4 +1,4 @@
-"""Filters that the person has given a name: applied, renamed and deleted from one menu."""
+"""Filters that the person has given a name: applied, renamed and deleted from one menu, apart for each page."""
 
 from collections.abc import Callable
 from functools import partial
@@ -9,19 +9,20 @@ from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QInputDialog, QMenu, QWidget
 
 from planner.errors import PlannerError
-from planner.gui.catalog.filters import CatalogFilter, conditions
+from planner.gui.catalog.faceted_page import FacetedPage
+from planner.gui.catalog.filters import conditions
 from planner.gui.workspace import Workspace
 
 
 class SavedFilters(QMenu):
-    """`applied` carries the filter that was chosen; `current` returns the one to save."""
+    """`applied` carries the filter that was chosen; `page` returns the page whose filters these are now."""
 
     applied = Signal(object)
 
-    def __init__(self, workspace: Workspace, current: Callable[[], CatalogFilter], parent: QWidget) -> None:
+    def __init__(self, workspace: Workspace, page: Callable[[], FacetedPage], parent: QWidget) -> None:
         super().__init__(parent)
         self._workspace = workspace
-        self._current = current
+        self._page = page
         self.aboutToShow.connect(self.fill)
 
     @property
@@ -39,7 +40,7 @@ class SavedFilters(QMenu):
             self.addAction(self.tr("No saved filters yet")).setEnabled(False)
         self.addSeparator()
         save = self.addAction(self.tr("&Save these filters…"), self.ask_name)
-        save.setEnabled(self._current() != CatalogFilter())
+        save.setEnabled(not self._page().filter.is_empty)
         rename, delete = self.addMenu(self.tr("&Rename")), self.addMenu(self.tr("&Delete"))
         for menu in (rename, delete):
             menu.setEnabled(bool(self.names))
@@ -51,7 +52,7 @@ class SavedFilters(QMenu):
         """Narrow the catalog as the filter called `name` does; one that cannot be read is told across the window."""
         with self._workspace.reporting():
             try:
-                wanted = CatalogFilter.model_validate(self._saved[name])
+                wanted = type(self._page().filter).model_validate(self._saved[name])
             except ValidationError:
                 hint = "It was saved by another version. Delete it and save it again."
                 raise PlannerError(f"The saved filter “{name}” cannot be read.", hint) from None
@@ -60,7 +61,8 @@ class SavedFilters(QMenu):
     def save(self, name: str) -> None:
         """Save the present filter as `name`, in place of one of that name."""
         if name.strip():
-            self._store({**self._saved, name.strip(): self._current().model_dump(mode="json", exclude_defaults=True)})
+            kept = self._page().filter.model_dump(mode="json", exclude_defaults=True)
+            self._store({**self._saved, name.strip(): kept})
 
     def rename(self, name: str, other: str) -> None:
         """Call the filter `name` something else; that another has that name already is told across the window."""
@@ -81,7 +83,7 @@ class SavedFilters(QMenu):
     @Slot()
     def ask_name(self) -> None:
         """Ask what to call the present filter."""
-        usual = ", ".join(condition.words for condition in conditions(self._current()))
+        usual = ", ".join(condition.words for condition in conditions(self._page().filter))
         name, agreed = QInputDialog.getText(self, self.tr("Save these filters"), self.tr("Name"), text=usual)
         if agreed:
             self.save(name)
@@ -94,8 +96,9 @@ class SavedFilters(QMenu):
 
     @property
     def _saved(self) -> dict[str, dict[str, Any]]:
-        return self._workspace.settings.current.catalog.filters
+        saved: dict[str, dict[str, Any]] = getattr(self._workspace.settings.current.catalog, self._page().saved_in)
+        return saved
 
     def _store(self, filters: dict[str, dict[str, Any]]) -> None:
         settings = self._workspace.settings
-        settings.update(catalog=settings.current.catalog.evolve(filters=filters))
+        settings.update(catalog=settings.current.catalog.evolve(**{self._page().saved_in: filters}))

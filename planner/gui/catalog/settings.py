@@ -27,6 +27,7 @@ class CatalogSettings(Spec):
     view: View = "table"
     plots: dict[str, PlotChoice] = Field(default_factory=dict, description="by page")
     filters: dict[str, dict[str, Any]] = Field(default_factory=dict, description="saved filters by name")
+    system_filters: dict[str, dict[str, Any]] = Field(default_factory=dict, description="those of systems")
     compared: tuple[str, ...] = Field(default=(), description="ids of cards and systems side by side")
     only_differences: bool = False
     circuit: str = Field(

@@ -10,7 +10,8 @@ from planner.gui.catalog.bar import CatalogBar
 from planner.gui.catalog.compare.page import ComparePage
 from planner.gui.catalog.export import write_rows
 from planner.gui.catalog.export_menu import ExportMenu
-from planner.gui.catalog.filters import CatalogFilter
+from planner.gui.catalog.faceted_page import FacetedPage
+from planner.gui.catalog.filters import CatalogFilter, RecordFilter
 from planner.gui.catalog.gpu_page import GpuPage
 from planner.gui.catalog.own_cards import OwnCards
 from planner.gui.catalog.page import Page
@@ -38,7 +39,7 @@ class CatalogTab(Tab):
         super().__init__(workspace, theme, tasks)
         self.gpus = GpuPage(workspace, theme, tasks)
         self.compare = ComparePage(workspace, theme, tasks)
-        self.saved = SavedFilters(workspace, lambda: self.gpus.filter, self)
+        self.saved = SavedFilters(workspace, lambda: self.page, self)
         self._export_menu = ExportMenu(self, self)
         self.bar = CatalogBar(theme, self.saved, self._export_menu)
         self._answer = make_label(font=theme.font("answer", bold=True), wrap=True)
@@ -48,7 +49,7 @@ class CatalogTab(Tab):
         self._connect()
 
     @property
-    def page(self) -> Page:
+    def page(self) -> FacetedPage:
         """Return the records that are shown."""
         return self.gpus if self._pages.currentIndex() == 0 else self.systems
 
@@ -115,11 +116,11 @@ class CatalogTab(Tab):
         self.compare.add(tuple(f"{self.page.key}:{name}" for name in names))
         self.show_view("compare")
 
-    def apply_filter(self, wanted: CatalogFilter) -> None:
-        """Narrow the accelerators as `wanted` says."""
+    def apply_filter(self, wanted: RecordFilter) -> None:
+        """Narrow the accelerators, or the systems, as `wanted` says."""
         self._leave_comparison()
-        self.bar.pages.button(0).click()
-        self.gpus.narrow(wanted)
+        self.bar.pages.button(0 if isinstance(wanted, CatalogFilter) else 1).click()
+        self.page.narrow(wanted)
 
     def compare_chosen(self) -> None:
         """Put what is chosen in the table or the plot side by side with what is there."""
@@ -134,8 +135,7 @@ class CatalogTab(Tab):
         """Show every record of the view again."""
         self._leave_comparison()
         self.bar.search.clear()
-        if self.page is self.gpus:
-            self.gpus.facets.clear()
+        self.page.facets.clear()
 
     def sort_cards(self, key: str) -> None:
         """Sort the accelerators by the column `key`, the best first, and show that column."""
@@ -217,8 +217,8 @@ class CatalogTab(Tab):
         page.searched.connect(partial(self._on_page_searched, page))
 
     def _show_page(self) -> None:
-        hint = self.tr(", or: at least 24 GiB under 2,000 USD") if self.page is self.gpus else ""
-        self.bar.show_page(self.page, hint)
+        example = "24 GiB under 2,000 USD" if self.page is self.gpus else "600 GiB under 12 kW"
+        self.bar.show_page(self.page, self.tr(", or: at least %1").replace("%1", example))
 
     def _on_page_searched(self, page: Page, text: str) -> None:
         if page is self.page:

@@ -2,15 +2,8 @@
 
 import pytest
 
-from planner.gui.catalog.filters import (
-    CatalogFilter,
-    NameSearch,
-    conditions,
-    culprit,
-    facet_words,
-    groups,
-    range_words,
-)
+from planner.gui.catalog.filters import CARDS, CatalogFilter, NameSearch, conditions, culprit, groups
+from planner.gui.catalog.narrowed import range_words
 from planner.hardware.gpu import Gpu, Provenance
 from planner.hardware.query import GpuQuery, select
 from planner.present.gpus import GpuRow
@@ -121,8 +114,8 @@ def test_ranges_in_words(low, high, expected):
 
 
 def test_values_are_called_as_everywhere():
-    assert facet_words("segment", "datacenter") == "data centre"
-    assert facet_words("architecture", "Hopper") == "Hopper"
+    assert CARDS.facet_words("segment", "datacenter") == "data centre"
+    assert CARDS.facet_words("architecture", "Hopper") == "Hopper"
 
 
 @pytest.mark.parametrize("text", ["", "  ", "big", "NVIDIA m", "rdna3", "nothing like it"])

@@ -87,11 +87,56 @@ def test_cards_are_counted_up_and_down_apart_from_the_plan(page, tab, workspace,
     assert page.ids[0] == "accelerators:rtx-4090@1"
     page._more.click()
     assert page.ids[0] == "accelerators:rtx-4090@2"
+    qtbot.waitUntil(lambda: not tab.tasks.busy)
+    assert workspace.plan.count == 1
+
+
+def test_machines_are_counted_up_and_down_by_mouse_and_keyboard(page, tab, workspace, qtbot):
+    table = page.table
     table.setCurrentIndex(table.compared.index(2, 3))
     page._fewer.click()
     assert page.ids[2] == "systems:dgx-h100"
+    QTest.mouseClick(page._more, Qt.MouseButton.LeftButton)
+    QTest.keyClick(table, Qt.Key.Key_Plus)
+    assert page.ids[2] == "systems:dgx-h100@3"
+    assert cells(page, "Accelerators")[2] == "24 × H100 SXM5 80 GB"
+    assert cells(page, "Power")[2] == "30,600\u2009W, all of it"
+    QTest.keyClick(table, Qt.Key.Key_Minus)
     qtbot.waitUntil(lambda: not tab.tasks.busy)
-    assert workspace.plan.count == 1
+    assert page._notes.text().startswith("2 × DGX H100: the catalog does not say what joins the machines. The time is")
+    QTest.keyClick(table, Qt.Key.Key_Return)
+    assert (workspace.plan.gpu, workspace.plan.count) == ("h100-sxm5-80gb", 16)
+    assert workspace.undo_stack.undoText() == "cards of 2 × DGX H100"
+    QTest.keyClick(table, Qt.Key.Key_Minus)
+    assert page.ids[2] == "systems:dgx-h100"
+    assert not page._notes.isVisible()
+    qtbot.waitUntil(lambda: not tab.tasks.busy)
+
+
+def test_several_of_one_are_picked_by_their_number(page, tab, qtbot):
+    popover = page.offer(page._add)
+    edit = popover.list._edit
+    QTest.keyClicks(edit, "2x dgx a100 640")
+    match = popover.list.matches[0]
+    assert (match.title, match.detail) == ("2 × DGX A100 640 GB", "8 × A100 SXM4 80 GB each")
+    QTest.keyClick(edit, Qt.Key.Key_Return)
+    assert page.ids[-1] == "systems:dgx-a100-640gb@2"
+    assert cells(page, "Memory")[-1] == "1,280\u2009GiB"
+    other = page.offer(page._add)
+    for typed, wanted in (("3 × RTX 3090", True), ("0 x RTX 3090", False), ("2 x zx spectrum", False), ("l4", False)):
+        other.list._edit.setText(typed)
+        assert any(match.title == "3 × GeForce RTX 3090" for match in other.list.matches) == wanted
+    other.close()
+    qtbot.waitUntil(lambda: not tab.tasks.busy)
+
+
+def test_a_system_of_unknown_accelerators_is_not_planned_and_says_why(tab, qtbot):
+    tab.compare.add(("systems:dgx-station-v100@2", THREE[2]))
+    tab.show_view("compare")
+    qtbot.waitUntil(lambda: not tab.tasks.busy)
+    assert cells(tab.compare, "Fits")[0] == "not planned"
+    assert cells(tab.compare, "Price")[0].startswith("$138,000 (list")
+    assert "2 × DGX Station (V100) is not planned: the catalog does not say" in tab.compare._notes.text()
 
 
 def test_a_seventh_takes_the_place_of_the_first(page, workspace):

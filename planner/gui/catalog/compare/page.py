@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QPushButton, QStackedWidge
 from planner.errors import PlannerError
 from planner.gui.catalog.compare.nothing import NothingCompared
 from planner.gui.catalog.compare.table import CompareTable
-from planner.gui.choices import hardware_choices
+from planner.gui.choices import hardware_choices, several_of
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.label import make_label
@@ -22,7 +22,8 @@ from planner.gui.workspace import Workspace
 from planner.hardware.gpu import Gpu
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
-from planner.plan.tried import Tried, try_on
+from planner.plan.tried import Cards, Tried, try_all
+from planner.present.compared_notes import compared_notes
 from planner.present.gpu_row import plain_row
 from planner.present.gpus import GpuRow
 from planner.present.record_text import rows_to_csv
@@ -32,7 +33,6 @@ from planner.present.side_by_side import (
     Entry,
     card_entry,
     comparison_rows,
-    sharing_notes,
     side_by_side,
     system_entry,
     to_markdown,
@@ -48,7 +48,8 @@ _ENDINGS = (".md", ".csv", ".png")
 class ComparePage(QWidget):
     """What is compared is remembered by id: `accelerators:rtx-4090`, `systems:dgx-h100`.
 
-    Of a card there are as many as the plan has, unless its id names another number: `accelerators:rtx-3090@2`.
+    Of a card there are as many as the plan has, unless its id names another number: `accelerators:rtx-3090@2`. Of a
+    system there is one, unless its id does: `systems:dgx-h100@2`.
     `table_wanted` says that the person would rather choose in the table.
     """
 
@@ -64,8 +65,8 @@ class ComparePage(QWidget):
         self._nothing = NothingCompared(theme)
         self._only = QCheckBox(self.tr("Only &differences"))
         self._add = QPushButton(self.tr("&Add…"))
-        self._fewer = QPushButton(self.tr("&Fewer cards"))
-        self._more = QPushButton(self.tr("&More cards"))
+        self._fewer = QPushButton(self.tr("&Fewer"))
+        self._more = QPushButton(self.tr("&More"))
         self._use = QPushButton(self.tr("&Use in the plan"))
         self._remove = QPushButton(self.tr("&Remove"))
         self._clear = QPushButton(self.tr("C&lear"))
@@ -81,6 +82,8 @@ class ComparePage(QWidget):
         self._nothing.show_table.clicked.connect(self.table_wanted)
         self._fewer.clicked.connect(partial(self.count_up, -1))
         self._more.clicked.connect(partial(self.count_up, 1))
+        self._fewer.setToolTip(self.tr("One fewer of the card or system under the keyboard (-)"))
+        self._more.setToolTip(self.tr("One more of the card or system under the keyboard (+)"))
         self._only.toggled.connect(self._on_only)
         self._use.clicked.connect(self.use_current)
         self._remove.clicked.connect(self.remove_current)
@@ -103,10 +106,11 @@ class ComparePage(QWidget):
 
     def offer(self, anchor: QWidget) -> SearchPopover:
         """Offer every card and system under `anchor`, to put one more side by side."""
-        made = SearchPopover(self, self._theme, self.tr("Search accelerators and systems"))
+        choices, hint = hardware_choices(self._workspace), self.tr("Search accelerators and systems, or: 2 x DGX H100")
+        made = SearchPopover(self, self._theme, hint, typed=partial(several_of, choices))
         made.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         made.chosen.connect(self._on_chosen)
-        made.offer(anchor, hardware_choices(self._workspace))
+        made.offer(anchor, choices)
         return made
 
     @Slot(object)
@@ -131,11 +135,14 @@ class ComparePage(QWidget):
             self._on_removed(self.table.place)
 
     def count_up(self, by: int) -> None:
-        """Compare more of the card under the keyboard, or fewer; a system has as many as it has."""
-        if not self.ids or self.entries()[self.table.place].system is not None:
+        """Compare more of the card, or of the system, under the keyboard, or fewer; one is left."""
+        if not self.ids:
             return
         entry = self.entries()[self.table.place]
-        changed = f"{entry.id.partition('@')[0]}@{max(1, entry.count + by)}"
+        number = max(1, (entry.count if entry.system is None else entry.machines) + by)
+        one_system = entry.system is not None and number == 1
+        name = entry.id.partition("@")[0]
+        changed = name if one_system else f"{name}@{number}"
         self._keep(tuple(dict.fromkeys(changed if name == entry.id else name for name in self.ids)))
 
     def refresh(self) -> None:
@@ -144,7 +151,7 @@ class ComparePage(QWidget):
         self._pages.setCurrentIndex(0 if entries else 1)
         self._bar.setVisible(bool(entries))
         plan, catalog = self._workspace.plan, self._workspace.catalog
-        wanted = {entry.id: (entry.row.id, entry.count) for entry in entries if entry.row is not None}
+        wanted = {entry.id: entry.cards for entry in entries}
         asked = (plan, catalog, wanted)
         if asked != self._asked:
             self._asked, self._tried, self._prices = asked, {}, {}
@@ -192,7 +199,7 @@ class ComparePage(QWidget):
         place = self.table.currentIndex()
         row, column = place.row(), place.column()
         self.table.compared.show_rows(self.entries(), self._rows())
-        notes = sharing_notes(self.entries(), self._tried)
+        notes = compared_notes(self.entries(), self._tried)
         self._notes.setText("\n".join(notes))
         self._notes.setVisible(bool(notes))
         last = self.table.compared.columnCount() - 1
@@ -209,16 +216,16 @@ class ComparePage(QWidget):
             raise error
 
     def _entry(self, name: str) -> Entry | None:
-        kind, _, record = name.partition("@")[0].partition(":")
-        hardware = self._workspace.catalog.hardware
+        written, _, number = name.partition("@")
+        kind, _, record = written.partition(":")
+        hardware, several = self._workspace.catalog.hardware, int(number) if number.isdigit() else None
         if kind == "systems":
             system = next((one for one in hardware.systems if one.id == record), None)
-            return None if system is None else system_entry(name, system, hardware, self._row)
+            return None if system is None else system_entry(name, system, hardware, self._row, max(1, several or 1))
         card = next((one for one in hardware.gpus if one.id == record), None)
         if card is None:
             return None
-        number = name.partition("@")[2]
-        count = int(number) if number.isdigit() else self._workspace.plan.count
+        count = self._workspace.plan.count if several is None else several
         return card_entry(name, self._row(card), max(1, count))
 
     def _row(self, gpu: Gpu) -> GpuRow:
@@ -237,8 +244,9 @@ class ComparePage(QWidget):
         if entry.row is None:
             return
         with self._workspace.reporting():
-            label = self.tr("cards of %1") if entry.system is not None else self.tr("card %1")
-            self._workspace.answer(label.replace("%1", entry.name), {"gpu": entry.row.id, "count": entry.count})
+            card = self.tr("card %1").replace("%1", entry.name)
+            label = card if entry.system is None else self.tr("cards of %1").replace("%1", entry.title)
+            self._workspace.answer(label, {"gpu": entry.row.id, "count": entry.count})
 
     @Slot(int)
     def _on_removed(self, place: int) -> None:
@@ -270,12 +278,12 @@ class ComparePage(QWidget):
 
 
 def _try_all(
-    plan: Plan, catalog: Catalog, wanted: Mapping[str, tuple[str, int]], today: date
+    plan: Plan, catalog: Catalog, wanted: Mapping[str, Cards | None], today: date
 ) -> "tuple[Mapping[str, Tried], Mapping[str, CardPrices]]":
     """Return the plan on each of `wanted`, and what the cards are sold for, worked out on the thread that has time."""
     from planner.plan.prices import prices_of  # reads every offer
 
-    tried = {name: try_on(plan, gpu, count, catalog, today) for name, (gpu, count) in wanted.items()}
-    cards = {gpu for gpu, _ in wanted.values()}
+    cards = {each.gpu_id for each in wanted.values() if each is not None}
     _ = catalog.software
-    return tried, {gpu: prices_of(catalog.hardware.gpu(gpu), catalog, today) for gpu in cards}
+    prices = {gpu: prices_of(catalog.hardware.gpu(gpu), catalog, today) for gpu in cards}
+    return try_all(plan, wanted, catalog, today), prices
