@@ -77,7 +77,7 @@ def test_a_machine_is_preliminary_where_its_record_or_its_accelerator_is() -> No
     assert BY_ID["amd-helios-72"].preliminary
     assert BY_ID["vera-rubin-nvl72"].preliminary
     assert not BY_ID["dgx-station-v100"].preliminary
-    assert BY_ID["trn1-32xl"].year is None
+    assert BY_ID["dgx-a100-640gb"].year is None
     alone = Machine(BY_ID["dgx-h100"].system.evolve(gpu_count=None), BY_ID["dgx-h100"].gpu)
     assert alone.accelerators == "H100 SXM5 80 GB"
 
