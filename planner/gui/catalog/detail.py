@@ -90,6 +90,7 @@ class DetailPane(QWidget):
         area.setFrameShape(QFrame.Shape.NoFrame)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.setAccessibleName(self.tr("Figures"))
+        mark(area, "ringed")
         head = QVBoxLayout()
         head.setContentsMargins(space.medium, space.small, space.medium, space.small)
         head.setSpacing(space.small)

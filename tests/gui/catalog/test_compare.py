@@ -76,6 +76,17 @@ def test_entries_are_used_and_removed_by_keyboard(page, workspace):
     assert page.ids == ()
 
 
+def test_the_cell_with_the_keyboard_is_ringed_and_tab_leaves_the_table(page):
+    table = page.table
+    table.setCurrentIndex(table.compared.index(2, 1))
+    table.setFocus()
+    ringed = table.viewport().grab(table.visualRect(table.currentIndex())).toImage()
+    QTest.keyClick(table, Qt.Key.Key_Tab)
+    assert not table.hasFocus()
+    assert table.currentIndex().column() == 1
+    assert table.viewport().grab(table.visualRect(table.currentIndex())).toImage() != ringed
+
+
 def test_cards_are_counted_up_and_down_apart_from_the_plan(page, tab, workspace, qtbot):
     table = page.table
     table.setCurrentIndex(table.compared.index(2, 1))

@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QMenu
+from PySide6.QtWidgets import QMenu, QPushButton, QVBoxLayout, QWidget
 
 from planner.gui.settings import TableLayout
 from planner.gui.widgets.cells import Mark
@@ -319,3 +319,21 @@ def test_rows_go_to_files_with_exact_values():
     assert '"bytes": 25769803776' in to_json(rows)
     assert '"note": null' in to_json(rows)
     assert to_csv(["id", "bytes"], []) == "id,bytes\n"
+
+
+def test_tab_leaves_the_table_instead_of_going_through_its_cells(qtbot, theme, model):
+    window, table, after = QWidget(), RecordTable(model, theme), QPushButton("After")
+    qtbot.addWidget(window)
+    column = QVBoxLayout(window)
+    column.addWidget(table)
+    column.addWidget(after)
+    window.show()
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    table.choose("a")
+    table.setFocus()
+    press(table, Qt.Key.Key_Tab)
+    assert after.hasFocus()
+    QTest.keyClick(after, Qt.Key.Key_Backtab)
+    assert table.hasFocus()
+    assert table.current_id == "a"

@@ -115,9 +115,12 @@ class _CellDelegate(QStyledItemDelegate):
         """Paint one cell."""
         line, cell = self._model.line(index.row()), self._model.cell(index)
         area, space = option.rect, self._theme.spacing
-        focused = bool(option.state & QStyle.StateFlag.State_Selected)
-        painter.fillRect(area, self._theme.color("selection" if focused else "surface"))
+        chosen = bool(option.state & QStyle.StateFlag.State_Selected)
+        painter.fillRect(area, self._theme.color("selection" if chosen else "surface"))
         painter.fillRect(QRect(area.left(), area.bottom(), area.width(), 1), self._theme.color("border"))
+        if chosen and option.widget.hasFocus():
+            painter.setPen(self._theme.color("focus"))
+            painter.drawRect(area.adjusted(0, 0, -1, -1))
         heading = isinstance(line, str)
         strong = heading or (cell is not None and cell.is_best)
         painter.setFont(self._theme.font(bold=strong))
@@ -159,6 +162,7 @@ class CompareTable(QTableView):
         self.setShowGrid(False)
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.setTabKeyNavigation(False)  # as in the other tables: Tab leaves, the arrow keys go through the cells
         self.verticalHeader().hide()
         self.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 14)
         header = self.horizontalHeader()
