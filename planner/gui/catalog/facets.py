@@ -13,6 +13,7 @@ from planner.gui.catalog.filters import (
     COLUMNS,
     FACET_FIELDS,
     FACET_TITLES,
+    TOGGLE_TIPS,
     TOGGLES,
     Bounds,
     CatalogFilter,
@@ -70,7 +71,9 @@ class FacetPanel(QScrollArea):
         self._toggles = {field: QCheckBox(words) for field, (_, words) in TOGGLES.items()}
         self._groups = {facet: FacetGroup(theme, _values(facet, gpus)) for facet in FACET_FIELDS}
         rows = [GpuRow(gpu) for gpu in gpus]
-        self._ranges = {key: RangeGroup(theme, COLUMNS[key].title, _stops(key, rows)) for key in _RANGES}
+        self._ranges = {
+            key: RangeGroup(theme, COLUMNS[key].title, _stops(key, rows), grouped=key != "year") for key in _RANGES
+        }
         self._sections: dict[str, Section] = {}
         self._lay_out()
         self._connect()
@@ -108,6 +111,7 @@ class FacetPanel(QScrollArea):
     def _lay_out(self) -> None:
         space = self._theme.spacing
         mark(self._clear, "link")
+        self._clear.setEnabled(False)
         body = QWidget()
         column = QVBoxLayout(body)
         column.setContentsMargins(0, space.small, space.small, space.medium)
@@ -116,12 +120,13 @@ class FacetPanel(QScrollArea):
         heading.addWidget(make_label(self.tr("Filters"), font=self._theme.font(bold=True)), 1)
         heading.addWidget(self._clear)
         column.addLayout(heading)
-        for box in self._toggles.values():
+        for field, box in self._toggles.items():
+            box.setToolTip(TOGGLE_TIPS[field])
             column.addWidget(box)
         self._add_facet(column, "vendor")
         self._add_facet(column, "segment")
         for key, ranged in self._ranges.items():
-            self._add_section(column, key, COLUMNS[key].header, ranged)
+            self._add_section(column, key, COLUMNS[key].axis, ranged)
         self._add_facet(column, "architecture")
         column.addStretch(1)
         self.setWidget(body)
