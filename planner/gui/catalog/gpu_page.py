@@ -13,7 +13,7 @@ from planner.gui.catalog.chips import ChipRow
 from planner.gui.catalog.describe import Described, describe_gpu
 from planner.gui.catalog.empty import EmptyResult
 from planner.gui.catalog.facets import FacetPanel
-from planner.gui.catalog.filters import CatalogFilter, NameSearch, conditions, culprit
+from planner.gui.catalog.filters import CatalogFilter, NameSearch, conditions, culprit, groups
 from planner.gui.catalog.lookups import Lookups
 from planner.gui.catalog.own_cards import OwnCards
 from planner.gui.catalog.page import Page
@@ -191,7 +191,7 @@ class GpuPage(Page):
     def nothing(self) -> QWidget:
         """Return what names the filter that removed the last row."""
         found = culprit(self._filter, self.model.all_records, self._latest)
-        self.empty.explain(found, about_other_machines(self._filter.query.text))
+        self.empty.explain(found, groups(self._filter), about_other_machines(self._filter.query.text))
         return self.empty
 
     def _judge(self) -> None:
