@@ -18,10 +18,10 @@ from planner.present.provenance import provenance_text
 BOUGHT_WORDS: Final = {
     "list": "List price",
     "partner": "Board partners ask",
-    "street": "In shops",
-    "used": "Second hand",
+    "street": "Street price",
+    "used": "Used price",
 }
-_DERIVED_FROM: Final[dict[BoughtKind, str]] = {"street": "in shops", "used": "second hand"}
+_DERIVED_FROM: Final[tuple[BoughtKind, ...]] = ("street", "used")
 _CHEAPEST_SHOWN: Final = 3
 _CENTS_MATTER: Final = 0.1
 _DOLLARS_MATTER: Final = 100.0
@@ -50,11 +50,11 @@ def _derived(gpu: Gpu, prices: CardPrices) -> Iterator[Detail]:
         yours = gpu.purchase_price_usd
         if figure.priced and yours is not None:
             yield from _derived_figure(figure, f"{figure.title}, as you paid", gpu, yours, "your price")
-        for kind, words in _DERIVED_FROM.items():
+        for kind in _DERIVED_FROM:
             if figure.priced and kind in prices.bought:
                 spread = prices.bought[kind]
-                name = f"median {words} ({month_words(spread.current)})"
-                yield from _derived_figure(figure, f"{figure.title}, {words}", gpu, spread.median_usd, name)
+                name = f"median {kind} price ({month_words(spread.current)})"
+                yield from _derived_figure(figure, f"{figure.title}, {kind}", gpu, spread.median_usd, name)
 
 
 def _derived_figure(

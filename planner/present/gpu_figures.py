@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 Priced = tuple[float, tuple["PricePoint", ...]]
 """A price in US dollars, and the prices that it is made of."""
-_PRICE_WIDTH: Final = 20
-_MONTH_LENGTH: Final = len("2025-03")
+_PRICE_WIDTH: Final = 15
+_YEAR_LENGTH: Final = len("2025")
 
 
 def _derived(figure: DerivedFigure) -> Column[GpuRow]:
@@ -59,9 +59,12 @@ def remark_words(points: Iterable["PricePoint"]) -> str:
 
 
 def month_words(points: Iterable["PricePoint"]) -> str:
-    """Return the month that prices are of, or from which on: `March 2025`, `from May 2024`, `no date`."""
-    months = sorted({point.day[:_MONTH_LENGTH] for point in points})
-    return f"{'from ' if len(months) > 1 else ''}{fmt.date(months[0] or None, fmt.NO_DATE)}"
+    """Return the month that prices are of, of several the years: `Mar 2025`, `2024 – 2025`, `no date`."""
+    days = sorted({point.day for point in points})
+    months = list(dict.fromkeys(fmt.short_date(day or None, fmt.NO_DATE) for day in days))
+    if len(months) == 1:
+        return months[0]
+    return " – ".join(dict.fromkeys(month[-_YEAR_LENGTH:] for month in (months[0], months[-1])))
 
 
 def _dated_money(

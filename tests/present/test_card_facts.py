@@ -38,9 +38,9 @@ def test_only_derived_figures_with_known_inputs(catalog: Catalog) -> None:
 def test_figures_of_money_are_told_by_each_kind_of_price_by_itself(catalog: Catalog) -> None:
     prices = CardPrices(bought={"street": PriceSpread((_point(32_000),))}, rented={}, doubtful=(), servers=())
     shown = {d.title: d for d in derived_group(catalog.hardware.gpu("h100-sxm5-80gb"), prices).details}
-    assert shown["Price per GiB, in shops"].text == "400 USD/GiB"
-    assert shown["Price per GiB, in shops"].basis == "median in shops (October 2026) 32,000 USD ÷ memory 80 GiB"
-    assert "Rate per watt, in shops" not in shown
+    assert shown["Price per GiB, street"].text == "400 USD/GiB"
+    assert shown["Price per GiB, street"].basis == "median street price (Oct 2026) 32,000 USD ÷ memory 80 GiB"
+    assert "Rate per watt, street" not in shown
 
 
 def test_prices_with_range_age_history_and_what_is_left_out(catalog: Catalog) -> None:
@@ -70,9 +70,9 @@ def test_prices_with_range_age_history_and_what_is_left_out(catalog: Catalog) ->
     lines = [(detail.title, detail.text) for detail in details]
     assert lines == [
         ("List price", "$1,000, 1 price without a date"),
-        ("In shops", "$900 to $950, 2 prices without a date"),
+        ("Street price", "$900 to $950, 2 prices without a date"),
         ("  remarks", "of low trust"),
-        ("Second hand", "$700 to $800, 2 prices"),
+        ("Used price", "$700 to $800, 2 prices"),
         ("  remarks", "seen"),
         ("In a whole server, by card", "$2,000 to $3,000, 2 prices"),
         (
