@@ -1,5 +1,6 @@
 """Columns of an accelerator that follow from others or from the market: derived figures, and prices by their kind."""
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 Priced = tuple[float, tuple["PricePoint", ...]]
 """A price in US dollars, and the prices that it is made of."""
+_RANGE_END: Final = re.compile(r"^(?:low|high) end(?: of [\d,]+-[\d,]+)?(?:, |$)")
 _PRICE_WIDTH: Final = 15
 _YEAR_LENGTH: Final = len("2025")
 
@@ -54,8 +56,9 @@ def count_words(spread: "PriceSpread") -> str:
 
 
 def remark_words(points: Iterable["PricePoint"]) -> str:
-    """Return what sources and checks say of prices beside the figure, each remark once."""
-    return "; ".join(dict.fromkeys(remark for point in points for remark in point.remarks))
+    """Return what sources and checks say of prices, each remark once; which end of a range a price is, one sees."""
+    parts = (part for point in points for remark in point.remarks for part in remark.split("; "))
+    return "; ".join(filter(None, dict.fromkeys(_RANGE_END.sub("", part) for part in parts)))
 
 
 def month_words(points: Iterable["PricePoint"]) -> str:

@@ -118,9 +118,9 @@ def test_a_build_says_what_it_draws_and_what_to_mind():
     assert group.title == "Power and cooling of 4 cards"
     said = {detail.title: detail for detail in group.details}
     assert said["From the wall"].basis
-    assert said["Mind"].text
+    assert said["Warning"].text
     unknown = power_group(card(board_power_watts=None), 1)
-    assert [detail.title for detail in unknown.details][-1] == "Mind"
+    assert [detail.title for detail in unknown.details][-1] == "Warning"
 
 
 def test_rows_carry_verdicts_and_prices_where_they_are_given():
