@@ -85,7 +85,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         "Name",
         lambda row: row.gpu.name,
         lambda row: row.marked_name,
-        width=20,
+        width=24,
         tooltip=lambda row: f"{row.marked_name}\n{row.gpu.id}",
     ),
     Column(

@@ -58,7 +58,7 @@ def test_a_card_is_told_in_groups():
         "Memory",
         "Dense arithmetic on matrix units",
         "Arithmetic on shader cores",
-        "Arithmetic without a published rate",
+        "No rate published",
         "Chip",
         "Board",
     ]

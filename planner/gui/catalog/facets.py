@@ -29,6 +29,7 @@ from planner.gui.widgets.label import make_label
 from planner.gui.widgets.section import Section
 from planner.hardware.gpu import Gpu
 from planner.hardware.query import Facet
+from planner.present import format as fmt
 from planner.present.gpus import GpuRow
 
 _RANGES: Final = ("memory", "bandwidth", "bf16", "power", "price", "street", "used", "rent", "year")
@@ -126,7 +127,7 @@ class FacetPanel(QScrollArea):
         self._add_facet(column, "vendor")
         self._add_facet(column, "segment")
         for key, ranged in self._ranges.items():
-            self._add_section(column, key, COLUMNS[key].axis, ranged)
+            self._add_section(column, key, _range_title(key), ranged)
         self._add_facet(column, "architecture")
         column.addStretch(1)
         self.setWidget(body)
@@ -179,6 +180,12 @@ def _values(facet: Facet, gpus: Sequence[Gpu]) -> list[tuple[str, str]]:
     """Return the values of a facet, the most frequent first."""
     counted = Counter(str(getattr(gpu, facet)) for gpu in gpus)
     return [(value, facet_words(facet, value)) for value, _ in counted.most_common()]
+
+
+def _range_title(key: str) -> str:
+    """Return a column's title with what its numbers count, in as little room as may be."""
+    column = COLUMNS[key]
+    return f"{column.title}, $" if column.measure == fmt.USD else column.header
 
 
 def _stops(key: str, rows: Sequence[GpuRow]) -> tuple[float, ...]:

@@ -57,6 +57,12 @@ class CellView(QTableView):
             painter.setFont(self.font())
             self._cells.paint(painter, self._rows_within(event.rect()), columns)
 
+    def scrollContentsBy(self, dx: int, dy: int) -> None:
+        """Scroll, and paint everything again where another column is cut by the edge than before."""
+        super().scrollContentsBy(dx, dy)
+        if dx:
+            self.viewport().update()
+
     def columns_within(self, area: QRect) -> list[CellColumn]:
         """Return the visible columns that meet `area`, from left to right."""
         header = self.horizontalHeader()

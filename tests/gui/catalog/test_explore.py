@@ -55,7 +55,7 @@ def test_bounds_are_written_as_the_table_writes_them_and_years_without_a_comma(t
     assert all(len(year) == 4 for year in written["year"])
     tab.gpus.narrow(CatalogFilter().with_bounds("year", 2020, None))
     assert facets._ranges["year"]._low.text == "2020"
-    assert facets._sections["price"].findChild(QToolButton).text() == "Launch price, USD"
+    assert facets._sections["price"].findChild(QToolButton).text() == "Launch price, $"
 
 
 def test_there_is_nothing_to_clear_before_anything_is_asked_for(tab):

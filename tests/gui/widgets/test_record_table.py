@@ -321,6 +321,22 @@ def test_rows_go_to_files_with_exact_values():
     assert to_csv(["id", "bytes"], []) == "id,bytes\n"
 
 
+def test_a_number_that_the_edge_would_cut_is_not_shown_in_part(table):
+    def painted():
+        table._cells._cache._laid.clear()
+        table.grab()
+        return {text for text, _ in table._cells._cache._laid}
+
+    assert "120" in painted()
+    place = table.columnViewportPosition(1) + table.columnWidth(1)
+    table.resize(place - 20, 300)
+    assert table.viewport().width() < place
+    assert not painted() & {"120", "1,500"}
+    assert "…" in painted()
+    table.horizontalScrollBar().setValue(20)
+    assert "120" in painted()
+
+
 def test_tab_leaves_the_table_instead_of_going_through_its_cells(qtbot, theme, model):
     window, table, after = QWidget(), RecordTable(model, theme), QPushButton("After")
     qtbot.addWidget(window)
