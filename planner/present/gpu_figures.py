@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from planner.hardware.derived import DERIVED_FIGURES, DerivedFigure
+from planner.hardware.fields import PRICE_WORDS
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers
 from planner.present.gpu_row import GpuRow
@@ -25,7 +26,7 @@ def _derived(figure: DerivedFigure) -> Column[GpuRow]:
     def explained(row: GpuRow) -> str:
         return f"{figure.title} = {figure.formula}\n{figure.explained(row.gpu)}"
 
-    return numbers(
+    column = numbers(
         figure.key,
         figure.title,
         lambda row: figure.value(row.gpu),
@@ -35,6 +36,12 @@ def _derived(figure: DerivedFigure) -> Column[GpuRow]:
         shown=False,
         tooltip=explained,
     )
+    return replace(column, help=sentence(f"{figure.help}{', at launch' if figure.priced else ''}"))
+
+
+def sentence(words: str) -> str:
+    """Return `words` with a capital at their beginning, whatever follows."""
+    return f"{words[:1].upper()}{words[1:]}"
 
 
 def spread_words(spread: "PriceSpread", unit: str = "") -> str:
@@ -85,7 +92,7 @@ def _dated_money(
 
     measure = "" if unit else fmt.USD
     plain = numbers(key, title, usd, unit=unit, width=_PRICE_WIDTH, shown=False, measure=measure, tooltip=tooltip)
-    return replace(plain, text=text)
+    return replace(plain, text=text, help=sentence(PRICE_WORDS[key][1]))
 
 
 def _bought(kind: "BoughtKind", title: str) -> Column[GpuRow]:

@@ -1,6 +1,7 @@
 """What tables show of an accelerator."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from planner.present import format as fmt
@@ -33,6 +34,28 @@ DTYPE_TITLES: Final = {
     "int8": "INT8",
     "fp4": "FP4",
 }
+_DENSE: Final = "Dense, without sparsity; the details say what the sums are kept in"
+_HELP: Final = {
+    "fits": "Whether the plan fits on as many of these as it has",
+    "job_time": "How fast the plan's job runs here, or how long a run takes",
+    "job_cost": "What a month or a run of the plan's job costs here, at the cheapest offer that can be compared",
+    "job_cost_tokens": "What a million tokens of the plan's job cost here, at the same offer",
+    "segment": "What it is sold for",
+    "memory": "Of the whole card, as its chips hold",
+    "usable_memory": "What programs can use of the memory",
+    "bandwidth": "How fast memory is read, which sets the pace of writing tokens",
+    "fp32": "On shader cores, which sets the pace without matrix units",
+    **dict.fromkeys(("bf16", "fp16", "fp8", "int8", "fp4"), _DENSE),
+    "power": "Of the board, as published",
+    "price": "What the maker asked at launch",
+    "paid": "What you paid for one, as you said",
+    "compute_capability": "NVIDIA's compute capability or AMD's target, which decides what software runs",
+    "mig": "Whether it can be split into instances with memory of their own (Multi-Instance GPU)",
+    "ecc": "Whether its memory corrects errors",
+    "devices": "How many devices programs see of one card",
+    "certainty": "How many sources its figures rest on",
+}
+"""What a column means, where its title alone might not say it."""
 
 
 def _source(field: str) -> Callable[[GpuRow], str]:
@@ -79,7 +102,7 @@ def _rate(dtype: str, *, shown: bool = True) -> Column[GpuRow]:
     )
 
 
-GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
+_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
     Column(
         "name",
         "Name",
@@ -189,4 +212,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
     words("form_factor", "Form factor", lambda row: row.gpu.form_factor, shown=False, width=16),
     numbers("devices", "Devices", lambda row: row.gpu.device_count, shown=False, width=8),
     words("certainty", "Certainty", lambda row: CERTAINTY_WORDS[row.gpu.provenance.certainty], shown=False, width=22),
+)
+GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = tuple(
+    replace(column, help=column.help or _HELP.get(column.key, "")) for column in _COLUMNS
 )

@@ -136,3 +136,11 @@ def test_rows_carry_verdicts_and_prices_where_they_are_given():
 def test_prices_of_several_months_are_of_their_years():
     assert month_words((point(1.0, "2026-10-01"), point(2.0, "2026-10-20"))) == "Oct 2026"
     assert month_words((point(1.0, "2026-09-01"), point(2.0, "2025-11-20"))) == "2025 – 2026"
+
+
+def test_columns_whose_titles_are_terms_of_the_trade_say_what_they_mean():
+    helps = {column.key: column.help for column in GPU_COLUMNS}
+    assert helps["ridge_point"].startswith("Dense 16-bit operations per byte")
+    assert helps["usd_per_gib"] == "Price of a GiB of memory, at launch"
+    assert helps["street"] == "Median of what shops ask"
+    assert all(helps[column.key] for column in GPU_COLUMNS if column.is_number and column.key != "year")

@@ -56,8 +56,8 @@ def test_a_card_is_told_in_groups():
     groups = gpu_details(CARD)
     assert [group.title for group in groups] == [
         "Memory",
-        "Dense arithmetic on matrix units",
-        "Arithmetic on shader cores",
+        "Dense rates on matrix units",
+        "Rates on shader cores",
         "No rate published",
         "Chip",
         "Board",
@@ -74,12 +74,12 @@ def test_a_card_is_told_in_groups():
 
 def test_a_card_without_matrix_units_has_no_group_for_them():
     plain = CARD.evolve(rates=(), boost_clock_hz=None)
-    assert "Dense arithmetic on matrix units" not in [group.title for group in gpu_details(plain)]
+    assert "Dense rates on matrix units" not in [group.title for group in gpu_details(plain)]
     every = tuple(
         Rate(dtype=dtype, ops_per_s=1e12, unit="tensor")
         for dtype in ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4")
     )
-    assert "Arithmetic on shader cores" not in [group.title for group in gpu_details(CARD.evolve(rates=every))]
+    assert "Rates on shader cores" not in [group.title for group in gpu_details(CARD.evolve(rates=every))]
 
 
 def test_only_a_card_whose_maker_numbers_its_targets_shows_one():

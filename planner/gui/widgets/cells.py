@@ -120,7 +120,10 @@ class CellPainter:
         padding = self._theme.spacing.small
         left, room = column.left + padding, column.width - 2 * padding
         on_right = self._model.columns[column.position].align == "right"
-        cut = on_right and left + room > painter.device().width()
+        edge = painter.device().width()
+        cut = on_right and left + room > edge
+        if cut and left + cache.lay(_CUT, room)[1] > edge:
+            return
         for row, text in said:
             static, width = cache.lay(_CUT if cut else text, room)
             top = row.top + (row.height - cache.height) // 2

@@ -1,6 +1,6 @@
 """The shared table: model, sorting, filtering, choice by name, columns, copying."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
@@ -27,7 +27,7 @@ class Fruit:
 COLUMNS = (
     words("name", "Name", lambda fruit: fruit.name, tooltip=lambda fruit: fruit.id),
     numbers("grams", "Weight", lambda fruit: fruit.grams, unit="g", meter=True),
-    words("colour", "Colour", lambda fruit: fruit.colour, width=40),
+    replace(words("colour", "Colour", lambda fruit: fruit.colour, width=40), help="Of the peel"),
     words("id", "Id", lambda fruit: fruit.id, shown=False),
 )
 FRUITS = (
@@ -81,6 +81,8 @@ def test_a_cell_says_text_value_alignment_source_and_its_column(model):
     assert cell.data(Qt.ItemDataRole.AccessibleTextRole) == "Weight, g: 120"
     assert cell.data(Qt.ItemDataRole.CheckStateRole) is None
     assert model.headerData(1, Qt.Orientation.Horizontal) == "Weight, g"
+    assert model.headerData(1, Qt.Orientation.Horizontal, Qt.ItemDataRole.ToolTipRole) == "Weight, g"
+    assert model.headerData(2, Qt.Orientation.Horizontal, Qt.ItemDataRole.ToolTipRole) == "Colour\nOf the peel"
     assert model.headerData(1, Qt.Orientation.Vertical) is None
 
 
