@@ -58,7 +58,7 @@ class DetailPane(QWidget):
         self._use.setText(self.tr("In the plan") if described.in_plan else described.use)
         self._use.setVisible(bool(described.use))
         self._use.setEnabled(not described.in_plan)
-        self._notes.setText("\n".join(described.notes))
+        self._notes.setText("\n\n".join(described.notes))
         self._notes.setVisible(bool(described.notes))
         self._figures.show_groups(described.groups, self._sources.isChecked())
         self._nothing.hide()
