@@ -196,3 +196,12 @@ def test_nothing_is_cut_off_in_the_smallest_window(tab, view, qtbot):
     qtbot.waitUntil(lambda: not tab.tasks.busy)
     assert tab.minimumSizeHint().width() <= 1160
     assert tab.minimumSizeHint().height() <= 700
+
+
+def test_the_tab_key_goes_through_the_plot_before_the_details(tab):
+    tab.show_view("scatter")
+    stops, widget = [], tab.gpus.table
+    while (widget := widget.nextInFocusChain()) is not tab.gpus.table:
+        stops.append(widget)
+    plot, details = stops.index(tab.gpus.scatter.plot), stops.index(tab.gpus.detail._compare)
+    assert stops.index(tab.gpus.scatter._presets) < plot < details
