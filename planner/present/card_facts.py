@@ -164,7 +164,7 @@ def speed_group(speeds: Iterable[MeasuredSpeed], prices: CardPrices) -> DetailGr
     told = tuple(_speed(speed, cheapest) for speed in speeds)
     if cheapest is None or not told:
         return DetailGroup("Measured by others", told)
-    return DetailGroup("Measured by others", (Detail("Rent behind these costs", f"{_usd(cheapest)} an hour"), *told))
+    return DetailGroup("Measured by others", (Detail("At a rent of", f"{_usd(cheapest)} an hour"), *told))
 
 
 def _speed(speed: MeasuredSpeed, usd_per_gpu_hour: float | None) -> Detail:

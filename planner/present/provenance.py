@@ -8,8 +8,8 @@ from planner.present import format as fmt
 from planner.present.columns import Detail
 from planner.present.names import CERTAINTY_WORDS
 
-TWO_SOURCES_MARK: Final = "●"  # no digit, which beside a figure would be read as part of it
-ONE_SOURCE_MARK: Final = "○"
+TWO_SOURCES_MARK: Final = "•"  # no digit, which beside a figure would be read as part of it
+ONE_SOURCE_MARK: Final = "◦"
 _CERTAINTY_MARKS: Final = {
     "confirmed": TWO_SOURCES_MARK,
     "single-source": ONE_SOURCE_MARK,

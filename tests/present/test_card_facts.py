@@ -154,7 +154,7 @@ def test_speeds_with_what_a_million_costs(per_gpu: bool, count: int, text: str) 
     )  # fmt: skip
     prices = CardPrices({}, {"on-demand": PriceSpread((_point(2.5),))}, (), ())
     rent, detail = speed_group((speed,), prices).details
-    assert (rent.title, rent.text) == ("Rent behind these costs", "$2.50 an hour")
+    assert (rent.title, rent.text) == ("At a rent of", "$2.50 an hour")
     assert detail.text == text
     assert detail.title == ("M bf16, training" if count == 1 else "M bf16, 8 cards, training")
     assert "a million" not in speed_group((speed.evolve(precision=None),), NONE).details[0].text

@@ -37,7 +37,7 @@ def details(groups):
 
 def test_one_sign_says_how_sure_a_figure_is():
     measured = SHEET.evolve(basis="measured")
-    assert [provenance_mark(where) for where in (SHEET, DERIVED, measured)] == ["●", "ƒ", "m"]
+    assert [provenance_mark(where) for where in (SHEET, DERIVED, measured)] == ["•", "ƒ", "m"]
     marks = {
         provenance_mark(SHEET.evolve(certainty=certainty))
         for certainty in ("confirmed", "single-source", "conflicting", "preliminary")
@@ -102,7 +102,7 @@ def test_usable_memory_is_measured_or_said_to_be_assumed():
     assert (assumed.text, assumed.mark) == ("78.0\u2009GiB", "~")
     assert "77.0 – 79.0" in assumed.exact
     measured = details(gpu_details(CARD.evolve(usable_memory_bytes=79 * GIB), usable))["Usable by a program"]
-    assert (measured.text, measured.mark) == ("79.0\u2009GiB", "●")
+    assert (measured.text, measured.mark) == ("79.0\u2009GiB", "•")
 
 
 RACK = System(
