@@ -58,8 +58,28 @@ _HELP: Final = {
 """What a column means, where its title alone might not say it."""
 
 
-def _source(field: str) -> Callable[[GpuRow], str]:
-    return lambda row: provenance_text(row.gpu.provenance_of(field))
+def _source(field: str, get: Callable[[GpuRow], object]) -> Callable[[GpuRow], str]:
+    """Return what says where a figure comes from; of one that is not known there is nothing to say."""
+    return lambda row: "" if get(row) is None else provenance_text(row.gpu.provenance_of(field))
+
+
+def _bandwidth(row: GpuRow) -> float | None:
+    return row.gpu.bandwidth_bytes_per_s
+
+
+def _power(row: GpuRow) -> float | None:
+    return row.gpu.board_power_watts
+
+
+def _price(row: GpuRow) -> float | None:
+    return row.gpu.launch_price_usd
+
+
+def _why_not_run(row: GpuRow) -> str:
+    """Return why there is no time and no cost of the job."""
+    if row.verdict == "does-not-fit":
+        return "The plan does not fit."
+    return row.reason or "Not known: a rate that it takes is not published, or it is still being worked out."
 
 
 def _device_bytes(row: GpuRow) -> int | None:
@@ -88,6 +108,12 @@ def _rate(dtype: str, *, shown: bool = True) -> Column[GpuRow]:
     def unknown(row: GpuRow) -> str:
         return fmt.NONE if dtype in row.lacks else fmt.NOT_PUBLISHED
 
+    known = _source(f"rate.{dtype}", get)
+
+    def source(row: GpuRow) -> str:
+        fact = row.lacks.get(dtype)
+        return known(row) if fact is None else f"{fact.source}\nread {fmt.date(fact.as_of)}"
+
     title = f"{DTYPE_TITLES[dtype]}{'' if dtype in ('fp32', 'fp64') else ' dense'}"
     return numbers(
         dtype,
@@ -98,7 +124,7 @@ def _rate(dtype: str, *, shown: bool = True) -> Column[GpuRow]:
         unknown=unknown,
         meter=dtype in ("bf16", "fp32"),
         shown=shown,
-        tooltip=_source(f"rate.{dtype}"),
+        tooltip=source,
     )
 
 
@@ -127,7 +153,7 @@ _COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         align="right",
         width=10,
         measure="hours of a run, else seconds a token",
-        tooltip=lambda row: row.job.time_origin if row.job else "",
+        tooltip=lambda row: row.job.time_origin if row.job else _why_not_run(row),
     ),
     Column(
         "job_cost",
@@ -137,7 +163,7 @@ _COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         align="right",
         width=9,
         measure=fmt.USD,
-        tooltip=lambda row: row.job.cost_origin if row.job else "",
+        tooltip=lambda row: row.job.cost_origin if row.job else _why_not_run(row),
     ),
     numbers(
         "job_cost_tokens",
@@ -148,7 +174,7 @@ _COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         width=12,
         shown=False,
         measure=fmt.USD,
-        tooltip=lambda row: row.job.cost_origin if row.job else "",
+        tooltip=lambda row: row.job.cost_origin if row.job else _why_not_run(row),
     ),
     words("vendor", "Vendor", lambda row: row.gpu.vendor, width=9),
     words("segment", "Segment", lambda row: SEGMENT_WORDS[row.gpu.segment]),
@@ -179,12 +205,12 @@ _COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
     numbers(
         "bandwidth",
         "Bandwidth",
-        lambda row: row.gpu.bandwidth_bytes_per_s,
+        _bandwidth,
         unit="GB/s",
         per_unit=1e9,
         width=8,
         meter=True,
-        tooltip=_source("bandwidth_bytes_per_s"),
+        tooltip=_source("bandwidth_bytes_per_s", _bandwidth),
     ),
     _rate("fp32"),
     _rate("bf16"),
@@ -192,15 +218,15 @@ _COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
     _rate("fp8"),
     _rate("int8", shown=False),
     _rate("fp4", shown=False),
-    numbers("power", "Power", lambda row: row.gpu.board_power_watts, unit="W", tooltip=_source("board_power_watts")),
+    numbers("power", "Power", _power, unit="W", tooltip=_source("board_power_watts", _power)),
     numbers(
         "price",
         "Launch price",
-        lambda row: row.gpu.launch_price_usd,
+        _price,
         show=fmt.money,
         width=12,
         measure=fmt.USD,
-        tooltip=_source("launch_price_usd"),
+        tooltip=_source("launch_price_usd", _price),
     ),
     *PRICE_COLUMNS,
     *DERIVED_COLUMNS,
