@@ -139,7 +139,8 @@ def card_like(base: Gpu, name: str, figures: CardFigures, day: str) -> Gpu:
         raise SpecError("name", "needs a letter or a digit", "Write what the card is called, such as RTX 4090 48 GB.")
     told = figures.model_dump(exclude_none=True)
     fresh = {} if figures.memory_bytes is None else _other_memory(figures.memory_bytes)
-    kept = tuple(note for note in base.figure_notes if note.field not in (*told, *_PERSONS))
+    mine = (*told, *(field for field, value in fresh.items() if value is not None))
+    kept = tuple(note for note in base.figure_notes if note.field not in (*mine, *_PERSONS))
     facts = (note for note in base.notes if not note.startswith(_ADDED_AFTER))
     try:
         return base.evolve(
@@ -147,7 +148,7 @@ def card_like(base: Gpu, name: str, figures: CardFigures, day: str) -> Gpu:
             name=name.strip(),
             aliases=(),
             launch_price_usd=None,
-            figure_notes=(*_said(told, day), *kept),
+            figure_notes=(*_said(mine, day), *kept),
             notes=(f"{_ADDED_AFTER}{base.name}", *facts),
             **{**dict.fromkeys(_PERSONS), **told, **fresh},
         )

@@ -17,7 +17,7 @@ def power_group(gpu: Gpu, count: int, circuit: Circuit = USUAL_CIRCUIT) -> Detai
     build = Build((BuildCards(gpu, count),), circuit=circuit)
     found = power_and_cooling(build)
     cables = [Detail("Cables", ", ".join(found.connectors))] if found.connectors else []
-    warnings = [Detail("Mind", warning) for warning in found.warnings]
+    warnings = [Detail("Warning", warning) for warning in found.warnings]
     figures = _figures(found.steps, build.circuit)
     return DetailGroup(f"Power and cooling of {fmt.plural(count, 'card')}", (*figures, *cables, *warnings))
 
@@ -37,7 +37,7 @@ def _figures(steps: Iterable[Step], circuit: Circuit) -> tuple[Detail, ...]:
         for step in steps
         if step.value is not None
     )
-    return (*figures, Detail("Circuit that is reckoned with", circuit.name))
+    return (Detail("Circuit", circuit.name), *figures)
 
 
 def _amount(step: Step) -> str:

@@ -18,10 +18,10 @@ from planner.present.provenance import provenance_text
 BOUGHT_WORDS: Final = {
     "list": "List price",
     "partner": "Board partners ask",
-    "street": "In shops",
-    "used": "Second hand",
+    "street": "Street price",
+    "used": "Used price",
 }
-_DERIVED_FROM: Final[dict[BoughtKind, str]] = {"street": "in shops", "used": "second hand"}
+_DERIVED_FROM: Final[tuple[BoughtKind, ...]] = ("street", "used")
 _CHEAPEST_SHOWN: Final = 3
 _CENTS_MATTER: Final = 0.1
 _DOLLARS_MATTER: Final = 100.0
@@ -50,11 +50,11 @@ def _derived(gpu: Gpu, prices: CardPrices) -> Iterator[Detail]:
         yours = gpu.purchase_price_usd
         if figure.priced and yours is not None:
             yield from _derived_figure(figure, f"{figure.title}, as you paid", gpu, yours, "your price")
-        for kind, words in _DERIVED_FROM.items():
+        for kind in _DERIVED_FROM:
             if figure.priced and kind in prices.bought:
                 spread = prices.bought[kind]
-                name = f"median {words} ({month_words(spread.current)})"
-                yield from _derived_figure(figure, f"{figure.title}, {words}", gpu, spread.median_usd, name)
+                name = f"median {kind} price ({month_words(spread.current)})"
+                yield from _derived_figure(figure, f"{figure.title}, {kind}", gpu, spread.median_usd, name)
 
 
 def _derived_figure(
@@ -122,6 +122,8 @@ def _history(series: tuple[PricePoint, ...]) -> Detail:
     """Return what one seller asked on each day that is known."""
     last = series[-1]
     told = ", then ".join(_on_a_day(point) for point in series)
+    if len({point.price_usd for point in series}) == 1:
+        told = f"{_usd(last.price_usd)} from {fmt.date(series[0].price_date)} to {fmt.date(last.price_date)}"
     together = f", {fmt.plural(round(last.cards), 'card')} together" if last.cards > 1 else ""
     return Detail(f"  over time, {_seller(last)}{together}", told, last.source, as_of=age_phrase(last.age_days))
 
@@ -159,7 +161,10 @@ def speed_group(speeds: Iterable[MeasuredSpeed], prices: CardPrices) -> DetailGr
     """Return the measured speeds, with what a million costs at the lowest price that is asked for an hour."""
     rented: RentMode = "on-demand"
     cheapest = prices.rented[rented].low.price_usd if rented in prices.rented else None
-    return DetailGroup("Measured by others", tuple(_speed(speed, cheapest) for speed in speeds))
+    told = tuple(_speed(speed, cheapest) for speed in speeds)
+    if cheapest is None or not told:
+        return DetailGroup("Measured by others", told)
+    return DetailGroup("Measured by others", (Detail("At a rent of", f"{_usd(cheapest)} an hour"), *told))
 
 
 def _speed(speed: MeasuredSpeed, usd_per_gpu_hour: float | None) -> Detail:
@@ -167,10 +172,7 @@ def _speed(speed: MeasuredSpeed, usd_per_gpu_hour: float | None) -> Detail:
     each = " on each card" if speed.per_gpu and speed.gpu_count > 1 else ""
     text = f"{fmt.significant(speed.value_per_second)} {speed.unit}{each}"
     if usd_per_gpu_hour is not None:
-        what = speed.unit.removesuffix("/s")
-        text += (
-            f", {_usd(speed.usd_per_million(usd_per_gpu_hour))} a million {what} at {_usd(usd_per_gpu_hour)} an hour"
-        )
+        text += f", {_usd(speed.usd_per_million(usd_per_gpu_hour))} a million"
     precision = f" {speed.precision}" if speed.precision else ""
     title = f"{speed.model}{precision}, {cards}{TASK_WORDS[speed.task]}"
     return Detail(title, text, speed.source, speed.settings, as_of=f"read {fmt.date(speed.as_of)}")

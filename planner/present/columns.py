@@ -17,7 +17,8 @@ class Column(Generic[Row]):
 
     A meter is full at the value `full`, by default at one that a tenth of the shown rows reach: a single giant would
     leave nothing of the others. `value` counts in base units, of which `unit` has `per_unit`. `measure` says what the
-    numbers count where the cells say it themselves and no unit stands in the header: US dollars.
+    numbers count where the cells say it themselves and no unit stands in the header: US dollars. `help` says what the
+    column means, where its title alone might not.
     """
 
     key: str
@@ -33,6 +34,7 @@ class Column(Generic[Row]):
     full: float | None = None
     per_unit: float = 1
     measure: str = ""
+    help: str = ""
 
     @property
     def is_number(self) -> bool:

@@ -44,6 +44,7 @@ _MONTHS: Final = (
     "November",
     "December",
 )
+_SHORT_MONTH: Final = 3  # letters of its name
 
 
 def integer(value: int) -> str:
@@ -210,6 +211,14 @@ def date(iso: str | None, unknown: str = UNKNOWN) -> str:
     year, *rest = iso.split("-")
     words = [str(int(day)) for day in rest[1:]] + [_MONTHS[int(month) - 1] for month in rest[:1]]
     return " ".join([*words, year])
+
+
+def short_date(iso: str | None, unknown: str = UNKNOWN) -> str:
+    """Return an ISO month or year with little room: `Oct 2022`, `2022`; of a day its month."""
+    if iso is None:
+        return unknown
+    year, *rest = iso.split("-")
+    return " ".join([*(_MONTHS[int(month) - 1][:_SHORT_MONTH] for month in rest[:1]), year])
 
 
 def yes_no(value: bool | None, unknown: str = UNKNOWN) -> str:

@@ -26,9 +26,9 @@ def gpu_details(
     """
     groups = (
         DetailGroup("Memory", _memory(gpu, usable)),
-        DetailGroup("Dense arithmetic on matrix units", _rates(gpu, "tensor")),
-        DetailGroup("Arithmetic on shader cores", _rates(gpu, "vector")),
-        DetailGroup("Arithmetic without a published rate", _missing_rates(gpu, lacks or {})),
+        DetailGroup("Dense rates on matrix units", _rates(gpu, "tensor")),
+        DetailGroup("Rates on shader cores", _rates(gpu, "vector")),
+        DetailGroup("No rate published", _missing_rates(gpu, lacks or {})),
         DetailGroup("Chip", _chip(gpu)),
         DetailGroup("Board", _board(gpu)),
     )

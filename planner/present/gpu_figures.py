@@ -1,10 +1,12 @@
 """Columns of an accelerator that follow from others or from the market: derived figures, and prices by their kind."""
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from planner.hardware.derived import DERIVED_FIGURES, DerivedFigure
+from planner.hardware.fields import PRICE_WORDS
 from planner.present import format as fmt
 from planner.present.columns import Column, Row, numbers
 from planner.present.gpu_row import GpuRow
@@ -15,15 +17,16 @@ if TYPE_CHECKING:
 
 Priced = tuple[float, tuple["PricePoint", ...]]
 """A price in US dollars, and the prices that it is made of."""
-_PRICE_WIDTH: Final = 20
-_MONTH_LENGTH: Final = len("2025-03")
+_RANGE_END: Final = re.compile(r"^(?:low|high) end(?: of [\d,]+-[\d,]+)?(?:, |$)")
+_PRICE_WIDTH: Final = 15
+_YEAR_LENGTH: Final = len("2025")
 
 
 def _derived(figure: DerivedFigure) -> Column[GpuRow]:
     def explained(row: GpuRow) -> str:
         return f"{figure.title} = {figure.formula}\n{figure.explained(row.gpu)}"
 
-    return numbers(
+    column = numbers(
         figure.key,
         figure.title,
         lambda row: figure.value(row.gpu),
@@ -33,6 +36,12 @@ def _derived(figure: DerivedFigure) -> Column[GpuRow]:
         shown=False,
         tooltip=explained,
     )
+    return replace(column, help=sentence(f"{figure.help}{', at launch' if figure.priced else ''}"))
+
+
+def sentence(words: str) -> str:
+    """Return `words` with a capital at their beginning, whatever follows."""
+    return f"{words[:1].upper()}{words[1:]}"
 
 
 def spread_words(spread: "PriceSpread", unit: str = "") -> str:
@@ -54,14 +63,18 @@ def count_words(spread: "PriceSpread") -> str:
 
 
 def remark_words(points: Iterable["PricePoint"]) -> str:
-    """Return what sources and checks say of prices beside the figure, each remark once."""
-    return "; ".join(dict.fromkeys(remark for point in points for remark in point.remarks))
+    """Return what sources and checks say of prices, each remark once; which end of a range a price is, one sees."""
+    parts = (part for point in points for remark in point.remarks for part in remark.split("; "))
+    return "; ".join(filter(None, dict.fromkeys(_RANGE_END.sub("", part) for part in parts)))
 
 
 def month_words(points: Iterable["PricePoint"]) -> str:
-    """Return the month that prices are of, or from which on: `March 2025`, `from May 2024`, `no date`."""
-    months = sorted({point.day[:_MONTH_LENGTH] for point in points})
-    return f"{'from ' if len(months) > 1 else ''}{fmt.date(months[0] or None, fmt.NO_DATE)}"
+    """Return the month that prices are of, of several the years: `Mar 2025`, `2024 – 2025`, `no date`."""
+    days = sorted({point.day for point in points})
+    months = list(dict.fromkeys(fmt.short_date(day or None, fmt.NO_DATE) for day in days))
+    if len(months) == 1:
+        return months[0]
+    return " – ".join(dict.fromkeys(month[-_YEAR_LENGTH:] for month in (months[0], months[-1])))
 
 
 def _dated_money(
@@ -79,7 +92,7 @@ def _dated_money(
 
     measure = "" if unit else fmt.USD
     plain = numbers(key, title, usd, unit=unit, width=_PRICE_WIDTH, shown=False, measure=measure, tooltip=tooltip)
-    return replace(plain, text=text)
+    return replace(plain, text=text, help=sentence(PRICE_WORDS[key][1]))
 
 
 def _bought(kind: "BoughtKind", title: str) -> Column[GpuRow]:

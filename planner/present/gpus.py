@@ -1,6 +1,7 @@
 """What tables show of an accelerator."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from planner.present import format as fmt
@@ -33,10 +34,52 @@ DTYPE_TITLES: Final = {
     "int8": "INT8",
     "fp4": "FP4",
 }
+_DENSE: Final = "Dense, without sparsity; the details say what the sums are kept in"
+_HELP: Final = {
+    "fits": "Whether the plan fits on as many of these as it has",
+    "job_time": "How fast the plan's job runs here, or how long a run takes",
+    "job_cost": "What a month or a run of the plan's job costs here, at the cheapest offer that can be compared",
+    "job_cost_tokens": "What a million tokens of the plan's job cost here, at the same offer",
+    "segment": "What it is sold for",
+    "memory": "Of the whole card, as its chips hold",
+    "usable_memory": "What programs can use of the memory",
+    "bandwidth": "How fast memory is read, which sets the pace of writing tokens",
+    "fp32": "On shader cores, which sets the pace without matrix units",
+    **dict.fromkeys(("bf16", "fp16", "fp8", "int8", "fp4"), _DENSE),
+    "power": "Of the board, as published",
+    "price": "What the maker asked at launch",
+    "paid": "What you paid for one, as you said",
+    "compute_capability": "NVIDIA's compute capability or AMD's target, which decides what software runs",
+    "mig": "Whether it can be split into instances with memory of their own (Multi-Instance GPU)",
+    "ecc": "Whether its memory corrects errors",
+    "devices": "How many devices programs see of one card",
+    "certainty": "How many sources its figures rest on",
+}
+"""What a column means, where its title alone might not say it."""
 
 
-def _source(field: str) -> Callable[[GpuRow], str]:
-    return lambda row: provenance_text(row.gpu.provenance_of(field))
+def _source(field: str, get: Callable[[GpuRow], object]) -> Callable[[GpuRow], str]:
+    """Return what says where a figure comes from; of one that is not known there is nothing to say."""
+    return lambda row: "" if get(row) is None else provenance_text(row.gpu.provenance_of(field))
+
+
+def _bandwidth(row: GpuRow) -> float | None:
+    return row.gpu.bandwidth_bytes_per_s
+
+
+def _power(row: GpuRow) -> float | None:
+    return row.gpu.board_power_watts
+
+
+def _price(row: GpuRow) -> float | None:
+    return row.gpu.launch_price_usd
+
+
+def _why_not_run(row: GpuRow) -> str:
+    """Return why there is no time and no cost of the job."""
+    if row.verdict == "does-not-fit":
+        return "The plan does not fit."
+    return row.reason or "Not known: a rate that it takes is not published, or it is still being worked out."
 
 
 def _device_bytes(row: GpuRow) -> int | None:
@@ -65,6 +108,12 @@ def _rate(dtype: str, *, shown: bool = True) -> Column[GpuRow]:
     def unknown(row: GpuRow) -> str:
         return fmt.NONE if dtype in row.lacks else fmt.NOT_PUBLISHED
 
+    known = _source(f"rate.{dtype}", get)
+
+    def source(row: GpuRow) -> str:
+        fact = row.lacks.get(dtype)
+        return known(row) if fact is None else f"{fact.source}\nread {fmt.date(fact.as_of)}"
+
     title = f"{DTYPE_TITLES[dtype]}{'' if dtype in ('fp32', 'fp64') else ' dense'}"
     return numbers(
         dtype,
@@ -75,17 +124,17 @@ def _rate(dtype: str, *, shown: bool = True) -> Column[GpuRow]:
         unknown=unknown,
         meter=dtype in ("bf16", "fp32"),
         shown=shown,
-        tooltip=_source(f"rate.{dtype}"),
+        tooltip=source,
     )
 
 
-GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
+_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
     Column(
         "name",
         "Name",
         lambda row: row.gpu.name,
         lambda row: row.marked_name,
-        width=20,
+        width=24,
         tooltip=lambda row: f"{row.marked_name}\n{row.gpu.id}",
     ),
     Column(
@@ -104,7 +153,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         align="right",
         width=10,
         measure="hours of a run, else seconds a token",
-        tooltip=lambda row: row.job.time_origin if row.job else "",
+        tooltip=lambda row: row.job.time_origin if row.job else _why_not_run(row),
     ),
     Column(
         "job_cost",
@@ -114,7 +163,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         align="right",
         width=9,
         measure=fmt.USD,
-        tooltip=lambda row: row.job.cost_origin if row.job else "",
+        tooltip=lambda row: row.job.cost_origin if row.job else _why_not_run(row),
     ),
     numbers(
         "job_cost_tokens",
@@ -125,7 +174,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
         width=12,
         shown=False,
         measure=fmt.USD,
-        tooltip=lambda row: row.job.cost_origin if row.job else "",
+        tooltip=lambda row: row.job.cost_origin if row.job else _why_not_run(row),
     ),
     words("vendor", "Vendor", lambda row: row.gpu.vendor, width=9),
     words("segment", "Segment", lambda row: SEGMENT_WORDS[row.gpu.segment]),
@@ -156,12 +205,12 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
     numbers(
         "bandwidth",
         "Bandwidth",
-        lambda row: row.gpu.bandwidth_bytes_per_s,
+        _bandwidth,
         unit="GB/s",
         per_unit=1e9,
         width=8,
         meter=True,
-        tooltip=_source("bandwidth_bytes_per_s"),
+        tooltip=_source("bandwidth_bytes_per_s", _bandwidth),
     ),
     _rate("fp32"),
     _rate("bf16"),
@@ -169,15 +218,15 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
     _rate("fp8"),
     _rate("int8", shown=False),
     _rate("fp4", shown=False),
-    numbers("power", "Power", lambda row: row.gpu.board_power_watts, unit="W", tooltip=_source("board_power_watts")),
+    numbers("power", "Power", _power, unit="W", tooltip=_source("board_power_watts", _power)),
     numbers(
         "price",
         "Launch price",
-        lambda row: row.gpu.launch_price_usd,
+        _price,
         show=fmt.money,
         width=12,
         measure=fmt.USD,
-        tooltip=_source("launch_price_usd"),
+        tooltip=_source("launch_price_usd", _price),
     ),
     *PRICE_COLUMNS,
     *DERIVED_COLUMNS,
@@ -189,4 +238,7 @@ GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = (
     words("form_factor", "Form factor", lambda row: row.gpu.form_factor, shown=False, width=16),
     numbers("devices", "Devices", lambda row: row.gpu.device_count, shown=False, width=8),
     words("certainty", "Certainty", lambda row: CERTAINTY_WORDS[row.gpu.provenance.certainty], shown=False, width=22),
+)
+GPU_COLUMNS: Final[tuple[Column[GpuRow], ...]] = tuple(
+    replace(column, help=column.help or _HELP.get(column.key, "")) for column in _COLUMNS
 )

@@ -8,12 +8,18 @@ from planner.present import format as fmt
 from planner.present.columns import Detail
 from planner.present.names import CERTAINTY_WORDS
 
-ONE_SOURCE_MARK: Final = "1"
-_CERTAINTY_MARKS: Final = {"confirmed": "2", "single-source": ONE_SOURCE_MARK, "conflicting": "≠", "preliminary": "p"}
+TWO_SOURCES_MARK: Final = "•"  # no digit, which beside a figure would be read as part of it
+ONE_SOURCE_MARK: Final = "◦"
+_CERTAINTY_MARKS: Final = {
+    "confirmed": TWO_SOURCES_MARK,
+    "single-source": ONE_SOURCE_MARK,
+    "conflicting": "≠",
+    "preliminary": "p",
+}
 _BASIS_MARKS: Final = {"derived": "ƒ", "measured": "m"}
 ASSUMED_MARK: Final = "~"
 MARK_MEANINGS: Final = (
-    ("2", "two sources agree"),
+    (TWO_SOURCES_MARK, "two sources agree"),
     (ONE_SOURCE_MARK, "one source"),
     ("≠", "sources disagree"),
     ("p", "preliminary"),

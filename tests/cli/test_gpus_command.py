@@ -260,9 +260,9 @@ def test_csv_has_the_same_cards_as_json_with_derived_figures_and_sources(said):
 
 def test_shown_are_prices_by_kind_software_and_measured_speeds(said_on_the_day):
     printed = said_on_the_day("--show", "rtx 4090")
-    for line in ("Ridge point", "List price", "In shops", "Second hand", "Rented, on demand", "FlashAttention 3"):
+    for line in ("Ridge point", "List price", "Street price", "Used price", "Rented, on demand", "FlashAttention 3"):
         assert line in printed
-    assert "a million tokens at $0.29 an hour" in printed
+    assert "tokens/s, $1.48 a million" in printed
 
 
 def test_systems_are_listed_in_every_form(said):

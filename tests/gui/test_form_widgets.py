@@ -142,6 +142,8 @@ def test_a_folded_section_says_its_value(qtbot, theme: Theme):
     section.set_summary("fp16")
     section.set_open(False)
     assert button.accessibleName() == "Precision, folded, fp16"
+    section.set_summary("")
+    assert button.accessibleName() == "Precision, folded"
 
 
 def test_the_whole_line_of_a_section_can_be_clicked(qtbot, theme: Theme):

@@ -13,6 +13,7 @@ from planner.present.names import TERM_TITLES
 
 SCHEMES = ("light", "dark")
 COMPONENTS = [*TERM_TITLES, "inputs"]
+TEXTS = ("text", "muted", "accent", "ok", "warn", "bad")
 BACKGROUNDS = ("surface", "raised", "sunken")
 # Machado, Oliveira and Fernandes (2009), severity 1.0, on linear RGB.
 SIGHTS = {
@@ -44,13 +45,13 @@ def color_of(scheme: str, role: str) -> QColor:
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("background", BACKGROUNDS)
-@pytest.mark.parametrize("role", ["text", "muted", "accent", "ok", "warn", "bad"])
+@pytest.mark.parametrize("role", TEXTS)
 def test_text_reads_well_on_every_background(scheme, background, role):
     assert contrast(color_of(scheme, role), color_of(scheme, background)) >= 4.5
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("pair", [("on-accent", "accent"), ("text", "selection"), ("text", "hover")])
+@pytest.mark.parametrize("pair", [("on-accent", "accent"), *((role, "selection") for role in TEXTS), ("text", "hover")])
 def test_text_reads_well_on_what_is_marked(scheme, pair):
     assert contrast(color_of(scheme, pair[0]), color_of(scheme, pair[1])) >= 4.5
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from PySide6.QtCore import QMimeData, QPoint, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QLineEdit, QMenu, QMessageBox, QWidget
@@ -68,6 +70,15 @@ def test_the_status_line_tells_the_last_step_and_the_catalog(window: Window):
     texts = [label.text() for label in window.findChild(StatusLine).findChildren(QLabel)]
     assert "Undo: number of cards" in texts
     assert any("accelerators" in text for text in texts)
+
+
+def test_the_status_line_counts_a_card_of_ones_own(window: Window):
+    catalog = window.workspace.catalog
+    gpus = catalog.hardware.gpus
+    mine = gpus[0].evolve(id="mine", name="Mine", aliases=(), own=True)
+    window.workspace.set_catalog(replace(catalog, hardware=replace(catalog.hardware, gpus=(mine, *gpus))))
+    texts = [label.text() for label in window.findChild(StatusLine).findChildren(QLabel)]
+    assert any(f"{len(gpus) + 1} accelerators" in text for text in texts)
 
 
 def test_the_task_is_swapped_there_and_back(window: Window):

@@ -266,6 +266,7 @@ def test_a_card_like_another_differs_in_what_is_said(hardware: HardwareCatalog) 
     assert (card.usable_memory_bytes, card.launch_price_usd, card.aliases) == (None, None, ())
     assert (card.bandwidth_bytes_per_s, card.rates) == (base.bandwidth_bytes_per_s, base.rates)
     assert card.provenance_of("memory_bytes").source == "your own figure"
+    assert card.provenance_of("memory_label").source == "your own figure"
     assert card.provenance_of("bandwidth_bytes_per_s") == base.provenance_of("bandwidth_bytes_per_s")
     assert with_own(hardware, OwnHardware(cards=(card,))).gpu(card.id).purchase_price_usd == 2500
 

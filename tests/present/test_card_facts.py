@@ -38,9 +38,9 @@ def test_only_derived_figures_with_known_inputs(catalog: Catalog) -> None:
 def test_figures_of_money_are_told_by_each_kind_of_price_by_itself(catalog: Catalog) -> None:
     prices = CardPrices(bought={"street": PriceSpread((_point(32_000),))}, rented={}, doubtful=(), servers=())
     shown = {d.title: d for d in derived_group(catalog.hardware.gpu("h100-sxm5-80gb"), prices).details}
-    assert shown["Price per GiB, in shops"].text == "400 USD/GiB"
-    assert shown["Price per GiB, in shops"].basis == "median in shops (October 2026) 32,000 USD ÷ memory 80 GiB"
-    assert "Rate per watt, in shops" not in shown
+    assert shown["Price per GiB, street"].text == "400 USD/GiB"
+    assert shown["Price per GiB, street"].basis == "median street price (Oct 2026) 32,000 USD ÷ memory 80 GiB"
+    assert "Rate per watt, street" not in shown
 
 
 def test_prices_with_range_age_history_and_what_is_left_out(catalog: Catalog) -> None:
@@ -70,9 +70,9 @@ def test_prices_with_range_age_history_and_what_is_left_out(catalog: Catalog) ->
     lines = [(detail.title, detail.text) for detail in details]
     assert lines == [
         ("List price", "$1,000, 1 price without a date"),
-        ("In shops", "$900 to $950, 2 prices without a date"),
+        ("Street price", "$900 to $950, 2 prices without a date"),
         ("  remarks", "of low trust"),
-        ("Second hand", "$700 to $800, 2 prices"),
+        ("Used price", "$700 to $800, 2 prices"),
         ("  remarks", "seen"),
         ("In a whole server, by card", "$2,000 to $3,000, 2 prices"),
         (
@@ -92,6 +92,17 @@ def test_prices_with_range_age_history_and_what_is_left_out(catalog: Catalog) ->
     assert details[-1].origin == "one of several"
     assert details[0].as_of == "no date"
     assert details[3].as_of == "30 days old, recent"
+
+
+def test_an_unchanged_price_is_said_once_and_the_ends_of_a_range_not_at_all(catalog: Catalog) -> None:
+    old, new = _point(0.34, "2026-08-23", seller="A"), _point(0.34, "2026-09-25", seller="A")
+    lowest = _point(900, remarks=("low end of 900-1,100; of low trust",))
+    highest = _point(1_100, remarks=("high end of 900-1,100; of low trust", "high end", "low end of 1-2, used"))
+    prices = CardPrices({"used": PriceSpread((lowest, highest))}, {"spot": PriceSpread((new, old))}, (), ())
+    group = price_group(catalog.hardware.gpu("rtx-4090"), prices)
+    shown = {detail.title: detail.text for detail in group.details}
+    assert shown["  remarks"] == "of low trust; used"
+    assert "$0.34 from 23 August 2026 to 25 September 2026" in shown.values()
 
 
 def test_what_the_person_paid_is_a_price_and_has_figures_of_its_own(catalog: Catalog) -> None:
@@ -132,8 +143,8 @@ def test_software_says_versions_notes_and_what_is_not_known() -> None:
 @pytest.mark.parametrize(
     ("per_gpu", "count", "text"),
     [
-        (False, 1, "1,000 tokens/s, $0.69 a million tokens at $2.50 an hour"),
-        (True, 8, "1,000 tokens/s on each card, $0.69 a million tokens at $2.50 an hour"),
+        (False, 1, "1,000 tokens/s, $0.69 a million"),
+        (True, 8, "1,000 tokens/s on each card, $0.69 a million"),
     ],
 )
 def test_speeds_with_what_a_million_costs(per_gpu: bool, count: int, text: str) -> None:
@@ -142,7 +153,8 @@ def test_speeds_with_what_a_million_costs(per_gpu: bool, count: int, text: str) 
         value_per_second=1_000, unit="tokens/s", per_gpu=per_gpu, source="made up", as_of="2026-11-21",
     )  # fmt: skip
     prices = CardPrices({}, {"on-demand": PriceSpread((_point(2.5),))}, (), ())
-    detail = speed_group((speed,), prices).details[0]
+    rent, detail = speed_group((speed,), prices).details
+    assert (rent.title, rent.text) == ("At a rent of", "$2.50 an hour")
     assert detail.text == text
     assert detail.title == ("M bf16, training" if count == 1 else "M bf16, 8 cards, training")
     assert "a million" not in speed_group((speed.evolve(precision=None),), NONE).details[0].text

@@ -1,5 +1,6 @@
 """Time and cost of the plan's job on each card, in words."""
 
+from dataclasses import replace
 from datetime import date
 
 from planner.cost.job import Run
@@ -53,7 +54,11 @@ def test_a_card_that_nobody_offers_says_so(catalog):
     assert cells(RUN, catalog, bare)["job_cost"] == ("no offer", "Nobody's offer of this card can be compared.", None)
 
 
-def test_a_card_without_an_answer_has_a_dash(catalog):
+def test_a_card_without_an_answer_has_a_dash_and_says_why(catalog):
     (row, *_) = gpu_rows(catalog.hardware)
-    texts = {column.key: (column.text(row), column.tooltip and column.tooltip(row)) for column in GPU_COLUMNS}
-    assert texts["job_time"] == texts["job_cost"] == ("–", "")
+    columns = {column.key: column for column in GPU_COLUMNS}
+    for key in ("job_time", "job_cost", "job_cost_tokens"):
+        assert columns[key].text(row) == "–"
+        assert "not published" in columns[key].tooltip(row)
+        assert columns[key].tooltip(replace(row, verdict="does-not-fit")) == "The plan does not fit."
+        assert columns[key].tooltip(replace(row, reason="no kernels")) == "no kernels"

@@ -135,6 +135,9 @@ def test_dates():
     assert fmt.date("2022-10") == "October 2022"
     assert fmt.date("2022") == "2022"
     assert fmt.date(None) == "unknown"
+    assert fmt.short_date("2022-10-12") == fmt.short_date("2022-10") == "Oct 2022"
+    assert fmt.short_date("2022") == "2022"
+    assert fmt.short_date(None) == "unknown"
 
 
 def test_words():

@@ -2,6 +2,7 @@
 
 import pytest
 
+from planner.hardware.software import SoftwareFact
 from planner.plan.catalog import load_catalog
 from planner.plan.evaluate import evaluate, fits_by_gpu
 from planner.plan.plan import ModelChoice, Plan
@@ -59,6 +60,16 @@ def test_verdicts_sort_from_bad_to_good(catalog):
     rows = [GpuRow(gpu, verdict) for verdict in ("does-not-fit", "tight", "fits")]
     assert [fits.value(row) for row in rows] == sorted(fits.value(row) for row in rows)
     assert [fits.text(row) for row in rows] == ["Does not fit", "Tight", "Fits"]
+
+
+def test_a_figure_that_is_not_known_names_no_source_and_one_that_no_chip_has_names_who_says_so(catalog):
+    columns = {column.key: column for column in GPU_COLUMNS}
+    gpu = catalog.hardware.gpu("rtx-4090").evolve(board_power_watts=None, launch_price_usd=None)
+    fact = SoftwareFact(id="x", feature="fp4", targets=("8.9",), support="no", source="the maker", as_of="2026-11-22")
+    row = GpuRow(gpu, lacks={"fp4": fact})
+    assert [columns[key].tooltip(row) for key in ("power", "price")] == ["", ""]
+    assert columns["bandwidth"].tooltip(row)
+    assert columns["fp4"].tooltip(row) == "the maker\nread 22 November 2026"
 
 
 def test_what_a_verdict_rests_on_is_in_its_tooltip(catalog):

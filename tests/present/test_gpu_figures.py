@@ -7,7 +7,7 @@ from planner.plan.evaluate import fits_by_gpu
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.build import power_group
 from planner.present.column_sets import COLUMN_SETS
-from planner.present.gpu_figures import DERIVED_COLUMNS, PRICE_COLUMNS, spread_words
+from planner.present.gpu_figures import DERIVED_COLUMNS, PRICE_COLUMNS, month_words, spread_words
 from planner.present.gpus import GPU_COLUMNS, GpuRow, gpu_rows, part_words
 from planner.units import GIB
 from planner.workload.workload import Inference
@@ -55,14 +55,14 @@ def test_a_derived_figure_shows_its_formula_and_is_unknown_without_its_inputs():
 
 def test_prices_stay_apart_by_kind_with_their_range_and_days():
     row = GpuRow(card(), prices=PRICES)
-    assert COLUMNS["street"].text(row) == "$1,000 (from September 2026)"
+    assert COLUMNS["street"].text(row) == "$1,000 (2026)"
     assert COLUMNS["street"].value(row) == COLUMNS["street"].number(row) == 1000
     assert COLUMNS["street"].tooltip(row) == (
         "Median of $900 – $1,100, 1 September 2026 – 1 October 2026, 2 prices\na shop's page"
     )
     assert COLUMNS["used"].text(row) == "unknown"
     assert COLUMNS["used"].tooltip(row) == "The catalog has no such price."
-    assert COLUMNS["rent"].text(row) == "$0.50 (October 2026)"
+    assert COLUMNS["rent"].text(row) == "$0.50 (Oct 2026)"
     assert "Cheapest: Someone, eu-1" in COLUMNS["rent"].tooltip(row)
 
 
@@ -118,9 +118,9 @@ def test_a_build_says_what_it_draws_and_what_to_mind():
     assert group.title == "Power and cooling of 4 cards"
     said = {detail.title: detail for detail in group.details}
     assert said["From the wall"].basis
-    assert said["Mind"].text
+    assert said["Warning"].text
     unknown = power_group(card(board_power_watts=None), 1)
-    assert [detail.title for detail in unknown.details][-1] == "Mind"
+    assert [detail.title for detail in unknown.details][-1] == "Warning"
 
 
 def test_rows_carry_verdicts_and_prices_where_they_are_given():
@@ -131,3 +131,16 @@ def test_rows_carry_verdicts_and_prices_where_they_are_given():
     assert rows["rtx-4090"].prices is PRICES
     assert rows["rtx-3090"].prices is None
     assert gpu_rows(catalog.hardware)[0].verdict is None
+
+
+def test_prices_of_several_months_are_of_their_years():
+    assert month_words((point(1.0, "2026-10-01"), point(2.0, "2026-10-20"))) == "Oct 2026"
+    assert month_words((point(1.0, "2026-09-01"), point(2.0, "2025-11-20"))) == "2025 – 2026"
+
+
+def test_columns_whose_titles_are_terms_of_the_trade_say_what_they_mean():
+    helps = {column.key: column.help for column in GPU_COLUMNS}
+    assert helps["ridge_point"].startswith("Dense 16-bit operations per byte")
+    assert helps["usd_per_gib"] == "Price of a GiB of memory, at launch"
+    assert helps["street"] == "Median of what shops ask"
+    assert all(helps[column.key] for column in GPU_COLUMNS if column.is_number and column.key != "year")

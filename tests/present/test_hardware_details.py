@@ -38,7 +38,7 @@ def details(groups):
 
 def test_one_sign_says_how_sure_a_figure_is():
     measured = SHEET.evolve(basis="measured")
-    assert [provenance_mark(where) for where in (SHEET, DERIVED, measured)] == ["2", "ƒ", "m"]
+    assert [provenance_mark(where) for where in (SHEET, DERIVED, measured)] == ["•", "ƒ", "m"]
     marks = {
         provenance_mark(SHEET.evolve(certainty=certainty))
         for certainty in ("confirmed", "single-source", "conflicting", "preliminary")
@@ -57,9 +57,9 @@ def test_a_card_is_told_in_groups():
     groups = gpu_details(CARD)
     assert [group.title for group in groups] == [
         "Memory",
-        "Dense arithmetic on matrix units",
-        "Arithmetic on shader cores",
-        "Arithmetic without a published rate",
+        "Dense rates on matrix units",
+        "Rates on shader cores",
+        "No rate published",
         "Chip",
         "Board",
     ]
@@ -75,12 +75,12 @@ def test_a_card_is_told_in_groups():
 
 def test_a_card_without_matrix_units_has_no_group_for_them():
     plain = CARD.evolve(rates=(), boost_clock_hz=None)
-    assert "Dense arithmetic on matrix units" not in [group.title for group in gpu_details(plain)]
+    assert "Dense rates on matrix units" not in [group.title for group in gpu_details(plain)]
     every = tuple(
         Rate(dtype=dtype, ops_per_s=1e12, unit="tensor")
         for dtype in ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4")
     )
-    assert "Arithmetic on shader cores" not in [group.title for group in gpu_details(CARD.evolve(rates=every))]
+    assert "Rates on shader cores" not in [group.title for group in gpu_details(CARD.evolve(rates=every))]
 
 
 def test_only_a_card_whose_maker_numbers_its_targets_shows_one():
@@ -103,7 +103,7 @@ def test_usable_memory_is_measured_or_said_to_be_assumed():
     assert (assumed.text, assumed.mark) == ("78.0\u2009GiB", "~")
     assert "77.0 – 79.0" in assumed.exact
     measured = details(gpu_details(CARD.evolve(usable_memory_bytes=79 * GIB), usable))["Usable by a program"]
-    assert (measured.text, measured.mark) == ("79.0\u2009GiB", "2")
+    assert (measured.text, measured.mark) == ("79.0\u2009GiB", "•")
 
 
 RACK = System(

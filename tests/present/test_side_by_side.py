@@ -169,7 +169,7 @@ def test_cards_without_a_price_at_launch_cost_what_shops_ask(entries, catalog):
     gpu = catalog.hardware.gpu("h100-sxm5-80gb")
     (row,) = plain_rows((gpu,), catalog.hardware, {gpu.id: prices_of(gpu, catalog, TODAY)}, catalog.software)
     price = named(side_by_side([Entry("a", gpu.name, 8, row), entries[1]], {}), "All together", "Price").cells[0]
-    assert price.text.endswith(" (street, March 2025)")
+    assert price.text.endswith(" (street, Mar 2025)")
     assert price.value == 8 * row.prices.bought["street"].median_usd
     assert "without a host" in price.tooltip
 

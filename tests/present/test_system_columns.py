@@ -20,7 +20,7 @@ from planner.units import GIB
 from planner.workload.training import Training
 
 COLUMNS = {column.key: column for column in systems.SYSTEM_COLUMNS}
-WITHOUT_SOURCE = ("Id in the catalog", "Circuit that is reckoned with", "Assumed")
+WITHOUT_SOURCE = ("Id in the catalog", "Circuit", "Assumed")
 
 
 @pytest.fixture(scope="module")
@@ -119,13 +119,13 @@ def test_a_machine_is_fed_and_cooled_as_a_whole(by_id):
     groups = {group.title: group for group in system_details(by_id["dgx-h100"])}
     found = [(detail.title, plain(detail.text)) for detail in groups["Power and cooling"].details]
     assert found == [
+        ("Circuit", "30 A at 240 V"),
         ("From the wall", "10,200 W"),
         ("Current", "42.5 A"),
         ("Circuits of this kind", "2"),
         ("Heat", "34,802 BTU/h"),
         ("Airflow", "1,604 CFM"),
         ("Airflow", "2,725 m³/h"),
-        ("Circuit that is reckoned with", "30 A at 240 V"),
         ("Assumed", "cooled by air alone"),
     ]
     assert len(system_details(by_id["dgx-station-v100"])) == 3

@@ -62,14 +62,17 @@ class CatalogBar(QWidget):
     def show_page(self, page: Page, hint: str) -> None:
         """Say what is searched; `hint` is what else the search understands."""
         what = self.tr("Search %1").replace("%1", page.title.lower())
-        self.search.setPlaceholderText(f"{what} (Ctrl+F){hint}")
+        self.search.setPlaceholderText(f"{self.tr('Search')}{hint}" if hint else f"{what} (Ctrl+F)")
+        self.search.setToolTip(f"{what} (Ctrl+F){hint}")
         self.search.setAccessibleName(what)
         self._hold_count(page)
         self.show_count(page)
 
     def show_count(self, page: Page) -> None:
         """Say how many records are left."""
-        self.count.setText(_of(page.model.rowCount(), len(page.model.all_records), page.noun))
+        shown, every = page.model.rowCount(), len(page.model.all_records)
+        self.count.setText(_of(shown, every))
+        self.count.setAccessibleName(f"{fmt.integer(shown)} of {fmt.plural(every, page.noun)}")
 
     def show_search(self, text: str) -> None:
         """Show what is searched for, which the person need not have typed."""
@@ -91,7 +94,7 @@ class CatalogBar(QWidget):
         """Give the count a size of its own, or every letter of a search would lay out the whole window again."""
         every = len(page.model.all_records)
         self.count.setMinimumSize(0, 0)
-        self.count.setText(_of(every, every, page.noun))
+        self.count.setText(_of(every, every))
         self.count.setFixedSize(self.count.sizeHint())
 
     def _lay_out(self, theme: Theme) -> None:
@@ -118,5 +121,5 @@ def _add_buttons(bar: QHBoxLayout, group: QButtonGroup, titles: tuple[str, ...])
         bar.addWidget(button)
 
 
-def _of(shown: int, every: int, noun: str) -> str:
-    return f"{fmt.integer(shown)} of {fmt.plural(every, noun)}"
+def _of(shown: int, every: int) -> str:
+    return f"{fmt.integer(shown)} of {fmt.integer(every)}"

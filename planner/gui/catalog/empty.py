@@ -1,5 +1,7 @@
 """What stands in place of the table when nothing is left."""
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
@@ -10,7 +12,7 @@ from planner.present import format as fmt
 
 
 class EmptyResult(QWidget):
-    """Says which condition removed the last rows and offers to lift it; `lifted` carries the wider filter.
+    """Says without which condition rows would be left and offers to remove it; `lifted` carries the wider filter.
 
     `everything` is the filter that removes none, and says what its records are called.
     """
@@ -36,28 +38,30 @@ class EmptyResult(QWidget):
         layout.addStretch(2)
         self._button.clicked.connect(self._on_clicked)
 
-    def explain(self, found: tuple[Condition, int] | None, about: str = "") -> None:
-        """Name the condition that removed `count` rows; without one it takes more than lifting one.
+    def explain(self, found: tuple[Condition, int] | None, asked: Sequence[Condition], about: str = "") -> None:
+        """Name the condition without which `count` rows would be left; where there is none, all that is `asked` for.
 
         `about` is what to say of what is searched for and is none of them.
         """
-        self._about.setText(about)
-        self._about.setVisible(bool(about))
         if found is None:
             self._wider = self._everything
-            self._words.setText(self.tr("No %1 is like that.").replace("%1", self._noun))
+            self._words.setText(self.tr("No %1 is all of this at once.").replace("%1", self._noun))
+            listed = " · ".join(condition.words for condition in asked)
+            more = self.tr("It takes more than removing one of them: %1").replace("%1", listed)
             self._button.setText(self.tr("Clear all filters"))
-            return
-        condition, count = found
-        self._wider = condition.lifted
-        removed = fmt.plural(count, self._noun) if count > 1 else self._noun
-        self._words.setText(
-            self.tr("No %1 is left: %2 removed the last %3.")
-            .replace("%1", self._noun)
-            .replace("%2", condition.words)
-            .replace("%3", removed)
-        )
-        self._button.setText(self.tr("Lift %1").replace("%1", condition.words))
+        else:
+            condition, count = found
+            self._wider = condition.lifted
+            self._words.setText(
+                self.tr("Nothing is left. Without %1 there would be %2.")
+                .replace("%1", condition.words)
+                .replace("%2", fmt.plural(count, self._noun))
+            )
+            more = ""
+            self._button.setText(self.tr("Remove %1").replace("%1", condition.words))
+        told = "\n".join(filter(None, (more, about)))
+        self._about.setText(told)
+        self._about.setVisible(bool(told))
 
     @Slot()
     def _on_clicked(self) -> None:

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from planner.gui.catalog.chips import ChipRow
 from planner.gui.catalog.empty import EmptyResult
 from planner.gui.catalog.facets import FacetPanel
-from planner.gui.catalog.filters import NameSearch, RecordFilter, conditions, culprit
+from planner.gui.catalog.filters import NameSearch, RecordFilter, conditions, culprit, groups
 from planner.gui.catalog.page import Page
 from planner.gui.settings import TableLayout
 from planner.gui.theme import Theme
@@ -84,7 +84,7 @@ class FacetedPage(Page):
     def nothing(self) -> QWidget:
         """Return what names the filter that removed the last row."""
         found = culprit(self._filter, self.model.all_records, self._latest)
-        self.empty.explain(found, self.about(self._filter.query.text))
+        self.empty.explain(found, groups(self._filter), self.about(self._filter.query.text))
         return self.empty
 
     def about(self, _text: str) -> str:

@@ -9,7 +9,7 @@ from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
 from PySide6.QtWidgets import QCheckBox, QFrame, QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from planner.gui.catalog.facet_group import FacetGroup
-from planner.gui.catalog.filters import TOGGLES, Bounds, RecordFilter
+from planner.gui.catalog.filters import TOGGLE_TIPS, TOGGLES, Bounds, RecordFilter
 from planner.gui.catalog.narrowed import Narrowed
 from planner.gui.catalog.range_group import RangeGroup
 from planner.gui.catalog.range_slider import round_stops
@@ -17,6 +17,7 @@ from planner.gui.settings import SettingsStore
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.label import make_label
 from planner.gui.widgets.section import Section
+from planner.present import format as fmt
 
 _OPEN: Final = Bounds()
 
@@ -74,6 +75,7 @@ class FacetPanel(QScrollArea):
     def _lay_out(self) -> None:
         space = self._theme.spacing
         mark(self._clear, "link")
+        self._clear.setEnabled(False)
         body = QWidget()
         column = QVBoxLayout(body)
         column.setContentsMargins(0, space.small, space.small, space.medium)
@@ -82,12 +84,13 @@ class FacetPanel(QScrollArea):
         heading.addWidget(make_label(self.tr("Filters"), font=self._theme.font(bold=True)), 1)
         heading.addWidget(self._clear)
         column.addLayout(heading)
-        for box in self._toggles.values():
+        for field, box in self._toggles.items():
+            box.setToolTip(TOGGLE_TIPS[field])
             column.addWidget(box)
         for facet in self._of.first:
             self._add_facet(column, facet)
         for key, ranged in self._ranges.items():
-            self._add_section(column, key, self._of.columns[key].header, ranged)
+            self._add_section(column, key, _range_title(self._of, key), ranged)
         for facet in self._of.facets:
             if facet not in self._of.first:
                 self._add_facet(column, facet)
@@ -139,7 +142,8 @@ class FacetPanel(QScrollArea):
         self._settings.update(closed_facets=(*others, *(key for key, is_open in mine.items() if not is_open)))
 
     def _range(self, key: str, rows: Sequence[Any]) -> RangeGroup:
-        return RangeGroup(self._theme, self._of.columns[key].title, _stops(self._of, key, rows))
+        title, stops = self._of.columns[key].title, _stops(self._of, key, rows)
+        return RangeGroup(self._theme, title, stops, grouped=key != "year")
 
 
 def _values(of: Narrowed, facet: str, rows: Sequence[Any]) -> list[tuple[str | None, str]]:
@@ -147,6 +151,12 @@ def _values(of: Narrowed, facet: str, rows: Sequence[Any]) -> list[tuple[str | N
     counted = Counter(map(of.facets[facet].read, map(of.record_of, rows)))
     ordered = sorted(counted.most_common(), key=lambda pair: pair[0] is None)
     return [(value, of.facet_words(facet, value)) for value, _ in ordered]
+
+
+def _range_title(of: Narrowed, key: str) -> str:
+    """Return a column's title with what its numbers count, in as little room as may be."""
+    column = of.columns[key]
+    return f"{column.title}, $" if column.measure == fmt.USD else column.header
 
 
 def _stops(of: Narrowed, key: str, rows: Sequence[Any]) -> Sequence[float]:

@@ -137,7 +137,7 @@ class FigureList(QWidget):
         yield self._piece(
             QRect(width - sign_width, value.place.top(), sign_width, _TALL), detail.mark, "muted", detail, _RIGHT
         )
-        if self._with_sources and (detail.exact or detail.origin != usual):
+        if self._with_sources and detail.tooltip and (detail.exact or detail.origin != usual):
             below = max(title.place.bottom(), value.place.bottom()) + 1
             words = detail.tooltip if detail.origin != usual else detail.exact
             yield self._piece(QRect(0, below, width, _TALL), _in_one_line(words), "muted", detail, small=True)
@@ -147,19 +147,24 @@ class FigureList(QWidget):
         value_width = min(
             self._advance(detail.text), max(round(room * _VALUE_SHARE), room - self._advance(detail.title))
         )
-        title_room = QRect(0, top, room - value_width, _TALL)
         value_room = QRect(width - value_width, top, value_width, _TALL)
         return (
-            self._piece(title_room, detail.title, "muted", detail),
+            self._title(detail, top, room - value_width),
             self._piece(value_room, detail.text, _role(detail), detail, _RIGHT),
         )
 
     def _one_below_the_other(self, detail: Detail, top: int, width: int) -> tuple[_Piece, _Piece]:
         """Return a title with a sentence below it: lines that wrap are read from the left."""
-        title = self._piece(QRect(0, top, width, _TALL), detail.title, "muted", detail)
+        title = self._title(detail, top, width)
         indent = self._theme.spacing.medium
         room = QRect(indent, title.place.bottom() + 1, width - indent, _TALL)
         return title, self._piece(room, detail.text, _role(detail), detail)
+
+    def _title(self, detail: Detail, top: int, width: int) -> _Piece:
+        """Return a title, all of whose lines are as far in as spaces before it say."""
+        text = detail.title.lstrip()
+        left = self._metrics.horizontalAdvance(" ") * (len(detail.title) - len(text))
+        return self._piece(QRect(left, top, width - left, _TALL), text, "muted", detail)
 
     def _piece(
         self,
@@ -187,7 +192,8 @@ def _role(detail: Detail) -> str:
 
 def _spoken(detail: Detail) -> str:
     meaning = _MEANINGS.get(detail.mark)
-    return f"{detail.title}: {detail.text}, {meaning}" if meaning else f"{detail.title}: {detail.text}"
+    said = f"{detail.title.lstrip()}: {detail.text}"
+    return f"{said}, {meaning}" if meaning else said
 
 
 def _usual_origin(groups: Sequence[DetailGroup]) -> str:

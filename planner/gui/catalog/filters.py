@@ -181,6 +181,12 @@ TOGGLES: Final = {
     "released": ("Not preliminary", "Hide &preliminary"),
 }
 """What is left out whatever its figures: by field, how it is called as a condition and as a choice."""
+TOGGLE_TIPS: Final = {
+    "only_fitting": "Leave out what the plan does not fit on",
+    "confirmed": "Leave out what only one source tells of, or what sources disagree about",
+    "released": "Leave out what is announced, whose figures may still change",
+}
+"""What each of the toggles leaves out."""
 
 
 def groups(current: RecordFilter) -> tuple[Condition, ...]:

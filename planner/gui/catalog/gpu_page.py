@@ -31,7 +31,7 @@ from planner.present.flat_records import GPU_FIELDS, gpu_fields
 from planner.present.gpus import GPU_COLUMNS, GpuRow, gpu_rows
 from planner.present.here import NOWHERE, cards_here
 
-_PANES: Final = (190, 663, 277)
+_PANES: Final = (180, 694, 256)
 _SHOWN: Final = (
     *("name", "fits", "job_time", "job_cost", "memory", "bandwidth", "bf16", "power", "fp32", "fp8", "year", "price"),
     *("vendor", "segment", "architecture"),

@@ -19,6 +19,7 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.cells import Marker
 from planner.gui.widgets.record_model import RecordTableModel
 from planner.gui.widgets.record_table import RecordTable
+from planner.gui.widgets.tab_order import set_tab_order, tab_stops
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.present.columns import Column
@@ -118,6 +119,7 @@ class Page(QWidget):
         if view == "scatter":
             self.scatter.set_rows(self.model.records)
             self._mark_points()
+            self._order_tabs()
         self.show_rows()
 
     def show_rows(self) -> None:
@@ -179,6 +181,12 @@ class Page(QWidget):
             action.triggered.connect(run)
             self.table.addAction(action)
         self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
+
+    def _order_tabs(self) -> None:
+        """Let the tab key go through the plot before the details: what is built late comes last by itself."""
+        layout = self.scatter.layout()
+        if layout is not None:
+            set_tab_order((self.table, *tab_stops(layout)))
 
     @Slot()
     def _on_reset(self) -> None:

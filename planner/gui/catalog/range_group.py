@@ -9,25 +9,27 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidg
 from planner.gui.catalog.range_slider import RangeSlider
 from planner.gui.theme import Theme
 from planner.gui.widgets.decimal_field import DecimalField
+from planner.present import format as fmt
 
 _MOST: Final = 1e9
 _NARROW: Final = 40
-_LONG: Final = 10_000
 
 
 class RangeGroup(QWidget):
     """Two numbers with a slider above them; `chosen` carries `(low, high)`, none where a bound is open.
 
-    `stops` are where the slider halts, from the lowest to the highest.
+    `stops` are where the slider halts, from the lowest to the highest. Years are not `grouped` by thousands.
     """
 
     chosen = Signal(object)
 
-    def __init__(self, theme: Theme, name: str, stops: Sequence[float]) -> None:
+    def __init__(self, theme: Theme, name: str, stops: Sequence[float], *, grouped: bool = True) -> None:
         super().__init__()
         self._slider = RangeSlider(theme, stops)
-        self._low = DecimalField(0, _MOST, placeholder=_end(stops[0]))
-        self._high = DecimalField(0, _MOST, placeholder=_end(stops[-1]))
+        written = fmt.plain if grouped else "{:.0f}".format
+        self._low, self._high = (
+            DecimalField(0, _MOST, placeholder=written(end), grouped=grouped) for end in (stops[0], stops[-1])
+        )
         for field in (self._low, self._high):
             for edit in field.findChildren(QLineEdit):
                 edit.setMinimumWidth(_NARROW)
@@ -68,8 +70,3 @@ class RangeGroup(QWidget):
         self._low.set_value(bounds[0])
         self._high.set_value(bounds[1])
         self.chosen.emit(bounds)
-
-
-def _end(stop: float) -> str:
-    """Return an end of the slider: years without a separator, what is longer with them."""
-    return f"{stop:,.10g}" if stop >= _LONG else f"{stop:.10g}"

@@ -28,6 +28,7 @@ class CellView(QTableView):
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.setTabKeyNavigation(False)  # or Tab would go through every cell before it leaves the table
         self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         # Filling its own ground spares the view those of everything beneath, each drawn through the style sheet.
@@ -55,6 +56,12 @@ class CellView(QTableView):
         if columns:
             painter.setFont(self.font())
             self._cells.paint(painter, self._rows_within(event.rect()), columns)
+
+    def scrollContentsBy(self, dx: int, dy: int) -> None:
+        """Scroll, and paint everything again where another column is cut by the edge than before."""
+        super().scrollContentsBy(dx, dy)
+        if dx:
+            self.viewport().update()
 
     def columns_within(self, area: QRect) -> list[CellColumn]:
         """Return the visible columns that meet `area`, from left to right."""

@@ -19,6 +19,7 @@ from planner.present.format import NO_FIGURES
 
 METER_HEIGHT: Final = 2
 MARKED_WIDTH: Final = 3
+_CUT: Final = "…"  # for a number that the edge of the table would cut: its first digits look like another number
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +120,14 @@ class CellPainter:
         padding = self._theme.spacing.small
         left, room = column.left + padding, column.width - 2 * padding
         on_right = self._model.columns[column.position].align == "right"
+        edge = painter.device().width()
+        cut = on_right and left + room > edge
+        if cut and left + cache.lay(_CUT, room)[1] > edge:
+            return
         for row, text in said:
-            static, width = cache.lay(text, room)
+            static, width = cache.lay(_CUT if cut else text, room)
             top = row.top + (row.height - cache.height) // 2
-            painter.drawStaticText(left + room - width if on_right else left, top, static)
+            painter.drawStaticText(left + room - width if on_right and not cut else left, top, static)
 
     def _paint_marked(self, painter: QPainter, row: CellRow, column: CellColumn, text: str, mark: Mark) -> None:
         side, padding = self._theme.icon_side, self._theme.spacing.small

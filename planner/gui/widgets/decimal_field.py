@@ -18,11 +18,15 @@ class DecimalField(TypedNumber):
     """A number from `minimum` to `maximum`, both as they are shown; its value is what is shown times `scale`.
 
     With `placeholder` the field may be empty, which means `None`: the placeholder says what applies then. A share that
-    is shown in per cent has the scale 0.01. k, M, B and T multiply by a thousand, a million and so on.
+    is shown in per cent has the scale 0.01. k, M, B and T multiply by a thousand, a million and so on. Years are not
+    `grouped` by thousands.
     """
 
-    def __init__(self, minimum: float, maximum: float, placeholder: str = "", scale: float = 1.0) -> None:
+    def __init__(
+        self, minimum: float, maximum: float, placeholder: str = "", scale: float = 1.0, *, grouped: bool = True
+    ) -> None:
         super().__init__(placeholder)
+        self._grouped = grouped
         self._minimum, self._maximum, self._scale = minimum, maximum, scale
         self._optional = bool(placeholder)
         self._value: float | None = None if self._optional else minimum * scale
@@ -63,7 +67,10 @@ class DecimalField(TypedNumber):
         return f"{_shown(self._minimum)} to {_shown(self._maximum)}"
 
     def _written(self) -> str:
-        return "" if self._value is None else _shown(self._value / self._scale)
+        if self._value is None:
+            return ""
+        shown = _shown(self._value / self._scale)
+        return shown if self._grouped else shown.replace(",", "")
 
 
 def _shown(value: float) -> str:

@@ -155,13 +155,16 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         return None
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        """Return the columns' titles with their units."""
+        """Return the columns' titles with their units, and what they mean."""
         if orientation == Qt.Orientation.Vertical or not 0 <= section < len(self.columns):
             return None
-        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole):
-            return self.columns[section].header
+        column = self.columns[section]
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
+            return column.header
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return "\n".join(filter(None, (column.header, column.help)))
         if role == Qt.ItemDataRole.TextAlignmentRole:
-            return _RIGHT if self.columns[section].align == "right" else _LEFT
+            return _RIGHT if column.align == "right" else _LEFT
         return None
 
     def _values_of(self, position: int) -> dict[str, float | None]:

@@ -76,8 +76,8 @@ class Section(QWidget):
     def _dress(self) -> None:
         self._button.setFont(self._theme.font(bold=self._is_marked))
         self._button.setIcon(self._theme.icon("chevron-down" if self.is_open else "chevron-right", "muted"))
-        state = "unfolded" if self.is_open else f"folded, {self._summary.text()}"
-        self._button.setAccessibleName(f"{self._button.text()}, {state}")
+        state = ("unfolded",) if self.is_open else ("folded", self._summary.text())
+        self._button.setAccessibleName(", ".join(filter(None, (self._button.text(), *state))))
 
 
 class _Header(QWidget):

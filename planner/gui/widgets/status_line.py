@@ -34,7 +34,9 @@ class StatusLine(QStatusBar):
         self._progress.setTextVisible(False)
         self._progress.setAccessibleName("Working")
         self._progress.hide()
-        self.addWidget(make_label(_about(workspace.catalog)))
+        self._told = workspace.catalog
+        self._about = make_label(_about(workspace.catalog))
+        self.addWidget(self._about)
         self.prices = make_label()
         self.prices.setToolTip(self.tr("Of the newest price; see Plan, Prices."))
         self.prices.hide()
@@ -48,6 +50,7 @@ class StatusLine(QStatusBar):
         workspace.undo_stack.undoTextChanged.connect(self._tell_step)
         workspace.undo_stack.indexChanged.connect(self._adjusted.clear)
         workspace.adjusted.connect(self._tell_adjusted)
+        workspace.changed.connect(self._tell_catalog)
 
     @Slot()
     def show_prices(self) -> None:
@@ -66,6 +69,13 @@ class StatusLine(QStatusBar):
         elif not self._slow.isActive() and not self._progress.isVisible():
             self._slow.start()
 
+    @Slot()
+    def _tell_catalog(self) -> None:
+        """Say what the figures rest on once that is another catalog, such as one with a card of one's own."""
+        if self._told is not self._workspace.catalog:
+            self._told = self._workspace.catalog
+            self._about.setText(_about(self._told))
+
     @Slot(str)
     def _tell_adjusted(self, sentence: str) -> None:
         self._adjusted.setText(sentence)
@@ -78,5 +88,5 @@ class StatusLine(QStatusBar):
 
 def _about(catalog: Catalog) -> str:
     cards, models = catalog.hardware.gpus, catalog.models.records
-    newest = max((gpu.provenance.as_of for gpu in cards), default=None)
+    newest = max((gpu.provenance.as_of for gpu in cards if not gpu.own), default=None)
     return f"Catalog of {date(newest)}  ·  {integer(len(cards))} accelerators  ·  {integer(len(models))} models"

@@ -47,9 +47,9 @@ def test_columns_filters_and_the_comparison_have_commands(window, qtbot, tasks):
 def test_the_circuit_that_builds_hang_on_is_chosen_and_kept(window, workspace, qtbot, tasks):
     qtbot.waitUntil(lambda: not tasks.busy)
     window.tab.gpus.table.choose("rtx-5090")
-    assert "Circuit that is reckoned with: 15 A at 120 V" in window.tab.gpus.detail.as_text()
+    assert "Circuit: 15 A at 120 V" in window.tab.gpus.detail.as_text()
     do(window, "circuit-230V-16A")
-    assert "Circuit that is reckoned with: 16 A at 230 V" in window.tab.gpus.detail.as_text()
+    assert "Circuit: 16 A at 230 V" in window.tab.gpus.detail.as_text()
     assert workspace.settings.current.catalog.circuit == "230V-16A"
 
 

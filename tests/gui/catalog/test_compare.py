@@ -3,6 +3,7 @@
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
 
 from planner.errors import PlannerError
 from planner.gui.catalog.tab import CatalogTab
@@ -74,6 +75,32 @@ def test_entries_are_used_and_removed_by_keyboard(page, workspace):
     assert page.ids == THREE[:2]
     page.clear()
     assert page.ids == ()
+
+
+def test_the_cell_with_the_keyboard_is_ringed_and_tab_leaves_the_table(page):
+    table = page.table
+    table.setCurrentIndex(table.compared.index(2, 1))
+    table.setFocus()
+    ringed = table.viewport().grab(table.visualRect(table.currentIndex())).toImage()
+    QTest.keyClick(table, Qt.Key.Key_Tab)
+    assert not table.hasFocus()
+    assert table.currentIndex().column() == 1
+    assert table.viewport().grab(table.visualRect(table.currentIndex())).toImage() != ringed
+
+
+def test_long_words_are_folded_and_not_cut(page, tab, qtbot):
+    table, rows = page.table, page.table.verticalHeader()
+    page.add((*THREE, "accelerators:rtx-6000-ada", "accelerators:rtx-pro-6000-blackwell-ws"))
+    qtbot.waitUntil(lambda: not tab.tasks.busy)
+    links = next(row for row in range(table.compared.rowCount()) if table.compared.index(row, 0).data() == "Links")
+    narrow = rows.sectionSize(links), table.horizontalHeader().height()
+    tab.resize(2400, 700)
+    QApplication.processEvents()
+    assert rows.sectionSize(links) < narrow[0]
+    assert table.horizontalHeader().height() < narrow[1]
+    picture = table.picture()
+    needed = rows.length() + table.horizontalHeader().height()
+    assert abs(picture.height() / picture.devicePixelRatio() - needed) < 10
 
 
 def test_cards_are_counted_up_and_down_apart_from_the_plan(page, tab, workspace, qtbot):

@@ -3,7 +3,7 @@
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractButton, QToolButton, QWidget
+from PySide6.QtWidgets import QAbstractButton, QLineEdit, QToolButton, QWidget
 
 from planner.gui.catalog.filters import CatalogFilter
 from planner.gui.catalog.range_slider import RangeSlider, round_stops
@@ -43,6 +43,29 @@ def test_prices_of_each_kind_have_a_range_of_their_own(tab):
     assert all(row.prices.bought["used"].median_usd <= 1050 for row in shown(tab))
     tab.gpus.narrow(CatalogFilter().with_bounds("rent", None, 1.0))
     assert all(row.prices.rented["on-demand"].low.price_usd <= 1 for row in shown(tab))
+
+
+def test_bounds_are_written_as_the_table_writes_them_and_years_without_a_comma(tab):
+    facets = tab.gpus.facets
+    written = {
+        key: [edit.placeholderText() for edit in facets._ranges[key].findChildren(QLineEdit)]
+        for key in ("bandwidth", "year")
+    }
+    assert written["bandwidth"][1] == "30,000"
+    assert all(len(year) == 4 for year in written["year"])
+    tab.gpus.narrow(CatalogFilter().with_bounds("year", 2020, None))
+    assert facets._ranges["year"]._low.text == "2020"
+    assert facets._sections["price"].findChild(QToolButton).text() == "Launch price, $"
+
+
+def test_there_is_nothing_to_clear_before_anything_is_asked_for(tab):
+    facets = tab.gpus.facets
+    assert not facets._clear.isEnabled()
+    facets._toggles["released"].click()
+    assert facets._clear.isEnabled()
+    facets._clear.click()
+    assert not facets._clear.isEnabled()
+    assert all(box.toolTip() for box in facets._toggles.values())
 
 
 def test_unverified_and_preliminary_cards_can_be_hidden(tab):
@@ -173,3 +196,12 @@ def test_nothing_is_cut_off_in_the_smallest_window(tab, view, qtbot):
     qtbot.waitUntil(lambda: not tab.tasks.busy)
     assert tab.minimumSizeHint().width() <= 1160
     assert tab.minimumSizeHint().height() <= 700
+
+
+def test_the_tab_key_goes_through_the_plot_before_the_details(tab):
+    tab.show_view("scatter")
+    stops, widget = [], tab.gpus.table
+    while (widget := widget.nextInFocusChain()) is not tab.gpus.table:
+        stops.append(widget)
+    plot, details = stops.index(tab.gpus.scatter.plot), stops.index(tab.gpus.detail._compare)
+    assert stops.index(tab.gpus.scatter._presets) < plot < details

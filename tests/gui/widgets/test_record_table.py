@@ -1,12 +1,12 @@
 """The shared table: model, sorting, filtering, choice by name, columns, copying."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QMenu
+from PySide6.QtWidgets import QMenu, QPushButton, QVBoxLayout, QWidget
 
 from planner.gui.settings import TableLayout
 from planner.gui.widgets.cells import Mark
@@ -27,7 +27,7 @@ class Fruit:
 COLUMNS = (
     words("name", "Name", lambda fruit: fruit.name, tooltip=lambda fruit: fruit.id),
     numbers("grams", "Weight", lambda fruit: fruit.grams, unit="g", meter=True),
-    words("colour", "Colour", lambda fruit: fruit.colour, width=40),
+    replace(words("colour", "Colour", lambda fruit: fruit.colour, width=40), help="Of the peel"),
     words("id", "Id", lambda fruit: fruit.id, shown=False),
 )
 FRUITS = (
@@ -81,6 +81,8 @@ def test_a_cell_says_text_value_alignment_source_and_its_column(model):
     assert cell.data(Qt.ItemDataRole.AccessibleTextRole) == "Weight, g: 120"
     assert cell.data(Qt.ItemDataRole.CheckStateRole) is None
     assert model.headerData(1, Qt.Orientation.Horizontal) == "Weight, g"
+    assert model.headerData(1, Qt.Orientation.Horizontal, Qt.ItemDataRole.ToolTipRole) == "Weight, g"
+    assert model.headerData(2, Qt.Orientation.Horizontal, Qt.ItemDataRole.ToolTipRole) == "Colour\nOf the peel"
     assert model.headerData(1, Qt.Orientation.Vertical) is None
 
 
@@ -319,3 +321,37 @@ def test_rows_go_to_files_with_exact_values():
     assert '"bytes": 25769803776' in to_json(rows)
     assert '"note": null' in to_json(rows)
     assert to_csv(["id", "bytes"], []) == "id,bytes\n"
+
+
+def test_a_number_that_the_edge_would_cut_is_not_shown_in_part(table):
+    def painted():
+        table._cells._cache._laid.clear()
+        table.grab()
+        return {text for text, _ in table._cells._cache._laid}
+
+    assert "120" in painted()
+    place = table.columnViewportPosition(1) + table.columnWidth(1)
+    table.resize(place - 20, 300)
+    assert table.viewport().width() < place
+    assert not painted() & {"120", "1,500"}
+    assert "…" in painted()
+    table.horizontalScrollBar().setValue(20)
+    assert "120" in painted()
+
+
+def test_tab_leaves_the_table_instead_of_going_through_its_cells(qtbot, theme, model):
+    window, table, after = QWidget(), RecordTable(model, theme), QPushButton("After")
+    qtbot.addWidget(window)
+    column = QVBoxLayout(window)
+    column.addWidget(table)
+    column.addWidget(after)
+    window.show()
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    table.choose("a")
+    table.setFocus()
+    press(table, Qt.Key.Key_Tab)
+    assert after.hasFocus()
+    QTest.keyClick(after, Qt.Key.Key_Backtab)
+    assert table.hasFocus()
+    assert table.current_id == "a"

@@ -260,7 +260,7 @@ class ComparePage(QWidget):
 
     def _lay_out(self) -> None:
         space = self._theme.spacing
-        legend = self.tr("A tick and bold letters mark the best; pale rows are alike.")
+        legend = self.tr("A tick marks the best; pale rows are alike.")
         bar = QHBoxLayout(self._bar)
         bar.setContentsMargins(0, 0, 0, 0)
         bar.setSpacing(space.small)

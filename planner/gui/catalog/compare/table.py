@@ -1,7 +1,7 @@
 """The comparison as a table: a column an entry, a row a figure, a bar for each number and a mark on the best."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeGuard
 
 from PySide6.QtCore import (
     QAbstractTableModel,
@@ -14,7 +14,7 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QKeyEvent, QPainter, QPixmap
+from PySide6.QtGui import QFontMetrics, QKeyEvent, QPainter, QPixmap, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QFrame,
@@ -35,6 +35,10 @@ _TITLE_WIDTH: Final = 225
 _NARROWEST: Final = 120
 _PICTURE_SCALE: Final = 2
 _COUNTS: Final = {Qt.Key.Key_Plus: 1, Qt.Key.Key_Equal: 1, Qt.Key.Key_Minus: -1}
+_MIDDLE: Final = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+_AIR: Final = 14
+_HEADER_MARGIN: Final = 8  # what the style keeps free beside a title, besides the padding
+_TALL: Final = 1_000
 _NO_PARENT: Final = QModelIndex()
 Index = QModelIndex | QPersistentModelIndex
 
@@ -42,8 +46,9 @@ Index = QModelIndex | QPersistentModelIndex
 class CompareModel(QAbstractTableModel):
     """Rows under a heading for each group; the first column says what they are."""
 
-    def __init__(self, parent: QObject | None = None) -> None:
+    def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
         super().__init__(parent)
+        self._bold = theme.font(bold=True)
         self.entries: tuple[Entry, ...] = ()
         self._lines: tuple[ComparedRow | str, ...] = ()
 
@@ -100,8 +105,15 @@ class CompareModel(QAbstractTableModel):
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
             return self.entries[section - 1].title
         if role == Qt.ItemDataRole.TextAlignmentRole:
-            return Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+            return int(_MIDDLE) | Qt.TextFlag.TextWordWrap
+        if role == Qt.ItemDataRole.FontRole:
+            return self._bold
         return None
+
+
+def _wraps(cell: Cell | None) -> TypeGuard[Cell]:
+    """Return whether a cell takes as many lines as it needs: words do, a figure with its bar has one."""
+    return cell is not None and cell.share is None and not cell.is_best
 
 
 class _CellDelegate(QStyledItemDelegate):
@@ -115,21 +127,30 @@ class _CellDelegate(QStyledItemDelegate):
         """Paint one cell."""
         line, cell = self._model.line(index.row()), self._model.cell(index)
         area, space = option.rect, self._theme.spacing
-        focused = bool(option.state & QStyle.StateFlag.State_Selected)
-        painter.fillRect(area, self._theme.color("selection" if focused else "surface"))
+        chosen = bool(option.state & QStyle.StateFlag.State_Selected)
+        painter.fillRect(area, self._theme.color("selection" if chosen else "surface"))
         painter.fillRect(QRect(area.left(), area.bottom(), area.width(), 1), self._theme.color("border"))
+        if chosen and option.widget.hasFocus():
+            painter.setPen(self._theme.color("focus"))
+            painter.drawRect(area.adjusted(0, 0, -1, -1))
         heading = isinstance(line, str)
         strong = heading or (cell is not None and cell.is_best)
         painter.setFont(self._theme.font(bold=strong))
         painter.setPen(self._theme.color(self._role(line, cell)))
         room = area.adjusted(space.small, 0, -space.small, 0)
+        if _wraps(cell):
+            painter.drawText(room, int(_MIDDLE) | Qt.TextFlag.TextWordWrap, cell.text)
+            return
         if cell is not None and cell.is_best:
             side = self._theme.icon_side
             place = room.left(), room.top() + (room.height() - side) // 2
             painter.drawPixmap(*place, self._theme.icon("check", "ok").pixmap(QSize(side, side)))
             room.adjust(side + space.tiny, 0, 0, 0)
-        text = painter.fontMetrics().elidedText(str(index.data() or ""), Qt.TextElideMode.ElideRight, room.width())
-        painter.drawText(room, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), text)
+        text = str(index.data() or "")
+        if cell is not None and painter.fontMetrics().horizontalAdvance(text) > room.width():
+            painter.setFont(self._theme.font())  # rather than cut it; the tick says that it is the best
+        text = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, room.width())
+        painter.drawText(room, int(_MIDDLE), text)
         if cell is not None and cell.share is not None:
             width = max(1, round(cell.share * (area.width() - 2 * space.small)))
             bar = QRect(area.left() + space.small, area.bottom() - _BAR - 1, width, _BAR)
@@ -152,22 +173,22 @@ class CompareTable(QTableView):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self.compared = CompareModel(self)
+        self.compared = CompareModel(theme, self)
         self.setModel(self.compared)
         self.setItemDelegate(_CellDelegate(self.compared, theme, self))
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setShowGrid(False)
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.setTabKeyNavigation(False)  # as in the other tables: Tab leaves, the arrow keys go through the cells
         self.verticalHeader().hide()
-        self.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + 14)
+        self.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + _AIR)
         header = self.horizontalHeader()
         header.setMinimumSectionSize(_NARROWEST)
         header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
         header.setHighlightSections(False)
-        header.setTextElideMode(Qt.TextElideMode.ElideRight)
         self.setAccessibleName(self.tr("Comparison"))
-        self.compared.modelReset.connect(self._widen_titles)
+        self.compared.modelReset.connect(self._arrange)
         theme.changed.connect(self.viewport().update)
 
     @property
@@ -180,8 +201,10 @@ class CompareTable(QTableView):
         other = CompareTable(self._theme)
         rows = [self.compared.line(row) for row in range(self.compared.rowCount())]
         other.compared.show_rows(self.compared.entries, [row for row in rows if isinstance(row, ComparedRow)])
-        height = other.verticalHeader().length() + other.horizontalHeader().sizeHint().height() + 2
-        other.resize(max(self.width(), _TITLE_WIDTH + _NARROWEST * len(self.compared.entries)), height)
+        width = max(self.width(), _TITLE_WIDTH + _NARROWEST * len(self.compared.entries))
+        other.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        other.fold_lines(width)
+        other.resize(width, other.verticalHeader().length() + other.horizontalHeader().minimumHeight() + 2)
         pixmap = QPixmap(other.size() * _PICTURE_SCALE)
         pixmap.setDevicePixelRatio(_PICTURE_SCALE)
         other.render(pixmap)
@@ -205,7 +228,31 @@ class CompareTable(QTableView):
         if event.type() == QEvent.Type.PaletteChange:
             self.viewport().update()
 
-    def _widen_titles(self) -> None:
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Fold long words into the new width."""
+        super().resizeEvent(event)
+        self.fold_lines(self.viewport().width())
+
+    def fold_lines(self, width: int) -> None:
+        """Make the header and each row as high as its words need where the columns have `width` together."""
+        room = (width - _TITLE_WIDTH) // max(1, len(self.compared.entries)) - 2 * self._theme.spacing.small
+        bold, plain = QFontMetrics(self._theme.font(bold=True)), self.fontMetrics()
+        titles = [entry.title for entry in self.compared.entries]
+        self.horizontalHeader().setFixedHeight(_height(bold, titles, room - _HEADER_MARGIN))
+        for row in range(self.compared.rowCount()):
+            line = self.compared.line(row)
+            words = [] if isinstance(line, str) else [cell.text for cell in line.cells if _wraps(cell)]
+            self.verticalHeader().resizeSection(row, _height(plain, words, room))
+
+    def _arrange(self) -> None:
         if self.compared.columnCount():
             self.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Fixed)
             self.horizontalHeader().resizeSection(0, _TITLE_WIDTH)
+        self.fold_lines(self.viewport().width())
+
+
+def _height(metrics: QFontMetrics, texts: Sequence[str], room: int) -> int:
+    """Return the height of the one of `texts` that takes the most lines in `room`, with air around it."""
+    within = QRect(0, 0, room, _TALL)
+    heights = (metrics.boundingRect(within, Qt.TextFlag.TextWordWrap, text).height() for text in texts)
+    return max(metrics.height(), *heights, 0) + _AIR
