@@ -116,7 +116,7 @@ class Page(QWidget):
         """Show the rows as a table or as a plot."""
         self.view = view
         if view == "scatter":
-            self.scatter.set_rows(self.model.records)
+            self.scatter.show_rows()
             self._mark_points()
         self.show_rows()
 
@@ -180,7 +180,7 @@ class Page(QWidget):
     def _on_reset(self) -> None:
         self.counted.emit()
         if self.view == "scatter":
-            self.scatter.set_rows(self.model.records)
+            self.scatter.show_rows()
 
     @Slot(object)
     def _select(self, names: Sequence[str]) -> None:
