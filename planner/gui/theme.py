@@ -125,6 +125,7 @@ class Theme(QObject):
         """
         self._dressed = True
         self._put_sheet_on()
+        self.changed.emit()  # what was measured without the sheet is measured again
 
     @Slot()
     def _on_system_changed(self) -> None:
