@@ -236,7 +236,7 @@ class Window(QMainWindow):
         self._recent.aboutToShow.connect(self._fill_recent)
         menus["File"].insertMenu(self.commands["file.save"], self._recent)
         for menu in menus.values():
-            menu.aboutToShow.connect(self.commands.refresh)
+            menu.aboutToShow.connect(self.commands.prepare)
         palette = self.commands["view.palette"]
         search = IconButton(self.theme, "search", "Search commands, cards and models")
         search.setParent(bar)

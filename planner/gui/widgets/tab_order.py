@@ -1,15 +1,15 @@
 """The order in which the tab key goes through what was made piece by piece."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QLayout, QWidget
 
 
 def tab_stops(layout: QLayout) -> Iterator[QWidget]:
     """Yield what the tab key can reach in `layout`, in reading order, hidden widgets too."""
-    items = filter(None, map(layout.itemAt, range(layout.count())))
+    items = filter(None, map(layout.itemAt, _reading_order(layout)))
     for inner, widget in ((item.layout(), item.widget()) for item in items):
         if inner is not None:
             yield from tab_stops(inner)
@@ -17,6 +17,12 @@ def tab_stops(layout: QLayout) -> Iterator[QWidget]:
             yield widget
         elif widget is not None and (held := widget.layout()) is not None:
             yield from tab_stops(held)
+
+
+def _reading_order(layout: QLayout) -> Iterable[int]:
+    """Return the indexes of a layout's items; a grid may have had rows put in between others later."""
+    indexes = range(layout.count())
+    return sorted(indexes, key=layout.getItemPosition) if isinstance(layout, QGridLayout) else indexes
 
 
 def set_tab_order(stops: tuple[QWidget, ...]) -> None:
