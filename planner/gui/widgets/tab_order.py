@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
+from typing import cast
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QGridLayout, QLayout, QWidget
@@ -22,7 +23,10 @@ def tab_stops(layout: QLayout) -> Iterator[QWidget]:
 def _reading_order(layout: QLayout) -> Iterable[int]:
     """Return the indexes of a layout's items; a grid may have had rows put in between others later."""
     indexes = range(layout.count())
-    return sorted(indexes, key=layout.getItemPosition) if isinstance(layout, QGridLayout) else indexes
+    if not isinstance(layout, QGridLayout):
+        return indexes
+    # Row, column and how many of each.
+    return sorted(indexes, key=lambda index: cast("tuple[int, int, int, int]", layout.getItemPosition(index)))
 
 
 def set_tab_order(stops: tuple[QWidget, ...]) -> None:
