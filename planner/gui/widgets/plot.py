@@ -65,6 +65,8 @@ class Plot(QWidget):
         generator = QSvgGenerator()
         generator.setOutputDevice(buffer)
         generator.setSize(self.size())
+        # The axes are played from a recording, which is made larger or smaller between unlike resolutions.
+        generator.setResolution(self.logicalDpiX())
         generator.setViewBox(QRect(0, 0, self.width(), self.height()))
         generator.setTitle(self._plot.accessibleName())
         painter = QPainter(generator)

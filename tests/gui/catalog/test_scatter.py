@@ -203,6 +203,9 @@ def test_the_plot_goes_to_files(tab, plot, tmp_path):
     for name in ("plot.png", "plot.svg", "plot.csv"):
         panel.save_to(tmp_path / name)
         assert (tmp_path / name).stat().st_size > 100
+    drawing = (tmp_path / "plot.svg").read_text(encoding="utf-8")
+    assert "<image" not in drawing  # shapes stay sharp at any size
+    assert drawing.count("<path") >= len(plot.data.ids)
     head, *lines = (tmp_path / "plot.csv").read_text(encoding="utf-8").splitlines()
     assert head.startswith('id,name,"Launch price, USD","Bandwidth, GB/s"')
     assert len(lines) == len(plot.data.ids)

@@ -247,6 +247,13 @@ class ScatterPlot(Plot):
         self._front.setPen(cosmetic_pen(theme.color("accent"), 1, Qt.PenStyle.DashLine))
         self._names.update()
 
+    def _drawing(self) -> bytes:
+        # A drawing has no picture of a ring to stamp from: there it is drawn as a shape.
+        self._rings.opts["useCache"] = False
+        drawing = super()._drawing()
+        self._rings.opts["useCache"] = True
+        return drawing
+
     def _style(self, place: int) -> tuple[str, QColor]:
         color = self.class_color(place)
         color.setAlpha(_ALPHA)

@@ -6,13 +6,13 @@ from typing import Any, Final, cast
 
 import numpy as np
 import pyqtgraph as pg
-from pyqtgraph.graphicsItems.ScatterPlotItem import renderSymbol
+from pyqtgraph.graphicsItems.ScatterPlotItem import drawSymbol, renderSymbol
 from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QBrush, QColor, QPainter, QPen, QPixmap
+from PySide6.QtGui import QBrush, QColor, QPaintEngine, QPainter, QPen, QPixmap
 from PySide6.QtWidgets import QWidget
 from shiboken6 import Shiboken
 
-from planner.gui.catalog.scatter.data import SIZES, Ints, ScatterData
+from planner.gui.catalog.scatter.data import SIZES, Floats, Ints, ScatterData
 
 # Symbols are rendered with their edges, which lie half a pixel outside of their size on either side.
 _EDGES: Final = 1
@@ -62,18 +62,31 @@ class PointLayer(pg.GraphicsObject):  # type: ignore[misc]  # the library has no
         scale = 1.0 if widget is None else widget.devicePixelRatioF()
         if self._sheet.isNull() or self._sheet.devicePixelRatio() != scale:
             self._sheet = self._drawn_sheet(scale)
+        places = pg.functions.transformCoordinates(painter.transform(), self._places).T
+        painter.resetTransform()
+        if painter.paintEngine().type() == QPaintEngine.Type.SVG:
+            self._draw_shapes(painter, places)
+            return
         classes, steps = self._cells
         sides = _sides(scale)
         # The fields of QPainter::PixmapFragment: place, source rectangle, scale both ways, rotation and opacity.
         fragments = np.empty((count, _FRAGMENT_FIELDS))
-        fragments[:, 0:2] = pg.functions.transformCoordinates(painter.transform(), self._places).T
+        fragments[:, 0:2] = places
         fragments[:, 2] = (np.cumsum(sides) - sides)[steps]
         fragments[:, 3] = classes * sides[-1]
         fragments[:, 4] = fragments[:, 5] = sides[steps]
         fragments[:, 6:10] = 1 / scale, 1 / scale, 0, 1
-        painter.resetTransform()
         first = cast("QPainter.PixmapFragment", Shiboken.wrapInstance(fragments.ctypes.data, QPainter.PixmapFragment))
         painter.drawPixmapFragments(first, count, self._sheet)
+
+    def _draw_shapes(self, painter: QPainter, places: Floats) -> None:
+        """Draw each point as a shape: a drawing has no sheet to stamp from, and is to stay sharp at any size."""
+        for (x, y), place, step in zip(places.tolist(), *(cells.tolist() for cells in self._cells), strict=True):
+            symbol, color = self._styles[place]
+            painter.save()
+            painter.translate(x, y)
+            drawSymbol(painter, symbol, SIZES[step], QPen(Qt.PenStyle.NoPen), QBrush(color))
+            painter.restore()
 
     def _drawn_sheet(self, scale: float) -> QPixmap:
         """Return the symbols of each class in a row, from small to large."""
