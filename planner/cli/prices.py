@@ -16,7 +16,8 @@ from planner.errors import PriceError, SpecError
 from planner.hardware.names import resolve_gpu
 from planner.paths import prices_dir
 from planner.plan.catalog import Catalog, load_catalog
-from planner.present.prices import OFFER_COLUMNS, OfferRow, offer_rows, oldest_words
+from planner.present.offers import OFFER_COLUMNS, OfferRow, offer_rows
+from planner.present.prices import oldest_words
 from planner.present.refresh import outcome_lines, state_lines
 
 _DESCRIPTION: Final = """\

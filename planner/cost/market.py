@@ -10,8 +10,8 @@ from functools import cached_property
 from statistics import median
 from typing import Final, Literal
 
-from planner.cost.modes import RENT_MODES, RentMode
-from planner.cost.offer import HISTORY_DAYS, Offer
+from planner.cost.modes import HISTORY_DAYS, RENT_MODES, RentMode
+from planner.cost.offer import Offer
 from planner.cost.purchase import Purchase
 
 BoughtKind = Literal["list", "partner", "street", "used"]

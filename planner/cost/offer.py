@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from planner.base import Spec
 from planner.cost.figure import DATE
-from planner.cost.modes import RENT_MODES, RentMode
+from planner.cost.modes import HISTORY_DAYS, RENT_MODES, RentMode
 
 Currency = Literal[
     "USD", "EUR", "GBP", "CHF", "SEK", "NOK", "DKK", "PLN", "CAD", "AUD", "JPY", "KRW", "INR", "CNY", "SGD", "BRL"
@@ -20,8 +20,6 @@ MEDIAN_RANGE: Final = (0.6, 1.54)
 
 **Source** Vast.ai, H100 SXM, August to October 2026: medians from 2.40 to 6.15 USD, around 4.00.
 """
-HISTORY_DAYS: Final = 365
-"""From this age on an offer is history: what was once asked, not what is asked."""
 LOWEST_USD_PER_GPU_HOUR: Final = 0.01
 HIGHEST_USD_PER_GPU_HOUR: Final = 100.0
 """Beyond these a price is a mistake of its source: marketplaces have shown 0 and bid floors of 0.01."""

@@ -42,8 +42,8 @@ class ActionSet(QObject):
         self._theme = theme
         self.declared = tuple(actions)
         self._made = {action.id: self._make(action, parent) for action in actions}
-        theme.changed.connect(self.tint)
-        self.tint()
+        self._is_tinted = False
+        theme.changed.connect(self._forget_icons)
         self.refresh()
 
     def __getitem__(self, action_id: str) -> QAction:
@@ -65,11 +65,19 @@ class ActionSet(QObject):
                 made.setChecked(action.checked_when())
 
     @Slot()
-    def tint(self) -> None:
-        """Draw the icons in the theme's colour."""
+    def prepare(self) -> None:
+        """Have everything ready for a menu that is about to be shown, the icons in the theme's colour, too."""
+        self.refresh()
+        if self._is_tinted:
+            return
+        self._is_tinted = True
         for action in self.declared:
             if action.icon:
                 self._made[action.id].setIcon(self._theme.icon(action.icon, "muted"))
+
+    @Slot()
+    def _forget_icons(self) -> None:
+        self._is_tinted = False
 
     def fill(self, bar: QMenuBar) -> dict[str, QMenu]:
         """Build the menus, with a line between groups, and return them by name (`View/Theme` is a submenu)."""

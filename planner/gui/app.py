@@ -17,7 +17,6 @@ from planner.gui.autosave import Autosave
 from planner.gui.collector import Collector
 from planner.gui.diagnostics import Diagnostics
 from planner.gui.imports import import_soon
-from planner.gui.machine import Machine
 from planner.gui.monitor.unfinished import unfinished_words
 from planner.gui.settings import SettingsStore
 from planner.gui.tasks import TaskRunner
@@ -35,6 +34,7 @@ _NEXT: Final = (
     "planner.plan.answers.settle",
     "planner.gui.memory.questions.training",
     "planner.memory.training.moments",
+    "planner.performance.training.estimate",
     "planner.gui.catalog.tab",
     "planner.gui.monitor.tab",
     "planner.gui.monitor.plots.metric_plot",
@@ -104,6 +104,8 @@ def _everything_kept() -> Iterator[None]:
 
 
 def _watch_for_cards(window: Window) -> None:
+    from planner.gui.machine import Machine  # the first picture is drawn without it
+
     machine = Machine(window.workspace, window.tasks, parent=window)
     window.tab_shown.connect(machine.on_tab)
     machine.on_tab(window.tab.key)

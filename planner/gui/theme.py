@@ -124,7 +124,8 @@ class Theme(QObject):
         the rest of building them.
         """
         self._dressed = True
-        self._restyle()
+        self._put_sheet_on()
+        self.changed.emit()  # what was measured without the sheet is measured again
 
     @Slot()
     def _on_system_changed(self) -> None:
@@ -135,8 +136,11 @@ class Theme(QObject):
         self.tokens = load_tokens("dark" if self.dark else "light")
         self._app.setPalette(_palette(self.tokens))
         if self._dressed:
-            self._app.setStyleSheet(_style_sheet(self.tokens, "dark" if self.dark else "light"))
+            self._put_sheet_on()
         self.changed.emit()
+
+    def _put_sheet_on(self) -> None:
+        self._app.setStyleSheet(_style_sheet(self.tokens, "dark" if self.dark else "light"))
 
 
 def mark(widget: QWidget, value: str, name: str = "role") -> None:

@@ -10,11 +10,9 @@ from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QIcon, QKeyS
 from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QMenu, QStackedWidget, QVBoxLayout, QWidget
 
 from planner.errors import PlannerError
-from planner.gui import help as help_pages
 from planner.gui.actions import ActionSet
 from planner.gui.commands import declare
 from planner.gui.documents import Documents
-from planner.gui.palette import CommandPalette
 from planner.gui.settings import Scheme, Settings
 from planner.gui.tab import Tab
 from planner.gui.tab_places import TABS, TabPlace
@@ -33,6 +31,7 @@ if TYPE_CHECKING:
     from planner.gui.catalog.tab import CatalogTab
     from planner.gui.cost.tab import CostTab
     from planner.gui.monitor.tab import MonitorTab
+    from planner.gui.palette import CommandPalette
 
 _START_SIZE: Final = QSize(1280, 800)
 _LOGS: Final = (".log", ".txt", ".out")
@@ -146,17 +145,23 @@ class Window(QMainWindow):
         self._palette.open()
 
     @cached_property
-    def _palette(self) -> CommandPalette:
+    def _palette(self) -> "CommandPalette":
+        from planner.gui.palette import CommandPalette
+
         return CommandPalette(self, self.theme, self.workspace, self.commands)
 
     def show_shortcuts(self) -> None:
         """Show the list of keys."""
-        help_pages.show_shortcuts(self.commands, self.theme, self)
+        from planner.gui.help import show_shortcuts
+
+        show_shortcuts(self.commands, self.theme, self)
 
     def show_about(self) -> None:
         """Show what this program is."""
+        from planner.gui.help import show_about
+
         catalog = self.workspace.catalog
-        help_pages.show_about(len(catalog.hardware.gpus), len(catalog.models.records), self)
+        show_about(len(catalog.hardware.gpus), len(catalog.models.records), self)
 
     @Slot(object)
     def show_error(self, error: PlannerError) -> None:
@@ -231,7 +236,7 @@ class Window(QMainWindow):
         self._recent.aboutToShow.connect(self._fill_recent)
         menus["File"].insertMenu(self.commands["file.save"], self._recent)
         for menu in menus.values():
-            menu.aboutToShow.connect(self.commands.refresh)
+            menu.aboutToShow.connect(self.commands.prepare)
         palette = self.commands["view.palette"]
         search = IconButton(self.theme, "search", "Search commands, cards and models")
         search.setParent(bar)

@@ -5,10 +5,8 @@ from typing import TypeAlias
 from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
 from planner.models.images import at_image_size
-from planner.performance.inference.estimate import inference_time
 from planner.performance.result import TimeResult
 from planner.performance.setting import TimeSetting
-from planner.performance.training.estimate import training_time
 from planner.workload.training import Training
 from planner.workload.workload import Inference
 
@@ -32,6 +30,11 @@ def estimate_time(
     that is another one.
     """
     architecture = at_image_size(architecture, workload.image_size)
+    # Each is imported where it is used: a plan needs one of them, and most of the time they take is to import them.
     if isinstance(workload, Training):
+        from planner.performance.training.estimate import training_time
+
         return training_time(architecture, workload, cards, setting, measured_on)
+    from planner.performance.inference.estimate import inference_time
+
     return inference_time(architecture, workload, cards, setting, measured_on)

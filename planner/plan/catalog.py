@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 from planner.errors import CatalogError
 from planner.hardware.catalog import HardwareCatalog, load_hardware
-from planner.hardware.own import with_own
-from planner.hardware.own_file import read_own
 from planner.models.catalog import ModelCatalog, load_models
 from planner.paths import catalog_dir
 
@@ -79,7 +77,10 @@ def load_catalog(folder: Path | None = None, prices: Path | None = None, own: Pa
     """
     root = folder or catalog_dir()
     hardware = load_hardware(root)
-    if own is not None:
+    if own is not None and own.exists():
+        from planner.hardware.own import with_own  # most people have none
+        from planner.hardware.own_file import read_own
+
         hardware = with_own(hardware, read_own(own))
     return Catalog(hardware=hardware, models=load_models(root / "models"), folder=root, prices=prices)
 

@@ -39,8 +39,7 @@ def unbeaten(points: Sequence[tuple[float, float]], keys: tuple[str, str]) -> tu
         return ()
     x_sign, y_sign = (1 if lower else -1 for lower in ways)
     front, best_y = [], float("inf")
-    for position in sorted(range(len(points)), key=lambda one: (x_sign * points[one][0], y_sign * points[one][1])):
-        y = y_sign * points[position][1]
+    for _, y, position in sorted((x_sign * x, y_sign * y, position) for position, (x, y) in enumerate(points)):
         if y < best_y:
             front.append(position)
             best_y = y

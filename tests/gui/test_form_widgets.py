@@ -13,6 +13,7 @@ from planner.gui.widgets.icon_button import IconButton
 from planner.gui.widgets.labelled_form import LabelledForm
 from planner.gui.widgets.number_field import NumberField
 from planner.gui.widgets.section import Section
+from planner.gui.widgets.tab_order import tab_stops
 from planner.gui.widgets.verdict_badge import VerdictBadge
 
 OPTIONS = (("adamw", "AdamW"), ("sgd", "SGD"), (None, "As stored"))
@@ -204,3 +205,17 @@ def test_an_icon_button_follows_the_theme(qtbot, theme: Theme):
     before = button.icon().cacheKey()
     button.set_icon("reset", "accent")
     assert button.icon().cacheKey() != before
+
+
+def test_a_row_in_a_reserved_line_comes_between_the_others_for_the_tab_key_too(qtbot: QtBot, theme: Theme):
+    form = LabelledForm(theme)
+    qtbot.addWidget(form)
+    first, between, last = (ChoiceField(theme, ((1, "one"), (2, "two"))) for _ in range(3))
+    form.add("First", first)
+    line = form.reserve()
+    form.add("Last", last)
+    form.add("Between", between, line=line)
+    form.show()
+    assert first.y() < between.y() < last.y()
+    boxes = [stop for stop in tab_stops(form.layout()) if isinstance(stop, QComboBox)]
+    assert [one.isAncestorOf(box) for one, box in zip((first, between, last), boxes, strict=True)] == [True] * 3

@@ -12,15 +12,8 @@ from planner.cost.refresh.store import Stored
 from planner.errors import PriceError
 from planner.hardware.catalog import load_hardware
 from planner.paths import catalog_dir
-from planner.present.prices import (
-    OFFER_COLUMNS,
-    age_of,
-    age_phrase,
-    age_words,
-    newest_age_days,
-    offer_rows,
-    oldest_words,
-)
+from planner.present.offers import OFFER_COLUMNS, offer_rows
+from planner.present.prices import age_of, age_phrase, age_words, newest_age_days, oldest_words
 from planner.present.refresh import outcome_lines, state_lines
 
 HARDWARE = load_hardware(catalog_dir())

@@ -117,7 +117,7 @@ class Page(QWidget):
         """Show the rows as a table or as a plot."""
         self.view = view
         if view == "scatter":
-            self.scatter.set_rows(self.model.records)
+            self.scatter.show_rows()
             self._mark_points()
             self._order_tabs()
         self.show_rows()
@@ -192,7 +192,7 @@ class Page(QWidget):
     def _on_reset(self) -> None:
         self.counted.emit()
         if self.view == "scatter":
-            self.scatter.set_rows(self.model.records)
+            self.scatter.show_rows()
 
     @Slot(object)
     def _select(self, names: Sequence[str]) -> None:

@@ -32,6 +32,7 @@ class ByTask(dict[str, Questions]):
         """Make the questions of `task`, which are not there yet."""
         made = self[task] = self._make(task)
         self.place.addWidget(made)
+        made.grown.connect(self._on_made)
         self._on_made()
         return made
 

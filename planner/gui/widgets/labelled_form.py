@@ -30,6 +30,7 @@ class LabelledForm(QWidget):
         super().__init__()
         self._theme = theme
         self._rows: list[_Row] = []
+        self._next_line = 0
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setHorizontalSpacing(theme.spacing.small)
@@ -37,17 +38,31 @@ class LabelledForm(QWidget):
         self._grid.setColumnStretch(1, 1)
         theme.changed.connect(self._mark_all)
 
+    def reserve(self) -> int:
+        """Return the next line, which is left free: it takes no room until a row is added there."""
+        self._next_line += 1
+        return self._next_line - 1
+
     def add(
-        self, label: str, field: Field, default: Callable[[], object] | None = None, hint: str = "", wide: bool = False
+        self,
+        label: str,
+        field: Field,
+        default: Callable[[], object] | None = None,
+        hint: str = "",
+        wide: bool = False,
+        line: int | None = None,
     ) -> None:
-        """Add a row; `label` has a mnemonic (`&Batch`), `hint` is its tooltip; a `wide` one leaves no room to reset."""
+        """Add a row; `label` has a mnemonic (`&Batch`), `hint` is its tooltip; a `wide` one leaves no room to reset.
+
+        It comes below the others, or in the `line` that was reserved for it.
+        """
         name = label.replace("&", "")
         words = QLabel(label)
         words.setToolTip(hint)
         words.setBuddy(field)
         field.set_name(name)
         field.setToolTip(hint)
-        index = self._grid.rowCount()
+        index = self.reserve() if line is None else line
         reset = IconButton(self._theme, "reset", f"Reset {name.lower()}", "accent")
         _keep_space(reset, not wide)
         self._grid.addWidget(words, index, 0, Qt.AlignmentFlag.AlignTop)
@@ -62,11 +77,11 @@ class LabelledForm(QWidget):
 
     def add_below(self, widget: QWidget) -> None:
         """Show something that belongs to the field above it, without a label of its own."""
-        self._grid.addWidget(widget, self._grid.rowCount(), 1, 1, 2)
+        self._grid.addWidget(widget, self.reserve(), 1, 1, 2)
 
     def add_across(self, widget: QWidget) -> None:
         """Show something that needs the whole width, such as a list."""
-        self._grid.addWidget(widget, self._grid.rowCount(), 0, 1, 3)
+        self._grid.addWidget(widget, self.reserve(), 0, 1, 3)
 
     def set_label_width(self, width: int) -> None:
         """Give the labels at least `width` pixels, so that several forms line up."""

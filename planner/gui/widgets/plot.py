@@ -11,7 +11,9 @@ from PySide6.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
 
 from planner.gui.theme import Theme
 
-_GRID_ALPHA: Final = 40
+GRID_ALPHA: Final = 40
+"""How opaque a grid is, of 255."""
+_BEHIND: Final = -200
 _EXPORT_SCALE: Final = 2
 
 
@@ -63,6 +65,8 @@ class Plot(QWidget):
         generator = QSvgGenerator()
         generator.setOutputDevice(buffer)
         generator.setSize(self.size())
+        # The axes are played from a recording, which is made larger or smaller between unlike resolutions.
+        generator.setResolution(self.logicalDpiX())
         generator.setViewBox(QRect(0, 0, self.width(), self.height()))
         generator.setTitle(self._plot.accessibleName())
         painter = QPainter(generator)
@@ -91,6 +95,11 @@ class Plot(QWidget):
         position: QPointF = box.mapSceneToView(scene_position)
         return position
 
+    def _put_grid_behind(self) -> None:
+        """Draw the grid, which must be opaque then, under the items and not over them."""
+        for name in ("left", "bottom"):
+            self._item.getAxis(name).setZValue(_BEHIND)
+
     # Not overridden, so that Qt forgets it together with the plot.
     @Slot()
     def _on_theme_changed(self) -> None:
@@ -105,7 +114,7 @@ class Plot(QWidget):
             axis.setTextPen(theme.color("muted"))
             axis.setStyle(tickFont=theme.font("small"), tickLength=0)
             axis.label.setFont(theme.font("small"))
-            axis.setGrid(_GRID_ALPHA)
+            axis.setGrid(GRID_ALPHA)
 
 
 def cosmetic_pen(color: QColor, width: float, style: Qt.PenStyle = Qt.PenStyle.SolidLine) -> QPen:
@@ -113,3 +122,16 @@ def cosmetic_pen(color: QColor, width: float, style: Qt.PenStyle = Qt.PenStyle.S
     pen = QPen(color, width, style)
     pen.setCosmetic(True)
     return pen
+
+
+def blended(color: QColor, ground: QColor, share: float) -> QColor:
+    """Return the opaque tone of a colour that covers `share` of a ground.
+
+    A line whose colour shines through takes the painter many times as long: it has other threads mix it.
+    """
+    rest = 1 - share
+    return QColor(
+        round(share * color.red() + rest * ground.red()),
+        round(share * color.green() + rest * ground.green()),
+        round(share * color.blue() + rest * ground.blue()),
+    )

@@ -42,6 +42,7 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         self._filter: Filter[Record] | None = None
         self._passing: Collection[str] | None = None
         self._texts: dict[str, tuple[str, ...]] = {}
+        self._words: dict[str, dict[str, str]] = {}
         self._values: dict[int, dict[str, float | None]] = {}
         self._by_size: dict[int, list[str]] = {}
         self._full: dict[int, float] = {}
@@ -52,6 +53,11 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         return tuple(record for _, record in self._shown)
 
     @property
+    def names(self) -> Sequence[str]:
+        """Return the names of the records that are shown, in their order."""
+        return self._names
+
+    @property
     def all_records(self) -> tuple[Record, ...]:
         """Return every record, shown or not, in the order they came."""
         return tuple(self._all.values())
@@ -60,6 +66,7 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         """Show other records through the same filter and sorting."""
         self._all = {self.identify(record): record for record in records}
         self._texts.clear()
+        self._words.clear()
         self._values.clear()
         self._by_size.clear()
         self._order()
@@ -127,6 +134,14 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
     def numbers(self, key: str) -> Mapping[str, float | None]:
         """Return the values of the column `key` by the records' names, shown or not, none where there is no number."""
         return self._values_of(self.column_of(key))
+
+    def words(self, key: str) -> Mapping[str, str]:
+        """Return the texts of the column `key` by the records' names, shown or not."""
+        found = self._words.get(key)
+        if found is None:
+            text = self.columns[self.column_of(key)].text
+            found = self._words[key] = {name: text(record) for name, record in self._all.items()}
+        return found
 
     def rowCount(self, parent: Index = _NO_PARENT) -> int:
         """Return the number of records shown."""

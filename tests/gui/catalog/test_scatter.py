@@ -7,11 +7,14 @@ from PySide6.QtTest import QTest
 
 from planner.gui.catalog.scatter.data import axis_range, linear_ticks, scatter_data, symbol_of
 from planner.gui.catalog.scatter.labels import Box, Crowd, place_names
+from planner.gui.catalog.scatter.plot import ScatterPlot
 from planner.gui.catalog.scatter.presets import PRESETS, usual_plot
 from planner.gui.catalog.settings import PlotChoice
 from planner.gui.catalog.tab import CatalogTab
+from planner.gui.widgets.plot import blended
 from planner.present.gpus import GPU_COLUMNS, gpu_rows
 
+_COVERED = 170 / 255
 COLUMNS = {column.key: column for column in GPU_COLUMNS}
 
 
@@ -42,7 +45,14 @@ def drawn(rows, **choice):
     def numbers(key):
         return {row.id: COLUMNS[key].value(row) for row in rows}
 
-    return scatter_data(rows, COLUMNS, numbers, PlotChoice(**choice))
+    def words(key):
+        return {row.id: COLUMNS[key].text(row) for row in rows}
+
+    return scatter_data([row.id for row in rows], COLUMNS, numbers, words, PlotChoice(**choice))
+
+
+def are_alike(one, other):
+    return max(abs(mine - theirs) for mine, theirs in zip(one.getRgb(), other.getRgb(), strict=True)) < 4
 
 
 def test_only_rows_with_both_figures_have_a_place(rows):
@@ -193,6 +203,9 @@ def test_the_plot_goes_to_files(tab, plot, tmp_path):
     for name in ("plot.png", "plot.svg", "plot.csv"):
         panel.save_to(tmp_path / name)
         assert (tmp_path / name).stat().st_size > 100
+    drawing = (tmp_path / "plot.svg").read_text(encoding="utf-8")
+    assert "<image" not in drawing  # shapes stay sharp at any size
+    assert drawing.count("<path") >= len(plot.data.ids)
     head, *lines = (tmp_path / "plot.csv").read_text(encoding="utf-8").splitlines()
     assert head.startswith('id,name,"Launch price, USD","Bandwidth, GB/s"')
     assert len(lines) == len(plot.data.ids)
@@ -206,3 +219,43 @@ def test_dark_colours_and_steps_of_a_number(tab, plot, theme):
     theme.apply("dark")
     assert {plot.class_color(place).name() for place in range(6)} != colors
     theme.apply("light")
+
+
+def test_points_are_painted_in_place_in_the_colour_of_their_class(tab, plot, theme):
+    def at(name):
+        return plot._plot.grab().toImage().pixelColor(plot.pixels_of(name))
+
+    tab.gpus.scatter.choose(PlotChoice(x="price", y="bandwidth", color="vendor", pareto=False))
+    data = plot.data
+    places = {name: plot.pixels_of(name) for name in data.ids}
+    alone = [
+        name
+        for name, place in places.items()
+        if sum((place - other).manhattanLength() < 30 for other in places.values()) == 1
+    ]
+    classes = [data.classes[data.ids.index(name)] for name in alone]
+    assert len(set(classes)) > 1
+    shades = [at(name) for name in alone]
+    for shade, place in zip(shades, classes, strict=True):
+        assert are_alike(shade, blended(plot.class_color(place), theme.color("surface"), _COVERED))
+    theme.apply("dark")
+    assert not any(are_alike(at(name), shade) for name, shade in zip(alone, shades, strict=True))
+    theme.apply("light")
+
+
+def test_later_classes_lie_above_earlier_ones_whatever_the_order_of_the_rows(qtbot, theme):
+    plot = ScatterPlot(theme)
+    qtbot.addWidget(plot)
+    plot.resize(300, 300)
+    words = {"late": "b", "early": "a", "also early": "a", "away": "a"}
+    numbers = {"late": 10.0, "early": 10.0, "also early": 10.0, "away": 20.0}
+    choice = PlotChoice(x="memory", y="bandwidth", color="vendor", pareto=False)
+    data = scatter_data([*words], COLUMNS, lambda _: numbers, lambda _: words, choice)
+    assert data.class_names == ("a", "b")
+    plot.draw(data, choice, str)
+    plot.grab()
+    seen = plot.grab().toImage().pixelColor(plot.pixels_of("late"))
+    ground = theme.color("surface")
+    for place in (0, 0, 1):
+        ground = blended(plot.class_color(place), ground, _COVERED)
+    assert are_alike(seen, ground)

@@ -6,16 +6,23 @@ from PySide6.QtWidgets import QComboBox
 from planner.gui.memory.questions.images import sizes
 from planner.gui.memory.tab import MemoryTab
 from planner.gui.widgets.field import Field
+from planner.gui.widgets.tab_order import tab_stops
 from planner.plan.plan import ModelChoice
 from planner.workload.workload import Inference
 
 SDXL = ModelChoice(id="stabilityai/stable-diffusion-xl-base-1.0")
+TEXT = ModelChoice(id="meta-llama/Llama-3.1-8B")
 ALL = ("image_size", "diffusion.offload", "diffusion.guidance", "diffusion.vae_tiling", "diffusion.text_weights")
 OF_TEXT = ("context_length", "prompt_length", "kv_cache", "profile", "attention", "prompt_logits")
 
 
 def field(tab: MemoryTab, name: str) -> Field:
     return tab.controls.questions["inference"].field(name)
+
+
+def is_asked(tab: MemoryTab, name: str) -> bool:
+    made = tab.controls.questions["inference"].asked(name)
+    return made is not None and not made.isHidden()
 
 
 def words(tab: MemoryTab, name: str) -> str:
@@ -37,7 +44,7 @@ def pipeline(tab: MemoryTab) -> MemoryTab:
 
 def test_a_model_of_text_is_asked_nothing_about_images(tab: MemoryTab):
     tab.workspace.apply("task", workload=Inference())
-    assert all(field(tab, name).isHidden() for name in ALL)
+    assert not any(is_asked(tab, name) for name in ALL)
     assert not field(tab, "context_length").isHidden()
 
 
@@ -58,7 +65,28 @@ def test_a_pipeline_is_asked_about_images_and_not_about_text(pipeline: MemoryTab
 )
 def test_what_reads_images_is_asked_about_those(tab: MemoryTab, model: str, asked: set[str]):
     tab.workspace.apply("model", model=ModelChoice(id=model), workload=Inference())
-    assert {name for name in (*ALL, "images") if not field(tab, name).isHidden()} == asked
+    assert {name for name in (*ALL, "images") if is_asked(tab, name)} == asked
+
+
+def test_a_question_is_made_when_it_first_matters_and_takes_its_place(tab: MemoryTab):
+    questions = tab.controls.questions["inference"]
+    assert questions.asked("image_size") is None
+    tab.workspace.apply("model", model=SDXL, workload=Inference())
+    made = questions.asked("image_size")
+    assert made is not None
+    stops = list(tab_stops(tab.controls._column))
+    before, after = field(tab, "weights"), field(tab, "diffusion.guidance")
+    places = [next(stops.index(stop) for stop in stops if one.isAncestorOf(stop)) for one in (before, made, after)]
+    assert places == sorted(places)
+    chain, widget = [], stops[0]
+    while len(chain) < len(stops):
+        if widget in stops:
+            chain.append(widget)
+        widget = widget.nextInFocusChain()
+    assert chain == stops
+    tab.workspace.apply("model", model=TEXT, workload=Inference())
+    assert made.isHidden()
+    assert questions.asked("image_size") is made
 
 
 def test_answers_change_the_plan_and_the_answer(pipeline: MemoryTab):

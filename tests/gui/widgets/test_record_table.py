@@ -120,14 +120,18 @@ def test_a_filter_keeps_the_sorting_and_meters_measure_what_is_shown(model):
     assert names(model) == ["apple", "Banana", "Kiwi"]
     assert model.share(1, 1) == 120 / 180
     assert model.share(2, 1) is None
+    assert list(model.names) == ["a", "b", "k"]
+    assert set(model.words("name")) == {"a", "b", "k", "m"}
     assert (model.row_of("b"), model.row_of("m"), model.record(7)) == (1, None, None)
     assert model.find("m") == FRUITS[3]
 
 
 def test_new_records_bring_new_texts(model):
     assert model.texts(0)[1] == "120"
+    assert model.words("grams")["b"] == "120"
     model.set_records([Fruit("b", "Banana", 125, "brown")])
     assert model.texts(0) == ("Banana", "125", "brown", "b")
+    assert model.words("grams") == {"b": "125"}
 
 
 def test_an_unknown_column_is_an_error(model):

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +22,7 @@ _ROOM: Final = 0.05
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int_]
 Numbers = Callable[[str], Mapping[str, float | None]]
+Words = Callable[[str], Mapping[str, str]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,39 +53,39 @@ def symbol_of(place: int, ordered: bool) -> str:
 
 
 def scatter_data(
-    rows: Sequence[Any], columns: Mapping[str, Column[Any]], numbers: Numbers, choice: PlotChoice
+    names: Sequence[str], columns: Mapping[str, Column[Any]], numbers: Numbers, words: Words, choice: PlotChoice
 ) -> ScatterData:
-    """Return what to draw of `rows`: those with both figures, positive where the axis is logarithmic.
+    """Return what to draw of the rows called `names`: those with both figures, positive where the axis is logarithmic.
 
-    `numbers` returns the values of a column by the rows' ids, in base units.
+    `numbers` returns the values of a column by the rows' names, in base units, and `words` its texts.
     """
-    ids = [row.id for row in rows]
 
     def values(key: str) -> Floats:
-        known = numbers(key)
-        return np.array([known[name] for name in ids], dtype=float) / columns[key].per_unit
+        return np.array([*map(numbers(key).__getitem__, names)], dtype=float) / columns[key].per_unit
 
     xs, ys = _places(values(choice.x), choice.log_x), _places(values(choice.y), choice.log_y)
     placed = np.isfinite(xs) & np.isfinite(ys)
-    shown = [row for row, has_place in zip(rows, placed, strict=True) if has_place]
-    sized = _size_steps(values(choice.size)[placed]) if choice.size else np.ones(len(shown), dtype=int)
+    ids = tuple(compress(names, placed.tolist()))
+    sized = _size_steps(values(choice.size)[placed]) if choice.size else np.ones(len(ids), dtype=int)
     column = columns.get(choice.color)
+    class_names: tuple[str, ...] = ("",)
+    classes = np.zeros(len(ids), dtype=int)
     if column is not None and column.is_number:
-        names, classes = _number_classes(values(column.key)[placed], column.key)
-    else:
-        names, classes = _text_classes(shown, column)
+        class_names, classes = _number_classes(values(column.key)[placed], column.key)
+    elif column is not None:
+        class_names, classes = _text_classes([*map(words(column.key).__getitem__, ids)])
     xs, ys = xs[placed], ys[placed]
     points = list(zip(xs.tolist(), ys.tolist(), strict=True)) if choice.pareto else []
     return ScatterData(
-        ids=tuple(row.id for row in shown),
+        ids=ids,
         xs=xs,
         ys=ys,
         sizes=np.array(SIZES)[sized],
         classes=classes,
-        class_names=names,
+        class_names=class_names,
         ordered=column is not None and column.is_number,
         front=unbeaten(points, (choice.x, choice.y)),
-        left_out=len(rows) - len(shown),
+        left_out=len(names) - len(ids),
     )
 
 
@@ -131,11 +133,8 @@ def _size_steps(values: Floats) -> Ints:
     return np.where(steps == _STEPS, 0, steps)
 
 
-def _text_classes(rows: Sequence[Any], column: Column[Any] | None) -> tuple[tuple[str, ...], Ints]:
-    """Return the texts of a column, the most frequent first and the rarest together, and the place of each row's."""
-    if column is None:
-        return ("",), np.zeros(len(rows), dtype=int)
-    texts = [column.text(row) for row in rows]
+def _text_classes(texts: Sequence[str]) -> tuple[tuple[str, ...], Ints]:
+    """Return the texts, the most frequent first and the rarest together, and the place of each of them."""
     named = [text for text, _ in Counter(texts).most_common()]
     names = tuple(named) if len(named) <= MOST_CLASSES else (*named[: MOST_CLASSES - 1], _OTHERS)
     places = {name: place for place, name in enumerate(names)}

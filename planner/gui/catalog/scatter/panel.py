@@ -27,7 +27,7 @@ _NO_LOG: Final = frozenset(("year",))
 
 
 class ScatterPanel(PlotPanel):
-    """Draws the rows that a page shows; `chosen`, `boxed` and `used` are those of the plot."""
+    """Draws the rows that a page's model shows; `chosen`, `boxed` and `used` are those of the plot."""
 
     chosen = Signal(str)
     boxed = Signal(object)
@@ -38,8 +38,6 @@ class ScatterPanel(PlotPanel):
         self._workspace, self._page, self._model = workspace, page, model
         columns = model.columns
         self._columns = {column.key: column for column in columns}
-        self._rows: tuple[Any, ...] = ()
-        self._is_current = False
         self.plot: ScatterPlot | None = None
         numbers = [(column.key, column.axis) for column in columns if column.is_number]
         named = [(column.key, column.title) for column in columns if column.key in _NAMED]
@@ -69,9 +67,8 @@ class ScatterPanel(PlotPanel):
         keys = (chosen.x, chosen.y, *filter(None, (chosen.size, chosen.color)))
         return chosen if all(key in self._columns for key in keys) else usual_plot(self._page)
 
-    def set_rows(self, rows: Sequence[Any]) -> None:
-        """Draw other rows."""
-        self._rows = tuple(rows)
+    def show_rows(self) -> None:
+        """Draw the rows that the model shows by now."""
         self._draw()
 
     def choose(self, choice: PlotChoice) -> None:
@@ -93,14 +90,14 @@ class ScatterPanel(PlotPanel):
         columns = [self._columns[getattr(self.choice, key)] for key in keys]
         drawn = set(self.plot.data.ids) if self.plot is not None else set()
         head = ("id", "name", *(column.axis for column in columns))
-        rows = [row for row in self._rows if row.id in drawn]
+        rows = [row for row in self._model.records if row.id in drawn]
         return (head, *((row.id, self._name(row), *(_exact(column, row) for column in columns)) for row in rows))
 
     def _draw(self) -> None:
         from planner.gui.catalog.scatter.data import scatter_data
 
         plot, choice = self._made_plot(), self.choice
-        data = scatter_data(self._rows, self._columns, self._model.numbers, choice)
+        data = scatter_data(self._model.names, self._columns, self._model.numbers, self._model.words, choice)
         x, y = self._columns[choice.x], self._columns[choice.y]
         plot.describe((x.axis, y.axis), f"{y.axis} against {x.axis}; the same figures are in the table")
         plot.draw(data, choice, lambda name: self._name(self._model.find(name)))

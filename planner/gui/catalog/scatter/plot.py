@@ -11,13 +11,15 @@ from PySide6.QtWidgets import QRubberBand, QWidget
 
 from planner.gui.catalog.scatter.data import MOST_CLASSES, ScatterData, axis_range, linear_ticks, symbol_of
 from planner.gui.catalog.scatter.name_layer import NameLayer
+from planner.gui.catalog.scatter.point_layer import PointLayer
 from planner.gui.catalog.settings import PlotChoice
 from planner.gui.theme import Theme
-from planner.gui.widgets.plot import Plot, cosmetic_pen
+from planner.gui.widgets.plot import GRID_ALPHA, Plot, blended, cosmetic_pen
 from planner.gui.widgets.scales import log_ticks
 from planner.present import format as fmt
 
 _ALPHA: Final = 170
+_OPAQUE: Final = 255
 _MOST_NAMES: Final = 14
 _NEAR_PIXELS: Final = 12
 _DRAG_PIXELS: Final = 6
@@ -52,13 +54,16 @@ class ScatterPlot(Plot):
         self._data, self._choice = _EMPTY, PlotChoice()
         self._current, self._selected = "", frozenset[str]()
         self._name_of: Callable[[str], str] = str
-        self._items: list[Any] = [pg.ScatterPlotItem() for _ in range(MOST_CLASSES)]
+        self._points = PointLayer()
         self._rings: Any = pg.ScatterPlotItem(size=_RING, symbol="o")
         self._front: Any = self._item.plot()
-        for item in (*self._items, self._rings):
+        for item in (self._points, self._rings):
             self._item.addItem(item, ignoreBounds=True)
         for name in ("bottom", "left"):
             self._item.getAxis(name).enableAutoSIPrefix(False)
+        self._put_grid_behind()
+        # Everything moves at once; to find out what did takes longer than to draw it.
+        self._plot.setViewportUpdateMode(self._plot.ViewportUpdateMode.FullViewportUpdate)
         self._names = NameLayer(self._item.getViewBox(), theme)
         # Names are for the eye that lingers; the points answer a keystroke first.
         self._naming = QTimer(self, singleShot=True, interval=_NAMES_DELAY_MS)
@@ -94,10 +99,7 @@ class ScatterPlot(Plot):
         self._data, self._choice, self._name_of = data, choice, name_of
         if data.ordered != ordered_before:
             self._dress()
-        for place, item in enumerate(self._items):
-            mine = data.classes == place
-            if mine.any() or len(item.data):
-                item.setData(x=data.xs[mine], y=data.ys[mine], size=data.sizes[mine])
+        self._points.set_points(data)
         front = list(data.front)
         self._front.setData(data.xs[front], data.ys[front])
         self._item.setXRange(*axis_range(data.xs, choice.log_x), padding=0)
@@ -234,16 +236,28 @@ class ScatterPlot(Plot):
     def _dress(self) -> None:
         super()._dress()
         theme = self._theme
-        for place, item in enumerate(self._items):
-            color = self.class_color(place)
-            color.setAlpha(_ALPHA)
-            item.setBrush(color)
-            item.setPen(None)
-            item.setSymbol(symbol_of(place, self._data.ordered))
+        grid = blended(theme.color("border"), theme.color("surface"), GRID_ALPHA / _OPAQUE)
+        for name in ("bottom", "left"):
+            axis = self._item.getAxis(name)
+            axis.setTickPen(grid)
+            axis.setStyle(tickAlpha=_OPAQUE)
+        self._points.dress([self._style(place) for place in range(MOST_CLASSES)])
         self._rings.setBrush(None)
         self._rings.setPen(cosmetic_pen(theme.color("text"), 1.5))
         self._front.setPen(cosmetic_pen(theme.color("accent"), 1, Qt.PenStyle.DashLine))
         self._names.update()
+
+    def _drawing(self) -> bytes:
+        # A drawing has no picture of a ring to stamp from: there it is drawn as a shape.
+        self._rings.opts["useCache"] = False
+        drawing = super()._drawing()
+        self._rings.opts["useCache"] = True
+        return drawing
+
+    def _style(self, place: int) -> tuple[str, QColor]:
+        color = self.class_color(place)
+        color.setAlpha(_ALPHA)
+        return symbol_of(place, self._data.ordered), color
 
     def sizeHint(self) -> QSize:
         """Ask for nothing; the layout decides."""

@@ -1,5 +1,7 @@
 """What to ask about the engine that runs a model, and its own settings."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Final, get_args
 
 from planner.gui.memory.questions.questions import Questions, new_form
@@ -25,33 +27,32 @@ def ask_engine(questions: Questions) -> None:
     form = new_form(questions.theme)
     profile = ChoiceField(questions.theme, PROFILES)
     questions.ask(form, "profile", "Engine", profile, "The software that runs the model. It decides what is reserved.")
-    questions.ask(
+    questions.ask_where_it_matters(
         form,
         "gpu_layers",
         "Layers on the card",
-        NumberField(0, 100_000, placeholder="all"),
+        partial(NumberField, 0, 100_000, placeholder="all"),
         "The last layers stand on the card, the others in RAM; the output counts as one.",
     )
-    for name, label, field, hint in _settings(questions):
-        questions.ask(form, f"{_OF_ENGINE}{name}", label, field, hint)
+    for name, label, make, hint in _settings(questions):
+        questions.ask_where_it_matters(form, f"{_OF_ENGINE}{name}", label, make, hint)
     questions.add_section("Engine", form, _summary)
 
 
-def _settings(questions: Questions) -> tuple[tuple[str, str, Field, str], ...]:
+def _settings(questions: Questions) -> tuple[tuple[str, str, Callable[[], Field], str], ...]:
     theme = questions.theme
     versions = tuple((version, f"vLLM {version}") for version in get_args(VllmVersion))
 
-    def number(maximum: int) -> NumberField:
-        return NumberField(1, maximum, placeholder=fmt.UNKNOWN)
+    def number(maximum: int) -> Callable[[], Field]:
+        return partial(NumberField, 1, maximum, placeholder=fmt.UNKNOWN)
 
-    def yes_or_no() -> ChoiceField:
-        return ChoiceField(theme, ((None, "As usual"), (True, "Yes"), (False, "No")))
+    yes_or_no = partial(ChoiceField, theme, ((None, "As usual"), (True, "Yes"), (False, "No")))
 
     return (
         (
             "version",
             "Version",
-            ChoiceField(theme, ((None, "As usual"), *versions)),
+            partial(ChoiceField, theme, ((None, "As usual"), *versions)),
             "What is reserved differs between versions.",
         ),
         (
@@ -64,19 +65,19 @@ def _settings(questions: Questions) -> tuple[tuple[str, str, Field, str], ...]:
         (
             "memory_utilization",
             "Share of the card",
-            ChoiceField(theme, shares(None)),
+            partial(ChoiceField, theme, shares(None)),
             "What is left holds the cache.",
         ),
         ("block_size", "Tokens in a page", number(4096), "The cache is kept in pages of this many tokens."),
-        ("enforce_eager", "No CUDA graphs", yes_or_no(), "Graphs are faster, and take memory of their own."),
+        ("enforce_eager", "No CUDA graphs", yes_or_no, "Graphs are faster, and take memory of their own."),
         ("slots", "Slots", number(256), "Sequences that llama-server answers at once."),
         ("n_batch", "Tokens in a batch", number(_MOST), "What is handed to the model in one call."),
         ("n_ubatch", "Tokens at once", number(_MOST), "The compute buffer grows with it."),
-        ("kv_unified", "One cache", yes_or_no(), "Slots share one cache, or have one of their own each."),
+        ("kv_unified", "One cache", yes_or_no, "Slots share one cache, or have one of their own each."),
         (
             "swa_full",
             "Full sliding layers",
-            yes_or_no(),
+            yes_or_no,
             "Keep the whole context in layers with a window.",
         ),
         ("n_outputs_max", "Rows of logits", number(_MOST), "Rows of a batch whose logits are made."),

@@ -1,5 +1,6 @@
 """What to ask about images: those that are read, and those that a diffusion pipeline makes."""
 
+from functools import partial
 from typing import Final
 
 from planner.gui.memory.questions.questions import Questions, new_form
@@ -38,12 +39,12 @@ def ask_images(questions: Questions) -> None:
     """Ask for the images' number and size and what is offloaded; the rest unfolds below."""
     theme = questions.theme
     form = new_form(theme)
-    number = NumberField(0, 100_000, placeholder=fmt.UNKNOWN)
-    questions.ask(form, _NUMBER, "Images in a prompt", number, "The vision tower reads them before the prompt is read.")
-    size = ChoiceField(theme, sizes(None, None))
-    questions.ask(form, _SIZE, "Image si&ze", size, "Pixels, width by height. Activations grow with them.")
-    offload = ChoiceField(theme, _OFFLOAD)
-    questions.ask(form, f"{_OF_PIPELINES}offload", "Waits in &RAM", offload, "What is copied to the card only to run.")
+    number = partial(NumberField, 0, 100_000, placeholder=fmt.UNKNOWN)
+    size, offload = partial(ChoiceField, theme, sizes(None, None)), partial(ChoiceField, theme, _OFFLOAD)
+    ask = questions.ask_where_it_matters
+    ask(form, _NUMBER, "Images in a prompt", number, "The vision tower reads them before the prompt is read.")
+    ask(form, _SIZE, "Image si&ze", size, "Pixels, width by height. Activations grow with them.")
+    ask(form, f"{_OF_PIPELINES}offload", "Waits in &RAM", offload, "What is copied to the card only to run.")
     questions.add_form(form)
     more = new_form(theme)
     for name, label, options, hint in (
@@ -52,7 +53,7 @@ def ask_images(questions: Questions) -> None:
         ("vae_slicing", "Image by image", YES_OR_NO, "Decode the images of a batch one after the other."),
         ("vae_tiling", "In tiles", YES_OR_NO, "Decode large images in tiles, one after the other."),
     ):
-        questions.ask(more, f"{_OF_PIPELINES}{name}", label, ChoiceField(theme, options), hint)
+        ask(more, f"{_OF_PIPELINES}{name}", label, partial(ChoiceField, theme, options), hint)
     questions.add_section("Passes and decoding", more, _summary)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from PySide6.QtCore import Signal
 from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
@@ -37,8 +38,10 @@ class _Heading:
 class Questions(QWidget):
     """A column of questions. Subclasses ask them in `__init__`, each for one field of the workload.
 
-    A field of a field is named with a point: `engine.slots`.
+    A field of a field is named with a point: `engine.slots`. `grown` says that questions were added.
     """
+
+    grown = Signal()
 
     def __init__(self, workspace: Workspace, theme: Theme, defaults: Workload) -> None:
         super().__init__()
@@ -47,17 +50,23 @@ class Questions(QWidget):
         self._defaults = defaults
         self._fields: dict[str, Field] = {}
         self._forms: dict[str, LabelledForm] = {}
+        self._later: dict[str, Callable[[], None]] = {}
+        self._options: dict[str, Sequence[tuple[object, str]]] = {}
         self._headings: list[_Heading] = []
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
         self._layout.setSpacing(theme.spacing.small)
 
     def field(self, name: str) -> Field:
-        """Return the input for the workload's field `name`."""
+        """Return the input for the workload's field `name`.
+
+        Raises:
+            KeyError: If there is no such question, or it had no meaning so far.
+        """
         return self._fields[name]
 
     def asked(self, name: str) -> Field | None:
-        """Return the input for `name` if there is such a question."""
+        """Return the input for `name` if there is such a question, and it had a meaning so far."""
         return self._fields.get(name)
 
     def set_goal(self, goal: str) -> None:
@@ -72,6 +81,7 @@ class Questions(QWidget):
         if architecture is None:
             return
         self.used = evaluation.workload
+        self._add_what_matters(architecture)
         asked: set[LabelledForm] = set()
         for name, field in self._fields.items():
             if isinstance(field, NumberField) and value_of(self._defaults, name) is None:
@@ -103,9 +113,31 @@ class Questions(QWidget):
 
     def ask(self, form: LabelledForm, name: str, label: str, field: Field, hint: str) -> None:
         """Add the question for the workload's field `name`."""
+        self._ask_in(form.reserve(), form, name, label, field, hint)
+
+    def ask_where_it_matters(
+        self, form: LabelledForm, name: str, label: str, make: Callable[[], Field], hint: str
+    ) -> None:
+        """Add the question for the workload's field `name`, which is made when it first has a meaning.
+
+        Few plans need such a question; the start of the window does not wait for all of them.
+        """
+        line = form.reserve()
+        self._later[name] = lambda: self._ask_in(line, form, name, label, make(), hint)
+
+    def _add_what_matters(self, architecture: Architecture) -> None:
+        names = [name for name in self._later if self.has_meaning(name, architecture)]
+        for name in names:
+            self._later.pop(name)()
+            if name in self._options:
+                self.offer(name, self._options[name])
+        if names:
+            self.grown.emit()
+
+    def _ask_in(self, line: int, form: LabelledForm, name: str, label: str, field: Field, hint: str) -> None:
         self._fields[name] = field
         self._forms[name] = form
-        form.add(label, field, lambda: value_of(self._defaults, name), hint)
+        form.add(label, field, lambda: value_of(self._defaults, name), hint, line=line)
         words = label.replace("&", "").lower()
         bind(
             self.workspace,
@@ -120,7 +152,8 @@ class Questions(QWidget):
 
     def offer(self, name: str, options: Sequence[tuple[object, str]]) -> None:
         """Let the question `name` have these answers, and the one that it has now."""
-        field = self._fields[name]
+        self._options[name] = options
+        field = self._fields.get(name)
         if isinstance(field, ChoiceField):
             value = value_of(self.workspace.plan.workload, name)
             known = any(option == value for option, _ in options)

@@ -1,6 +1,7 @@
 """How several cards share the work, and what waits in RAM."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from planner.errors import PlannerError
@@ -71,51 +72,51 @@ class SharingQuestions(Questions):
     def _ask_sharing(self) -> None:
         form = new_form(self.theme)
         ask = self._asking(form)
-        ask("zero", "Replicas share", self._choice(), "ZeRO and FSDP divide what replicas would each hold in full.")
+        ask("zero", "Replicas share", self._choice, "ZeRO and FSDP divide what replicas would each hold in full.")
         self._ask_model_parallel(form)
-        ask("data", "Replicas", NumberField(1, 100_000, placeholder=fmt.UNKNOWN), "What the other ways leave.")
+        ask("data", "Replicas", partial(NumberField, 1, 100_000, placeholder=fmt.UNKNOWN), "What the other ways leave.")
         ask(
             "gradient_as_bucket_view",
             "Gradients in buckets",
-            self._yes_or_no(),
+            self._yes_or_no,
             "DistributedDataParallel keeps gradients in its buckets, not beside them: gradient_as_bucket_view.",
         )
-        ask("reshard_after_forward", "Free after forward", self._yes_or_no(), "FSDP frees each layer's parameters.")
+        ask("reshard_after_forward", "Free after forward", self._yes_or_no, "FSDP frees each layer's parameters.")
         self.add_section("Several GPUs", form, self._summary)
 
     def _ask_model_parallel(self, form: LabelledForm) -> None:
         ask = self._asking(form)
-        ask("tensor", "Tensor parallel", NumberField(1, 1024), "Cards that share each matrix.")
-        ask("sequence", "Norms share tokens", self._yes_or_no(), "Sequence parallelism, beside tensor parallelism.")
-        ask("pipeline", "Pipeline stages", NumberField(1, 4096), "Cards that each hold some of the layers.")
-        ask("interleave", "Schedule", self._choice(), "Stages work on one group of layers, or take turns with several.")
+        ask("tensor", "Tensor parallel", partial(NumberField, 1, 1024), "Cards that share each matrix.")
+        ask("sequence", "Norms share tokens", self._yes_or_no, "Sequence parallelism, beside tensor parallelism.")
+        ask("pipeline", "Pipeline stages", partial(NumberField, 1, 4096), "Cards that each hold some of the layers.")
+        ask("interleave", "Schedule", self._choice, "Stages work on one group of layers, or take turns with several.")
         ask(
             "pipeline_layers",
             "Layers of stages",
-            ListField(numbers, "as evenly as it goes"),
+            partial(ListField, numbers, "as evenly as it goes"),
             "The layers that each stage holds, with commas between them.",
         )
         if isinstance(self._defaults, Training):
-            self.ask(
+            self.ask_where_it_matters(
                 form,
                 "gradient_accumulation",
                 "Micro-batches",
-                NumberField(1, 1_000_000),
+                partial(NumberField, 1, 1_000_000),
                 "Passes through the pipeline for each step of the optimizer: as many are on their way at once as there "
                 "are stages, or as there are micro-batches.",
             )
-        ask("context", "Context parallel", NumberField(1, 4096), "Cards that share each sequence.")
-        ask("expert", "Expert parallel", NumberField(1, 4096), "Replicas that share the routed experts.")
+        ask("context", "Context parallel", partial(NumberField, 1, 4096), "Cards that share each sequence.")
+        ask("expert", "Expert parallel", partial(NumberField, 1, 4096), "Replicas that share the routed experts.")
 
     def _ask_offload(self) -> None:
         form = new_form(self.theme)
         ask = self._asking(form)
-        ask("offload", "Kept in RAM", self._choice(), "What waits in RAM, or on disk, between its uses.")
+        ask("offload", "Kept in RAM", self._choice, "What waits in RAM, or on disk, between its uses.")
         self.add_section("Offload", form, _offload_summary)
 
-    def _asking(self, form: LabelledForm) -> Callable[[str, str, Field, str], None]:
-        def ask(name: str, label: str, field: Field, hint: str) -> None:
-            self.ask(form, f"{_PARALLEL}{name}", label, field, hint)
+    def _asking(self, form: LabelledForm) -> Callable[[str, str, Callable[[], Field], str], None]:
+        def ask(name: str, label: str, make: Callable[[], Field], hint: str) -> None:
+            self.ask_where_it_matters(form, f"{_PARALLEL}{name}", label, make, hint)
 
         return ask
 

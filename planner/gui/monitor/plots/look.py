@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from PySide6.QtGui import QColor, QFontMetrics, QPen
+from PySide6.QtGui import QFontMetrics, QPen
 
 from planner.gui.theme import Theme
 from planner.gui.widgets.plot import cosmetic_pen
@@ -11,7 +11,6 @@ _COLORS: Final = 8
 _DASHES: Final[tuple[tuple[float, ...], ...]] = ((), (7, 3), (2, 2), (8, 2, 2, 2), (12, 4))
 
 _WIDEST_TICK: Final = "1,000\u2009MB/s"
-_GRID_SHARE: Final = 0.4
 
 
 def stroke(theme: Theme, number: int, width: float = 1.0, *, is_condensed: bool = False) -> QPen:
@@ -24,16 +23,6 @@ def stroke(theme: Theme, number: int, width: float = 1.0, *, is_condensed: bool 
     if dash and not (is_condensed and number < _COLORS):
         pen.setDashPattern(dash)
     return pen
-
-
-def blended(color: QColor, ground: QColor) -> QColor:
-    """Return a faint tone of a colour on a ground."""
-    share, rest = _GRID_SHARE, 1 - _GRID_SHARE
-    return QColor(
-        round(share * color.red() + rest * ground.red()),
-        round(share * color.green() + rest * ground.green()),
-        round(share * color.blue() + rest * ground.blue()),
-    )
 
 
 def axis_width(theme: Theme) -> int:

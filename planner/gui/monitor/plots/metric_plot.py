@@ -12,17 +12,18 @@ from planner.gui.monitor.plots.clock_ticks import clock_ticks
 from planner.gui.monitor.plots.curves import Curve
 from planner.gui.monitor.plots.curves_item import CurvesItem
 from planner.gui.monitor.plots.gestures import Gestures
-from planner.gui.monitor.plots.look import axis_width, blended, stroke
+from planner.gui.monitor.plots.look import axis_width, stroke
 from planner.gui.monitor.plots.scales import Range, axis_ticks
 from planner.gui.monitor.plots.view import TimeView
 from planner.gui.theme import Theme
-from planner.gui.widgets.plot import Plot, cosmetic_pen
+from planner.gui.widgets.plot import Plot, blended, cosmetic_pen
 from planner.monitor.history import Mark
 from planner.monitor.metrics import Unit
 
 _PIXELS_A_VALUE: Final = 26
 _CLOCK: Final = "00:00:00"
 _POINTS_A_PIXEL: Final = 0.5
+_GRID_SHARE: Final = 0.4
 
 
 class Line(NamedTuple):
@@ -53,9 +54,7 @@ class MetricPlot(Plot):
         self._cursor.hide()
         for item in (self._limits, self._curves, self._cursor):
             self._item.addItem(item, ignoreBounds=True)
-        for name in ("left", "bottom"):
-            # The grid is behind the curves.
-            self._item.getAxis(name).setZValue(-200)
+        self._put_grid_behind()
         # Everything moves at once; to find out what did takes longer than to draw it.
         self._plot.setViewportUpdateMode(self._plot.ViewportUpdateMode.FullViewportUpdate)
         self._plot.setAccessibleName(self.tr("{0} over time; the same figures are in its table").format(title))
@@ -148,9 +147,10 @@ class MetricPlot(Plot):
 
     def _dress(self) -> None:
         super()._dress()
+        grid = blended(self._theme.color("border"), self._theme.color("surface"), _GRID_SHARE)
         for name in ("left", "bottom"):
             axis = self._item.getAxis(name)
-            axis.grid_color = blended(self._theme.color("border"), self._theme.color("surface"))
+            axis.grid_color = grid
             axis.forget_words()
         self._item.getAxis("left").setWidth(axis_width(self._theme))
         self._item.getAxis("bottom").setHeight(QFontMetrics(self._theme.font("small")).height() + 4)
