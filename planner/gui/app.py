@@ -83,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         QMessageBox.critical(None, "GPU Planner", f"{error.message}\n\n{error.hint}".strip())
         return CANNOT_START
     # Once the window is on the screen, which it is when the first event is handled after it was shown.
-    QTimer.singleShot(0, app, partial(import_soon, _NEXT))
+    QTimer.singleShot(0, app, partial(import_soon, _NEXT, app))
     QTimer.singleShot(_LOOK_AFTER_MS, window, partial(_watch_for_cards, window))
     return app.exec()
 

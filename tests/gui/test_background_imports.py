@@ -1,5 +1,6 @@
 """Modules are imported beside the window's thread."""
 
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -36,8 +37,48 @@ def test_what_is_known_already_need_not_be_waited_for():
     assert is_imported("json")
 
 
-def test_modules_are_imported_soon(module, tmp_path):
+def test_modules_are_imported_soon(qapp, qtbot, module, tmp_path):
     (tmp_path / "go").touch()
-    import_soon([module])
+    import_soon([module], qapp)
+    qtbot.waitUntil(lambda: module in sys.modules)
     end_imports()
-    assert module in sys.modules
+
+
+CLASSES = """
+import threading
+from importlib import import_module
+from PySide6 import QtCore, QtGui, QtWidgets
+from planner.gui import imports
+
+def unmade():
+    return [name for module in (QtCore, QtGui, QtWidgets) for name in dir(module) if name not in vars(module)]
+
+class Watched(threading.Thread):
+    def start(self):
+        print("begins with", len(unmade()))
+        super().start()
+
+before, imports.Thread = unmade(), Watched
+"""
+"""Says how many of Qt's classes are not made yet where a thread begins that imports."""
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        "print(imports.is_imported('json'))",
+        "app = QtCore.QCoreApplication([])\nimports.import_soon(['json'], app)\n"
+        "QtCore.QTimer.singleShot(500, app.quit)\napp.exec()",
+    ],
+    ids=["at once", "soon"],
+)
+def test_no_other_thread_imports_before_all_classes_of_qt_are_made(begin):
+    program = f"{CLASSES}\nprint(len(before) > 100)\n{begin}"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8", check=True)
+    assert run.stdout.splitlines()[:2] == ["True", "begins with 0"]
+
+
+def test_classes_are_made_a_few_at_a_time():
+    program = f"{CLASSES}\nprint(imports.make_classes(0.0), len(unmade()) > 100, imports.make_classes(), unmade())"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8", check=True)
+    assert run.stdout.splitlines() == ["False True True []"]

@@ -8,6 +8,7 @@ from PySide6.QtCore import QTimer, Signal, Slot
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
+from planner.gui.imports import make_classes
 from planner.gui.memory.curves.data import CurveData
 from planner.gui.memory.curves.explored import TITLES, Found, compute_curve, find_all, title_of
 from planner.gui.memory.curves.panel import CurvePanel
@@ -81,6 +82,7 @@ class Exploration(QWidget):
     def update_now(self) -> None:
         """Compute the curve and what is solved for, in the background."""
         if self._evaluation is not None and self._axis in axes_of(self._evaluation):
+            make_classes()
             work = partial(explore, self._evaluation, self._workspace.catalog, self._axis)
             self._tasks.run(_KEY, work, self._take_result, self._on_error)
 
@@ -145,7 +147,7 @@ class Exploration(QWidget):
 
 def explore(evaluation: Evaluation, catalog: Catalog, axis: Axis) -> Explored:
     """Return what is solved for, and the curve over `axis`."""
-    # Imported here, in the background: the plotting library takes half a second.
+    # Imported here, in the background: the plotting library takes half a second. `make_classes` was called before.
     import_module("planner.gui.memory.curves.plot")
     found = find_all(evaluation, catalog)
     largest = next((one.value for one in found if one.asked == axis and isinstance(one.value, int)), None)
