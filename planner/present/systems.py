@@ -83,7 +83,7 @@ _RENT: Final[Column[SystemRow]] = replace(
     shown=True,
 )
 SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
-    words("name", "Name", lambda row: row.system.name, width=18, tooltip=lambda row: f"{row.system.name}\n{row.id}"),
+    words("name", "Name", lambda row: row.system.name, width=20, tooltip=lambda row: f"{row.system.name}\n{row.id}"),
     Column(
         "fits",
         "Fits my model",

@@ -10,7 +10,8 @@ from planner.gui.theme import ICON_PIXELS
 from planner.gui.widgets.record_model import RecordTableModel
 from planner.present.columns import Column
 
-_PADDING: Final = 8
+PADDING: Final = 8
+"""Pixels on each side of what stands in a cell."""
 _SLACK: Final = 4  # a header's font can be a shade wider than the table's
 
 
@@ -54,4 +55,4 @@ def usual_width(column: Column[Any], metrics: QFontMetrics) -> int:
     """Return the declared width in pixels, and no less than the title, or the unit with its arrow, takes."""
     title = metrics.horizontalAdvance(column.title) + _SLACK
     unit = metrics.horizontalAdvance(column.unit) + ICON_PIXELS
-    return max(column.width * metrics.horizontalAdvance("0"), title, unit) + 2 * _PADDING
+    return max(column.width * metrics.horizontalAdvance("0"), title, unit) + 2 * PADDING
