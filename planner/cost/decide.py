@@ -8,7 +8,7 @@ from planner.cost.card_price import card_price
 from planner.cost.case import DRIFT, RENT_PRICE, TIME, USE, Case
 from planner.cost.catalog import CostCatalog
 from planner.cost.demand import Demand
-from planner.cost.figure import NINETY_PERCENT, TEN_TO_NINETY, Figure
+from planner.cost.figure import NINETY_PERCENT, TEN_TO_NINETY, Certainty, Figure
 from planner.cost.job import HOURS_PER_YEAR
 from planner.cost.ownership import Ownership
 from planner.cost.owning import FIGURES, Shape
@@ -131,7 +131,9 @@ def _price(buy: BuyTerms, gpu: Gpu, catalog: CostCatalog, today: date) -> Figure
 def _power(buy: BuyTerms, gpu: Gpu) -> Figure:
     if gpu.drawn_watts is not None:
         provenance = gpu.provenance_of("board_power_watts" if gpu.power_limit_watts is None else "power_limit_watts")
-        return Figure(value=gpu.drawn_watts, source=provenance.source, date=provenance.as_of)
+        is_own = provenance.basis == "yours"
+        certainty: Certainty = "yours" if is_own else "quoted"
+        return Figure(value=gpu.drawn_watts, source=provenance.source, date=provenance.as_of, certainty=certainty)
     if buy.server_power_watts is not None:
         return Figure(value=0.0, source="not needed: the server's power includes its cards", certainty="assumed")
     reason = f"the board power of the {gpu.name} is not known"

@@ -134,7 +134,7 @@ QUERY_FIELDS: Final[Mapping[str, QueryField[Gpu]]] = {
             "certainty",
             "Certainty",
             "",
-            "confirmed where two documents agree; single-source, conflicting or preliminary",
+            "confirmed where two documents agree; single-source, conflicting, preliminary or yours",
             "text",
             lambda gpu, _: gpu.provenance.certainty,
         ),

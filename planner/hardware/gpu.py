@@ -11,8 +11,8 @@ from planner.hardware.texts import Day, DayOrLess, Line
 
 Vendor = Literal["NVIDIA", "AMD", "Intel", "Apple", "Google", "AWS"]
 Segment = Literal["consumer", "workstation", "datacenter", "edge", "soc", "tpu"]
-Basis = Literal["published", "derived", "measured"]
-Certainty = Literal["confirmed", "single-source", "conflicting", "preliminary"]
+Basis = Literal["published", "derived", "measured", "yours"]
+Certainty = Literal["confirmed", "single-source", "conflicting", "preliminary", "yours"]
 
 # Beyond any card by a factor of a hundred at least: what is more was written in another unit.
 _MOST_BYTES: Final = 2**50
@@ -27,10 +27,12 @@ MOST_USD: Final = 1e7
 class Provenance(Spec):
     """Where one figure comes from."""
 
-    basis: Basis = Field(description="published by a document, derived by a formula, or measured on a card")
-    certainty: Certainty = Field(description="confirmed: two documents agree")
+    basis: Basis = Field(
+        description="published by a document, derived by a formula, measured on a card, or the person's own"
+    )
+    certainty: Certainty = Field(description="confirmed: two documents agree; yours: the person says so")
     source: Line = Field(min_length=3)
-    as_of: Day = Field(description="the day the figure was read")
+    as_of: Day = Field(description="the day the figure was read, or said by the person")
     formula: Line | None = Field(default=None, description="for derived figures")
 
     @model_validator(mode="after")
@@ -38,6 +40,17 @@ class Provenance(Spec):
         if self.basis == "derived" and not self.formula:
             raise ValueError("a derived figure needs its formula")
         return self
+
+    @model_validator(mode="after")
+    def _yours_in_both(self) -> Self:
+        if (self.basis == "yours") != (self.certainty == "yours"):
+            raise ValueError("a figure of your own is 'yours' in both basis and certainty")
+        return self
+
+    @classmethod
+    def own(cls, source: str, day: str) -> Self:
+        """Return where a figure comes from that the person gave on `day`."""
+        return cls(basis="yours", certainty="yours", source=source, as_of=day)
 
 
 class FigureNote(Spec):

@@ -17,6 +17,8 @@ from planner.hardware.texts import Day, Line
 from planner.units import GIB
 
 OWN_SCHEMA: Final = 1
+OWN_FIGURE: Final = "your own figure"
+"""The source of a figure that the person gave."""
 _BETWEEN_WORDS: Final = re.compile(r"[^a-z0-9.]+")
 _ADDED_AFTER: Final = "Added by you, after the "
 _PERSONS: Final = ("purchase_price_usd", "power_limit_watts")
@@ -185,7 +187,7 @@ def is_above_board_power(gpu: Gpu, limit_watts: float) -> bool:
 
 
 def _said(fields: Iterable[str], day: str) -> tuple[FigureNote, ...]:
-    source = Provenance(basis="measured", certainty="single-source", source="your own figure", as_of=day)
+    source = Provenance.own(OWN_FIGURE, day)
     return tuple(FigureNote(field=field, provenance=source) for field in fields)
 
 

@@ -8,7 +8,8 @@ from typing import Final
 from pydantic import ValidationError
 
 from planner.errors import CatalogError, SpecError
-from planner.hardware.own import OwnHardware
+from planner.hardware.gpu import Provenance
+from planner.hardware.own import OWN_FIGURE, OwnHardware
 from planner.storage import UnreadableFileError, decoded, read_regular, write_atomically
 from planner.units import MIB
 
@@ -27,6 +28,8 @@ _PRINTED_BESIDE: Final = frozenset(
     )
 )
 """What the command line prints beside a card's own fields: such a record can be added as it was printed."""
+_OWN_WORD: Final = "your own word"
+_YOURS: Final = {"basis": "yours", "certainty": "yours"}
 
 
 def read_own(path: Path, today: date | None = None) -> OwnHardware:
@@ -43,7 +46,7 @@ def read_own(path: Path, today: date | None = None) -> OwnHardware:
         if not path.exists() and today is None:
             return OwnHardware()
         content = json.loads(decoded(read_regular(path, _WHAT, _MOST_BYTES)))
-        return OwnHardware.model_validate(_whole(content, today))
+        return OwnHardware.model_validate(_as_yours(_whole(content, today)))
     except UnreadableFileError as error:
         raise CatalogError(path, "", "", error.reason, error.hint if today else _MEND) from error
     except json.JSONDecodeError as error:
@@ -81,9 +84,19 @@ def _whole(content: object, today: date | None) -> object:
         content = {"cards": [content]}
     if today is None or not isinstance(content, dict) or not isinstance(content.get("cards"), list):
         return content
-    said = {"basis": "measured", "certainty": "single-source", "source": "your own word", "as_of": today.isoformat()}
+    said = Provenance.own(_OWN_WORD, today.isoformat()).model_dump(mode="json", exclude_defaults=True)
     cards = [{"provenance": said, **_record(card)} if isinstance(card, dict) else card for card in content["cards"]]
     return {**content, "cards": cards}
+
+
+def _as_yours(content: object) -> object:
+    """Return the content with every figure of the person's own marked so: older files have them as measured."""
+    if isinstance(content, list):
+        return [_as_yours(each) for each in content]
+    if not isinstance(content, dict):
+        return content
+    is_own = content.get("basis") == "measured" and content.get("source") in (OWN_FIGURE, _OWN_WORD)
+    return content | _YOURS if is_own else {name: _as_yours(each) for name, each in content.items()}
 
 
 def _record(card: dict[str, object]) -> dict[str, object]:

@@ -26,7 +26,7 @@ class UsableMemory(Spec):
     bytes: int
     low_bytes: int
     high_bytes: int
-    certainty: Literal["measured", "assumed"]
+    certainty: Literal["measured", "assumed", "yours"]
     source: str
     explanation: str
 
@@ -87,13 +87,15 @@ def usable_memory(gpu: Gpu, shares: UsableShares) -> UsableMemory | None:
 def _measured(gpu: Gpu, usable: int) -> UsableMemory:
     high = gpu.usable_memory_high_bytes or usable
     spread = "" if high == usable else f", up to {high / GIB:.2f} by driver version"
+    provenance = gpu.provenance_of("usable_memory_bytes")
+    certainty: Literal["measured", "yours"] = "yours" if provenance.basis == "yours" else "measured"
     return UsableMemory(
         bytes=usable,
         low_bytes=usable,
         high_bytes=high,
-        certainty="measured",
-        source=gpu.provenance_of("usable_memory_bytes").source,
-        explanation=f"measured: {usable / GIB:.2f} GiB{spread}",
+        certainty=certainty,
+        source=provenance.source,
+        explanation=f"{certainty}: {usable / GIB:.2f} GiB{spread}",
     )
 
 

@@ -13,7 +13,7 @@ from planner.present import format as fmt
 from planner.present.columns import Detail, DetailGroup
 from planner.present.gpu_figures import count_words, month_words, remark_words
 from planner.present.prices import MODE_WORDS, age_phrase
-from planner.present.provenance import provenance_text
+from planner.present.provenance import figure as figure_line
 
 BOUGHT_WORDS: Final = {
     "list": "List price",
@@ -73,8 +73,7 @@ def price_group(gpu: Gpu, prices: CardPrices) -> DetailGroup:
 
 def _paid(gpu: Gpu) -> Iterator[Detail]:
     if gpu.purchase_price_usd is not None:
-        origin = provenance_text(gpu.provenance_of("purchase_price_usd"))
-        yield Detail("Paid by you", _usd(gpu.purchase_price_usd), origin)
+        yield figure_line("Paid by you", _usd(gpu.purchase_price_usd), gpu.provenance_of("purchase_price_usd"))
 
 
 def _prices(prices: CardPrices) -> Iterator[Detail]:

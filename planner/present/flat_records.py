@@ -97,4 +97,4 @@ def _job(job: JobWords) -> tuple[float, float | None, str]:
 
 def _origin(provenance: Provenance) -> str:
     parts = (provenance.basis, provenance.formula, provenance.source, provenance.certainty, provenance.as_of)
-    return ", ".join(part for part in parts if part)
+    return ", ".join(dict.fromkeys(part for part in parts if part))

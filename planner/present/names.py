@@ -57,6 +57,7 @@ CERTAINTY_WORDS: Final[dict[str, str]] = {
     "single-source": "one source",
     "conflicting": "sources disagree",
     "preliminary": "preliminary",
+    "yours": "yours",
 }
 
 OTHER_PROCESSES: Final = "Other processes"

@@ -15,6 +15,7 @@ _CERTAINTY_MARKS: Final = {
     "single-source": ONE_SOURCE_MARK,
     "conflicting": "≠",
     "preliminary": "p",
+    "yours": "y",
 }
 _BASIS_MARKS: Final = {"derived": "ƒ", "measured": "m"}
 ASSUMED_MARK: Final = "~"
@@ -26,6 +27,7 @@ MARK_MEANINGS: Final = (
     ("ƒ", "derived by a formula"),
     ("m", "measured"),
     ("~", "assumed"),
+    ("y", "yours"),
 )
 
 
@@ -43,8 +45,10 @@ def figure(title: str, text: str, provenance: Provenance, exact: str = "") -> De
     """Return the line of a figure; what is not known needs no source."""
     if text in (fmt.UNKNOWN, fmt.NOT_PUBLISHED):
         return Detail(title, text)
-    basis = f"derived: {provenance.formula}" if provenance.formula else provenance.basis
-    certainty, as_of = CERTAINTY_WORDS[provenance.certainty], f"read {fmt.date(provenance.as_of)}"
+    is_own = provenance.basis == "yours"
+    basis = f"derived: {provenance.formula}" if provenance.formula else "" if is_own else provenance.basis
+    certainty = CERTAINTY_WORDS[provenance.certainty]
+    as_of = f"{'said' if is_own else 'read'} {fmt.date(provenance.as_of)}"
     return Detail(title, text, provenance.source, basis, certainty, as_of, exact, provenance_mark(provenance))
 
 

@@ -179,7 +179,10 @@ def _each(figure: Callable[[Entry], _Figure]) -> "_Totals":
 def _power(entry: Entry) -> _Figure:
     if entry.system is None:
         text, value, how = _of(CARDS_POWER, entry)
-        return (text, value, how) if value is None else (f"{text}, cards", value, f"{how}, without a host")
+        if value is None:
+            return text, value, how
+        limited = entry.row is not None and entry.row.gpu.power_limit_watts is not None
+        return f"{text}, cards{' at your limit' if limited else ''}", value, f"{how}, without a host"
     each = entry.system.system.max_power_watts
     if each is None:
         return fmt.UNKNOWN, None, ""

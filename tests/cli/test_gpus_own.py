@@ -33,7 +33,12 @@ def test_own_cards_are_added_found_exported_and_removed(said, tmp_path):
     assert (changed["board_power_watts"], changed["power_limit_watts"]) == (350, 250)
     printed = said("--show", "rtx-3090")
     assert "Board power " in printed
-    assert "Power limit of your own " in printed
+    (limit,) = [line.split() for line in printed.splitlines() if "Power limit of your own " in line]
+    (paid,) = [line.split() for line in printed.splitlines() if "Paid by you " in line]
+    assert (limit[-2], paid[-2]) == ("yours", "yours")
+    assert f"{paid[-1]} your own figure; said " in printed
+    assert "purchase_price_usd: yours, your own figure, " in said("rtx 3090", "--csv")
+    assert {"basis": "yours", "certainty": "yours"}.items() <= changed["figure_notes"][0]["provenance"].items()
     assert "÷ power 350 W" in printed
     build = json.loads(said("--build", "2 x rtx-3090", "--json"))
     assert {step["key"]: step["value"] for step in build["figures"]}["cards"] == 500

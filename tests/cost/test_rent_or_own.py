@@ -29,6 +29,7 @@ from planner.cost.result import OwnCost, total_usd
 from planner.cost.sensitivity import tornado
 from planner.cost.terms import DEFAULT_SOURCES, BuyTerms, CostTerms, RentTerms
 from planner.errors import SpecError
+from planner.hardware.own import CardChange, OwnHardware, with_own
 from planner.plan.catalog import Catalog
 
 EVERY_DAY = DailyHours(hours_per_day=12, days_per_week=7)
@@ -179,6 +180,15 @@ def test_own_figures_are_certain_and_theirs(catalog: Catalog, today: date) -> No
     assert RESALE not in found.case.uncertain
     assert {term.name for term in own.upfront if term.certainty == "yours"} >= {"cards", "host", "tax"}
     assert not any("not counted" in note for note in own.notes)
+
+
+def test_a_power_limit_of_ones_own_is_ones_own_figure(catalog: Catalog, today: date) -> None:
+    change = CardChange(gpu="rtx-3090", power_limit_watts=250, date="2026-11-01")
+    changed = with_own(catalog.hardware, OwnHardware(changes=(change,)))
+    for hardware, certainty in ((catalog.hardware, "quoted"), (changed, "yours")):
+        found = estimate_cost(CostTerms(), hardware.gpu("rtx-3090"), 1, PACE, catalog.cost, today)
+        assert found.case is not None
+        assert found.case.figures["card_power_watts"].certainty == certainty
 
 
 def test_a_foreign_offer_beside_household_power_says_that_one_is_without_tax(catalog: Catalog, today: date) -> None:

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from planner.errors import CatalogError, SpecError
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.derived import DERIVED_FIGURES
+from planner.hardware.gpu import Provenance
 from planner.hardware.names import resolve_gpu
 from planner.hardware.own import (
     OWN_SCHEMA,
@@ -53,6 +54,29 @@ def test_one_card_a_list_or_a_whole_file(file: Path, content: object) -> None:
     assert [card.name for card in own.cards] == ["RTX 4090 48 GB (modified)"]
     assert own.cards[0].provenance.source == "your own word"
     assert own.cards[0].provenance.as_of == "2026-11-22"
+    assert (own.cards[0].provenance.basis, own.cards[0].provenance.certainty) == ("yours", "yours")
+
+
+def test_own_figures_of_older_files_are_read_as_ones_own(file: Path, hardware: HardwareCatalog) -> None:
+    measured = {"basis": "measured", "certainty": "single-source", "as_of": "2026-11-01"}
+    bundled = {"field": "smi_memory_bytes", "provenance": {**measured, "source": "a log"}}
+    noted = {"field": "memory_bytes", "provenance": {**measured, "source": "your own figure"}}
+    card = MINE | {"provenance": {**measured, "source": "your own word"}, "figure_notes": [noted, bundled]}
+    for today in (None, TODAY):
+        (read,) = read_own(_written(file, {"cards": [card]}), today).cards
+        where = {field: read.provenance_of(field) for field in ("name", "memory_bytes", "smi_memory_bytes")}
+        assert [each.basis for each in where.values()] == ["yours", "yours", "measured"]
+        assert [each.certainty for each in where.values()] == ["yours", "yours", "single-source"]
+        assert {each.as_of for each in where.values()} == {"2026-11-01"}
+    write_own(file, read_own(file))
+    assert read_own(file).cards == (read,)
+    usable = read.evolve(usable_memory_bytes=47 * 2**30)
+    assert hardware.usable_memory(usable).explanation == "yours: 47.00 GiB"
+
+
+def test_a_figure_is_ones_own_in_basis_and_certainty() -> None:
+    with pytest.raises(ValidationError, match="in both basis and certainty"):
+        Provenance(basis="yours", certainty="confirmed", source="an invoice", as_of="2026-11-01")
 
 
 def test_own_cards_come_first_marked_and_found_by_name(file: Path, hardware: HardwareCatalog) -> None:
@@ -84,8 +108,7 @@ def test_changes_mark_a_card_as_own_and_say_so_of_each_figure(hardware: Hardware
     assert DERIVED_FIGURES["tflops_per_watt"].value(gpu) == DERIVED_FIGURES["tflops_per_watt"].value(bundled)
     assert gpu.launch_price_usd == bundled.launch_price_usd
     assert gpu.provenance_of("board_power_watts") == bundled.provenance_of("board_power_watts")
-    assert gpu.provenance_of("power_limit_watts").source == "your own figure"
-    assert gpu.provenance_of("power_limit_watts").as_of == "2026-11-01"
+    assert gpu.provenance_of("power_limit_watts") == Provenance.own("your own figure", "2026-11-01")
     assert gpu.notes[-2:] == (
         "Power limit of your own: 250 W of 350 W; the rates are those without a limit",
         "from a miner",

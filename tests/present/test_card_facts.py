@@ -5,6 +5,7 @@ from datetime import date
 import pytest
 
 from planner.cost.market import CardPrices, PricePoint, PriceSpread
+from planner.hardware.gpu import FigureNote, Provenance
 from planner.hardware.software import FeatureSupport, software_of
 from planner.hardware.speeds import MeasuredSpeed
 from planner.plan.catalog import Catalog
@@ -107,9 +108,10 @@ def test_an_unchanged_price_is_said_once_and_the_ends_of_a_range_not_at_all(cata
 
 def test_what_the_person_paid_is_a_price_and_has_figures_of_its_own(catalog: Catalog) -> None:
     bundled = catalog.hardware.gpu("rtx-3090")
-    mine = bundled.evolve(purchase_price_usd=720.0)
+    said = FigureNote(field="purchase_price_usd", provenance=Provenance.own("your own figure", "2026-11-01"))
+    mine = bundled.evolve(purchase_price_usd=720.0, figure_notes=(said, *bundled.figure_notes))
     (paid,) = price_group(mine, NONE).details
-    assert (paid.title, paid.text) == ("Paid by you", "$720")
+    assert (paid.title, paid.text, paid.certainty, paid.mark) == ("Paid by you", "$720", "yours", "y")
     assert price_group(bundled, NONE).details == ()
     shown = {detail.title: detail for detail in derived_group(mine, NONE).details}
     assert shown["Price per GiB, as you paid"].text == "30.0 USD/GiB"

@@ -5,6 +5,7 @@ import io
 import json
 
 from planner.hardware.catalog import HardwareCatalog, load_hardware
+from planner.hardware.own import CardChange, OwnHardware, with_own
 from planner.paths import catalog_dir
 from planner.present.flat_records import GPU_FIELDS, SYSTEM_FIELDS, gpu_fields, system_fields
 from planner.present.gpus import GpuRow, JobWords, gpu_rows
@@ -27,6 +28,13 @@ def test_a_card_has_its_figures_derived_ones_and_every_source() -> None:
     assert not {"ridge_point", "bandwidth_per_usd", "bandwidth_per_watt"} & set(rows["l4"])
     card = next(gpu for gpu in HARDWARE.gpus if len(gpu.notes) > 1)
     assert rows[card.id]["notes"] == "; ".join(card.notes)
+
+
+def test_a_persons_own_figure_is_called_theirs() -> None:
+    own = OwnHardware(changes=(CardChange(gpu="l4", purchase_price_usd=900, date="2026-11-01"),))
+    row = next(row for row in gpu_rows(with_own(HARDWARE, own)) if row.id == "l4")
+    others = str(gpu_fields(row)["other_sources"]).split("; ")
+    assert others[0] == "purchase_price_usd: yours, your own figure, 2026-11-01"
 
 
 def test_the_header_is_there_without_a_row() -> None:

@@ -43,7 +43,13 @@ def test_one_sign_says_how_sure_a_figure_is():
         provenance_mark(SHEET.evolve(certainty=certainty))
         for certainty in ("confirmed", "single-source", "conflicting", "preliminary")
     }
-    assert marks | {"ƒ", "m", "~"} == {sign for sign, _ in MARK_MEANINGS}
+    assert marks | {"ƒ", "m", "~", "y"} == {sign for sign, _ in MARK_MEANINGS}
+
+
+def test_a_persons_own_figure_is_called_theirs():
+    detail = figure("Paid", "$720", Provenance.own("your own figure", "2026-11-01"))
+    assert (detail.certainty, detail.mark, dict(MARK_MEANINGS)[detail.mark]) == ("yours", "y", "yours")
+    assert detail.tooltip == "your own figure\nyours\nsaid 1 November 2026"
 
 
 def test_where_a_figure_comes_from_is_said_in_full():

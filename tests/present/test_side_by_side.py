@@ -182,6 +182,12 @@ def test_cards_of_the_persons_own_cost_what_was_paid(entries, catalog):
     assert named(rows, "One accelerator", "Paid").cells[0].text == "$720"
 
 
+def test_what_cards_draw_at_a_limit_of_the_persons_own_says_so(entries, catalog):
+    limited = GpuRow(catalog.hardware.gpu("rtx-3090").evolve(power_limit_watts=250.0))
+    power = named(side_by_side([Entry("a", "RTX 3090", 2, limited), entries[1]], {}), "All together", "Power")
+    assert (power.cells[0].text, power.cells[0].value) == (f"500{THIN}W, cards at your limit", 500)
+
+
 def test_an_undated_price_second_hand_is_marked_and_without_any_price_nothing_is_claimed(entries, catalog):
     gpu = catalog.hardware.gpu("h100-sxm5-80gb")
     used = PriceSpread((PricePoint(900.0, None, None, "a page"),))

@@ -17,7 +17,7 @@ from planner.present.asked import Asked, AskedBound, read_asked
 from planner.present.gpus import GPU_COLUMNS, SEGMENT_WORDS
 
 _FITTING: Final = ("fits", "tight")
-_SEEN_ONCE: Final = ("single-source", "conflicting")
+_UNVERIFIED: Final = ("single-source", "conflicting", "yours")
 _RENTS: Final = (
     *(0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75),
     *(1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0),
@@ -107,7 +107,7 @@ class RecordFilter(Spec):
         if self.only_fitting:
             rows = [row for row in rows if row.verdict in _FITTING]
         if self.confirmed:
-            rows = [row for row in rows if record_of(row).provenance.certainty not in _SEEN_ONCE]
+            rows = [row for row in rows if record_of(row).provenance.certainty not in _UNVERIFIED]
         if self.released:
             rows = [row for row in rows if not record_of(row).preliminary]
         for key, bounds in self.bounds.items():
@@ -183,7 +183,7 @@ TOGGLES: Final = {
 """What is left out whatever its figures: by field, how it is called as a condition and as a choice."""
 TOGGLE_TIPS: Final = {
     "only_fitting": "Leave out what the plan does not fit on",
-    "confirmed": "Leave out what only one source tells of, or what sources disagree about",
+    "confirmed": "Leave out what no second source confirms, or what sources disagree about",
     "released": "Leave out what is announced, whose figures may still change",
 }
 """What each of the toggles leaves out."""
