@@ -48,7 +48,7 @@ class CommandPalette(SearchPopover):
                 _title(action, made),
                 detail=made.shortcut().toString(QKeySequence.SequenceFormat.NativeText),
                 mark=(action.icon or "chevron-right", "muted"),
-                words=f"{action.menu.split('/')[0]} {_plain(made.text())}",
+                words=" ".join([*action.menu.split("/")[:-1], _plain(made.text())]),
             )
             for action, made in self._actions.enabled()
             if action.id != "view.palette"

@@ -64,7 +64,7 @@ _OWN = (
 
 def _column_sets() -> list[_Command]:
     return [
-        _Command(f"columns-{name}".replace(" ", "-"), f"Columns: {name}", partial(_show_set, name), "Columns/1")
+        _Command(f"columns-{name}".replace(" ", "-"), name.capitalize(), partial(_show_set, name), "Columns/1")
         for name in COLUMN_SETS
     ]
 
@@ -72,7 +72,7 @@ def _column_sets() -> list[_Command]:
 def _orders() -> list[_Command]:
     """Return a way to sort by each number, the best first: by keyboard there is no header to click."""
     return [
-        _Command(f"sort-{key}", f"Sort by {title}", partial(_sort, key), "Sort by/1")
+        _Command(f"sort-{key}", title, partial(_sort, key), "Sort by/1")
         for key, title in SORT_TITLES.items()
     ]
 

@@ -5,6 +5,7 @@ from PySide6.QtWidgets import QDialog
 
 from planner.gui.catalog.filters import CatalogFilter
 from planner.gui.tab_places import TABS
+from planner.gui.widgets.search_list import search
 from planner.gui.window import Window
 
 
@@ -42,6 +43,16 @@ def test_columns_filters_and_the_comparison_have_commands(window, qtbot, tasks):
     do(window, "add")
     assert window.tab.compare.ids == ("accelerators:rtx-3090",)
     qtbot.waitUntil(lambda: not tasks.busy)
+
+
+def test_entries_do_not_repeat_the_name_of_their_submenu(window):
+    for action in window.commands.declared:
+        *_, submenu, _group = action.menu.split("/")
+        assert not window.commands[action.id].text().startswith(submenu), action.id
+    choices = {choice.title: choice for choice in window._palette._commands()}
+    assert {"Sort by: Bandwidth, GB/s", "Columns: Money"} < set(choices)
+    (best, *_) = search(list(choices.values()), "sort by bandwidth, GB/s")
+    assert best.title == "Sort by: Bandwidth, GB/s"
 
 
 def test_the_circuit_that_builds_hang_on_is_chosen_and_kept(window, workspace, qtbot, tasks):
