@@ -117,13 +117,20 @@ def wall_watts(build: Build) -> float | None:
     return None if drawn is None else (drawn + build.host_watts) / efficiency(build, drawn)
 
 
+def spikes_watts(cards_watts: float, host_watts: float) -> float:
+    """Return what the build may draw for 100 µs: three times the cards' power, and the host's."""
+    return EXCURSION * cards_watts + host_watts
+
+
 def supply_watts(cards_watts: float, host_watts: float) -> float:
-    """Return the rating of an ATX 3 supply that carries the cards' excursions, rounded up to 50 W.
+    """Return the least rating of an ATX 3 supply that carries the load and the cards' spikes, rounded up to 50 W.
+
+    Where the host takes as much as the cards, both need the same: the spikes are then twice the load.
 
     **Formula** max(cards + host, (3 × cards + host) ÷ 2).
     **Assumes** that all cards may rise at once, which is rare; older supplies (ATX 2) need more.
     """
-    needed = max(cards_watts + host_watts, (EXCURSION * cards_watts + host_watts) / SUPPLY_EXCURSION)
+    needed = max(cards_watts + host_watts, spikes_watts(cards_watts, host_watts) / SUPPLY_EXCURSION)
     return ceil(needed / _SUPPLY_STEP_WATTS) * float(_SUPPLY_STEP_WATTS)
 
 
@@ -137,12 +144,15 @@ def efficiency(build: Build, cards_watts: float) -> float:
 _TITLES: Final = (
     ("cards", "Cards", "W"),
     ("load", "Cards and host", "W"),
-    ("supply", "Supply, with headroom for transients", "W"),
+    ("spikes", "Spikes of 100 µs, at most", "W"),
+    ("supply", "ATX 3 supply for both, at least", "W"),
     *WALL_TITLES,
     ("slots", "Slots", ""),
 )
 _BOARD_POWER: Final = "board power, or the limit that is set"
-_EXCURSION_SOURCE: Final = "PCIe CEM 5.0: a card may draw three times its power for 100 µs; ATX 3: a supply twice"
+_EXCURSION_SOURCE: Final = "PCIe CEM 5.0: a card may draw three times its power for 100 µs"
+_SUPPLY_SOURCE: Final = "ATX 3: a supply carries its rating for hours and twice as much for 100 µs"
+_SERVER_SUPPLIES: Final = "a server's own supplies"
 _RATING_SOURCE: Final = "80 PLUS, least efficiency at half and at full load"
 _FORM: Final = "the cards' form factors; unknown for modules on a baseboard"
 
@@ -151,13 +161,14 @@ def _steps(build: Build, drawn: float) -> Iterator[Step]:
     host, slots = build.host_watts, _slots(build)
     load, share = drawn + host, efficiency(build, drawn)
     wall = load / share
-    supply = None if _modules(build) else supply_watts(drawn, host)
-    largest = f"max({load:,.0f}, (3 × {drawn:,.0f} + {host:,.0f}) ÷ 2), rounded up to {_SUPPLY_STEP_WATTS} W"
-    supply_formula = largest if supply else "a server's own supplies"
+    spikes, supply = (None, None) if _modules(build) else (spikes_watts(drawn, host), supply_watts(drawn, host))
+    tripled = f"3 × {drawn:,.0f} + {host:,.0f} (host)"
+    largest = f"max({load:,.0f}, {spikes:,.0f} ÷ 2), rounded up to {_SUPPLY_STEP_WATTS} W" if spikes else ""
     figures: tuple[tuple[float | None, str, str], ...] = (
         (drawn, " + ".join(f"{each.count} × {each.watts_each:,.0f}" for each in build.cards), _BOARD_POWER),
         (load, f"{drawn:,.0f} + {host:,.0f} (host)", "Intel's budget for ATX 3: 300 W and 150 W"),
-        (supply, supply_formula, _EXCURSION_SOURCE),
+        (spikes, tripled if spikes else _SERVER_SUPPLIES, _EXCURSION_SOURCE),
+        (supply, largest or _SERVER_SUPPLIES, _SUPPLY_SOURCE),
     )
     for (key, title, unit), (value, formula, source) in zip(_TITLES, figures, strict=False):
         yield Step(key, title, value, unit, formula, source)
@@ -190,9 +201,10 @@ def _connectors(build: Build) -> Iterator[str]:
         elif watts is not None and watts <= _SLOT_WATTS:
             yield f"{each.gpu.name}: none, the slot gives 75 W."
         elif watts is not None:
+            whose = "for each card " if each.count > 1 else ""
             eights = ceil((watts - _SLOT_WATTS) / _EIGHT_PIN_WATTS)
-            sixteen = " or one 16-pin (12V-2x6)" if watts <= _SIXTEEN_PIN_WATTS else ""
-            yield f"{each.gpu.name}: {each.count} × at least {eights} × 8-pin{sixteen}, each on a cable of its own."
+            sixteen = ", or one 16-pin plug (12V-2x6)" if watts <= _SIXTEEN_PIN_WATTS else ""
+            yield f"{each.gpu.name}: {whose}{eights} or more 8-pin plugs{sixteen}, each on a cable of its own."
 
 
 def _circuit_warnings(build: Build) -> Iterator[str]:

@@ -29,7 +29,8 @@ def test_two_cards_of_600_watts_are_too_much_for_one_15_ampere_circuit() -> None
     needs = power_and_cooling(_build(2, "rtx-5090"))
     assert needs.value("cards") == 1150
     assert needs.value("load") == 1600
-    assert needs.value("supply") == 1950  # (3 × 1150 + 450) ÷ 2
+    assert needs.value("spikes") == 3900  # 3 × 1150 + 450
+    assert needs.value("supply") == 1950
     assert needs.value("wall") == pytest.approx(1600 / 0.87)
     assert needs.value("current") == pytest.approx(1600 / 0.87 / 120)
     assert needs.value("circuits") == 2
@@ -42,7 +43,8 @@ def test_two_cards_of_600_watts_are_too_much_for_one_15_ampere_circuit() -> None
         "2 circuits, or a power limit of 401 W on each card.",
     )
     assert needs.connectors == (
-        "GeForce RTX 5090: 2 × at least 4 × 8-pin or one 16-pin (12V-2x6), each on a cable of its own.",
+        "GeForce RTX 5090: for each card 4 or more 8-pin plugs, or one 16-pin plug (12V-2x6), "
+        "each on a cable of its own.",
     )
 
 
@@ -59,6 +61,14 @@ def test_two_3090s_hang_on_one_european_outlet() -> None:
     assert needs.value("wall") == pytest.approx(1150 / 0.89)
 
 
+def test_a_card_that_takes_as_much_as_its_host_needs_no_more_for_its_spikes() -> None:
+    steps = {step.key: step for step in power_and_cooling(_build(1, "rtx-4090")).steps}
+    assert [steps[key].value for key in ("cards", "load", "spikes", "supply")] == [450, 900, 1800, 900]
+    assert steps["supply"].title == "ATX 3 supply for both, at least"
+    assert steps["supply"].formula == "max(900, 1,800 ÷ 2), rounded up to 50 W"
+    assert "its rating for hours and twice as much" in steps["supply"].source
+
+
 def test_a_supply_at_half_load_is_more_efficient() -> None:
     build = _build(1, "rtx-5090", host_watts=10.0)
     assert supply_watts(575, 10) == 900  # (3 × 575 + 10) ÷ 2 = 867.5
@@ -69,7 +79,7 @@ def test_a_supply_at_half_load_is_more_efficient() -> None:
 
 def test_modules_have_no_atx_supply_and_no_slots() -> None:
     needs = power_and_cooling(_build(8, "h100-sxm5-80gb", circuit="240V-30A"))
-    assert (needs.value("supply"), needs.value("slots")) == (None, None)
+    assert (needs.value("spikes"), needs.value("supply"), needs.value("slots")) == (None, None, None)
     assert needs.value("cards") == 5600
     assert needs.connectors == ("H100 SXM5 80 GB: fed by its baseboard or machine, not by cables of a supply.",)
     assert needs.warnings[-1] == (

@@ -71,10 +71,7 @@ def _column_sets() -> list[_Command]:
 
 def _orders() -> list[_Command]:
     """Return a way to sort by each number, the best first: by keyboard there is no header to click."""
-    return [
-        _Command(f"sort-{key}", title, partial(_sort, key), "Sort by/1")
-        for key, title in SORT_TITLES.items()
-    ]
+    return [_Command(f"sort-{key}", title, partial(_sort, key), "Sort by/1") for key, title in SORT_TITLES.items()]
 
 
 def _circuits() -> list[_Command]:
