@@ -140,17 +140,27 @@ def break_even_sentence(found: BreakEven | None) -> str:
     return f"Both cost the same at {fmt.significant(found.gpu_hours)} GPU-hours{share}; {when}."
 
 
-def dates_sentence(answer: Answer, today: date) -> str:
-    """Return how old the oldest price is, and which figures have no date."""
-    oldest = answer.oldest_price_date
-    aged = (
-        ""
-        if oldest is None
-        else f"Oldest price: {fmt.date(oldest)}, {age_phrase((today - date.fromisoformat(oldest)).days)}."
-    )
+def dates_sentence(answer: Answer, today: date, terms: Iterable[MoneyTerm] = ()) -> str:
+    """Return how old the oldest price is, what of `terms` it is of, and which figures have no date."""
+    oldest, aged = answer.oldest_price_date, ""
+    if oldest is not None:
+        age = age_phrase((today - date.fromisoformat(oldest)).days)
+        aged = f"Oldest price used: {_priced_on(oldest, terms)}{fmt.date(oldest)}, {age}."
     undated = tuple(TITLES.get(name, name).lower() for name in dict.fromkeys(answer.undated))
     bare = f"Without a date: {fmt.listing(undated)}." if undated else ""
     return " ".join(part for part in (aged, bare) if part)
+
+
+def terms_of(result: CostResult) -> tuple[MoneyTerm, ...]:
+    """Return what renting and owning are made of."""
+    rented = result.rent.terms if result.rent else ()
+    return (*rented, *((*result.own.upfront, *result.own.monthly) if result.own else ()))
+
+
+def _priced_on(day: str, terms: Iterable[MoneyTerm]) -> str:
+    """Return what has a figure of this day, such as `electricity, `; nothing where none of the terms has."""
+    name = next((term.name for term in terms if any(symbol.date == day for symbol in term.symbols)), None)
+    return "" if name is None else f"{TITLES.get(name, name).lower()}, "
 
 
 def result_sentences(result: CostResult, card: str, today: date) -> tuple[str, ...]:
@@ -162,7 +172,7 @@ def result_sentences(result: CostResult, card: str, today: date) -> tuple[str, .
         answer_sentence(answer, card),
         flip_sentence(answer, result.rent, result.own),
         break_even_sentence(result.break_even) if answer.break_even_gpu_hours is not None else "",
-        dates_sentence(answer, today),
+        dates_sentence(answer, today, terms_of(result)),
     )
     return tuple(part for part in found if part)
 

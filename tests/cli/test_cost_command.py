@@ -42,7 +42,7 @@ def test_the_answer_comes_first_and_then_what_would_change_it(said):
     lines = said(*TUNING, "--gpu", "RTX 4090", "--repeats", "40").splitlines()
     assert lines[0].startswith("Renting 1 × GeForce RTX 4090 at ")
     assert any(line.startswith("The answer flips if ") for line in lines[:6])
-    assert any(line.startswith("Oldest price: ") for line in lines[:9])
+    assert any(line.startswith("Oldest price used: ") for line in lines[:9])
 
 
 def test_scripts_get_everything(said):

@@ -122,7 +122,11 @@ def test_what_would_flip_it_is_said_where_it_is_within_reach(catalog):
 
 def test_the_oldest_price_is_told_with_what_has_no_date():
     assert dates_sentence(answer(), TODAY) == (
-        "Oldest price: 10 November 2026, 12 days old, recent. Without a date: cards and licences."
+        "Oldest price used: 10 November 2026, 12 days old, recent. Without a date: cards and licences."
+    )
+    paid = MoneyTerm("energy", 5.0, "t", (MoneySymbol("t", 5, "USD", "me", "2026-11-10"),), "me", "quoted", None, 5, 5)
+    assert dates_sentence(answer(undated=()), TODAY, (paid,)) == (
+        "Oldest price used: electricity, 10 November 2026, 12 days old, recent."
     )
     assert dates_sentence(answer(oldest_price_date=None, undated=()), TODAY) == ""
 

@@ -14,7 +14,7 @@ from planner.present.prices import MODE_WORDS
 
 _INCREMENTS: Final = ((1, "second"), (60, "minute"), (3_600, "hour"), (86_400, "day"), (2_592_000, "month of 30 days"))
 _YES_NO: Final = ((True, "yes"), (False, "no"))
-_CHEAPEST: Final = (None, "the cheapest that can be compared")
+_CHEAPEST: Final = (None, "the cheapest")
 
 
 class RentQuestions(MoneyQuestions):
@@ -26,7 +26,13 @@ class RentQuestions(MoneyQuestions):
         modes = tuple((mode, MODE_WORDS[mode]) for mode in RENT_MODES)
         self.ask(form, "rent.mode", "&Rented", ChoiceField(theme, modes), "On demand, as spot, or with a commitment.")
         self.offer = ChoiceField(theme, (_CHEAPEST,))
-        self.ask(form, "rent.offer", "Offer", self.offer, "Use an offer by double-clicking it in the table.")
+        self.ask(
+            form,
+            "rent.offer",
+            "Offer",
+            self.offer,
+            "The cheapest that can be compared with the others. Use another by double-clicking it in the table.",
+        )
         self.ask(
             form,
             "rent.one_machine",

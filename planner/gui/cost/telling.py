@@ -16,6 +16,7 @@ from planner.present.money import (
     flip_sentence,
     own_sentence,
     rent_sentence,
+    terms_of,
 )
 from planner.present.money_asides import hybrid_sentence
 from planner.present.prices import Age, age_of
@@ -44,7 +45,7 @@ def told(cost: PlanCost, evaluation: Evaluation, catalog: Catalog, today: date) 
     return AnswerText(
         answer_sentence(result.answer, card),
         "\n".join(cell.origin for cell in ways_rows(estimate)[0].cells),
-        dates_sentence(result.answer, today),
+        dates_sentence(result.answer, today, terms_of(result)),
         _age(result.answer.oldest_price_date, today),
         tuple(line for line in lines if line),
         tuple(dict.fromkeys((*owned, *map(fmt.sentence, notes)))),

@@ -181,7 +181,7 @@ class RecommendDialog(QDialog):
         if oldest is None:
             return ""
         days = (self._today() - date.fromisoformat(oldest)).days
-        return self.tr("Oldest price: {0}, {1}.").format(fmt.date(oldest), age_phrase(days))
+        return self.tr("Oldest price used: {0}, {1}.").format(fmt.date(oldest), age_phrase(days))
 
     @Slot()
     def _use_chosen(self) -> None:

@@ -56,7 +56,7 @@ class StatusLine(QStatusBar):
     def show_prices(self) -> None:
         """Say how old the newest price is; asked once prices have been read, which takes a moment."""
         days = newest_age_days(self._workspace.catalog.offers, datetime.now(UTC).date())
-        self.prices.setText(self.tr("Prices: {0}").format(age_phrase(days)))
+        self.prices.setText(self.tr("Newest offer to rent: {0}").format(age_phrase(days)))
         mark(self.prices, AGE_ROLES[age_of(days)])
         self.prices.show()
 

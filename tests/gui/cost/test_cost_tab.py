@@ -52,7 +52,7 @@ def button(widget, text):
 
 def test_the_answer_stands_above_its_evidence(tab: CostTab):
     assert re.match(r"(Renting|Owning) 1 × GeForce RTX 4090", tab.answer.sentence)
-    assert "Oldest price: " in tab.answer.text
+    assert "Oldest price used: " in tab.answer.text
     assert "One step takes" in tab.answer.text
     assert "draws; it saves" in tab.answer.text
     assert all(part.isVisible() for part in (tab.curve, tab.swings, tab.figures, tab.offers))
