@@ -40,6 +40,8 @@ TRACE_STAGES: Final = {
 }
 """How far a trace can come, with the words for it."""
 _PRINTED_CHARACTERS: Final = 2_000
+TRACE_OWN: Final = "“Trace a module…” in the window's Plan menu, or `gpu-planner trace my_net.py:NAME` in a shell"
+"""Where a function of one's own is traced, for hints that the window and a shell show alike."""
 
 
 class PlannerError(Exception):
@@ -110,7 +112,10 @@ class NoFormulaError(ModelFileError):
     def __init__(self, path: Path | str, reason: str, traceable: str, hint: str = "") -> None:
         target = f'"{traceable}"' if " " in traceable else traceable
         super().__init__(
-            path, reason, f"The trace measures it all the same: `gpu-planner trace {target}`. {hint}".strip()
+            path,
+            reason,
+            "The trace measures it all the same: “Trace it…” in the window, "
+            f"`gpu-planner trace {target}` in a shell. {hint}".strip(),
         )
         self.traceable = traceable
 

@@ -106,5 +106,5 @@ def _found(records: Mapping[str, _Record], field: str, name: str) -> _Record:
     try:
         return records[name]
     except KeyError:
-        hint = "`gpu-planner gpus` lists the accelerators that there are."
+        hint = "The window's Catalog tab, or `gpu-planner gpus` in a shell, lists the accelerators that there are."
         raise SpecError(field, f"there is no record with the id {name!r}", hint) from None

@@ -16,7 +16,8 @@ from planner.units import MIB
 _MOST_BYTES: Final = 16 * MIB
 _WHAT: Final = "file of hardware"
 _HINT: Final = (
-    'Such a file holds {"cards": [...], "changes": [...]}, a list of cards or one card; '
+    'Such a file holds {"cards": [...], "changes": [...]}, a list of cards or one card. In the window, '
+    "“Add a card like this one…” (menu Catalog, Your own) makes a card without a file; in a shell, "
     '`gpu-planner gpus --show "RTX 4090" --json` prints one to start from.'
 )
 _MEND: Final = "Mend it in an editor, or move it away to begin anew; until then nothing is written over it."

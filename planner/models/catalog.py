@@ -19,7 +19,10 @@ _NOT_BUILT_FILE: Final = "not-built.json"
 _SUGGESTIONS: Final = 5
 _SEPARATORS: Final = re.compile(r"[\s_-]+")
 _CONTEXT_FIELDS: Final = ("max_position_embeddings", "n_positions", "max_seq_len", "max_target_positions")
-_LIST_COMMAND: Final = "`gpu-planner models WORDS` lists what there is; a config.json is read as well."
+_LIST_COMMAND: Final = (
+    "The window's list of models, or `gpu-planner models WORDS` in a shell, says what there is; "
+    "a config.json is read as well."
+)
 
 
 class Published(Spec):

@@ -12,7 +12,10 @@ from planner.workload.parallel import Parallel
 from planner.workload.training import Training
 from planner.workload.workload import Inference
 
-_TRACED: Final = "Trace its denoiser: `gpu-planner trace my_step.py:NAME --task training`, with a function of your own."
+_TRACED: Final = (
+    "Trace its denoiser with a function of your own: “Trace a module…” in the window's Plan menu, or "
+    "`gpu-planner trace my_step.py:NAME --task training` in a shell."
+)
 
 
 def pipeline_defaults(workload: Training | Inference, architecture: Architecture, parallel: Parallel) -> Inference:

@@ -109,6 +109,7 @@ def test_a_plan_for_an_unknown_card_is_told(window: Window, tmp_path, qtbot: QtB
     window.documents.open(file)
     qtbot.waitUntil(window.banner.isVisible)
     assert window.workspace.plan == SAMPLE_PLAN
+    assert window.banner._hint.text().startswith("The window's Catalog tab, or `gpu-planner gpus` in a shell, ")
 
 
 def test_files_are_chosen_in_the_platforms_dialog(window: Window, plan_file, config, qtbot, monkeypatch):

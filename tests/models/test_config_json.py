@@ -271,3 +271,4 @@ def test_what_is_of_no_class_of_transformers_says_where_to_go(config: dict[str, 
     with pytest.raises(ModelFileError, match="model_type is missing") as caught:
         read_config(config, "config.json")
     assert hint in caught.value.hint
+    assert ("in the window's Plan menu" in caught.value.hint) == ("gpu-planner" in hint)

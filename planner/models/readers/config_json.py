@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from planner.errors import ModelFileError
+from planner.errors import TRACE_OWN, ModelFileError
 from planner.models.architecture import Architecture
 from planner.models.readers.fields import Fields
 from planner.models.readers.quantization import quantization_scheme, stored_dtype
@@ -21,7 +21,7 @@ _BARE: Final = re.compile(r"(?<!LMHead)Model$")
 """How the classes of transformers are called that end with the last layer."""
 _NO_TYPE: Final = (
     "A config.json of a Hugging Face model names its model_type. A network of another library goes to the trace: write "
-    "a function that returns it with its inputs, then run `gpu-planner trace my_net.py:NAME`."
+    f"a function that returns it with its inputs, then use {TRACE_OWN}."
 )
 _COMPONENT: Final = "It belongs to a component of a diffusion pipeline: choose the folder with the model_index.json."
 _LANGUAGE_PARTS: Final = ("text_config", "llm_config", "language_config")

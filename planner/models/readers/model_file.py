@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from planner.errors import ModelFileError
+from planner.errors import TRACE_OWN, ModelFileError
 from planner.models.architecture import Architecture
 from planner.models.readers.adapter import ADAPTER_FILE, read_adapter
 from planner.models.readers.checkpoint import INDEX, SINGLE, numbered_parts, read_checkpoint
@@ -70,7 +70,7 @@ def pickled(path: Path | str) -> ModelFileError:
         path,
         "is a pickle, which can run any code when it is opened, and is never opened here",
         "Convert it with safetensors.torch.save_file, or choose the model's config.json. The trace needs no weights: "
-        "`gpu-planner trace my_net.py:NAME` measures the module that they are for.",
+        f"for the module that they are for, use {TRACE_OWN}.",
     )
 
 

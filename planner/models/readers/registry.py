@@ -75,8 +75,8 @@ def read_fields(fields: Fields) -> Architecture:
             f"model_type {model_type[:60]!r} is not one of the {len(readers())} that can be read",
             # Files of the Hub are named after their model.
             fields.source.partition(": ")[0] if fields.source.startswith("hf:") else fields.source,
-            hint=f"`gpu-planner models --supported` lists all of them.{meant} If the network is one of these under "
-            "another name (many are llama or qwen2), set model_type to it.",
+            hint=f"`gpu-planner models --supported` in a shell lists all of them.{meant} If the network is one of "
+            "these under another name (many are llama or qwen2), set model_type to it.",
         )
     return reader(fields)
 

@@ -24,7 +24,10 @@ from planner.monitor.wire import BadLineError
 
 _MOST_MARKS: Final = 10_000
 _MOST_BAD_LINES: Final = 10_000
-_AGAIN: Final = "Open a file that gpu-planner monitor --record has written."
+_AGAIN: Final = (
+    "Open a file that “Record or stop…” in the window's Monitor menu, or `gpu-planner monitor --record` in a shell, "
+    "has written."
+)
 
 
 class Loss(NamedTuple):

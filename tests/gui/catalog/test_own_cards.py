@@ -221,6 +221,14 @@ def test_files_are_written_and_taken_over(tab, own, workspace, tmp_path, failure
     assert "none.json" in failures.pop().message
 
 
+def test_a_wrong_file_says_what_to_do_in_the_window(own, tmp_path, failures):
+    (tmp_path / "wrong.json").write_text('{"a": 1}', encoding="utf-8")
+    own.add_from(tmp_path / "wrong.json")
+    hint = failures.pop().hint
+    assert "In the window, “Add a card like this one…” (menu Catalog, Your own)" in hint
+    assert "in a shell, `gpu-planner gpus --show" in hint
+
+
 def test_an_own_card_of_a_new_architecture_can_be_ticked_at_once(tab, own, workspace, tmp_path):
     card = gpu(workspace, "rtx-3090").evolve(id="mine", name="Mine", aliases=(), architecture="Tomorrow")
     (tmp_path / "mine.json").write_text(card.model_dump_json(exclude_defaults=True), encoding="utf-8")

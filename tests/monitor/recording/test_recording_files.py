@@ -151,8 +151,9 @@ HEADER = record_line(Header(1, "a test", 0.0)).rstrip()
     ],
 )
 def test_what_is_no_recording_is_refused(data):
-    with pytest.raises(RecordingError, match="a test: is no recording of the monitor"):
+    with pytest.raises(RecordingError, match="a test: is no recording of the monitor") as refused:
         opened(data)
+    assert "in the window's Monitor menu" in refused.value.hint
 
 
 def test_a_later_version_is_refused():

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from planner.errors import TRACE_OWN
 from planner.models.architecture import Architecture
 from planner.models.layers import Tensor
 from planner.models.pipeline import Component, ImageDecoder, networks_of
@@ -27,8 +28,8 @@ _NETWORKS: Final[Mapping[str, Callable[[Fields, str], Component]]] = {
     "UNet2DConditionModel": read_unet,
 }
 _TRACE: Final = (
-    "The trace measures it all the same: write a function that returns the component with its inputs, then run "
-    "`gpu-planner trace my_net.py:NAME`."
+    "The trace measures it all the same: write a function that returns the component with its inputs, then use "
+    f"{TRACE_OWN}."
 )
 _LENGTHS: Final = {"FluxPipeline": 512, "StableDiffusion3Pipeline": 256, "PixArtSigmaPipeline": 300}
 """The defaults of `max_sequence_length` that the pipelines of diffusers pad their prompts to."""
