@@ -85,6 +85,7 @@ def test_every_desktop_card_for_consumers_has_a_launch_price() -> None:
 def test_every_figure_has_source_and_date(gpu: Gpu) -> None:
     for provenance in _all_provenance(gpu):
         assert provenance.source.strip()
+        assert "yours" not in (provenance.basis, provenance.certainty)
         assert provenance.as_of >= "2026-01-01"
         assert (provenance.basis == "derived") == (provenance.formula is not None)
 

@@ -70,7 +70,8 @@ class FigureList(QWidget):
         for piece in self._laid_out(self.width()):
             if piece.detail is not None and piece.place.top() <= place.y() <= piece.place.bottom():
                 meaning = _MEANINGS.get(piece.detail.mark, "")
-                return f"{piece.detail.tooltip}\n{meaning}".strip() if piece.detail.tooltip else ""
+                said = piece.detail.tooltip.splitlines()
+                return "\n".join(said if meaning in said else (*said, meaning)).strip() if said else ""
         return ""
 
     def heightForWidth(self, width: int) -> int:
