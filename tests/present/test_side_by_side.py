@@ -186,6 +186,9 @@ def test_what_cards_draw_at_a_limit_of_the_persons_own_says_so(entries, catalog)
     limited = GpuRow(catalog.hardware.gpu("rtx-3090").evolve(power_limit_watts=250.0))
     power = named(side_by_side([Entry("a", "RTX 3090", 2, limited), entries[1]], {}), "All together", "Power")
     assert (power.cells[0].text, power.cells[0].value) == (f"500{THIN}W, cards at your limit", 500)
+    unknown = GpuRow(limited.gpu.evolve(power_limit_watts=None, board_power_watts=None))
+    power = named(side_by_side([Entry("a", "RTX 3090", 2, unknown), entries[1]], {}), "All together", "Power")
+    assert power.cells[0].text == "unknown"
 
 
 def test_an_undated_price_second_hand_is_marked_and_without_any_price_nothing_is_claimed(entries, catalog):
