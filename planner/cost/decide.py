@@ -119,6 +119,9 @@ def _figures(terms: CostTerms, gpu: Gpu, place: Ownership, catalog: CostCatalog,
 def _price(buy: BuyTerms, gpu: Gpu, catalog: CostCatalog, today: date) -> Figure:
     if buy.card_price_usd is not None:
         return Figure.own(buy.card_price_usd)
+    if gpu.purchase_price_usd is not None:
+        said = gpu.provenance_of("purchase_price_usd")
+        return Figure(value=gpu.purchase_price_usd, source=said.source, date=said.as_of, certainty="yours")
     found = card_price(catalog.purchases, gpu.id, gpu.launch_price_usd, today)
     if found is not None:
         return found

@@ -191,6 +191,18 @@ def test_a_power_limit_of_ones_own_is_ones_own_figure(catalog: Catalog, today: d
         assert found.case.figures["card_power_watts"].certainty == certainty
 
 
+def test_what_was_paid_for_a_card_is_what_owning_it_costs(catalog: Catalog, today: date) -> None:
+    change = CardChange(gpu="rtx-3090", purchase_price_usd=720, date="2026-11-01")
+    changed = with_own(catalog.hardware, OwnHardware(changes=(change,)))
+    for terms, price in ((CostTerms(), 720), (CostTerms(buy=BuyTerms(card_price_usd=500)), 500)):
+        found = estimate_cost(terms, changed.gpu("rtx-3090"), 2, PACE, catalog.cost, today)
+        assert found.case is not None
+        figure = found.case.figures["card_price_usd"]
+        assert (figure.value, figure.certainty) == (price, "yours")
+        cards = next(term for term in owned(found).upfront if term.name == "cards")
+        assert cards.usd == 2 * price
+
+
 def test_a_foreign_offer_beside_household_power_says_that_one_is_without_tax(catalog: Catalog, today: date) -> None:
     terms = CostTerms(
         job=Run(amount=10), rent=RentTerms(offer="scaleway-l40s-global-2026-08-23"), buy=BuyTerms(place="desk")

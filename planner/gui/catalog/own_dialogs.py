@@ -103,7 +103,9 @@ class ChangeDialog(_OwnDialog):
         self.paid = DecimalField(0.01, MOST_USD, placeholder="not said")
         self.limit = DecimalField(1, MOST_WATTS, placeholder="none")
         self.note = TextField(placeholder="such as: bought used, fans replaced")
-        self.form.add("&Paid, USD", self.paid, lambda: None, "What you paid for one.")
+        self.form.add(
+            "&Paid, USD", self.paid, lambda: None, "What you paid for one: what owning it costs is counted with it."
+        )
         self.form.add("Power &limit, W", self.limit, lambda: None, "As set with nvidia-smi -pl.")
         self.form.add("&Remark", self.note, lambda: "")
         self.fields = {"purchase_price_usd": self.paid, "power_limit_watts": self.limit, "note": self.note}
@@ -142,7 +144,9 @@ class NewCardDialog(_OwnDialog):
         self.form.add("&Memory, GiB", self.memory, lambda: None, "Physical memory of the whole card.")
         self.form.add("&Bandwidth, GB/s", self.bandwidth, lambda: None, "Memory bandwidth of the whole card.")
         self.form.add("Po&wer, W", self.power, lambda: None, "Board power.")
-        self.form.add("&Paid, USD", self.paid, lambda: None, "What you paid for one.")
+        self.form.add(
+            "&Paid, USD", self.paid, lambda: None, "What you paid for one: what owning it costs is counted with it."
+        )
         self.fields = {
             **dict.fromkeys(("name", "id"), self.name),  # the id is made of the name
             "memory_bytes": self.memory,
