@@ -259,3 +259,14 @@ def test_later_classes_lie_above_earlier_ones_whatever_the_order_of_the_rows(qtb
     for place in (0, 0, 1):
         ground = blended(plot.class_color(place), ground, _COVERED)
     assert are_alike(seen, ground)
+
+
+def test_the_plot_shows_that_it_has_the_keyboard_but_its_picture_does_not(tab, plot, theme):
+    def edge():
+        return plot.grab().toImage().pixelColor(plot.rect().center().x(), 0).name()
+
+    plot.setFocus()
+    assert edge() == theme.color("focus").name()
+    assert plot.picture().toImage().pixelColor(plot.rect().center().x(), 0).name() == theme.color("surface").name()
+    tab.bar.search.setFocus()
+    assert edge() != theme.color("focus").name()

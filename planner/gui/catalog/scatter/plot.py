@@ -71,7 +71,7 @@ class ScatterPlot(Plot):
         self._band = QRubberBand(QRubberBand.Shape.Rectangle, self._plot.viewport())
         self._pressed: QPoint | None = None
         self._plot.viewport().installEventFilter(self)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self._take_keyboard()
         self._dress()
 
     @property
