@@ -100,6 +100,7 @@ class ScatterPanel(PlotPanel):
         data = scatter_data(self._model.names, self._columns, self._model.numbers, self._model.words, choice)
         x, y = self._columns[choice.x], self._columns[choice.y]
         plot.describe((x.axis, y.axis), f"{y.axis} against {x.axis}; the same figures are in the table")
+        plot.know(self._model.marked, self._model.first)
         plot.draw(data, choice, lambda name: self._name(self._model.find(name)))
         self.legend.show_classes(data.class_names, plot.class_color, data.ordered, set(data.classes.tolist()))
         left_out = f"; {fmt.integer(data.left_out)} without these figures" if data.left_out else ""
