@@ -248,16 +248,46 @@ def test_the_plot_follows_the_filter_and_names_keep_apart(tab, plot, qtbot):
 
 def test_what_is_drawn_can_be_chosen_and_is_remembered(tab, plot, qtbot, workspace, theme):
     panel = tab.gpus.scatter
+    panel.boxes["pareto"].click()
+    assert not workspace.settings.current.catalog.plots["accelerators"].pareto
     panel.fields["x"].edited.emit("year")
     assert panel.choice.x == "year"
     assert not panel.choice.log_x
     assert not panel.boxes["log_x"].isEnabled()
-    panel.boxes["pareto"].click()
-    assert not workspace.settings.current.catalog.plots["accelerators"].pareto
     workspace.settings.update(
         catalog=workspace.settings.current.catalog.evolve(plots={"accelerators": PlotChoice(x="gone")})
     )
     assert panel.choice == usual_plot("accelerators")
+
+
+def test_the_line_of_the_best_is_offered_only_where_there_is_one(tab, plot):
+    def take(preset):
+        next(action for action in panel._presets.menu().actions() if action.text() == preset).trigger()
+
+    def has_line():
+        xs, _ = plot._front.getOriginalDataset()
+        return xs is not None and len(xs) > 0
+
+    panel = tab.gpus.scatter
+    line = panel.boxes["pareto"]
+    take("Memory against price")
+    assert line.isEnabled()
+    assert line.isChecked()
+    assert has_line()
+    take("Bandwidth over the years")
+    assert not line.isEnabled()
+    assert not line.isChecked()
+    assert "“Year”" in line.toolTip()
+    assert not has_line()
+    take("Memory against price")
+    assert line.isChecked()
+    line.click()
+    assert not has_line()
+    take("Bandwidth over the years")
+    take("Bandwidth against price")
+    assert line.isEnabled()
+    assert not line.isChecked()
+    assert not has_line()
 
 
 def test_the_plot_goes_to_files(tab, plot, tmp_path):

@@ -17,6 +17,7 @@ from planner.gui.widgets.plot_panel import PlotPanel, Rows
 from planner.gui.widgets.record_model import RecordTableModel
 from planner.gui.workspace import Workspace
 from planner.present import format as fmt
+from planner.present.better import lower_is_better
 from planner.present.columns import Column
 
 if TYPE_CHECKING:
@@ -146,6 +147,25 @@ class ScatterPanel(PlotPanel):
                 box.setChecked(getattr(choice, key))
         self.boxes["log_x"].setEnabled(choice.x not in _NO_LOG)
         self.boxes["log_y"].setEnabled(choice.y not in _NO_LOG)
+        self._offer_line(choice)
+
+    def _offer_line(self, choice: PlotChoice) -> None:
+        """Let the line be switched on where there is one; what the person chose is kept until then."""
+        neither = [self._columns[key].title for key in (choice.x, choice.y) if lower_is_better(key) is None]
+        box = self.boxes["pareto"]
+        with QSignalBlocker(box):
+            box.setChecked(choice.pareto and not neither)
+        box.setEnabled(not neither)
+        box.setToolTip(
+            self.tr("There is none here: neither more nor less of “{0}” is better.").format(neither[0])
+            if neither
+            else self.tr("Joins what no other beats in both figures.")
+        )
+        box.setAccessibleDescription(box.toolTip())
+
+    def _take_preset(self, preset: PlotChoice) -> None:
+        """Draw a preset; whether with a line remains the person's choice."""
+        self.choose(preset.evolve(pareto=self.choice.pareto))
 
     def _on_edited(self, key: str, value: object) -> None:
         changed = self.choice.evolve(**{key: value})
@@ -174,7 +194,7 @@ class ScatterPanel(PlotPanel):
             box.toggled.connect(partial(self._on_edited, key))
         menu = QMenu(self)
         for name, choice in PRESETS[self._page].items():
-            menu.addAction(name, partial(self.choose, choice))
+            menu.addAction(name, partial(self._take_preset, choice))
         self._presets.setMenu(menu)
         self._column.setContentsMargins(self._theme.spacing.small, 0, self._theme.spacing.small, 0)
         self._column.insertLayout(0, grid)
