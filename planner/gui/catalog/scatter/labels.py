@@ -7,7 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 _CELL: Final = 5
+# What a name keeps away from the centres of other points, and sideways from other names.
 _CLEAR: Final = 4
+_APART: Final = 8
 # Where a name stands from its point, in its own sizes: right, left, above and below, and slanting.
 _STRAIGHT: Final = ((0.0, -0.5, 1, 0), (-1.0, -0.5, -1, 0), (-0.5, -1.0, 0, -1), (-0.5, 0.0, 0, 1))
 _SLANTING: Final = ((0.0, -1.0, 1, -1), (0.0, 0.0, 1, 1), (-1.0, -1.0, -1, -1), (-1.0, 0.0, -1, 1))
@@ -25,9 +27,9 @@ class Box(NamedTuple):
     width: float
     height: float
 
-    def grown(self, by: float) -> "Box":
-        """Return the rectangle with `by` more on each side."""
-        return Box(self.left - by, self.top - by, self.width + 2 * by, self.height + 2 * by)
+    def grown(self, across: float, up: float) -> "Box":
+        """Return the rectangle with so much more on either side, and above and below."""
+        return Box(self.left - across, self.top - up, self.width + 2 * across, self.height + 2 * up)
 
     def meets(self, other: "Box") -> bool:
         """Return whether two rectangles have a pixel in common."""
@@ -83,7 +85,7 @@ def place_names(labels: Sequence[Label], crowd: Crowd, area: tuple[float, float]
         place = _best(label, crowd, area, taken, may_hide=number < needed)
         places.append(place)
         if place is not None:
-            taken.append(place)
+            taken.append(place.grown(_APART, 0))
     return places
 
 
@@ -93,7 +95,7 @@ def _best(label: Label, crowd: Crowd, area: tuple[float, float], taken: Sequence
         outside = box.left < 0 or box.top < 0 or box.left + box.width > area[0] or box.top + box.height > area[1]
         if outside or any(box.meets(other) for other in taken):
             continue
-        near = crowd.within(box.grown(_CLEAR), label)
+        near = crowd.within(box.grown(_CLEAR, _CLEAR), label)
         if near == 0:
             return box
         hidden = crowd.within(box, label)
