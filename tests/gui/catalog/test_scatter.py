@@ -89,6 +89,21 @@ def test_classes_are_words_or_steps_of_a_number(rows):
     assert set(drawn(rows, x="memory", y="bandwidth", size="power").sizes) == {6.0, 8.0, 10.0, 13.0, 16.0}
 
 
+def test_sizes_say_what_the_smallest_and_the_largest_stand_for(rows):
+    known = drawn(rows, x="price", y="bandwidth", size="memory")
+    (small, fewest), (large, most) = known.size_ends
+    assert (small, large) == (known.sizes.min(), known.sizes.max()) == (6.0, 16.0)
+    assert fewest == "2 – 4"
+    assert most == "96 – 128"
+    assert drawn(rows, x="price", y="bandwidth").size_ends == ()
+    (_, fewest), _ = drawn(rows, x="memory", y="bandwidth", size="price").size_ends
+    assert fewest.endswith(" or unknown")
+    unpriced = [row for row in rows if row.gpu.launch_price_usd is None]
+    assert drawn(unpriced, x="memory", y="bandwidth", size="price").size_ends == ((6.0, "unknown"),)
+    alike = [row for row in rows if row.gpu.launch_price_usd == 1499]
+    assert drawn(alike, x="memory", y="bandwidth", size="price").size_ends == ((6.0, "1,499"),)
+
+
 def test_axes_leave_room_and_have_round_marks():
     low, high = axis_range(np.array([2010.0, 2020.0]), logarithmic=False)
     assert 2009 < low < 2010 < 2020 < high < 2021
@@ -288,6 +303,15 @@ def test_the_line_of_the_best_is_offered_only_where_there_is_one(tab, plot):
     assert line.isEnabled()
     assert not line.isChecked()
     assert not has_line()
+
+
+def test_the_legend_says_sizes_only_where_they_mean_something(tab, plot):
+    panel = tab.gpus.scatter
+    panel.choose(PlotChoice(x="price", y="bandwidth", size="memory", color="vendor"))
+    assert panel.legend.names == ("NVIDIA", "AMD", "Intel", "Memory, GiB:", "2 – 4", "96 – 128")
+    assert panel.legend.accessibleName() == "Legend: NVIDIA, AMD, Intel; Memory, GiB: 2 – 4, 96 – 128"
+    panel.choose(PlotChoice(x="price", y="bandwidth", color="vendor"))
+    assert panel.legend.names == ("NVIDIA", "AMD", "Intel")
 
 
 def test_the_plot_goes_to_files(tab, plot, tmp_path):

@@ -32,6 +32,7 @@ Words = Callable[[str], Mapping[str, str]]
 class ScatterData:
     """One entry a point in each of the sequences; places are on the axes, powers of ten where an axis is logarithmic.
 
+    `size_ends` are the smallest and the largest of `sizes` with what they stand for, none where they say nothing.
     `classes` say which of `class_names` a point is of; they are `ordered` where they are steps of a number. No other
     point beats those of the `front`. `left_out` counts the rows without a place.
     """
@@ -40,6 +41,7 @@ class ScatterData:
     xs: Floats
     ys: Floats
     sizes: Floats
+    size_ends: tuple[tuple[float, str], ...]
     classes: Ints
     class_names: tuple[str, ...]
     ordered: bool
@@ -77,7 +79,7 @@ def scatter_data(
     xs, ys = _places(values(choice.x), choice.log_x), _places(values(choice.y), choice.log_y)
     placed = np.isfinite(xs) & np.isfinite(ys)
     ids = tuple(compress(names, placed.tolist()))
-    sized = _size_steps(values(choice.size)[placed]) if choice.size else np.ones(len(ids), dtype=int)
+    sized, size_ends = _sizes(values(choice.size)[placed], choice.size) if choice.size else (np.ones(len(ids), int), ())
     column = columns.get(choice.color)
     class_names: tuple[str, ...] = ("",)
     classes = np.zeros(len(ids), dtype=int)
@@ -92,6 +94,7 @@ def scatter_data(
         xs=xs,
         ys=ys,
         sizes=np.array(SIZES)[sized],
+        size_ends=size_ends,
         classes=classes,
         class_names=class_names,
         ordered=column is not None and column.is_number,
@@ -163,10 +166,15 @@ def _steps(values: Floats) -> Ints:
     return steps
 
 
-def _size_steps(values: Floats) -> Ints:
-    """Return the step of each value; the smallest where it is unknown."""
+def _sizes(values: Floats, key: str) -> tuple[Ints, tuple[tuple[float, str], ...]]:
+    """Return the step of each value, the smallest where it is unknown; and the ends of those that there are."""
     steps = _steps(values)
-    return np.where(steps == _STEPS, 0, steps)
+    unknown = steps == _STEPS
+    used = np.unique(steps[~unknown]).tolist()
+    ends = {SIZES[step]: [_span(values[steps == step], key)] for step in (*used[:1], *used[-1:])}
+    if unknown.any():
+        ends[SIZES[0]] = [*ends.get(SIZES[0], []), fmt.UNKNOWN]
+    return np.where(unknown, 0, steps), tuple((size, " or ".join(words)) for size, words in ends.items())
 
 
 def _text_classes(texts: Sequence[str]) -> tuple[tuple[str, ...], Ints]:

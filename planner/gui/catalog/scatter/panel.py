@@ -104,6 +104,7 @@ class ScatterPanel(PlotPanel):
         plot.know(self._model.marked, self._model.first)
         plot.draw(data, choice, lambda name: self._name(self._model.find(name)))
         self.legend.show_classes(data.class_names, plot.class_color, data.ordered, set(data.classes.tolist()))
+        self.legend.show_sizes(self._columns[choice.size].axis if choice.size else "", data.size_ends)
         left_out = f"; {fmt.integer(data.left_out)} without these figures" if data.left_out else ""
         self._read_out.setText(f"{fmt.plural(len(data.ids), 'point')}{left_out}")
 

@@ -38,7 +38,7 @@ _MOVES: Final = {
     Qt.Key.Key_Down: (1, -1),
 }
 _NONE: Final = np.zeros(0)
-_EMPTY: Final = ScatterData((), _NONE, _NONE, _NONE, np.zeros(0, dtype=int), ("",), False, (), 0)
+_EMPTY: Final = ScatterData((), _NONE, _NONE, _NONE, (), np.zeros(0, dtype=int), ("",), False, (), 0)
 
 
 class ScatterPlot(Plot):
