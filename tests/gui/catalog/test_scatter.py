@@ -386,3 +386,12 @@ def test_the_plot_shows_that_it_has_the_keyboard_but_its_picture_does_not(tab, p
     assert plot.picture().toImage().pixelColor(plot.rect().center().x(), 0).name() == theme.color("surface").name()
     tab.bar.search.setFocus()
     assert edge() != theme.color("focus").name()
+
+
+def test_to_paint_the_plot_moves_no_point_away_from_its_name(tab, plot):
+    for choice in PRESETS["accelerators"].values():
+        tab.gpus.scatter.choose(choice)
+        plot._plot.getPlotItem().layout.activate()
+        before = plot.pixels_of("rtx-4090")
+        plot.grab()
+        assert (plot.pixels_of("rtx-4090") - before).manhattanLength() <= 1

@@ -82,11 +82,13 @@ class Legend(QWidget):
         return (*self._classes, *title, *self._sizes)
 
     def _show(self, classes: tuple[_Entry, ...], sizes: tuple[_Entry, ...]) -> None:
-        before = self.accessibleName()
-        self._classes, self._sizes = classes, sizes
-        self.setAccessibleName(self.tr("Legend: {0}").format(self._spoken()))
-        if self.accessibleName() != before:
-            self.updateGeometry()
+        if (classes, sizes) != (self._classes, self._sizes):
+            height = self.heightForWidth(self.width())
+            self._classes, self._sizes = classes, sizes
+            self.setAccessibleName(self.tr("Legend: {0}").format(self._spoken()))
+            # To lay the panel out again takes as long as to draw a thousand points.
+            if self.heightForWidth(self.width()) != height:
+                self.updateGeometry()
         self.update()
 
     def _spoken(self) -> str:
