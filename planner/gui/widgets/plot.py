@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyqtgraph as pg
-from PySide6.QtCore import QBuffer, QPointF, QRect, QSize, Qt, Slot
-from PySide6.QtGui import QColor, QPainter, QPen, QPixmap, QResizeEvent
+from PySide6.QtCore import QBuffer, QPoint, QPointF, QRect, QSize, Qt, Slot
+from PySide6.QtGui import QColor, QPainter, QPaintEvent, QPen, QPixmap, QRegion, QResizeEvent
 from PySide6.QtSvg import QSvgGenerator
 from PySide6.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
 
@@ -15,6 +15,7 @@ GRID_ALPHA: Final = 40
 """How opaque a grid is, of 255."""
 _BEHIND: Final = -200
 _EXPORT_SCALE: Final = 2
+_FOCUS_WIDTH: Final = 2
 
 
 class Plot(QWidget):
@@ -44,9 +45,10 @@ class Plot(QWidget):
 
     def picture(self) -> QPixmap:
         """Return the plot as it is shown, at twice its size."""
-        pixmap = QPixmap(self.size() * _EXPORT_SCALE)
+        # Without the mark of the keyboard, which lies around it.
+        pixmap = QPixmap(self._plot.size() * _EXPORT_SCALE)
         pixmap.setDevicePixelRatio(_EXPORT_SCALE)
-        self.render(pixmap)
+        self.render(pixmap, QPoint(), QRegion(self._plot.geometry()))
         return pixmap
 
     def save_picture(self, path: Path) -> None:
@@ -75,6 +77,13 @@ class Plot(QWidget):
         painter.end()
         return bytes(buffer.data().data())
 
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Frame the plot while it has the keyboard."""
+        if self.hasFocus():
+            painter = QPainter(self)
+            painter.setPen(self._theme.color("focus"))
+            painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Have as many marks on the axes as there is room for."""
         super().resizeEvent(event)
@@ -83,6 +92,11 @@ class Plot(QWidget):
     def sizeHint(self) -> QSize:
         """Ask for nothing; the layout decides."""
         return QSize()
+
+    def _take_keyboard(self) -> None:
+        """Be reached by the tab key, with room around the plot to show it."""
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setContentsMargins(*(_FOCUS_WIDTH,) * 4)
 
     def _place_ticks(self) -> None:
         """Place the marks of the axes for the present size."""

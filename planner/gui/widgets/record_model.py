@@ -58,6 +58,11 @@ class RecordTableModel(QAbstractTableModel, Generic[Record]):
         return self._names
 
     @property
+    def first(self) -> Collection[str]:
+        """Return the names of the records that stand above all others."""
+        return self._first
+
+    @property
     def all_records(self) -> tuple[Record, ...]:
         """Return every record, shown or not, in the order they came."""
         return tuple(self._all.values())

@@ -5,13 +5,14 @@ import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtTest import QTest
 
-from planner.gui.catalog.scatter.data import axis_range, linear_ticks, scatter_data, symbol_of
-from planner.gui.catalog.scatter.labels import Box, Crowd, place_names
+from planner.gui.catalog.scatter.data import axis_range, foremost, linear_ticks, scatter_data, symbol_of
+from planner.gui.catalog.scatter.labels import Box, Crowd, Label, place_names
 from planner.gui.catalog.scatter.plot import ScatterPlot
 from planner.gui.catalog.scatter.presets import PRESETS, usual_plot
 from planner.gui.catalog.settings import PlotChoice
 from planner.gui.catalog.tab import CatalogTab
 from planner.gui.widgets.plot import blended
+from planner.monitor.device import Device
 from planner.present.gpus import GPU_COLUMNS, gpu_rows
 
 _COVERED = 170 / 255
@@ -72,7 +73,6 @@ def test_the_line_of_the_best_goes_through_what_nothing_beats(rows):
     for x, y in front:
         assert not ((data.xs <= x) & (data.ys > y)).any()
     assert drawn(rows, x="year", y="bandwidth", log_x=False).front == ()
-    assert drawn(rows, x="price", y="bandwidth", pareto=False).front == ()
 
 
 def test_classes_are_words_or_steps_of_a_number(rows):
@@ -89,6 +89,21 @@ def test_classes_are_words_or_steps_of_a_number(rows):
     assert set(drawn(rows, x="memory", y="bandwidth", size="power").sizes) == {6.0, 8.0, 10.0, 13.0, 16.0}
 
 
+def test_sizes_say_what_the_smallest_and_the_largest_stand_for(rows):
+    known = drawn(rows, x="price", y="bandwidth", size="memory")
+    (small, fewest), (large, most) = known.size_ends
+    assert (small, large) == (known.sizes.min(), known.sizes.max()) == (6.0, 16.0)
+    assert fewest == "2 – 4"
+    assert most == "96 – 128"
+    assert drawn(rows, x="price", y="bandwidth").size_ends == ()
+    (_, fewest), _ = drawn(rows, x="memory", y="bandwidth", size="price").size_ends
+    assert fewest.endswith(" or unknown")
+    unpriced = [row for row in rows if row.gpu.launch_price_usd is None]
+    assert drawn(unpriced, x="memory", y="bandwidth", size="price").size_ends == ((6.0, "unknown"),)
+    alike = [row for row in rows if row.gpu.launch_price_usd == 1499]
+    assert drawn(alike, x="memory", y="bandwidth", size="price").size_ends == ((6.0, "1,499"),)
+
+
 def test_axes_leave_room_and_have_round_marks():
     low, high = axis_range(np.array([2010.0, 2020.0]), logarithmic=False)
     assert 2009 < low < 2010 < 2020 < high < 2021
@@ -102,7 +117,8 @@ def test_names_never_meet_and_stay_inside():
     random = np.random.default_rng(7)
     points = [tuple(point) for point in random.uniform((0, 0), (400, 300), (60, 2))]
     crowd = Crowd(np.array([x for x, _ in points]), np.array([y for _, y in points]), 400, 300)
-    boxes = [box for box in place_names(points, [(70, 14)] * 60, crowd, (400, 300), 60) if box is not None]
+    labels = [Label(*point, 70, 14, 4) for point in points]
+    boxes = [box for box in place_names(labels, crowd, (400, 300), 60) if box is not None]
     assert len(boxes) > 10
     for place, box in enumerate(boxes):
         assert box.left >= 0
@@ -114,9 +130,70 @@ def test_names_never_meet_and_stay_inside():
 def test_a_name_that_is_not_needed_hides_no_point():
     xs, ys = (axis.ravel().astype(float) for axis in np.meshgrid(np.arange(0, 400, 10), np.arange(0, 300, 10)))
     crowd = Crowd(xs, ys, 400, 300)
-    needed, other = place_names([(200, 150), (100, 100)], [(70, 14)] * 2, crowd, (400, 300), 1)
+    labels = [Label(200, 150, 70, 14, 4), Label(100, 100, 70, 14, 4)]
+    needed, other = place_names(labels, crowd, (400, 300), 1)
     assert needed is not None
     assert other is None
+
+
+def test_a_name_covers_no_point_and_goes_to_the_free_side():
+    points = [(200, 150), (215, 150), (240, 146), (150, 153)]
+    crowd = Crowd(*(np.array(axis, dtype=float) for axis in zip(*points, strict=True)), 400, 300)
+    (box,) = place_names([Label(200, 150, 70, 14, 8)], crowd, (400, 300), 0)
+    assert box is not None
+    assert box.top + box.height < 146 - 4
+    assert not any(box.meets(Box(x, y, 0, 0)) for x, y in points)
+
+
+def test_a_name_keeps_away_from_its_own_symbol():
+    crowd = Crowd(np.array([200.0]), np.array([150.0]), 400, 300)
+    for reach in (3, 8):
+        (box,) = place_names([Label(200, 150, 70, 14, reach)], crowd, (400, 300), 0)
+        assert box is not None
+        assert box.left > 200 + reach
+
+
+def test_over_the_years_the_best_of_each_are_named_and_never_the_worst(rows):
+    data = drawn(rows, x="year", y="usd_per_gib", log_x=False)
+    best = foremost(data, ("year", "usd_per_gib"))
+    assert sorted(data.xs[best]) == sorted({*data.xs})
+    for place in best:
+        assert data.ys[place] == data.ys[data.xs == data.xs[place]].min()
+    assert [*data.ys[best]] == sorted(data.ys[best])
+    turned = drawn(rows, x="usd_per_gib", y="year", log_y=False)
+    assert {turned.ids[place] for place in foremost(turned, ("usd_per_gib", "year"))} == {data.ids[one] for one in best}
+
+
+def test_names_go_first_to_the_line_of_the_best_then_to_the_best_upwards(rows):
+    data = drawn(rows, x="memory", y="price")
+    best = foremost(data, ("memory", "price"))
+    assert tuple(best[: len(data.front)]) == data.front
+    assert best[len(data.front)] == data.ys.argmin()
+    neither = drawn(rows, x="year", y="ridge_point", log_x=False)
+    assert neither.ys.argmax() in foremost(neither, ("year", "ridge_point"))
+
+
+def test_the_cards_of_the_plan_and_of_this_machine_have_their_names(tab, plot, workspace, qtbot):
+    workspace.note_devices((Device("GPU-0", "NVIDIA GeForce RTX 3090", 0),))
+    tab.gpus.scatter.choose(PRESETS["accelerators"]["Price of memory over the years"])
+    tab.gpus.table.choose("titan-v")
+    plot.place_names()
+    assert {"GeForce RTX 4090", "Titan V"} <= {*plot.written}
+    assert any("GeForce RTX 3090" in name for name in plot.written)
+    assert len(plot.written) == len(plot.name_boxes)
+    assert "Quadro RTX 6000" not in plot.written
+
+
+def test_no_name_in_a_preset_covers_the_point_of_another(tab, plot):
+    for choice in PRESETS["accelerators"].values():
+        tab.gpus.scatter.choose(choice)
+        plot.place_names()
+        centres = {name: plot.pixels_of(name) for name in plot.data.ids}
+        kept = tab.gpus.model.find(tab.gpus.table.current_id).gpu.name
+        corner = plot._item.getViewBox().mapToScene(0, 0).toPoint()
+        for name, box in zip(plot.written, plot.name_boxes, strict=True):
+            covered = [other for other, place in centres.items() if box.translated(corner).contains(place)]
+            assert name == kept or not covered
 
 
 def test_every_preset_draws_something(tab, plot):
@@ -186,16 +263,55 @@ def test_the_plot_follows_the_filter_and_names_keep_apart(tab, plot, qtbot):
 
 def test_what_is_drawn_can_be_chosen_and_is_remembered(tab, plot, qtbot, workspace, theme):
     panel = tab.gpus.scatter
+    panel.boxes["pareto"].click()
+    assert not workspace.settings.current.catalog.plots["accelerators"].pareto
     panel.fields["x"].edited.emit("year")
     assert panel.choice.x == "year"
     assert not panel.choice.log_x
     assert not panel.boxes["log_x"].isEnabled()
-    panel.boxes["pareto"].click()
-    assert not workspace.settings.current.catalog.plots["accelerators"].pareto
     workspace.settings.update(
         catalog=workspace.settings.current.catalog.evolve(plots={"accelerators": PlotChoice(x="gone")})
     )
     assert panel.choice == usual_plot("accelerators")
+
+
+def test_the_line_of_the_best_is_offered_only_where_there_is_one(tab, plot):
+    def take(preset):
+        next(action for action in panel._presets.menu().actions() if action.text() == preset).trigger()
+
+    def has_line():
+        xs, _ = plot._front.getOriginalDataset()
+        return xs is not None and len(xs) > 0
+
+    panel = tab.gpus.scatter
+    line = panel.boxes["pareto"]
+    take("Memory against price")
+    assert line.isEnabled()
+    assert line.isChecked()
+    assert has_line()
+    take("Bandwidth over the years")
+    assert not line.isEnabled()
+    assert not line.isChecked()
+    assert "“Year”" in line.toolTip()
+    assert not has_line()
+    take("Memory against price")
+    assert line.isChecked()
+    line.click()
+    assert not has_line()
+    take("Bandwidth over the years")
+    take("Bandwidth against price")
+    assert line.isEnabled()
+    assert not line.isChecked()
+    assert not has_line()
+
+
+def test_the_legend_says_sizes_only_where_they_mean_something(tab, plot):
+    panel = tab.gpus.scatter
+    panel.choose(PlotChoice(x="price", y="bandwidth", size="memory", color="vendor"))
+    assert panel.legend.names == ("NVIDIA", "AMD", "Intel", "Memory, GiB:", "2 – 4", "96 – 128")
+    assert panel.legend.accessibleName() == "Legend: NVIDIA, AMD, Intel; Memory, GiB: 2 – 4, 96 – 128"
+    panel.choose(PlotChoice(x="price", y="bandwidth", color="vendor"))
+    assert panel.legend.names == ("NVIDIA", "AMD", "Intel")
 
 
 def test_the_plot_goes_to_files(tab, plot, tmp_path):
@@ -259,3 +375,25 @@ def test_later_classes_lie_above_earlier_ones_whatever_the_order_of_the_rows(qtb
     for place in (0, 0, 1):
         ground = blended(plot.class_color(place), ground, _COVERED)
     assert are_alike(seen, ground)
+
+
+def test_the_plot_shows_that_it_has_the_keyboard_but_its_picture_does_not(tab, plot, theme):
+    def edge():
+        return plot.grab().toImage().pixelColor(plot.rect().center().x(), 0).name()
+
+    plot.setFocus()
+    assert edge() == theme.color("focus").name()
+    assert plot.picture().toImage().pixelColor(plot.rect().center().x(), 0).name() == theme.color("surface").name()
+    tab.bar.search.setFocus()
+    assert edge() != theme.color("focus").name()
+
+
+def test_to_paint_the_axis_moves_no_point_away_from_its_name(tab, plot, qapp):
+    for choice in PRESETS["accelerators"].values():
+        tab.gpus.scatter.choose(choice)
+        plot._item.layout.activate()
+        leftmost = plot.data.ids[plot.data.xs.argmin()]
+        before = plot.pixels_of(leftmost).x()
+        plot.grab()
+        qapp.processEvents()
+        assert plot.pixels_of(leftmost).x() == before

@@ -1,8 +1,9 @@
 """What a scatter plot draws: places, sizes and classes of the rows that have both figures. Arithmetic only."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import compress
 from typing import Any, Final
 
@@ -10,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.gui.catalog.settings import PlotChoice
+from planner.gui.widgets.scales import log_ticks
 from planner.present import format as fmt
-from planner.present.better import unbeaten
+from planner.present.better import lower_is_better, unbeaten
 from planner.present.columns import Column
 
 SIZES: Final = (6.0, 8.0, 10.0, 13.0, 16.0)
@@ -19,6 +21,7 @@ MOST_CLASSES: Final = 8
 _OTHERS: Final = "others"
 _STEPS: Final = 5
 _ROOM: Final = 0.05
+_BEST: Final = 14
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int_]
 Numbers = Callable[[str], Mapping[str, float | None]]
@@ -29,19 +32,29 @@ Words = Callable[[str], Mapping[str, str]]
 class ScatterData:
     """One entry a point in each of the sequences; places are on the axes, powers of ten where an axis is logarithmic.
 
-    `classes` say which of `class_names` a point is of; they are `ordered` where they are steps of a number. `left_out`
-    counts the rows without a place.
+    `size_ends` are the smallest and the largest of `sizes` with what they stand for, none where they say nothing.
+    `classes` say which of `class_names` a point is of; they are `ordered` where they are steps of a number. No other
+    point beats those of the `front`. `left_out` counts the rows without a place.
     """
 
     ids: tuple[str, ...]
     xs: Floats
     ys: Floats
     sizes: Floats
+    size_ends: tuple[tuple[float, str], ...]
     classes: Ints
     class_names: tuple[str, ...]
     ordered: bool
     front: tuple[int, ...]
     left_out: int
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.ids)}
+
+    def places_of(self, names: Iterable[str]) -> list[int]:
+        """Return the positions of `names`, without those that have no point, in the order of the points."""
+        return sorted(self._places[name] for name in names if name in self._places)
 
 
 SYMBOLS: Final = ("o", "s", "t", "d", "+", "star", "h", "t1")
@@ -66,7 +79,7 @@ def scatter_data(
     xs, ys = _places(values(choice.x), choice.log_x), _places(values(choice.y), choice.log_y)
     placed = np.isfinite(xs) & np.isfinite(ys)
     ids = tuple(compress(names, placed.tolist()))
-    sized = _size_steps(values(choice.size)[placed]) if choice.size else np.ones(len(ids), dtype=int)
+    sized, size_ends = _sizes(values(choice.size)[placed], choice.size) if choice.size else (np.ones(len(ids), int), ())
     column = columns.get(choice.color)
     class_names: tuple[str, ...] = ("",)
     classes = np.zeros(len(ids), dtype=int)
@@ -75,18 +88,36 @@ def scatter_data(
     elif column is not None:
         class_names, classes = _text_classes([*map(words(column.key).__getitem__, ids)])
     xs, ys = xs[placed], ys[placed]
-    points = list(zip(xs.tolist(), ys.tolist(), strict=True)) if choice.pareto else []
+    points = list(zip(xs.tolist(), ys.tolist(), strict=True))
     return ScatterData(
         ids=ids,
         xs=xs,
         ys=ys,
         sizes=np.array(SIZES)[sized],
+        size_ends=size_ends,
         classes=classes,
         class_names=class_names,
         ordered=column is not None and column.is_number,
         front=unbeaten(points, (choice.x, choice.y)),
         left_out=len(names) - len(ids),
     )
+
+
+def foremost(data: ScatterData, keys: tuple[str, str]) -> list[int]:
+    """Return the positions of the points that one looks for on axes of the columns `keys`, the foremost first.
+
+    These are the ones that no other beats, and the best of all in what goes up. Where neither way is better along an
+    axis, as with years, they are the best at each of its values.
+    """
+    ways = [lower_is_better(key) for key in keys]
+    across, up = (values if lower else -values for values, lower in zip((data.xs, data.ys), ways, strict=True))
+    if None not in ways:
+        return [*data.front, *np.argsort(up, kind="stable")[:_BEST].tolist()]
+    groups, judged = (data.ys, across) if ways[1] is None else (data.xs, up)
+    order = np.lexsort((judged, groups))
+    firsts = order[np.diff(groups[order], prepend=np.nan) != 0]
+    best: list[int] = firsts[np.argsort(judged[firsts], kind="stable")].tolist()
+    return best
 
 
 def axis_range(values: Floats, logarithmic: bool) -> tuple[float, float]:
@@ -97,6 +128,14 @@ def axis_range(values: Floats, logarithmic: bool) -> tuple[float, float]:
     alone = 0.3 if logarithmic else abs(high) * 0.1 or 1.0
     room = _ROOM * (high - low or alone)
     return low - room, high + room
+
+
+def ticks(ends: tuple[float, float], most: int, logarithmic: bool, is_year: bool) -> list[tuple[float, str]]:
+    """Return round marks between the ends of an axis, at most about `most` of them."""
+    if logarithmic:
+        return log_ticks(*ends, most, fmt.plain)
+    words: Callable[[float], str] = (lambda value: f"{value:.0f}") if is_year else fmt.plain
+    return linear_ticks(*ends, most, words)
 
 
 def linear_ticks(low: float, high: float, most: int, words: Callable[[float], str]) -> list[tuple[float, str]]:
@@ -127,10 +166,15 @@ def _steps(values: Floats) -> Ints:
     return steps
 
 
-def _size_steps(values: Floats) -> Ints:
-    """Return the step of each value; the smallest where it is unknown."""
+def _sizes(values: Floats, key: str) -> tuple[Ints, tuple[tuple[float, str], ...]]:
+    """Return the step of each value, the smallest where it is unknown; and the ends of those that there are."""
     steps = _steps(values)
-    return np.where(steps == _STEPS, 0, steps)
+    unknown = steps == _STEPS
+    used = np.unique(steps[~unknown]).tolist()
+    ends = {SIZES[step]: [_span(values[steps == step], key)] for step in (*used[:1], *used[-1:])}
+    if unknown.any():
+        ends[SIZES[0]] = [*ends.get(SIZES[0], []), fmt.UNKNOWN]
+    return np.where(unknown, 0, steps), tuple((size, " or ".join(words)) for size, words in ends.items())
 
 
 def _text_classes(texts: Sequence[str]) -> tuple[tuple[str, ...], Ints]:

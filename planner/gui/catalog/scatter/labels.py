@@ -1,23 +1,21 @@
 """Where names beside points have room: arithmetic only, on a grid, since thousands of points are in the way."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-_CELL: Final = 6
-_GAPS: Final = (7.0, 14.0)
-# Where a name stands from its point, in its own sizes: right, left, above, below, then slanting.
-_SIDES: Final = (
-    (0.0, -0.5, 1, 0),
-    (-1.0, -0.5, -1, 0),
-    (-0.5, -1.0, 0, -1),
-    (-0.5, 0.0, 0, 1),
-    (0.0, -1.0, 1, -1),
-    (0.0, 0.0, 1, 1),
-    (-1.0, -1.0, -1, -1),
-    (-1.0, 0.0, -1, 1),
+_CELL: Final = 5
+# What a name keeps away from the centres of other points, and sideways from other names.
+_CLEAR: Final = 4
+_APART: Final = 8
+# Where a name stands from its point, in its own sizes: right, left, above and below, and slanting.
+_STRAIGHT: Final = ((0.0, -0.5, 1, 0), (-1.0, -0.5, -1, 0), (-0.5, -1.0, 0, -1), (-0.5, 0.0, 0, 1))
+_SLANTING: Final = ((0.0, -1.0, 1, -1), (0.0, 0.0, 1, 1), (-1.0, -1.0, -1, -1), (-1.0, 0.0, -1, 1))
+# A name that is both away and slanting would seem to be that of another point.
+_PLACES: Final = tuple(
+    (*side, gap) for gap, sides in ((3.0, _STRAIGHT + _SLANTING), (10.0, _STRAIGHT)) for side in sides
 )
 
 
@@ -29,6 +27,10 @@ class Box(NamedTuple):
     width: float
     height: float
 
+    def grown(self, across: float, up: float) -> "Box":
+        """Return the rectangle with so much more on either side, and above and below."""
+        return Box(self.left - across, self.top - up, self.width + 2 * across, self.height + 2 * up)
+
     def meets(self, other: "Box") -> bool:
         """Return whether two rectangles have a pixel in common."""
         return (
@@ -37,6 +39,16 @@ class Box(NamedTuple):
             and self.top < other.top + other.height
             and other.top < self.top + self.height
         )
+
+
+class Label(NamedTuple):
+    """A name of a size, for a point at `x` and `y` whose symbol reaches so far from there; all in pixels."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    reach: float
 
 
 class Crowd:
@@ -50,56 +62,50 @@ class Crowd:
         self._sums = np.zeros((rows + 1, columns + 1), dtype=int)
         self._sums[1:, 1:] = counts.cumsum(axis=0).cumsum(axis=1)
 
-    def within(self, box: Box) -> int:
-        """Return how many points lie within `box`, give or take a cell."""
+    def within(self, box: Box, label: Label | None = None) -> int:
+        """Return how many points lie within `box` or less than a cell outside, without that of `label`."""
         rows, columns = self._sums.shape
-        left, right = int(box.left // _CELL), min(columns - 1, int((box.left + box.width) // _CELL) + 1)
-        top, bottom = int(box.top // _CELL), min(rows - 1, int((box.top + box.height) // _CELL) + 1)
+        left, right = max(0, int(box.left // _CELL)), min(columns - 1, int((box.left + box.width) // _CELL) + 1)
+        top, bottom = max(0, int(box.top // _CELL)), min(rows - 1, int((box.top + box.height) // _CELL) + 1)
         sums = self._sums
-        return int(sums[bottom, right] - sums[top, right] - sums[bottom, left] + sums[top, left])
+        found = int(sums[bottom, right] - sums[top, right] - sums[bottom, left] + sums[top, left])
+        own = label is not None and left <= label.x // _CELL < right and top <= label.y // _CELL < bottom
+        return found - own
 
 
-def place_names(
-    points: Sequence[tuple[float, float]],
-    sizes: Sequence[tuple[float, float]],
-    crowd: Crowd,
-    area: tuple[float, float],
-    needed: int,
-) -> list[Box | None]:
-    """Return where the names of `points` stand, the first ones first; none where there is no room left.
+def place_names(labels: Sequence[Label], crowd: Crowd, area: tuple[float, float], needed: int) -> list[Box | None]:
+    """Return where the names of `labels` stand, the first ones first; none where there is no room left.
 
-    No two meet and each lies within `area`. The first `needed` take the places that hide the fewest points, the others
-    only such as hide none.
+    No two meet and each lies within `area`. They take the places that hide the fewest points, best such as none is even
+    near; all but the first `needed` only such as hide none.
     """
     taken: list[Box] = []
     places: list[Box | None] = []
-    for number, (point, size) in enumerate(zip(points, sizes, strict=True)):
-        place = _best(point, size, crowd, area, taken, may_hide=number < needed)
+    for number, label in enumerate(labels):
+        place = _best(label, crowd, area, taken, may_hide=number < needed)
         places.append(place)
         if place is not None:
-            taken.append(place)
+            taken.append(place.grown(_APART, 0))
     return places
 
 
-def _best(
-    point: tuple[float, float],
-    size: tuple[float, float],
-    crowd: Crowd,
-    area: tuple[float, float],
-    taken: Sequence[Box],
-    *,
-    may_hide: bool,
-) -> Box | None:
-    best, fewest = None, -1
-    for gap in _GAPS:
-        for across, down, x, y in _SIDES:
-            box = Box(point[0] + gap * x + size[0] * across, point[1] + gap * y + size[1] * down, *size)
-            outside = box.left < 0 or box.top < 0 or box.left + size[0] > area[0] or box.top + size[1] > area[1]
-            if outside or any(box.meets(other) for other in taken):
-                continue
-            hidden = crowd.within(box)
-            if hidden == 0:
-                return box
-            if may_hide and (fewest < 0 or hidden < fewest):
-                best, fewest = box, hidden
-    return best
+def _best(label: Label, crowd: Crowd, area: tuple[float, float], taken: Sequence[Box], *, may_hide: bool) -> Box | None:
+    best: tuple[int, int, Box] | None = None
+    for box in _beside(label):
+        outside = box.left < 0 or box.top < 0 or box.left + box.width > area[0] or box.top + box.height > area[1]
+        if outside or any(box.meets(other) for other in taken):
+            continue
+        near = crowd.within(box.grown(_CLEAR, _CLEAR), label)
+        if near == 0:
+            return box
+        hidden = crowd.within(box, label)
+        if (may_hide or hidden == 0) and (best is None or (hidden, near) < best[:2]):
+            best = hidden, near, box
+    return None if best is None else best[2]
+
+
+def _beside(label: Label) -> Iterator[Box]:
+    x, y, width, height, reach = label
+    for across, down, right, below, gap in _PLACES:
+        away = reach + gap
+        yield Box(x + away * right + width * across, y + away * below + height * down, width, height)

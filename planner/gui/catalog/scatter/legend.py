@@ -1,7 +1,8 @@
-"""What the colours and shapes of a scatter plot stand for."""
+"""What the colours, shapes and sizes of a scatter plot stand for."""
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Final
+from math import ceil
+from typing import Final, NamedTuple
 
 from PySide6.QtCore import QPointF, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPaintEvent, QPolygonF
@@ -10,6 +11,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from planner.gui.theme import Theme
 
 _SIDE: Final = 12
+_TALLEST: Final = 16
 _CORNERS: Final = {
     "t": ((0, 0), (1, 0), (0.5, 1)),
     "t1": ((0, 1), (1, 1), (0.5, 0)),
@@ -28,13 +30,26 @@ _CORNERS: Final = {
 """The shapes of pyqtgraph's symbols, so that the legend need not import it; a circle has no corners."""
 
 
+class _Entry(NamedTuple):
+    """Words after a swatch as wide as `side`: that of the class at `place`, or a grey circle where there is none."""
+
+    words: str
+    side: float
+    place: int | None = None
+
+
 class Legend(QWidget):
-    """A swatch and a name for each class, painted as one, in as many lines as it takes."""
+    """A swatch and a name for each class, then a small and a large point, painted as one, in as many lines as it takes.
+
+    It only says: nothing of it can be chosen.
+    """
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._theme = theme
-        self._entries: tuple[tuple[int, str], ...] = ()
+        self._classes: tuple[_Entry, ...] = ()
+        self._title = ""
+        self._sizes: tuple[_Entry, ...] = ()
         self._color: Callable[[int], QColor] = lambda _: QColor()
         self._ordered = False
         self._metrics = QFontMetrics(theme.font("small"))
@@ -46,19 +61,39 @@ class Legend(QWidget):
     @property
     def names(self) -> tuple[str, ...]:
         """Return the names that are shown."""
-        return tuple(name for _, name in self._entries)
+        return tuple(entry.words for entry in self._entries)
 
     def show_classes(
         self, names: Sequence[str], color: Callable[[int], QColor], ordered: bool, present: Collection[int]
     ) -> None:
         """Show the classes that are `present`, by their place in `names`."""
-        entries = tuple((place, name) for place, name in enumerate(names) if name and place in present)
-        changed = entries != self._entries
-        self._entries, self._color, self._ordered = entries, color, ordered
-        if changed:
-            self.setAccessibleName(self.tr("Legend: {0}").format(", ".join(self.names)))
-            self.updateGeometry()
+        self._color, self._ordered = color, ordered
+        shown = ((place, name) for place, name in enumerate(names) if name and place in present)
+        self._show(tuple(_Entry(name, _SIDE, place) for place, name in shown), self._sizes)
+
+    def show_sizes(self, title: str, sizes: Sequence[tuple[float, str]]) -> None:
+        """Show what points of some `sizes` in pixels stand for, under a title; nothing without any."""
+        self._title = f"{title}:" if sizes else ""
+        self._show(self._classes, tuple(_Entry(name, size) for size, name in sizes))
+
+    @property
+    def _entries(self) -> tuple[_Entry, ...]:
+        title = (_Entry(self._title, 0),) if self._title else ()
+        return (*self._classes, *title, *self._sizes)
+
+    def _show(self, classes: tuple[_Entry, ...], sizes: tuple[_Entry, ...]) -> None:
+        if (classes, sizes) != (self._classes, self._sizes):
+            height = self.heightForWidth(self.width())
+            self._classes, self._sizes = classes, sizes
+            self.setAccessibleName(self.tr("Legend: {0}").format(self._spoken()))
+            # To lay the panel out again takes as long as to draw a thousand points.
+            if self.heightForWidth(self.width()) != height:
+                self.updateGeometry()
         self.update()
+
+    def _spoken(self) -> str:
+        classes, sizes = (", ".join(entry.words for entry in entries) for entries in (self._classes, self._sizes))
+        return "; ".join(filter(None, (classes, f"{self._title} {sizes}" if sizes else "")))
 
     def _symbol(self, place: int) -> str:
         # Imported here: numbers in arrays are loaded with the first plot, not with its panel.
@@ -79,18 +114,30 @@ class Legend(QWidget):
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setFont(self._theme.font("small"))
-        for (number, name), place in zip(self._entries, self._places(self.width()), strict=True):
-            top = place.top() + (place.height() - _SIDE) / 2
-            paint_symbol(painter, self._symbol(number), self._color(number), place.left(), top)
+        for entry, place in zip(self._entries, self._places(self.width()), strict=True):
+            self._paint_swatch(painter, entry, place)
             painter.setPen(self._theme.color("muted"))
-            words = place.adjusted(_SIDE + self._theme.spacing.tiny, 0, 0, 0)
-            painter.drawText(words, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), name)
+            words = place.adjusted(self._swatch_width(entry), 0, 0, 0)
+            painter.drawText(words, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), entry.words)
+
+    def _paint_swatch(self, painter: QPainter, entry: _Entry, place: QRect) -> None:
+        top = place.top() + (place.height() - entry.side) / 2
+        if entry.place is not None:
+            paint_symbol(painter, self._symbol(entry.place), self._color(entry.place), place.left(), top)
+        elif entry.side:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(self._theme.color("muted"))
+            painter.drawEllipse(QRectF(place.left(), top, entry.side, entry.side))
+
+    def _swatch_width(self, entry: _Entry) -> int:
+        return ceil(entry.side) + self._theme.spacing.tiny if entry.side else 0
 
     def _places(self, width: int) -> list[QRect]:
-        space, height = self._theme.spacing, max(_SIDE, self._metrics.height()) + 2
+        space = self._theme.spacing
+        height = max(_TALLEST if self._sizes else _SIDE, self._metrics.height()) + 2
         places, left, top = [], 0, 0
-        for _, name in self._entries:
-            wide = _SIDE + space.tiny + self._metrics.horizontalAdvance(name) + 2
+        for entry in self._entries:
+            wide = self._swatch_width(entry) + self._metrics.horizontalAdvance(entry.words) + 2
             if left and left + wide > width:
                 left, top = 0, top + height
             places.append(QRect(left, top, wide, height))

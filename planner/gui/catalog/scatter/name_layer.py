@@ -1,17 +1,26 @@
 """Names beside points, painted as one item: a text item each would take longer than all of the points."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from PySide6.QtCore import QPointF, QRect, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
 from planner.gui.catalog.scatter.data import ScatterData
-from planner.gui.catalog.scatter.labels import Box, Crowd, place_names
+from planner.gui.catalog.scatter.labels import Box, Crowd, Label, place_names
 from planner.gui.theme import Theme
 
 _MOST: Final = 28
+
+
+class Named(NamedTuple):
+    """A name beside the point at `x` and `y` of the axes, whose symbol reaches so many pixels from there."""
+
+    name: str
+    x: float
+    y: float
+    reach: float
 
 
 class NameLayer(QGraphicsItem):
@@ -28,24 +37,28 @@ class NameLayer(QGraphicsItem):
         """Return where names are written."""
         return tuple(QRectF(*box).toRect() for _, box in self._placed)
 
+    @property
+    def written(self) -> tuple[str, ...]:
+        """Return the names that are written."""
+        return tuple(name for name, _ in self._placed)
+
     def clear(self) -> None:
         """Write no names."""
         if self._placed:
             self._placed = []
             self.update()
 
-    def place(self, wanted: Sequence[tuple[str, float, float]], data: ScatterData, needed: int) -> None:
-        """Write `wanted`, a name with its place on the axes, the first ones first, as far as there is room.
+    def place(self, wanted: Sequence[Named], data: ScatterData, needed: int) -> None:
+        """Write the names that are `wanted`, the first ones first, as far as there is room.
 
         All but the first `needed` are written only where they hide no point.
         """
-        metrics = QFontMetricsF(self._theme.font("small"))
-        shown = list(wanted)[:_MOST]
-        points = [self._pixels(x, y) for _, x, y in shown]
-        sizes = [(metrics.horizontalAdvance(name) + 2, metrics.height()) for name, _, _ in shown]
+        shown = wanted[:_MOST]
         area = self._view_box.rect()
-        boxes = place_names(points, sizes, self._crowd(data), (area.width(), area.height()), needed)
-        self._placed = [(name, box) for (name, _, _), box in zip(shown, boxes, strict=True) if box is not None]
+        metrics = QFontMetricsF(self._theme.font("small"))
+        labels = [self._label(one, metrics) for one in shown]
+        boxes = place_names(labels, self._crowd(data), (area.width(), area.height()), needed)
+        self._placed = [(one.name, box) for one, box in zip(shown, boxes, strict=True) if box is not None]
         self.update()
 
     def boundingRect(self) -> QRectF:
@@ -60,9 +73,10 @@ class NameLayer(QGraphicsItem):
         for name, box in self._placed:
             painter.drawText(QRectF(*box), int(Qt.AlignmentFlag.AlignCenter), name)
 
-    def _pixels(self, x: float, y: float) -> tuple[float, float]:
-        point = self._view_box.mapFromView(QPointF(x, y))
-        return point.x(), point.y()
+    def _label(self, named: Named, metrics: QFontMetricsF) -> Label:
+        point = self._view_box.mapFromView(QPointF(named.x, named.y))
+        width = metrics.horizontalAdvance(named.name) + 2
+        return Label(point.x(), point.y(), width, metrics.height(), named.reach)
 
     def _crowd(self, data: ScatterData) -> Crowd:
         area = self._view_box.rect()

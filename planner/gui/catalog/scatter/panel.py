@@ -17,6 +17,7 @@ from planner.gui.widgets.plot_panel import PlotPanel, Rows
 from planner.gui.widgets.record_model import RecordTableModel
 from planner.gui.workspace import Workspace
 from planner.present import format as fmt
+from planner.present.better import lower_is_better
 from planner.present.columns import Column
 
 if TYPE_CHECKING:
@@ -100,8 +101,10 @@ class ScatterPanel(PlotPanel):
         data = scatter_data(self._model.names, self._columns, self._model.numbers, self._model.words, choice)
         x, y = self._columns[choice.x], self._columns[choice.y]
         plot.describe((x.axis, y.axis), f"{y.axis} against {x.axis}; the same figures are in the table")
+        plot.know(self._model.marked, self._model.first)
         plot.draw(data, choice, lambda name: self._name(self._model.find(name)))
         self.legend.show_classes(data.class_names, plot.class_color, data.ordered, set(data.classes.tolist()))
+        self.legend.show_sizes(self._columns[choice.size].axis if choice.size else "", data.size_ends)
         left_out = f"; {fmt.integer(data.left_out)} without these figures" if data.left_out else ""
         self._read_out.setText(f"{fmt.plural(len(data.ids), 'point')}{left_out}")
 
@@ -145,6 +148,25 @@ class ScatterPanel(PlotPanel):
                 box.setChecked(getattr(choice, key))
         self.boxes["log_x"].setEnabled(choice.x not in _NO_LOG)
         self.boxes["log_y"].setEnabled(choice.y not in _NO_LOG)
+        self._offer_line(choice)
+
+    def _offer_line(self, choice: PlotChoice) -> None:
+        """Let the line be switched on where there is one; what the person chose is kept until then."""
+        neither = [self._columns[key].title for key in (choice.x, choice.y) if lower_is_better(key) is None]
+        box = self.boxes["pareto"]
+        with QSignalBlocker(box):
+            box.setChecked(choice.pareto and not neither)
+        box.setEnabled(not neither)
+        box.setToolTip(
+            self.tr("There is none here: neither more nor less of “{0}” is better.").format(neither[0])
+            if neither
+            else self.tr("Joins what no other beats in both figures.")
+        )
+        box.setAccessibleDescription(box.toolTip())
+
+    def _take_preset(self, preset: PlotChoice) -> None:
+        """Draw a preset; whether with a line remains the person's choice."""
+        self.choose(preset.evolve(pareto=self.choice.pareto))
 
     def _on_edited(self, key: str, value: object) -> None:
         changed = self.choice.evolve(**{key: value})
@@ -173,7 +195,7 @@ class ScatterPanel(PlotPanel):
             box.toggled.connect(partial(self._on_edited, key))
         menu = QMenu(self)
         for name, choice in PRESETS[self._page].items():
-            menu.addAction(name, partial(self.choose, choice))
+            menu.addAction(name, partial(self._take_preset, choice))
         self._presets.setMenu(menu)
         self._column.setContentsMargins(self._theme.spacing.small, 0, self._theme.spacing.small, 0)
         self._column.insertLayout(0, grid)

@@ -1,26 +1,30 @@
 """The scatter plot itself. Importing it imports pyqtgraph, which takes half a second."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
 import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRect, QSize, Qt, QTimer, Signal, Slot
-from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent
+from PySide6.QtGui import QColor, QFontMetrics, QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QRubberBand, QWidget
 
-from planner.gui.catalog.scatter.data import MOST_CLASSES, ScatterData, axis_range, linear_ticks, symbol_of
-from planner.gui.catalog.scatter.name_layer import NameLayer
+from planner.gui.catalog.scatter.data import (
+    MOST_CLASSES,
+    ScatterData,
+    axis_range,
+    foremost,
+    symbol_of,
+    ticks,
+)
+from planner.gui.catalog.scatter.name_layer import Named, NameLayer
 from planner.gui.catalog.scatter.point_layer import PointLayer
 from planner.gui.catalog.settings import PlotChoice
 from planner.gui.theme import Theme
 from planner.gui.widgets.plot import GRID_ALPHA, Plot, blended, cosmetic_pen
-from planner.gui.widgets.scales import log_ticks
-from planner.present import format as fmt
 
 _ALPHA: Final = 170
 _OPAQUE: Final = 255
-_MOST_NAMES: Final = 14
 _NEAR_PIXELS: Final = 12
 _DRAG_PIXELS: Final = 6
 _RING: Final = 16
@@ -34,7 +38,7 @@ _MOVES: Final = {
     Qt.Key.Key_Down: (1, -1),
 }
 _NONE: Final = np.zeros(0)
-_EMPTY: Final = ScatterData((), _NONE, _NONE, _NONE, np.zeros(0, dtype=int), ("",), False, (), 0)
+_EMPTY: Final = ScatterData((), _NONE, _NONE, _NONE, (), np.zeros(0, dtype=int), ("",), False, (), 0)
 
 
 class ScatterPlot(Plot):
@@ -53,6 +57,7 @@ class ScatterPlot(Plot):
         super().__init__(theme, parent)
         self._data, self._choice = _EMPTY, PlotChoice()
         self._current, self._selected = "", frozenset[str]()
+        self._planned, self._here = "", frozenset[str]()
         self._name_of: Callable[[str], str] = str
         self._points = PointLayer()
         self._rings: Any = pg.ScatterPlotItem(size=_RING, symbol="o")
@@ -71,7 +76,7 @@ class ScatterPlot(Plot):
         self._band = QRubberBand(QRubberBand.Shape.Rectangle, self._plot.viewport())
         self._pressed: QPoint | None = None
         self._plot.viewport().installEventFilter(self)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self._take_keyboard()
         self._dress()
 
     @property
@@ -83,6 +88,11 @@ class ScatterPlot(Plot):
     def name_boxes(self) -> tuple[QRect, ...]:
         """Return where names are written, in pixels."""
         return self._names.boxes
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """Return the names that are written, in the order of their boxes."""
+        return self._names.written
 
     def describe(self, titles: tuple[str, str], accessible: str) -> None:
         """Say what the axes are."""
@@ -100,12 +110,16 @@ class ScatterPlot(Plot):
         if data.ordered != ordered_before:
             self._dress()
         self._points.set_points(data)
-        front = list(data.front)
+        front = list(data.front) if choice.pareto else []
         self._front.setData(data.xs[front], data.ys[front])
         self._item.setXRange(*axis_range(data.xs, choice.log_x), padding=0)
         self._item.setYRange(*axis_range(data.ys, choice.log_y), padding=0)
         self._mark()
         self._place_ticks()
+
+    def know(self, planned: str | None, here: Collection[str]) -> None:
+        """Take note of the record that the plan uses, and of those of this machine, whose names are wanted."""
+        self._planned, self._here = planned or "", frozenset(here)
 
     def mark(self, current: str | None, selected: Collection[str]) -> None:
         """Ring the record under the keyboard and those that are selected."""
@@ -203,7 +217,7 @@ class ScatterPlot(Plot):
         self.chosen.emit(self._data.ids[chosen])
 
     def _mark(self) -> None:
-        ringed = [place for place, name in enumerate(self._data.ids) if name == self._current or name in self._selected]
+        ringed = self._data.places_of(self._selected.union((self._current,)))
         self._rings.setData(self._data.xs[ringed], self._data.ys[ringed])
         self._names.clear()
         self._naming.start()
@@ -211,27 +225,35 @@ class ScatterPlot(Plot):
     def _place_ticks(self) -> None:
         across, up = self.width() // _PIXELS_A_MARK, self.height() // _PIXELS_A_LINE
         choice, data = self._choice, self._data
-        bottom = _ticks(axis_range(data.xs, choice.log_x), across, choice.log_x, choice.x == "year")
-        left = _ticks(axis_range(data.ys, choice.log_y), up, choice.log_y, choice.y == "year")
+        bottom = ticks(axis_range(data.xs, choice.log_x), across, choice.log_x, choice.x == "year")
+        left = ticks(axis_range(data.ys, choice.log_y), up, choice.log_y, choice.y == "year")
         self._item.getAxis("bottom").setTicks([bottom])
         self._item.getAxis("left").setTicks([left])
+        self._make_room(left)
         self._names.clear()
         self._naming.start()
 
+    def _make_room(self, marks: list[tuple[float, str]]) -> None:
+        """Give the axis the width that its words take, at once: names are placed beside where the points are then."""
+        axis, metrics = self._item.getAxis("left"), QFontMetrics(self._theme.font("small"))
+        widest = max((metrics.horizontalAdvance(words) for _, words in marks), default=0)
+        width = widest + metrics.height() + 2 * self._theme.spacing.tiny
+        if axis.fixedWidth != width:
+            axis.setWidth(width)
+
     @Slot()
     def place_names(self) -> None:
-        """Write names where there is room: of what is chosen, of the best, then of the highest."""
-        data = self._data
-        first = [name for name in data.ids if name == self._current or name in self._selected]
-        needed = dict.fromkeys((*first, *(data.ids[one] for one in data.front)))
-        wanted = dict.fromkeys((*needed, *self._largest()))
-        places = {name: place for place, name in enumerate(data.ids)}
-        shown = [(self._name_of(name), data.xs[places[name]], data.ys[places[name]]) for name in wanted]
-        self._names.place(shown, data, len(needed))
+        """Write names where there is room: of what is chosen and in the plan, of this machine's, then of the best."""
+        data, choice = self._data, self._choice
+        needed = dict.fromkeys((*data.places_of((self._current, self._planned)), *data.places_of(self._selected)))
+        wanted = (*needed, *data.places_of(self._here), *foremost(data, (choice.x, choice.y)))
+        self._names.place([self._named(place) for place in dict.fromkeys(wanted)], data, len(needed))
 
-    def _largest(self) -> Sequence[str]:
-        """Return the names in the order of their height, for what room is left."""
-        return [self._data.ids[one] for one in np.argsort(-self._data.ys)[:_MOST_NAMES]]
+    def _named(self, place: int) -> Named:
+        data = self._data
+        name = data.ids[place]
+        size = _RING if name == self._current or name in self._selected else data.sizes[place]
+        return Named(self._name_of(name), data.xs[place], data.ys[place], size / 2)
 
     def _dress(self) -> None:
         super()._dress()
@@ -262,13 +284,6 @@ class ScatterPlot(Plot):
     def sizeHint(self) -> QSize:
         """Ask for nothing; the layout decides."""
         return QSize()
-
-
-def _ticks(ends: tuple[float, float], most: int, logarithmic: bool, is_year: bool) -> list[tuple[float, str]]:
-    if logarithmic:
-        return log_ticks(*ends, most, fmt.plain)
-    words: Callable[[float], str] = (lambda value: f"{value:.0f}") if is_year else fmt.plain
-    return linear_ticks(*ends, most, words)
 
 
 def _class_color(theme: Theme, place: int, ordered: bool, count: int) -> QColor:

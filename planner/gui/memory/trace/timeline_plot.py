@@ -49,7 +49,7 @@ class TimelinePlot(Plot):
         self._box.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         mark(self._box, "popover")
         self._box.hide()
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self._take_keyboard()
         self.setAccessibleName(self.tr("Live memory over the run; arrow keys go from moment to moment"))
         self._plot.setAccessibleName(self.tr("Live memory over the run; the same figures are in its table"))
         self._item.getAxis("bottom").setLabel(self.tr("Allocations and frees, in order"))
