@@ -14,7 +14,6 @@ from planner.gui.widgets.ticks import round_ticks
 from planner.present import format as fmt
 
 _BAND_ALPHA: Final = 40
-_WORDS_ALPHA: Final = 215
 _PIXELS_A_TIME: Final = 90
 _PIXELS_AN_AMOUNT: Final = 36
 
@@ -76,7 +75,7 @@ class CostPlot(Plot):
             years, usd = crossing
             self._meeting.setData([years], [usd])
             is_late = years > curve.horizon_years / 2
-            self._words.setAnchor((1.05, 1.3) if is_late else (-0.05, 1.6))
+            self._words.setAnchor((1.05, 1.3) if is_late else (-0.05, 2.4))
             self._words.setText(self.tr("even after {0} years").format(fmt.significant(years)))
             self._words.setPos(years, usd)
 
@@ -103,9 +102,6 @@ class CostPlot(Plot):
         self._meeting.setBrush(theme.color("surface"))
         self._meeting.setPen(cosmetic_pen(own, 1.5))
         self._words.setColor(own)
-        behind = QColor(theme.color("surface"))
-        behind.setAlpha(_WORDS_ALPHA)
-        self._words.fill = pg.mkBrush(behind)
         self._words.setFont(theme.font("small"))
         for _, label in self._legend.items:
             label.setText(label.text, color=theme.color("text"), size=f"{theme.font('small').pointSizeF():.1f}pt")
