@@ -17,16 +17,9 @@ from planner.plan.evaluate import Evaluation
 from planner.plan.money import pace_of
 from planner.present import format as fmt
 from planner.present.job_offers import JOB_OFFER_COLUMNS
-from planner.present.money import (
-    MoneyRow,
-    chance_sentence,
-    money_rows,
-    own_sentence,
-    rent_sentence,
-    result_sentences,
-    swing_rows,
-)
+from planner.present.money import chance_sentence, own_sentence, rent_sentence, result_sentences
 from planner.present.money_asides import carbon_sentence, hybrid_sentence
+from planner.present.money_rows import MoneyRow, money_rows, swing_rows
 from planner.present.plan import plan_phrase
 from planner.present.sources import short_source
 from planner.present.time import time_view

@@ -1,98 +1,20 @@
-"""Renting beside owning, as sentences, terms and rows."""
+"""Renting beside owning, as sentences."""
 
 from collections.abc import Iterable
 from datetime import date
-from typing import Final, NamedTuple
+from typing import Final
 
 from planner.cost.demand import Demand
 from planner.cost.estimate import CostEstimate
-from planner.cost.figure import Certainty
 from planner.cost.montecarlo import Simulation
 from planner.cost.result import Answer, BreakEven, CostResult, MoneyTerm, OwnCost, RentCost
-from planner.cost.sensitivity import Swing
 from planner.present import format as fmt
-from planner.present.formulas import symbol_value
+from planner.present.money_rows import TITLES, spread_words, usd_range
 from planner.present.prices import MODE_WORDS, age_phrase
-from planner.present.sources import short_source
 
-CERTAINTY: Final[dict[Certainty, str]] = {
-    "quoted": "quoted",
-    "measured": "measured",
-    "derived": "by a formula",
-    "assumed": "assumed",
-    "yours": "yours",
-}
-TITLES: Final = {
-    "machines": "Machines",
-    "storage": "Storage",
-    "egress": "Data leaving the cloud",
-    "cards": "Cards",
-    "host": "Rest of the servers",
-    "network": "Network",
-    "rack": "Rack and room",
-    "tax": "Tax",
-    "shipping": "Shipping",
-    "install": "Installation",
-    "energy": "Electricity",
-    "colocation": "Colocation",
-    "operations": "Operations",
-    "support": "Support",
-    "spares": "Spares",
-    "insurance": "Insurance",
-    "staff": "Staff",
-    "licence": "Licences",
-    "loan": "Loan",
-}
-SWING_TITLES: Final = {
-    "card_price_usd": "Price of a card",
-    "resale_share": "Resale value",
-    "rent_usd_per_hour": "Rent",
-    "price_drift_per_year": "Drift of rents",
-    "use_factor": "Hours that are used",
-    "time_factor": "Time that the work takes",
-    "tariff_usd_per_kwh": "Price of electricity",
-    "host_factor": "Rest of the servers",
-    "network_share": "Network",
-    "pue": "Cooling (PUE)",
-    "operations_fraction_per_year": "Operations",
-    "server_power_factor": "Power of the servers",
-    "active_power_fraction": "Power at work",
-    "idle_power_fraction": "Power at rest",
-    "staff_usd_per_year": "Staff",
-    "colocation_usd_per_kw_month": "Colocation",
-}
 _HALF: Final = 0.5
-_NEXT_TO_NOTHING: Final = 0.0005
 _FAR_OFF: Final = 10
 """How many times another a price would have to be, to be of no use to know."""
-
-
-class MoneyRow(NamedTuple):
-    """An amount and how it was found."""
-
-    name: str
-    title: str
-    text: str
-    usd: float
-    range_text: str
-    how: str
-    symbols: tuple[tuple[str, str, str, str], ...]
-    certainty: str
-    source: str
-    short_source: str
-    date: str
-
-
-class SwingRow(NamedTuple):
-    """One input of the tornado: its range, and the saving at both ends."""
-
-    title: str
-    low_value: str
-    high_value: str
-    low_saving_usd: float
-    high_saving_usd: float
-    flips: bool
-    source: str
 
 
 def answer_sentence(answer: Answer, card: str) -> str:
@@ -184,13 +106,10 @@ def rent_sentence(rent: RentCost) -> str:
     machines = fmt.plural(rent.instances, "machine") if rent.instances > 1 else ""
     billed = f"billed in {rent.billed_currency}" if rent.billed_currency not in ("USD", None) else ""
     how = ", ".join(part for part in (MODE_WORDS[rent.mode], machines, billed) if part)
-    ends = (
-        f" ({_usd_range(rent.low_usd, rent.high_usd)})"
-        if rent.high_usd - rent.low_usd > rent.usd * _NEXT_TO_NOTHING
-        else ""
-    )
+    ends = spread_words(rent)
+    spread = f" ({ends})" if ends else ""
     return (
-        f"Rented at {rent.provider} ({region}), {how}: {price}{ends} for {fmt.significant(rent.hours)} hours, "
+        f"Rented at {rent.provider} ({region}), {how}: {price}{spread} for {fmt.significant(rent.hours)} hours, "
         f"{fmt.money(rent.usd_per_gpu_hour)} a GPU-hour of work."
     )
 
@@ -200,7 +119,7 @@ def own_sentence(own: OwnCost, demand: Demand) -> str:
     period = "run" if demand.period == "run" else "month"
     return (
         f"Owned: {fmt.money(own.upfront_usd)} at the start, {fmt.money(own.monthly_cash_usd)} a month, "
-        f"{fmt.money(own.resale_usd)} ({_usd_range(own.low_resale_usd, own.high_resale_usd)}) back at the end: "
+        f"{fmt.money(own.resale_usd)} ({usd_range(own.low_resale_usd, own.high_resale_usd)}) back at the end: "
         f"{fmt.money(own.usd_per_period)} a {period}, {fmt.money(own.usd_per_gpu_hour)} a GPU-hour of work."
     )
 
@@ -231,53 +150,8 @@ def chance_sentence(simulation: Simulation) -> str:
         way, share, middle, low, high = "Renting", 1 - share, -saving.p50, -saving.p90, -saving.p10
     return (
         f"{way} is cheaper in {fmt.percent(share)} of {simulation.draws:,} draws; it saves "
-        f"{fmt.money(middle)} ({_usd_range(low, high)})."
+        f"{fmt.money(middle)} ({usd_range(low, high)})."
     )
-
-
-def money_rows(terms: Iterable[MoneyTerm]) -> tuple[MoneyRow, ...]:
-    """Return a row for each term."""
-    return tuple(_row(term) for term in terms)
-
-
-def swing_rows(swings: Iterable[Swing]) -> tuple[SwingRow, ...]:
-    """Return a row for each input of the tornado."""
-    return tuple(
-        SwingRow(
-            SWING_TITLES.get(swing.name, swing.name.replace("_", " ")),
-            _value(swing.name, swing.low_value),
-            _value(swing.name, swing.high_value),
-            swing.low_saving_usd,
-            swing.high_saving_usd,
-            swing.flips,
-            swing.source,
-        )
-        for swing in swings
-    )
-
-
-def _row(term: MoneyTerm) -> MoneyRow:
-    spread = term.high_usd - term.low_usd > abs(term.usd) * _NEXT_TO_NOTHING
-    return MoneyRow(
-        name=term.name,
-        title=TITLES.get(term.name, term.name.replace("_", " ").capitalize()),
-        text=fmt.money(term.usd),
-        usd=term.usd,
-        range_text=_usd_range(term.low_usd, term.high_usd) if spread else "",
-        how=term.formula,
-        symbols=tuple(
-            (symbol.name, symbol_value(symbol.value), symbol.meaning, _origin(symbol.source, symbol.date))
-            for symbol in term.symbols
-        ),
-        certainty=CERTAINTY[term.certainty],
-        source=term.source,
-        short_source=short_source(term.source),
-        date=fmt.date(term.date, ""),
-    )
-
-
-def _origin(source: str, day: str | None) -> str:
-    return source if day is None else f"{source}, {fmt.date(day)}"
 
 
 def _flip(what: str, usd: float | None, *, under: bool, unit: str = "") -> str:
@@ -298,13 +172,3 @@ def _within_reach(found: float | None, now: float | None) -> float | None:
 def years_phrase(years: float) -> str:
     """Return `1 year`, `2.5 years`."""
     return f"{fmt.plain(years)} {'year' if years == 1 else 'years'}"
-
-
-def _usd_range(low: float, high: float) -> str:
-    return f"{fmt.money(low)} – {fmt.money(high)}"
-
-
-def _value(name: str, value: float) -> str:
-    if "usd" in name:
-        return fmt.money(value)
-    return fmt.plain(value) if name in ("pue", "host_factor", "server_power_factor") else fmt.percent(value)

@@ -16,7 +16,6 @@ from planner.cost.sensitivity import Swing, tornado
 from planner.cost.terms import BuyTerms, CostTerms, RentTerms
 from planner.present.format import THIN, money, sentence
 from planner.present.money import (
-    SWING_TITLES,
     answer_sentence,
     break_even_sentence,
     chance_sentence,
@@ -24,13 +23,12 @@ from planner.present.money import (
     flip_sentence,
     hours_phrase,
     money_phrase,
-    money_rows,
     own_sentence,
     rent_sentence,
     result_sentences,
-    swing_rows,
 )
 from planner.present.money_asides import carbon_sentence, hybrid_sentence
+from planner.present.money_rows import SWING_TITLES, money_rows, swing_rows
 from planner.present.sources import short_source
 
 TODAY = date(2026, 11, 22)

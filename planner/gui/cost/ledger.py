@@ -8,7 +8,7 @@ from planner.gui.cost.amounts import AmountGroup, Amounts
 from planner.gui.cost.figures import FigureGrid
 from planner.gui.theme import Theme
 from planner.present import format as fmt
-from planner.present.money import money_rows
+from planner.present.money_rows import money_rows
 from planner.present.ways import period_of, ways_rows
 
 

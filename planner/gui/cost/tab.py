@@ -33,7 +33,8 @@ from planner.gui.widgets.result_menu import Result, ResultMenu
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.plan.money import PlanCost, evaluate_cost, pace_of
-from planner.present.money import chance_sentence, swing_rows
+from planner.present.money import chance_sentence
+from planner.present.money_rows import swing_rows
 from planner.present.plan import plan_phrase
 from planner.present.ways import Scenario
 
