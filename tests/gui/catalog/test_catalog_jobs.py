@@ -8,19 +8,15 @@ import planner.gui.catalog.lookups as lookups
 from planner.cost.job import Run
 from planner.cost.terms import CostTerms
 from planner.errors import SpecError
-from planner.gui.catalog.tab import CatalogTab
 from planner.plan.money import evaluate_cost
 
 WAIT_MS = 20_000
 
 
 @pytest.fixture
-def tab(qtbot, workspace, theme, tasks):
+def tab(make_tab, workspace):
     workspace.apply("job", cost=CostTerms(job=Run(amount=1e6, unit="tokens")))
-    made = CatalogTab(workspace, theme, tasks)
-    qtbot.addWidget(made)
-    made.show()
-    return made
+    return make_tab()
 
 
 def job(tab, gpu_id):

@@ -22,28 +22,9 @@ from PySide6.QtWidgets import (
 
 from planner.gui.catalog.figures import FigureList
 from planner.gui.catalog.filters import CatalogFilter
-from planner.gui.catalog.tab import CatalogTab
 from planner.hardware.query import GpuQuery
 from planner.present import format as fmt
 from planner.present.format import NOT_PUBLISHED, UNKNOWN
-
-
-@pytest.fixture
-def tab(qtbot, workspace, theme, tasks):
-    made = CatalogTab(workspace, theme, tasks)
-    qtbot.addWidget(made)
-    made.resize(1160, 700)
-    made.show()
-    made.activateWindow()
-    return made
-
-
-def again(qtbot, workspace, theme, tasks):
-    made = CatalogTab(workspace, theme, tasks)
-    qtbot.addWidget(made)
-    made.resize(1160, 700)
-    made.show()
-    return made
 
 
 def type_search(tab, text):
@@ -322,13 +303,13 @@ def test_where_nothing_fits_the_answer_says_so(tab, workspace):
     assert "2 of each" in tab._answer.text()
 
 
-def test_columns_sorting_facets_and_panes_are_remembered(tab, qtbot, workspace, theme):
+def test_columns_sorting_facets_and_panes_are_remembered(tab, make_tab):
     tab.gpus.table.show_column("interconnect", shown=True)
     tab.gpus.table.sort_by("memory", descending=True)
     tab.gpus.splitter.moveSplitter(260, 1)
     vendor = tab.gpus.facets._sections["vendor"]
     vendor.findChild(QToolButton).click()
-    other = again(qtbot, workspace, theme, tab.tasks)
+    other = make_tab()
     assert other.gpus.table.layout_now() == tab.gpus.table.layout_now()
     assert other.gpus.model.sort_key == "memory"
     assert not other.gpus.facets._sections["vendor"].is_open
@@ -401,9 +382,9 @@ def test_ones_own_choice_stays_through_searches_and_other_changes_of_the_plan(ta
     assert tab.gpus.table.current_record.id == "l40s"
 
 
-def test_without_a_card_in_the_plan_the_smallest_that_fits_is_described(qtbot, workspace, theme, tasks):
+def test_without_a_card_in_the_plan_the_smallest_that_fits_is_described(make_tab, workspace):
     workspace.apply("no card", gpu=None)
-    made = again(qtbot, workspace, theme, tasks)
+    made = make_tab()
     assert made._answer.text().endswith(f"The smallest is {made.gpus.table.current_record.gpu.name}.")
     workspace.apply_workload("batch", batch=64)
     assert made.gpus.table.current_record is not None

@@ -6,19 +6,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from planner.errors import PlannerError
-from planner.gui.catalog.tab import CatalogTab
 
 THREE = ("accelerators:rtx-4090", "accelerators:h100-sxm5-80gb", "systems:dgx-h100")
-
-
-@pytest.fixture
-def tab(qtbot, workspace, theme, tasks):
-    made = CatalogTab(workspace, theme, tasks)
-    qtbot.addWidget(made)
-    made.resize(1160, 700)
-    made.show()
-    made.activateWindow()
-    return made
 
 
 @pytest.fixture

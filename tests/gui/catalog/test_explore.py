@@ -12,14 +12,9 @@ from planner.present.column_sets import COLUMN_SETS
 
 
 @pytest.fixture
-def tab(qtbot, workspace, theme, tasks):
-    made = CatalogTab(workspace, theme, tasks)
-    qtbot.addWidget(made)
-    made.resize(1160, 700)
-    made.show()
-    made.activateWindow()
+def tab(tab, qtbot, tasks):
     qtbot.waitUntil(lambda: not tasks.busy)
-    return made
+    return tab
 
 
 def shown(tab):

@@ -6,16 +6,12 @@ import pytest
 from PySide6.QtWidgets import QDialogButtonBox, QMessageBox
 
 from planner.gui.catalog.own_cards import OwnCards
-from planner.gui.catalog.tab import CatalogTab
 from planner.paths import own_hardware_file
 
 
 @pytest.fixture
-def tab(qtbot, workspace, theme, tasks):
-    made = CatalogTab(workspace, theme, tasks)
-    qtbot.addWidget(made)
-    made.show()
-    yield made
+def tab(tab, qtbot, tasks):
+    yield tab
     qtbot.waitUntil(lambda: not tasks.busy, timeout=20_000)
 
 

@@ -1,19 +1,8 @@
 """The cards of this machine, on top of the catalog's table."""
 
-import pytest
-
-from planner.gui.catalog.tab import CatalogTab
 from planner.monitor.device import Device
 from planner.monitor.reading import Reading
 from planner.units import GIB
-
-
-@pytest.fixture
-def tab(qtbot, workspace, theme, tasks):
-    made = CatalogTab(workspace, theme, tasks)
-    qtbot.addWidget(made)
-    made.show()
-    return made
 
 
 def card(name, gib, index=0):

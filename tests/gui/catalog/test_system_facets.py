@@ -14,7 +14,6 @@ from planner.cli.main import main
 from planner.gui.catalog.filters import conditions
 from planner.gui.catalog.range_slider import RangeSlider
 from planner.gui.catalog.system_filter import SYSTEMS, SystemFilter
-from planner.gui.catalog.tab import CatalogTab
 from planner.hardware.query import select
 from planner.hardware.system_query import SystemQuery
 
@@ -22,15 +21,10 @@ WAIT_MS = 20_000
 
 
 @pytest.fixture
-def tab(qtbot, workspace, theme, tasks):
-    made = CatalogTab(workspace, theme, tasks)
-    qtbot.addWidget(made)
-    made.resize(1160, 700)
-    made.show()
-    made.activateWindow()
-    made.bar.pages.button(1).click()
+def tab(tab, qtbot, tasks):
+    tab.bar.pages.button(1).click()
     qtbot.waitUntil(lambda: not tasks.busy, timeout=WAIT_MS)
-    return made
+    return tab
 
 
 @pytest.fixture
@@ -171,12 +165,9 @@ def test_sections_are_remembered_apart_from_those_of_cards(tab, page, workspace)
     assert "street" in closed
 
 
-def test_widths_of_other_panes_than_there_are_now_are_left_aside(qtbot, workspace, theme, tasks):
+def test_widths_of_other_panes_than_there_are_now_are_left_aside(make_tab, workspace):
     workspace.settings.update(splitters={"catalog-systems": (852, 278)})
-    made = CatalogTab(workspace, theme, tasks)
-    qtbot.addWidget(made)
-    made.resize(1160, 700)
-    made.show()
+    made = make_tab()
     made.bar.pages.button(1).click()
     assert made.systems.splitter.sizes()[0] < 300
 

@@ -4,7 +4,6 @@ import pytest
 from PySide6.QtWidgets import QApplication
 
 from planner.gui.catalog.describe import describe_system
-from planner.gui.catalog.tab import CatalogTab
 from planner.gui.widgets.table_layout import PADDING
 from planner.plan.evaluate import moved_to
 from planner.workload.parallel import CardCount, Parallel
@@ -14,13 +13,10 @@ WAIT_MS = 20_000
 
 
 @pytest.fixture
-def tab(qtbot, workspace, theme, tasks):
-    made = CatalogTab(workspace, theme, tasks)
-    qtbot.addWidget(made)
-    made.resize(1161, 700)  # what a window of 1280 leaves beside the list of tabs
-    made.show()
-    made.bar.pages.button(1).click()
-    return made
+def tab(tab):
+    tab.resize(1161, 700)  # what a window of 1280 leaves beside the list of tabs
+    tab.bar.pages.button(1).click()
+    return tab
 
 
 def verdicts(tab):
