@@ -33,9 +33,9 @@ class CatalogBar(QWidget):
     def __init__(self, theme: Theme, saved: QMenu, export: QMenu) -> None:
         super().__init__()
         self.search = QLineEdit(clearButtonEnabled=True)
-        self.columns = QPushButton(self.tr("Col&umns"))
-        self.saved = QPushButton(self.tr("Fi&lters"))
-        self._export = QPushButton(self.tr("&Export"))
+        self.columns = QPushButton("Col&umns")
+        self.saved = QPushButton("Fi&lters")
+        self._export = QPushButton("&Export")
         self.count = make_label(role="muted")
         self.count.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.pages, self._views = QButtonGroup(self), QButtonGroup(self)
@@ -61,8 +61,8 @@ class CatalogBar(QWidget):
 
     def show_page(self, page: Page, hint: str) -> None:
         """Say what is searched; `hint` is what else the search understands."""
-        what = self.tr("Search %1").replace("%1", page.title.lower())
-        self.search.setPlaceholderText(f"{self.tr('Search')}{hint}" if hint else f"{what} (Ctrl+F)")
+        what = "Search %1".replace("%1", page.title.lower())
+        self.search.setPlaceholderText(f"{'Search'}{hint}" if hint else f"{what} (Ctrl+F)")
         self.search.setToolTip(f"{what} (Ctrl+F){hint}")
         self.search.setAccessibleName(what)
         self._hold_count(page)

@@ -47,7 +47,7 @@ class ChipRow(QWidget):
         chip.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         chip.setLayoutDirection(Qt.LayoutDirection.RightToLeft)
         chip.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        chip.setAccessibleName(self.tr("Remove the filter %1").replace("%1", condition.words))
+        chip.setAccessibleName("Remove the filter %1".replace("%1", condition.words))
         chip.setToolTip(chip.accessibleName())
         chip.clicked.connect(partial(self.lifted.emit, condition.lifted))
         self._flow.addWidget(chip)

@@ -45,20 +45,20 @@ class EmptyResult(QWidget):
         """
         if found is None:
             self._wider = self._everything
-            self._words.setText(self.tr("No %1 is all of this at once.").replace("%1", self._noun))
+            self._words.setText("No %1 is all of this at once.".replace("%1", self._noun))
             listed = " · ".join(condition.words for condition in asked)
-            more = self.tr("It takes more than removing one of them: %1").replace("%1", listed)
-            self._button.setText(self.tr("Clear all filters"))
+            more = "It takes more than removing one of them: %1".replace("%1", listed)
+            self._button.setText("Clear all filters")
         else:
             condition, count = found
             self._wider = condition.lifted
             self._words.setText(
-                self.tr("Nothing is left. Without %1 there would be %2.")
-                .replace("%1", condition.words)
-                .replace("%2", fmt.plural(count, self._noun))
+                "Nothing is left. Without %1 there would be %2.".replace("%1", condition.words).replace(
+                    "%2", fmt.plural(count, self._noun)
+                )
             )
             more = ""
-            self._button.setText(self.tr("Remove %1").replace("%1", condition.words))
+            self._button.setText("Remove %1".replace("%1", condition.words))
         told = "\n".join(filter(None, (more, about)))
         self._about.setText(told)
         self._about.setVisible(bool(told))

@@ -30,18 +30,16 @@ class ExportMenu(QMenu):
         self.clear()
         compare = self._tab.compare
         if self._tab.view == "compare":
-            self.addAction(self.tr("Copy as &Markdown"), lambda: _copy(compare.as_markdown()))
-            self.addAction(self.tr("Copy as &CSV"), lambda: _copy(compare.as_csv()))
-            self.addAction(
-                self.tr("Copy as &picture"), lambda: QGuiApplication.clipboard().setPixmap(compare.picture())
-            )
+            self.addAction("Copy as &Markdown", lambda: _copy(compare.as_markdown()))
+            self.addAction("Copy as &CSV", lambda: _copy(compare.as_csv()))
+            self.addAction("Copy as &picture", lambda: QGuiApplication.clipboard().setPixmap(compare.picture()))
         else:
-            self.addAction(self.tr("Copy as &table"), self._copy_table)
+            self.addAction("Copy as &table", self._copy_table)
             page = self._tab.page
-            self.addAction(self.tr("Copy as &CSV"), lambda: _copy(to_csv(page.export_fields, page.export_rows())))
-            self.addAction(self.tr("Copy as &JSON"), lambda: _copy(to_json(page.export_rows())))
+            self.addAction("Copy as &CSV", lambda: _copy(to_csv(page.export_fields, page.export_rows())))
+            self.addAction("Copy as &JSON", lambda: _copy(to_json(page.export_rows())))
         self.addSeparator()
-        self.addAction(self.tr("&Save…"), self.save)
+        self.addAction("&Save…", self.save)
 
     @Slot()
     def save(self) -> None:
@@ -49,7 +47,7 @@ class ExportMenu(QMenu):
         comparing = self._tab.view == "compare"
         name = "comparison.md" if comparing else f"{self._tab.page.key}.csv"
         kinds = _COMPARISON if comparing else _ROWS
-        chosen, _ = QFileDialog.getSaveFileName(self._tab, self.tr("Export"), name, kinds)
+        chosen, _ = QFileDialog.getSaveFileName(self._tab, "Export", name, kinds)
         if chosen:
             self._tab.export_to(Path(chosen))
 

@@ -91,7 +91,7 @@ class FacetGroup(QWidget):
                 self._boxes[value].setVisible(shown)
                 self._numbers[value].setVisible(shown)
         self._more.setVisible(len(self._places) > _FEW)
-        self._more.setText(self.tr("Show fewer") if self._expanded else self.tr("Show all %n", "", len(self._places)))
+        self._more.setText("Show fewer" if self._expanded else f"Show all {len(self._places)}")
 
     def _make(self, value: str | None) -> None:
         """Make the box of `value`, which costs too much to do before it is wanted."""

@@ -35,7 +35,7 @@ class FacetPanel(QScrollArea):
         self._theme, self._settings = theme, settings
         self._empty = self._filter = empty
         self._of = empty.of
-        self._clear = QPushButton(self.tr("Clear all"))
+        self._clear = QPushButton("Clear all")
         self._toggles = {field: QCheckBox(words.format(self._of.things)) for field, (_, words) in TOGGLES.items()}
         self._groups = {facet: FacetGroup(theme, _values(self._of, facet, rows)) for facet in self._of.facets}
         self._ranges = {key: self._range(key, rows) for key in self._of.ranges}
@@ -81,7 +81,7 @@ class FacetPanel(QScrollArea):
         column.setContentsMargins(0, space.small, space.small, space.medium)
         column.setSpacing(space.small)
         heading = QHBoxLayout()
-        heading.addWidget(make_label(self.tr("Filters"), font=self._theme.font(bold=True)), 1)
+        heading.addWidget(make_label("Filters", font=self._theme.font(bold=True)), 1)
         heading.addWidget(self._clear)
         column.addLayout(heading)
         for field, box in self._toggles.items():
@@ -100,7 +100,7 @@ class FacetPanel(QScrollArea):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self.setAccessibleName(self.tr("Filters"))
+        self.setAccessibleName("Filters")
 
     def _add_facet(self, column: QVBoxLayout, facet: str) -> None:
         self._add_section(column, facet, self._of.facets[facet].title, self._groups[facet])

@@ -54,7 +54,7 @@ class FigureList(QWidget):
         policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Minimum)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
-        self.setAccessibleName(self.tr("Figures"))
+        self.setAccessibleName("Figures")
 
     def show_groups(self, groups: Sequence[DetailGroup], with_sources: bool) -> None:
         """Show `groups`, with each figure's source under it if `with_sources`."""
@@ -114,7 +114,7 @@ class FigureList(QWidget):
         top = 0
         usual = _usual_origin(self._groups) if self._with_sources else ""
         if usual:
-            words = self.tr("Unless another source is named: %1").replace("%1", _in_one_line(usual))
+            words = "Unless another source is named: %1".replace("%1", _in_one_line(usual))
             preface = self._piece(QRect(0, 0, width, _TALL), words, "muted", small=True)
             yield preface
             top = preface.place.bottom() + self._theme.spacing.medium

@@ -61,7 +61,7 @@ class GpuPage(FacetedPage):
         self.middle.insertWidget(0, self.here)
         self.lookups.found.connect(self._on_found)
         workspace.devices_found.connect(self._on_devices)
-        change = QAction(self.tr("Your &figures…"), self.table)
+        change = QAction("Your &figures…", self.table)
         change.triggered.connect(self.own.ask_change)
         self.table.addAction(change)
         self.restore(_PANES)
@@ -74,7 +74,7 @@ class GpuPage(FacetedPage):
     def use(self, record: GpuRow) -> None:
         """Put the card into the plan."""
         with self.workspace.reporting():
-            self.workspace.answer(self.tr("card %1").replace("%1", record.gpu.name), {"gpu": record.id})
+            self.workspace.answer("card %1".replace("%1", record.gpu.name), {"gpu": record.id})
 
     def planned(self) -> str | None:
         """Return the plan's card; a plan without one begins with the smallest card that it fits on."""
@@ -131,7 +131,7 @@ class GpuPage(FacetedPage):
         menu = super().column_menu()
         first = menu.actions()[0]
         for name in COLUMN_SETS:
-            action = QAction(self.tr("Columns: %1").replace("%1", name), menu)
+            action = QAction("Columns: %1".replace("%1", name), menu)
             action.triggered.connect(partial(self.show_columns, name))
             menu.insertAction(first, action)
         menu.insertSeparator(first)

@@ -173,9 +173,9 @@ class Page(QWidget):
 
     def _add_actions(self) -> None:
         for words, run in (
-            (self.tr("&Use"), self.use_current),
-            (self.tr("Co&mpare"), self.compare_current),
-            (self.tr("&Copy rows"), self.table.copy_selected),
+            ("&Use", self.use_current),
+            ("Co&mpare", self.compare_current),
+            ("&Copy rows", self.table.copy_selected),
         ):
             action = QAction(words, self.table)
             action.triggered.connect(run)

@@ -33,8 +33,8 @@ class RangeGroup(QWidget):
         for field in (self._low, self._high):
             for edit in field.findChildren(QLineEdit):
                 edit.setMinimumWidth(_NARROW)
-        self._low.set_name(self.tr("{0} from").format(name))
-        self._high.set_name(self.tr("{0} to").format(name))
+        self._low.set_name(f"{name} from")
+        self._high.set_name(f"{name} to")
         line = QHBoxLayout()
         line.setSpacing(theme.spacing.tiny)
         line.addWidget(self._low, 1)

@@ -37,11 +37,11 @@ class SavedFilters(QMenu):
         for name in self.names:
             self.addAction(name, partial(self.apply, name))
         if not self.names:
-            self.addAction(self.tr("No saved filters yet")).setEnabled(False)
+            self.addAction("No saved filters yet").setEnabled(False)
         self.addSeparator()
-        save = self.addAction(self.tr("&Save these filters…"), self.ask_name)
+        save = self.addAction("&Save these filters…", self.ask_name)
         save.setEnabled(not self._page().filter.is_empty)
-        rename, delete = self.addMenu(self.tr("&Rename")), self.addMenu(self.tr("&Delete"))
+        rename, delete = self.addMenu("&Rename"), self.addMenu("&Delete")
         for menu in (rename, delete):
             menu.setEnabled(bool(self.names))
         for name in self.names:
@@ -84,13 +84,13 @@ class SavedFilters(QMenu):
     def ask_name(self) -> None:
         """Ask what to call the present filter."""
         usual = ", ".join(condition.words for condition in conditions(self._page().filter))
-        name, agreed = QInputDialog.getText(self, self.tr("Save these filters"), self.tr("Name"), text=usual)
+        name, agreed = QInputDialog.getText(self, "Save these filters", "Name", text=usual)
         if agreed:
             self.save(name)
 
     def ask_other_name(self, name: str) -> None:
         """Ask what else to call the filter `name`."""
-        other, agreed = QInputDialog.getText(self, self.tr("Rename"), self.tr("Name"), text=name)
+        other, agreed = QInputDialog.getText(self, "Rename", "Name", text=name)
         if agreed:
             self.rename(name, other)
 

@@ -55,7 +55,7 @@ class SystemPage(FacetedPage):
         if record.gpu is None:
             return
         with self.workspace.reporting():
-            label = self.tr("cards of %1").replace("%1", record.system.name)
+            label = "cards of %1".replace("%1", record.system.name)
             self.workspace.answer(label, {"gpu": record.gpu.id, "count": record.system.gpu_count or 1})
 
     def refresh(self, evaluation: Evaluation) -> None:

@@ -40,7 +40,7 @@ class Answer(QWidget):
         self._dates = _selectable(make_label(font=theme.font("small"), wrap=True))
         self._lines = _selectable(make_label(wrap=True))
         self._note_lines = _selectable(make_label(role="muted", wrap=True))
-        self._notes = Section(theme, self.tr("Notes"), self._note_lines)
+        self._notes = Section(theme, "Notes", self._note_lines)
         self._shown = AnswerText("")
         self._later = ""
         column = QVBoxLayout(self)

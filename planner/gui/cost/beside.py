@@ -18,10 +18,10 @@ class Beside(QWidget):
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
-        self.figures = FigureGrid(theme, (self.tr("This plan"), self.tr("Pinned"), self.tr("Difference")))
+        self.figures = FigureGrid(theme, ("This plan", "Pinned", "Difference"))
         self.subject = make_label(wrap=True)
         self.sentence = make_label(role="muted", wrap=True)
-        self.copy = link_button(self.tr("Copy"), self.tr("Copy both as a table."))
+        self.copy = link_button("Copy", "Copy both as a table.")
         self.pin_buttons = PinButtons(workspace, theme, self.copy)
         self.copy.clicked.connect(self.copy_table)
         self._lay_out(theme)
@@ -46,7 +46,7 @@ class Beside(QWidget):
         self.sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         head = QHBoxLayout()
         head.setSpacing(theme.spacing.small)
-        head.addWidget(make_label(self.tr("Beside the pinned plan"), font=theme.font(bold=True)), 1)
+        head.addWidget(make_label("Beside the pinned plan", font=theme.font(bold=True)), 1)
         head.addWidget(self.pin_buttons, 0, Qt.AlignmentFlag.AlignVCenter)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)

@@ -45,7 +45,7 @@ class Elsewhere(QWidget):
         self._column.setContentsMargins(0, 0, 0, 0)
         self._about = make_label(role="muted", wrap=True)
         self._column.addWidget(self._about)
-        self.section = Section(theme, self.tr("Carbon in other regions"), self._body)
+        self.section = Section(theme, "Carbon in other regions", self._body)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.section)
@@ -56,7 +56,7 @@ class Elsewhere(QWidget):
         """Return the table, made when the section is first opened."""
         self.model = RecordTableModel(_COLUMNS, lambda row: row.code, self)
         made = RecordTable(self.model, self._theme)
-        made.setAccessibleName(self.tr("Carbon by region"))
+        made.setAccessibleName("Carbon by region")
         made.setMinimumHeight(_HEIGHT)
         made.record_activated.connect(lambda row: self.chosen.emit(row.code))
         self._column.addWidget(made)
@@ -65,7 +65,7 @@ class Elsewhere(QWidget):
     def show_energy(self, energy_kwh: float, catalog: CostCatalog, region: str) -> None:
         """Tell what `energy_kwh` a month stand for everywhere; `region` is where cards of one's own stand."""
         self._asked = energy_kwh, catalog, region
-        self.section.set_summary(self.tr("of {0} kWh a month").format(fmt.significant(energy_kwh)))
+        self.section.set_summary(f"of {fmt.significant(energy_kwh)} kWh a month")
         self._fill()
 
     @Slot()
@@ -73,8 +73,6 @@ class Elsewhere(QWidget):
         if self._asked is None or not self.section.is_open:
             return
         energy, catalog, region = self._asked
-        self._about.setText(
-            self.tr("Of {0} kWh a month. Double-click a region to own the cards there.").format(fmt.significant(energy))
-        )
+        self._about.setText(f"Of {fmt.significant(energy)} kWh a month. Double-click a region to own the cards there.")
         self.table.mark(region)
         self.model.set_records(carbon_by_region(energy, catalog))

@@ -17,7 +17,7 @@ class Ledger(QWidget):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self.ways = FigureGrid(theme, (self.tr("Rented"), self.tr("Owned")))
+        self.ways = FigureGrid(theme, ("Rented", "Owned"))
         self.amounts = Amounts(theme)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -29,13 +29,13 @@ class Ledger(QWidget):
     def show_estimate(self, estimate: CostEstimate) -> None:
         """Show another estimate."""
         rent, own = estimate.result.rent, estimate.result.own
-        rented = self.tr("Rented, a {0}").format(period_of(estimate))
+        rented = f"Rented, a {period_of(estimate)}"
         self.ways.show_rows(ways_rows(estimate))
         self.amounts.show_groups(
             (
                 _group(rented, rent.terms if rent else (), rent.usd if rent else 0),
-                _group(self.tr("Bought"), own.upfront if own else (), own.upfront_usd if own else 0),
-                _group(self.tr("Owned, each month"), own.monthly if own else (), own.monthly_cash_usd if own else 0),
+                _group("Bought", own.upfront if own else (), own.upfront_usd if own else 0),
+                _group("Owned, each month", own.monthly if own else (), own.monthly_cash_usd if own else 0),
             )
         )
 

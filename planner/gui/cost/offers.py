@@ -25,11 +25,11 @@ class Offers(QWidget):
         super().__init__()
         self._heading = make_label(font=theme.font(bold=True))
         self._nothing = make_label(role="muted", wrap=True)
-        self._use = QPushButton(self.tr("&Use this offer"))
+        self._use = QPushButton("&Use this offer")
         self._use.setEnabled(False)
         self.model = RecordTableModel(JOB_OFFER_COLUMNS, offer_row_id, self)
         self.table = RecordTable(self.model, theme, markers={"age": age_mark})
-        self.table.setAccessibleName(self.tr("Offers for this job"))
+        self.table.setAccessibleName("Offers for this job")
         self.table.setMinimumHeight(_HEIGHT)
         self.table.record_activated.connect(self._take)
         self.table.current_changed.connect(lambda row: self._use.setEnabled(row is not None))
@@ -47,9 +47,9 @@ class Offers(QWidget):
 
     def show_rows(self, rows: tuple[OfferRow, ...], card: str, chosen: str | None) -> None:
         """Show other offers; `chosen` is the id of the one that the plan rents."""
-        number = fmt.plural(len(rows), "offer") if rows else self.tr("No offer")
-        self._heading.setText(self.tr("{0} of {1} for this job").format(number, card))
-        self._nothing.setText(self.tr("Add your own under Prices, or list old ones under Renting."))
+        number = fmt.plural(len(rows), "offer") if rows else "No offer"
+        self._heading.setText(f"{number} of {card} for this job")
+        self._nothing.setText("Add your own under Prices, or list old ones under Renting.")
         self._nothing.setVisible(not rows)
         self._use.setVisible(bool(rows))
         self.table.setVisible(bool(rows))

@@ -244,7 +244,7 @@ class CostTab(QuestionTab):
         moving = QVBoxLayout(self.swings)
         moving.setContentsMargins(0, 0, 0, 0)
         moving.setSpacing(space.tiny)
-        moving.addWidget(make_label(self.tr("What moves the decision"), font=self.theme.font(bold=True)))
+        moving.addWidget(make_label("What moves the decision", font=self.theme.font(bold=True)))
         moving.addWidget(self.tornado)
         moving.addStretch(1)
         below = QWidget()

@@ -36,7 +36,7 @@ class Tornado(QWidget):
         """Show other inputs."""
         self._rows = rows[:_MOST]
         told = "; ".join(_words(row) for row in self._rows)
-        self.setAccessibleName(self.tr("What moves the decision: {0}").format(told))
+        self.setAccessibleName(f"What moves the decision: {told}")
         self.setToolTip("\n".join(f"{row.title}: {row.source}" for row in self._rows))
         self.updateGeometry()
         self.update()
@@ -109,8 +109,8 @@ class Tornado(QWidget):
         if low <= 0 <= high:
             painter.drawLine(round(middle), 0, round(middle), round(bottom))
         box = QRectF(0, bottom, self.width(), self._line_height())
-        painter.drawText(box, _LEFT, self.tr("← renting saves {0}").format(fmt.money(-low)) if low < 0 else "")
-        painter.drawText(box, _RIGHT, self.tr("owning saves {0} →").format(fmt.money(high)) if high > 0 else "")
+        painter.drawText(box, _LEFT, f"← renting saves {fmt.money(-low)}" if low < 0 else "")
+        painter.drawText(box, _RIGHT, f"owning saves {fmt.money(high)} →" if high > 0 else "")
 
     def _span(self) -> tuple[float, float]:
         values = [value for row in self._rows for value in (row.low_saving_usd, row.high_saving_usd)]

@@ -27,7 +27,7 @@ class Answer(QWidget):
         self._reason = _selectable(make_label(wrap=True))
         self._certainty = _selectable(make_label(role="muted", wrap=True))
         self._note_lines = _selectable(make_label(role="muted", wrap=True))
-        self._notes = Section(theme, self.tr("Notes"), self._note_lines)
+        self._notes = Section(theme, "Notes", self._note_lines)
         self._lay_out()
         theme.changed.connect(self._dress)
 

@@ -55,7 +55,7 @@ class DeviceTable(RecordTable):
         model = RecordTableModel(_COLUMNS, lambda row: f"{row.share.stage} {row.share.gpu} {row.card}")
         super().__init__(model, theme, markers={"verdict": _mark})
         model.setParent(self)
-        self.setAccessibleName(self.tr("What each of the cards holds"))
+        self.setAccessibleName("What each of the cards holds")
         self.horizontalHeader().setStretchLastSection(True)
 
     def show_devices(self, rows: tuple[DeviceRow, ...]) -> None:

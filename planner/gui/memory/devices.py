@@ -24,7 +24,7 @@ class Devices(QWidget):
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(theme.spacing.tiny)
-        self._column.addWidget(make_label(self.tr("Card by card"), font=theme.font(bold=True)))
+        self._column.addWidget(make_label("Card by card", font=theme.font(bold=True)))
         self.hide()
 
     @cached_property

@@ -21,7 +21,7 @@ class FindCardsButton(QPushButton):
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
-        self.setText(self.tr("Find &cards that fit…"))
+        self.setText("Find &cards that fit…")
         self._workspace, self._theme = workspace, theme
         self.clicked.connect(self.open)
 

@@ -18,7 +18,7 @@ class LargestRow(QWidget):
         self.found: Found | None = None
         self._title = make_label(role="muted", font=theme.font("small"))
         self._value = make_label(font=theme.font(bold=True), wrap=True)
-        self.use = QPushButton(self.tr("Use"))
+        self.use = QPushButton("Use")
         line = QHBoxLayout()
         line.addWidget(self._value, 1)
         line.addWidget(self.use)

@@ -21,7 +21,7 @@ class PhaseBars(QWidget):
         self._theme = theme
         self._rows: tuple[PhaseRow, ...] = ()
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.setAccessibleName(self.tr("Phases of the run"))
+        self.setAccessibleName("Phases of the run")
         theme.changed.connect(self._arrange)
 
     def set_view(self, view: MemoryView) -> None:
@@ -79,7 +79,7 @@ class PhaseBars(QWidget):
 
     def _name(self, row: PhaseRow, metrics: QFontMetricsF) -> str:
         """Return the phase's name, and *peak* beside it if there is room: the frame and the answer say that, too."""
-        named = self.tr("{0} · peak").format(row.title)
+        named = f"{row.title} · peak"
         fits = metrics.horizontalAdvance(f"{named}  {row.text}") <= self.width()
         return named if row.is_peak and fits else row.title
 

@@ -37,7 +37,7 @@ class Subject(QWidget):
             theme,
             lambda: model_choices(workspace),
             lambda value: str(value).rpartition("/")[2],
-            self.tr("Search models, or hf:owner/name"),
+            "Search models, or hf:owner/name",
             hub_choice,
         )
         self.goal = "fine-tune"
@@ -45,12 +45,12 @@ class Subject(QWidget):
         self._detail = make_label(role="muted", font=theme.font("small"), wrap=True)
         self.presets = PresetButton(workspace, theme)
         self._open = link_button(
-            self.tr("&Open file…"),
-            self.tr("Plan for a model of your own. A file can be dropped into the window as well."),
+            "&Open file…",
+            "Plan for a model of your own. A file can be dropped into the window as well.",
         )
         self._trace = link_button(
-            self.tr("Trace a mod&ule…"),
-            self.tr("Measure any PyTorch module of your own. A .py file can be dropped as well."),
+            "Trace a mod&ule…",
+            "Measure any PyTorch module of your own. A .py file can be dropped as well.",
         )
         self._form = form = new_form(theme)
         form.add("&Model", self.model, hint="The network to plan for.")

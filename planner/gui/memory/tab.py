@@ -198,7 +198,7 @@ class MemoryTab(QuestionTab):
     def _evidence(self) -> QWidget:
         aside = QVBoxLayout()
         aside.setSpacing(self.theme.spacing.tiny)
-        aside.addWidget(make_label(self.tr("Phases"), "muted", self.theme.font("small")))
+        aside.addWidget(make_label("Phases", "muted", self.theme.font("small")))
         aside.addWidget(self.phases)
         aside.addStretch(1)
         self.phases.setFixedWidth(_ASIDE_WIDTH)

@@ -75,7 +75,7 @@ class CardLineWidget(QWidget):
             return
         self._line, self._said, self._expected = line, said, expected
         self.setAccessibleName(self.as_text)
-        mark = "" if expected is None else self.tr("The mark at the memory is what the plan predicts.")
+        mark = "" if expected is None else "The mark at the memory is what the plan predicts."
         self.setToolTip("\n".join(part for part in (said.sentence, said.details, line.tooltip, mark) if part))
         self.update()
 

@@ -73,17 +73,17 @@ class Desk(QObject):
         """Return what is recorded, and for how long so far; empty while nothing is."""
         path = self._feed.recorded_to
         lasted = elapsed(monotonic() - self._recorded_since)
-        return "" if path is None else self.tr("recording {0} for {1}").format(path.name, lasted)
+        return "" if path is None else f"recording {path.name} for {lasted}"
 
     def menu(self) -> QMenu:
         """Return the menu of what is wanted more rarely; the release of the driver reads as what it would do."""
         menu = QMenu(self._tab)
-        menu.addAction(self.tr("Show a &demo"), self.show_demo)
-        menu.addAction(self.tr("&What works here…"), self.show_doctor)
-        export = menu.addAction(self.tr("&Export the recording…"), self.choose_export)
-        total = menu.addAction(self.tr("What the recording &came to…"), self.show_summary)
+        menu.addAction("Show a &demo", self.show_demo)
+        menu.addAction("&What works here…", self.show_doctor)
+        export = menu.addAction("&Export the recording…", self.choose_export)
+        total = menu.addAction("What the recording &came to…", self.show_summary)
         menu.addSeparator()
-        menu.addAction(self.tr("&Alerts and settings…"), self.open_settings)
+        menu.addAction("&Alerts and settings…", self.open_settings)
         release = menu.addAction("", self.toggle_release)
         menu.aboutToShow.connect(lambda: release.setText(self.release_words()))
         for action in (export, total):
@@ -92,7 +92,7 @@ class Desk(QObject):
 
     def release_words(self) -> str:
         """Return what `toggle_release` would do."""
-        return self.tr("&Take up the GPU again") if self._feed.is_released else self.tr("&Release the GPU")
+        return "&Take up the GPU again" if self._feed.is_released else "&Release the GPU"
 
     @Slot()
     def toggle_release(self) -> None:
@@ -111,7 +111,7 @@ class Desk(QObject):
             self._sum_up(partial(_opened_and_summed_up, recorded))
             return
         name = f"gpu-{datetime.now().astimezone():%Y-%m-%d-%H%M}.gpurec"
-        chosen, _ = QFileDialog.getSaveFileName(self._tab, self.tr("Record"), name, _RECORDINGS)
+        chosen, _ = QFileDialog.getSaveFileName(self._tab, "Record", name, _RECORDINGS)
         if chosen:
             path = Path(chosen)
             self.record_to(path if path.suffix else path.with_suffix(DEMO.suffix))
@@ -129,7 +129,7 @@ class Desk(QObject):
     @Slot()
     def choose_recording(self) -> None:
         """Ask for a recording or a log, and play it."""
-        chosen, _ = QFileDialog.getOpenFileName(self._tab, self.tr("Replay"), "", _OPENED)
+        chosen, _ = QFileDialog.getOpenFileName(self._tab, "Replay", "", _OPENED)
         if chosen:
             self.open(Path(chosen))
 
@@ -164,13 +164,13 @@ class Desk(QObject):
         """Return the recording that is shown; without one, say what is missing."""
         if self._feed.replay is not None:
             return self._feed.replay.loaded.recording
-        self._workspace.noticed.emit(self.tr("Open a recording first."), self.tr("This machine is shown live now."))
+        self._workspace.noticed.emit("Open a recording first.", "This machine is shown live now.")
         return None
 
     @Slot(object)
     def _ask_export(self, recording: Recording) -> None:
         usual = recording.path.with_suffix(".csv").name
-        chosen, kind = QFileDialog.getSaveFileName(self._tab, self.tr("Export"), usual, _TABLES)
+        chosen, kind = QFileDialog.getSaveFileName(self._tab, "Export", usual, _TABLES)
         if chosen:
             self.export_to(_with_ending(Path(chosen), kind), recording)
 
@@ -186,7 +186,7 @@ class Desk(QObject):
         self.show(dialog)
 
     def _tell_exported(self, path: Path, rows: int) -> None:
-        self._workspace.noticed.emit(self.tr("Exported {0} rows to {1}.").format(rows, path), "")
+        self._workspace.noticed.emit(f"Exported {rows} rows to {path}.", "")
 
     @Slot()
     def ask_mark(self) -> None:
@@ -198,9 +198,9 @@ class Desk(QObject):
     def ask_mark_at(self, at: float) -> None:
         """Ask for a note, and put it at a time."""
         dialog = QInputDialog(self._tab.window())
-        dialog.setWindowTitle(self.tr("Mark this moment"))
-        dialog.setLabelText(self.tr("Note:"))
-        dialog.textValueSelected.connect(lambda text: self._feed.add_mark(at, text.strip() or self.tr("mark")))
+        dialog.setWindowTitle("Mark this moment")
+        dialog.setLabelText("Note:")
+        dialog.textValueSelected.connect(lambda text: self._feed.add_mark(at, text.strip() or "mark"))
         self.show(dialog)
 
     @Slot()

@@ -26,12 +26,12 @@ class Ending(QObject):
             return
         started = clock(process.host.started_seconds)
         text = f"End process {process.pid}?\n\n{process.host.command or process.host.name}"
-        box = QMessageBox(QMessageBox.Icon.Warning, self.tr("End this process?"), text, parent=self._parent.window())
+        box = QMessageBox(QMessageBox.Icon.Warning, "End this process?", text, parent=self._parent.window())
         about = f"It belongs to {process.host.user} and was started at {started}."
         box.setInformativeText(f"{about} What it has not saved is lost.")
-        force = QCheckBox(self.tr("Do not let it &tidy up (kill)"))
+        force = QCheckBox("Do not let it &tidy up (kill)")
         box.setCheckBox(force)
-        end = box.addButton(self.tr("&End it"), QMessageBox.ButtonRole.DestructiveRole)
+        end = box.addButton("&End it", QMessageBox.ButtonRole.DestructiveRole)
         cancel = box.addButton(QMessageBox.StandardButton.Cancel)
         box.setDefaultButton(cancel)
         box.setEscapeButton(cancel)

@@ -23,8 +23,8 @@ class LeftOver(QFrame):
         mark(self, "notice", "tone")
         self._path: Path | None = None
         self._words = ElidedLabel()
-        self.open = QPushButton(self.tr("Open &it"))
-        self.dismiss = IconButton(theme, "close", self.tr("Dismiss this message; the file stays"))
+        self.open = QPushButton("Open &it")
+        self.dismiss = IconButton(theme, "close", "Dismiss this message; the file stays")
         layout = QHBoxLayout(self)
         layout.setContentsMargins(*(theme.spacing.medium, theme.spacing.tiny) * 2)
         layout.addWidget(self._words, 1)

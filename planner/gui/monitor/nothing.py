@@ -17,15 +17,15 @@ class Nothing(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._more = make_label(
-            self.tr("The machine itself is watched all the same, and a recording shows everything else."), "muted"
+            "The machine itself is watched all the same, and a recording shows everything else.", "muted"
         )
         self._more.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.replay = QPushButton(self.tr("&Open a recording…"))
-        self.replay.setToolTip(self.tr("Replay a recording, or a log of nvidia-smi, dmon, nvtop or DCGM."))
-        self.demo = QPushButton(self.tr("Show a &demo"))
-        self.demo.setToolTip(self.tr("Replay a quarter of an hour of invented readings of two cards that train."))
-        self.doctor = QPushButton(self.tr("&What works here"))
-        self.doctor.setToolTip(self.tr("Check everything between a card and its readings, and say what to do."))
+        self.replay = QPushButton("&Open a recording…")
+        self.replay.setToolTip("Replay a recording, or a log of nvidia-smi, dmon, nvtop or DCGM.")
+        self.demo = QPushButton("Show a &demo")
+        self.demo.setToolTip("Replay a quarter of an hour of invented readings of two cards that train.")
+        self.doctor = QPushButton("&What works here")
+        self.doctor.setToolTip("Check everything between a card and its readings, and say what to do.")
         mark(self.replay, "primary")
         self._lay_out(theme)
         self.replay.clicked.connect(self.open_wanted)

@@ -30,7 +30,7 @@ class Notifier(QObject):
         if not QSystemTrayIcon.isSystemTrayAvailable():
             return None
         tray = QSystemTrayIcon(self._theme.icon("monitor"), self)
-        tray.setToolTip(self.tr("GPU Planner: alerts of the cards"))
+        tray.setToolTip("GPU Planner: alerts of the cards")
         tray.show()
         return tray
 
@@ -38,6 +38,6 @@ class Notifier(QObject):
     def _tell(self, alert: Alert) -> None:
         sentence = alert_sentence(alert)
         self._feed.mark_live(alert.at_seconds, sentence)
-        self._workspace.noticed.emit(sentence, self.tr("An alert of the monitor; its settings are in the Monitor tab."))
+        self._workspace.noticed.emit(sentence, "An alert of the monitor; its settings are in the Monitor tab.")
         if self._tray is not None and QSystemTrayIcon.supportsMessages():
-            self._tray.showMessage(self.tr("GPU Planner"), sentence, self._theme.icon("monitor"))
+            self._tray.showMessage("GPU Planner", sentence, self._theme.icon("monitor"))

@@ -35,8 +35,8 @@ class Outlook(QWidget):
         self._sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._more, self._advice = ElidedLabel(role="muted"), ElidedLabel()
         self.why = link_button(
-            self.tr("Why, and what else to try"),
-            self.tr("Show what was seen, against which threshold, and what to optimise next."),
+            "Why, and what else to try",
+            "Show what was seen, against which threshold, and what to optimise next.",
         )
         self._lay_out()
         self.why.clicked.connect(self.open)
@@ -56,7 +56,7 @@ class Outlook(QWidget):
         self._shown = shown
         self._sentence.setText(shown.sentence)
         self._more.setText(shown.more)
-        self._advice.setText(self.tr("Try first: {0}").format(_within(shown.advice)) if shown.advice else "")
+        self._advice.setText(f"Try first: {_within(shown.advice)}" if shown.advice else "")
         for label in (self._more, self._advice):
             label.setVisible(bool(label.text()))
         self.why.setVisible(shown.uuid is not None)

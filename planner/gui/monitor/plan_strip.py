@@ -52,12 +52,12 @@ class PlanStrip(QWidget):
         self._offers: tuple[Offer, ...] = ()
         self.sentence = ElidedLabel()
         self.plan = link_button(
-            self.tr("Plan for this card"),
-            self.tr("Let the plan be for the cards of this machine; Ctrl+Z takes it back."),
+            "Plan for this card",
+            "Let the plan be for the cards of this machine; Ctrl+Z takes it back.",
         )
         self.speed = link_button(
-            self.tr("Use measured speed…"),
-            self.tr("Put the speed that your run prints in the place of the estimate."),
+            "Use measured speed…",
+            "Put the speed that your run prints in the place of the estimate.",
         )
         self.menu = QMenu(self)
         self.plan.clicked.connect(self.offer)
@@ -105,12 +105,12 @@ class PlanStrip(QWidget):
         if asks and self._fill is None:
             self._find_fill()
         is_recorded = self._recorded is not None and bool(self._found.sentence)
-        whose = self.tr("This is the plan that was recorded.") if is_recorded else ""
+        whose = "This is the plan that was recorded." if is_recorded else ""
         words = (self._found.sentence, whose, (self._fill or "") if asks else "")
         self.sentence.setText(" ".join(filter(None, words)))
         self.speed.setVisible(bool(self._found.expected) and self._recorded is None)
         self.plan.setVisible(bool(self._offers))
-        self.plan.setText(self.tr("Plan for these cards…") if len(self._offers) > 1 else self.tr("Plan for this card"))
+        self.plan.setText("Plan for these cards…" if len(self._offers) > 1 else "Plan for this card")
         self.setVisible(bool(self._found.sentence or self._offers))
 
     @property
@@ -123,7 +123,7 @@ class PlanStrip(QWidget):
 
     def _on_unreadable(self, error: BaseException) -> None:
         reason = error.message if isinstance(error, PlannerError) else str(error)
-        told = self.tr("The recording's plan cannot be read here, so yours stands beside it.")
+        told = "The recording's plan cannot be read here, so yours stands beside it."
         self._workspace.noticed.emit(told, reason)
 
     def _find_matches(self) -> None:
@@ -157,7 +157,7 @@ class PlanStrip(QWidget):
         elif self._offers:
             self.menu.popup(self.plan.mapToGlobal(QPoint(0, self.plan.height())))
         else:
-            self._workspace.noticed.emit(self.tr("There is no card here that the catalog knows."), "")
+            self._workspace.noticed.emit("There is no card here that the catalog knows.", "")
 
     def _plan_for(self, offer: Offer) -> None:
         workspace = self._workspace

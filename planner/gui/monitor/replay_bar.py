@@ -22,13 +22,13 @@ class ReplayBar(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._replay: Replay | None = None
-        self.play = IconButton(theme, "play", self.tr("Play"))
+        self.play = IconButton(theme, "play", "Play")
         self.slider = QSlider(Qt.Orientation.Horizontal)
-        self.slider.setAccessibleName(self.tr("Time in the recording"))
+        self.slider.setAccessibleName("Time in the recording")
         self.slider.setPageStep(_PAGE_SECONDS * _STEPS)
         self.slider.setSingleStep(_STEPS)
         self.speed = QComboBox()
-        self.speed.setAccessibleName(self.tr("Speed"))
+        self.speed.setAccessibleName("Speed")
         for speed in SPEEDS:
             self.speed.addItem(f"{speed:g} ×", speed)
         self.time = make_label(role="muted")
@@ -64,7 +64,7 @@ class ReplayBar(QWidget):
         at = clock(replay.history.wall_of(replay.now))
         self.time.setText(f"{at}  ·  {elapsed(replay.seconds)} of {elapsed(replay.length)}")
         self.play.set_icon("pause" if replay.is_playing else "play")
-        self.play.set_words(self.tr("Pause") if replay.is_playing else self.tr("Play"))
+        self.play.set_words("Pause" if replay.is_playing else "Play")
 
     @Slot()
     def toggle(self) -> None:

@@ -23,7 +23,7 @@ class SettingsDialog(QDialog):
 
     def __init__(self, settings: MonitorSettings, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent)
-        self.setWindowTitle(self.tr("Alerts and settings"))
+        self.setWindowTitle("Alerts and settings")
         self._settings = settings
         self._grid = QGridLayout()
         self._grid.setHorizontalSpacing(theme.spacing.medium)
@@ -62,36 +62,34 @@ class SettingsDialog(QDialog):
         self.chosen.emit(self._settings.evolve(**changes))
 
     def _add_alerts(self, rules: AlertRules) -> None:
-        self._head(self.tr("Alerts"))
-        self.is_on = self._check(self.tr("&Tell me, on the desktop and as a mark on the time line"), rules.is_on)
-        self.temperature = self._threshold(
-            self.tr("A card is at least this &hot"), rules.temperature_celsius, 90, 150, "°C"
-        )
+        self._head("Alerts")
+        self.is_on = self._check("&Tell me, on the desktop and as a mark on the time line", rules.is_on)
+        self.temperature = self._threshold("A card is at least this &hot", rules.temperature_celsius, 90, 150, "°C")
         memory = _scaled(rules.memory_fraction, _PER_CENT)
-        self.memory = self._threshold(self.tr("At least this much of its &memory is used"), memory, 95, 100, "%")
+        self.memory = self._threshold("At least this much of its &memory is used", memory, 95, 100, "%")
         self.idle = self._threshold(
-            self.tr("It is &idle (below 5 %) for"), rules.idle_minutes, _USUAL_IDLE_MINUTES, 10_000, "min"
+            "It is &idle (below 5 %) for", rules.idle_minutes, _USUAL_IDLE_MINUTES, 10_000, "min"
         )
-        self.lost = self._check(self.tr("A card is &lost"), rules.lost)
-        self.process_ended = self._check(self.tr("A &process on a card ended"), rules.process_ended)
+        self.lost = self._check("A card is &lost", rules.lost)
+        self.process_ended = self._check("A &process on a card ended", rules.process_ended)
         self.hold = _number(rules.hold_seconds, 0, 3600, "s")
-        self._row(make_label(self.tr("Heat and memory must last for")), self.hold)
+        self._row(make_label("Heat and memory must last for"), self.hold)
         self._alerts = (self.lost, self.process_ended, self.hold, self.temperature, self.memory, self.idle)
 
     def _add_others(self, settings: MonitorSettings) -> None:
-        self._head(self.tr("The driver and processes"))
+        self._head("The driver and processes")
         self.release = self._threshold(
-            self.tr("Let the &driver go when this tab was hidden for"),
+            "Let the &driver go when this tab was hidden for",
             settings.release_after_minutes,
             _USUAL_RELEASE_MINUTES,
             10_000,
             "min",
         )
-        self.release.setToolTip(self.tr("So that a laptop's card can sleep. Not while recording or with alerts on."))
-        self.may_end_others = self._check(self.tr("Allow to end processes of &other users"), settings.may_end_others)
-        self._head(self.tr("Energy"))
+        self.release.setToolTip("So that a laptop's card can sleep. Not while recording or with alerts on.")
+        self.may_end_others = self._check("Allow to end processes of &other users", settings.may_end_others)
+        self._head("Energy")
         self.tariff = TariffField(settings.usd_per_kwh)
-        price = make_label(self.tr("Electricity &costs"))
+        price = make_label("Electricity &costs")
         price.setBuddy(self.tariff)
         self._row(price, self.tariff)
 

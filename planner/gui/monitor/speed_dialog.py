@@ -19,9 +19,9 @@ class SpeedDialog(QDialog):
         super().__init__(parent)
         self.questions = SpeedQuestions(workspace, theme)
         self.questions.set_open(True)
-        self.setWindowTitle(self.tr("Use measured speed"))
+        self.setWindowTitle("Use measured speed")
         self.setMinimumWidth(_WIDTH)
-        about = self.tr(
+        about = (
             "Write what your run prints while it does what the plan says, all cards together. It takes the place of "
             "the estimate: time and cost follow it, on other cards by the ratio of both estimates."
         )

@@ -32,16 +32,16 @@ class SummaryDialog(QDialog):
 
     def __init__(self, recording: Recording, found: Summary, theme: Theme, parent: QWidget) -> None:
         super().__init__(parent)
-        self.setWindowTitle(self.tr("What {0} came to").format(recording.path.name))
+        self.setWindowTitle(f"What {recording.path.name} came to")
         self.recording, self._found = recording, found
         self._answer = make_label(font=theme.font("title", bold=True), wrap=True)
         self._about = make_label(role="muted", wrap=True)
         self.tariff = TariffField(found.usd_per_kwh)
         self._model = RecordTableModel(SUMMARY_COLUMNS, lambda card: card.device.uuid, self)
         self.table = RecordTable(self._model, theme)
-        self.table.setAccessibleName(self.tr("Summary of each card: averages and peaks"))
-        self.replay, self.export = QPushButton(self.tr("&Replay it")), QPushButton(self.tr("&Export…"))
-        self.copy = QPushButton(self.tr("&Copy"))
+        self.table.setAccessibleName("Summary of each card: averages and peaks")
+        self.replay, self.export = QPushButton("&Replay it"), QPushButton("&Export…")
+        self.copy = QPushButton("&Copy")
         self._lay_out(theme)
         self.tariff.valueChanged.connect(self._on_tariff)
         self.copy.clicked.connect(self._copy_text)
@@ -78,7 +78,7 @@ class SummaryDialog(QDialog):
 
     def _lay_out(self, theme: Theme) -> None:
         price = QHBoxLayout()
-        label = make_label(self.tr("&Electricity costs"))
+        label = make_label("&Electricity costs")
         label.setBuddy(self.tariff)
         price.addWidget(label)
         price.addWidget(self.tariff)
@@ -90,6 +90,6 @@ class SummaryDialog(QDialog):
         layout.addWidget(self._about)
         layout.addLayout(price)
         layout.addWidget(self.table, 1)
-        layout.addWidget(make_label(self.tr("Pairs are the average and the peak."), "muted"))
+        layout.addWidget(make_label("Pairs are the average and the peak.", "muted"))
         layout.addWidget(buttons)
         self.resize(_SIZE)

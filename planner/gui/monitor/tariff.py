@@ -14,10 +14,10 @@ class TariffField(QDoubleSpinBox):
     def __init__(self, usd_per_kwh: float | None) -> None:
         super().__init__(minimum=0.0, maximum=_DEAREST_USD, decimals=3, singleStep=_STEP_USD)
         self.setPrefix("$ ")
-        self.setSuffix(self.tr(" a kWh"))
-        self.setSpecialValueText(self.tr("not set"))
-        self.setAccessibleName(self.tr("Price of a kWh"))
-        self.setToolTip(self.tr("What your electricity costs; with it, a recording's energy has a price."))
+        self.setSuffix(" a kWh")
+        self.setSpecialValueText("not set")
+        self.setAccessibleName("Price of a kWh")
+        self.setToolTip("What your electricity costs; with it, a recording's energy has a price.")
         self.setKeyboardTracking(False)
         self.setValue(usd_per_kwh or 0.0)
 

@@ -42,16 +42,16 @@ class Toolbar(QWidget):
         self._theme = theme
         self.source = make_label(font=theme.font(bold=True))
         self.cost = ElidedLabel(role="muted")
-        self.live = QPushButton(self.tr("Back to live"))
-        self.pause = IconButton(theme, "pause", self.tr("Pause"))
-        self.span = _choice(self.tr("Time span that is shown, as soon as so much is known"))
-        self.interval = _choice(self.tr("How often the cards are read"))
-        self.record = QPushButton(self.tr("&Record"))
-        self.open = QPushButton(self.tr("&Open…"))
-        self.open.setToolTip(self.tr("Replay a recording, or a log of nvidia-smi, dmon, nvtop or DCGM."))
-        self.note = IconButton(theme, "flag", self.tr("Mark this moment with a note"))
-        self.alerts = IconButton(theme, "bell", self.tr("Alerts"))
-        self._more = IconButton(theme, "more", self.tr("More"))
+        self.live = QPushButton("Back to live")
+        self.pause = IconButton(theme, "pause", "Pause")
+        self.span = _choice("Time span that is shown, as soon as so much is known")
+        self.interval = _choice("How often the cards are read")
+        self.record = QPushButton("&Record")
+        self.open = QPushButton("&Open…")
+        self.open.setToolTip("Replay a recording, or a log of nvidia-smi, dmon, nvtop or DCGM.")
+        self.note = IconButton(theme, "flag", "Mark this moment with a note")
+        self.alerts = IconButton(theme, "bell", "Alerts")
+        self._more = IconButton(theme, "more", "More")
         self._more.setMenu(more)
         self._more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self._fill(settings)
@@ -75,18 +75,18 @@ class Toolbar(QWidget):
     def set_paused(self, is_paused: bool) -> None:
         """Show whether the view stands still."""
         self.pause.set_icon("play" if is_paused else "pause")
-        self.pause.set_words(self.tr("Go on") if is_paused else self.tr("Pause"))
+        self.pause.set_words("Go on" if is_paused else "Pause")
 
     def set_recording(self, *, is_on: bool) -> None:
         """Show whether what is read is written to a file."""
         self._is_recording = is_on
-        self.record.setText(self.tr("Stop &recording") if is_on else self.tr("&Record"))
+        self.record.setText("Stop &recording" if is_on else "&Record")
         self._tint()
 
     def set_alerts(self, *, is_on: bool) -> None:
         """Show whether alerts are on."""
         self.alerts.set_icon("bell", "accent" if is_on else "muted")
-        self.alerts.set_words(self.tr("Alerts: on") if is_on else self.tr("Alerts: off"))
+        self.alerts.set_words("Alerts: on" if is_on else "Alerts: off")
 
     def _fill(self, settings: MonitorSettings) -> None:
         for title, seconds in SPANS:
@@ -98,7 +98,7 @@ class Toolbar(QWidget):
         self.set_alerts(is_on=settings.alerts.is_on)
 
     def _lay_out(self) -> None:
-        self._every = make_label(self.tr("every"), "muted")
+        self._every = make_label("every", "muted")
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(self._theme.spacing.small)
@@ -106,7 +106,7 @@ class Toolbar(QWidget):
         layout.addWidget(self.live)
         layout.addWidget(self.cost, 1)
         layout.addWidget(self.pause)
-        layout.addWidget(make_label(self.tr("show"), "muted"))
+        layout.addWidget(make_label("show", "muted"))
         layout.addWidget(self.span)
         layout.addWidget(self._every)
         layout.addWidget(self.interval)

@@ -22,13 +22,13 @@ class VerdictDialog(QDialog):
         self, card: str, found: Said, checklist: tuple[ChecklistRow, ...], theme: Theme, parent: QWidget
     ) -> None:
         super().__init__(parent)
-        self.setWindowTitle(self.tr("Diagnosis of {0}").format(card))
+        self.setWindowTitle(f"Diagnosis of {card}")
         self._copied = "\n\n".join(part for part in (found.sentence, found.details, checklist_text(checklist)) if part)
         sentence = make_label(found.sentence, font=theme.font("title", bold=True), wrap=True)
         self.text = QTextBrowser()
         self.text.setHtml(verdict_html(found, checklist, theme))
-        self.text.setAccessibleName(self.tr("What was seen, what to try, and what to optimise next"))
-        self._copy = QPushButton(self.tr("&Copy"))
+        self.text.setAccessibleName("What was seen, what to try, and what to optimise next")
+        self._copy = QPushButton("&Copy")
         buttons = closing_buttons(self, self._copy)
         layout = QVBoxLayout(self)
         layout.setSpacing(theme.spacing.small)

@@ -79,23 +79,23 @@ class PricesDialog(QDialog):
         self.state = make_label(wrap=True)
         self.about = make_label(role="muted", wrap=True)
         self.held = make_label(role="warn", wrap=True)
-        self.search = QLineEdit(placeholderText=self.tr("Search provider, card, region"))
-        self.search.setAccessibleName(self.tr("Search offers"))
-        self.history = QCheckBox(self.tr("Older than twelve months"))
+        self.search = QLineEdit(placeholderText="Search provider, card, region")
+        self.search.setAccessibleName("Search offers")
+        self.history = QCheckBox("Older than twelve months")
         self.model = RecordTableModel(OFFER_COLUMNS, lambda row: row.id, self)
         self.table = RecordTable(self.model, theme, markers={"age": age_mark})
-        self.table.setAccessibleName(self.tr("Every offer in use"))
+        self.table.setAccessibleName("Every offer in use")
         self.log = QPlainTextEdit(readOnly=True)
         self.log.setMaximumHeight(_LOG_HEIGHT)
         self._progress = QProgressBar()
-        self.refresh_button = QPushButton(self.tr("&Fetch prices now"))
-        self.cancel_button = QPushButton(self.tr("Cance&l"))
-        self.accept_button = QPushButton(self.tr("&Accept held prices"))
-        self.discard_button = QPushButton(self.tr("&Discard them"))
+        self.refresh_button = QPushButton("&Fetch prices now")
+        self.cancel_button = QPushButton("Cance&l")
+        self.accept_button = QPushButton("&Accept held prices")
+        self.discard_button = QPushButton("&Discard them")
         self.bundled_button = QPushButton()
-        self.add_button = QPushButton(self.tr("Add from a f&ile…"))
-        self.remove_button = QPushButton(self.tr("&Remove mine"))
-        self.setWindowTitle(self.tr("Prices"))
+        self.add_button = QPushButton("Add from a f&ile…")
+        self.remove_button = QPushButton("&Remove mine")
+        self.setWindowTitle("Prices")
         self.setMinimumSize(_SMALLEST)
         self._lay_out()
         self.resize(_SIZE)
@@ -109,11 +109,11 @@ class PricesDialog(QDialog):
         self.state.setText(first)
         self.about.setText("; ".join(rest))
         names = ", ".join(part.provider for part in stored.held.parts)
-        self.held.setText(self.tr("Held, since they moved far: {0}. Look at them before you accept.").format(names))
+        self.held.setText(f"Held, since they moved far: {names}. Look at them before you accept.")
         for widget in (self.held, self.accept_button, self.discard_button):
             widget.setVisible(bool(names))
         self.bundled_button.setText(
-            self.tr("Use the fetched prices &again") if stored.use_bundled else self.tr("&Back to bundled prices")
+            "Use the fetched prices &again" if stored.use_bundled else "&Back to bundled prices"
         )
         self.bundled_button.setEnabled(bool(stored.snapshot.parts))
         self._list(stored)
@@ -133,7 +133,7 @@ class PricesDialog(QDialog):
         """Fetch no further; what is there stays in use."""
         self._tasks.cancel(_KEY)
         self._set_busy(busy=False)
-        self.log.setPlainText(self.tr("Cancelled; the prices that were there stay in use."))
+        self.log.setPlainText("Cancelled; the prices that were there stay in use.")
 
     def add_from(self, path: Path) -> None:
         """Add the offers in a file of one's own; those with the same ids are replaced."""
@@ -141,7 +141,7 @@ class PricesDialog(QDialog):
             added = read_offers(path)
             kept = [offer for offer in self._store.read().own if offer.id not in {new.id for new in added}]
             self._store.set_own((*kept, *added))
-            self.log.setPlainText(self.tr("Added {0}.").format(", ".join(offer.id for offer in added)))
+            self.log.setPlainText("Added {}.".format(", ".join(offer.id for offer in added)))
         self._settle()
 
     @Slot()
@@ -212,7 +212,7 @@ class PricesDialog(QDialog):
 
     @Slot()
     def _choose_file(self) -> None:
-        chosen, _ = QFileDialog.getOpenFileName(self, self.tr("Add offers"), "", self.tr("Offers (*.json)"))
+        chosen, _ = QFileDialog.getOpenFileName(self, "Add offers", "", "Offers (*.json)")
         if chosen:
             self.add_from(Path(chosen))
 
@@ -251,9 +251,9 @@ class PricesDialog(QDialog):
     def _lay_out(self) -> None:
         space = self._theme.spacing
         hosts = ", ".join(sorted(HOSTS))
-        self.refresh_button.setToolTip(self.tr("Asks {0}. Nothing is fetched unless you say so.").format(hosts))
-        self.log.setAccessibleName(self.tr("What came of fetching"))
-        self.log.setPlaceholderText(self.tr("Fetching asks {0}; nothing is sent but the request.").format(hosts))
+        self.refresh_button.setToolTip(f"Asks {hosts}. Nothing is fetched unless you say so.")
+        self.log.setAccessibleName("What came of fetching")
+        self.log.setPlaceholderText(f"Fetching asks {hosts}; nothing is sent but the request.")
         self.remove_button.setEnabled(False)
         column = QVBoxLayout(self)
         column.setSpacing(space.small)

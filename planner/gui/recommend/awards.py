@@ -48,8 +48,8 @@ class Awards(QWidget):
         words.addWidget(
             make_label(" ".join(part for part in (view.reason, view.change) if part), role="muted", wrap=True)
         )
-        use = QPushButton(self.tr("Use this"))
-        use.setAccessibleName(self.tr("Use the {0} one").format(view.award))
+        use = QPushButton("Use this")
+        use.setAccessibleName(f"Use the {view.award} one")
         option: Option = view.row.option
         use.clicked.connect(lambda: self.used.emit(option))
         layout = QHBoxLayout(line)

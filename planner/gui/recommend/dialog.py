@@ -69,17 +69,17 @@ class RecommendDialog(QDialog):
         self.awards = Awards(theme)
         self.model = RecordTableModel(OPTION_COLUMNS, lambda row: row.id, self)
         self.table = RecordTable(self.model, theme)
-        self.table.setAccessibleName(self.tr("Every option within the limits, the cheapest first"))
+        self.table.setAccessibleName("Every option within the limits, the cheapest first")
         self.about = make_label(role="muted", font=theme.font("small"), wrap=True)
         self.progress = QProgressBar()
         self.progress.setRange(0, 0)
         self.progress.setTextVisible(False)
-        self.progress.setAccessibleName(self.tr("Looking"))
-        self.stop = QPushButton(self.tr("&Stop"))
-        self._use = QPushButton(self.tr("&Use the chosen one"))
-        self._copy = QPushButton(self.tr("Co&py"))
+        self.progress.setAccessibleName("Looking")
+        self.stop = QPushButton("&Stop")
+        self._use = QPushButton("&Use the chosen one")
+        self._copy = QPushButton("Co&py")
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
-        self.setWindowTitle(self.tr("Choose for me"))
+        self.setWindowTitle("Choose for me")
         self.setMinimumSize(_SMALLEST)
         self._lay_out()
         self.resize(_SIZE)
@@ -181,7 +181,7 @@ class RecommendDialog(QDialog):
         if oldest is None:
             return ""
         days = (self._today() - date.fromisoformat(oldest)).days
-        return self.tr("Oldest price used: {0}, {1}.").format(fmt.date(oldest), age_phrase(days))
+        return f"Oldest price used: {fmt.date(oldest)}, {age_phrase(days)}."
 
     @Slot()
     def _use_chosen(self) -> None:

@@ -29,13 +29,13 @@ class ParetoPanel(QWidget):
         self._theme = theme
         self.plot: ParetoPlot | None = None
         self.shown: dict[Having, QCheckBox] = {
-            "rent": QCheckBox(self.tr("re&nted")),
-            "own": QCheckBox(self.tr("&owned")),
+            "rent": QCheckBox("re&nted"),
+            "own": QCheckBox("&owned"),
         }
         self.setMinimumWidth(_SMALLEST_WIDTH)
         legend = QHBoxLayout()
         legend.setSpacing(theme.spacing.medium)
-        legend.addWidget(make_label(self.tr("Time against cost"), font=theme.font(bold=True)), 1)
+        legend.addWidget(make_label("Time against cost", font=theme.font(bold=True)), 1)
         for box in self.shown.values():
             box.setChecked(True)
             box.toggled.connect(self._choose)
@@ -45,7 +45,7 @@ class ParetoPanel(QWidget):
         self._column.setSpacing(theme.spacing.tiny)
         self._column.addLayout(legend)
         self._column.addWidget(
-            make_label(self.tr("Dashed: nothing beats these in both time and cost."), "muted", theme.font("small"))
+            make_label("Dashed: nothing beats these in both time and cost.", "muted", theme.font("small"))
         )
         theme.changed.connect(self._dress)
 

@@ -35,7 +35,7 @@ class ParetoPlot(Plot):
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(theme, parent)
-        self._plot.setAccessibleName(self.tr("Time against cost; the same figures are in the table"))
+        self._plot.setAccessibleName("Time against cost; the same figures are in the table")
         self._all: tuple[OptionRow, ...] = ()
         self._rows: tuple[OptionRow, ...] = ()
         self._shown: frozenset[Having] = frozenset(("rent", "own"))
@@ -60,8 +60,8 @@ class ParetoPlot(Plot):
         """Show other options; what cannot be compared is left out."""
         self._all = tuple(row for row in rows if row.option.comparable)
         per_token = bool(rows) and rows[0].period != "run"
-        self._item.getAxis("bottom").setLabel(self.tr("Seconds a token") if per_token else self.tr("Hours"))
-        self._item.getAxis("left").setLabel(self.tr("USD a {0}").format(rows[0].period if rows else "run"))
+        self._item.getAxis("bottom").setLabel("Seconds a token" if per_token else "Hours")
+        self._item.getAxis("left").setLabel(f"USD a {rows[0].period if rows else 'run'}")
         self._draw()
 
     def show_only(self, shown: frozenset[Having]) -> None:

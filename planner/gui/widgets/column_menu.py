@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 def fill_column_menu(menu: QMenu, table: "RecordTable") -> None:
     """Fill `menu` with what can be done to the columns of `table`."""
-    _fill_sort_menu(menu.addMenu(menu.tr("&Sort by")), table)
+    _fill_sort_menu(menu.addMenu("&Sort by"), table)
     menu.addSeparator()
     shown = {column.key for column in table.visible_columns}
     for column in table.records().columns[1:]:
         action = _check(menu, column.title, column.key in shown)
         action.toggled.connect(partial(table.show_column, column.key))
     menu.addSeparator()
-    menu.addAction(menu.tr("&Restore the usual columns")).triggered.connect(table.restore_usual)
+    menu.addAction("&Restore the usual columns").triggered.connect(table.restore_usual)
 
 
 def _fill_sort_menu(menu: QMenu, table: "RecordTable") -> None:
@@ -30,7 +30,7 @@ def _fill_sort_menu(menu: QMenu, table: "RecordTable") -> None:
         keys.addAction(action)
         action.triggered.connect(partial(table.sort_as_clicked, column.key))
     menu.addSeparator()
-    downwards = _check(menu, menu.tr("&Descending"), model.descending)
+    downwards = _check(menu, "&Descending", model.descending)
     downwards.setEnabled(model.sort_key is not None)
     downwards.toggled.connect(partial(_turn, table))
 

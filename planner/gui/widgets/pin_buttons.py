@@ -14,8 +14,8 @@ class PinButtons(QWidget):
     def __init__(self, workspace: Workspace, theme: Theme, last: QAbstractButton) -> None:
         super().__init__()
         self._workspace = workspace
-        self.swap = link_button(self.tr("Swap"), self.tr("Plan with the pinned one, and pin this one."))
-        self.unpin = link_button(self.tr("Unpin"), self.tr("Show the plan alone again."))
+        self.swap = link_button("Swap", "Plan with the pinned one, and pin this one.")
+        self.unpin = link_button("Unpin", "Show the plan alone again.")
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(theme.spacing.small)

@@ -39,11 +39,11 @@ class PlotPanel(QWidget):
         self._read_out = ElidedLabel(role="muted", is_live=True)
         self._read_out.setFont(theme.font("small"))
         self._read_out.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        self._as_table = IconButton(theme, "table", self.tr("Show as table"))
+        self._as_table = IconButton(theme, "table", "Show as table")
         self._as_table.setCheckable(True)
-        self._export = IconButton(theme, "save", self.tr("Copy or save the {0}").format(what))
+        self._export = IconButton(theme, "save", f"Copy or save the {what}")
         self._pages = QStackedWidget()
-        self._pages.addWidget(make_label(self.tr("Drawing the {0}…").format(what), "muted"))
+        self._pages.addWidget(make_label(f"Drawing the {what}…", "muted"))
         self._pages.addWidget(table)
         self._lay_out(heading)
         self._as_table.toggled.connect(self._show_page)
@@ -73,7 +73,7 @@ class PlotPanel(QWidget):
     @Slot()
     def save(self) -> None:
         """Ask for a file and write the plot as PNG or SVG, or its figures as CSV."""
-        title = self.tr("Save the {0}").format(self._what)
+        title = f"Save the {self._what}"
         name, _ = QFileDialog.getSaveFileName(self, title, f"{self._file_stem}.png", _FORMATS)
         if name:
             self.save_to(Path(name))
@@ -102,9 +102,9 @@ class PlotPanel(QWidget):
 
     def _export_menu(self) -> QMenu:
         menu = QMenu(self)
-        menu.addAction(self.tr("Copy as picture"), self.copy_picture)
-        menu.addAction(self.tr("Copy as table"), self.copy_table)
-        menu.addAction(self.tr("Save…"), self.save)
+        menu.addAction("Copy as picture", self.copy_picture)
+        menu.addAction("Copy as table", self.copy_table)
+        menu.addAction("Save…", self.save)
         return menu
 
     def _lay_out(self, heading: str) -> None:

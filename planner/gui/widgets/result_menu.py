@@ -33,17 +33,17 @@ class ResultMenu(QMenu):
     def __init__(self, result: Result, file_stem: str, parent: QWidget) -> None:
         super().__init__(parent)
         self._result, self._file_stem = result, file_stem
-        self.addAction(self.tr("Copy as &text"), lambda: _copy(result.text()))
-        self.addAction(self.tr("Copy as &CSV"), lambda: _copy(result.csv()))
-        self.addAction(self.tr("Copy as &JSON"), lambda: _copy(result.json()))
-        self.addAction(self.tr("Copy as &picture"), lambda: QGuiApplication.clipboard().setPixmap(result.picture()))
+        self.addAction("Copy as &text", lambda: _copy(result.text()))
+        self.addAction("Copy as &CSV", lambda: _copy(result.csv()))
+        self.addAction("Copy as &JSON", lambda: _copy(result.json()))
+        self.addAction("Copy as &picture", lambda: QGuiApplication.clipboard().setPixmap(result.picture()))
         self.addSeparator()
-        self.addAction(self.tr("&Save…"), self.save)
+        self.addAction("&Save…", self.save)
 
     @Slot()
     def save(self) -> None:
         """Ask for a file and write the result in the format that its name ends in."""
-        name, _ = QFileDialog.getSaveFileName(self, self.tr("Save the result"), f"{self._file_stem}.txt", _FORMATS)
+        name, _ = QFileDialog.getSaveFileName(self, "Save the result", f"{self._file_stem}.txt", _FORMATS)
         if name:
             self.save_to(Path(name))
 

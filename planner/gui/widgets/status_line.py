@@ -38,7 +38,7 @@ class StatusLine(QStatusBar):
         self._about = make_label(_about(workspace.catalog))
         self.addWidget(self._about)
         self.prices = make_label()
-        self.prices.setToolTip(self.tr("Of the newest price; see Plan, Prices."))
+        self.prices.setToolTip("Of the newest price; see Plan, Prices.")
         self.prices.hide()
         self.addWidget(self.prices)
         self.addWidget(self._adjusted, 1)
@@ -56,7 +56,7 @@ class StatusLine(QStatusBar):
     def show_prices(self) -> None:
         """Say how old the newest price is; asked once prices have been read, which takes a moment."""
         days = newest_age_days(self._workspace.catalog.offers, datetime.now(UTC).date())
-        self.prices.setText(self.tr("Newest offer to rent: {0}").format(age_phrase(days)))
+        self.prices.setText(f"Newest offer to rent: {age_phrase(days)}")
         mark(self.prices, AGE_ROLES[age_of(days)])
         self.prices.show()
 

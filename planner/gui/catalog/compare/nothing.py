@@ -14,13 +14,13 @@ class NothingCompared(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         space = theme.spacing
-        self.add = QPushButton(self.tr("&Add a card or system…"))
-        self.show_table = QPushButton(self.tr("Choose in the &table"))
+        self.add = QPushButton("&Add a card or system…")
+        self.show_table = QPushButton("Choose in the &table")
         mark(self.add, "primary")
-        words = self.tr(
-            "Up to {0} cards and systems stand side by side, with your plan on each: does it fit, how long does it "
+        words = (
+            f"Up to {MOST} cards and systems stand side by side, with your plan on each: does it fit, how long does it "
             "take, what does it cost? In the table, choose rows and press Compare."
-        ).format(MOST)
+        )
         buttons = QHBoxLayout()
         buttons.setSpacing(space.small)
         buttons.addWidget(self.add)
@@ -29,7 +29,7 @@ class NothingCompared(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(*(space.huge,) * 4)
         column.setSpacing(space.medium)
-        column.addWidget(make_label(self.tr("Nothing is compared yet"), font=theme.font("title", bold=True)))
+        column.addWidget(make_label("Nothing is compared yet", font=theme.font("title", bold=True)))
         column.addWidget(make_label(words, "muted", wrap=True))
         column.addLayout(buttons)
         column.addStretch(1)

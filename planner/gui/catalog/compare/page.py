@@ -63,13 +63,13 @@ class ComparePage(QWidget):
         self._asked: object = None
         self.table = CompareTable(theme)
         self._nothing = NothingCompared(theme)
-        self._only = QCheckBox(self.tr("Only &differences"))
-        self._add = QPushButton(self.tr("&Add…"))
-        self._fewer = QPushButton(self.tr("&Fewer"))
-        self._more = QPushButton(self.tr("&More"))
-        self._use = QPushButton(self.tr("&Use in the plan"))
-        self._remove = QPushButton(self.tr("&Remove"))
-        self._clear = QPushButton(self.tr("C&lear"))
+        self._only = QCheckBox("Only &differences")
+        self._add = QPushButton("&Add…")
+        self._fewer = QPushButton("&Fewer")
+        self._more = QPushButton("&More")
+        self._use = QPushButton("&Use in the plan")
+        self._remove = QPushButton("&Remove")
+        self._clear = QPushButton("C&lear")
         self._notes = make_label(wrap=True)
         self._bar = QWidget()
         self._pages = QStackedWidget()
@@ -82,8 +82,8 @@ class ComparePage(QWidget):
         self._nothing.show_table.clicked.connect(self.table_wanted)
         self._fewer.clicked.connect(partial(self.count_up, -1))
         self._more.clicked.connect(partial(self.count_up, 1))
-        self._fewer.setToolTip(self.tr("One fewer of the card or system under the keyboard (-)"))
-        self._more.setToolTip(self.tr("One more of the card or system under the keyboard (+)"))
+        self._fewer.setToolTip("One fewer of the card or system under the keyboard (-)")
+        self._more.setToolTip("One more of the card or system under the keyboard (+)")
         self._only.toggled.connect(self._on_only)
         self._use.clicked.connect(self.use_current)
         self._remove.clicked.connect(self.remove_current)
@@ -106,7 +106,7 @@ class ComparePage(QWidget):
 
     def offer(self, anchor: QWidget) -> SearchPopover:
         """Offer every card and system under `anchor`, to put one more side by side."""
-        choices, hint = hardware_choices(self._workspace), self.tr("Search accelerators and systems, or: 2 x DGX H100")
+        choices, hint = hardware_choices(self._workspace), "Search accelerators and systems, or: 2 x DGX H100"
         made = SearchPopover(self, self._theme, hint, typed=partial(several_of, choices))
         made.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         made.chosen.connect(self._on_chosen)
@@ -244,8 +244,8 @@ class ComparePage(QWidget):
         if entry.row is None:
             return
         with self._workspace.reporting():
-            card = self.tr("card %1").replace("%1", entry.name)
-            label = card if entry.system is None else self.tr("cards of %1").replace("%1", entry.title)
+            card = "card %1".replace("%1", entry.name)
+            label = card if entry.system is None else "cards of %1".replace("%1", entry.title)
             self._workspace.answer(label, {"gpu": entry.row.id, "count": entry.count})
 
     @Slot(int)
@@ -260,7 +260,7 @@ class ComparePage(QWidget):
 
     def _lay_out(self) -> None:
         space = self._theme.spacing
-        legend = self.tr("A tick marks the best; pale rows are alike.")
+        legend = "A tick marks the best; pale rows are alike."
         bar = QHBoxLayout(self._bar)
         bar.setContentsMargins(0, 0, 0, 0)
         bar.setSpacing(space.small)

@@ -187,7 +187,7 @@ class CompareTable(QTableView):
         header.setMinimumSectionSize(_NARROWEST)
         header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
         header.setHighlightSections(False)
-        self.setAccessibleName(self.tr("Comparison"))
+        self.setAccessibleName("Comparison")
         self.compared.modelReset.connect(self._arrange)
         theme.changed.connect(self.viewport().update)
 

@@ -85,7 +85,7 @@ class Legend(QWidget):
         if (classes, sizes) != (self._classes, self._sizes):
             height = self.heightForWidth(self.width())
             self._classes, self._sizes = classes, sizes
-            self.setAccessibleName(self.tr("Legend: {0}").format(self._spoken()))
+            self.setAccessibleName(f"Legend: {self._spoken()}")
             # To lay the panel out again takes as long as to draw a thousand points.
             if self.heightForWidth(self.width()) != height:
                 self.updateGeometry()

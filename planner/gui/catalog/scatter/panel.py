@@ -42,7 +42,7 @@ class ScatterPanel(PlotPanel):
         self.plot: ScatterPlot | None = None
         numbers = [(column.key, column.axis) for column in columns if column.is_number]
         named = [(column.key, column.title) for column in columns if column.key in _NAMED]
-        nothing = ("", self.tr("nothing"))
+        nothing = ("", "nothing")
         self.fields: dict[str, ChoiceField] = {
             "x": ChoiceField(theme, numbers),
             "y": ChoiceField(theme, numbers),
@@ -50,12 +50,12 @@ class ScatterPanel(PlotPanel):
             "color": ChoiceField(theme, [nothing, *named, *numbers]),
         }
         self.boxes: dict[str, QCheckBox] = {
-            "log_x": QCheckBox(self.tr("log")),
-            "log_y": QCheckBox(self.tr("log")),
-            "pareto": QCheckBox(self.tr("Line of the &best")),
+            "log_x": QCheckBox("log"),
+            "log_y": QCheckBox("log"),
+            "pareto": QCheckBox("Line of the &best"),
         }
         self.legend = Legend(theme)
-        self._presets = QPushButton(self.tr("Pre&sets"))
+        self._presets = QPushButton("Pre&sets")
         self._card: HoverCard | None = None
         self._as_table.hide()  # the page has its own table of the same rows
         self._add_controls()
@@ -158,9 +158,9 @@ class ScatterPanel(PlotPanel):
             box.setChecked(choice.pareto and not neither)
         box.setEnabled(not neither)
         box.setToolTip(
-            self.tr("There is none here: neither more nor less of “{0}” is better.").format(neither[0])
+            f"There is none here: neither more nor less of “{neither[0]}” is better."
             if neither
-            else self.tr("Joins what no other beats in both figures.")
+            else "Joins what no other beats in both figures."
         )
         box.setAccessibleDescription(box.toolTip())
 
@@ -174,7 +174,7 @@ class ScatterPanel(PlotPanel):
         self.choose(changed.evolve(**years))
 
     def _add_controls(self) -> None:
-        titles = {"x": self.tr("&Across"), "y": self.tr("U&p"), "size": self.tr("Si&ze"), "color": self.tr("Col&our")}
+        titles = {"x": "&Across", "y": "U&p", "size": "Si&ze", "color": "Col&our"}
         grid = QGridLayout()
         grid.setHorizontalSpacing(self._theme.spacing.small)
         grid.setVerticalSpacing(self._theme.spacing.tiny)
@@ -189,8 +189,8 @@ class ScatterPanel(PlotPanel):
             grid.setColumnStretch(column + 1, 1)
         grid.addWidget(self.boxes["log_x"], 0, 2)
         grid.addWidget(self.boxes["log_y"], 1, 2)
-        self.boxes["log_x"].setAccessibleName(self.tr("Logarithmic across"))
-        self.boxes["log_y"].setAccessibleName(self.tr("Logarithmic up"))
+        self.boxes["log_x"].setAccessibleName("Logarithmic across")
+        self.boxes["log_y"].setAccessibleName("Logarithmic up")
         for key, box in self.boxes.items():
             box.toggled.connect(partial(self._on_edited, key))
         menu = QMenu(self)

@@ -34,10 +34,10 @@ class CostCurvePanel(PlotPanel):
 
     def __init__(self, theme: Theme) -> None:
         table = QWidget()
-        super().__init__(theme, self.tr("Spent by then, in today's money"), self.tr("curve"), "cost-curve", table)
+        super().__init__(theme, "Spent by then, in today's money", "curve", "cost-curve", table)
         self._model = RecordTableModel(_COLUMNS, lambda point: f"{point.years:.4f}", self)
         view = RecordTable(self._model, theme)
-        view.setAccessibleName(self.tr("Costs over time"))
+        view.setAccessibleName("Costs over time")
         layout = QVBoxLayout(table)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(view)
@@ -82,10 +82,6 @@ class CostCurvePanel(PlotPanel):
             return
         said = point or self._curve.points[-1]
         self._read_out.setText(
-            self.tr("after {0} years, {1} GPU-hours: renting {2}, owning {3}").format(
-                fmt.plain(said.years),
-                fmt.significant(said.gpu_hours),
-                fmt.money(said.rent_usd),
-                fmt.money(said.own_usd),
-            )
+            f"after {fmt.plain(said.years)} years, {fmt.significant(said.gpu_hours)} GPU-hours: "
+            f"renting {fmt.money(said.rent_usd)}, owning {fmt.money(said.own_usd)}"
         )

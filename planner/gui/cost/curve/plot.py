@@ -25,14 +25,14 @@ class CostPlot(Plot):
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(theme, parent)
-        self._plot.setAccessibleName(self.tr("Costs over time; the same figures are in its table"))
+        self._plot.setAccessibleName("Costs over time; the same figures are in its table")
         self._curve: CostCurve | None = None
         self._rent, self._own = (self._item.plot(antialias=True) for _ in range(2))
         self._edges: list[Any] = [self._item.plot() for _ in range(4)]
         self._bands: list[Any] = [pg.FillBetweenItem(*self._edges[at : at + 2]) for at in (0, 2)]
         self._legend: Any = self._item.addLegend(offset=(8, 8))
-        self._legend.addItem(self._rent, self.tr("Renting"))
-        self._legend.addItem(self._own, self.tr("Owning, less what it sells for"))
+        self._legend.addItem(self._rent, "Renting")
+        self._legend.addItem(self._own, "Owning, less what it sells for")
         self._pointer: Any = pg.InfiniteLine(angle=90)
         self._meeting: Any = pg.ScatterPlotItem(size=10)
         self._words: Any = pg.TextItem(anchor=(0, 1))
@@ -40,7 +40,7 @@ class CostPlot(Plot):
             self._item.addItem(item, ignoreBounds=True)
         for band in self._bands:
             band.setZValue(-10)
-        self._item.getAxis("bottom").setLabel(self.tr("Years"))
+        self._item.getAxis("bottom").setLabel("Years")
         self._plot.scene().sigMouseMoved.connect(self._on_moved)
         self._dress()
 
@@ -76,7 +76,7 @@ class CostPlot(Plot):
             self._meeting.setData([years], [usd])
             is_late = years > curve.horizon_years / 2
             self._words.setAnchor((1.05, 1.3) if is_late else (-0.05, 2.4))
-            self._words.setText(self.tr("even after {0} years").format(fmt.significant(years)))
+            self._words.setText(f"even after {fmt.significant(years)} years")
             self._words.setPos(years, usd)
 
     def _place_ticks(self) -> None:

@@ -47,7 +47,7 @@ class AdvicePanel(QWidget):
         self._nothing = make_label(role="muted", wrap=True)
         self.more = QPushButton()
         mark(self.more, "link")
-        self.section = Section(theme, self.tr("What would help"), self._body, self.tr("ways to need less memory"))
+        self.section = Section(theme, "What would help", self._body, "ways to need less memory")
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._lay_out()
         self._rest.timeout.connect(self.update_now)
@@ -122,7 +122,7 @@ class AdvicePanel(QWidget):
                 line.show_advice(self._found[number])
         left = len(self._found) - most
         self.more.setVisible(left > 0)
-        self.more.setText(self.tr("Show {count} more").format(count=fmt.integer(max(0, left))))
+        self.more.setText(f"Show {fmt.integer(max(0, left))} more")
 
     def _add_line(self) -> None:
         from planner.gui.memory.advice.row import AdviceLine

@@ -24,7 +24,7 @@ class AdviceLine(QWidget):
         self._title = make_label(font=theme.font(bold=True), wrap=True)
         self._then = make_label()
         self._price = make_label(role="muted", font=theme.font("small"), wrap=True)
-        self.apply = QPushButton(self.tr("Apply"))
+        self.apply = QPushButton("Apply")
         self._lay_out()
         theme.changed.connect(self._dress)
         self.apply.clicked.connect(self._on_clicked)

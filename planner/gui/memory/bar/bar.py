@@ -39,7 +39,7 @@ class StackedBar(QWidget):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.setAccessibleName(self.tr("Memory of one card, part by part"))
+        self.setAccessibleName("Memory of one card, part by part")
         theme.changed.connect(self._arrange)
 
     @property
@@ -119,7 +119,7 @@ class StackedBar(QWidget):
         if self._view is None or segment.kind != "term":
             return segment.tooltip
         share = fmt.percent(segment.bytes / self._view.total_bytes)
-        return self.tr("{piece}\n{share} of what the run needs").format(piece=segment.tooltip, share=share)
+        return f"{segment.tooltip}\n{share} of what the run needs"
 
     @Slot()
     def _arrange(self) -> None:

@@ -35,7 +35,7 @@ class CurvePanel(PlotPanel):
         self._data: CurveData | None = None
         self._plot: CurvePlot | None = None
         self.over = ChoiceField(theme, ())
-        self.over.set_name(self.tr("Memory over"))
+        self.over.set_name("Memory over")
         self.over.setMinimumWidth(QFontMetrics(theme.font()).horizontalAdvance(_WIDEST) + 2 * theme.spacing.huge)
         self._bar.insertWidget(1, self.over)
         self.over.edited.connect(self.axis_chosen)

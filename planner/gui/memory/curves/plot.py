@@ -38,7 +38,7 @@ class CurvePlot(Plot):
 
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(theme, parent)
-        self._plot.setAccessibleName(self.tr("Memory curve; the same figures are in its table"))
+        self._plot.setAccessibleName("Memory curve; the same figures are in its table")
         self._data: CurveData | None = None
         self._low: Any = self._item.plot()
         self._high: Any = self._item.plot()

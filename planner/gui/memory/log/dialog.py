@@ -46,13 +46,13 @@ class LogDialog(QDialog):
         self._subject = make_label(role="muted", font=theme.font("small"), wrap=True)
         self._model = RecordTableModel(LOG_COLUMNS, lambda row: row.title, self)
         self.table = RecordTable(self._model, theme)
-        self.table.setAccessibleName(self.tr("The estimate beside the log"))
+        self.table.setAccessibleName("The estimate beside the log")
         self.reason = make_label(wrap=True)
         self._notes = make_label(role="muted", wrap=True)
-        self.use = QCheckBox(self.tr("&Use this correction in the plan"))
+        self.use = QCheckBox("&Use this correction in the plan")
         self.about = make_label(role="muted", font=theme.font("small"), wrap=True)
-        self._copy = QPushButton(self.tr("&Copy"))
-        self.setWindowTitle(self.tr("Compare with a log"))
+        self._copy = QPushButton("&Copy")
+        self.setWindowTitle("Compare with a log")
         self.setMinimumSize(_SMALLEST)
         self._lay_out(theme)
         self.resize(_SIZE)
@@ -151,10 +151,8 @@ class LogDialog(QDialog):
             made = "" if self._found else f" Kept from your log of {fmt.date(suggested.date)}."
             return f"{suggested.changes}. Kept on this computer, it counts only where it is switched on.{made}"
         if self._found is None:
-            return self.tr("A log of the plan's engine on the plan's card can correct the estimate.")
-        return self.tr(
-            "Nothing in this log can correct the estimate: that takes a card, the plan's engine, and a run like it."
-        )
+            return "A log of the plan's engine on the plan's card can correct the estimate."
+        return "Nothing in this log can correct the estimate: that takes a card, the plan's engine, and a run like it."
 
     def _lay_out(self, theme: Theme) -> None:
         space = theme.spacing

@@ -34,12 +34,12 @@ class LogSource(QWidget):
         super().__init__()
         self._tasks = tasks
         self.field = _Field()
-        self.field.setAccessibleName(self.tr("What the run printed"))
-        self.field.setPlaceholderText(self.tr("Paste what a run printed, or drop its file here."))
+        self.field.setAccessibleName("What the run printed")
+        self.field.setPlaceholderText("Paste what a run printed, or drop its file here.")
         self.field.setFixedHeight(self.field.fontMetrics().lineSpacing() * _LINES + 2 * theme.spacing.small)
-        self.open_button = QPushButton(self.tr("&Open a file…"))
+        self.open_button = QPushButton("&Open a file…")
         about = make_label(
-            self.tr(
+            (
                 "PyTorch's memory_summary(), memory_stats(), snapshot as JSON or out-of-memory message; start-up lines "
                 "of vLLM or llama.cpp; nvidia-smi; metrics of the Trainer, PEFT or torchtune."
             ),
@@ -77,7 +77,7 @@ class LogSource(QWidget):
 
     @Slot()
     def _choose(self) -> None:
-        name, _ = QFileDialog.getOpenFileName(self, self.tr("Open a log"), "", _FILES)
+        name, _ = QFileDialog.getOpenFileName(self, "Open a log", "", _FILES)
         if name:
             self.open_file(Path(name))
 

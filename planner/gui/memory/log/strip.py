@@ -20,7 +20,7 @@ class CorrectionStrip(QWidget):
         super().__init__()
         self._workspace = workspace
         self.words = make_label(role="warn", wrap=True)
-        self.off = link_button(self.tr("Switch off"), self.tr("Estimate without what your log showed."))
+        self.off = link_button("Switch off", "Estimate without what your log showed.")
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(theme.spacing.small)

@@ -93,11 +93,11 @@ class CardRow(QWidget):
     def __init__(self, workspace: Workspace, theme: Theme, place: int) -> None:
         super().__init__()
         self.card = PickerField(
-            theme, lambda: card_choices(workspace), lambda value: card_name(workspace, value), self.tr("Search cards")
+            theme, lambda: card_choices(workspace), lambda value: card_name(workspace, value), "Search cards"
         )
         self.number = NumberField(1, 100_000)
         self.number.setFixedWidth(_NUMBER_WIDTH)
-        self.remove = IconButton(theme, "close", self.tr("Leave out these cards"))
+        self.remove = IconButton(theme, "close", "Leave out these cards")
         self.card.set_name(f"Cards, kind {place + 1}")
         self.number.set_name(f"Number of cards of kind {place + 1}")
         layout = QHBoxLayout(self)

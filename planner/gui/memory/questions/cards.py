@@ -32,14 +32,14 @@ class CardsQuestions(QWidget):
         super().__init__()
         self._workspace, self._theme = workspace, theme
         self.card = PickerField(
-            theme, lambda: card_choices(workspace), lambda value: card_name(workspace, value), self.tr("Search cards")
+            theme, lambda: card_choices(workspace), lambda value: card_name(workspace, value), "Search cards"
         )
         self.count = NumberField(1, 100_000)
         self.unequal = CardList(workspace, theme)
         self.others = SizeField()
         self.add = link_button(
-            self.tr("Add &another kind…"),
-            self.tr("Plan for cards that differ, such as the two that are in one machine."),
+            "Add &another kind…",
+            "Plan for cards that differ, such as the two that are in one machine.",
         )
         self._form = form = new_form(theme)
         form.add("Card", self.card, hint="The card that it runs on.")
@@ -87,7 +87,7 @@ class CardsQuestions(QWidget):
 
     @cached_property
     def _popover(self) -> SearchPopover:
-        made = SearchPopover(self, self._theme, self.tr("Search cards"))
+        made = SearchPopover(self, self._theme, "Search cards")
         made.chosen.connect(self._add)
         return made
 

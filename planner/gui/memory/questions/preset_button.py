@@ -22,8 +22,8 @@ class PresetButton(QPushButton):
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
-        self.setText(self.tr("Start from a rec&ipe…"))
-        self.setToolTip(self.tr("How others train or run a model, with where they say so."))
+        self.setText("Start from a rec&ipe…")
+        self.setToolTip("How others train or run a model, with where they say so.")
         mark(self, "link")
         self._workspace, self._theme = workspace, theme
         self.clicked.connect(self.open)
@@ -32,7 +32,7 @@ class PresetButton(QPushButton):
     @cached_property
     def popover(self) -> SearchPopover:
         """Return the list, which is made when it is first opened."""
-        made = SearchPopover(self, self._theme, self.tr("Search recipes"))
+        made = SearchPopover(self, self._theme, "Search recipes")
         made.chosen.connect(self._start)
         return made
 

@@ -70,11 +70,9 @@ class TraceDesk(QObject):
     @Slot(object)
     def ask_consent(self, request: TraceRequest) -> None:
         """Ask once for each content of a file whether its code may be run."""
-        box = QMessageBox(
-            QMessageBox.Icon.Question, self.tr("Run this code?"), _question(request), parent=self._tab.window()
-        )
+        box = QMessageBox(QMessageBox.Icon.Question, "Run this code?", _question(request), parent=self._tab.window())
         box.setInformativeText(_terms())
-        run = box.addButton(self.tr("&Run it"), QMessageBox.ButtonRole.AcceptRole)
+        run = box.addButton("&Run it", QMessageBox.ButtonRole.AcceptRole)
         cancel = box.addButton(QMessageBox.StandardButton.Cancel)
         box.setDefaultButton(cancel)
         box.setEscapeButton(cancel)

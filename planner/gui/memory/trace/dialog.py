@@ -42,8 +42,8 @@ class TraceDialog(QDialog):
         self._form = new_form(theme)
         self._problem = make_label(role="bad", wrap=True)
         self._problem.hide()
-        self._go = QPushButton(self.tr("&Trace"))
-        self.setWindowTitle(self.tr("Trace a module"))
+        self._go = QPushButton("&Trace")
+        self.setWindowTitle("Trace a module")
         self._lay_out(missing)
         self.resize(_SIZE)
         for button in self.findChildren(QPushButton):
@@ -176,9 +176,7 @@ class TraceDialog(QDialog):
         foot = QWidget()
         column = QVBoxLayout(foot)
         column.setContentsMargins(space.large, 0, space.large, 0)
-        words = missing or self.tr(
-            "One step runs on tensors without memory, in a process of its own. No GPU is needed."
-        )
+        words = missing or ("One step runs on tensors without memory, in a process of its own. No GPU is needed.")
         about = make_label(f"{words[:1].upper()}{words[1:]}", "warn" if missing else "muted", wrap=True)
         about.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         mark(self._go, "primary")

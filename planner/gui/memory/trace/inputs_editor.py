@@ -25,7 +25,7 @@ class InputsEditor(QWidget):
         super().__init__()
         self._theme = theme
         self._rows: list[_Row] = []
-        self._add = QPushButton(self.tr("Add an &input"))
+        self._add = QPushButton("Add an &input")
         mark(self._add, "link")
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
@@ -33,7 +33,7 @@ class InputsEditor(QWidget):
         below = QHBoxLayout()
         below.addWidget(self._add)
         below.addStretch(1)
-        self._column.addWidget(make_label(self.tr("Inputs: name and shape"), "muted"))
+        self._column.addWidget(make_label("Inputs: name and shape", "muted"))
         self._column.addLayout(below)
         self._add.clicked.connect(self._on_add)
         self.set_names(("",))
@@ -113,13 +113,13 @@ class _Row(QWidget):
 
     def __init__(self, theme: Theme, number: int) -> None:
         super().__init__()
-        self.name = QLineEdit(placeholderText=self.tr("by place"))
-        self.name.setAccessibleName(self.tr("Name of input {0}").format(number))
-        self.name.setToolTip(self.tr("The argument of forward; empty: by its place."))
+        self.name = QLineEdit(placeholderText="by place")
+        self.name.setAccessibleName(f"Name of input {number}")
+        self.name.setToolTip("The argument of forward; empty: by its place.")
         self.name.setFixedWidth(self.name.fontMetrics().averageCharWidth() * 16)
         self.shape = TextField(_check, _EXAMPLE)
-        self.shape.set_name(self.tr("Shape of input {0}").format(number))
-        remove = IconButton(theme, "close", self.tr("Remove input {0}").format(number))
+        self.shape.set_name(f"Shape of input {number}")
+        remove = IconButton(theme, "close", f"Remove input {number}")
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(theme.spacing.tiny)

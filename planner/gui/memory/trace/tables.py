@@ -41,18 +41,18 @@ class TraceTables(QWidget):
         super().__init__()
         self.modules = RecordTable(RecordTableModel(MODULE_COLUMNS, lambda row: row.path, self), theme)
         self.alive = RecordTable(RecordTableModel(ALIVE_COLUMNS, alive_id, self), theme)
-        self.modules.setAccessibleName(self.tr("Modules and what they hold at the peak"))
-        self.alive.setAccessibleName(self.tr("What is alive at the peak"))
-        self.reserved = BlockPage(theme, self.tr("Reserved memory"))
-        self.assumed = BlockPage(theme, self.tr("What was assumed"))
+        self.modules.setAccessibleName("Modules and what they hold at the peak")
+        self.alive.setAccessibleName("What is alive at the peak")
+        self.reserved = BlockPage(theme, "Reserved memory")
+        self.assumed = BlockPage(theme, "What was assumed")
         self._pages = QStackedWidget()
         self._group = QButtonGroup(self)
         self._bar = QHBoxLayout()
         self._bar.setSpacing(theme.spacing.tiny)
-        self._add(self.tr("Modules"), self.modules)
-        self._add(self.tr("Alive at the peak"), self.alive)
-        self._add(self.tr("Reserved memory"), self.reserved)
-        self._add(self.tr("Assumed"), self.assumed)
+        self._add("Modules", self.modules)
+        self._add("Alive at the peak", self.alive)
+        self._add("Reserved memory", self.reserved)
+        self._add("Assumed", self.assumed)
         self._bar.addStretch(1)
         self._bar.addWidget(self._export(theme))
         self._group.buttons()[0].setChecked(True)
@@ -90,7 +90,7 @@ class TraceTables(QWidget):
     @Slot()
     def save(self) -> None:
         """Ask for a file and write the modules, or what is alive at the peak, as CSV with exact bytes."""
-        name, _ = QFileDialog.getSaveFileName(self, self.tr("Save the table"), "trace.csv", "Table (*.csv)")
+        name, _ = QFileDialog.getSaveFileName(self, "Save the table", "trace.csv", "Table (*.csv)")
         if name:
             self.save_to(Path(name))
 
@@ -117,10 +117,10 @@ class TraceTables(QWidget):
         self.show_page(number)
 
     def _export(self, theme: Theme) -> IconButton:
-        button = IconButton(theme, "save", self.tr("Copy or save the table"))
+        button = IconButton(theme, "save", "Copy or save the table")
         menu = QMenu(self)
-        menu.addAction(self.tr("Copy"), self.copy)
-        menu.addAction(self.tr("Save…"), self.save)
+        menu.addAction("Copy", self.copy)
+        menu.addAction("Save…", self.save)
         button.setMenu(menu)
         button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         return button

@@ -134,9 +134,9 @@ class TargetForm(QWidget):
         return self._workspace.settings.current.traced_files
 
     def _add_buttons(self, theme: Theme) -> None:
-        browse = QPushButton(self.tr("Bro&wse…"))
+        browse = QPushButton("Bro&wse…")
         browse.clicked.connect(self._browse)
-        recent = IconButton(theme, "chevron-down", self.tr("Files traced lately"))
+        recent = IconButton(theme, "chevron-down", "Files traced lately")
         self._recent = QMenu(self)
         self._recent.aboutToShow.connect(self._fill_recent)
         recent.clicked.connect(lambda: self._recent.popup(recent.mapToGlobal(recent.rect().bottomLeft())))
@@ -154,7 +154,7 @@ class TargetForm(QWidget):
     @Slot()
     def _browse(self) -> None:
         folder = str(Path(next(iter((self.file.text, *self.recent_files())), "")).parent)
-        name, _ = QFileDialog.getOpenFileName(self, self.tr("Choose a Python file"), folder, _PYTHON)
+        name, _ = QFileDialog.getOpenFileName(self, "Choose a Python file", folder, _PYTHON)
         if name:
             self.open_file(Path(name))
 
@@ -164,7 +164,7 @@ class TargetForm(QWidget):
         for name in self.recent_files():
             self._recent.addAction(name, partial(self.open_file, Path(name)))
         if self._recent.isEmpty():
-            self._recent.addAction(self.tr("None yet")).setEnabled(False)
+            self._recent.addAction("None yet").setEnabled(False)
 
     @Slot()
     def _on_file_typed(self) -> None:

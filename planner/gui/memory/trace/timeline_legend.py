@@ -47,14 +47,14 @@ class TimelineLegend(QWidget):
                 shown = self._series[number]
                 button.setText(shown.title)
                 button.setChecked(shown.category not in self._hidden)
-                button.setAccessibleName(self.tr("Show {0} in the timeline").format(shown.title.lower()))
+                button.setAccessibleName(f"Show {shown.title.lower()} in the timeline")
         self._tint()
 
     def _add_button(self) -> None:
         button = QToolButton()
         mark(button, "legend")
         button.setCheckable(True)
-        button.setToolTip(self.tr("Show or hide this category"))
+        button.setToolTip("Show or hide this category")
         button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         button.clicked.connect(partial(self._on_clicked, len(self._buttons)))
         self._buttons.append(button)

@@ -50,9 +50,9 @@ class TimelinePlot(Plot):
         mark(self._box, "popover")
         self._box.hide()
         self._take_keyboard()
-        self.setAccessibleName(self.tr("Live memory over the run; arrow keys go from moment to moment"))
-        self._plot.setAccessibleName(self.tr("Live memory over the run; the same figures are in its table"))
-        self._item.getAxis("bottom").setLabel(self.tr("Allocations and frees, in order"))
+        self.setAccessibleName("Live memory over the run; arrow keys go from moment to moment")
+        self._plot.setAccessibleName("Live memory over the run; the same figures are in its table")
+        self._item.getAxis("bottom").setLabel("Allocations and frees, in order")
         self._plot.scene().sigMouseMoved.connect(self._on_moved)
         self._dress()
 
@@ -127,7 +127,7 @@ class TimelinePlot(Plot):
         for item in (self._peak, self._peak_words):
             item.setVisible(whole)
         self._peak.setData([peak.time], [peak.bytes / unit])
-        self._peak_words.setText(self.tr("peak {0}").format(fmt.size(peak.bytes)))
+        self._peak_words.setText(f"peak {fmt.size(peak.bytes)}")
         self._peak_words.setAnchor((0 if peak.time < data.end / 8 else 1 if peak.time > data.end * 7 / 8 else 0.5, 1))
         self._peak_words.setPos(peak.time, peak.bytes / unit)
         for item in (self._card, self._card_words):

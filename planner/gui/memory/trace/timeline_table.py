@@ -44,7 +44,7 @@ class TimelineTable(QWidget):
         self._data: TimelineData | None = None
         self._model = RecordTableModel(_COLUMNS, lambda row: str(row.point), self)
         self._table = RecordTable(self._model, theme)
-        self._table.setAccessibleName(self.tr("Live memory over the run"))
+        self._table.setAccessibleName("Live memory over the run")
         self.setFocusProxy(self._table)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)

@@ -22,10 +22,10 @@ class WhatIf(QWidget):
     def __init__(self, workspace: Workspace, theme: Theme, tracer: Tracer, desk: TraceDesk) -> None:
         super().__init__()
         self._workspace, self._theme, self._tracer = workspace, theme, tracer
-        self.edit = QPushButton(self.tr("Edit…"))
-        self.edit.setToolTip(self.tr("Change inputs, arguments, loss and the rest."))
-        self.again = QPushButton(self.tr("Trace a&gain"))
-        self.again.setToolTip(self.tr("Trace it as before, because its file has changed."))
+        self.edit = QPushButton("Edit…")
+        self.edit.setToolTip("Change inputs, arguments, loss and the rest.")
+        self.again = QPushButton("Trace a&gain")
+        self.again.setToolTip("Trace it as before, because its file has changed.")
         buttons = QHBoxLayout()
         for button in (self.edit, self.again):
             buttons.addWidget(button)

@@ -24,16 +24,16 @@ class CompareButton(QPushButton):
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__()
-        self.setText(self.tr("Compare &with…"))
+        self.setText("Compare &with…")
         self._workspace, self._theme = workspace, theme
         menu = QMenu(self)
-        menu.addAction(self.tr("This plan as it is &now"), lambda: self.pin(workspace.plan))
-        menu.addAction(self.tr("Another &card…"), self._offer_cards)
-        menu.addAction(self.tr("Another &model…"), self._offer_models)
-        menu.addAction(self.tr("A &recipe…"), self._offer_recipes)
-        menu.addAction(self.tr("A saved p&lan…"), self.choose_file)
+        menu.addAction("This plan as it is &now", lambda: self.pin(workspace.plan))
+        menu.addAction("Another &card…", self._offer_cards)
+        menu.addAction("Another &model…", self._offer_models)
+        menu.addAction("A &recipe…", self._offer_recipes)
+        menu.addAction("A saved p&lan…", self.choose_file)
         menu.addSeparator()
-        menu.addAction(self.tr("What a run printed (lo&g)…"), partial(workspace.log_requested.emit, None))
+        menu.addAction("What a run printed (lo&g)…", partial(workspace.log_requested.emit, None))
         self.setMenu(menu)
 
     # Made when they are first opened: the start of the window does not wait for them.
@@ -41,17 +41,17 @@ class CompareButton(QPushButton):
     @cached_property
     def cards(self) -> SearchPopover:
         """Return the list of cards."""
-        return self._made(self.tr("Search cards"), self._pin_card)
+        return self._made("Search cards", self._pin_card)
 
     @cached_property
     def models(self) -> SearchPopover:
         """Return the list of models."""
-        return self._made(self.tr("Search models"), self._pin_model)
+        return self._made("Search models", self._pin_model)
 
     @cached_property
     def recipes(self) -> SearchPopover:
         """Return the list of recipes."""
-        return self._made(self.tr("Search recipes"), self._pin_recipe)
+        return self._made("Search recipes", self._pin_recipe)
 
     def pin(self, plan: Plan) -> None:
         """Show `plan` beside the present one."""
@@ -61,7 +61,7 @@ class CompareButton(QPushButton):
     @Slot()
     def choose_file(self) -> None:
         """Ask for a plan's file and show it beside the present one."""
-        name, _ = QFileDialog.getOpenFileName(self, self.tr("Compare with a plan"), "", _PLANS)
+        name, _ = QFileDialog.getOpenFileName(self, "Compare with a plan", "", _PLANS)
         if name:
             with self._workspace.reporting():
                 self._workspace.pin.put(load_plan(Path(name)))

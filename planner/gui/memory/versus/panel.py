@@ -36,12 +36,12 @@ class VersusPanel(QWidget):
         self._found: Versus | None = None
         self.view: VersusView | None = None
         self.sentence = make_label(font=theme.font(bold=True), wrap=True)
-        self.export = IconButton(theme, "save", self.tr("Copy or save the comparison"))
+        self.export = IconButton(theme, "save", "Copy or save the comparison")
         self.pin_buttons = PinButtons(workspace, theme, self.export)
         self._here, self._there = ElidedLabel(role="muted"), ElidedLabel(role="muted")
         self.answer = make_label(wrap=True)
         self.bars = (StackedBar(theme), StackedBar(theme))
-        self.bars[1].setAccessibleName(self.tr("Memory of one card of the pinned plan, part by part"))
+        self.bars[1].setAccessibleName("Memory of one card of the pinned plan, part by part")
         self.settings = make_label(wrap=True)
         self._model = RecordTableModel(VERSUS_COLUMNS, lambda row: f"{row.kind} {row.name}", self)
         self._theme = theme
@@ -55,7 +55,7 @@ class VersusPanel(QWidget):
     def table(self) -> RecordTable:
         """Return the table, made when a plan is first pinned."""
         made = RecordTable(self._model, self._theme)
-        made.setAccessibleName(self.tr("The parts of both plans"))
+        made.setAccessibleName("The parts of both plans")
         self._column.addWidget(made)
         return made
 
@@ -78,9 +78,9 @@ class VersusPanel(QWidget):
         return picture
 
     def _show(self, view: VersusView) -> None:
-        self.sentence.setText(view.sentence or self.tr("The two cannot be compared in numbers."))
-        self._here.setText(self.tr("This plan: {0}").format(view.subject))
-        self._there.setText(self.tr("Pinned: {0}").format(view.other_subject))
+        self.sentence.setText(view.sentence or "The two cannot be compared in numbers.")
+        self._here.setText(f"This plan: {view.subject}")
+        self._there.setText(f"Pinned: {view.other_subject}")
         self.answer.setText(view.other.answer)
         self.settings.setText("; ".join(view.settings) + ".")
         reached = max(longest(view.view), longest(view.other))

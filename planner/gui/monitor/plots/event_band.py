@@ -51,10 +51,8 @@ class EventBand(QWidget):
         self.setFont(theme.font("small"))
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setAccessibleName(self.tr("Events over time"))
-        self.setAccessibleDescription(
-            self.tr("Arrows move the cursor, with Shift the time that is shown; + and - zoom")
-        )
+        self.setAccessibleName("Events over time")
+        self.setAccessibleDescription("Arrows move the cursor, with Shift the time that is shown; + and - zoom")
         self.gestures = Gestures(self, view, self.time_at)
         self.gestures.double_clicked.connect(self.mark_wanted)
         view.cursor_moved.connect(self.update)
@@ -103,7 +101,7 @@ class EventBand(QWidget):
         if isinstance(event, QHelpEvent):
             shapes = self.shapes_at(event.x(), event.y())
             words = [line for shape in shapes for line in shape_words(shape, self._history, self._labels)]
-            more = [self.tr("and {0} more").format(len(words) - _MOST_WORDS)] if len(words) > _MOST_WORDS else []
+            more = [f"and {len(words) - _MOST_WORDS} more"] if len(words) > _MOST_WORDS else []
             QToolTip.showText(event.globalPos(), "\n".join([*words[:_MOST_WORDS], *more]), self)
             return True
         return super().event(event)
@@ -125,11 +123,11 @@ class EventBand(QWidget):
         """Return what can be done at a place."""
         menu = QMenu(self)
         time = self.time_at(x)
-        menu.addAction(self.tr("Put a &mark here…"), lambda: self.mark_wanted.emit(time))
+        menu.addAction("Put a &mark here…", lambda: self.mark_wanted.emit(time))
         for shape in self.shapes_at(x, y):
             if shape.mark is not None:
                 self._offer_removal(menu, shape.mark)
-        menu.addAction(self.tr("&Copy the events as text"), lambda: QGuiApplication.clipboard().setText(self.text()))
+        menu.addAction("&Copy the events as text", lambda: QGuiApplication.clipboard().setText(self.text()))
         return menu
 
     def paintEvent(self, _event: QPaintEvent) -> None:
@@ -180,7 +178,7 @@ class EventBand(QWidget):
             self._history.remove_mark(mark)
             self._draw()
 
-        menu.addAction(self.tr("&Remove the mark “{0}”").format(mark.text), remove)
+        menu.addAction(f"&Remove the mark “{mark.text}”", remove)
 
     def _paint_ground(self, painter: QPainter) -> None:
         place, line = self._place, self._line

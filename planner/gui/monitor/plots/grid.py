@@ -112,23 +112,23 @@ class PlotGrid(QWidget):
 
     def plots_menu(self) -> QMenu:
         """Return the choice of plots; those that nothing is known for are said to be so."""
-        menu = QMenu(self.tr("&Plots"), self)
+        menu = QMenu("&Plots", self)
         for spec in arranged(self._remembered.order):
             known = is_known(self._history, spec)
-            action = menu.addAction(spec.title if known else self.tr("{0} (not measured here)").format(spec.title))
+            action = menu.addAction(spec.title if known else f"{spec.title} (not measured here)")
             action.setCheckable(True)
             action.setChecked(spec.key not in self._remembered.hidden)
             action.toggled.connect(partial(self.show_plot, spec.key))
         menu.addSeparator()
         menu.addMenu(self._columns_menu(menu))
-        menu.addAction(self.tr("&Restore the usual plots"), lambda: self._remember(PlotSettings()))
+        menu.addAction("&Restore the usual plots", lambda: self._remember(PlotSettings()))
         return menu
 
     def _columns_menu(self, parent: QMenu) -> QMenu:
-        menu = QMenu(self.tr("&Columns"), parent)
+        menu = QMenu("&Columns", parent)
         group = QActionGroup(menu)
         for count in (None, *range(1, MOST_COLUMNS + 1)):
-            action = group.addAction(self.tr("as many as there is room for") if count is None else str(count))
+            action = group.addAction("as many as there is room for" if count is None else str(count))
             action.setCheckable(True)
             action.setChecked(count == self._remembered.columns)
             action.triggered.connect(lambda _checked, count=count: self.set_columns(count))
@@ -283,7 +283,7 @@ class PlotGrid(QWidget):
         self._scroll.setWidgetResizable(True)
         self._scroll.setMinimumHeight(QFontMetrics(self._theme.font()).height() * _LEAST_LINES)
         self._scroll.setFrameShape(QFrame.Shape.NoFrame)
-        self._scroll.setAccessibleName(self.tr("Plots"))
+        self._scroll.setAccessibleName("Plots")
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(spacing.small)

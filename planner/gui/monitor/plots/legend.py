@@ -90,7 +90,7 @@ class LegendButton(QAbstractButton):
         self.setChecked(True)
         self.setText(entry.title)
         self.setAccessibleName(entry.title)
-        self.setToolTip(self.tr("Click to hide or show; double-click to show it alone"))
+        self.setToolTip("Click to hide or show; double-click to show it alone")
         self.setFont(theme.font("small"))
 
     def sizeHint(self) -> QSize:

@@ -57,7 +57,7 @@ class MetricPlot(Plot):
         self._put_grid_behind()
         # Everything moves at once; to find out what did takes longer than to draw it.
         self._plot.setViewportUpdateMode(self._plot.ViewportUpdateMode.FullViewportUpdate)
-        self._plot.setAccessibleName(self.tr("{0} over time; the same figures are in its table").format(title))
+        self._plot.setAccessibleName(f"{title} over time; the same figures are in its table")
         self.gestures = Gestures(self._plot.viewport(), view, self.time_at)
         view.cursor_moved.connect(self._show_cursor)
         self._dress()

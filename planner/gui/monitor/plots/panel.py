@@ -36,7 +36,7 @@ class MetricPanel(PlotPanel):
 
     def __init__(self, theme: Theme, spec: PlotSpec, history: History, view: TimeView) -> None:
         table = ReadingTable(theme, spec.title, spec.unit)
-        super().__init__(theme, spec.title, self.tr("plot"), spec.key, table)
+        super().__init__(theme, spec.title, "plot", spec.key, table)
         self.spec = spec
         self._figures, self._history, self._view = table, history, view
         self._plot: MetricPlot | None = None
@@ -153,7 +153,7 @@ class MetricPanel(PlotPanel):
         values = [self._history.series(*each.key).at(at) for each in self._drawn]
         told = [value_text(self.spec.unit, value) for value in values]
         if all(value is None for value in values):
-            told = [self.tr("no readings")]
+            told = ["no readings"]
         elif len(told) > 1:
             told = [f"{each.label}: {text}" for each, text in zip(self._drawn, told, strict=True)]
         clock = [] if time is None else [clock_text(self._history.wall_of(time))]
@@ -165,11 +165,11 @@ class MetricPanel(PlotPanel):
         self.refresh()
 
     def _add_menu(self) -> None:
-        more = IconButton(self._theme, "more", self.tr("Arrange the plot"))
+        more = IconButton(self._theme, "more", "Arrange the plot")
         menu = QMenu(more)
-        menu.addAction(self.tr("Move &before the one before"), lambda: self.moved.emit(-1))
-        menu.addAction(self.tr("Move &after the next"), lambda: self.moved.emit(1))
-        menu.addAction(self.tr("&Hide this plot"), self.hidden.emit)
+        menu.addAction("Move &before the one before", lambda: self.moved.emit(-1))
+        menu.addAction("Move &after the next", lambda: self.moved.emit(1))
+        menu.addAction("&Hide this plot", self.hidden.emit)
         more.setMenu(menu)
         more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self._bar.addWidget(more)

@@ -55,9 +55,7 @@ class ReadingTable(QWidget):
 
     def set_curves(self, curves: list[Curve], wall_of: Callable[[float], float]) -> None:
         """Show what a plot draws."""
-        labels = tuple(
-            curve.label if curve.key[0] == HOST else self.tr("Card {0}").format(curve.label) for curve in curves
-        )
+        labels = tuple(curve.label if curve.key[0] == HOST else f"Card {curve.label}" for curve in curves)
         if labels != self._labels or self._model is None:
             self._labels = labels
             self._model = self._build(labels)
