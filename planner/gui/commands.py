@@ -4,20 +4,71 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QUrl
+from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication
+from PySide6.QtWidgets import QDialog, QGridLayout, QMessageBox, QVBoxLayout, QWidget
 
-from planner.gui.actions import Action
+from planner import __version__
+from planner.gui.actions import Action, ActionSet
 from planner.gui.catalog import commands as catalog
 from planner.gui.monitor import commands as monitor
 from planner.gui.settings import Scheme
+from planner.gui.theme import Theme
+from planner.gui.widgets.dialogs import closing_buttons
+from planner.gui.widgets.labels import make_label
 from planner.gui.workspace import Workspace
 from planner.paths import state_dir
+from planner.present.format import integer
 
 if TYPE_CHECKING:
     from planner.gui.window import Window
 
 _SCHEMES: tuple[tuple[Scheme, str], ...] = (("system", "&System"), ("light", "&Light"), ("dark", "&Dark"))
+
+
+def show_shortcuts(actions: ActionSet, theme: Theme, parent: QWidget) -> QDialog:
+    """Show every action that has a key, menu by menu."""
+    dialog = QDialog(parent)
+    dialog.setWindowTitle("Keyboard shortcuts")
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    grid = QGridLayout()
+    grid.setHorizontalSpacing(theme.spacing.huge)
+    grid.setVerticalSpacing(theme.spacing.tiny)
+    menu = ""
+    for action in actions.declared:
+        if not action.shortcut:
+            continue
+        if (heading := action.menu.split("/")[0]) != menu:
+            menu = heading
+            grid.addWidget(make_label(menu, font=theme.font(bold=True)), grid.rowCount(), 0)
+        row = grid.rowCount()
+        made = actions[action.id]
+        grid.addWidget(make_label(made.text().replace("&", "").rstrip("…")), row, 0)
+        keys = ", ".join(key.toString(key.SequenceFormat.NativeText) for key in made.shortcuts())
+        grid.addWidget(make_label(keys, "muted"), row, 1)
+    _finish(dialog, grid)
+    return dialog
+
+
+def show_about(cards: int, models: int, parent: QWidget) -> QMessageBox:
+    """Show what the program is and which version this is."""
+    text = (
+        "Which GPU do I need, and does my model fit it?\n\n"
+        f"The catalog holds {integer(cards)} accelerators and {integer(models)} models, "
+        "each figure with its source.\n\nApache License 2.0"
+    )
+    box = QMessageBox(QMessageBox.Icon.NoIcon, "About GPU Planner", f"GPU Planner {__version__}", parent=parent)
+    box.setInformativeText(text)
+    box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    box.open()
+    return box
+
+
+def _finish(dialog: QDialog, grid: QGridLayout) -> None:
+    layout = QVBoxLayout(dialog)
+    layout.addLayout(grid)
+    layout.addWidget(closing_buttons(dialog))
+    dialog.open()
 
 
 def declare(window: "Window") -> list[Action]:

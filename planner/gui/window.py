@@ -7,23 +7,31 @@ from typing import TYPE_CHECKING, Final, cast
 
 from PySide6.QtCore import QByteArray, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QIcon, QKeySequence
-from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QMenu, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QButtonGroup,
+    QHBoxLayout,
+    QMainWindow,
+    QMenu,
+    QSizePolicy,
+    QStackedWidget,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from planner.errors import PlannerError
 from planner.gui.actions import ActionSet
 from planner.gui.commands import declare
 from planner.gui.documents import Documents
+from planner.gui.frame.banner import Banner
+from planner.gui.frame.plan_bar import PlanBar
+from planner.gui.frame.status_line import StatusLine
 from planner.gui.settings import Scheme, Settings
-from planner.gui.tab import Tab
-from planner.gui.tab_places import TABS, TabPlace
+from planner.gui.tab import TABS, Tab, TabPlace
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, mark
-from planner.gui.widgets.banner import Banner
-from planner.gui.widgets.hairline import hairline
-from planner.gui.widgets.icon_button import IconButton
-from planner.gui.widgets.plan_bar import PlanBar
-from planner.gui.widgets.status_line import StatusLine
-from planner.gui.widgets.tab_list import TabList
+from planner.gui.widgets.buttons import IconButton
+from planner.gui.widgets.layout import hairline
 from planner.gui.workspace import Workspace
 from planner.paths import resources_dir
 
@@ -37,6 +45,52 @@ _START_SIZE: Final = QSize(1280, 800)
 _LOGS: Final = (".log", ".txt", ".out")
 _RECORDINGS: Final = (".gpurec", ".csv")
 _SMALLEST_SIZE: Final = QSize(960, 600)
+
+
+class TabList(QWidget):
+    """One button a tab; the arrow keys move between them. `chosen` carries the tab's key."""
+
+    chosen = Signal(str)
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._buttons: dict[str, QToolButton] = {}
+        self._icons: dict[str, str] = {}
+        self._group = QButtonGroup(self)
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        mark(self, "sunken")
+        self._layout = QVBoxLayout(self)
+        self._layout.setContentsMargins(*(theme.spacing.small,) * 4)
+        self._layout.setSpacing(theme.spacing.tiny)
+        self._layout.addStretch(1)
+        theme.changed.connect(self._tint)
+
+    def add(self, key: str, title: str, icon: str, tooltip: str) -> None:
+        """Append a tab."""
+        button = QToolButton(self)
+        button.setText(title)
+        button.setToolTip(tooltip)
+        button.setCheckable(True)
+        button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        button.setIconSize(QSize(self._theme.icon_side + self._theme.spacing.tiny, self._theme.icon_side))
+        button.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        mark(button, "tab")
+        button.clicked.connect(partial(self.chosen.emit, key))
+        self._group.addButton(button)
+        self._layout.insertWidget(self._layout.count() - 1, button)
+        self._buttons[key], self._icons[key] = button, icon
+        self._tint()
+
+    def set_current(self, key: str) -> None:
+        """Mark the tab that is shown."""
+        self._buttons[key].setChecked(True)
+        self._tint()
+
+    @Slot()
+    def _tint(self) -> None:
+        for key, button in self._buttons.items():
+            button.setIcon(self._theme.icon(self._icons[key], "accent" if button.isChecked() else "muted"))
 
 
 class Window(QMainWindow):
@@ -152,13 +206,13 @@ class Window(QMainWindow):
 
     def show_shortcuts(self) -> None:
         """Show the list of keys."""
-        from planner.gui.help import show_shortcuts
+        from planner.gui.commands import show_shortcuts
 
         show_shortcuts(self.commands, self.theme, self)
 
     def show_about(self) -> None:
         """Show what this program is."""
-        from planner.gui.help import show_about
+        from planner.gui.commands import show_about
 
         catalog = self.workspace.catalog
         show_about(len(catalog.hardware.gpus), len(catalog.models.records), self)
@@ -184,7 +238,7 @@ class Window(QMainWindow):
         elif path.suffix in _LOGS:
             self.compare_with_log(path)
         elif path.suffix in _RECORDINGS:
-            self.monitor().desk.open(path)
+            self.monitor().controller.open(path)
         else:
             self.documents.open(path)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.gui.imports import import_soon, is_imported
+from planner.gui.threads import import_soon, is_imported
 
 
 @pytest.fixture

@@ -5,10 +5,9 @@ from pytestqt.qtbot import QtBot
 
 from planner.cost.job import Run
 from planner.cost.terms import CostTerms
+from planner.gui.frame.plan_bar import PartButton, PlanBar
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
-from planner.gui.widgets.part_button import PartButton
-from planner.gui.widgets.plan_bar import PlanBar
 from planner.gui.workspace import SAMPLE_PLAN, Workspace
 from planner.present.time import pace_phrase
 from planner.present.verdict import verdict_phrase

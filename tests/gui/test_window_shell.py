@@ -5,11 +5,10 @@ from PySide6.QtGui import QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QLineEdit, QMenu, QMessageBox, QWidget
 from pytestqt.qtbot import QtBot
 
+from planner.gui.frame.status_line import StatusLine
 from planner.gui.theme import Theme
-from planner.gui.widgets.elided_label import ElidedLabel
-from planner.gui.widgets.status_line import StatusLine
-from planner.gui.widgets.tab_list import TabList
-from planner.gui.window import Window
+from planner.gui.widgets.labels import ElidedLabel
+from planner.gui.window import TabList, Window
 from planner.gui.workspace import SAMPLE_PLAN, Workspace
 
 

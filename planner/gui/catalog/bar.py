@@ -11,8 +11,8 @@ from planner.gui.catalog.page import Page
 from planner.gui.catalog.settings import View
 from planner.gui.catalog.system_page import SystemPage
 from planner.gui.theme import Theme
-from planner.gui.widgets.hairline import hairline
-from planner.gui.widgets.label import make_label
+from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import hairline
 from planner.present import format as fmt
 
 VIEWS: Final[dict[View, str]] = {"table": "Table", "scatter": "Scatter", "compare": "Compare"}

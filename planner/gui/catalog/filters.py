@@ -1,7 +1,7 @@
 """What the catalog is narrowed to, as a value: conditions that can be named, counted and lifted one by one."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter, itemgetter
 from typing import Any, ClassVar, Final, Self
@@ -9,13 +9,15 @@ from typing import Any, ClassVar, Final, Self
 from pydantic import Field, field_validator
 
 from planner.base import Spec
-from planner.gui.catalog.narrowed import Narrowed
 from planner.hardware.fields import GPU_WORDS
 from planner.hardware.query import GpuQuery, Query, facet_counts, select
-from planner.hardware.vocabulary import Record
+from planner.hardware.vocabulary import Facet, Record, Vocabulary
+from planner.present import format as fmt
 from planner.present.asked import Asked, AskedBound, read_asked
+from planner.present.columns import Column
 from planner.present.gpus import GPU_COLUMNS, SEGMENT_WORDS
 
+_MONEY: Final = frozenset(("price", "street", "used", "rent"))
 _FITTING: Final = ("fits", "tight")
 _UNVERIFIED: Final = ("single-source", "conflicting", "yours")
 _RENTS: Final = (
@@ -23,6 +25,68 @@ _RENTS: Final = (
     *(1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0),
 )
 """USD for a card and hour; a scale to drag along, not prices."""
+
+
+@dataclass(frozen=True, eq=False)
+class Narrowed:
+    """The kind of record that `noun` calls: its columns, its words with their facets, and the ranges that are offered.
+
+    `record_of` returns what the words read of a row. `first` are the facets above the ranges. `scales` are where the
+    sliders of columns halt that have no values to begin with; one that follows another column's is in `like`.
+    `value_words` calls the values of a facet otherwise than the records do. `prefix` is that of remembered keys.
+    """
+
+    noun: str
+    things: str
+    columns: Mapping[str, Column[Any]]
+    words: Vocabulary[Any]
+    ranges: Sequence[str]
+    record_of: Callable[[Any], Any]
+    first: Sequence[str]
+    scales: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    like: Mapping[str, str] = field(default_factory=dict)
+    value_words: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    prefix: str = ""
+
+    @property
+    def facets(self) -> Mapping[str, Facet[Any]]:
+        """Return the facets by name."""
+        return self.words.facets
+
+    @cached_property
+    def units(self) -> Mapping[str, float]:
+        """Return how many base units a unit of each column of numbers has."""
+        return {key: column.per_unit for key, column in self.columns.items() if column.is_number}
+
+    def facet_words(self, facet: str, value: str | None) -> str:
+        """Return how a facet's value is called."""
+        return fmt.UNKNOWN if value is None else self.value_words.get(facet, {}).get(value, value)
+
+    def amount_words(self, key: str, value: float) -> str:
+        """Return an amount of a column: `24 GiB`, `$1,000`, `2022`."""
+        if key == "year":
+            return f"{value:.0f}"
+        unit = self.columns[key].unit
+        return fmt.money(value) if key in _MONEY else fmt.quantity(value, unit) if unit else fmt.plain(value)
+
+    def range_words(self, key: str, low: float | None, high: float | None) -> str:
+        """Return bounds of a column: `from 24 GiB`."""
+        return range_words(low, high, lambda value: self.amount_words(key, value))
+
+    def bound_words(self, key: str, low: float | None, high: float | None) -> str:
+        """Return bounds with what they are of: `Memory from 24 GiB`."""
+        return f"{self.columns[key].title} {self.range_words(key, low, high)}"
+
+
+def range_words(low: float | None, high: float | None, show: Callable[[float], str]) -> str:
+    """Return `from 24 GiB`, `up to 2020`, `24 – 80`, or nothing where neither end is set."""
+    if low is not None and high is not None:
+        return f"{show(low)} – {show(high)}"
+    if low is not None:
+        return f"from {show(low)}"
+    return "" if high is None else f"up to {show(high)}"
+
+
 CARDS: Final = Narrowed(
     noun="accelerator",
     things="cards",
@@ -181,6 +245,7 @@ TOGGLES: Final = {
     "released": ("Not preliminary", "Hide &preliminary"),
 }
 """What is left out whatever its figures: by field, how it is called as a condition and as a choice."""
+
 TOGGLE_TIPS: Final = {
     "only_fitting": "Leave out what the plan does not fit on",
     "confirmed": "Leave out what no second source confirms, or what sources disagree about",

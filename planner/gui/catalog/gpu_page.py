@@ -9,16 +9,16 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu
 
 from planner.gui.catalog.describe import Described, describe_gpu
-from planner.gui.catalog.faceted_page import FacetedPage
 from planner.gui.catalog.filters import CatalogFilter
 from planner.gui.catalog.lookups import Lookups
 from planner.gui.catalog.own_cards import OwnCards
+from planner.gui.catalog.page import FacetedPage
 from planner.gui.settings import TableLayout
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
-from planner.gui.widgets.cells import Mark
-from planner.gui.widgets.label import make_label
-from planner.gui.widgets.verdict_badge import verdict_mark
+from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.marks import verdict_mark
+from planner.gui.widgets.tables.cells import Mark
 from planner.gui.workspace import Workspace
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu

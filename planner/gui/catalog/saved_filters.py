@@ -9,8 +9,8 @@ from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QInputDialog, QMenu, QWidget
 
 from planner.errors import PlannerError
-from planner.gui.catalog.faceted_page import FacetedPage
 from planner.gui.catalog.filters import conditions
+from planner.gui.catalog.page import FacetedPage
 from planner.gui.workspace import Workspace
 
 

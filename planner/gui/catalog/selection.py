@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from PySide6.QtCore import QItemSelection, QItemSelectionModel
 
-from planner.gui.widgets.record_table import RecordTable
+from planner.gui.widgets.tables.record_table import RecordTable
 
 _SELECT = QItemSelectionModel.SelectionFlag.ClearAndSelect | QItemSelectionModel.SelectionFlag.Rows
 _MOVE = QItemSelectionModel.SelectionFlag.NoUpdate

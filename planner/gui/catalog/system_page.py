@@ -1,25 +1,57 @@
-"""Whole machines: facets, table, and the details of one with its accelerator."""
+"""Whole machines: what they are narrowed by, their table, and the details of one with its accelerator."""
 
 from typing import Final
 
 from PySide6.QtCore import Slot
 
 from planner.gui.catalog.describe import Described, describe_system
-from planner.gui.catalog.faceted_page import FacetedPage
+from planner.gui.catalog.facets import round_stops
+from planner.gui.catalog.filters import Narrowed, RecordFilter
 from planner.gui.catalog.lookups import Lookups
-from planner.gui.catalog.system_filter import SystemFilter
+from planner.gui.catalog.page import FacetedPage
 from planner.gui.theme import Theme
-from planner.gui.widgets.cells import Mark
-from planner.gui.widgets.table_layout import default_layout
-from planner.gui.widgets.verdict_badge import verdict_mark
+from planner.gui.widgets.marks import verdict_mark
+from planner.gui.widgets.tables.cells import Mark
+from planner.gui.widgets.tables.record_table import default_layout
 from planner.gui.workspace import Workspace
+from planner.hardware.system_fields import SYSTEM_WORDS
+from planner.hardware.system_query import SystemQuery
 from planner.plan.evaluate import Evaluation
 from planner.plan.system_fits import fits_by_system
 from planner.present.flat_records import SYSTEM_FIELDS, system_fields
 from planner.present.system_row import SystemRow, system_rows, systems_sentence
 from planner.present.systems import SYSTEM_COLUMNS
 
+_NUMBERS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 _PANES: Final = (206, 648, 276)
+
+
+def _itself(row: SystemRow) -> SystemRow:
+    """Return the row: it is the record that queries read."""
+    return row
+
+
+SYSTEMS: Final = Narrowed(
+    noun="system",
+    things="systems",
+    columns={column.key: column for column in SYSTEM_COLUMNS},
+    words=SYSTEM_WORDS,
+    ranges=("cards", "memory", "memory_each", "bandwidth", "bf16", "link", "power", "price", "rent", "year"),
+    record_of=_itself,
+    first=("vendor", "kind"),
+    scales={"cards": _NUMBERS, "rent": round_stops([1, 20_000])},
+    value_words={"price_kind": {kind: f"{kind} price" for kind in ("list", "street", "used")}},
+    prefix="systems-",
+)
+
+
+class SystemFilter(RecordFilter):
+    """What the systems are narrowed to."""
+
+    of = SYSTEMS
+    query: SystemQuery = SystemQuery()
+
+
 _MARKS: Final = {verdict: Mark(*verdict_mark(verdict)) for verdict in ("fits", "tight", "does-not-fit", None)}
 
 

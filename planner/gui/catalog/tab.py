@@ -7,21 +7,19 @@ from PySide6.QtCore import Qt, Slot
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout
 
 from planner.gui.catalog.bar import CatalogBar
-from planner.gui.catalog.compare.page import ComparePage
-from planner.gui.catalog.export import write_rows
-from planner.gui.catalog.export_menu import ExportMenu
-from planner.gui.catalog.faceted_page import FacetedPage
+from planner.gui.catalog.compare_page import ComparePage
+from planner.gui.catalog.export import ExportMenu, write_rows
 from planner.gui.catalog.filters import CatalogFilter, RecordFilter
 from planner.gui.catalog.gpu_page import GpuPage
 from planner.gui.catalog.own_cards import OwnCards
-from planner.gui.catalog.page import Page
+from planner.gui.catalog.page import FacetedPage, Page
 from planner.gui.catalog.saved_filters import SavedFilters
 from planner.gui.catalog.settings import View
 from planner.gui.catalog.system_page import SystemPage
 from planner.gui.tab import Tab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
-from planner.gui.widgets.label import make_label
+from planner.gui.widgets.labels import make_label
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation, find_fits
 from planner.present import format as fmt

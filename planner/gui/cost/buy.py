@@ -7,10 +7,9 @@ from planner.cost.figure import Figure
 from planner.cost.terms import CostTerms
 from planner.gui.cost.questions import MoneyQuestions
 from planner.gui.theme import Theme
-from planner.gui.widgets.choice_field import ChoiceField
-from planner.gui.widgets.decimal_field import DecimalField
-from planner.gui.widgets.labelled_form import LabelledForm
-from planner.gui.widgets.picker_field import PickerField
+from planner.gui.widgets.inputs.choice_field import ChoiceField, PickerField
+from planner.gui.widgets.inputs.labelled_form import LabelledForm
+from planner.gui.widgets.inputs.number_field import DecimalField
 from planner.gui.widgets.search_list import Choice
 from planner.gui.workspace import Workspace
 from planner.present import format as fmt

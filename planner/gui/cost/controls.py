@@ -9,9 +9,7 @@ from planner.gui.cost.job import JobQuestions
 from planner.gui.cost.questions import MoneyQuestions
 from planner.gui.cost.rent import RentQuestions
 from planner.gui.theme import Theme
-from planner.gui.widgets.hairline import hairline
-from planner.gui.widgets.scrolled import scrolled
-from planner.gui.widgets.tab_order import set_tab_order, tab_stops
+from planner.gui.widgets.layout import hairline, scrolled, set_tab_order, tab_stops
 from planner.gui.workspace import Workspace
 
 

@@ -4,12 +4,10 @@ from typing import Final
 
 from planner.cost.job import DailyHours, Job, Run
 from planner.cost.terms import CostTerms
-from planner.gui.cost.questions import MoneyQuestions
-from planner.gui.cost.terms import USUAL_JOBS
+from planner.gui.cost.questions import USUAL_JOBS, MoneyQuestions
 from planner.gui.theme import Theme
-from planner.gui.widgets.choice_field import ChoiceField
-from planner.gui.widgets.labelled_form import LabelledForm
-from planner.gui.widgets.radio_field import RadioField
+from planner.gui.widgets.inputs.choice_field import ChoiceField, RadioField
+from planner.gui.widgets.inputs.labelled_form import LabelledForm
 from planner.gui.widgets.speed_questions import SpeedQuestions
 from planner.gui.workspace import Workspace
 from planner.present import format as fmt

@@ -6,8 +6,8 @@ from planner.cost.modes import RENT_MODES
 from planner.cost.terms import CostTerms
 from planner.gui.cost.questions import MoneyQuestions
 from planner.gui.theme import Theme
-from planner.gui.widgets.choice_field import ChoiceField
-from planner.gui.widgets.labelled_form import LabelledForm
+from planner.gui.widgets.inputs.choice_field import ChoiceField
+from planner.gui.widgets.inputs.labelled_form import LabelledForm
 from planner.gui.workspace import Workspace
 from planner.present import format as fmt
 from planner.present.prices import MODE_WORDS

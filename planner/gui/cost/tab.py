@@ -15,20 +15,17 @@ from planner.cost.estimate import CostEstimate, hybrid_of_plan
 from planner.cost.modes import RentMode
 from planner.cost.montecarlo import Simulation, simulate
 from planner.cost.sensitivity import tornado
-from planner.gui.cost.answer import Answer
-from planner.gui.cost.beside import Beside
+from planner.gui.cost.answer import Answer, told
 from planner.gui.cost.controls import Controls
 from planner.gui.cost.curve.data import cost_curve, with_draws
 from planner.gui.cost.curve.panel import CostCurvePanel
-from planner.gui.cost.elsewhere import Elsewhere
-from planner.gui.cost.ledger import Ledger
-from planner.gui.cost.offers import Offers
-from planner.gui.cost.telling import told
+from planner.gui.cost.figures import Beside, Ledger
+from planner.gui.cost.tables import Elsewhere, Offers
 from planner.gui.cost.tornado import Tornado
-from planner.gui.question_tab import QuestionTab
+from planner.gui.tab import QuestionTab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
-from planner.gui.widgets.label import make_label
+from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.result_menu import Result, ResultMenu
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
@@ -122,7 +119,7 @@ class CostTab(QuestionTab):
     @Slot()
     def show_prices(self) -> None:
         """Open the dialog about prices."""
-        from planner.gui.prices.dialog import PricesDialog  # opened by some, and never first
+        from planner.gui.cost.prices_dialog import PricesDialog  # opened by some, and never first
 
         self._open(PricesDialog(self.workspace, self.theme, self.tasks, self.window()))
 

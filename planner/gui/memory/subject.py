@@ -11,10 +11,9 @@ from planner.gui.memory.questions.preset_button import PresetButton
 from planner.gui.memory.questions.questions import at_the_left, bind, new_form
 from planner.gui.memory.words import Options
 from planner.gui.theme import Theme
-from planner.gui.widgets.label import make_label
-from planner.gui.widgets.link_button import link_button
-from planner.gui.widgets.picker_field import PickerField
-from planner.gui.widgets.radio_field import RadioField
+from planner.gui.widgets.buttons import link_button
+from planner.gui.widgets.inputs.choice_field import PickerField, RadioField
+from planner.gui.widgets.labels import make_label
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.workload.workload import Training, Workload

@@ -1,32 +1,30 @@
 """The memory tab: does it fit, why, and what would change that."""
 
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from PySide6.QtCore import Qt, Slot
+from PySide6.QtCore import QObject, Qt, Slot
 from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from planner.gui.memory.advice.panel import AdvicePanel
-from planner.gui.memory.answer import Answer
+from planner.gui.memory.advice import AdvicePanel
+from planner.gui.memory.answer import Answer, CorrectionStrip
 from planner.gui.memory.bar.bar import StackedBar
+from planner.gui.memory.breakdown import Breakdown
 from planner.gui.memory.controls import Controls
 from planner.gui.memory.curves.exploration import Exploration
 from planner.gui.memory.devices import Devices
-from planner.gui.memory.log.desk import LogDesk
-from planner.gui.memory.log.strip import CorrectionStrip
 from planner.gui.memory.phases import PhaseBars
-from planner.gui.memory.terms.breakdown import Breakdown
-from planner.gui.memory.trace.desk import TraceDesk
+from planner.gui.memory.trace.controller import TraceDesk, WhatIf
 from planner.gui.memory.trace.status import TraceStatus
 from planner.gui.memory.trace.tracer import Start, Tracer, start_in_child
-from planner.gui.memory.trace.what_if import WhatIf
-from planner.gui.question_tab import QuestionTab
+from planner.gui.tab import QuestionTab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
-from planner.gui.widgets.label import make_label
+from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import set_tab_order, tab_stops
 from planner.gui.widgets.result_menu import Result, ResultMenu
-from planner.gui.widgets.tab_order import set_tab_order, tab_stops
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.present.engines import host_note
@@ -34,12 +32,36 @@ from planner.present.plan import evaluation_view
 from planner.present.record_text import rows_to_csv
 
 if TYPE_CHECKING:
+    from planner.gui.memory.log_dialog import LogDialog
     from planner.gui.memory.trace.comparison import Comparison
     from planner.gui.memory.trace.evidence import TraceEvidence
-    from planner.gui.memory.versus.panel import VersusPanel
+    from planner.gui.memory.versus import VersusPanel
 
 _CONTROLS_WIDTH: Final = 384
 _ASIDE_WIDTH: Final = 180
+
+
+class LogDesk(QObject):
+    """Opens the dialog when the workspace asks for it; the log stays in it until another is read."""
+
+    def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner, tab: QWidget) -> None:
+        super().__init__(tab)
+        self._workspace, self._theme, self._tasks, self._tab = workspace, theme, tasks, tab
+        self.dialog: LogDialog | None = None
+        workspace.log_requested.connect(self.open_dialog)
+
+    @Slot(object)
+    def open_dialog(self, file: object = None) -> None:
+        """Show the dialog, with the log in `file` if one is given."""
+        from planner.gui.memory.log_dialog import LogDialog  # the readers are not needed before
+
+        if self.dialog is None:
+            self.dialog = LogDialog(self._workspace, self._theme, self._tasks, self._tab.window())
+        self.dialog.show()
+        self.dialog.raise_()
+        self.dialog.source.field.setFocus()
+        if isinstance(file, Path):
+            self.dialog.source.open_file(file)
 
 
 class MemoryTab(QuestionTab):
@@ -85,7 +107,7 @@ class MemoryTab(QuestionTab):
     @cached_property
     def versus(self) -> "VersusPanel":
         """Return the plan beside the pinned one."""
-        from planner.gui.memory.versus.panel import VersusPanel
+        from planner.gui.memory.versus import VersusPanel
 
         made = VersusPanel(self.workspace, self.theme)
         made.activated.connect(self.breakdown.open_term)

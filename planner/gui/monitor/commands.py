@@ -21,7 +21,12 @@ def declare(window: "Window") -> list[Action]:
     return [
         Action("monitor.pause", "&Pause or go on", run(lambda tab: tab.toggle_pause()), "Monitor/1", "Ctrl+P", "pause"),
         Action(
-            "monitor.mark", "&Mark this moment…", run(lambda tab: tab.desk.ask_mark()), "Monitor/1", "Ctrl+B", "flag"
+            "monitor.mark",
+            "&Mark this moment…",
+            run(lambda tab: tab.controller.ask_mark()),
+            "Monitor/1",
+            "Ctrl+B",
+            "flag",
         ),
         Action(
             "monitor.why",
@@ -42,7 +47,7 @@ def _recordings(run: "Callable[[Callable[[MonitorTab], object]], Callable[[], ob
         Action(
             "monitor.record",
             "&Record or stop…",
-            run(lambda tab: tab.desk.toggle_recording()),
+            run(lambda tab: tab.controller.toggle_recording()),
             "Monitor/2",
             "Ctrl+R",
             "record",
@@ -50,22 +55,24 @@ def _recordings(run: "Callable[[Callable[[MonitorTab], object]], Callable[[], ob
         Action(
             "monitor.open",
             "&Open recording or log…",
-            run(lambda tab: tab.desk.choose_recording()),
+            run(lambda tab: tab.controller.choose_recording()),
             "Monitor/2",
             "Ctrl+Alt+R",
             "open",
         ),
-        Action("monitor.demo", "Show a &demo", run(lambda tab: tab.desk.show_demo()), "Monitor/2"),
+        Action("monitor.demo", "Show a &demo", run(lambda tab: tab.controller.show_demo()), "Monitor/2"),
         Action("monitor.live", "Back to &live", run(lambda tab: tab.feed.go_live()), "Monitor/2", "Ctrl+Alt+L"),
         Action(
             "monitor.summary",
             "What the recording came &to…",
-            run(lambda tab: tab.desk.show_summary()),
+            run(lambda tab: tab.controller.show_summary()),
             "Monitor/2",
             "Ctrl+Alt+T",
             "table",
         ),
-        Action("monitor.export", "&Export the recording…", run(lambda tab: tab.desk.choose_export()), "Monitor/2"),
+        Action(
+            "monitor.export", "&Export the recording…", run(lambda tab: tab.controller.choose_export()), "Monitor/2"
+        ),
     ]
 
 
@@ -79,23 +86,31 @@ def _others(run: "Callable[[Callable[[MonitorTab], object]], Callable[[], object
             icon="card",
         ),
         Action(
-            "monitor.speed", "Use measured &speed…", run(lambda tab: tab.desk.ask_speed()), "Monitor/3", icon="time"
+            "monitor.speed",
+            "Use measured &speed…",
+            run(lambda tab: tab.controller.ask_speed()),
+            "Monitor/3",
+            icon="time",
         ),
         Action(
             "monitor.settings",
             "&Alerts and settings…",
-            run(lambda tab: tab.desk.open_settings()),
+            run(lambda tab: tab.controller.open_settings()),
             "Monitor/4",
             "Ctrl+Alt+A",
             "bell",
         ),
         Action(
-            "monitor.doctor", "What wor&ks here…", run(lambda tab: tab.desk.show_doctor()), "Monitor/4", icon="doctor"
+            "monitor.doctor",
+            "What wor&ks here…",
+            run(lambda tab: tab.controller.show_doctor()),
+            "Monitor/4",
+            icon="doctor",
         ),
         Action(
             "monitor.release",
             "Release the &GPU, or take it up",
-            run(lambda tab: tab.desk.toggle_release()),
+            run(lambda tab: tab.controller.toggle_release()),
             "Monitor/4",
             icon="eject",
         ),

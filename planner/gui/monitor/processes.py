@@ -1,25 +1,70 @@
-"""The processes on the cards: sorted, filtered, copied, and ended where that is allowed."""
+"""The processes on the cards: sorted, filtered, copied, and killed where that is allowed."""
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QPoint, Qt, Signal, Slot
-from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLineEdit, QMenu, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtCore import QObject, QPoint, Qt, Signal, Slot
+from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLineEdit, QMenu, QMessageBox, QPushButton, QVBoxLayout, QWidget
 
-from planner.gui.monitor.ending import Ending
+from planner.errors import PlannerError
 from planner.gui.settings import TableLayout
 from planner.gui.theme import Theme
-from planner.gui.widgets.label import make_label
-from planner.gui.widgets.record_model import RecordTableModel
-from planner.gui.widgets.record_table import RecordTable
+from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.tables.record_model import RecordTableModel
+from planner.gui.widgets.tables.record_table import RecordTable
 from planner.gui.workspace import Workspace
 from planner.monitor.latest import Latest
+from planner.monitor.process import CardProcess
+from planner.monitor.termination import terminate, why_not
 from planner.present import format as fmt
+from planner.present.faults import clock
 from planner.present.monitor import ProcessRow, process_rows
 from planner.present.processes import DETAILED_PROCESS_COLUMNS, matching, process_name
 from planner.units import GIB
 
 _TABLE = "processes"
 _LEAST_ROWS, _MOST_ROWS = 2, 6
+
+
+class KillProcess(QObject):
+    """The question for one process at a time."""
+
+    def __init__(self, workspace: Workspace, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._workspace, self._parent = workspace, parent
+        self.box: QMessageBox | None = None
+
+    def ask(self, process: CardProcess) -> None:
+        """Ask whether to end `process`; where that is not allowed, say why across the window."""
+        refusal = why_not(process, may_end_others=self._may_end_others)
+        if refusal or process.host is None:
+            self._workspace.failed.emit(PlannerError(f"Process {process.pid} cannot be ended from here.", refusal))
+            return
+        started = clock(process.host.started_seconds)
+        text = f"End process {process.pid}?\n\n{process.host.command or process.host.name}"
+        box = QMessageBox(QMessageBox.Icon.Warning, "End this process?", text, parent=self._parent.window())
+        about = f"It belongs to {process.host.user} and was started at {started}."
+        box.setInformativeText(f"{about} What it has not saved is lost.")
+        force = QCheckBox("Do not let it &tidy up (kill)")
+        box.setCheckBox(force)
+        end = box.addButton("&End it", QMessageBox.ButtonRole.DestructiveRole)
+        cancel = box.addButton(QMessageBox.StandardButton.Cancel)
+        box.setDefaultButton(cancel)
+        box.setEscapeButton(cancel)
+        box.buttonClicked.connect(lambda button: self._on_answer(process, button is end, force.isChecked()))
+        self.box = box
+        box.open()
+
+    @property
+    def _may_end_others(self) -> bool:
+        return self._workspace.settings.current.monitor.may_end_others
+
+    def _on_answer(self, process: CardProcess, agreed: bool, by_force: bool) -> None:
+        box, self.box = self.box, None
+        if box is not None:
+            box.deleteLater()
+        if agreed:
+            with self._workspace.reporting():
+                terminate(process, may_end_others=self._may_end_others, by_force=by_force)
 
 
 class Processes(QWidget):
@@ -42,7 +87,7 @@ class Processes(QWidget):
         self.end = QPushButton("End process…")
         self.end.setToolTip("Ask the selected process to end.")
         self._copy = QPushButton("Cop&y")
-        self.ending = Ending(workspace, self)
+        self.kill_process = KillProcess(workspace, self)
         self._empty = make_label("No process uses a card.", "muted")
         self._lay_out(theme)
         self._connect()
@@ -120,7 +165,7 @@ class Processes(QWidget):
 
     @Slot()
     def _end_chosen(self) -> None:
-        self.ending.ask(self.table.selected_records[0].process)
+        self.kill_process.ask(self.table.selected_records[0].process)
 
     @Slot(QPoint)
     def _open_menu(self, where: QPoint) -> None:

@@ -1,16 +1,17 @@
-"""The row of buttons of the Monitor tab: what is shown, how often it is read, and what can be done."""
+"""The rows of buttons of the Monitor tab: what is shown, how often it is read, and where a replay is."""
 
 from typing import Final
 
-from PySide6.QtCore import Signal, Slot
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QMenu, QPushButton, QToolButton, QWidget
+from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QMenu, QPushButton, QSlider, QToolButton, QWidget
 
+from planner.gui.monitor.replay import SPEEDS, Replay
 from planner.gui.monitor.settings import MonitorSettings
 from planner.gui.theme import Theme, mark
-from planner.gui.widgets.elided_label import ElidedLabel
-from planner.gui.widgets.icon_button import IconButton
-from planner.gui.widgets.label import make_label
+from planner.gui.widgets.buttons import IconButton
+from planner.gui.widgets.labels import ElidedLabel, make_label
 from planner.present import format as fmt
+from planner.present.faults import clock, elapsed
 
 SPANS: Final[tuple[tuple[str, float | None], ...]] = (
     ("1 minute", 60.0),
@@ -23,6 +24,9 @@ SPANS: Final[tuple[tuple[str, float | None], ...]] = (
     ("all there is", None),
 )
 INTERVALS: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+# Steps of a tenth of a second; a day of them is well within what a slider can hold.
+_STEPS: Final = 10
+_PAGE_SECONDS: Final = 60
 
 
 class Toolbar(QWidget):
@@ -134,3 +138,72 @@ def _choice(name: str) -> QComboBox:
     box.setToolTip(name)
     box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
     return box
+
+
+class ReplayBar(QWidget):
+    """A slider through the recording, its time, and the speed; hidden while this machine is shown."""
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._replay: Replay | None = None
+        self.play = IconButton(theme, "play", "Play")
+        self.slider = QSlider(Qt.Orientation.Horizontal)
+        self.slider.setAccessibleName("Time in the recording")
+        self.slider.setPageStep(_PAGE_SECONDS * _STEPS)
+        self.slider.setSingleStep(_STEPS)
+        self.speed = QComboBox()
+        self.speed.setAccessibleName("Speed")
+        for speed in SPEEDS:
+            self.speed.addItem(f"{speed:g} ×", speed)
+        self.time = make_label(role="muted")
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(theme.spacing.small)
+        layout.addWidget(self.play)
+        layout.addWidget(self.slider, 1)
+        layout.addWidget(self.time)
+        layout.addWidget(self.speed)
+        self.play.clicked.connect(self.toggle)
+        self.slider.valueChanged.connect(self._on_slid)
+        self.speed.activated.connect(self._on_speed)
+        self.hide()
+
+    def set_replay(self, replay: Replay | None) -> None:
+        """Stand for this replay, or for none."""
+        self._replay = replay
+        self.setVisible(replay is not None)
+        if replay is not None:
+            with QSignalBlocker(self.slider):
+                self.slider.setRange(0, round(replay.length * _STEPS))
+            self.speed.setCurrentIndex(self.speed.findData(1.0))
+            self.refresh()
+
+    def refresh(self) -> None:
+        """Show where the replay is."""
+        replay = self._replay
+        if replay is None:
+            return
+        with QSignalBlocker(self.slider):
+            self.slider.setValue(round(replay.seconds * _STEPS))
+        at = clock(replay.history.wall_of(replay.now))
+        self.time.setText(f"{at}  ·  {elapsed(replay.seconds)} of {elapsed(replay.length)}")
+        self.play.set_icon("pause" if replay.is_playing else "play")
+        self.play.set_words("Pause" if replay.is_playing else "Play")
+
+    @Slot()
+    def toggle(self) -> None:
+        """Go on, or stand still."""
+        if self._replay is not None and self._replay.is_playing:
+            self._replay.stop()
+        elif self._replay is not None:
+            self._replay.play()
+
+    @Slot(int)
+    def _on_slid(self, step: int) -> None:
+        if self._replay is not None:
+            self._replay.seek(step / _STEPS)
+
+    @Slot()
+    def _on_speed(self) -> None:
+        if self._replay is not None:
+            self._replay.set_speed(self.speed.currentData())

@@ -28,7 +28,7 @@ from PySide6.QtWidgets import (
 )
 
 from planner.gui.theme import Theme
-from planner.gui.widgets.label import make_label
+from planner.gui.widgets.labels import make_label
 
 Index = QModelIndex | QPersistentModelIndex
 

@@ -5,7 +5,7 @@ from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 
 from planner.gui.theme import Theme, mark
-from planner.gui.widgets.elided_label import ElidedLabel
+from planner.gui.widgets.labels import ElidedLabel
 
 
 class Section(QWidget):

@@ -11,7 +11,7 @@ from traced_runs import NET, FakeTrace, TracedTab, recording, request
 
 from planner.errors import TraceError
 from planner.gui.memory.tab import MemoryTab
-from planner.gui.tab_places import TabPlace
+from planner.gui.tab import TabPlace
 from planner.gui.window import Window
 from planner.paths import traces_dir
 from planner.present.plan import work_phrase

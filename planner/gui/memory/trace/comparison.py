@@ -8,11 +8,10 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from planner.gui.memory.trace.tracer import Check, Tracer
 from planner.gui.theme import Theme
-from planner.gui.widgets.label import make_label
-from planner.gui.widgets.link_button import link_button
-from planner.gui.widgets.record_model import RecordTableModel
-from planner.gui.widgets.record_table import RecordTable
-from planner.gui.widgets.row_room import show_rows
+from planner.gui.widgets.buttons import link_button
+from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.tables.record_model import RecordTableModel
+from planner.gui.widgets.tables.record_table import RecordTable, show_rows
 from planner.gui.workspace import Workspace
 from planner.memory.result import MemoryResult
 from planner.present import format as fmt

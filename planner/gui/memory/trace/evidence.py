@@ -13,7 +13,7 @@ from planner.gui.memory.trace.timeline_data import TimelineData
 from planner.gui.memory.trace.timeline_panel import TimelinePanel
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
-from planner.gui.widgets.label import make_label
+from planner.gui.widgets.labels import make_label
 from planner.gui.workspace import Workspace
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory

@@ -10,25 +10,155 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from planner.errors import PlannerError, SpecError
 from planner.gui.memory.questions.questions import new_form, remembered_section, token_stops
-from planner.gui.memory.trace import run_words
-from planner.gui.memory.words import TASKS, words_of
+from planner.gui.memory.words import TASKS, Options, words_of
 from planner.gui.theme import Theme
-from planner.gui.widgets.choice_field import ChoiceField
-from planner.gui.widgets.field import Field
-from planner.gui.widgets.labelled_form import LabelledForm
-from planner.gui.widgets.number_field import NumberField
-from planner.gui.widgets.radio_field import RadioField
+from planner.gui.widgets.inputs.choice_field import ChoiceField, RadioField
+from planner.gui.widgets.inputs.field import Field
+from planner.gui.widgets.inputs.labelled_form import LabelledForm
+from planner.gui.widgets.inputs.number_field import NumberField
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 from planner.plan.trace_request import operators_of
-from planner.trace.request import TraceRequest
+from planner.trace.request import Argument, Parallel, TraceRequest
 from planner.trace.sizes import batch_of, has_sequence, sequence_of, with_batch, with_sequence
 
+Optimizer = tuple[str, tuple[Argument, ...]]
+Precision = tuple[str | None, str | None]
+Device = tuple[str, str | None]
+ZERO_GRAD: Final[Options] = (
+    ("after-step", "Freed after the step"),
+    ("before-backward", "Freed before the next backward"),
+    ("zeros", "Kept, set to zero"),
+)
+CHECKPOINTING: Final[Options] = (
+    ("none", "None"),
+    ("selective", "Selective, by operators"),
+    ("full", "Full, where it is offered"),
+)
+STRATEGIES: Final[Options] = (("ddp", "DDP (whole copies)"), ("fsdp", "FSDP2 (sharded)"))
+_MOMENTUM: Final = (Argument(name="momentum", value=0.9),)
+_OPTIMIZERS: Final[Options] = (
+    (("AdamW", ()), "AdamW"),
+    (("AdamW", (Argument(name="fused", value=True),)), "AdamW, fused"),
+    (("AdamW", (Argument(name="foreach", value=False),)), "AdamW, one by one"),
+    (("Adam", ()), "Adam"),
+    (("SGD", ()), "SGD"),
+    (("SGD", _MOMENTUM), "SGD with momentum"),
+    (("Adafactor", ()), "Adafactor"),
+    (("Adagrad", ()), "Adagrad"),
+    (("Adamax", ()), "Adamax"),
+    (("NAdam", ()), "NAdam"),
+    (("RAdam", ()), "RAdam"),
+    (("RMSprop", ()), "RMSprop"),
+)
+_PRECISIONS: Final[Options] = (
+    ((None, None), "As built"),
+    ((None, "bf16"), "BF16 autocast"),
+    ((None, "fp16"), "FP16 autocast"),
+    (("fp32", None), "FP32"),
+    (("bf16", None), "BF16 throughout"),
+    (("fp16", None), "FP16 throughout"),
+    (("fp64", None), "FP64"),
+)
 Put = Callable[[TraceRequest, object], TraceRequest]
 _BATCHES: Final = token_stops(1, 1024)
 _LENGTHS: Final = token_stops(128, 131_072)
 _SIZES: Final = ("batch", "sequence")
 _AS_GIVEN: Final = "as its inputs are"
+
+
+def optimizer_of(request: TraceRequest) -> Optimizer:
+    """Return the optimizer with its arguments."""
+    return request.optimizer, request.optimizer_arguments
+
+
+def with_optimizer(request: TraceRequest, value: object) -> TraceRequest:
+    """Return the request with another optimizer and its arguments."""
+    name, arguments = value if isinstance(value, tuple) else (value, ())
+    return request.evolve(optimizer=name, optimizer_arguments=arguments)
+
+
+def optimizer_options(request: TraceRequest) -> Options:
+    """Return the optimizers to choose from, the request's own among them."""
+    return _with(_OPTIMIZERS, optimizer_of(request), optimizer_words(request))
+
+
+def optimizer_words(request: TraceRequest) -> str:
+    """Return the optimizer as it would be written: `SGD(momentum=0.9)`."""
+    named = ", ".join(f"{argument.name}={argument.value}" for argument in request.optimizer_arguments)
+    return f"{request.optimizer}({named})" if named else request.optimizer
+
+
+def precision_of(request: TraceRequest) -> Precision:
+    """Return the formats of the parameters and of autocast."""
+    return request.dtype, request.autocast
+
+
+def with_precision(request: TraceRequest, value: object) -> TraceRequest:
+    """Return the request with other formats of parameters and of autocast."""
+    dtype, autocast = value if isinstance(value, tuple) else (value, None)
+    return request.evolve(dtype=dtype, autocast=autocast)
+
+
+def precision_options(request: TraceRequest) -> Options:
+    """Return the formats to choose from, the request's own among them."""
+    dtype, autocast = precision_of(request)
+    own = f"{(dtype or '').upper()} parameters, {(autocast or '').upper()} autocast"
+    return _with(_PRECISIONS, (dtype, autocast), own)
+
+
+def device_of(request: TraceRequest) -> Device:
+    """Return whose operators are assumed."""
+    return request.device, request.compute_capability
+
+
+def with_device(request: TraceRequest, value: object) -> TraceRequest:
+    """Return the request with another device's operators."""
+    device, capability = value if isinstance(value, tuple) else (value, None)
+    return request.evolve(device=device, compute_capability=capability)
+
+
+def device_options(request: TraceRequest, capability: str | None) -> Options:
+    """Return the devices to choose from; `capability` is that of the plan's card, where it is one by NVIDIA."""
+    card: Options = () if capability is None else ((("cuda", capability), f"CUDA {capability}, this card"),)
+    options = (*card, (("cuda", None), "CUDA, any card"), (("cpu", None), "CPU, as on this computer"))
+    return _with(options, device_of(request), f"CUDA {request.compute_capability}")
+
+
+def strategy_of(request: TraceRequest) -> str:
+    """Return the strategy for several ranks."""
+    return "ddp" if request.parallel.strategy == "none" else request.parallel.strategy
+
+
+def with_ranks(request: TraceRequest, ranks: object) -> TraceRequest:
+    """Return the request on so many ranks; one alone needs no strategy."""
+    strategy = "none" if ranks == 1 else strategy_of(request)
+    return request.evolve(parallel=request.parallel.evolve(ranks=ranks, strategy=strategy))
+
+
+def with_strategy(request: TraceRequest, strategy: object) -> TraceRequest:
+    """Return the request with another strategy; one rank alone needs none."""
+    return (
+        request if request.parallel.ranks == 1 else request.evolve(parallel=request.parallel.evolve(strategy=strategy))
+    )
+
+
+def parallel_words(parallel: Parallel) -> str:
+    """Return `one rank` or `FSDP on 8 ranks`."""
+    return "one rank" if parallel.ranks == 1 else f"{parallel.strategy.upper()} on {parallel.ranks:,} ranks"
+
+
+def gradients_words(request: TraceRequest) -> str:
+    """Return when gradients are let go, and what else decides how long they live."""
+    kept = words_of(ZERO_GRAD, request.zero_grad).lower()
+    words = {"none": "", "selective": ", selective checkpointing", "full": ", checkpointing"}
+    full = words[request.checkpointing]
+    steps = f", {request.gradient_accumulation:,} times accumulated" if request.gradient_accumulation > 1 else ""
+    return f"{kept}{full}{steps}"
+
+
+def _with(options: Options, own: object, words: str) -> Options:
+    return options if any(value == own for value, _ in options) else (*options, (own, words))
 
 
 def _training(request: TraceRequest) -> bool:
@@ -110,9 +240,9 @@ class RequestForm(QWidget):
         if (request, capability) == self._shown:
             return  # what is half typed, and an open list, stay
         self._request, self._shown = request, (request, capability)
-        self._optimizer.set_options(run_words.optimizer_options(request))
-        self._precision.set_options(run_words.precision_options(request))
-        self._device.set_options(run_words.device_options(request, capability))
+        self._optimizer.set_options(optimizer_options(request))
+        self._precision.set_options(precision_options(request))
+        self._device.set_options(device_options(request, capability))
         for question in self._questions.values():
             question.field.set_value(question.get(request))
             question.form.set_row_visible(question.field, question.shown(request))
@@ -162,8 +292,8 @@ class RequestForm(QWidget):
             "optimizer",
             "Optimi&zer",
             self._optimizer,
-            run_words.optimizer_of,
-            run_words.with_optimizer,
+            optimizer_of,
+            with_optimizer,
             _optimizes,
             "A class of torch.optim.",
         )
@@ -172,8 +302,8 @@ class RequestForm(QWidget):
             "precision",
             "P&recision",
             self._precision,
-            run_words.precision_of,
-            run_words.with_precision,
+            precision_of,
+            with_precision,
             hint="Autocast keeps the parameters and computes in 16 bits;\nthroughout casts the parameters as well.",
         )
         self._column.addWidget(form)
@@ -184,7 +314,7 @@ class RequestForm(QWidget):
             form,
             "checkpointing",
             "Checkpointing",
-            ChoiceField(self._theme, run_words.CHECKPOINTING),
+            ChoiceField(self._theme, CHECKPOINTING),
             lambda request: request.checkpointing,
             _put("checkpointing"),
             _training,
@@ -204,13 +334,13 @@ class RequestForm(QWidget):
             form,
             "zero_grad",
             "Gra&dients are",
-            ChoiceField(self._theme, run_words.ZERO_GRAD),
+            ChoiceField(self._theme, ZERO_GRAD),
             lambda request: request.zero_grad,
             _put("zero_grad"),
             _optimizes,
             "When the gradients of a step are let go.",
         )
-        self._add_section("Gradients", form, run_words.gradients_words, _training)
+        self._add_section("Gradients", form, gradients_words, _training)
 
     def _ask_device(self) -> None:
         form = new_form(self._theme)
@@ -219,8 +349,8 @@ class RequestForm(QWidget):
             "device",
             "Operators of",
             self._device,
-            run_words.device_of,
-            run_words.with_device,
+            device_of,
+            with_device,
             hint="A CUDA build of PyTorch uses other operators than the CPU, and these depend on the card.",
         )
         self._ask(
@@ -229,16 +359,16 @@ class RequestForm(QWidget):
             "Ran&ks",
             NumberField(1, 100_000),
             lambda request: request.parallel.ranks,
-            run_words.with_ranks,
+            with_ranks,
             hint="Processes that share the work; one of them is traced and nothing is launched.",
         )
         self._ask(
             form,
             "strategy",
             "&Strategy",
-            ChoiceField(self._theme, run_words.STRATEGIES),
-            run_words.strategy_of,
-            run_words.with_strategy,
+            ChoiceField(self._theme, STRATEGIES),
+            strategy_of,
+            with_strategy,
             lambda request: request.parallel.ranks > 1,
             "DDP keeps a whole copy on each rank; FSDP2 shards it.",
         )
@@ -285,8 +415,8 @@ class RequestForm(QWidget):
         self._headings.append(_Heading(section, summary, shown))
 
     def _device_summary(self, request: TraceRequest) -> str:
-        device = words_of(run_words.device_options(request, self._capability()), run_words.device_of(request))
-        return f"{device}; {run_words.parallel_words(request.parallel)}"
+        device = words_of(device_options(request, self._capability()), device_of(request))
+        return f"{device}; {parallel_words(request.parallel)}"
 
 
 def _put(name: str) -> Put:

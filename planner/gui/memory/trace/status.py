@@ -9,8 +9,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QProgressBar,
 from planner.errors import PlannerError, TraceError
 from planner.gui.memory.trace.tracer import Failure, Run, Tracer
 from planner.gui.theme import Theme, mark
-from planner.gui.widgets.elided_label import ElidedLabel
-from planner.gui.widgets.label import make_label
+from planner.gui.widgets.labels import ElidedLabel, make_label
 from planner.present import format as fmt
 
 _MOST_LINES: Final = 12

@@ -1,0 +1,132 @@
+"""The answer at the top of the Monitor tab, and what can be seen instead of cards while there are none."""
+
+from typing import Final
+
+from PySide6.QtCore import QSize, Qt, Signal, Slot
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+
+from planner.gui.theme import Theme, mark
+from planner.gui.widgets.buttons import link_button
+from planner.gui.widgets.labels import ElidedLabel, make_label
+from planner.present.diagnosis import Tone
+from planner.present.headline import Headline
+
+_ICONS: Final[dict[Tone, tuple[str, str]]] = {
+    "": ("info", "muted"),
+    "muted": ("info", "muted"),
+    "ok": ("fits", "ok"),
+    "warn": ("tight", "warn"),
+    "bad": ("does-not-fit", "bad"),
+}
+
+
+class Outlook(QWidget):
+    """A sentence with a mark, under it what else there is to know; `opened` carries the card to tell more of."""
+
+    opened = Signal(str)
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._shown = Headline("")
+        self._mark = QLabel()
+        self._sentence = make_label(font=theme.font("title", bold=True), wrap=True)
+        self._sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._more, self._advice = ElidedLabel(role="muted"), ElidedLabel()
+        self.why = link_button(
+            "Why, and what else to try",
+            "Show what was seen, against which threshold, and what to optimise next.",
+        )
+        self._lay_out()
+        self.why.clicked.connect(self.open)
+        theme.changed.connect(self._dress)
+        self._dress()
+        self.hide()
+
+    @property
+    def text(self) -> str:
+        """Return what is said."""
+        return "\n".join(part for part in (self._shown.sentence, self._shown.more, self._advice.text()) if part)
+
+    def show_headline(self, shown: Headline) -> None:
+        """Say this; nothing where there is nothing to say."""
+        if shown == self._shown:
+            return
+        self._shown = shown
+        self._sentence.setText(shown.sentence)
+        self._more.setText(shown.more)
+        self._advice.setText(f"Try first: {_within(shown.advice)}" if shown.advice else "")
+        for label in (self._more, self._advice):
+            label.setVisible(bool(label.text()))
+        self.why.setVisible(shown.uuid is not None)
+        self.setAccessibleName(self.text)
+        self.setVisible(bool(shown.sentence))
+        self._dress()
+
+    @Slot()
+    def open(self) -> None:
+        """Ask for the diagnosis of the card that this is about."""
+        if self._shown.uuid is not None:
+            self.opened.emit(self._shown.uuid)
+
+    @Slot()
+    def _dress(self) -> None:
+        side = self._theme.icon_side
+        icon = self._theme.icon(*_ICONS[self._shown.tone])
+        self._mark.setPixmap(icon.pixmap(QSize(side, side), self.devicePixelRatio()))
+
+    def _lay_out(self) -> None:
+        space = self._theme.spacing
+        words = QVBoxLayout()
+        words.setSpacing(0)
+        for label in (self._sentence, self._more, self._advice):
+            words.addWidget(label)
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, space.tiny)
+        layout.setSpacing(space.small)
+        layout.addWidget(self._mark, 0, Qt.AlignmentFlag.AlignTop)
+        layout.addLayout(words, 1)
+        layout.addWidget(self.why, 0, Qt.AlignmentFlag.AlignBottom)
+
+
+def _within(advice: str) -> str:
+    """Return advice as it stands within a sentence; names that begin with two capitals stay."""
+    return advice if advice[:2].isupper() else f"{advice[:1].lower()}{advice[1:]}"
+
+
+class EmptyState(QWidget):
+    """A sentence and three ways on; each has a signal. Why there are no cards is a fault of its own."""
+
+    open_wanted = Signal()
+    demo_wanted = Signal()
+    doctor_wanted = Signal()
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self._more = make_label(
+            "The machine itself is watched all the same, and a recording shows everything else.", "muted"
+        )
+        self._more.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.replay = QPushButton("&Open a recording…")
+        self.replay.setToolTip("Replay a recording, or a log of nvidia-smi, dmon, nvtop or DCGM.")
+        self.demo = QPushButton("Show a &demo")
+        self.demo.setToolTip("Replay a quarter of an hour of invented readings of two cards that train.")
+        self.doctor = QPushButton("&What works here")
+        self.doctor.setToolTip("Check everything between a card and its readings, and say what to do.")
+        mark(self.replay, "primary")
+        self._lay_out(theme)
+        self.replay.clicked.connect(self.open_wanted)
+        self.demo.clicked.connect(self.demo_wanted)
+        self.doctor.clicked.connect(self.doctor_wanted)
+
+    def _lay_out(self, theme: Theme) -> None:
+        buttons = QHBoxLayout()
+        buttons.setSpacing(theme.spacing.small)
+        for button in (self.replay, self.demo, self.doctor):
+            buttons.addWidget(button)
+        buttons.addStretch(1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, theme.spacing.tiny, 0, theme.spacing.small)
+        column.setSpacing(theme.spacing.small)
+        column.addWidget(self._more)
+        column.addLayout(buttons)
