@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication
-from PySide6.QtWidgets import QDialog, QGridLayout, QMessageBox, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QGridLayout, QMessageBox, QWidget
 
 from planner import __version__
 from planner.gui.actions import Action, ActionSet
@@ -16,6 +16,7 @@ from planner.gui.settings import Scheme
 from planner.gui.theme import Theme
 from planner.gui.widgets.dialogs import closing_buttons
 from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import in_column
 from planner.gui.workspace import Workspace
 from planner.paths import state_dir
 from planner.present.format import integer
@@ -65,9 +66,7 @@ def show_about(cards: int, models: int, parent: QWidget) -> QMessageBox:
 
 
 def _finish(dialog: QDialog, grid: QGridLayout) -> None:
-    layout = QVBoxLayout(dialog)
-    layout.addLayout(grid)
-    layout.addWidget(closing_buttons(dialog))
+    in_column(grid, closing_buttons(dialog), owner=dialog, margins=None)
     dialog.open()
 
 

@@ -7,12 +7,12 @@ from typing import ClassVar, Final
 
 from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QPixmap, QShowEvent
-from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QAbstractButton, QVBoxLayout, QWidget
 
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import link_button
-from planner.gui.widgets.layout import hairline, scrolled
+from planner.gui.widgets.layout import hairline, in_column, in_row, scrolled
 from planner.gui.widgets.result_menu import picture_of
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
@@ -95,17 +95,13 @@ class QuestionTab(Tab):
     def _lay_out(self, questions: QWidget, *fixed: QWidget) -> None:
         """Set `questions` beside the column; `fixed` stays above it wherever that is scrolled to."""
         self.results = scrolled(self._body)
-        right = QVBoxLayout()
-        right.setSpacing(0)
-        for widget in fixed:
-            right.addWidget(widget)
-        right.addWidget(self.results, 1)
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(questions)
-        layout.addWidget(hairline(Qt.Orientation.Vertical))
-        layout.addLayout(right, 1)
+        in_row(
+            questions,
+            hairline(Qt.Orientation.Vertical),
+            (in_column(*fixed, (self.results, 1), spacing=0), 1),
+            owner=self,
+            spacing=0,
+        )
 
     def _picture_of(self, first: QWidget, last: QWidget) -> QPixmap:
         """Return the column from `first` to `last` as it is shown."""
@@ -148,9 +144,7 @@ class PinButtons(QWidget):
         self._workspace = workspace
         self.swap = link_button("Swap", "Plan with the pinned one, and pin this one.")
         self.unpin = link_button("Unpin", "Show the plan alone again.")
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(theme.spacing.small)
+        row = in_row(owner=self, spacing=theme.spacing.small)
         for button in (self.swap, self.unpin, last):
             row.addWidget(button, 0, Qt.AlignmentFlag.AlignTop)
         self.swap.clicked.connect(self._swap)

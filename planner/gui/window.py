@@ -9,13 +9,11 @@ from PySide6.QtCore import QByteArray, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QIcon, QKeySequence
 from PySide6.QtWidgets import (
     QButtonGroup,
-    QHBoxLayout,
     QMainWindow,
     QMenu,
     QSizePolicy,
     QStackedWidget,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -31,7 +29,7 @@ from planner.gui.tab import TABS, Tab, TabPlace
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.buttons import IconButton
-from planner.gui.widgets.layout import hairline
+from planner.gui.widgets.layout import STRETCH, hairline, in_column, in_row
 from planner.gui.workspace import Workspace
 from planner.paths import resources_dir
 
@@ -60,10 +58,7 @@ class TabList(QWidget):
         self._group = QButtonGroup(self)
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         mark(self, "sunken")
-        self._layout = QVBoxLayout(self)
-        self._layout.setContentsMargins(*(theme.spacing.small,) * 4)
-        self._layout.setSpacing(theme.spacing.tiny)
-        self._layout.addStretch(1)
+        self._layout = in_column(STRETCH, owner=self, margins=theme.spacing.small, spacing=theme.spacing.tiny)
         theme.changed.connect(self._tint)
 
     def add(self, key: str, title: str, icon: str, tooltip: str) -> None:
@@ -259,19 +254,9 @@ class Window(QMainWindow):
         self.setMinimumSize(_SMALLEST_SIZE)
         for place in self.places:
             self._tab_list.add(place.key, place.title, place.icon, place.title)
-        middle = QHBoxLayout()
-        middle.setSpacing(0)
-        middle.addWidget(self._tab_list)
-        middle.addWidget(hairline(Qt.Orientation.Vertical))
-        middle.addWidget(self._pages, 1)
+        middle = in_row(self._tab_list, hairline(Qt.Orientation.Vertical), (self._pages, 1), spacing=0)
         center = QWidget()
-        column = QVBoxLayout(center)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.plan_bar)
-        column.addWidget(hairline(Qt.Orientation.Horizontal))
-        column.addWidget(self.banner)
-        column.addLayout(middle, 1)
+        in_column(self.plan_bar, hairline(Qt.Orientation.Horizontal), self.banner, (middle, 1), owner=center, spacing=0)
         self.setCentralWidget(center)
         self.setStatusBar(self._status)
 

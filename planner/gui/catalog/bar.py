@@ -12,7 +12,7 @@ from planner.gui.catalog.settings import View
 from planner.gui.catalog.system_page import SystemPage
 from planner.gui.theme import Theme
 from planner.gui.widgets.labels import make_label
-from planner.gui.widgets.layout import hairline
+from planner.gui.widgets.layout import hairline, in_row
 from planner.present import format as fmt
 
 VIEWS: Final[dict[View, str]] = {"table": "Table", "scatter": "Scatter", "compare": "Compare"}
@@ -98,9 +98,7 @@ class CatalogBar(QWidget):
         self.count.setFixedSize(self.count.sizeHint())
 
     def _lay_out(self, theme: Theme) -> None:
-        bar = QHBoxLayout(self)
-        bar.setContentsMargins(0, 0, 0, 0)
-        bar.setSpacing(theme.spacing.small)
+        bar = in_row(owner=self, spacing=theme.spacing.small)
         _add_buttons(bar, self.pages, (GpuPage.title, SystemPage.title))
         bar.addWidget(hairline(Qt.Orientation.Vertical))
         _add_buttons(bar, self._views, tuple(VIEWS.values()))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
 from PySide6.QtGui import QPixmap
-from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QPushButton, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QPushButton, QStackedWidget, QWidget
 
 from planner.errors import PlannerError
 from planner.gui.catalog.compare_table import CompareTable
@@ -16,6 +16,7 @@ from planner.gui.choices import hardware_choices, several_of
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.widgets.popover import SearchPopover
 from planner.gui.workspace import Workspace
 from planner.hardware.gpu import Gpu
@@ -57,18 +58,15 @@ class NothingCompared(QWidget):
             f"Up to {MOST} cards and systems stand side by side, with your plan on each: does it fit, how long does it "
             "take, what does it cost? In the table, choose rows and press Compare."
         )
-        buttons = QHBoxLayout()
-        buttons.setSpacing(space.small)
-        buttons.addWidget(self.add)
-        buttons.addWidget(self.show_table)
-        buttons.addStretch(1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(*(space.huge,) * 4)
-        column.setSpacing(space.medium)
-        column.addWidget(make_label("Nothing is compared yet", font=theme.font("title", bold=True)))
-        column.addWidget(make_label(words, "muted", wrap=True))
-        column.addLayout(buttons)
-        column.addStretch(1)
+        column = in_column(
+            make_label("Nothing is compared yet", font=theme.font("title", bold=True)),
+            make_label(words, "muted", wrap=True),
+            in_row(self.add, self.show_table, STRETCH, spacing=space.small),
+            STRETCH,
+            owner=self,
+            margins=space.huge,
+            spacing=space.medium,
+        )
         column.setAlignment(Qt.AlignmentFlag.AlignTop)
 
 
@@ -288,20 +286,23 @@ class ComparePage(QWidget):
     def _lay_out(self) -> None:
         space = self._theme.spacing
         legend = "A tick marks the best; pale rows are alike."
-        bar = QHBoxLayout(self._bar)
-        bar.setContentsMargins(0, 0, 0, 0)
-        bar.setSpacing(space.small)
-        bar.addWidget(make_label(legend, "muted", wrap=True), 1)
-        for widget in (self._only, self._add, self._fewer, self._more, self._use, self._remove, self._clear):
-            bar.addWidget(widget)
+        in_row(
+            (make_label(legend, "muted", wrap=True), 1),
+            self._only,
+            self._add,
+            self._fewer,
+            self._more,
+            self._use,
+            self._remove,
+            self._clear,
+            owner=self._bar,
+            spacing=space.small,
+        )
         self._pages.addWidget(self.table)
         self._pages.addWidget(self._nothing)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, space.small)
-        column.setSpacing(space.small)
-        column.addWidget(self._bar)
-        column.addWidget(self._notes)
-        column.addWidget(self._pages, 1)
+        in_column(
+            self._bar, self._notes, (self._pages, 1), owner=self, margins=(0, 0, 0, space.small), spacing=space.small
+        )
 
 
 def _try_all(

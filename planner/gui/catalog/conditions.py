@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from functools import partial
 
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtWidgets import QPushButton, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QPushButton, QToolButton, QWidget
 
 from planner.gui.catalog.filters import Condition, RecordFilter
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.labels import make_label
-from planner.gui.widgets.layout import FlowLayout
+from planner.gui.widgets.layout import STRETCH, FlowLayout, in_column
 from planner.present import format as fmt
 
 
@@ -77,14 +77,16 @@ class EmptyResult(QWidget):
         self._about = make_label(wrap=True)
         self._about.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._button = QPushButton()
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(*(theme.spacing.huge,) * 4)
-        layout.setSpacing(theme.spacing.large)
-        layout.addStretch(1)
-        layout.addWidget(self._words)
-        layout.addWidget(self._about)
-        layout.addWidget(self._button, 0, Qt.AlignmentFlag.AlignHCenter)
-        layout.addStretch(2)
+        in_column(
+            STRETCH,
+            self._words,
+            self._about,
+            (self._button, 0, Qt.AlignmentFlag.AlignHCenter),
+            (STRETCH, 2),
+            owner=self,
+            margins=theme.spacing.huge,
+            spacing=theme.spacing.large,
+        )
         self._button.clicked.connect(self._on_clicked)
 
     def explain(self, found: tuple[Condition, int] | None, asked: Sequence[Condition], about: str = "") -> None:

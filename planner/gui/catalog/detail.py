@@ -10,18 +10,17 @@ from PySide6.QtGui import QFont, QFontMetrics, QHelpEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QFrame,
-    QHBoxLayout,
     QPushButton,
     QScrollArea,
     QSizePolicy,
     QToolTip,
-    QVBoxLayout,
     QWidget,
 )
 
 from planner.gui.catalog.describe import Described
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.widgets.marks import VerdictBadge
 from planner.present.columns import Detail, DetailGroup
 from planner.present.format import NO_FIGURES
@@ -282,12 +281,16 @@ class DetailPane(QWidget):
         mark(self._use, "primary")
         self._sources.setToolTip("Shows under each figure where it comes from")
         scrolled = QWidget()
-        figures = QVBoxLayout(scrolled)
-        figures.setContentsMargins(space.medium, space.small, space.medium, space.medium)
-        figures.setSpacing(space.large)
-        for part in (self._sources, self._figures, self._notes, self._legend):
-            figures.addWidget(part)
-        figures.addStretch(1)
+        in_column(
+            self._sources,
+            self._figures,
+            self._notes,
+            self._legend,
+            STRETCH,
+            owner=scrolled,
+            margins=(space.medium, space.small, space.medium, space.medium),
+            spacing=space.large,
+        )
         area = QScrollArea()
         area.setWidget(scrolled)
         area.setWidgetResizable(True)
@@ -295,22 +298,16 @@ class DetailPane(QWidget):
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.setAccessibleName("Figures")
         mark(area, "ringed")
-        head = QVBoxLayout()
-        head.setContentsMargins(space.medium, space.small, space.medium, space.small)
-        head.setSpacing(space.small)
-        for line in (self._name, self._kind, self._badge, self._sentence):
-            head.addWidget(line)
-        buttons = QHBoxLayout()
-        buttons.addWidget(self._use, 1)
-        buttons.addWidget(self._compare)
+        head = in_column(
+            self._name,
+            self._kind,
+            self._badge,
+            self._sentence,
+            margins=(space.medium, space.small, space.medium, space.small),
+            spacing=space.small,
+        )
+        buttons = in_row((self._use, 1), self._compare)
         head.addLayout(buttons)
-        body = QVBoxLayout(self._body)
-        body.setContentsMargins(0, 0, 0, 0)
-        body.setSpacing(0)
-        body.addLayout(head)
-        body.addWidget(area, 1)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self._nothing)
-        layout.addWidget(self._body)
+        in_column(head, (area, 1), owner=self._body, spacing=0)
+        in_column(self._nothing, self._body, owner=self)
         self._nothing.setContentsMargins(space.medium, space.huge, space.medium, space.huge)

@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QFrame,
     QGridLayout,
-    QHBoxLayout,
     QLabel,
     QLineEdit,
     QPushButton,
@@ -28,6 +27,7 @@ from planner.gui.settings import SettingsStore
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.inputs.number_field import DecimalField
 from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import in_column, in_row
 from planner.gui.widgets.section import Section
 from planner.present import format as fmt
 
@@ -58,9 +58,7 @@ class FacetGroup(QWidget):
         self._expanded = False
         self._more = QPushButton()
         mark(self._more, "link")
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(theme.spacing.tiny)
+        layout = in_column(owner=self, spacing=theme.spacing.tiny)
         self._grid = QGridLayout()
         self._grid.setVerticalSpacing(theme.spacing.tiny)
         self._grid.setColumnStretch(0, 1)
@@ -242,16 +240,12 @@ class RangeGroup(QWidget):
                 edit.setMinimumWidth(_NARROW)
         self._low.set_name(f"{name} from")
         self._high.set_name(f"{name} to")
-        line = QHBoxLayout()
-        line.setSpacing(theme.spacing.tiny)
-        line.addWidget(self._low, 1)
-        line.addWidget(QLabel("–"))
-        line.addWidget(self._high, 1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.spacing.tiny)
-        column.addWidget(self._slider)
-        column.addLayout(line)
+        in_column(
+            self._slider,
+            in_row((self._low, 1), QLabel("–"), (self._high, 1), spacing=theme.spacing.tiny),
+            owner=self,
+            spacing=theme.spacing.tiny,
+        )
         self._low.edited.connect(self._on_typed)
         self._high.edited.connect(self._on_typed)
         self._slider.slid.connect(self._on_slid)
@@ -334,12 +328,8 @@ class FacetPanel(QScrollArea):
         mark(self._clear, "link")
         self._clear.setEnabled(False)
         body = QWidget()
-        column = QVBoxLayout(body)
-        column.setContentsMargins(0, space.small, space.small, space.medium)
-        column.setSpacing(space.small)
-        heading = QHBoxLayout()
-        heading.addWidget(make_label("Filters", font=self._theme.font(bold=True)), 1)
-        heading.addWidget(self._clear)
+        column = in_column(owner=body, margins=(0, space.small, space.small, space.medium), spacing=space.small)
+        heading = in_row((make_label("Filters", font=self._theme.font(bold=True)), 1), self._clear)
         column.addLayout(heading)
         for field, box in self._toggles.items():
             box.setToolTip(TOGGLE_TIPS[field])

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import QEvent, Slot
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QFileDialog, QMessageBox, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QFileDialog, QMessageBox, QWidget
 
 from planner.errors import CatalogError, PlannerError, SpecError
 from planner.gui.theme import Theme
@@ -16,6 +16,7 @@ from planner.gui.widgets.inputs.field import TextField, TypedField, tell
 from planner.gui.widgets.inputs.labelled_form import LabelledForm
 from planner.gui.widgets.inputs.number_field import DecimalField
 from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import in_column
 from planner.gui.workspace import Workspace
 from planner.hardware.catalog import load_hardware
 from planner.hardware.gpu import MOST_USD, MOST_WATTS, Gpu
@@ -53,10 +54,15 @@ class _OwnDialog(QDialog):
         self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Save | QDialogButtonBox.StandardButton.Cancel)
         self.buttons.accepted.connect(self.try_save)
         self.buttons.rejected.connect(self.reject)
-        column = QVBoxLayout(self)
-        column.setSpacing(theme.spacing.medium)
-        for part in (make_label(about, wrap=True), self.form, self.problem, self.buttons):
-            column.addWidget(part)
+        in_column(
+            make_label(about, wrap=True),
+            self.form,
+            self.problem,
+            self.buttons,
+            owner=self,
+            margins=None,
+            spacing=theme.spacing.medium,
+        )
 
     def event(self, event: QEvent) -> bool:
         """Grow with the messages under the fields, which a window does not do by itself where lines are folded."""

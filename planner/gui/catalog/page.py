@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 
 from PySide6.QtCore import Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMenu, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
 from planner.gui.catalog.conditions import ChipRow, EmptyResult
 from planner.gui.catalog.describe import Described
@@ -19,7 +19,7 @@ from planner.gui.catalog.selection import select_rows
 from planner.gui.catalog.settings import View
 from planner.gui.settings import TableLayout
 from planner.gui.theme import Theme
-from planner.gui.widgets.layout import set_tab_order, tab_stops
+from planner.gui.widgets.layout import in_row, set_tab_order, tab_stops
 from planner.gui.widgets.tables.cells import Marker
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
@@ -67,9 +67,7 @@ class Page(QWidget):
         self._planned: str | None = None
         self.splitter = QSplitter(Qt.Orientation.Horizontal)
         self.splitter.setChildrenCollapsible(False)
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self.splitter)
+        in_row(self.splitter, owner=self)
         self._add_actions()
         self.table.current_changed.connect(self.describe_current)
         self.table.record_activated.connect(self.use)

@@ -4,7 +4,7 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Slot
-from PySide6.QtWidgets import QStackedWidget, QVBoxLayout
+from PySide6.QtWidgets import QStackedWidget
 
 from planner.gui.catalog.bar import CatalogBar
 from planner.gui.catalog.compare_page import ComparePage
@@ -20,6 +20,7 @@ from planner.gui.tab import Tab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import in_column
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation, find_fits
 from planner.present import format as fmt
@@ -188,12 +189,14 @@ class CatalogTab(Tab):
 
     def _lay_out(self) -> None:
         space = self.theme.spacing
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(space.medium, space.medium, space.medium, 0)
-        layout.setSpacing(space.medium)
-        layout.addWidget(self._answer)
-        layout.addWidget(self.bar)
-        layout.addWidget(self._stack, 1)
+        in_column(
+            self._answer,
+            self.bar,
+            (self._stack, 1),
+            owner=self,
+            margins=(space.medium, space.medium, space.medium, 0),
+            spacing=space.medium,
+        )
         self._stack.addWidget(self._pages)
         self._stack.addWidget(self.compare)
 

@@ -4,12 +4,13 @@ from datetime import date
 from typing import Final, NamedTuple
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QWidget
 
 from planner.cost.estimate import CostEstimate, hybrid_of_plan
 from planner.cost.result import CostResult
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import in_column
 from planner.gui.widgets.marks import AGE_ROLES
 from planner.gui.widgets.section import Section
 from planner.plan.catalog import Catalog
@@ -63,11 +64,7 @@ class Answer(QWidget):
         self._notes = Section(theme, "Notes", self._note_lines)
         self._shown = AnswerText("")
         self._later = ""
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.spacing.tiny)
-        for widget in (self._sentence, self._dates, self._lines, self._notes):
-            column.addWidget(widget)
+        in_column(self._sentence, self._dates, self._lines, self._notes, owner=self, spacing=theme.spacing.tiny)
 
     @property
     def text(self) -> str:

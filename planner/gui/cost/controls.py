@@ -1,7 +1,7 @@
 """The left column: the job, and how the cards are rented and owned."""
 
 from PySide6.QtCore import Qt, Slot
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QPushButton, QScrollArea, QWidget
 
 from planner.cost.terms import CostTerms
 from planner.gui.cost.buy import BuyQuestions
@@ -9,7 +9,7 @@ from planner.gui.cost.job import JobQuestions
 from planner.gui.cost.questions import MoneyQuestions
 from planner.gui.cost.rent import RentQuestions
 from planner.gui.theme import Theme
-from planner.gui.widgets.layout import hairline, scrolled, set_tab_order, tab_stops
+from planner.gui.widgets.layout import STRETCH, hairline, in_column, in_row, scrolled, set_tab_order, tab_stops
 from planner.gui.workspace import Workspace
 
 
@@ -61,27 +61,23 @@ class Controls(QWidget):
             self._workspace.apply("reset money", cost=CostTerms(), timing=timing)
 
     def _lay_out(self, theme: Theme) -> None:
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self._scrolled(theme), 1)
-        column.addWidget(hairline(Qt.Orientation.Horizontal))
-        buttons = QHBoxLayout()
-        buttons.setContentsMargins(*(theme.spacing.medium, theme.spacing.small) * 2)
-        buttons.setSpacing(theme.spacing.small)
-        for button in (self.recommend, self.prices, self._reset, self.copy):
-            buttons.addWidget(button)
-        buttons.addStretch(1)
+        column = in_column((self._scrolled(theme), 1), hairline(Qt.Orientation.Horizontal), owner=self, spacing=0)
+        buttons = in_row(
+            self.recommend,
+            self.prices,
+            self._reset,
+            self.copy,
+            STRETCH,
+            margins=(theme.spacing.medium, theme.spacing.small),
+            spacing=theme.spacing.small,
+        )
         column.addLayout(buttons)
         set_tab_order((*tab_stops(self._column), *tab_stops(buttons)))
 
     def _scrolled(self, theme: Theme) -> QScrollArea:
         body = QWidget()
-        column = self._column = QVBoxLayout(body)
-        column.setContentsMargins(*(theme.spacing.medium,) * 4)
-        column.setSpacing(theme.spacing.small)
-        for questions in self.questions:
-            column.addWidget(questions)
-        column.addStretch(1)
+        self._column = in_column(
+            *self.questions, STRETCH, owner=body, margins=theme.spacing.medium, spacing=theme.spacing.small
+        )
         self.area = scrolled(body)
         return self.area

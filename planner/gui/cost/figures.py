@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QLabel, QToolButton, QWidget
 
 from planner.cost.estimate import CostEstimate
 from planner.cost.result import MoneyTerm
@@ -13,6 +13,7 @@ from planner.gui.tab import PinButtons
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.buttons import link_button
 from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.workspace import Workspace
 from planner.present import format as fmt
 from planner.present.money_rows import MoneyRow, money_rows
@@ -226,12 +227,7 @@ class Ledger(QWidget):
         super().__init__()
         self.ways = FigureGrid(theme, ("Rented", "Owned"))
         self.amounts = Amounts(theme)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.spacing.medium)
-        column.addWidget(self.ways)
-        column.addWidget(self.amounts)
-        column.addStretch(1)
+        in_column(self.ways, self.amounts, STRETCH, owner=self, spacing=theme.spacing.medium)
 
     def show_estimate(self, estimate: CostEstimate) -> None:
         """Show another estimate."""
@@ -282,13 +278,15 @@ class Beside(QWidget):
 
     def _lay_out(self, theme: Theme) -> None:
         self.sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        head = QHBoxLayout()
-        head.setSpacing(theme.spacing.small)
-        head.addWidget(make_label("Beside the pinned plan", font=theme.font(bold=True)), 1)
-        head.addWidget(self.pin_buttons, 0, Qt.AlignmentFlag.AlignVCenter)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.spacing.tiny)
-        column.addLayout(head)
-        for widget in (self.subject, self.sentence, self.figures):
-            column.addWidget(widget)
+        in_column(
+            in_row(
+                (make_label("Beside the pinned plan", font=theme.font(bold=True)), 1),
+                (self.pin_buttons, 0, Qt.AlignmentFlag.AlignVCenter),
+                spacing=theme.spacing.small,
+            ),
+            self.subject,
+            self.sentence,
+            self.figures,
+            owner=self,
+            spacing=theme.spacing.tiny,
+        )

@@ -19,7 +19,6 @@ from PySide6.QtWidgets import (
     QPlainTextEdit,
     QProgressBar,
     QPushButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -31,6 +30,7 @@ from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.dialogs import closing_buttons
 from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import in_column
 from planner.gui.widgets.marks import age_mark
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
@@ -255,11 +255,7 @@ class PricesDialog(QDialog):
         self.log.setAccessibleName("What came of fetching")
         self.log.setPlaceholderText(f"Fetching asks {hosts}; nothing is sent but the request.")
         self.remove_button.setEnabled(False)
-        column = QVBoxLayout(self)
-        column.setSpacing(space.small)
-        column.addWidget(self.state)
-        column.addWidget(self.about)
-        column.addWidget(self.held)
+        column = in_column(self.state, self.about, self.held, owner=self, margins=None, spacing=space.small)
         for parts in (
             (self.refresh_button, self.cancel_button, self.accept_button, self.discard_button, self.bundled_button),
             (self.search, self.history, self.add_button, self.remove_button),

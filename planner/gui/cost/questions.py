@@ -5,7 +5,7 @@ from typing import Final
 
 from pydantic import ValidationError
 from PySide6.QtGui import QFontMetrics
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from planner.base import Spec
 from planner.cost.job import DailyHours, Job, Run, Service
@@ -16,6 +16,7 @@ from planner.gui.widgets.inputs.choice_field import ChoiceField
 from planner.gui.widgets.inputs.field import Field
 from planner.gui.widgets.inputs.labelled_form import LabelledForm
 from planner.gui.widgets.inputs.number_field import DecimalField
+from planner.gui.widgets.layout import in_column
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 
@@ -66,9 +67,7 @@ class MoneyQuestions(QWidget):
         self.workspace, self.theme = workspace, theme
         self._fields: dict[str, tuple[LabelledForm, Field]] = {}
         self._sections: list[tuple[Section, LabelledForm, Callable[[CostTerms], str]]] = []
-        self._layout = QVBoxLayout(self)
-        self._layout.setContentsMargins(0, 0, 0, 0)
-        self._layout.setSpacing(theme.spacing.small)
+        self._layout = in_column(owner=self, spacing=theme.spacing.small)
 
     @property
     def terms(self) -> CostTerms:

@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from pydantic_core import to_json
 from PySide6.QtCore import Qt, QTimer, Slot
 from PySide6.QtGui import QPixmap
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QWidget
 
 from planner.cost.estimate import CostEstimate, hybrid_of_plan
 from planner.cost.modes import RentMode
@@ -26,6 +26,7 @@ from planner.gui.tab import QuestionTab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.widgets.result_menu import Result, ResultMenu
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
@@ -238,18 +239,15 @@ class CostTab(QuestionTab):
         """Return what moves the decision beside the amounts that it rests on."""
         space = self.theme.spacing
         self.swings = QWidget()
-        moving = QVBoxLayout(self.swings)
-        moving.setContentsMargins(0, 0, 0, 0)
-        moving.setSpacing(space.tiny)
-        moving.addWidget(make_label("What moves the decision", font=self.theme.font(bold=True)))
-        moving.addWidget(self.tornado)
-        moving.addStretch(1)
+        in_column(
+            make_label("What moves the decision", font=self.theme.font(bold=True)),
+            self.tornado,
+            STRETCH,
+            owner=self.swings,
+            spacing=space.tiny,
+        )
         below = QWidget()
-        row = QHBoxLayout(below)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(space.large)
-        row.addWidget(self.swings, 1)
-        row.addWidget(self.figures, 1)
+        in_row((self.swings, 1), (self.figures, 1), owner=below, spacing=space.large)
         return below
 
 

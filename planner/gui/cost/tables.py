@@ -4,13 +4,14 @@ from functools import cached_property
 from typing import Final
 
 from PySide6.QtCore import Signal, Slot
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
 
 from planner.cost.carbon import RegionCarbon, carbon_by_region
 from planner.cost.catalog import CostCatalog
 from planner.cost.table import OfferRow
 from planner.gui.theme import Theme
 from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.widgets.marks import age_mark
 from planner.gui.widgets.section import Section
 from planner.gui.widgets.tables.record_model import RecordTableModel
@@ -42,16 +43,14 @@ class Offers(QWidget):
         self.table.record_activated.connect(self._take)
         self.table.current_changed.connect(lambda row: self._use.setEnabled(row is not None))
         self._use.clicked.connect(self._take_current)
-        bar = QHBoxLayout()
-        bar.addWidget(self._heading, 1)
-        bar.addWidget(self._use)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.spacing.tiny)
-        column.addLayout(bar)
-        column.addWidget(self._nothing)
-        column.addWidget(self.table, 1)
-        column.addStretch()
+        in_column(
+            in_row((self._heading, 1), self._use),
+            self._nothing,
+            (self.table, 1),
+            STRETCH,
+            owner=self,
+            spacing=theme.spacing.tiny,
+        )
 
     def show_rows(self, rows: tuple[OfferRow, ...], card: str, chosen: str | None) -> None:
         """Show other offers; `chosen` is the id of the one that the plan rents."""
@@ -107,14 +106,11 @@ class Elsewhere(QWidget):
         self._theme = theme
         self._asked: tuple[float, CostCatalog, str] | None = None
         self._body = QWidget()
-        self._column = QVBoxLayout(self._body)
-        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column = in_column(owner=self._body)
         self._about = make_label(role="muted", wrap=True)
         self._column.addWidget(self._about)
         self.section = Section(theme, "Carbon in other regions", self._body)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self.section)
+        in_column(self.section, owner=self)
         self.section.toggled.connect(self._fill)
 
     @cached_property

@@ -1,12 +1,13 @@
 """A message across the window: an error with what to do, or what was understood of a file."""
 
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QVBoxLayout
+from PySide6.QtWidgets import QFrame, QPushButton
 
 from planner.errors import NoFormulaError, PlannerError
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.buttons import IconButton
 from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import in_column, in_row
 
 
 class Banner(QFrame):
@@ -30,15 +31,13 @@ class Banner(QFrame):
         self.trace = QPushButton("&Trace it…")
         self.trace.setToolTip("Measure it by running it on tensors that have no memory.")
         self.trace.clicked.connect(lambda: self.trace_wanted.emit(self._traceable))
-        words = QVBoxLayout()
-        words.setSpacing(theme.spacing.tiny)
-        words.addWidget(self._message)
-        words.addWidget(self._hint)
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(*(theme.spacing.medium, theme.spacing.small) * 2)
-        layout.addLayout(words, 1)
-        layout.addWidget(self.trace, 0, Qt.AlignmentFlag.AlignTop)
-        layout.addWidget(dismiss, 0, Qt.AlignmentFlag.AlignTop)
+        in_row(
+            (in_column(self._message, self._hint, spacing=theme.spacing.tiny), 1),
+            (self.trace, 0, Qt.AlignmentFlag.AlignTop),
+            (dismiss, 0, Qt.AlignmentFlag.AlignTop),
+            owner=self,
+            margins=(theme.spacing.medium, theme.spacing.small),
+        )
         self.hide()
 
     @property

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QPushButton, QSizePolicy, QToolButton, QWidget
 
 from planner.errors import SpecError
 from planner.gui.choices import card_choices, choose_model, hub_choice, model_choices
@@ -17,6 +17,7 @@ from planner.gui.widgets.inputs.choice_field import ChoiceField
 from planner.gui.widgets.inputs.field import Field
 from planner.gui.widgets.inputs.labelled_form import LabelledForm
 from planner.gui.widgets.inputs.number_field import NumberField
+from planner.gui.widgets.layout import in_column, in_row
 from planner.gui.widgets.marks import verdict_mark
 from planner.gui.widgets.popover import Popover, SearchPopover
 from planner.gui.workspace import Workspace
@@ -116,9 +117,7 @@ class WorkloadSummary(QWidget):
         more = QPushButton("All settings…")
         mark(more, "link")
         more.clicked.connect(self.more_wanted)
-        layout = QVBoxLayout(self)
-        layout.addWidget(form)
-        layout.addWidget(more)
+        in_column(form, more, owner=self, margins=None)
         self.setFocusProxy(self._task)
         self._task.edited.connect(lambda task: self._apply(self._task, "task", {"workload.task": task}))
         self._sequences.edited.connect(partial(self._apply_number, self._sequences))
@@ -331,9 +330,7 @@ class PlanBar(QWidget):
         self._workspace.changed.connect(self.refresh)
 
     def _lay_out(self, theme: Theme) -> None:
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(*(theme.spacing.small, theme.spacing.tiny) * 2)
-        layout.setSpacing(theme.spacing.tiny)
+        layout = in_row(owner=self, margins=(theme.spacing.small, theme.spacing.tiny), spacing=theme.spacing.tiny)
         for part in (self._verdict, self._time, self._cost):
             # The answers are said in full; the questions before them give way.
             part.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)

@@ -5,11 +5,12 @@ from typing import Final
 
 from PySide6.QtCore import QSize, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QWidget
 
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import in_column
 from planner.gui.widgets.marks import verdict_mark
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
@@ -208,15 +209,12 @@ class AdvicePanel(QWidget):
         self._workspace.end_gesture()
 
     def _lay_out(self) -> None:
-        self._column = QVBoxLayout(self._body)
-        self._column.setSpacing(self._theme.spacing.small)
-        self._column.addWidget(self._nothing)
-        self._column.addWidget(self.more)
+        self._column = in_column(
+            self._nothing, self.more, owner=self._body, margins=None, spacing=self._theme.spacing.small
+        )
         self._nothing.hide()
         self.more.hide()
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self.section)
+        in_column(self.section, owner=self)
 
 
 def _advise(plan: Plan, catalog: Catalog) -> "tuple[Advice, ...]":

@@ -3,11 +3,12 @@
 from typing import Final
 
 from PySide6.QtCore import QSize, Qt, Slot
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QWidget
 
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.buttons import link_button
 from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import in_column, in_row
 from planner.gui.widgets.marks import verdict_mark
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
@@ -68,15 +69,15 @@ class Answer(QWidget):
         self._mark.setPixmap(icon.pixmap(QSize(side, side), self.devicePixelRatio()))
 
     def _lay_out(self) -> None:
-        words = QVBoxLayout()
-        words.setSpacing(self._theme.spacing.tiny)
-        for widget in (self._sentence, self._reason, self._certainty, self._notes):
-            words.addWidget(widget)
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(self._theme.spacing.small)
-        layout.addWidget(self._mark, 0, Qt.AlignmentFlag.AlignTop)
-        layout.addLayout(words, 1)
+        in_row(
+            (self._mark, 0, Qt.AlignmentFlag.AlignTop),
+            (
+                in_column(self._sentence, self._reason, self._certainty, self._notes, spacing=self._theme.spacing.tiny),
+                1,
+            ),
+            owner=self,
+            spacing=self._theme.spacing.small,
+        )
 
 
 def _selectable(label: QLabel) -> QLabel:
@@ -92,11 +93,7 @@ class CorrectionStrip(QWidget):
         self._workspace = workspace
         self.words = make_label(role="warn", wrap=True)
         self.off = link_button("Switch off", "Estimate without what your log showed.")
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(theme.spacing.small)
-        layout.addWidget(self.words, 1)
-        layout.addWidget(self.off)
+        in_row((self.words, 1), self.off, owner=self, spacing=theme.spacing.small)
         self.off.clicked.connect(self._switch_off)
         self.hide()
 

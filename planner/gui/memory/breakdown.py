@@ -17,9 +17,10 @@ from PySide6.QtGui import (
     QPen,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QAbstractButton, QLabel, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QAbstractButton, QLabel, QSizePolicy, QWidget
 
 from planner.gui.theme import Theme
+from planner.gui.widgets.layout import in_column
 from planner.present import format as fmt
 from planner.present.memory import MemoryView, PartRow, SymbolRow, TermRow
 
@@ -267,11 +268,7 @@ class Breakdown(QWidget):
         self._total = _Line(theme, "text", bold=True)
         self._head.set_cells(("Term", GIB, SHARE, HOW, CERTAINTY))
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Maximum)
-        self._layout = QVBoxLayout(self)
-        self._layout.setContentsMargins(0, 0, 0, 0)
-        self._layout.setSpacing(0)
-        self._layout.addWidget(self._head)
-        self._layout.addWidget(self._total)
+        self._layout = in_column(self._head, self._total, owner=self, spacing=0)
         theme.changed.connect(self._place)
 
     @property

@@ -4,10 +4,11 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Final, TypeVar
 
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from planner.gui.theme import Theme
 from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import in_column
 from planner.gui.widgets.marks import verdict_mark
 from planner.gui.widgets.tables.cells import Mark
 from planner.gui.widgets.tables.record_model import RecordTableModel
@@ -103,10 +104,9 @@ class Devices(QWidget):
         super().__init__()
         self._theme = theme
         self.rows: tuple[DeviceRow, ...] = ()
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(theme.spacing.tiny)
-        self._column.addWidget(make_label("Card by card", font=theme.font(bold=True)))
+        self._column = in_column(
+            make_label("Card by card", font=theme.font(bold=True)), owner=self, spacing=theme.spacing.tiny
+        )
         self.hide()
 
     @cached_property

@@ -4,10 +4,11 @@ from collections.abc import Callable
 from typing import Final
 
 from PySide6.QtCore import Signal, Slot
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
 
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.gui.workspace import Workspace
@@ -89,12 +90,10 @@ class FittingCards(QWidget):
         self._workspace.fitting_cards_requested.emit()
 
     def _lay_out(self, theme: Theme) -> None:
-        buttons = QHBoxLayout()
-        buttons.addWidget(self._show)
-        buttons.addStretch(1)
-        buttons.addWidget(self._use)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(*(theme.spacing.tiny,) * 4)
-        layout.addWidget(self._heading)
-        layout.addWidget(self.table, 1)
-        layout.addLayout(buttons)
+        in_column(
+            self._heading,
+            (self.table, 1),
+            in_row(self._show, STRETCH, self._use),
+            owner=self,
+            margins=theme.spacing.tiny,
+        )

@@ -11,10 +11,8 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QDialog,
     QFileDialog,
-    QHBoxLayout,
     QPlainTextEdit,
     QPushButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -23,6 +21,7 @@ from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.dialogs import closing_buttons
 from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import in_column, in_row
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable, show_rows
 from planner.gui.workspace import Workspace
@@ -99,15 +98,12 @@ class LogSource(QWidget):
             theme.font("small"),
             wrap=True,
         )
-        foot = QHBoxLayout()
-        foot.setSpacing(theme.spacing.medium)
-        foot.addWidget(about, 1)
-        foot.addWidget(self.open_button)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(theme.spacing.tiny)
-        layout.addWidget(self.field)
-        layout.addLayout(foot)
+        in_column(
+            self.field,
+            in_row((about, 1), self.open_button, spacing=theme.spacing.medium),
+            owner=self,
+            spacing=theme.spacing.tiny,
+        )
         self._rest = QTimer(self, singleShot=True, interval=_REST_MS)
         self._rest.timeout.connect(self._read_field)
         self.field.textChanged.connect(self._rest.start)
@@ -312,9 +308,7 @@ class LogDialog(QDialog):
             button.setAutoDefault(False)
         self.reason.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.problem.hide()
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(*(space.large,) * 4)
-        layout.setSpacing(space.small)
+        layout = in_column(owner=self, margins=space.large, spacing=space.small)
         above: tuple[QWidget, ...] = (self.source, self.problem, self.sentence, self._subject)
         below: tuple[QWidget, ...] = (self.reason, self._notes, self.use, self.about)
         for widget in above:

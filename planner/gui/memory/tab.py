@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from PySide6.QtCore import QObject, Qt, Slot
 from PySide6.QtGui import QPixmap
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from planner.gui.memory.advice import AdvicePanel
 from planner.gui.memory.answer import Answer, CorrectionStrip
@@ -23,7 +23,7 @@ from planner.gui.tab import QuestionTab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.labels import make_label
-from planner.gui.widgets.layout import set_tab_order, tab_stops
+from planner.gui.widgets.layout import STRETCH, in_column, in_row, set_tab_order, tab_stops
 from planner.gui.widgets.result_menu import Result, ResultMenu
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
@@ -218,16 +218,13 @@ class MemoryTab(QuestionTab):
         column.addStretch()
 
     def _evidence(self) -> QWidget:
-        aside = QVBoxLayout()
-        aside.setSpacing(self.theme.spacing.tiny)
-        aside.addWidget(make_label("Phases", "muted", self.theme.font("small")))
-        aside.addWidget(self.phases)
-        aside.addStretch(1)
+        aside = in_column(
+            make_label("Phases", "muted", self.theme.font("small")),
+            self.phases,
+            STRETCH,
+            spacing=self.theme.spacing.tiny,
+        )
         self.phases.setFixedWidth(_ASIDE_WIDTH)
         evidence = QWidget()
-        row = QHBoxLayout(evidence)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(self.theme.spacing.large)
-        row.addWidget(self.breakdown, 1, Qt.AlignmentFlag.AlignTop)
-        row.addLayout(aside)
+        in_row((self.breakdown, 1, Qt.AlignmentFlag.AlignTop), aside, owner=evidence, spacing=self.theme.spacing.large)
         return evidence

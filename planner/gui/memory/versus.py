@@ -6,7 +6,7 @@ from typing import Final
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QPixmap
-from PySide6.QtWidgets import QHBoxLayout, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QToolButton, QWidget
 
 from planner.gui.memory.bar.bar import StackedBar
 from planner.gui.memory.bar.layout import longest
@@ -15,6 +15,7 @@ from planner.gui.tab import PinButtons
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import IconButton
 from planner.gui.widgets.labels import ElidedLabel, make_label
+from planner.gui.widgets.layout import in_column, in_row
 from planner.gui.widgets.result_menu import Result, ResultMenu, picture_of
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable, show_rows
@@ -126,15 +127,8 @@ class VersusPanel(QWidget):
     def _lay_out(self, theme: Theme) -> None:
         for label in (self.sentence, self.answer, self.settings):
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        head = QHBoxLayout()
-        head.setSpacing(theme.spacing.small)
-        head.addWidget(self.sentence, 1)
-        head.addWidget(self.pin_buttons, 0, Qt.AlignmentFlag.AlignTop)
-        column = self._column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.spacing.tiny)
-        column.addLayout(head)
-        column.addWidget(self.settings)
+        head = in_row((self.sentence, 1), (self.pin_buttons, 0, Qt.AlignmentFlag.AlignTop), spacing=theme.spacing.small)
+        column = self._column = in_column(head, self.settings, owner=self, spacing=theme.spacing.tiny)
         for widgets in ((self._here, self.bars[0]), (self._there, self.answer, self.bars[1])):
             column.addSpacing(theme.spacing.small)
             for widget in widgets:

@@ -14,9 +14,10 @@ from PySide6.QtGui import (
     QPaintEvent,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QWidget
 
 from planner.gui.theme import Theme
+from planner.gui.widgets.layout import in_column
 from planner.present.card_line import CardLine
 from planner.present.diagnosis import Said
 
@@ -218,9 +219,7 @@ class CardLines(QScrollArea):
         self._lines: dict[str, CardLineWidget] = {}
         self._widths = Widths()
         self._body = QWidget()
-        self._column = QVBoxLayout(self._body)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(0)
+        self._column = in_column(owner=self._body, spacing=0)
         self.setWidget(self._body)
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)

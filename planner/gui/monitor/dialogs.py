@@ -7,7 +7,7 @@ from typing import Final
 
 from PySide6.QtCore import QSize, Signal, Slot
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QDialog, QHBoxLayout, QPlainTextEdit, QPushButton, QTextBrowser, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QPlainTextEdit, QPushButton, QTextBrowser, QWidget
 
 from planner.errors import PlannerError
 from planner.gui.monitor.settings_dialog import TariffField
@@ -15,6 +15,7 @@ from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.dialogs import closing_buttons
 from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import in_column
 from planner.gui.widgets.speed_questions import SpeedQuestions
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
@@ -50,11 +51,14 @@ class DoctorDialog(QDialog):
         self.text.setAccessibleName("What works, what does not, and why")
         self.copy = QPushButton("&Copy")
         buttons = closing_buttons(self, self.copy)
-        layout = QVBoxLayout(self)
-        layout.setSpacing(theme.spacing.small)
-        layout.addWidget(make_label("✓ works, ! in part, ✗ does not, · for your information", "muted"))
-        layout.addWidget(self.text, 1)
-        layout.addWidget(buttons)
+        in_column(
+            make_label("✓ works, ! in part, ✗ does not, · for your information", "muted"),
+            (self.text, 1),
+            buttons,
+            owner=self,
+            margins=None,
+            spacing=theme.spacing.small,
+        )
         self.resize(_DOCTOR_SIZE)
         self.copy.clicked.connect(self._copy_text)
         tasks.run(_CHECK_UP, partial(_checks, latest), self._show, self._fail)
@@ -93,11 +97,14 @@ class SpeedDialog(QDialog):
             "the estimate: time and cost follow it, on other cards by the ratio of both estimates."
         )
         buttons = closing_buttons(self)
-        column = QVBoxLayout(self)
-        column.setSpacing(theme.spacing.medium)
-        column.addWidget(make_label(about, wrap=True))
-        column.addWidget(self.questions)
-        column.addWidget(buttons)
+        in_column(
+            make_label(about, wrap=True),
+            self.questions,
+            buttons,
+            owner=self,
+            margins=None,
+            spacing=theme.spacing.medium,
+        )
         workspace.changed.connect(self._refresh)
         self._refresh()
 
@@ -170,14 +177,17 @@ class SummaryDialog(QDialog):
         price.addWidget(self.tariff)
         price.addStretch(1)
         buttons = closing_buttons(self, self.replay, self.export, self.copy)
-        layout = QVBoxLayout(self)
-        layout.setSpacing(theme.spacing.small)
-        layout.addWidget(self._answer)
-        layout.addWidget(self._about)
-        layout.addLayout(price)
-        layout.addWidget(self.table, 1)
-        layout.addWidget(make_label("Pairs are the average and the peak.", "muted"))
-        layout.addWidget(buttons)
+        in_column(
+            self._answer,
+            self._about,
+            price,
+            (self.table, 1),
+            make_label("Pairs are the average and the peak.", "muted"),
+            buttons,
+            owner=self,
+            margins=None,
+            spacing=theme.spacing.small,
+        )
         self.resize(_SUMMARY_SIZE)
 
 
@@ -240,12 +250,15 @@ class VerdictDialog(QDialog):
         self.text.setAccessibleName("What was seen, what to try, and what to optimise next")
         self._copy = QPushButton("&Copy")
         buttons = closing_buttons(self, self._copy)
-        layout = QVBoxLayout(self)
-        layout.setSpacing(theme.spacing.small)
-        layout.addWidget(make_label(card, "muted"))
-        layout.addWidget(sentence)
-        layout.addWidget(self.text, 1)
-        layout.addWidget(buttons)
+        in_column(
+            make_label(card, "muted"),
+            sentence,
+            (self.text, 1),
+            buttons,
+            owner=self,
+            margins=None,
+            spacing=theme.spacing.small,
+        )
         self.resize(_VERDICT_SIZE)
         self._copy.clicked.connect(self._copy_text)
 

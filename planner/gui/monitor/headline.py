@@ -3,11 +3,12 @@
 from typing import Final
 
 from PySide6.QtCore import QSize, Qt, Signal, Slot
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.buttons import link_button
 from planner.gui.widgets.labels import ElidedLabel, make_label
+from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.present.diagnosis import Tone
 from planner.present.headline import Headline
 
@@ -77,16 +78,14 @@ class Outlook(QWidget):
 
     def _lay_out(self) -> None:
         space = self._theme.spacing
-        words = QVBoxLayout()
-        words.setSpacing(0)
-        for label in (self._sentence, self._more, self._advice):
-            words.addWidget(label)
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, space.tiny)
-        layout.setSpacing(space.small)
-        layout.addWidget(self._mark, 0, Qt.AlignmentFlag.AlignTop)
-        layout.addLayout(words, 1)
-        layout.addWidget(self.why, 0, Qt.AlignmentFlag.AlignBottom)
+        in_row(
+            (self._mark, 0, Qt.AlignmentFlag.AlignTop),
+            (in_column(self._sentence, self._more, self._advice, spacing=0), 1),
+            (self.why, 0, Qt.AlignmentFlag.AlignBottom),
+            owner=self,
+            margins=(0, 0, 0, space.tiny),
+            spacing=space.small,
+        )
 
 
 def _within(advice: str) -> str:
@@ -120,13 +119,10 @@ class EmptyState(QWidget):
         self.doctor.clicked.connect(self.doctor_wanted)
 
     def _lay_out(self, theme: Theme) -> None:
-        buttons = QHBoxLayout()
-        buttons.setSpacing(theme.spacing.small)
-        for button in (self.replay, self.demo, self.doctor):
-            buttons.addWidget(button)
-        buttons.addStretch(1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, theme.spacing.tiny, 0, theme.spacing.small)
-        column.setSpacing(theme.spacing.small)
-        column.addWidget(self._more)
-        column.addLayout(buttons)
+        in_column(
+            self._more,
+            in_row(self.replay, self.demo, self.doctor, STRETCH, spacing=theme.spacing.small),
+            owner=self,
+            margins=(0, theme.spacing.tiny, 0, theme.spacing.small),
+            spacing=theme.spacing.small,
+        )

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QSystemTrayIcon, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QPushButton, QSystemTrayIcon, QWidget
 
 from planner.gui.monitor.feed import Feed
 from planner.gui.monitor.settings import unfinished_words
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.buttons import IconButton
 from planner.gui.widgets.labels import ElidedLabel, make_label
+from planner.gui.widgets.layout import in_column, in_row
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 from planner.monitor.alerts import Alert
@@ -31,11 +32,7 @@ class FaultList(QWidget):
         self._theme = theme
         self._urgent, self._notes = _Stack(theme), _Stack(theme)
         self._section = Section(theme, "", self._notes)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(theme.spacing.tiny)
-        layout.addWidget(self._urgent)
-        layout.addWidget(self._section)
+        in_column(self._urgent, self._section, owner=self, spacing=theme.spacing.tiny)
         self.show_faults(())
 
     @property
@@ -60,9 +57,7 @@ class _Stack(QWidget):
         super().__init__()
         self._theme = theme
         self._strips: list[_Strip] = []
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(theme.spacing.tiny)
+        self._column = in_column(owner=self, spacing=theme.spacing.tiny)
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -89,9 +84,7 @@ class _Strip(QFrame):
         self.text = ""
         self._title = make_label(font=theme.font(bold=True), wrap=True)
         self._advice = make_label(role="muted", wrap=True)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(*(theme.spacing.medium, theme.spacing.tiny) * 2)
-        layout.setSpacing(0)
+        layout = in_column(owner=self, margins=(theme.spacing.medium, theme.spacing.tiny), spacing=0)
         for label in (self._title, self._advice):
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             layout.addWidget(label)
@@ -120,11 +113,9 @@ class LeftOver(QFrame):
         self._words = ElidedLabel()
         self.open = QPushButton("Open &it")
         self.dismiss = IconButton(theme, "close", "Dismiss this message; the file stays")
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(*(theme.spacing.medium, theme.spacing.tiny) * 2)
-        layout.addWidget(self._words, 1)
-        layout.addWidget(self.open)
-        layout.addWidget(self.dismiss)
+        in_row(
+            (self._words, 1), self.open, self.dismiss, owner=self, margins=(theme.spacing.medium, theme.spacing.tiny)
+        )
         self.open.clicked.connect(self._on_opened)
         self.dismiss.clicked.connect(self._settle)
         self.hide()

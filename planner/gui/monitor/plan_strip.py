@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from PySide6.QtCore import QPoint, Signal, Slot
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QWidget
+from PySide6.QtWidgets import QMenu, QWidget
 
 from planner.errors import PlannerError
 from planner.gui.monitor.plots.grid import PlotGrid
@@ -15,6 +15,7 @@ from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import link_button
 from planner.gui.widgets.labels import ElidedLabel
+from planner.gui.widgets.layout import in_row
 from planner.gui.workspace import Workspace
 from planner.monitor.device import Device
 from planner.monitor.latest import Latest
@@ -97,12 +98,7 @@ class PlanStrip(QWidget):
         self.menu = QMenu(self)
         self.plan.clicked.connect(self.offer)
         self.speed.clicked.connect(self.speed_wanted)
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(theme.spacing.small)
-        layout.addWidget(self.sentence, 1)
-        layout.addWidget(self.speed)
-        layout.addWidget(self.plan)
+        in_row((self.sentence, 1), self.speed, self.plan, owner=self, spacing=theme.spacing.small)
         self.hide()
 
     @property

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import QObject, QPoint, Qt, Signal, Slot
-from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLineEdit, QMenu, QMessageBox, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QLineEdit, QMenu, QMessageBox, QPushButton, QWidget
 
 from planner.errors import PlannerError
 from planner.gui.settings import TableLayout
 from planner.gui.theme import Theme
 from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import in_column, in_row
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.gui.workspace import Workspace
@@ -129,18 +130,10 @@ class Processes(QWidget):
         self.table.setMaximumHeight(edges + row * min(max(rows, _LEAST_ROWS), _MOST_ROWS))
 
     def _lay_out(self, theme: Theme) -> None:
-        bar = QHBoxLayout()
-        bar.setSpacing(theme.spacing.small)
-        bar.addWidget(self.search, 1)
-        for widget in (self.only_own, self._copy, self.end):
-            bar.addWidget(widget)
+        bar = in_row((self.search, 1), self.only_own, self._copy, self.end, spacing=theme.spacing.small)
         self.search.setMaximumWidth(360)
         bar.insertStretch(1, 1)
-        column = QVBoxLayout(self)
-        column.setSpacing(theme.spacing.small)
-        column.addLayout(bar)
-        column.addWidget(self._empty)
-        column.addWidget(self.table, 1)
+        in_column(bar, self._empty, (self.table, 1), owner=self, margins=None, spacing=theme.spacing.small)
         self._give_room(0)
         self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
 

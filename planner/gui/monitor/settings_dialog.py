@@ -3,11 +3,12 @@
 from typing import Final
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QCheckBox, QDialog, QDialogButtonBox, QDoubleSpinBox, QGridLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QDialog, QDialogButtonBox, QDoubleSpinBox, QGridLayout, QWidget
 
 from planner.gui.monitor.settings import MonitorSettings
 from planner.gui.theme import Theme
 from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import in_column
 from planner.monitor.alert_rules import AlertRules
 
 _DEAREST_USD: Final = 10.0
@@ -54,10 +55,7 @@ class SettingsDialog(QDialog):
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel)
         buttons.accepted.connect(self.accept)
         buttons.rejected.connect(self.reject)
-        layout = QVBoxLayout(self)
-        layout.setSpacing(theme.spacing.medium)
-        layout.addLayout(self._grid)
-        layout.addWidget(buttons)
+        in_column(self._grid, buttons, owner=self, margins=None, spacing=theme.spacing.medium)
         self.is_on.toggled.connect(self._enable)
         self._enable(self.is_on.isChecked())
 

@@ -3,13 +3,14 @@
 from typing import Final
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QMenu, QPushButton, QSlider, QToolButton, QWidget
+from PySide6.QtWidgets import QComboBox, QMenu, QPushButton, QSlider, QToolButton, QWidget
 
 from planner.gui.monitor.replay import SPEEDS, Replay
 from planner.gui.monitor.settings import MonitorSettings
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.buttons import IconButton
 from planner.gui.widgets.labels import ElidedLabel, make_label
+from planner.gui.widgets.layout import in_row
 from planner.present import format as fmt
 from planner.present.faults import clock, elapsed
 
@@ -103,19 +104,23 @@ class Toolbar(QWidget):
 
     def _lay_out(self) -> None:
         self._every = make_label("every", "muted")
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(self._theme.spacing.small)
-        layout.addWidget(self.source)
-        layout.addWidget(self.live)
-        layout.addWidget(self.cost, 1)
-        layout.addWidget(self.pause)
-        layout.addWidget(make_label("show", "muted"))
-        layout.addWidget(self.span)
-        layout.addWidget(self._every)
-        layout.addWidget(self.interval)
-        for widget in (self.record, self.open, self.note, self.alerts, self._more):
-            layout.addWidget(widget)
+        in_row(
+            self.source,
+            self.live,
+            (self.cost, 1),
+            self.pause,
+            make_label("show", "muted"),
+            self.span,
+            self._every,
+            self.interval,
+            self.record,
+            self.open,
+            self.note,
+            self.alerts,
+            self._more,
+            owner=self,
+            spacing=self._theme.spacing.small,
+        )
 
     def _connect(self) -> None:
         self.pause.clicked.connect(self.pause_wanted)
@@ -156,13 +161,7 @@ class ReplayBar(QWidget):
         for speed in SPEEDS:
             self.speed.addItem(f"{speed:g} ×", speed)
         self.time = make_label(role="muted")
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(theme.spacing.small)
-        layout.addWidget(self.play)
-        layout.addWidget(self.slider, 1)
-        layout.addWidget(self.time)
-        layout.addWidget(self.speed)
+        in_row(self.play, (self.slider, 1), self.time, self.speed, owner=self, spacing=theme.spacing.small)
         self.play.clicked.connect(self.toggle)
         self.slider.valueChanged.connect(self._on_slid)
         self.speed.activated.connect(self._on_speed)

@@ -8,7 +8,7 @@ from typing import Final
 
 from PySide6.QtCore import QSize, QTimer, Signal, Slot
 from PySide6.QtGui import QCloseEvent, QGuiApplication
-from PySide6.QtWidgets import QCheckBox, QDialog, QHBoxLayout, QProgressBar, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QDialog, QProgressBar, QPushButton, QWidget
 
 from planner.errors import PlannerError
 from planner.gui.recommend.awards import Awards
@@ -20,6 +20,7 @@ from planner.gui.widgets.inputs.choice_field import ChoiceField
 from planner.gui.widgets.inputs.labelled_form import LabelledForm
 from planner.gui.widgets.inputs.number_field import DecimalField
 from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import in_column, in_row
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.gui.workspace import Workspace
@@ -121,15 +122,12 @@ class WishForm(QWidget):
         self.changed.emit()
 
     def _lay_out(self, theme: Theme, left: LabelledForm, right: LabelledForm) -> None:
-        forms = QHBoxLayout()
-        forms.setSpacing(theme.spacing.large)
-        forms.addWidget(left, 1)
-        forms.addWidget(right, 1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(theme.spacing.small)
-        column.addLayout(forms)
-        column.addWidget(self.tight)
+        in_column(
+            in_row((left, 1), (right, 1), spacing=theme.spacing.large),
+            self.tight,
+            owner=self,
+            spacing=theme.spacing.small,
+        )
 
 
 class RecommendDialog(QDialog):
@@ -281,17 +279,10 @@ class RecommendDialog(QDialog):
     def _lay_out(self) -> None:
         space = self._theme.spacing
         self._use.setEnabled(False)
-        self._middle = QHBoxLayout()
-        self._middle.setSpacing(space.medium)
-        self._middle.addWidget(self.table, 3)
-        self._middle.addWidget(self.pareto, 2)
+        self._middle = in_row((self.table, 3), (self.pareto, 2), spacing=space.medium)
         buttons = closing_buttons(self, self._use, self._copy)
-        column = QVBoxLayout(self)
-        column.setSpacing(space.medium)
-        column.addWidget(self.form)
-        looking = QHBoxLayout()
-        looking.addWidget(self.progress, 1)
-        looking.addWidget(self.stop)
+        column = in_column(self.form, owner=self, margins=None, spacing=space.medium)
+        looking = in_row((self.progress, 1), self.stop)
         column.addLayout(looking)
         for widget in (self.nothing, self.awards):
             column.addWidget(widget)

@@ -1,13 +1,82 @@
-"""How widgets are laid out: lines that break, areas that scroll, the thin line between parts, the order of the tab key."""
+"""How widgets are laid out: in rows and columns, lines that break, areas that scroll; and the order of the tab key."""
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import cast
+from typing import Final, TypeVar, cast
 
 from PySide6.QtCore import QMargins, QPoint, QRect, QSize, Qt
-from PySide6.QtWidgets import QFrame, QGridLayout, QLayout, QLayoutItem, QScrollArea, QWidget
+from PySide6.QtWidgets import (
+    QBoxLayout,
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QLayout,
+    QLayoutItem,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
 
 from planner.gui.theme import mark
+
+
+class Stretch:
+    """Empty room of a row or a column, which takes what the items leave."""
+
+
+STRETCH: Final = Stretch()
+Box = TypeVar("Box", bound=QBoxLayout)
+Part = QWidget | QLayout
+Item = Part | Stretch | int | tuple[Part | Stretch, int] | tuple[Part, int, Qt.AlignmentFlag]
+"""What stands in a row or a column, with its stretch and alignment; a number is so many pixels of empty room."""
+Margins = int | tuple[int, int] | tuple[int, int, int, int] | None
+"""The same on all sides, horizontal and vertical, or left, top, right and bottom; none are the style's."""
+
+
+def in_row(*items: Item, owner: QWidget | None = None, margins: Margins = 0, spacing: int | None = None) -> QHBoxLayout:
+    """Return `items` side by side, as the layout of `owner` if one is given; without `spacing` that of the style."""
+    return _filled(QHBoxLayout(), items, owner, margins, spacing)
+
+
+def in_column(
+    *items: Item, owner: QWidget | None = None, margins: Margins = 0, spacing: int | None = None
+) -> QVBoxLayout:
+    """Return `items` one below the other, as `in_row` does side by side."""
+    return _filled(QVBoxLayout(), items, owner, margins, spacing)
+
+
+def _filled(layout: Box, items: Iterable[Item], owner: QWidget | None, margins: Margins, spacing: int | None) -> Box:
+    if owner is not None:
+        owner.setLayout(layout)
+    if margins is not None:
+        layout.setContentsMargins(_sides(margins))
+    if spacing is not None:
+        layout.setSpacing(spacing)
+    for item in items:
+        if isinstance(item, int):
+            layout.addSpacing(item)
+        elif isinstance(item, tuple):
+            _add(layout, *item)
+        else:
+            _add(layout, item, 1 if isinstance(item, Stretch) else 0)
+    return layout
+
+
+def _sides(margins: int | tuple[int, int] | tuple[int, int, int, int]) -> QMargins:
+    if isinstance(margins, int):
+        return QMargins(margins, margins, margins, margins)
+    return QMargins(*(margins if len(margins) == 4 else margins * 2))
+
+
+def _add(layout: QBoxLayout, item: Part | Stretch, stretch: int, alignment: Qt.AlignmentFlag | None = None) -> None:
+    if isinstance(item, Stretch):
+        layout.addStretch(stretch)
+    elif isinstance(item, QLayout):
+        layout.addLayout(item, stretch)
+    elif alignment is None:
+        layout.addWidget(item, stretch)
+    else:
+        layout.addWidget(item, stretch, alignment)
 
 
 class FlowLayout(QLayout):

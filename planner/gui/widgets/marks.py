@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, Protocol
 
 from PySide6.QtCore import QSize, Slot
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
+from PySide6.QtWidgets import QLabel, QWidget
 
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import in_row
 from planner.memory.result import Verdict
 from planner.present.names import VERDICT_WORDS
 from planner.present.prices import Age, age_of
@@ -40,11 +41,7 @@ class VerdictBadge(QWidget):
         self._verdict: Verdict | None = None
         self._mark = QLabel()
         self._words = make_label(font=theme.font(bold=True))
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(theme.spacing.tiny)
-        layout.addWidget(self._mark)
-        layout.addWidget(self._words, 1)
+        in_row(self._mark, (self._words, 1), owner=self, spacing=theme.spacing.tiny)
         theme.changed.connect(self._dress)
 
     def set_verdict(self, verdict: Verdict | None, words: str = "") -> None:

@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal, Slot
-from PySide6.QtWidgets import QHBoxLayout, QMessageBox, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMessageBox, QPushButton, QWidget
 
 from planner.errors import TraceError
 from planner.gui.memory.trace.tracer import Tracer
 from planner.gui.theme import Theme
+from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
@@ -125,14 +126,7 @@ class WhatIf(QWidget):
         self.edit.setToolTip("Change inputs, arguments, loss and the rest.")
         self.again = QPushButton("Trace a&gain")
         self.again.setToolTip("Trace it as before, because its file has changed.")
-        buttons = QHBoxLayout()
-        for button in (self.edit, self.again):
-            buttons.addWidget(button)
-        buttons.addStretch(1)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(theme.spacing.small)
-        layout.addLayout(buttons)
+        layout = in_column(in_row(self.edit, self.again, STRETCH), owner=self, spacing=theme.spacing.small)
         self._column = layout
         self.edit.clicked.connect(desk.edit)
         self.again.clicked.connect(tracer.trace_again)

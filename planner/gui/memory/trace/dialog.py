@@ -5,7 +5,7 @@ from typing import Final
 
 from pydantic import ValidationError
 from PySide6.QtCore import QSize, Qt, Signal, Slot
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPushButton, QWidget
 
 from planner.errors import PlannerError, SpecError
 from planner.gui.memory.questions.questions import new_form, remembered_section
@@ -16,7 +16,7 @@ from planner.gui.widgets.inputs.choice_field import RadioField
 from planner.gui.widgets.inputs.field import TextField
 from planner.gui.widgets.inputs.number_field import NumberField
 from planner.gui.widgets.labels import make_label
-from planner.gui.widgets.layout import scrolled
+from planner.gui.widgets.layout import STRETCH, in_column, scrolled
 from planner.gui.workspace import Workspace
 from planner.plan.trace_request import operators_of
 from planner.trace.arguments import arguments_text, parse_arguments
@@ -50,10 +50,7 @@ class MoreForm(QWidget):
         form.add("Frozen", self.freeze, hint="Patterns of parameter names that are not trained: encoder.*, *.bias")
         form.add("LoRA rank", self.rank, hint="Adapters of this rank on all linear layers; the rest is frozen.")
         form.add("Ste&ps", self.steps, hint="Whole steps that are traced; two, so that the optimizer's state is in.")
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(form)
-        layout.addWidget(self._problem)
+        in_column(form, self._problem, owner=self)
         for field in (self.loss, self.step, self.optimizer_arguments, self.freeze, self.rank, self.steps):
             field.edited.connect(self.edited)
 
@@ -238,22 +235,23 @@ class TraceDialog(QDialog):
         self._section = remembered_section(self._workspace, self._theme, "More", self.more)
         self._section.set_summary(self.more.summary())
         body = QWidget()
-        column = QVBoxLayout(body)
-        column.setContentsMargins(*(space.large,) * 4)
-        column.setSpacing(space.medium)
-        for widget in (self.target, self._form, self.inputs, self.run, self._section):
-            column.addWidget(widget)
-        column.addStretch(1)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, space.medium)
-        layout.addWidget(scrolled(body), 1)
-        layout.addWidget(self._foot(missing))
+        in_column(
+            self.target,
+            self._form,
+            self.inputs,
+            self.run,
+            self._section,
+            STRETCH,
+            owner=body,
+            margins=space.large,
+            spacing=space.medium,
+        )
+        in_column((scrolled(body), 1), self._foot(missing), owner=self, margins=(0, 0, 0, space.medium))
 
     def _foot(self, missing: str | None) -> QWidget:
         space = self._theme.spacing
         foot = QWidget()
-        column = QVBoxLayout(foot)
-        column.setContentsMargins(space.large, 0, space.large, 0)
+        column = in_column(owner=foot, margins=(space.large, 0, space.large, 0))
         words = missing or ("One step runs on tensors without memory, in a process of its own. No GPU is needed.")
         about = make_label(f"{words[:1].upper()}{words[1:]}", "warn" if missing else "muted", wrap=True)
         about.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)

@@ -6,7 +6,7 @@ from typing import Final
 
 from pydantic import ValidationError
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from planner.errors import PlannerError, SpecError
 from planner.gui.memory.questions.questions import new_form, remembered_section, token_stops
@@ -16,6 +16,7 @@ from planner.gui.widgets.inputs.choice_field import ChoiceField, RadioField
 from planner.gui.widgets.inputs.field import Field
 from planner.gui.widgets.inputs.labelled_form import LabelledForm
 from planner.gui.widgets.inputs.number_field import NumberField
+from planner.gui.widgets.layout import in_column
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 from planner.plan.trace_request import operators_of
@@ -210,9 +211,7 @@ class RequestForm(QWidget):
         self._optimizer = ChoiceField(theme, ())
         self._precision = ChoiceField(theme, ())
         self._device = ChoiceField(theme, ())
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(theme.spacing.small)
+        self._column = in_column(owner=self, spacing=theme.spacing.small)
         self._ask_main()
         self._ask_memory()
         self._ask_device()

@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QFileDialog,
     QFrame,
     QGridLayout,
-    QHBoxLayout,
     QLabel,
     QMenu,
     QScrollArea,
@@ -26,6 +25,7 @@ from planner.errors import PlannerError
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import IconButton
 from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import in_column, in_row
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.present import format as fmt
@@ -143,9 +143,7 @@ class BlockPage(QScrollArea):
         """Show other blocks."""
         self._blocks = blocks
         body = QWidget()
-        column = QVBoxLayout(body)
-        column.setContentsMargins(0, self._theme.spacing.tiny, 0, 0)
-        column.setSpacing(self._theme.spacing.medium)
+        column = in_column(owner=body, margins=(0, self._theme.spacing.tiny, 0, 0), spacing=self._theme.spacing.medium)
         for block in blocks:
             column.addLayout(self._lay(block))
         column.addStretch(1)
@@ -157,8 +155,7 @@ class BlockPage(QScrollArea):
         return QSize()
 
     def _lay(self, block: Block) -> QVBoxLayout:
-        layout = QVBoxLayout()
-        layout.setSpacing(2)
+        layout = in_column(spacing=2)
         if block.heading:
             layout.addWidget(_selectable(make_label(block.heading, font=self._theme.font(bold=True), wrap=True)))
         if block.pairs:
@@ -224,8 +221,7 @@ class TraceTables(QWidget):
         self.assumed = BlockPage(theme, "What was assumed")
         self._pages = QStackedWidget()
         self._group = QButtonGroup(self)
-        self._bar = QHBoxLayout()
-        self._bar.setSpacing(theme.spacing.tiny)
+        self._bar = in_row(spacing=theme.spacing.tiny)
         self._add("Modules", self.modules)
         self._add("Alive at the peak", self.alive)
         self._add("Reserved memory", self.reserved)
@@ -233,11 +229,7 @@ class TraceTables(QWidget):
         self._bar.addStretch(1)
         self._bar.addWidget(self._export(theme))
         self._group.buttons()[0].setChecked(True)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(theme.spacing.tiny)
-        layout.addLayout(self._bar)
-        layout.addWidget(self._pages, 1)
+        in_column(self._bar, (self._pages, 1), owner=self, spacing=theme.spacing.tiny)
         self.setMinimumHeight(_HEIGHT)
 
     def set_view(self, view: TraceView) -> None:

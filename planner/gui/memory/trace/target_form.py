@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import Qt, QTimer, Signal, Slot
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QLineEdit, QMenu, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFileDialog, QLineEdit, QMenu, QPushButton, QWidget
 
 from planner.errors import ModelFileError, SpecError
 from planner.gui.memory.questions.questions import new_form
@@ -15,6 +15,7 @@ from planner.gui.widgets.buttons import IconButton
 from planner.gui.widgets.inputs.choice_field import ChoiceField, RadioField
 from planner.gui.widgets.inputs.field import TextField
 from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.workspace import Workspace
 from planner.trace.arguments import arguments_text, parse_arguments
 from planner.trace.candidates import Candidate, find_candidates
@@ -38,12 +39,8 @@ class InputsEditor(QWidget):
         self._rows: list[_Row] = []
         self._add = QPushButton("Add an &input")
         mark(self._add, "link")
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(theme.spacing.tiny)
-        below = QHBoxLayout()
-        below.addWidget(self._add)
-        below.addStretch(1)
+        self._column = in_column(owner=self, spacing=theme.spacing.tiny)
+        below = in_row(self._add, STRETCH)
         self._column.addWidget(make_label("Inputs: name and shape", "muted"))
         self._column.addLayout(below)
         self._add.clicked.connect(self._on_add)
@@ -131,9 +128,7 @@ class _Row(QWidget):
         self.shape = TextField(_check, _EXAMPLE)
         self.shape.set_name(f"Shape of input {number}")
         remove = IconButton(theme, "close", f"Remove input {number}")
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(theme.spacing.tiny)
+        layout = in_row(owner=self, spacing=theme.spacing.tiny)
         top = Qt.AlignmentFlag.AlignTop
         layout.addWidget(self.name, 0, top)
         layout.addWidget(self.shape, 1)
@@ -188,9 +183,7 @@ class TargetForm(QWidget):
         self._form.add("I&mport path", self.place, hint="Where it is imported from, and its name after a colon.")
         self._form.add_below(self._summary)
         self._form.add("Ar&guments", self.arguments, hint="Of the constructor or the function: width=64, bias=False.")
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self._form)
+        in_column(self._form, owner=self)
         self._reading = QTimer(self, singleShot=True, interval=_READ_MS)
         self._add_buttons(theme)
         self._connect()

@@ -9,7 +9,6 @@ from PySide6.QtGui import QKeyEvent, QPaintEvent, QWheelEvent
 from PySide6.QtWidgets import (
     QButtonGroup,
     QComboBox,
-    QHBoxLayout,
     QRadioButton,
     QStyle,
     QStyleOptionComboBox,
@@ -18,6 +17,7 @@ from PySide6.QtWidgets import (
 
 from planner.gui.theme import Theme
 from planner.gui.widgets.inputs.field import Field, message_line, stack_up, tell
+from planner.gui.widgets.layout import in_row
 from planner.gui.widgets.popover import SearchPopover
 from planner.gui.widgets.search_list import Choice, Typed
 
@@ -122,8 +122,7 @@ class RadioField(Field):
         self._buttons = {value: QRadioButton(words) for value, words in options}
         self._group = QButtonGroup(self)
         self._message = message_line()
-        layout = QHBoxLayout()
-        layout.setSpacing(theme.spacing.medium)
+        layout = in_row(spacing=theme.spacing.medium)
         for value, button in self._buttons.items():
             self._group.addButton(button)
             layout.addWidget(button)

@@ -3,11 +3,12 @@
 from collections.abc import Callable
 
 from PySide6.QtCore import Signal, Slot
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QLayout, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QLayout, QLineEdit, QWidget
 
 from planner.errors import SpecError
 from planner.gui.theme import mark
 from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.layout import in_column, in_row
 
 
 class Field(QWidget):
@@ -48,9 +49,7 @@ def message_line() -> QLabel:
 
 def stack_up(field: Field, line: QLayout | QWidget, message: QLabel) -> None:
     """Lay out `field`: its input, and under it the message."""
-    column = QVBoxLayout(field)
-    column.setContentsMargins(0, 0, 0, 0)
-    column.setSpacing(2)
+    column = in_column(owner=field, spacing=2)
     if isinstance(line, QWidget):
         column.addWidget(line)
     else:
@@ -111,8 +110,7 @@ class TextField(TypedField):
         super().__init__(placeholder)
         self.check = check
         self._value = ""
-        self._line = QHBoxLayout()
-        self._line.addWidget(self._edit, 1)
+        self._line = in_row((self._edit, 1))
         stack_up(self, self._line, self._message)
         self._edit.textEdited.connect(self._on_typed)
         self._edit.textEdited.connect(self.typed)

@@ -7,9 +7,10 @@ from typing import Final
 
 from PySide6.QtCore import QEvent, QObject, QSignalBlocker, Qt, Slot
 from PySide6.QtGui import QKeyEvent, QWheelEvent
-from PySide6.QtWidgets import QHBoxLayout, QSlider
+from PySide6.QtWidgets import QSlider
 
 from planner.gui.widgets.inputs.field import TypedField, stack_up
+from planner.gui.widgets.layout import in_row
 from planner.present import format as fmt
 
 _SEPARATORS: Final = str.maketrans("", "", ",_ \u2009\u00a0\u202f")
@@ -183,9 +184,7 @@ class NumberField(TypedNumber):
         return "" if self._value is None else fmt.integer(self._value)
 
     def _lay_out(self) -> None:
-        line = QHBoxLayout()
-        line.addWidget(self._edit, 1)
-        line.addWidget(self._slider, 1)
+        line = in_row((self._edit, 1), (self._slider, 1))
         stack_up(self, line, self._message)
 
 
