@@ -205,7 +205,7 @@ def draw_traced(window: "Window", folder: Path) -> None:
         return
     model = ModelChoice(id="openai-community/gpt2")
     window.workspace.apply("gpt2", model=model, workload=Training(micro_batch=8), gpu="rtx-4090")
-    window.check_estimate()
+    window.workspace.navigator.check_estimate()
     wait_until(lambda: not tab.tracer.busy)
     draw_in_all_looks(window, folder, "estimate-checked")
     tab.comparison.use.click()

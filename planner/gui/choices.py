@@ -39,7 +39,7 @@ def choose_model(workspace: Workspace, key: object) -> None:
     """Plan for a model of the catalog, or ask for one of the Hub."""
     name = str(key)
     if name.startswith(HUB_PREFIX):
-        workspace.hub_model_requested.emit(name)
+        workspace.navigator.hub_model_requested.emit(name)
     else:
         workspace.answer("model", {"model": ModelChoice(id=name)})
 

@@ -144,7 +144,7 @@ class Documents(QObject):
         with self._workspace.reporting():
             if isinstance(content, TracedFacts):
                 self._workspace.take_trace(content, f"trace of {content.request.target.short_title}")
-                self._workspace.tab_requested.emit("memory")
+                self._workspace.navigator.show_memory()
             elif isinstance(content, LoadedModel):
                 self._take_model(content)
             elif not isinstance(content, Plan):
@@ -159,8 +159,8 @@ class Documents(QObject):
         from planner.plan.trace_request import request_of_config
 
         read = partial(request_of_config, text, self._workspace.catalog)
-        self._workspace.tab_requested.emit("memory")
-        self._tasks.run("open", read, self._workspace.trace_requested.emit, self._report)
+        self._workspace.navigator.show_memory()
+        self._tasks.run("open", read, self._workspace.navigator.trace_requested.emit, self._report)
 
     def _take_recipe(self, recipe: "Recipe", path: Path) -> None:
         """Plan as a training file says, in one step, for its network or the plan's own; say what was read."""
@@ -177,7 +177,7 @@ class Documents(QObject):
         workspace.end_gesture()
         workspace.apply(f"open {path.name}", model=plan.model, workload=plan.workload, count=plan.count)
         workspace.end_gesture()
-        workspace.tab_requested.emit("memory")
+        workspace.navigator.show_memory()
         first, *others = recipe_summary(recipe, path.name)
         workspace.noticed.emit(first, " ".join(others) + kept)
 

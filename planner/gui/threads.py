@@ -1,4 +1,4 @@
-"""What has to happen on the window's thread: Qt's classes are made there, and cycles that nobody holds are collected."""
+"""What has to happen on the window's thread: Qt's classes are made there, and what nobody holds is collected."""
 
 import gc
 from collections.abc import Iterator, Sequence

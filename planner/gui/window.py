@@ -24,6 +24,7 @@ from planner.gui.documents import Documents
 from planner.gui.frame.banner import Banner
 from planner.gui.frame.plan_bar import PlanBar
 from planner.gui.frame.status_line import StatusLine
+from planner.gui.navigator import Navigator
 from planner.gui.settings import Scheme, Settings
 from planner.gui.tab import TABS, Tab, TabPlace
 from planner.gui.tasks import TaskRunner
@@ -92,6 +93,10 @@ class Window(QMainWindow):
     """The main window around one workspace."""
 
     tab_shown = Signal(str)
+    workspace: Workspace
+    navigator: Navigator
+    documents: Documents
+    plan_bar: PlanBar
 
     def __init__(
         self, workspace: Workspace, theme: Theme, tasks: TaskRunner, places: Sequence[TabPlace] = TABS
@@ -99,6 +104,7 @@ class Window(QMainWindow):
         super().__init__()
         self.places = tuple(places)
         self.workspace, self.theme, self.tasks = workspace, theme, tasks
+        self.navigator = workspace.navigator
         self.documents = Documents(workspace, tasks, self)
         self.plan_bar = PlanBar(workspace, theme, tasks)
         self.banner = Banner(theme)
@@ -134,37 +140,10 @@ class Window(QMainWindow):
         self.workspace.settings.update(tab=key)
         self.tab_shown.emit(key)
 
-    @Slot()
     def show_fitting_cards(self) -> None:
         """Show the catalog with only the cards that the plan fits on."""
         self.show_tab("catalog")
         self.tab.show_fitting_cards()
-
-    @Slot()
-    def start_from_recipe(self) -> None:
-        """Offer well-known recipes to start from."""
-        self.show_tab("memory")
-        self.workspace.preset_requested.emit()
-
-    def trace_module(self, file: Path | None = None) -> None:
-        """Ask what to trace, a module in `file` if one is given."""
-        self.show_tab("memory")
-        self.workspace.trace_requested.emit(file)
-
-    def compare_with_log(self, file: Path | None = None) -> None:
-        """Show the estimate beside what a run printed, in `file` if one is given."""
-        self.show_tab("memory")
-        self.workspace.log_requested.emit(file)
-
-    def check_estimate(self) -> None:
-        """Trace the model of the plan, to compare it with the estimate."""
-        self.show_tab("memory")
-        self.workspace.estimate_check_requested.emit()
-
-    def trace_again(self) -> None:
-        """Trace the plan's module as before."""
-        self.show_tab("memory")
-        self.workspace.trace_again_requested.emit()
 
     def monitor(self) -> "MonitorTab":
         """Show the Monitor tab and return it."""
@@ -187,7 +166,6 @@ class Window(QMainWindow):
         self.workspace.settings.update(scheme=scheme)
         self.commands.refresh()
 
-    @Slot()
     def open_palette(self) -> None:
         """Open the command palette."""
         self.commands.refresh()
@@ -198,19 +176,6 @@ class Window(QMainWindow):
         from planner.gui.palette import CommandPalette
 
         return CommandPalette(self, self.theme, self.workspace, self.commands)
-
-    def show_shortcuts(self) -> None:
-        """Show the list of keys."""
-        from planner.gui.commands import show_shortcuts
-
-        show_shortcuts(self.commands, self.theme, self)
-
-    def show_about(self) -> None:
-        """Show what this program is."""
-        from planner.gui.commands import show_about
-
-        catalog = self.workspace.catalog
-        show_about(len(catalog.hardware.gpus), len(catalog.models.records), self)
 
     @Slot(object)
     def show_error(self, error: PlannerError) -> None:
@@ -229,9 +194,9 @@ class Window(QMainWindow):
             return
         event.acceptProposedAction()
         if path.suffix == ".py":
-            self.trace_module(path)
+            self.navigator.trace(path)
         elif path.suffix in _LOGS:
-            self.compare_with_log(path)
+            self.navigator.compare_with_log(path)
         elif path.suffix in _RECORDINGS:
             self.monitor().controller.open(path)
         else:
@@ -242,7 +207,7 @@ class Window(QMainWindow):
         if not self.documents.may_leave():
             event.ignore()
             return
-        self.workspace.trace_cancel_requested.emit()
+        self.navigator.trace_cancel_requested.emit()
         for tab in self._tabs.values():
             tab.shut_down()
         self.workspace.settings.update(geometry=self.saveGeometry().toBase64().toStdString())
@@ -286,17 +251,17 @@ class Window(QMainWindow):
         bar.setCornerWidget(search)
 
     def _connect(self) -> None:
-        workspace = self.workspace
+        workspace, navigator = self.workspace, self.navigator
         workspace.failed.connect(self.show_error)
         workspace.noticed.connect(self.banner.show_notice)
         self.banner.trace_wanted.connect(self.documents.trace_network)
         workspace.changed.connect(self.commands.refresh)
         workspace.pin.changed.connect(self.commands.refresh)
         workspace.file_changed.connect(self._name)
-        workspace.tab_requested.connect(self.show_tab)
-        workspace.fitting_cards_requested.connect(self.show_fitting_cards)
-        workspace.model_file_requested.connect(self.documents.choose_model)
-        workspace.hub_model_requested.connect(self.documents.open_hub)
+        navigator.tab_requested.connect(self.show_tab)
+        navigator.fitting_cards_requested.connect(self.show_fitting_cards)
+        navigator.model_file_requested.connect(self.documents.choose_model)
+        navigator.hub_model_requested.connect(self.documents.open_hub)
         self.tab_shown.connect(self.commands.refresh)
         self.plan_bar.tab_wanted.connect(self.show_tab)
         self.plan_bar.priced.connect(self._status.show_prices)

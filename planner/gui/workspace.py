@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, QTimer, Signal, Slot
 from PySide6.QtGui import QUndoCommand, QUndoStack
 
 from planner.errors import PlannerError, SpecError
+from planner.gui.navigator import Navigator
 from planner.gui.settings import SettingsStore
 from planner.plan.answers.draft import WORKLOAD
 from planner.plan.catalog import Catalog
@@ -132,10 +133,7 @@ class Workspace(QObject):
     `changed` carries the old and the new plan. `file_changed` says that the file or the modified state is another.
     `failed` carries a `PlannerError` for the banner, `noticed` a message and its details, `adjusted` a sentence on what
     moved along with an answer, empty where nothing did. `devices_found` says that this machine has other cards than was
-    known. The requests are how tabs,
-    which do not know each other, ask the window to lead the person to another tab, or to ask for a model's file; and
-    how the window asks for a trace: of a new module, or of one in the file that the request carries. A request about a
-    log carries its file, or none.
+    known. What the parts of the window ask of each other goes through the `navigator`.
     """
 
     changed = Signal(object, object)
@@ -144,16 +142,6 @@ class Workspace(QObject):
     noticed = Signal(str, str)
     adjusted = Signal(str)
     devices_found = Signal()
-    tab_requested = Signal(str)
-    fitting_cards_requested = Signal()
-    model_file_requested = Signal()
-    hub_model_requested = Signal(str)
-    trace_requested = Signal(object)
-    trace_again_requested = Signal()
-    trace_cancel_requested = Signal()
-    estimate_check_requested = Signal()
-    log_requested = Signal(object)
-    preset_requested = Signal()
 
     def __init__(
         self, catalog: Catalog, settings: SettingsStore, plan: Plan = SAMPLE_PLAN, parent: QObject | None = None
@@ -174,6 +162,7 @@ class Workspace(QObject):
         self._idle.timeout.connect(self.end_gesture)
         self.undo_stack = QUndoStack(self)
         self.pin = Pin(self)
+        self.navigator = Navigator(self)
         self.undo_stack.cleanChanged.connect(self._on_clean_changed)
 
     @property

@@ -1,4 +1,4 @@
-"""The conditions that the catalog is narrowed by: as buttons above the rows, and in their place when nothing is left."""
+"""The conditions that the catalog is narrowed by: as buttons above the rows, and in place of rows when none is left."""
 
 from collections.abc import Sequence
 from functools import partial

@@ -228,9 +228,9 @@ def conditions(current: RecordFilter) -> tuple[Condition, ...]:
         rest = " ".join(bound.words for bound in asked.bounds)
         found.append(Condition("text", f"“{asked.words}”", current.with_query(text=rest)))
     found.extend(_asked_condition(current, number, bound) for number, bound in enumerate(asked.bounds))
-    for field, (words, _) in TOGGLES.items():
-        if getattr(current, field):
-            found.append(Condition(field, words, current.evolve(**{field: False})))
+    for toggle, (words, _) in TOGGLES.items():
+        if getattr(current, toggle):
+            found.append(Condition(toggle, words, current.evolve(**{toggle: False})))
     for facet in current.of.facets:
         found.extend(_facet_conditions(current, facet))
     for key, bounds in current.bounds.items():

@@ -67,7 +67,7 @@ class CompareButton(QPushButton):
         menu.addAction("A &recipe…", self._offer_recipes)
         menu.addAction("A saved p&lan…", self.choose_file)
         menu.addSeparator()
-        menu.addAction("What a run printed (lo&g)…", partial(workspace.log_requested.emit, None))
+        menu.addAction("What a run printed (lo&g)…", partial(workspace.navigator.log_requested.emit, None))
         self.setMenu(menu)
 
     # Made when they are first opened: the start of the window does not wait for them.

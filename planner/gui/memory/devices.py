@@ -112,7 +112,6 @@ class Devices(QWidget):
     @cached_property
     def table(self) -> "DeviceTable":
         """Return the table, made when there is first something to show: few plans need it."""
-
         made = DeviceTable(self._theme)
         self._column.addWidget(made)
         return made

@@ -87,7 +87,7 @@ class FittingCards(QWidget):
     @Slot()
     def _show_in_catalog(self) -> None:
         self.done.emit()
-        self._workspace.fitting_cards_requested.emit()
+        self._workspace.navigator.fitting_cards_requested.emit()
 
     def _lay_out(self, theme: Theme) -> None:
         in_column(

@@ -60,8 +60,8 @@ class Subject(QWidget):
         in_column(form, owner=self)
         bind(workspace, self.model, partial(self._choose, workspace))
         bind(workspace, self.task, partial(self._want, workspace))
-        self._open.clicked.connect(workspace.model_file_requested)
-        self._trace.clicked.connect(partial(workspace.trace_requested.emit, None))
+        self._open.clicked.connect(workspace.navigator.model_file_requested)
+        self._trace.clicked.connect(partial(workspace.navigator.trace_requested.emit, None))
 
     def _choose(self, workspace: Workspace, key: object) -> None:
         choose_model(workspace, key)

@@ -48,7 +48,7 @@ class LogDesk(QObject):
         super().__init__(tab)
         self._workspace, self._theme, self._tasks, self._tab = workspace, theme, tasks, tab
         self.dialog: LogDialog | None = None
-        workspace.log_requested.connect(self.open_dialog)
+        workspace.navigator.log_requested.connect(self.open_dialog)
 
     @Slot(object)
     def open_dialog(self, file: object = None) -> None:

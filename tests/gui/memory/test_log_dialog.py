@@ -29,7 +29,7 @@ def log(tmp_path) -> Path:
 @pytest.fixture
 def dialog(tab, workspace):
     workspace.apply("run", model=ModelChoice(id="meta-llama/Llama-3.2-1B"), workload=Training())
-    workspace.log_requested.emit(None)
+    workspace.navigator.log_requested.emit(None)
     return tab.log_desk.dialog
 
 
@@ -96,19 +96,19 @@ def test_a_file_is_opened_or_dropped_and_its_telling_lines_shown(dialog, log, qt
 
 
 def test_a_file_can_come_with_the_request(tab, workspace, log, qtbot):
-    workspace.log_requested.emit(None)
+    workspace.navigator.log_requested.emit(None)
     with qtbot.waitSignal(tab.log_desk.dialog.source.read):
-        workspace.log_requested.emit(log)
+        workspace.navigator.log_requested.emit(log)
     assert tab.log_desk.dialog.view is not None
 
 
 def test_a_pickle_is_refused_with_what_to_do(tab, workspace, tmp_path, qtbot):
     file = tmp_path / "snapshot.pickle"
     file.write_bytes(b"\x80\x04\x95")
-    workspace.log_requested.emit(None)
+    workspace.navigator.log_requested.emit(None)
     dialog = tab.log_desk.dialog
     with qtbot.waitSignal(dialog.source.refused):
-        workspace.log_requested.emit(file)
+        workspace.navigator.log_requested.emit(file)
     assert "json.dump" in dialog.problem.text()
 
 

@@ -32,10 +32,10 @@ class TraceDesk(QObject):
         self._workspace, self._theme, self._tracer, self._tab = workspace, theme, tracer, tab
         self.dialog: TraceDialog | None = None
         self.consent: QMessageBox | None = None
-        workspace.trace_requested.connect(self.open_dialog)
-        workspace.trace_again_requested.connect(tracer.trace_again)
-        workspace.trace_cancel_requested.connect(tracer.cancel)
-        workspace.estimate_check_requested.connect(self.check_estimate)
+        workspace.navigator.trace_requested.connect(self.open_dialog)
+        workspace.navigator.trace_again_requested.connect(tracer.trace_again)
+        workspace.navigator.trace_cancel_requested.connect(tracer.cancel)
+        workspace.navigator.estimate_check_requested.connect(self.check_estimate)
         tracer.consent_wanted.connect(self.ask_consent)
 
     @Slot(object)
