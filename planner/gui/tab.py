@@ -1,4 +1,4 @@
-"""The pages of the window: what every tab is, those that ask on the left and answer on the right, and which there are."""
+"""The pages of the window: what a tab is, those that ask on the left and answer on the right, and which there are."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -5,7 +5,7 @@ import tomllib
 from functools import cache
 from typing import Final, Literal
 
-from PySide6.QtCore import QByteArray, QObject, QRectF, Qt, Signal, Slot
+from PySide6.QtCore import QByteArray, QObject, QRectF, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QColor, QFont, QIcon, QPainter, QPalette, QPixmap
 from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QApplication, QWidget
@@ -109,6 +109,11 @@ class Theme(QObject):
         for density in sorted({math.ceil(screen.devicePixelRatio()) for screen in self._app.screens()}):
             icon.addPixmap(_tinted(name, self.tokens.colors[role], density))
         return icon
+
+    def pixmap(self, name: str, role: str, ratio: float, scale: float = 1.0) -> QPixmap:
+        """Return an icon as it is painted on a device of `ratio` pixels a logical one, `scale` times a small one."""
+        side = round(ICON_PIXELS * scale)
+        return self.icon(name, role).pixmap(QSize(side, side), ratio)
 
     def apply(self, scheme: Scheme) -> None:
         """Switch to a scheme; `system` follows the desktop's."""

@@ -4,7 +4,6 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
-from math import floor, log10
 from typing import Any, Final
 
 from PySide6.QtCore import QPointF, QRectF, QSignalBlocker, QSize, Qt, Signal, Slot
@@ -22,7 +21,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from planner.gui.catalog.filters import TOGGLE_TIPS, TOGGLES, Bounds, Narrowed, RecordFilter
+from planner.gui.catalog.filters import TOGGLE_TIPS, TOGGLES, Bounds, Narrowed, RecordFilter, round_stops
 from planner.gui.settings import SettingsStore
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.inputs.number_field import DecimalField
@@ -34,7 +33,6 @@ from planner.present import format as fmt
 _FEW: Final = 8
 _RADIUS: Final = 6
 _TRACK: Final = 2
-_STEPS: Final = (1, 1.5, 2, 3, 4, 5, 6, 8)
 _MOST: Final = 1e9
 _NARROW: Final = 40
 _OPEN: Final = Bounds()
@@ -207,17 +205,6 @@ class RangeSlider(QWidget):
 
     def _x(self, place: int) -> float:
         return _RADIUS + place / max(1, len(self._stops) - 1) * (self.width() - 2 * _RADIUS)
-
-
-def round_stops(values: Sequence[float]) -> tuple[float, ...]:
-    """Return round numbers from below the smallest of `values` to above the largest, evenly spaced by ratio."""
-    known = [value for value in values if value > 0]
-    if not known:
-        return 0.0, 1.0
-    low, high = floor(log10(min(known))), floor(log10(max(known)))
-    rounds = [step * 10.0**exponent for exponent in range(low, high + 1) for step in _STEPS] + [10.0 ** (high + 1)]
-    first = max(0, bisect_right(rounds, min(known)) - 1)
-    return tuple(rounds[first : bisect_left(rounds, max(known)) + 1])
 
 
 class RangeGroup(QWidget):

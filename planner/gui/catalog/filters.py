@@ -1,8 +1,10 @@
 """What the catalog is narrowed to, as a value: conditions that can be named, counted and lifted one by one."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import floor, log10
 from operator import attrgetter, itemgetter
 from typing import Any, ClassVar, Final, Self
 
@@ -17,6 +19,7 @@ from planner.present.asked import Asked, AskedBound, read_asked
 from planner.present.columns import Column
 from planner.present.gpus import GPU_COLUMNS, SEGMENT_WORDS
 
+_STEPS: Final = (1, 1.5, 2, 3, 4, 5, 6, 8)
 _MONEY: Final = frozenset(("price", "street", "used", "rent"))
 _FITTING: Final = ("fits", "tight")
 _UNVERIFIED: Final = ("single-source", "conflicting", "yours")
@@ -298,3 +301,14 @@ def _value_words(of: Narrowed, facet: str, value: str | None) -> str:
 
 def _without(current: RecordFilter, facet: str) -> RecordFilter:
     return current.with_query(**{current.of.facets[facet].chosen: ()})
+
+
+def round_stops(values: Sequence[float]) -> tuple[float, ...]:
+    """Return round numbers from below the smallest of `values` to above the largest, evenly spaced by ratio."""
+    known = [value for value in values if value > 0]
+    if not known:
+        return 0.0, 1.0
+    low, high = floor(log10(min(known))), floor(log10(max(known)))
+    rounds = [step * 10.0**exponent for exponent in range(low, high + 1) for step in _STEPS] + [10.0 ** (high + 1)]
+    first = max(0, bisect_right(rounds, min(known)) - 1)
+    return tuple(rounds[first : bisect_left(rounds, max(known)) + 1])

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QInputDialog, QMenu, QWidget
 
 from planner.errors import PlannerError
 from planner.gui.catalog.filters import conditions
-from planner.gui.catalog.page import FacetedPage
+from planner.gui.catalog.page import Page
 from planner.gui.workspace import Workspace
 
 
@@ -19,7 +19,7 @@ class SavedFilters(QMenu):
 
     applied = Signal(object)
 
-    def __init__(self, workspace: Workspace, page: Callable[[], FacetedPage], parent: QWidget) -> None:
+    def __init__(self, workspace: Workspace, page: Callable[[], Page], parent: QWidget) -> None:
         super().__init__(parent)
         self._workspace = workspace
         self._page = page

@@ -12,7 +12,7 @@ from planner.gui.catalog.export import ExportMenu, write_rows
 from planner.gui.catalog.filters import CatalogFilter, RecordFilter
 from planner.gui.catalog.gpu_page import GpuPage
 from planner.gui.catalog.own_cards import OwnCards
-from planner.gui.catalog.page import FacetedPage, Page
+from planner.gui.catalog.page import Page
 from planner.gui.catalog.saved_filters import SavedFilters
 from planner.gui.catalog.settings import View
 from planner.gui.catalog.system_page import SystemPage
@@ -48,7 +48,7 @@ class CatalogTab(Tab):
         self._connect()
 
     @property
-    def page(self) -> FacetedPage:
+    def page(self) -> Page:
         """Return the records that are shown."""
         return self.gpus if self._pages.currentIndex() == 0 else self.systems
 

@@ -1,10 +1,9 @@
 """The answer about money: the sentence, how old its prices are, what would change it, and how long the work takes."""
 
 from datetime import date
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel, QWidget
+from PySide6.QtWidgets import QWidget
 
 from planner.cost.estimate import CostEstimate, hybrid_of_plan
 from planner.cost.result import CostResult
@@ -32,8 +31,6 @@ from planner.present.time import time_view
 from planner.present.verdict import if_it_ran
 from planner.present.ways import ways_rows
 
-_SELECTABLE: Final = Qt.TextInteractionFlag.TextSelectableByMouse
-
 
 class AnswerText(NamedTuple):
     """What is said at the top: the sentence with its origin, its dates, what follows from it, and notes."""
@@ -57,10 +54,10 @@ class Answer(QWidget):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self._sentence = _selectable(make_label(font=theme.font("title", bold=True), wrap=True))
-        self._dates = _selectable(make_label(font=theme.font("small"), wrap=True))
-        self._lines = _selectable(make_label(wrap=True))
-        self._note_lines = _selectable(make_label(role="muted", wrap=True))
+        self._sentence = make_label(selectable=True, font=theme.font("title", bold=True), wrap=True)
+        self._dates = make_label(selectable=True, font=theme.font("small"), wrap=True)
+        self._lines = make_label(selectable=True, wrap=True)
+        self._note_lines = make_label(selectable=True, role="muted", wrap=True)
         self._notes = Section(theme, "Notes", self._note_lines)
         self._shown = AnswerText("")
         self._later = ""
@@ -104,11 +101,6 @@ class Answer(QWidget):
         told = (*self._shown.lines, *((self._later,) if self._later else ()))
         self._lines.setText("\n".join(told))
         self._lines.setVisible(bool(told))
-
-
-def _selectable(label: QLabel) -> QLabel:
-    label.setTextInteractionFlags(_SELECTABLE)
-    return label
 
 
 def told(cost: PlanCost, evaluation: Evaluation, catalog: Catalog, today: date) -> AnswerText:

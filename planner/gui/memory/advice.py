@@ -1,26 +1,30 @@
 """What would help: changes of the plan with their price, each a click away, found in the background after a rest."""
 
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QSize, Qt, QTimer, Signal, Slot
+from PySide6.QtCore import Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QGridLayout, QPushButton, QWidget
 
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, mark
-from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.labels import IconLabel, make_label
 from planner.gui.widgets.layout import in_column
 from planner.gui.widgets.marks import verdict_mark
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
-from planner.plan.advice.advise import Advice
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.plan.plan import Plan
 from planner.present import format as fmt
-from planner.present.advice import advice_row
 from planner.present.verdict import in_need
+
+if TYPE_CHECKING:
+    from planner.plan.advice.advise import Advice  # imported where it is computed, in the background
+    from planner.present.advice import AdviceRow
+
+    Found = tuple[Advice, AdviceRow]
 
 REST_MS: Final = 200
 _FIRST: Final = 4
@@ -36,13 +40,12 @@ class AdviceLine(QWidget):
         super().__init__()
         self._theme = theme
         self._advice: Advice | None = None
-        self._mark = QLabel()
+        self._mark = IconLabel(theme)
         self._title = make_label(font=theme.font(bold=True), wrap=True)
         self._then = make_label()
         self._price = make_label(role="muted", font=theme.font("small"), wrap=True)
         self.apply = QPushButton("Apply")
         self._lay_out()
-        theme.changed.connect(self._dress)
         self.apply.clicked.connect(self._on_clicked)
 
     @property
@@ -50,10 +53,10 @@ class AdviceLine(QWidget):
         """Return what is said."""
         return f"{self._title.text()}: {self._then.text()}; {self._price.text()}"
 
-    def show_advice(self, advice: Advice) -> None:
+    def show_advice(self, found: "Found") -> None:
         """Show another advice, which may be taken."""
+        advice, row = found
         self._advice = advice
-        row = advice_row(advice)
         saves = fmt.size_difference(-advice.saved_bytes) if row.saves else ""
         self._title.setText(row.title)
         self._then.setText(" · ".join(word for word in (saves, row.then) if word))
@@ -62,14 +65,7 @@ class AdviceLine(QWidget):
         self.apply.setAccessibleName(f"{self.apply.text()}: {row.title}")
         self.apply.setAccessibleDescription(self.words)
         self.setEnabled(True)
-        self._dress()
-
-    @Slot()
-    def _dress(self) -> None:
-        if self._advice is not None:
-            side = self._theme.icon_side
-            icon = self._theme.icon(*verdict_mark(self._advice.verdict))
-            self._mark.setPixmap(icon.pixmap(QSize(side, side), self.devicePixelRatio()))
+        self._mark.show_icon(verdict_mark(advice.verdict))
 
     @Slot()
     def _on_clicked(self) -> None:
@@ -101,7 +97,7 @@ class AdvicePanel(QWidget):
         self._workspace, self._theme, self._tasks = workspace, theme, tasks
         self._evaluation: Evaluation | None = None
         self._found_for: Plan | None = None
-        self._found: tuple[Advice, ...] = ()
+        self._found: tuple[Found, ...] = ()
         self._needed = False
         self._lines: list[AdviceLine] = []
         self._body = QWidget()
@@ -116,7 +112,7 @@ class AdvicePanel(QWidget):
         self.more.clicked.connect(self._show_all)
 
     @property
-    def lines(self) -> "tuple[AdviceLine, ...]":
+    def lines(self) -> tuple[AdviceLine, ...]:
         """Return the advice in view, the best first."""
         return tuple(line for line in self._lines if not line.isHidden())
 
@@ -148,25 +144,19 @@ class AdvicePanel(QWidget):
     def update_now(self) -> None:
         """Find what would help, in the background."""
         if self._evaluation is not None:
-            plan = self._evaluation.plan
-            self._tasks.run(
-                _KEY,
-                partial(_advise, plan, self._workspace.catalog),
-                partial(self._on_found, self._evaluation),
-                self._on_error,
-            )
+            work = partial(_advise, self._evaluation, self._workspace.catalog)
+            self._tasks.run(_KEY, work, partial(self._on_found, self._evaluation.plan), self._on_error)
 
     def _start(self) -> None:
         wanted = self._evaluation is not None and self._evaluation.plan != self._found_for
         if wanted and self.isVisible() and self.section.is_open:
             self._rest.start()
 
-    def _on_found(self, evaluation: Evaluation, found: "tuple[Advice, ...]") -> None:
-        from planner.present.advice import no_advice
-
-        self._found_for, self._found = evaluation.plan, found
-        self._nothing.setText(no_advice(evaluation.memory, traced=evaluation.traced is not None))
-        self._nothing.setVisible(not found)
+    def _on_found(self, plan: Plan, found: "tuple[tuple[Found, ...], str]") -> None:
+        self._found_for = plan
+        self._found, nothing = found
+        self._nothing.setText(nothing)
+        self._nothing.setVisible(not self._found)
         self._show(_FIRST)
         self.updated.emit()
 
@@ -186,7 +176,6 @@ class AdvicePanel(QWidget):
         self.more.setText(f"Show {fmt.integer(max(0, left))} more")
 
     def _add_line(self) -> None:
-
         line = AdviceLine(self._theme)
         line.wanted.connect(self._apply)
         self._lines.append(line)
@@ -217,8 +206,11 @@ class AdvicePanel(QWidget):
         in_column(self.section, owner=self)
 
 
-def _advise(plan: Plan, catalog: Catalog) -> "tuple[Advice, ...]":
+def _advise(evaluation: Evaluation, catalog: Catalog) -> "tuple[tuple[Found, ...], str]":
+    """Return each advice with its words, and what to say where there is none."""
     # Imported here, and so in the background: the start of the window does not wait for it.
     from planner.plan.advice.advise import advise
+    from planner.present.advice import advice_row, no_advice
 
-    return advise(plan, catalog)
+    found = tuple((advice, advice_row(advice)) for advice in advise(evaluation.plan, catalog))
+    return found, no_advice(evaluation.memory, traced=evaluation.traced is not None)

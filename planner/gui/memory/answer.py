@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from PySide6.QtCore import QSize, Qt, Slot
-from PySide6.QtWidgets import QLabel, QWidget
+from PySide6.QtCore import Qt, Slot
+from PySide6.QtWidgets import QWidget
 
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.buttons import link_button
-from planner.gui.widgets.labels import make_label
+from planner.gui.widgets.labels import IconLabel, make_label
 from planner.gui.widgets.layout import in_column, in_row
 from planner.gui.widgets.marks import verdict_mark
 from planner.gui.widgets.section import Section
@@ -28,15 +28,13 @@ class Answer(QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme = theme
-        self._verdict: Verdict | None = None
-        self._mark = QLabel()
-        self._sentence = _selectable(make_label(font=theme.font("title", bold=True), wrap=True))
-        self._reason = _selectable(make_label(wrap=True))
-        self._certainty = _selectable(make_label(role="muted", wrap=True))
-        self._note_lines = _selectable(make_label(role="muted", wrap=True))
+        self._mark = IconLabel(theme, _MARK_SCALE)
+        self._sentence = make_label(selectable=True, font=theme.font("title", bold=True), wrap=True)
+        self._reason = make_label(selectable=True, wrap=True)
+        self._certainty = make_label(selectable=True, role="muted", wrap=True)
+        self._note_lines = make_label(selectable=True, role="muted", wrap=True)
         self._notes = Section(theme, "Notes", self._note_lines)
         self._lay_out()
-        theme.changed.connect(self._dress)
 
     @property
     def sentence(self) -> str:
@@ -45,7 +43,6 @@ class Answer(QWidget):
 
     def set_view(self, view: MemoryView, verdict: Verdict | None) -> None:
         """Show another result."""
-        self._verdict = verdict if view.supported else "does-not-fit"
         self._sentence.setText(view.answer)
         self._reason.setText(view.reason)
         self._reason.setVisible(bool(view.reason))
@@ -55,18 +52,12 @@ class Answer(QWidget):
         self._notes.set_summary(" · ".join(view.notes))
         self._notes.setVisible(bool(view.notes))
         self.setAccessibleName(f"{view.answer} {view.certainty}".strip())
-        self._dress()
+        self._mark.show_icon(verdict_mark(verdict if view.supported else "does-not-fit"))
 
     def set_outdated(self, outdated: bool) -> None:
         """Write the answer paler while a newer one is on its way."""
         for label in (self._sentence, self._reason):
             mark(label, "muted" if outdated else "")
-
-    @Slot()
-    def _dress(self) -> None:
-        side = round(self._theme.icon_side * _MARK_SCALE)
-        icon = self._theme.icon(*verdict_mark(self._verdict))
-        self._mark.setPixmap(icon.pixmap(QSize(side, side), self.devicePixelRatio()))
 
     def _lay_out(self) -> None:
         in_row(
@@ -78,11 +69,6 @@ class Answer(QWidget):
             owner=self,
             spacing=self._theme.spacing.small,
         )
-
-
-def _selectable(label: QLabel) -> QLabel:
-    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-    return label
 
 
 class CorrectionStrip(QWidget):

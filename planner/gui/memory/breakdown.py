@@ -15,7 +15,6 @@ from PySide6.QtGui import (
     QPainter,
     QPaintEvent,
     QPen,
-    QResizeEvent,
 )
 from PySide6.QtWidgets import QAbstractButton, QLabel, QSizePolicy, QWidget
 
@@ -78,7 +77,7 @@ def row_height(theme: Theme) -> int:
     return round(QFontMetricsF(theme.font()).height() + theme.spacing.small)
 
 
-def paint_cells(painter: QPainter, columns: Columns, height: int, cells: tuple[str, str, str, str, str]) -> None:
+def paint_cells(painter: QPainter, columns: Columns, height: int, cells: Cells) -> None:
     """Write title, GiB, share, formula and certainty into their columns, in the painter's font and pen."""
     title, gib, share, how, certainty = cells
     how_box = QRectF(columns.how, 0, max(0, columns.how_right - columns.how), height)
@@ -102,7 +101,6 @@ class TermButton(QAbstractButton):
         super().__init__()
         self._theme = theme
         self._row: TermRow | None = None
-        self._columns: Columns | None = None
         self.setCheckable(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
@@ -118,30 +116,25 @@ class TermButton(QAbstractButton):
         self._name()
         self.update()
 
-    def set_columns(self, columns: Columns) -> None:
-        """Stand in these columns."""
-        self._columns = columns
-        self.update()
-
     def sizeHint(self) -> QSize:
         """Return one line."""
         return QSize(0, row_height(self._theme))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Paint the line, with a ring where the keyboard is."""
-        if self._row is None or self._columns is None:
+        if self._row is None:
             return
-        painter = QPainter(self)
+        painter, columns = QPainter(self), place_columns(self._theme, self.width())
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._paint_ground(painter)
-        self._paint_marks(painter, self._columns, self._row)
+        self._paint_marks(painter, columns, self._row)
         painter.setFont(self._theme.font(bold=self.isChecked()))
         painter.setPen(self._theme.color("text"))
         cells = (self._row.title, self._row.gib, self._row.share_text, "" if self.isChecked() else self._row.how, "")
-        paint_cells(painter, self._columns, self.height(), cells)
+        paint_cells(painter, columns, self.height(), cells)
         painter.setFont(self._theme.font())
         painter.setPen(self._theme.color("muted"))
-        paint_cells(painter, self._columns, self.height(), ("", "", "", "", self._row.certainty))
+        paint_cells(painter, columns, self.height(), ("", "", "", "", self._row.certainty))
         painter.end()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -166,10 +159,9 @@ class TermButton(QAbstractButton):
             painter.drawRoundedRect(ground, self._theme.tokens.radius, self._theme.tokens.radius)
 
     def _paint_marks(self, painter: QPainter, columns: Columns, row: TermRow) -> None:
-        side = self._theme.icon_side
-        icon = self._theme.icon("chevron-down" if self.isChecked() else "chevron-right", "muted")
-        top = (self.height() - side) // 2
-        painter.drawPixmap(round(columns.chevron), top, icon.pixmap(QSize(side, side), self.devicePixelRatio()))
+        chevron = "chevron-down" if self.isChecked() else "chevron-right"
+        top = (self.height() - self._theme.icon_side) // 2
+        painter.drawPixmap(round(columns.chevron), top, self._theme.pixmap(chevron, "muted", self.devicePixelRatio()))
         swatch = QFontMetricsF(QFont(self._theme.font("small"))).ascent()
         painter.fillRect(
             QRectF(columns.swatch, (self.height() - swatch) / 2, swatch, swatch), self._theme.color(row.name)
@@ -269,7 +261,6 @@ class Breakdown(QWidget):
         self._head.set_cells(("Term", GIB, SHARE, HOW, CERTAINTY))
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Maximum)
         self._layout = in_column(self._head, self._total, owner=self, spacing=0)
-        theme.changed.connect(self._place)
 
     @property
     def lines(self) -> tuple[TermButton, ...]:
@@ -311,27 +302,13 @@ class Breakdown(QWidget):
         else:
             super().keyPressEvent(event)
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Place the columns over the new width."""
-        super().resizeEvent(event)
-        self._place()
-
     def _cells(self) -> list[Cells]:
         rows = [(row.title, row.gib, row.share_text, row.how, row.certainty) for row in self._rows]
         return [self._head.cells, *rows, self._total.cells]
 
-    @Slot()
-    def _place(self) -> None:
-        columns = place_columns(self._theme, self.width())
-        for line in (self._head, self._total):
-            line.set_columns(columns)
-        for button, _detail in self._lines:
-            button.set_columns(columns)
-
     def _add_line(self) -> None:
         number = len(self._lines)
         button, detail = TermButton(self._theme), TermDetail(self._theme)
-        button.set_columns(place_columns(self._theme, self.width()))
         button.clicked.connect(partial(self._toggle, number))
         button.stepped.connect(partial(self._step, number))
         self._lines.append((button, detail))
@@ -362,17 +339,12 @@ class _Line(QWidget):
         super().__init__()
         self._theme, self._role, self._bold = theme, role, bold
         self.cells: Cells = ("", "", "", "", "")
-        self._columns: Columns | None = None
         self.setFixedHeight(row_height(theme))
+        theme.changed.connect(self.update)
 
     def set_cells(self, cells: Cells) -> None:
         """Show other words."""
         self.cells = cells
-        self.update()
-
-    def set_columns(self, columns: Columns) -> None:
-        """Stand in these columns."""
-        self._columns = columns
         self.update()
 
     def sizeHint(self) -> QSize:
@@ -381,12 +353,10 @@ class _Line(QWidget):
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Paint the words, over a hairline for the heading."""
-        if self._columns is None:
-            return
         painter = QPainter(self)
         painter.setFont(self._theme.font("body" if self._bold else "small", bold=self._bold))
         painter.setPen(QPen(self._theme.color(self._role)))
-        paint_cells(painter, self._columns, self.height(), self.cells)
+        paint_cells(painter, place_columns(self._theme, self.width()), self.height(), self.cells)
         if not self._bold:
             painter.setPen(self._theme.color("border"))
             painter.drawLine(0, self.height() - 1, self.width(), self.height() - 1)

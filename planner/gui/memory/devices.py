@@ -10,7 +10,6 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import in_column
 from planner.gui.widgets.marks import verdict_mark
-from planner.gui.widgets.tables.cells import Mark
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable, show_rows
 from planner.present import format as fmt
@@ -80,7 +79,7 @@ class DeviceTable(RecordTable):
 
     def __init__(self, theme: Theme) -> None:
         model = RecordTableModel(_COLUMNS, lambda row: f"{row.share.stage} {row.share.gpu} {row.card}")
-        super().__init__(model, theme, markers={"verdict": _mark})
+        super().__init__(model, theme, markers={"verdict": lambda row: verdict_mark(row.share.verdict)})
         model.setParent(self)
         self.setAccessibleName("What each of the cards holds")
         self.horizontalHeader().setStretchLastSection(True)
@@ -91,10 +90,6 @@ class DeviceTable(RecordTable):
         self.show_column("stage", any(row.share.stage for row in rows))
         self.show_column("layers", any(row.share.layers is not None for row in rows))
         show_rows(self, min(len(rows), _MOST_ROWS))
-
-
-def _mark(row: DeviceRow) -> Mark:
-    return Mark(*verdict_mark(row.share.verdict))
 
 
 class Devices(QWidget):

@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from PySide6.QtCore import QSize, Qt, Signal, Slot
-from PySide6.QtWidgets import QLabel, QPushButton, QWidget
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtWidgets import QPushButton, QWidget
 
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.buttons import link_button
-from planner.gui.widgets.labels import ElidedLabel, make_label
+from planner.gui.widgets.labels import ElidedLabel, IconLabel, make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.present.diagnosis import Tone
 from planner.present.headline import Headline
@@ -30,9 +30,8 @@ class Outlook(QWidget):
         super().__init__()
         self._theme = theme
         self._shown = Headline("")
-        self._mark = QLabel()
-        self._sentence = make_label(font=theme.font("title", bold=True), wrap=True)
-        self._sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._mark = IconLabel(theme)
+        self._sentence = make_label(font=theme.font("title", bold=True), wrap=True, selectable=True)
         self._more, self._advice = ElidedLabel(role="muted"), ElidedLabel()
         self.why = link_button(
             "Why, and what else to try",
@@ -40,8 +39,7 @@ class Outlook(QWidget):
         )
         self._lay_out()
         self.why.clicked.connect(self.open)
-        theme.changed.connect(self._dress)
-        self._dress()
+        self._mark.show_icon(_ICONS[self._shown.tone])
         self.hide()
 
     @property
@@ -62,19 +60,13 @@ class Outlook(QWidget):
         self.why.setVisible(shown.uuid is not None)
         self.setAccessibleName(self.text)
         self.setVisible(bool(shown.sentence))
-        self._dress()
+        self._mark.show_icon(_ICONS[shown.tone])
 
     @Slot()
     def open(self) -> None:
         """Ask for the diagnosis of the card that this is about."""
         if self._shown.uuid is not None:
             self.opened.emit(self._shown.uuid)
-
-    @Slot()
-    def _dress(self) -> None:
-        side = self._theme.icon_side
-        icon = self._theme.icon(*_ICONS[self._shown.tone])
-        self._mark.setPixmap(icon.pixmap(QSize(side, side), self.devicePixelRatio()))
 
     def _lay_out(self) -> None:
         space = self._theme.spacing
@@ -103,9 +95,10 @@ class EmptyState(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         self._more = make_label(
-            "The machine itself is watched all the same, and a recording shows everything else.", "muted"
+            "The machine itself is watched all the same, and a recording shows everything else.",
+            "muted",
+            selectable=True,
         )
-        self._more.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.replay = QPushButton("&Open a recording…")
         self.replay.setToolTip("Replay a recording, or a log of nvidia-smi, dmon, nvtop or DCGM.")
         self.demo = QPushButton("Show a &demo")

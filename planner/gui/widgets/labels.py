@@ -1,22 +1,46 @@
-"""Labels in one of the text roles of the theme, and one of a line that shortens its words to the room there is."""
+"""Labels in the text roles of the theme, icons in its colours, and lines that shorten to the room there is."""
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QSize, Qt, Slot
 from PySide6.QtGui import QFont, QPainter, QPaintEvent, QPalette, QResizeEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy
 
-from planner.gui.theme import mark
+from planner.gui.theme import Theme, mark
 
 _SHORTEST = 4
 
 
-def make_label(text: str = "", role: str = "", font: QFont | None = None, wrap: bool = False) -> QLabel:
-    """Return a label of plain text; `role` is `muted`, `ok`, `warn` or `bad`."""
+def make_label(
+    text: str = "", role: str = "", font: QFont | None = None, wrap: bool = False, *, selectable: bool = False
+) -> QLabel:
+    """Return a label of plain text; `role` is `muted`, `ok`, `warn` or `bad`, `selectable` text can be copied."""
     label = QLabel(text, textFormat=Qt.TextFormat.PlainText, wordWrap=wrap)
     if role:
         mark(label, role)
     if font is not None:
         label.setFont(font)
+    if selectable:
+        label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
     return label
+
+
+class IconLabel(QLabel):
+    """An icon in a colour of the theme, which it follows; `scale` times as large as a small one."""
+
+    def __init__(self, theme: Theme, scale: float = 1.0) -> None:
+        super().__init__()
+        self._theme, self._scale = theme, scale
+        self._icon: tuple[str, str] | None = None
+        theme.changed.connect(self._dress)
+
+    def show_icon(self, icon: tuple[str, str]) -> None:
+        """Show the icon of this name in the colour of this role."""
+        self._icon = icon
+        self._dress()
+
+    @Slot()
+    def _dress(self) -> None:
+        if self._icon is not None:
+            self.setPixmap(self._theme.pixmap(*self._icon, self.devicePixelRatio(), self._scale))
 
 
 class ElidedLabel(QLabel):

@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QFileDialog,
     QFrame,
     QGridLayout,
-    QLabel,
     QMenu,
     QScrollArea,
     QStackedWidget,
@@ -157,13 +156,13 @@ class BlockPage(QScrollArea):
     def _lay(self, block: Block) -> QVBoxLayout:
         layout = in_column(spacing=2)
         if block.heading:
-            layout.addWidget(_selectable(make_label(block.heading, font=self._theme.font(bold=True), wrap=True)))
+            layout.addWidget(make_label(block.heading, font=self._theme.font(bold=True), wrap=True, selectable=True))
         if block.pairs:
             layout.addLayout(self._grid(block))
         if block.text:
-            layout.addWidget(_selectable(make_label(block.text, wrap=True)))
+            layout.addWidget(make_label(block.text, wrap=True, selectable=True))
         if block.source:
-            layout.addWidget(_selectable(make_label(block.source, "muted", self._theme.font("small"), wrap=True)))
+            layout.addWidget(make_label(block.source, "muted", self._theme.font("small"), wrap=True, selectable=True))
         return layout
 
     def _grid(self, block: Block) -> QGridLayout:
@@ -173,7 +172,7 @@ class BlockPage(QScrollArea):
         grid.setColumnStretch(1, 1)
         for row, (title, text, exact) in enumerate(block.pairs):
             grid.addWidget(make_label(title, "muted"), row, 0)
-            figure = _selectable(make_label(text))
+            figure = make_label(text, selectable=True)
             figure.setToolTip(exact)
             grid.addWidget(figure, row, 1)
         return grid
@@ -199,11 +198,6 @@ def difference_blocks(view: TraceView) -> tuple[Block, ...]:
         )
         for row in view.differences
     )
-
-
-def _selectable(label: QLabel) -> QLabel:
-    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-    return label
 
 
 class TraceTables(QWidget):

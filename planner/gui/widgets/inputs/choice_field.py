@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import Final
 
-from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal, Slot
+from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
 from PySide6.QtGui import QKeyEvent, QPaintEvent, QWheelEvent
 from PySide6.QtWidgets import (
     QButtonGroup,
@@ -108,8 +108,8 @@ class ChoiceBox(QComboBox):
         painter = QStylePainter(self)
         painter.drawComplexControl(QStyle.ComplexControl.CC_ComboBox, option)
         painter.drawControl(QStyle.ControlElement.CE_ComboBoxLabel, option)
-        icon = self._theme.icon("chevron-down", "muted")
-        painter.drawPixmap(left, (self.height() - side) // 2, icon.pixmap(QSize(side, side), self.devicePixelRatio()))
+        arrow = self._theme.pixmap("chevron-down", "muted", self.devicePixelRatio())
+        painter.drawPixmap(left, (self.height() - side) // 2, arrow)
         painter.end()
 
 

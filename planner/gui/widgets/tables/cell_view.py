@@ -53,7 +53,7 @@ class RecordHeader(QHeaderView):
         side = self._theme.icon_side
         left = room.left() + (room.width() - beside - side if on_right else beside)
         ratio = painter.device().devicePixelRatio()
-        arrow = self._theme.icon(_ARROWS[self.sortIndicatorOrder()]).pixmap(QSize(side, side), ratio)
+        arrow = self._theme.pixmap(_ARROWS[self.sortIndicatorOrder()], "text", ratio)
         painter.drawPixmap(left, room.top() + (self._units.height - side) // 2, arrow)
 
 

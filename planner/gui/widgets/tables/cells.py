@@ -4,10 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from PySide6.QtCore import QRect, QSize, Qt
+from PySide6.QtCore import QRect, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPixmap, QStaticText, QTransform
 
 from planner.gui.theme import Theme
+from planner.gui.widgets.marks import Mark
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.present.format import NO_FIGURES
 
@@ -48,14 +49,6 @@ class TextCache:
         static.setTextFormat(Qt.TextFormat.PlainText)
         static.prepare(QTransform(), self.font)
         return static, self._metrics.horizontalAdvance(shown)
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """How a cell is set off: an icon before its text, and the role of its colour."""
-
-    icon: str
-    role: str
 
 
 Marker = Callable[[Any], Mark]
@@ -190,6 +183,6 @@ class CellPainter:
     def _pixmap(self, painter: QPainter, mark: Mark) -> QPixmap:
         found = self._pixmaps.get(mark)
         if found is None:
-            side, ratio = self._theme.icon_side, painter.device().devicePixelRatio()
-            found = self._pixmaps[mark] = self._theme.icon(mark.icon, mark.role).pixmap(QSize(side, side), ratio)
+            ratio = painter.device().devicePixelRatio()
+            found = self._pixmaps[mark] = self._theme.pixmap(mark.icon, mark.role, ratio)
         return found

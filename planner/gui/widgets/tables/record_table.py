@@ -1,6 +1,6 @@
 """The table of records: a pinned first column, sorting by header, columns to choose, and selection by name."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -231,6 +231,16 @@ class RecordTable(CellView):
             self.selectionModel().clear()
             self.current_id, self._chosen = record_id, frozenset((record_id,))
             self.current_changed.emit(self.records().find(record_id))
+
+    def select_names(self, names: Collection[str]) -> None:
+        """Select the rows of `names`, the first of them under the keyboard."""
+        model, selection = self.records(), QItemSelection()
+        rows = sorted(row for name in names if (row := model.row_of(name)) is not None)
+        for row in rows:
+            selection.select(model.index(row, 0), model.index(row, model.columnCount() - 1))
+        if rows:
+            self.selectionModel().setCurrentIndex(model.index(rows[0], 0), _CURRENT)
+        self.selectionModel().select(selection, _SELECT)
 
     def enter(self) -> None:
         """Take the keyboard; with nothing chosen in view, choose the first row."""
