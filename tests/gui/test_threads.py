@@ -48,7 +48,7 @@ CLASSES = """
 import threading
 from importlib import import_module
 from PySide6 import QtCore, QtGui, QtWidgets
-from planner.gui import imports
+from planner.gui import threads
 
 def unmade():
     return [name for module in (QtCore, QtGui, QtWidgets) for name in dir(module) if name not in vars(module)]
@@ -58,7 +58,7 @@ class Watched(threading.Thread):
         print("begins with", len(unmade()))
         super().start()
 
-before, imports.Thread = unmade(), Watched
+before, threads.Thread = unmade(), Watched
 """
 """Says how many of Qt's classes are not made yet where a thread begins that imports."""
 
@@ -66,7 +66,7 @@ before, imports.Thread = unmade(), Watched
 @pytest.mark.parametrize(
     "begin",
     [
-        "print(imports.is_imported('json'))",
+        "print(threads.is_imported('json'))",
         "app = QtCore.QCoreApplication([])\nimports.import_soon(['json'], app)\n"
         "QtCore.QTimer.singleShot(500, app.quit)\napp.exec()",
     ],
@@ -79,6 +79,6 @@ def test_no_other_thread_imports_before_all_classes_of_qt_are_made(begin):
 
 
 def test_classes_are_made_a_few_at_a_time():
-    program = f"{CLASSES}\nprint(imports.make_classes(0.0), len(unmade()) > 100, imports.make_classes(), unmade())"
+    program = f"{CLASSES}\nprint(threads.make_classes(0.0), len(unmade()) > 100, threads.make_classes(), unmade())"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8", check=True)
     assert run.stdout.splitlines() == ["False True True []"]
