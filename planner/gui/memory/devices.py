@@ -1,7 +1,6 @@
 """The cards of a plan where they differ or hold different parts of the model: a row for those that hold the same."""
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Final, TypeVar
 
 from PySide6.QtWidgets import QWidget
@@ -74,46 +73,24 @@ _COLUMNS: Final[tuple[Column[DeviceRow], ...]] = (
 )
 
 
-class DeviceTable(RecordTable):
-    """A row for the cards that hold the same."""
-
-    def __init__(self, theme: Theme) -> None:
-        model = RecordTableModel(_COLUMNS, lambda row: f"{row.share.stage} {row.share.gpu} {row.card}")
-        super().__init__(model, theme, markers={"verdict": lambda row: verdict_mark(row.share.verdict)})
-        model.setParent(self)
-        self.setAccessibleName("What each of the cards holds")
-        self.horizontalHeader().setStretchLastSection(True)
-
-    def show_devices(self, rows: tuple[DeviceRow, ...]) -> None:
-        """Show other rows, as many as have room without scrolling."""
-        self.records().set_records(rows)
-        self.show_column("stage", any(row.share.stage for row in rows))
-        self.show_column("layers", any(row.share.layers is not None for row in rows))
-        show_rows(self, min(len(rows), _MOST_ROWS))
-
-
 class Devices(QWidget):
-    """Shown where not every card holds the same."""
+    """Shown where not every card holds the same: a row for the cards that do."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
-        self._theme = theme
         self.rows: tuple[DeviceRow, ...] = ()
-        self._column = in_column(
-            make_label("Card by card", font=theme.font(bold=True)), owner=self, spacing=theme.spacing.tiny
-        )
-        self.hide()
-
-    @cached_property
-    def table(self) -> "DeviceTable":
-        """Return the table, made when there is first something to show: few plans need it."""
-        made = DeviceTable(self._theme)
-        self._column.addWidget(made)
-        return made
+        self._model = RecordTableModel(_COLUMNS, lambda row: f"{row.share.stage} {row.share.gpu} {row.card}", self)
+        self.table = RecordTable(self._model, theme, markers={"verdict": lambda row: verdict_mark(row.share.verdict)})
+        self.table.setAccessibleName("What each of the cards holds")
+        self.table.horizontalHeader().setStretchLastSection(True)
+        heading = make_label("Card by card", font=theme.font(bold=True))
+        in_column(heading, self.table, owner=self, spacing=theme.spacing.tiny)
 
     def set_view(self, view: MemoryView) -> None:
-        """Show the cards of another result, if they hold different things."""
-        self.rows = view.devices if view.supported else ()
-        self.setVisible(bool(self.rows))
-        if self.rows:
-            self.table.show_devices(self.rows)
+        """Show the cards of another result, if they hold different things, as many as have room without scrolling."""
+        self.rows = rows = view.devices if view.supported else ()
+        self.setVisible(bool(rows))
+        self._model.set_records(rows)
+        self.table.show_column("stage", any(row.share.stage for row in rows))
+        self.table.show_column("layers", any(row.share.layers is not None for row in rows))
+        show_rows(self.table, min(len(rows), _MOST_ROWS))

@@ -4,7 +4,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from PySide6.QtCore import QObject, Qt, Slot
+from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
@@ -14,10 +14,8 @@ from planner.gui.memory.bar.bar import StackedBar
 from planner.gui.memory.breakdown import Breakdown
 from planner.gui.memory.controls import Controls
 from planner.gui.memory.curves.exploration import Exploration
-from planner.gui.memory.devices import Devices
 from planner.gui.memory.phases import PhaseBars
-from planner.gui.memory.trace.controller import TraceDesk, WhatIf
-from planner.gui.memory.trace.status import TraceStatus
+from planner.gui.memory.trace.controller import TraceController, WhatIf
 from planner.gui.memory.trace.tracer import Start, Tracer, start_in_child
 from planner.gui.tab import QuestionTab
 from planner.gui.tasks import TaskRunner
@@ -32,36 +30,15 @@ from planner.present.plan import evaluation_view
 from planner.present.record_text import rows_to_csv
 
 if TYPE_CHECKING:
+    from planner.gui.memory.devices import Devices
     from planner.gui.memory.log_dialog import LogDialog
     from planner.gui.memory.trace.comparison import Comparison
     from planner.gui.memory.trace.evidence import TraceEvidence
+    from planner.gui.memory.trace.status import TraceStatus
     from planner.gui.memory.versus import VersusPanel
 
 _CONTROLS_WIDTH: Final = 384
 _ASIDE_WIDTH: Final = 180
-
-
-class LogDesk(QObject):
-    """Opens the dialog when the workspace asks for it; the log stays in it until another is read."""
-
-    def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner, tab: QWidget) -> None:
-        super().__init__(tab)
-        self._workspace, self._theme, self._tasks, self._tab = workspace, theme, tasks, tab
-        self.dialog: LogDialog | None = None
-        workspace.navigator.log_requested.connect(self.open_dialog)
-
-    @Slot(object)
-    def open_dialog(self, file: object = None) -> None:
-        """Show the dialog, with the log in `file` if one is given."""
-        from planner.gui.memory.log_dialog import LogDialog  # the readers are not needed before
-
-        if self.dialog is None:
-            self.dialog = LogDialog(self._workspace, self._theme, self._tasks, self._tab.window())
-        self.dialog.show()
-        self.dialog.raise_()
-        self.dialog.source.field.setFocus()
-        if isinstance(file, Path):
-            self.dialog.source.open_file(file)
 
 
 class MemoryTab(QuestionTab):
@@ -75,24 +52,25 @@ class MemoryTab(QuestionTab):
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner, start: Start = start_in_child) -> None:
         super().__init__(workspace, theme, tasks)
         self.tracer = Tracer(workspace, tasks, start)
-        self.desk = TraceDesk(workspace, theme, self.tracer, self)
-        self.log_desk = LogDesk(workspace, theme, tasks, self)
+        self.trace_controller = TraceController(workspace, theme, self.tracer, self)
         self.correction = CorrectionStrip(workspace, theme)
-        self.trace_status = TraceStatus(theme, self.tracer)
-        self.controls = Controls(workspace, theme, WhatIf(workspace, theme, self.tracer, self.desk), _CONTROLS_WIDTH)
+        self.controls = Controls(
+            workspace, theme, WhatIf(workspace, theme, self.tracer, self.trace_controller), _CONTROLS_WIDTH
+        )
         self.answer = Answer(theme)
         self.bar = StackedBar(theme)
         self.host = make_label(wrap=True)
-        self.devices = Devices(theme)
         self.breakdown = Breakdown(theme)
         self.phases = PhaseBars(theme)
         self.advice = AdvicePanel(workspace, theme, tasks)
         self.exploration = Exploration(workspace, theme, tasks, _ASIDE_WIDTH)
-        self._versus_place, self._comparison_place, self._trace_place = QVBoxLayout(), QVBoxLayout(), QVBoxLayout()
+        self._versus_place, self._devices_place = QVBoxLayout(), QVBoxLayout()
+        self._comparison_place, self._trace_place = QVBoxLayout(), QVBoxLayout()
+        self._status_place = QWidget()
         self._stops: tuple[QWidget, ...] = ()
         self.evidence = self._evidence()
         self._fill_column()
-        self._lay_out(self.controls, self.trace_status)
+        self._lay_out(self.controls, self._status_place)
         self.copy_menu = ResultMenu(Result(self.copy_result, self._csv, self._json, self._picture), "memory", self)
         self.copy_menu.failed.connect(workspace.failed)
         self.controls.copy.setMenu(self.copy_menu)
@@ -100,9 +78,36 @@ class MemoryTab(QuestionTab):
         for panel in (self.advice, self.exploration):
             panel.updated.connect(self._order)
         self.tracer.changed.connect(self._on_tracer_changed)
-        self.trace_status.edit_wanted.connect(self.desk.open_dialog)
+        workspace.navigator.log_requested.connect(self.compare_with_log)
 
-    # Made, and imported, when there is first something to show: the start of the window does not wait for them.
+    # Made, and imported, when there is first something to show: tables alone, which most of these have, are twenty
+    # thousandths of a second, and the log's readers fifty, that the start of the window would wait for.
+
+    @cached_property
+    def trace_status(self) -> "TraceStatus":
+        """Return what the tracer is doing, above the column."""
+        from planner.gui.memory.trace.status import TraceStatus
+
+        made = TraceStatus(self.theme, self.tracer)
+        made.edit_wanted.connect(self.trace_controller.open_dialog)
+        in_column(made, owner=self._status_place)
+        return made
+
+    @cached_property
+    def devices(self) -> "Devices":
+        """Return the cards of a plan where not every one holds the same."""
+        from planner.gui.memory.devices import Devices
+
+        made = Devices(self.theme)
+        self._devices_place.addWidget(made)
+        return made
+
+    @cached_property
+    def log_dialog(self) -> "LogDialog":
+        """Return the dialog about a log, which stays in it until another is read."""
+        from planner.gui.memory.log_dialog import LogDialog
+
+        return LogDialog(self.workspace, self.theme, self.tasks, self.window())
 
     @cached_property
     def versus(self) -> "VersusPanel":
@@ -150,7 +155,8 @@ class MemoryTab(QuestionTab):
             self.phases.set_view(view)
         self.host.setText(" ".join(host_note(evaluation.memory)))
         self.host.setVisible(view.supported and bool(self.host.text()))
-        self.devices.set_view(view)
+        if view.devices or "devices" in vars(self):
+            self.devices.set_view(view)
         self.advice.set_evaluation(evaluation)
         self.exploration.set_evaluation(evaluation)
         if evaluation.traced is not None or "trace" in vars(self):
@@ -173,6 +179,15 @@ class MemoryTab(QuestionTab):
         """List the cards that fit."""
         self.controls.find_cards.open()
 
+    @Slot(object)
+    def compare_with_log(self, file: object = None) -> None:
+        """Show the estimate beside what a run printed, in `file` if one is given."""
+        self.log_dialog.show()
+        self.log_dialog.raise_()
+        self.log_dialog.source.field.setFocus()
+        if isinstance(file, Path):
+            self.log_dialog.source.open_file(file)
+
     @Slot()
     def _order(self) -> None:
         """Lead the tab key through rows that were added since."""
@@ -183,6 +198,8 @@ class MemoryTab(QuestionTab):
 
     @Slot()
     def _on_tracer_changed(self) -> None:
+        if self.tracer.busy or self.tracer.failure is not None or "trace_status" in vars(self):
+            self.trace_status.refresh()
         self.answer.set_outdated(self.tracer.is_change)
         self._compare()
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from planner.gui.memory.trace.request_form import RequestForm
 
 
-class TraceDesk(QObject):
+class TraceController(QObject):
     """Answers the workspace's requests about tracing."""
 
     opened = Signal()
@@ -119,7 +119,7 @@ def _terms() -> str:
 class WhatIf(QWidget):
     """The questions about the run of the plan's traced module."""
 
-    def __init__(self, workspace: Workspace, theme: Theme, tracer: Tracer, desk: TraceDesk) -> None:
+    def __init__(self, workspace: Workspace, theme: Theme, tracer: Tracer, controller: TraceController) -> None:
         super().__init__()
         self._workspace, self._theme, self._tracer = workspace, theme, tracer
         self.edit = QPushButton("Edit…")
@@ -128,7 +128,7 @@ class WhatIf(QWidget):
         self.again.setToolTip("Trace it as before, because its file has changed.")
         layout = in_column(in_row(self.edit, self.again, STRETCH), owner=self, spacing=theme.spacing.small)
         self._column = layout
-        self.edit.clicked.connect(desk.edit)
+        self.edit.clicked.connect(controller.edit)
         self.again.clicked.connect(tracer.trace_again)
         tracer.changed.connect(self._follow)
 

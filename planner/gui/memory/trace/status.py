@@ -31,7 +31,6 @@ class TraceStatus(QWidget):
         self.progress.cancel.clicked.connect(tracer.cancel)
         self.failure.dismiss.clicked.connect(tracer.dismiss)
         self.failure.edit.clicked.connect(self._want_edit)
-        tracer.changed.connect(self.refresh)
         self.refresh()
 
     @Slot()
