@@ -14,13 +14,13 @@ from planner.gui.theme import Theme, mark
 from planner.gui.widgets.buttons import link_button
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
+from planner.gui.widgets.rich_text import colored, fact_rows, table_row
 from planner.gui.workspace import Workspace
 from planner.present import format as fmt
 from planner.present.money_rows import MoneyRow, money_rows
 from planner.present.ways import FigureRow, Scenario, period_of, scenario_rows, ways_rows
 
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-_CELL: Final = '<td style="padding-right: 12px">{}</td>'
 _AT_THE_RIGHT: Final = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _TITLE, _AMOUNT, _SURE = range(3)
 
@@ -204,20 +204,11 @@ class Amounts(QWidget):
 def _detail(row: MoneyRow, muted: str) -> str:
     """Return how an amount comes about as rich text; what is not a figure is in the colour `muted`."""
     facts = [("Formula", row.how), ("Range", row.range_text), ("Source", row.source), ("Date", row.date or "none")]
-    lines = [_line(_colored(name, muted), escape(text)) for name, text in facts if text]
     symbols = [
-        _line(escape(name), escape(value), f"{escape(meaning)}<br>{_colored(source, muted)}")
+        table_row(escape(name), escape(value), f"{escape(meaning)}<br>{colored(source, muted)}")
         for name, value, meaning, source in row.symbols
     ]
-    return f"<table>{''.join(lines)}</table><table>{''.join(symbols)}</table>"
-
-
-def _line(*cells: str) -> str:
-    return f"<tr>{''.join(map(_CELL.format, cells))}</tr>"
-
-
-def _colored(text: str, color: str) -> str:
-    return f'<span style="color: {color}">{escape(text)}</span>'
+    return f"<table>{fact_rows(facts, muted)}</table><table>{''.join(symbols)}</table>"
 
 
 class Ledger(QWidget):

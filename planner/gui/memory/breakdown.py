@@ -20,6 +20,7 @@ from PySide6.QtWidgets import QAbstractButton, QLabel, QSizePolicy, QWidget
 
 from planner.gui.theme import Theme
 from planner.gui.widgets.layout import in_column
+from planner.gui.widgets.rich_text import colored, fact_rows, table_row
 from planner.present import format as fmt
 from planner.present.memory import MemoryView, PartRow, SymbolRow, TermRow
 
@@ -210,7 +211,7 @@ def detail_html(row: TermRow, muted: str) -> str:
         facts.append(("Range", row.range_text))
     facts += [("How sure", row.certainty), ("Source", row.source)]
     blocks = (
-        "".join(_line(_colored(name, muted), escape(text)) for name, text in facts),
+        fact_rows(facts, muted),
         _heads(("Symbol", "Value", "Meaning", "Where from"), muted) + "".join(map(_symbol, row.symbols)),
         _heads(("Part", "Size", "How"), muted) + "".join(_part(part, muted) for part in row.parts),
     )
@@ -225,26 +226,17 @@ def _equation(numbers: str, exact: str) -> str:
 
 def _symbol(symbol: SymbolRow) -> str:
     origin = _ORIGINS.get(symbol.origin, symbol.origin)
-    return _line(*map(escape, (symbol.name, symbol.value, symbol.meaning, origin)))
+    return table_row(*map(escape, (symbol.name, symbol.value, symbol.meaning, origin)))
 
 
 def _part(part: PartRow, muted: str) -> str:
     numbers = _equation(part.numbers_put_in, part.exact)
-    source = f'<tr><td></td><td colspan="2">{_colored(part.source, muted)}</td></tr>'
-    return _line(*map(escape, (part.title, part.text, numbers))) + source
+    source = f'<tr><td></td><td colspan="2">{colored(part.source, muted)}</td></tr>'
+    return table_row(*map(escape, (part.title, part.text, numbers))) + source
 
 
 def _heads(heads: tuple[str, ...], muted: str) -> str:
-    return _line(*(_colored(head, muted) for head in heads))
-
-
-def _line(*cells: str) -> str:
-    columns = "".join(f'<td style="padding-right: 12px">{cell}</td>' for cell in cells)
-    return f"<tr>{columns}</tr>"
-
-
-def _colored(text: str, color: str) -> str:
-    return f'<span style="color: {color}">{escape(text)}</span>'
+    return table_row(*(colored(head, muted) for head in heads))
 
 
 class Breakdown(QWidget):

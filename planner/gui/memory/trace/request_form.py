@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final
 
 from pydantic import ValidationError
@@ -174,8 +175,16 @@ def _answers(request: TraceRequest) -> bool:
     return not _training(request) and request.target.kind == "config"
 
 
+def _on_several(request: TraceRequest) -> bool:
+    return request.parallel.ranks > 1
+
+
 def _always(_request: TraceRequest) -> bool:
     return True
+
+
+def _ranks_of(request: TraceRequest) -> int:
+    return request.parallel.ranks
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,122 +264,41 @@ class RequestForm(QWidget):
         return None if value is None else str(value)
 
     def _ask_main(self) -> None:
-        form = new_form(self._theme)
-        self._ask(form, "task", "I want &to", RadioField(self._theme, TASKS), lambda r: r.task, _put("task"))
-        self._ask(
-            form,
-            "batch",
-            "B&atch",
-            NumberField(1, 1_000_000, placeholder=_AS_GIVEN, stops=_BATCHES),
-            batch_of,
-            lambda request, value: with_batch(request, _whole(value)),
-            hint="How many samples the module works on at a time.",
-        )
-        self._ask(
-            form,
-            "sequence",
-            "Sequence &length",
-            NumberField(1, 100_000_000, placeholder="as the model allows", stops=_LENGTHS),
-            sequence_of,
-            lambda request, value: with_sequence(request, _whole(value)),
-            has_sequence,
-            "Tokens in each sequence; when answering, those of the prompt.",
-        )
-        self._ask(
-            form,
-            "decode",
-            "Tokens answere&d",
-            NumberField(0, 100_000),
-            lambda request: request.decode_tokens,
-            _put("decode_tokens"),
-            _answers,
-            "Tokens that are answered one by one, with the cache.",
-        )
-        self._ask(
-            form,
-            "optimizer",
-            "Optimi&zer",
-            self._optimizer,
-            optimizer_of,
-            with_optimizer,
-            _optimizes,
-            "A class of torch.optim.",
-        )
-        self._ask(
-            form,
-            "precision",
-            "P&recision",
-            self._precision,
-            precision_of,
-            with_precision,
-            hint="Autocast keeps the parameters and computes in 16 bits;\nthroughout casts the parameters as well.",
-        )
+        form, theme = new_form(self._theme), self._theme
+        self._ask(form, "task", "I want &to", RadioField(theme, TASKS))
+        batch = NumberField(1, 1_000_000, placeholder=_AS_GIVEN, stops=_BATCHES)
+        hint = "How many samples the module works on at a time."
+        self._ask(form, "batch", "B&atch", batch, hint, get=batch_of, put=_put_batch)
+        length = NumberField(1, 100_000_000, placeholder="as the model allows", stops=_LENGTHS)
+        hint = "Tokens in each sequence; when answering, those of the prompt."
+        self._ask(form, "sequence", "Sequence &length", length, hint, has_sequence, sequence_of, _put_sequence)
+        hint = "Tokens that are answered one by one, with the cache."
+        self._ask(form, "decode_tokens", "Tokens answere&d", NumberField(0, 100_000), hint, _answers)
+        hint = "A class of torch.optim."
+        self._ask(form, "optimizer", "Optimi&zer", self._optimizer, hint, _optimizes, optimizer_of, with_optimizer)
+        hint = "Autocast keeps the parameters and computes in 16 bits;\nthroughout casts the parameters as well."
+        self._ask(form, "precision", "P&recision", self._precision, hint, get=precision_of, put=with_precision)
         self._column.addWidget(form)
 
     def _ask_memory(self) -> None:
-        form = new_form(self._theme)
-        self._ask(
-            form,
-            "checkpointing",
-            "Checkpointing",
-            ChoiceField(self._theme, CHECKPOINTING),
-            lambda request: request.checkpointing,
-            _put("checkpointing"),
-            _training,
-            "Full keeps only each layer's input and computes the rest again in the backward pass.",
-        )
-        self._ask(
-            form,
-            "accumulation",
-            "Accumulated steps",
-            NumberField(1, 10_000),
-            lambda request: request.gradient_accumulation,
-            _put("gradient_accumulation"),
-            _optimizes,
-            "Passes whose gradients are added up before the optimizer steps.",
-        )
-        self._ask(
-            form,
-            "zero_grad",
-            "Gra&dients are",
-            ChoiceField(self._theme, ZERO_GRAD),
-            lambda request: request.zero_grad,
-            _put("zero_grad"),
-            _optimizes,
-            "When the gradients of a step are let go.",
-        )
+        form, theme = new_form(self._theme), self._theme
+        hint = "Full keeps only each layer's input and computes the rest again in the backward pass."
+        self._ask(form, "checkpointing", "Checkpointing", ChoiceField(theme, CHECKPOINTING), hint, _training)
+        hint = "Passes whose gradients are added up before the optimizer steps."
+        self._ask(form, "gradient_accumulation", "Accumulated steps", NumberField(1, 10_000), hint, _optimizes)
+        hint = "When the gradients of a step are let go."
+        self._ask(form, "zero_grad", "Gra&dients are", ChoiceField(theme, ZERO_GRAD), hint, _optimizes)
         self._add_section("Gradients", form, gradients_words, _training)
 
     def _ask_device(self) -> None:
-        form = new_form(self._theme)
-        self._ask(
-            form,
-            "device",
-            "Operators of",
-            self._device,
-            device_of,
-            with_device,
-            hint="A CUDA build of PyTorch uses other operators than the CPU, and these depend on the card.",
-        )
-        self._ask(
-            form,
-            "ranks",
-            "Ran&ks",
-            NumberField(1, 100_000),
-            lambda request: request.parallel.ranks,
-            with_ranks,
-            hint="Processes that share the work; one of them is traced and nothing is launched.",
-        )
-        self._ask(
-            form,
-            "strategy",
-            "&Strategy",
-            ChoiceField(self._theme, STRATEGIES),
-            strategy_of,
-            with_strategy,
-            lambda request: request.parallel.ranks > 1,
-            "DDP keeps a whole copy on each rank; FSDP2 shards it.",
-        )
+        form, theme = new_form(self._theme), self._theme
+        hint = "A CUDA build of PyTorch uses other operators than the CPU, and these depend on the card."
+        self._ask(form, "device", "Operators of", self._device, hint, get=device_of, put=with_device)
+        hint = "Processes that share the work; one of them is traced and nothing is launched."
+        self._ask(form, "ranks", "Ran&ks", NumberField(1, 100_000), hint, get=_ranks_of, put=with_ranks)
+        strategies = ChoiceField(theme, STRATEGIES)
+        hint = "DDP keeps a whole copy on each rank; FSDP2 shards it."
+        self._ask(form, "strategy", "&Strategy", strategies, hint, _on_several, strategy_of, with_strategy)
         self._add_section("Device and ranks", form, self._device_summary)
 
     def _ask(
@@ -379,12 +307,14 @@ class RequestForm(QWidget):
         key: str,
         label: str,
         field: Field,
-        get: Callable[[TraceRequest], object],
-        put: Put,
-        shown: Callable[[TraceRequest], bool] = _always,
         hint: str = "",
+        shown: Callable[[TraceRequest], bool] = _always,
+        get: Callable[[TraceRequest], object] | None = None,
+        put: Put | None = None,
     ) -> None:
-        self._questions[key] = _Question(field, form, label.replace("&", "").lower(), get, put, shown)
+        """Add a question; without `get` and `put` it is about the request's own field `key`."""
+        words = label.replace("&", "").lower()
+        self._questions[key] = _Question(field, form, words, get or attrgetter(key), put or _put(key), shown)
         form.add(label, field, hint=hint)
         field.edited.connect(lambda value: self._on_edited(key, value))
 
@@ -422,5 +352,9 @@ def _put(name: str) -> Put:
     return lambda request, value: request.evolve(**{name: value})
 
 
-def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) else None
+def _put_batch(request: TraceRequest, value: object) -> TraceRequest:
+    return with_batch(request, value if isinstance(value, int) else None)
+
+
+def _put_sequence(request: TraceRequest, value: object) -> TraceRequest:
+    return with_sequence(request, value if isinstance(value, int) else None)
