@@ -6,6 +6,7 @@ from importlib import import_module
 
 # What the first picture needs, and no more: the rest is imported where it is first used.
 _CORE = (
+    "planner.hardware.counted",
     "planner.hardware.mains",
     "planner.models.load",
     "planner.models.readers.llama_like",

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import Qt, QUrl
+from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QDialog, QGridLayout, QMessageBox
 
@@ -13,7 +13,7 @@ from planner.gui.actions import Action, Command
 from planner.gui.catalog.commands import CATALOG_COMMANDS
 from planner.gui.monitor.commands import MONITOR_COMMANDS
 from planner.gui.settings import Scheme
-from planner.gui.widgets.dialogs import closing_buttons
+from planner.gui.widgets.dialogs import closing_buttons, open_once
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import in_column
 from planner.paths import state_dir
@@ -102,7 +102,6 @@ def _show_shortcuts(window: "Window") -> None:
     """Show every action that has a key, menu by menu."""
     dialog = QDialog(window)
     dialog.setWindowTitle("Keyboard shortcuts")
-    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     grid = QGridLayout()
     grid.setHorizontalSpacing(window.theme.spacing.huge)
     grid.setVerticalSpacing(window.theme.spacing.tiny)
@@ -119,7 +118,7 @@ def _show_shortcuts(window: "Window") -> None:
         keys = ", ".join(key.toString(key.SequenceFormat.NativeText) for key in made.shortcuts())
         grid.addWidget(make_label(keys, "muted"), row, 1)
     in_column(grid, closing_buttons(dialog), owner=dialog, margins=None)
-    dialog.open()
+    open_once(dialog)
 
 
 def _show_about(window: "Window") -> None:
@@ -131,8 +130,7 @@ def _show_about(window: "Window") -> None:
         f"The catalog holds {integer(len(catalog.hardware.gpus))} accelerators and "
         f"{integer(len(catalog.models.records))} models, each figure with its source.\n\nApache License 2.0"
     )
-    box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    box.open()
+    open_once(box)
 
 
 _FILE: Final[tuple[Command["Window"], ...]] = (

@@ -25,6 +25,7 @@ from planner.gui.frame.banner import Banner
 from planner.gui.frame.plan_bar import PlanBar
 from planner.gui.frame.status_line import StatusLine
 from planner.gui.navigator import Navigator
+from planner.gui.palette import CommandPalette
 from planner.gui.settings import Scheme, Settings
 from planner.gui.tab import TABS, Tab, TabPlace
 from planner.gui.tasks import TaskRunner
@@ -35,10 +36,10 @@ from planner.gui.workspace import Workspace
 from planner.paths import resources_dir
 
 if TYPE_CHECKING:
+    # Imported when they are first shown, by `TabPlace.build`: together they take longer than all the rest of a start.
     from planner.gui.catalog.tab import CatalogTab
     from planner.gui.cost.tab import CostTab
     from planner.gui.monitor.tab import MonitorTab
-    from planner.gui.palette import CommandPalette
 
 _START_SIZE: Final = QSize(1280, 800)
 _LOGS: Final = (".log", ".txt", ".out")
@@ -172,9 +173,7 @@ class Window(QMainWindow):
         self._palette.open()
 
     @cached_property
-    def _palette(self) -> "CommandPalette":
-        from planner.gui.palette import CommandPalette
-
+    def _palette(self) -> CommandPalette:
         return CommandPalette(self, self.theme, self.workspace, self.commands)
 
     @Slot(object)

@@ -3,15 +3,15 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime
-from functools import partial
 from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import QEvent, Slot
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QFileDialog, QMessageBox, QWidget
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QFileDialog, QMessageBox, QPushButton, QWidget
 
 from planner.errors import CatalogError, PlannerError, SpecError
 from planner.gui.theme import Theme
+from planner.gui.widgets.dialogs import confirmation
 from planner.gui.widgets.inputs.field import TextField, TypedField, tell
 from planner.gui.widgets.inputs.labelled_form import LabelledForm
 from planner.gui.widgets.inputs.number_field import DecimalField
@@ -280,16 +280,18 @@ class OwnCards:
             self.export_to(Path(chosen))
 
     def _open_question(self, gpu: Gpu, loss: str) -> QMessageBox:
-        icon, parent = QMessageBox.Icon.Warning, self._parent.window()
-        box = QMessageBox(
-            icon, "Forget your figures or card?", f"Forget what is your own of {gpu.name}?", parent=parent
+        def answer(agreed: bool) -> None:
+            if agreed:
+                self.forget(gpu.id)
+
+        box = confirmation(
+            "Forget your figures or card?",
+            f"Forget what is your own of {gpu.name}?",
+            f"This is lost: {loss}. It cannot be undone; “Export your cards…” keeps a copy.",
+            QPushButton("&Forget it"),
+            self._parent,
+            answer,
         )
-        box.setInformativeText(f"This is lost: {loss}. It cannot be undone; “Export your cards…” keeps a copy.")
-        forget = box.addButton("&Forget it", QMessageBox.ButtonRole.DestructiveRole)
-        cancel = box.addButton(QMessageBox.StandardButton.Cancel)
-        box.setDefaultButton(cancel)
-        box.setEscapeButton(cancel)
-        forget.clicked.connect(partial(self.forget, gpu.id))
         box.finished.connect(box.deleteLater)
         box.open()
         return box

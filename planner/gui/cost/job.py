@@ -6,7 +6,7 @@ from planner.cost.job import DailyHours, Job, Run
 from planner.cost.terms import CostTerms
 from planner.gui.cost.questions import USUAL_JOBS, MoneyQuestions
 from planner.gui.theme import Theme
-from planner.gui.widgets.inputs.choice_field import ChoiceField, RadioField
+from planner.gui.widgets.inputs.choice_field import RadioField
 from planner.gui.widgets.inputs.labelled_form import LabelledForm
 from planner.gui.widgets.speed_questions import SpeedQuestions
 from planner.gui.workspace import Workspace
@@ -41,7 +41,7 @@ class JobQuestions(MoneyQuestions):
         first.add("The job is", self.kind, lambda: "daily-hours", "What the cards are paid for.", wide=True)
         self.kind.edited.connect(self._choose)
         self.ask_number(form, "job.amount", "&Amount", (1e-3, 1e18), "How much the run works through: 50 M, 1.5 B, 3.")
-        self.ask(form, "job.unit", "of", ChoiceField(theme, _UNITS), "What the amount counts.")
+        self.ask_choice(form, "job.unit", "of", _UNITS, "What the amount counts.")
         self.ask_number(
             form,
             "job.dataset_samples",

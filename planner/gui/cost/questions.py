@@ -1,6 +1,6 @@
 """Forms whose fields are bound to the plan's terms of money."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from pydantic import ValidationError
@@ -26,6 +26,7 @@ USUAL_JOBS: dict[str, Job] = {
     "daily-hours": DailyHours(hours_per_day=8.0),
 }
 """The job that each kind starts with."""
+YES_OR_NO: Final = ((True, "yes"), (False, "no"))
 _WIDEST: Final = "Colocation, $/kW·m"
 
 
@@ -113,6 +114,14 @@ class MoneyQuestions(QWidget):
 
         field.edited.connect(apply)
         field.finished.connect(self.workspace.end_gesture)
+
+    def ask_choice(
+        self, form: LabelledForm, path: str, label: str, options: Sequence[tuple[object, str]], hint: str
+    ) -> ChoiceField:
+        """Add the question for one of `options` at `path`, and return its field."""
+        field = ChoiceField(self.theme, options)
+        self.ask(form, path, label, field, hint)
+        return field
 
     def ask_number(
         self,

@@ -7,7 +7,7 @@ from threading import Event
 from typing import ClassVar, Final
 
 from pydantic_core import to_json
-from PySide6.QtCore import Qt, QTimer, Slot
+from PySide6.QtCore import QTimer, Slot
 from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QDialog, QWidget
 
@@ -25,8 +25,9 @@ from planner.gui.cost.tornado import Tornado
 from planner.gui.tab import QuestionTab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
+from planner.gui.widgets.dialogs import open_once
 from planner.gui.widgets.labels import make_label
-from planner.gui.widgets.layout import STRETCH, in_column, in_row
+from planner.gui.widgets.layout import STRETCH, add_items, in_column, in_row
 from planner.gui.widgets.result_menu import Result, ResultMenu
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
@@ -126,8 +127,7 @@ class CostTab(QuestionTab):
 
     def _open(self, dialog: QDialog) -> None:
         self.dialog = dialog
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.open()
+        open_once(dialog)
 
     def shut_down(self) -> None:
         """Draw no more."""
@@ -225,15 +225,9 @@ class CostTab(QuestionTab):
         return self._picture_of(self.answer, last)
 
     def _fill_column(self) -> None:
-        column = self._column
-        column.addWidget(self.answer)
-        column.addWidget(self.beside)
-        column.addWidget(self.curve, 1)
         self.below = self._below()
-        column.addWidget(self.below)
-        column.addWidget(self.offers, 1)
-        column.addWidget(self.elsewhere)
-        column.addStretch()
+        middle = (self.answer, self.beside, (self.curve, 1), self.below, (self.offers, 1), self.elsewhere)
+        add_items(self._column, *middle, (STRETCH, 0))
 
     def _below(self) -> QWidget:
         """Return what moves the decision beside the amounts that it rests on."""

@@ -47,7 +47,7 @@ class Offers(QWidget):
             in_row((self._heading, 1), self._use),
             self._nothing,
             (self.table, 1),
-            STRETCH,
+            (STRETCH, 0),
             owner=self,
             spacing=theme.spacing.tiny,
         )

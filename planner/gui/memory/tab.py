@@ -21,7 +21,7 @@ from planner.gui.tab import QuestionTab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.widgets.labels import make_label
-from planner.gui.widgets.layout import STRETCH, in_column, in_row, set_tab_order, tab_stops
+from planner.gui.widgets.layout import STRETCH, add_items, in_column, in_row, set_tab_order, tab_stops
 from planner.gui.widgets.result_menu import Result, ResultMenu
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
@@ -220,19 +220,21 @@ class MemoryTab(QuestionTab):
         return self._picture_of(self.answer, last)
 
     def _fill_column(self) -> None:
-        column = self._column
-        column.addWidget(self.answer)
-        column.addWidget(self.correction)
-        column.addLayout(self._versus_place)
-        column.addWidget(self.bar)
-        column.addWidget(self.host)
-        column.addWidget(self.devices)
-        column.addWidget(self.evidence)
-        column.addWidget(self.advice)
-        column.addLayout(self._comparison_place)
-        column.addWidget(self.exploration, 1)
-        column.addLayout(self._trace_place, 1)
-        column.addStretch()
+        add_items(
+            self._column,
+            self.answer,
+            self.correction,
+            self._versus_place,
+            self.bar,
+            self.host,
+            self._devices_place,
+            self.evidence,
+            self.advice,
+            self._comparison_place,
+            (self.exploration, 1),
+            (self._trace_place, 1),
+            (STRETCH, 0),
+        )
 
     def _evidence(self) -> QWidget:
         aside = in_column(

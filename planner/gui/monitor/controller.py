@@ -7,7 +7,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Final
 
-from PySide6.QtCore import QObject, Qt, Signal, Slot
+from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtWidgets import QDialog, QFileDialog, QInputDialog, QMenu, QWidget
 
 from planner.errors import PlannerError
@@ -18,6 +18,7 @@ from planner.gui.monitor.settings import MonitorSettings, Unfinished
 from planner.gui.monitor.settings_dialog import SettingsDialog
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
+from planner.gui.widgets.dialogs import open_once
 from planner.gui.workspace import Workspace
 from planner.monitor.recording.export import export
 from planner.monitor.recording.logs.importing import open_recording
@@ -233,8 +234,7 @@ class Controller(QObject):
         """Open a dialog that does not hold up the window."""
         self.dialog = dialog
         dialog.finished.connect(self._on_finished)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.open()
+        open_once(dialog)
 
     @Slot()
     def _on_finished(self) -> None:

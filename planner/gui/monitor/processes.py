@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QCheckBox, QLineEdit, QMenu, QMessageBox, QPushBut
 from planner.errors import PlannerError
 from planner.gui.settings import TableLayout
 from planner.gui.theme import Theme
+from planner.gui.widgets.dialogs import confirmation
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import in_column, in_row
 from planner.gui.widgets.tables.record_model import RecordTableModel
@@ -42,16 +43,17 @@ class KillProcess(QObject):
             return
         started = clock(process.host.started_seconds)
         text = f"End process {process.pid}?\n\n{process.host.command or process.host.name}"
-        box = QMessageBox(QMessageBox.Icon.Warning, "End this process?", text, parent=self._parent.window())
-        about = f"It belongs to {process.host.user} and was started at {started}."
-        box.setInformativeText(f"{about} What it has not saved is lost.")
+        about = f"It belongs to {process.host.user} and was started at {started}. What it has not saved is lost."
         force = QCheckBox("Do not let it &tidy up (kill)")
+        box = confirmation(
+            "End this process?",
+            text,
+            about,
+            QPushButton("&End it"),
+            self._parent,
+            lambda agreed: self._on_answer(process, agreed, force.isChecked()),
+        )
         box.setCheckBox(force)
-        end = box.addButton("&End it", QMessageBox.ButtonRole.DestructiveRole)
-        cancel = box.addButton(QMessageBox.StandardButton.Cancel)
-        box.setDefaultButton(cancel)
-        box.setEscapeButton(cancel)
-        box.buttonClicked.connect(lambda button: self._on_answer(process, button is end, force.isChecked()))
         self.box = box
         box.open()
 

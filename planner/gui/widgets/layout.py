@@ -45,13 +45,8 @@ def in_column(
     return _filled(QVBoxLayout(), items, owner, margins, spacing)
 
 
-def _filled(layout: Box, items: Iterable[Item], owner: QWidget | None, margins: Margins, spacing: int | None) -> Box:
-    if owner is not None:
-        owner.setLayout(layout)
-    if margins is not None:
-        layout.setContentsMargins(_sides(margins))
-    if spacing is not None:
-        layout.setSpacing(spacing)
+def add_items(layout: QBoxLayout, *items: Item) -> None:
+    """Add `items` at the end of a row or a column."""
     for item in items:
         if isinstance(item, int):
             layout.addSpacing(item)
@@ -59,6 +54,16 @@ def _filled(layout: Box, items: Iterable[Item], owner: QWidget | None, margins: 
             _add(layout, *item)
         else:
             _add(layout, item, 1 if isinstance(item, Stretch) else 0)
+
+
+def _filled(layout: Box, items: Iterable[Item], owner: QWidget | None, margins: Margins, spacing: int | None) -> Box:
+    if owner is not None:
+        owner.setLayout(layout)
+    if margins is not None:
+        layout.setContentsMargins(_sides(margins))
+    if spacing is not None:
+        layout.setSpacing(spacing)
+    add_items(layout, *items)
     return layout
 
 
