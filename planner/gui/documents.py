@@ -42,16 +42,12 @@ class Documents(QObject):
     @Slot()
     def choose_plan(self) -> None:
         """Ask for a plan and open it."""
-        name, _ = QFileDialog.getOpenFileName(self._window, "Open a plan", self._folder(), _PLANS)
-        if name:
-            self.open(Path(name))
+        self._choose("Open a plan", _PLANS)
 
     @Slot()
     def choose_model(self) -> None:
         """Ask for a model's configuration or weights and plan for it."""
-        name, _ = QFileDialog.getOpenFileName(self._window, "Open a model", self._folder(), _MODELS)
-        if name:
-            self.open(Path(name))
+        self._choose("Open a model", _MODELS)
 
     @Slot()
     def choose_hub_model(self) -> None:
@@ -88,9 +84,7 @@ class Documents(QObject):
     @Slot()
     def choose_trace(self) -> None:
         """Ask for a recorded trace and plan for the module in it."""
-        name, _ = QFileDialog.getOpenFileName(self._window, "Open a trace", self._folder(), _TRACES)
-        if name:
-            self.open(Path(name))
+        self._choose("Open a trace", _TRACES)
 
     @Slot()
     def save_trace(self) -> None:
@@ -132,6 +126,11 @@ class Documents(QObject):
         if answer == QMessageBox.StandardButton.Save:
             return self.save()
         return answer == QMessageBox.StandardButton.Discard
+
+    def _choose(self, title: str, kinds: str) -> None:
+        name, _ = QFileDialog.getOpenFileName(self._window, title, self._folder(), kinds)
+        if name:
+            self.open(Path(name))
 
     def _ask(self, question: str) -> QMessageBox.StandardButton:
         buttons = QMessageBox.StandardButton

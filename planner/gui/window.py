@@ -262,7 +262,6 @@ class Window(QMainWindow):
         navigator.model_file_requested.connect(self.documents.choose_model)
         navigator.hub_model_requested.connect(self.documents.open_hub)
         self.tab_shown.connect(self.commands.refresh)
-        self.plan_bar.tab_wanted.connect(self.show_tab)
         self.plan_bar.priced.connect(self._status.show_prices)
         self._tab_list.chosen.connect(self.show_tab)
 

@@ -61,8 +61,8 @@ class CatalogBar(QWidget):
 
     def show_page(self, page: Page, hint: str) -> None:
         """Say what is searched; `hint` is what else the search understands."""
-        what = "Search %1".replace("%1", page.title.lower())
-        self.search.setPlaceholderText(f"{'Search'}{hint}" if hint else f"{what} (Ctrl+F)")
+        what = f"Search {page.title.lower()}"
+        self.search.setPlaceholderText(f"Search{hint}" if hint else f"{what} (Ctrl+F)")
         self.search.setToolTip(f"{what} (Ctrl+F){hint}")
         self.search.setAccessibleName(what)
         self._hold_count(page)

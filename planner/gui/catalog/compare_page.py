@@ -269,8 +269,7 @@ class ComparePage(QWidget):
         if entry.row is None:
             return
         with self._workspace.reporting():
-            card = "card %1".replace("%1", entry.name)
-            label = card if entry.system is None else "cards of %1".replace("%1", entry.title)
+            label = f"card {entry.name}" if entry.system is None else f"cards of {entry.title}"
             self._workspace.answer(label, {"gpu": entry.row.id, "count": entry.count})
 
     @Slot(int)

@@ -49,7 +49,7 @@ class ChipRow(QWidget):
         chip.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         chip.setLayoutDirection(Qt.LayoutDirection.RightToLeft)
         chip.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        chip.setAccessibleName("Remove the filter %1".replace("%1", condition.words))
+        chip.setAccessibleName(f"Remove the filter {condition.words}")
         chip.setToolTip(chip.accessibleName())
         chip.clicked.connect(partial(self.lifted.emit, condition.lifted))
         self._flow.addWidget(chip)
@@ -96,20 +96,17 @@ class EmptyResult(QWidget):
         """
         if found is None:
             self._wider = self._everything
-            self._words.setText("No %1 is all of this at once.".replace("%1", self._noun))
+            self._words.setText(f"No {self._noun} is all of this at once.")
             listed = " · ".join(condition.words for condition in asked)
-            more = "It takes more than removing one of them: %1".replace("%1", listed)
+            more = f"It takes more than removing one of them: {listed}"
             self._button.setText("Clear all filters")
         else:
             condition, count = found
             self._wider = condition.lifted
-            self._words.setText(
-                "Nothing is left. Without %1 there would be %2.".replace("%1", condition.words).replace(
-                    "%2", fmt.plural(count, self._noun)
-                )
-            )
+            left = fmt.plural(count, self._noun)
+            self._words.setText(f"Nothing is left. Without {condition.words} there would be {left}.")
             more = ""
-            self._button.setText("Remove %1".replace("%1", condition.words))
+            self._button.setText(f"Remove {condition.words}")
         told = "\n".join(filter(None, (more, about)))
         self._about.setText(told)
         self._about.setVisible(bool(told))

@@ -9,9 +9,7 @@ from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QFont, QFontMetrics, QHelpEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QCheckBox,
-    QFrame,
     QPushButton,
-    QScrollArea,
     QSizePolicy,
     QToolTip,
     QWidget,
@@ -20,7 +18,7 @@ from PySide6.QtWidgets import (
 from planner.gui.catalog.describe import Described
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.labels import make_label
-from planner.gui.widgets.layout import STRETCH, in_column, in_row
+from planner.gui.widgets.layout import STRETCH, ScrollColumn, in_column, in_row
 from planner.gui.widgets.marks import VerdictBadge
 from planner.present.columns import Detail, DetailGroup
 from planner.present.format import NO_FIGURES
@@ -123,7 +121,7 @@ class FigureList(QWidget):
         top = 0
         usual = _usual_origin(self._groups) if self._with_sources else ""
         if usual:
-            words = "Unless another source is named: %1".replace("%1", _in_one_line(usual))
+            words = f"Unless another source is named: {_in_one_line(usual)}"
             preface = self._piece(QRect(0, 0, width, _TALL), words, "muted", small=True)
             yield preface
             top = preface.place.bottom() + self._theme.spacing.medium
@@ -291,11 +289,8 @@ class DetailPane(QWidget):
             margins=(space.medium, space.small, space.medium, space.medium),
             spacing=space.large,
         )
-        area = QScrollArea()
+        area = ScrollColumn()
         area.setWidget(scrolled)
-        area.setWidgetResizable(True)
-        area.setFrameShape(QFrame.Shape.NoFrame)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.setAccessibleName("Figures")
         mark(area, "ringed")
         head = in_column(

@@ -10,12 +10,10 @@ from PySide6.QtCore import QPointF, QRectF, QSignalBlocker, QSize, Qt, Signal, S
 from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QCheckBox,
-    QFrame,
     QGridLayout,
     QLabel,
     QLineEdit,
     QPushButton,
-    QScrollArea,
     QSizePolicy,
     QVBoxLayout,
     QWidget,
@@ -26,7 +24,7 @@ from planner.gui.settings import SettingsStore
 from planner.gui.theme import Theme, mark
 from planner.gui.widgets.inputs.number_field import DecimalField
 from planner.gui.widgets.labels import make_label
-from planner.gui.widgets.layout import in_column, in_row
+from planner.gui.widgets.layout import ScrollColumn, in_column, in_row
 from planner.gui.widgets.section import Section
 from planner.present import format as fmt
 
@@ -260,7 +258,7 @@ class RangeGroup(QWidget):
         self.chosen.emit(bounds)
 
 
-class FacetPanel(QScrollArea):
+class FacetPanel(ScrollColumn):
     """Shows a filter of the kind of `empty` and edits it; `changed` carries the new one and the key of what changed.
 
     `rows` are of that kind: their values are offered.
@@ -330,9 +328,6 @@ class FacetPanel(QScrollArea):
                 self._add_facet(column, facet)
         column.addStretch(1)
         self.setWidget(body)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setAccessibleName("Filters")
 

@@ -69,7 +69,7 @@ class GpuPage(Page):
     def use(self, record: GpuRow) -> None:
         """Put the card into the plan."""
         with self.workspace.reporting():
-            self.workspace.answer("card %1".replace("%1", record.gpu.name), {"gpu": record.id})
+            self.workspace.answer(f"card {record.gpu.name}", {"gpu": record.id})
 
     def planned(self) -> str | None:
         """Return the plan's card; a plan without one begins with the smallest card that it fits on."""
@@ -122,7 +122,7 @@ class GpuPage(Page):
         menu = super().column_menu()
         first = menu.actions()[0]
         for name in COLUMN_SETS:
-            action = QAction("Columns: %1".replace("%1", name), menu)
+            action = QAction(f"Columns: {name}", menu)
             action.triggered.connect(partial(self.show_columns, name))
             menu.insertAction(first, action)
         menu.insertSeparator(first)

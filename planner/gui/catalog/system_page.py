@@ -73,8 +73,9 @@ class SystemPage(Page):
         if record.gpu is None:
             return
         with self.workspace.reporting():
-            label = "cards of %1".replace("%1", record.system.name)
-            self.workspace.answer(label, {"gpu": record.gpu.id, "count": record.system.gpu_count or 1})
+            self.workspace.answer(
+                f"cards of {record.system.name}", {"gpu": record.gpu.id, "count": record.system.gpu_count or 1}
+            )
 
     def sentence(self) -> str:
         """Return on how many systems the plan fits."""

@@ -219,7 +219,7 @@ class CatalogTab(Tab):
 
     def _show_page(self) -> None:
         example = "24 GiB under 2,000 USD" if self.page is self.gpus else "600 GiB under 12 kW"
-        self.bar.show_page(self.page, ", or: at least %1".replace("%1", example))
+        self.bar.show_page(self.page, f", or: at least {example}")
 
     def _on_page_searched(self, page: Page, text: str) -> None:
         if page is self.page:

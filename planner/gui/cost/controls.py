@@ -1,7 +1,7 @@
 """The left column: the job, and how the cards are rented and owned."""
 
 from PySide6.QtCore import Qt, Slot
-from PySide6.QtWidgets import QPushButton, QScrollArea, QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
 
 from planner.cost.terms import CostTerms
 from planner.gui.cost.buy import BuyQuestions
@@ -9,7 +9,16 @@ from planner.gui.cost.job import JobQuestions
 from planner.gui.cost.questions import MoneyQuestions
 from planner.gui.cost.rent import RentQuestions
 from planner.gui.theme import Theme
-from planner.gui.widgets.layout import STRETCH, hairline, in_column, in_row, scrolled, set_tab_order, tab_stops
+from planner.gui.widgets.layout import (
+    STRETCH,
+    ScrollColumn,
+    hairline,
+    in_column,
+    in_row,
+    scrolled,
+    set_tab_order,
+    tab_stops,
+)
 from planner.gui.workspace import Workspace
 
 
@@ -74,7 +83,7 @@ class Controls(QWidget):
         column.addLayout(buttons)
         set_tab_order((*tab_stops(self._column), *tab_stops(buttons)))
 
-    def _scrolled(self, theme: Theme) -> QScrollArea:
+    def _scrolled(self, theme: Theme) -> ScrollColumn:
         body = QWidget()
         self._column = in_column(
             *self.questions, STRETCH, owner=body, margins=theme.spacing.medium, spacing=theme.spacing.small

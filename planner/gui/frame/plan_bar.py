@@ -162,12 +162,12 @@ class PlanBar(QWidget):
     `priced` says that prices have been read.
     """
 
-    tab_wanted = Signal(str)
     priced = Signal()
 
     def __init__(self, workspace: Workspace, theme: Theme, tasks: TaskRunner) -> None:
         super().__init__()
         self._workspace, self._theme, self._tasks = workspace, theme, tasks
+        self._navigator = workspace.navigator
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         mark(self, "sunken")
         self._model, self._workload = PartButton(theme, "Model"), PartButton(theme, "Workload")
@@ -226,7 +226,7 @@ class PlanBar(QWidget):
     def edit_workload(self) -> None:
         """Open the questions about the workload; a traced module has none, and is traced again in its tab."""
         if self._workspace.evaluation.traced is not None:
-            self._want_memory()
+            self._navigator.show_memory()
             return
         self._summary.refresh()
         self._questions.open_below(self._workload, 380, self._questions.sizeHint().height())
@@ -237,7 +237,7 @@ class PlanBar(QWidget):
     def _models(self) -> SearchPopover:
         popover = SearchPopover(self, self._theme, "Search models, or hf:owner/name", typed=hub_choice)
         popover.chosen.connect(self._choose_model)
-        popover.anchor_clicked.connect(self._want_memory)
+        popover.anchor_clicked.connect(self._navigator.show_memory)
         return popover
 
     @cached_property
@@ -246,7 +246,7 @@ class PlanBar(QWidget):
         form.add("&Number of cards", self._count, lambda: 1)
         popover = SearchPopover(self, self._theme, "Search cards", header=form)
         popover.chosen.connect(self._choose_card)
-        popover.anchor_clicked.connect(self._want_catalog)
+        popover.anchor_clicked.connect(partial(self._navigator.tab_requested.emit, "catalog"))
         return popover
 
     @cached_property
@@ -263,9 +263,9 @@ class PlanBar(QWidget):
     @cached_property
     def _questions(self) -> Popover:
         popover = Popover(self, self._theme, self._summary)
-        popover.anchor_clicked.connect(self._want_memory)
+        popover.anchor_clicked.connect(self._navigator.show_memory)
         self._summary.more_wanted.connect(popover.close)
-        self._summary.more_wanted.connect(self._want_memory)
+        self._summary.more_wanted.connect(self._navigator.show_memory)
         return popover
 
     def _take_cost(self, found: "PlanCost") -> None:
@@ -307,25 +307,13 @@ class PlanBar(QWidget):
         with self._workspace.reporting():
             self._workspace.answer("number of cards", {"count": count})
 
-    @Slot()
-    def _want_memory(self) -> None:
-        self.tab_wanted.emit("memory")
-
-    @Slot()
-    def _want_cost(self) -> None:
-        self.tab_wanted.emit("cost")
-
-    @Slot()
-    def _want_catalog(self) -> None:
-        self.tab_wanted.emit("catalog")
-
     def _connect(self) -> None:
         self._model.clicked.connect(self.pick_model)
         self._workload.clicked.connect(self.edit_workload)
         self._cards.clicked.connect(self.pick_card)
-        self._verdict.clicked.connect(self._want_memory)
+        self._verdict.clicked.connect(self._navigator.show_memory)
         for part in (self._time, self._cost):
-            part.clicked.connect(self._want_cost)
+            part.clicked.connect(partial(self._navigator.tab_requested.emit, "cost"))
         self._rest.timeout.connect(self.find_cost)
         self._workspace.changed.connect(self.refresh)
 

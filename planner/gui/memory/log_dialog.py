@@ -1,5 +1,6 @@
 """The dialog that shows an estimate beside what a real run printed."""
 
+from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -50,26 +51,14 @@ def _difference(row: LogRow) -> int | None:
     return row.difference_bytes
 
 
+def _amount(key: str, title: str, get: Callable[[LogRow], int | None], text: Callable[[LogRow], str]) -> Column[LogRow]:
+    return Column(key, title, get, text, align="right", width=12, tooltip=lambda row: row.exact)
+
+
 LOG_COLUMNS: Final[tuple[Column[LogRow], ...]] = (
     words("part", "Part", lambda row: row.title, width=25),
-    Column(
-        "predicted",
-        "Estimated",
-        lambda row: row.predicted_bytes,
-        lambda row: row.predicted,
-        align="right",
-        width=12,
-        tooltip=lambda row: row.exact,
-    ),
-    Column(
-        "actual",
-        "Measured",
-        lambda row: row.actual_bytes,
-        lambda row: row.actual,
-        align="right",
-        width=12,
-        tooltip=lambda row: row.exact,
-    ),
+    _amount("predicted", "Estimated", lambda row: row.predicted_bytes, lambda row: row.predicted),
+    _amount("actual", "Measured", lambda row: row.actual_bytes, lambda row: row.actual),
     Column("difference", "Difference", _difference, lambda row: row.difference, align="right", width=10),
     words("why", "Why", lambda row: row.why, width=24, tooltip=lambda row: row.why),
 )

@@ -14,10 +14,10 @@ from PySide6.QtGui import (
     QPaintEvent,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from planner.gui.theme import Theme
-from planner.gui.widgets.layout import in_column
+from planner.gui.widgets.layout import ScrollColumn, in_column
 from planner.present.card_line import CardLine
 from planner.present.diagnosis import Said
 
@@ -208,7 +208,7 @@ class CardLineWidget(QWidget):
         return self.fontMetrics().height() + 2
 
 
-class CardLines(QScrollArea):
+class CardLines(ScrollColumn):
     """All cards, instances after their card; `opened` carries the UUID of the one whose diagnosis is wanted."""
 
     opened = Signal(str)
@@ -221,10 +221,7 @@ class CardLines(QScrollArea):
         self._body = QWidget()
         self._column = in_column(owner=self._body, spacing=0)
         self.setWidget(self._body)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         theme.changed.connect(self._body.update)
 

@@ -86,11 +86,7 @@ def _within(advice: str) -> str:
 
 
 class EmptyState(QWidget):
-    """A sentence and three ways on; each has a signal. Why there are no cards is a fault of its own."""
-
-    open_wanted = Signal()
-    demo_wanted = Signal()
-    doctor_wanted = Signal()
+    """A sentence and three ways on, which are set from outside. Why there are no cards is a fault of its own."""
 
     def __init__(self, theme: Theme) -> None:
         super().__init__()
@@ -107,9 +103,6 @@ class EmptyState(QWidget):
         self.doctor.setToolTip("Check everything between a card and its readings, and say what to do.")
         mark(self.replay, "primary")
         self._lay_out(theme)
-        self.replay.clicked.connect(self.open_wanted)
-        self.demo.clicked.connect(self.demo_wanted)
-        self.doctor.clicked.connect(self.doctor_wanted)
 
     def _lay_out(self, theme: Theme) -> None:
         in_column(

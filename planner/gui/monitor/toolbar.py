@@ -31,14 +31,8 @@ _PAGE_SECONDS: Final = 60
 
 
 class Toolbar(QWidget):
-    """Each signal is something that is asked for; `span_chosen` carries seconds or none, `interval_chosen` seconds."""
+    """What its buttons do is set from outside; `span_chosen` carries seconds or none, `interval_chosen` seconds."""
 
-    pause_wanted = Signal()
-    live_wanted = Signal()
-    record_wanted = Signal()
-    open_wanted = Signal()
-    mark_wanted = Signal()
-    alerts_wanted = Signal()
     span_chosen = Signal(object)
     interval_chosen = Signal(float)
 
@@ -123,12 +117,6 @@ class Toolbar(QWidget):
         )
 
     def _connect(self) -> None:
-        self.pause.clicked.connect(self.pause_wanted)
-        self.live.clicked.connect(self.live_wanted)
-        self.record.clicked.connect(self.record_wanted)
-        self.open.clicked.connect(self.open_wanted)
-        self.note.clicked.connect(self.mark_wanted)
-        self.alerts.clicked.connect(self.alerts_wanted)
         self.span.activated.connect(lambda _row: self.span_chosen.emit(self.span.currentData()))
         self.interval.activated.connect(lambda _row: self.interval_chosen.emit(self.interval.currentData()))
 

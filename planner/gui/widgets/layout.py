@@ -160,12 +160,19 @@ def hairline(orientation: Qt.Orientation) -> QWidget:
     return line
 
 
-def scrolled(body: QWidget) -> QScrollArea:
+class ScrollColumn(QScrollArea):
+    """An area that scrolls up and down what is as wide as there is room."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setWidgetResizable(True)
+
+
+def scrolled(body: QWidget) -> ScrollColumn:
     """Return `body` as wide as there is room, in an area that scrolls up and down and leaves the keyboard to it."""
-    area = QScrollArea()
-    area.setFrameShape(QFrame.Shape.NoFrame)
-    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-    area.setWidgetResizable(True)
+    area = ScrollColumn()
     area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
     area.setWidget(body)
     return area

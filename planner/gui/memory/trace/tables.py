@@ -5,15 +5,13 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import QSize, Qt, Signal, Slot
+from PySide6.QtCore import QSize, Signal, Slot
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QButtonGroup,
     QFileDialog,
-    QFrame,
     QGridLayout,
     QMenu,
-    QScrollArea,
     QStackedWidget,
     QToolButton,
     QVBoxLayout,
@@ -24,7 +22,7 @@ from planner.errors import PlannerError
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import IconButton
 from planner.gui.widgets.labels import make_label
-from planner.gui.widgets.layout import in_column, in_row
+from planner.gui.widgets.layout import ScrollColumn, in_column, in_row
 from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.present import format as fmt
@@ -121,16 +119,13 @@ class Block:
         return "\n".join(part for part in (self.heading, *figures, self.text, self.source) if part)
 
 
-class BlockPage(QScrollArea):
+class BlockPage(ScrollColumn):
     """Shows blocks one under the other; their text can be selected."""
 
     def __init__(self, theme: Theme, name: str) -> None:
         super().__init__()
         self._theme = theme
         self._blocks: tuple[Block, ...] = ()
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setWidgetResizable(True)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setAccessibleName(name)
 
     @property
