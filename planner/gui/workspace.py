@@ -248,6 +248,14 @@ class Workspace(QObject):
         except PlannerError as error:
             self.failed.emit(error)
 
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """Make what is changed inside one undo step of its own; a failure is shown to the person."""
+        self.end_gesture()
+        with self.reporting():
+            yield
+        self.end_gesture()
+
     @Slot()
     def end_gesture(self) -> None:
         """Close the current undo step: call it on release and when a field loses the focus."""

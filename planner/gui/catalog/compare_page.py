@@ -259,8 +259,7 @@ class ComparePage(QWidget):
         return plain_row(gpu, catalog.hardware, self._prices, software)
 
     def _keep(self, names: tuple[str, ...]) -> None:
-        settings = self._workspace.settings
-        settings.update(catalog=settings.current.catalog.evolve(compared=names))
+        self._workspace.settings.update_catalog(compared=names)
         self.refresh()
 
     @Slot(int)
@@ -278,8 +277,7 @@ class ComparePage(QWidget):
 
     @Slot(bool)
     def _on_only(self, only: bool) -> None:
-        settings = self._workspace.settings
-        settings.update(catalog=settings.current.catalog.evolve(only_differences=only))
+        self._workspace.settings.update_catalog(only_differences=only)
         self._show()
 
     def _lay_out(self) -> None:

@@ -113,8 +113,7 @@ class GpuPage(Page):
 
     def use_circuit(self, key: str) -> None:
         """Reckon builds with another circuit, and remember it."""
-        settings = self.workspace.settings
-        settings.update(catalog=settings.current.catalog.evolve(circuit=key))
+        self.workspace.settings.update_catalog(circuit=key)
         self.describe_current()
 
     def column_menu(self) -> QMenu:

@@ -294,8 +294,7 @@ class Page(QWidget):
 
     @Slot()
     def _remember_table(self) -> None:
-        tables = self.workspace.settings.current.tables
-        self.workspace.settings.update(tables={**tables, self.key: self.table.layout_now()})
+        self.workspace.settings.keep_table(self.key, self.table.layout_now())
 
     @Slot()
     def _remember_splitter(self) -> None:

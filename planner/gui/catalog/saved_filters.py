@@ -100,5 +100,4 @@ class SavedFilters(QMenu):
         return saved
 
     def _store(self, filters: dict[str, dict[str, Any]]) -> None:
-        settings = self._workspace.settings
-        settings.update(catalog=settings.current.catalog.evolve(**{self._page().saved_in: filters}))
+        self._workspace.settings.update_catalog(**{self._page().saved_in: filters})

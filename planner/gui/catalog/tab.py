@@ -100,8 +100,7 @@ class CatalogTab(Tab):
     @Slot(str)
     def show_view(self, view: View) -> None:
         """Show the records as a table, as a plot, or some of them side by side."""
-        settings = self.workspace.settings
-        settings.update(catalog=settings.current.catalog.evolve(view=view))
+        self.workspace.settings.update_catalog(view=view)
         self.bar.show_view(view)
         comparing = view == "compare"
         self._stack.setCurrentIndex(1 if comparing else 0)

@@ -64,8 +64,7 @@ class Controls(QWidget):
     @Slot()
     def reset(self) -> None:
         """Set every question back to its default, as one step."""
-        self._workspace.end_gesture()
-        with self._workspace.reporting():
+        with self._workspace.step():
             timing = self._workspace.plan.timing.evolve(measured=None)
             self._workspace.apply("reset money", cost=CostTerms(), timing=timing)
 

@@ -96,10 +96,8 @@ class JobQuestions(MoneyQuestions):
         self.ask_number(form, "job.stored_gb", "Stored, GB", gigabytes, "All the time.")
 
     def _choose(self, kind: object) -> None:
-        self.workspace.end_gesture()
-        with self.workspace.reporting():
+        with self.workspace.step():
             self.workspace.apply("kind of job", cost=self.terms.evolve(job=self._jobs[str(kind)]))
-        self.workspace.end_gesture()
 
 
 def job_phrase(job: Job) -> str:

@@ -193,18 +193,14 @@ class CostTab(QuestionTab):
     @Slot(str, str)
     def _use(self, offer: str, mode: RentMode) -> None:
         terms = self.workspace.plan.cost
-        self.workspace.end_gesture()
-        with self.workspace.reporting():
+        with self.workspace.step():
             rent = terms.rent.evolve(offer=offer, mode=mode)
             self.workspace.apply("offer", cost=terms.evolve(rent=rent))
-        self.workspace.end_gesture()
 
     @Slot(str)
     def _move_to(self, region: str) -> None:
-        self.workspace.end_gesture()
-        with self.workspace.reporting():
+        with self.workspace.step():
             self.workspace.apply("region", cost=self.workspace.plan.cost.evolve(region=region))
-        self.workspace.end_gesture()
 
     def _card(self) -> str:
         gpu = self.workspace.plan.gpu

@@ -192,10 +192,8 @@ class AdvicePanel(QWidget):
     @Slot(object)
     def _apply(self, advice: "Advice") -> None:
         plan = advice.plan
-        self._workspace.end_gesture()
-        with self._workspace.reporting():
+        with self._workspace.step():
             self._workspace.apply(advice.name, workload=plan.workload, gpu=plan.gpu, count=plan.count)
-        self._workspace.end_gesture()
 
     def _lay_out(self) -> None:
         self._column = in_column(

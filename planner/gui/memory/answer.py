@@ -95,6 +95,5 @@ class CorrectionStrip(QWidget):
     def _switch_off(self) -> None:
         used = counting(self._workspace.evaluation)
         others = tuple(item for item in self._workspace.plan.corrections if item not in used)
-        self._workspace.end_gesture()
-        with self._workspace.reporting():
+        with self._workspace.step():
             self._workspace.apply("correction", corrections=others)

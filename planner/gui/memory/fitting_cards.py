@@ -79,8 +79,7 @@ class FittingCards(QWidget):
     @Slot(object)
     def _take(self, row: object) -> None:
         if isinstance(row, GpuRow):
-            self._workspace.end_gesture()
-            with self._workspace.reporting():
+            with self._workspace.step():
                 self._workspace.answer("card", {"gpu": row.gpu.id})
             self.done.emit()
 

@@ -251,8 +251,7 @@ class LogDialog(QDialog):
         suggested = self._suggested
         if suggested is None:
             return
-        self._workspace.end_gesture()
-        with self._workspace.reporting():
+        with self._workspace.step():
             others = self._workspace.plan.corrections
             if on:
                 keep_correction(corrections_file(), suggested)

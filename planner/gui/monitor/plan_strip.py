@@ -192,8 +192,7 @@ class PlanStrip(QWidget):
 
     def _plan_for(self, offer: Offer) -> None:
         workspace = self._workspace
-        workspace.end_gesture()
-        with workspace.reporting():
+        with workspace.step():
             planned = plan_for_card(workspace.plan, offer.gpu, offer.cards)
             workspace.apply("card", gpu=planned.gpu, count=planned.count, workload=planned.workload)
 

@@ -173,8 +173,7 @@ class Processes(QWidget):
 
     @Slot()
     def _remember(self) -> None:
-        tables = {**self._workspace.settings.current.tables, _TABLE: self.table.layout_now()}
-        self._workspace.settings.update(tables=tables)
+        self._workspace.settings.keep_table(_TABLE, self.table.layout_now())
 
 
 def _summary(rows: Sequence[ProcessRow]) -> str:

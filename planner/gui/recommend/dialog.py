@@ -194,13 +194,11 @@ class RecommendDialog(QDialog):
     @Slot(object)
     def use(self, option: Option) -> None:
         """Make an option the plan, as one undo step, and close."""
-        self._workspace.end_gesture()
-        with self._workspace.reporting():
+        with self._workspace.step():
             plan = plan_of(option, self._workspace.plan, self._workspace.catalog)
             self._workspace.apply(
                 "chosen hardware", gpu=plan.gpu, count=plan.count, workload=plan.workload, cost=plan.cost
             )
-        self._workspace.end_gesture()
         self.accept()
 
     @Slot()
