@@ -14,7 +14,8 @@ from planner.errors import PlannerError
 from planner.gui.catalog.compare_table import CompareTable
 from planner.gui.choices import hardware_choices, several_of
 from planner.gui.tasks import TaskRunner
-from planner.gui.theme import Theme, mark
+from planner.gui.theme import Theme
+from planner.gui.widgets.buttons import push_button
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.widgets.popover import SearchPopover
@@ -51,9 +52,8 @@ class NothingCompared(QWidget):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         space = theme.spacing
-        self.add = QPushButton("&Add a card or system…")
+        self.add = push_button("&Add a card or system…", role="primary")
         self.show_table = QPushButton("Choose in the &table")
-        mark(self.add, "primary")
         words = (
             f"Up to {MOST} cards and systems stand side by side, with your plan on each: does it fit, how long does it "
             "take, what does it cost? In the table, choose rows and press Compare."

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 
 from planner.gui.catalog.describe import Described
 from planner.gui.theme import Theme, mark
+from planner.gui.widgets.buttons import push_button
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, ScrollColumn, in_column, in_row
 from planner.gui.widgets.marks import VerdictBadge
@@ -228,7 +229,7 @@ class DetailPane(QWidget):
         self._kind = make_label(role="muted", wrap=True)
         self._badge = VerdictBadge(theme)
         self._sentence = make_label(wrap=True)
-        self._use = QPushButton()
+        self._use = push_button("", role="primary")
         self._compare = QPushButton("Compare")
         self._sources = QCheckBox("Show so&urces")
         self._figures = FigureList(theme)
@@ -276,7 +277,6 @@ class DetailPane(QWidget):
 
     def _lay_out(self) -> None:
         space = self._theme.spacing
-        mark(self._use, "primary")
         self._sources.setToolTip("Shows under each figure where it comes from")
         scrolled = QWidget()
         in_column(

@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QGridLayout,
     QLabel,
     QLineEdit,
-    QPushButton,
     QSizePolicy,
     QVBoxLayout,
     QWidget,
@@ -22,6 +21,7 @@ from PySide6.QtWidgets import (
 from planner.gui.catalog.filters import TOGGLE_TIPS, TOGGLES, Bounds, Narrowed, RecordFilter, round_stops
 from planner.gui.settings import SettingsStore
 from planner.gui.theme import Theme, mark
+from planner.gui.widgets.buttons import link_button
 from planner.gui.widgets.inputs.number_field import DecimalField
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import ScrollColumn, in_column, in_row
@@ -52,8 +52,7 @@ class FacetGroup(QWidget):
         self._numbers: dict[str | None, QLabel] = {}
         self._counts: Mapping[str | None, int] = {}
         self._expanded = False
-        self._more = QPushButton()
-        mark(self._more, "link")
+        self._more = link_button("")
         layout = in_column(owner=self, spacing=theme.spacing.tiny)
         self._grid = QGridLayout()
         self._grid.setVerticalSpacing(theme.spacing.tiny)
@@ -271,7 +270,7 @@ class FacetPanel(ScrollColumn):
         self._theme, self._settings = theme, settings
         self._empty = self._filter = empty
         self._of = empty.of
-        self._clear = QPushButton("Clear all")
+        self._clear = link_button("Clear all")
         self._toggles = {field: QCheckBox(words.format(self._of.things)) for field, (_, words) in TOGGLES.items()}
         self._groups = {facet: FacetGroup(theme, _values(self._of, facet, rows)) for facet in self._of.facets}
         self._ranges = {key: self._range(key, rows) for key in self._of.ranges}
@@ -310,7 +309,6 @@ class FacetPanel(ScrollColumn):
 
     def _lay_out(self) -> None:
         space = self._theme.spacing
-        mark(self._clear, "link")
         self._clear.setEnabled(False)
         body = QWidget()
         column = in_column(owner=body, margins=(0, space.small, space.small, space.medium), spacing=space.small)

@@ -55,8 +55,9 @@ class Page(QWidget):
         super().__init__()
         self.workspace, self.theme, self.lookups = workspace, theme, lookups
         self.model = RecordTableModel(columns, attrgetter("id"), self)
-        self.table = RecordTable(self.model, theme, usual, {"fits": lambda row: verdict_mark(row.verdict)})
-        self.table.setAccessibleName(self.title)
+        self.table = RecordTable(
+            self.model, theme, usual, {"fits": lambda row: verdict_mark(row.verdict)}, name=self.title
+        )
         self.detail = DetailPane(theme)
         self._filter = self.everything
         self._latest = ""

@@ -1,7 +1,7 @@
 """The left column: the job, and how the cards are rented and owned."""
 
 from PySide6.QtCore import Qt, Slot
-from PySide6.QtWidgets import QPushButton, QWidget
+from PySide6.QtWidgets import QWidget
 
 from planner.cost.terms import CostTerms
 from planner.gui.cost.buy import BuyQuestions
@@ -9,6 +9,7 @@ from planner.gui.cost.job import JobQuestions
 from planner.gui.cost.questions import MoneyQuestions
 from planner.gui.cost.rent import RentQuestions
 from planner.gui.theme import Theme
+from planner.gui.widgets.buttons import push_button
 from planner.gui.widgets.layout import (
     STRETCH,
     ScrollColumn,
@@ -31,14 +32,10 @@ class Controls(QWidget):
         self.job = JobQuestions(workspace, theme)
         self.rent = RentQuestions(workspace, theme)
         self.buy = BuyQuestions(workspace, theme)
-        self.recommend = QPushButton("Ch&oose for me…")
-        self.recommend.setToolTip("Look at every card, number and offer for this job.")
-        self.prices = QPushButton("Pri&ces…")
-        self.prices.setToolTip("How old they are, fresh ones on request, and offers of your own.")
-        self.copy = QPushButton("Cop&y")
-        self.copy.setToolTip("Copy or save the answer.")
-        self._reset = QPushButton("Re&set")
-        self._reset.setToolTip("Set every question of this column back to its default.")
+        self.recommend = push_button("Ch&oose for me…", "Look at every card, number and offer for this job.")
+        self.prices = push_button("Pri&ces…", "How old they are, fresh ones on request, and offers of your own.")
+        self.copy = push_button("Cop&y", "Copy or save the answer.")
+        self._reset = push_button("Re&set", "Set every question of this column back to its default.")
         self.setFixedWidth(width)
         self._lay_out(theme)
         self._reset.clicked.connect(self.reset)

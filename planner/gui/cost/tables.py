@@ -37,8 +37,7 @@ class Offers(QWidget):
         self._use = QPushButton("&Use this offer")
         self._use.setEnabled(False)
         self.model = RecordTableModel(JOB_OFFER_COLUMNS, offer_row_id, self)
-        self.table = RecordTable(self.model, theme, markers={"age": age_mark})
-        self.table.setAccessibleName("Offers for this job")
+        self.table = RecordTable(self.model, theme, markers={"age": age_mark}, name="Offers for this job")
         self.table.setMinimumHeight(_OFFERS_HEIGHT)
         self.table.record_activated.connect(self._take)
         self.table.current_changed.connect(lambda row: self._use.setEnabled(row is not None))
@@ -117,8 +116,7 @@ class Elsewhere(QWidget):
     def table(self) -> RecordTable:
         """Return the table, made when the section is first opened."""
         self.model = RecordTableModel(_COLUMNS, lambda row: row.code, self)
-        made = RecordTable(self.model, self._theme)
-        made.setAccessibleName("Carbon by region")
+        made = RecordTable(self.model, self._theme, name="Carbon by region")
         made.setMinimumHeight(_REGIONS_HEIGHT)
         made.record_activated.connect(lambda row: self.chosen.emit(row.code))
         self._column.addWidget(made)

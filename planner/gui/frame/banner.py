@@ -1,11 +1,11 @@
 """A message across the window: an error with what to do, or what was understood of a file."""
 
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtWidgets import QFrame, QPushButton
+from PySide6.QtWidgets import QFrame
 
 from planner.errors import NoFormulaError, PlannerError
 from planner.gui.theme import Theme, mark
-from planner.gui.widgets.buttons import IconButton
+from planner.gui.widgets.buttons import IconButton, push_button
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import in_column, in_row
 
@@ -28,8 +28,7 @@ class Banner(QFrame):
         dismiss = IconButton(theme, "close", "Dismiss this message")
         dismiss.clicked.connect(self.hide)
         self._traceable = ""
-        self.trace = QPushButton("&Trace it…")
-        self.trace.setToolTip("Measure it by running it on tensors that have no memory.")
+        self.trace = push_button("&Trace it…", "Measure it by running it on tensors that have no memory.")
         self.trace.clicked.connect(lambda: self.trace_wanted.emit(self._traceable))
         in_row(
             (in_column(self._message, self._hint, spacing=theme.spacing.tiny), 1),

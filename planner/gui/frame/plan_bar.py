@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QFrame, QPushButton, QSizePolicy, QToolButton, QWidget
+from PySide6.QtWidgets import QFrame, QSizePolicy, QToolButton, QWidget
 
 from planner.errors import SpecError
 from planner.gui.choices import card_choices, choose_model, hub_choice, model_choices
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme, mark
+from planner.gui.widgets.buttons import link_button
 from planner.gui.widgets.inputs.choice_field import ChoiceField
 from planner.gui.widgets.inputs.field import Field
 from planner.gui.widgets.inputs.labelled_form import LabelledForm
@@ -114,8 +115,7 @@ class WorkloadSummary(QWidget):
         form.add("I want &to", self._task, lambda: "inference")
         form.add("&Sequences", self._sequences, lambda: 1, hint="At once on each card")
         form.add("Tokens &each", self._length, lambda: None, hint="Prompt and answer, or one training sequence")
-        more = QPushButton("All settings…")
-        mark(more, "link")
+        more = link_button("All settings…")
         more.clicked.connect(self.more_wanted)
         in_column(form, more, owner=self, margins=None)
         self.setFocusProxy(self._task)

@@ -8,7 +8,8 @@ from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QGridLayout, QPushButton, QWidget
 
 from planner.gui.tasks import TaskRunner
-from planner.gui.theme import Theme, mark
+from planner.gui.theme import Theme
+from planner.gui.widgets.buttons import link_button
 from planner.gui.widgets.labels import IconLabel, make_label
 from planner.gui.widgets.layout import in_column
 from planner.gui.widgets.marks import verdict_mark
@@ -102,8 +103,7 @@ class AdvicePanel(QWidget):
         self._lines: list[AdviceLine] = []
         self._body = QWidget()
         self._nothing = make_label(role="muted", wrap=True)
-        self.more = QPushButton()
-        mark(self.more, "link")
+        self.more = link_button("")
         self.section = Section(theme, "What would help", self._body, "ways to need less memory")
         self._rest = QTimer(self, singleShot=True, interval=REST_MS)
         self._lay_out()

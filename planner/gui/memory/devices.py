@@ -80,8 +80,12 @@ class Devices(QWidget):
         super().__init__()
         self.rows: tuple[DeviceRow, ...] = ()
         self._model = RecordTableModel(_COLUMNS, lambda row: f"{row.share.stage} {row.share.gpu} {row.card}", self)
-        self.table = RecordTable(self._model, theme, markers={"verdict": lambda row: verdict_mark(row.share.verdict)})
-        self.table.setAccessibleName("What each of the cards holds")
+        self.table = RecordTable(
+            self._model,
+            theme,
+            markers={"verdict": lambda row: verdict_mark(row.share.verdict)},
+            name="What each of the cards holds",
+        )
         self.table.horizontalHeader().setStretchLastSection(True)
         heading = make_label("Card by card", font=theme.font(bold=True))
         in_column(heading, self.table, owner=self, spacing=theme.spacing.tiny)

@@ -6,7 +6,8 @@ from typing import Final
 from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QPushButton, QWidget
 
-from planner.gui.theme import Theme, mark
+from planner.gui.theme import Theme
+from planner.gui.widgets.buttons import push_button
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.widgets.tables.record_model import RecordTableModel
@@ -46,9 +47,8 @@ class FittingCards(QWidget):
         self._heading = make_label(font=theme.font(bold=True), wrap=True)
         self.model = RecordTableModel(_COLUMNS, lambda row: row.gpu.id, self)
         self.table = RecordTable(self.model, theme)
-        self._use = QPushButton("&Use this card")
+        self._use = push_button("&Use this card", role="primary")
         self._show = QPushButton("Show in the &catalog")
-        mark(self._use, "primary")
         self.setFocusProxy(self.table)
         self._lay_out(theme)
         self.table.record_activated.connect(self._take)

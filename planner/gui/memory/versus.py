@@ -70,8 +70,7 @@ class VersusPanel(QWidget):
     @cached_property
     def table(self) -> RecordTable:
         """Return the table, made when a plan is first pinned."""
-        made = RecordTable(self._model, self._theme)
-        made.setAccessibleName("The parts of both plans")
+        made = RecordTable(self._model, self._theme, name="The parts of both plans")
         self._column.addWidget(made)
         return made
 

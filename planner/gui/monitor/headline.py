@@ -3,10 +3,10 @@
 from typing import Final
 
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtWidgets import QPushButton, QWidget
+from PySide6.QtWidgets import QWidget
 
-from planner.gui.theme import Theme, mark
-from planner.gui.widgets.buttons import link_button
+from planner.gui.theme import Theme
+from planner.gui.widgets.buttons import link_button, push_button
 from planner.gui.widgets.labels import ElidedLabel, IconLabel, make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.present.diagnosis import Tone
@@ -95,13 +95,15 @@ class EmptyState(QWidget):
             "muted",
             selectable=True,
         )
-        self.replay = QPushButton("&Open a recording…")
-        self.replay.setToolTip("Replay a recording, or a log of nvidia-smi, dmon, nvtop or DCGM.")
-        self.demo = QPushButton("Show a &demo")
-        self.demo.setToolTip("Replay a quarter of an hour of invented readings of two cards that train.")
-        self.doctor = QPushButton("&What works here")
-        self.doctor.setToolTip("Check everything between a card and its readings, and say what to do.")
-        mark(self.replay, "primary")
+        self.replay = push_button(
+            "&Open a recording…", "Replay a recording, or a log of nvidia-smi, dmon, nvtop or DCGM.", "primary"
+        )
+        self.demo = push_button(
+            "Show a &demo", "Replay a quarter of an hour of invented readings of two cards that train."
+        )
+        self.doctor = push_button(
+            "&What works here", "Check everything between a card and its readings, and say what to do."
+        )
         self._lay_out(theme)
 
     def _lay_out(self, theme: Theme) -> None:

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QCheckBox, QLineEdit, QMenu, QMessageBox, QPushBut
 from planner.errors import PlannerError
 from planner.gui.settings import TableLayout
 from planner.gui.theme import Theme
+from planner.gui.widgets.buttons import push_button
 from planner.gui.widgets.dialogs import confirmation
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import in_column, in_row
@@ -82,13 +83,11 @@ class Processes(QWidget):
         usual = TableLayout(
             shown=tuple(column.key for column in DETAILED_PROCESS_COLUMNS), sort_key="memory", descending=True
         )
-        self.table = RecordTable(self._model, theme, usual)
-        self.table.setAccessibleName("Processes")
+        self.table = RecordTable(self._model, theme, usual, name="Processes")
         self.search = QLineEdit(clearButtonEnabled=True, placeholderText="Search processes (Ctrl+F)")
         self.search.setAccessibleName("Search processes")
         self.only_own = QCheckBox("O&nly mine")
-        self.end = QPushButton("End process…")
-        self.end.setToolTip("Ask the selected process to end.")
+        self.end = push_button("End process…", "Ask the selected process to end.")
         self._copy = QPushButton("Cop&y")
         self.kill_process = KillProcess(workspace, self)
         self._empty = make_label("No process uses a card.", "muted")

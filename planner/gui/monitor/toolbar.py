@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QComboBox, QMenu, QPushButton, QSlider, QToolButto
 from planner.gui.monitor.replay import SPEEDS, Replay
 from planner.gui.monitor.settings import MonitorSettings
 from planner.gui.theme import Theme, mark
-from planner.gui.widgets.buttons import IconButton
+from planner.gui.widgets.buttons import IconButton, push_button
 from planner.gui.widgets.labels import ElidedLabel, make_label
 from planner.gui.widgets.layout import in_row
 from planner.present import format as fmt
@@ -46,8 +46,7 @@ class Toolbar(QWidget):
         self.span = _choice("Time span that is shown, as soon as so much is known")
         self.interval = _choice("How often the cards are read")
         self.record = QPushButton("&Record")
-        self.open = QPushButton("&Open…")
-        self.open.setToolTip("Replay a recording, or a log of nvidia-smi, dmon, nvtop or DCGM.")
+        self.open = push_button("&Open…", "Replay a recording, or a log of nvidia-smi, dmon, nvtop or DCGM.")
         self.note = IconButton(theme, "flag", "Mark this moment with a note")
         self.alerts = IconButton(theme, "bell", "Alerts")
         self._more = IconButton(theme, "more", "More")

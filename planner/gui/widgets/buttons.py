@@ -1,4 +1,4 @@
-"""Buttons that are only an icon, and buttons that look like a link."""
+"""Buttons that say what they do, those that are only an icon, and those that look like a link."""
 
 from PySide6.QtCore import Slot
 from PySide6.QtWidgets import QPushButton, QToolButton
@@ -31,9 +31,15 @@ class IconButton(QToolButton):
         self.setIcon(self._theme.icon(self._icon_name, self._role))
 
 
-def link_button(words: str, tooltip: str) -> QPushButton:
-    """Return a button that says `words`, for what is done less often than what other buttons do."""
+def push_button(words: str, tooltip: str = "", role: str = "") -> QPushButton:
+    """Return a button that says `words`; `role` is `primary`, or `link` for what is done less often."""
     button = QPushButton(words)
     button.setToolTip(tooltip)
-    mark(button, "link")
+    if role:
+        mark(button, role)
     return button
+
+
+def link_button(words: str, tooltip: str = "") -> QPushButton:
+    """Return a button that looks like a link."""
+    return push_button(words, tooltip, "link")

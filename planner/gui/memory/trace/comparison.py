@@ -56,8 +56,7 @@ class Comparison(QWidget):
         self._workspace, self._tracer = workspace, tracer
         self.sentence = make_label(font=theme.font(bold=True), wrap=True)
         self._model = RecordTableModel(_COLUMNS, lambda row: row.title, self)
-        self.table = RecordTable(self._model, theme)
-        self.table.setAccessibleName("The estimate beside the trace")
+        self.table = RecordTable(self._model, theme, name="The estimate beside the trace")
         self.use = link_button("Use the trace", "Plan with the traced run, and see its timeline.")
         in_column(in_row((self.sentence, 1), self.use), self.table, owner=self, spacing=theme.spacing.tiny)
         self.use.clicked.connect(self._use)

@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal, Slot
-from PySide6.QtWidgets import QMessageBox, QPushButton, QWidget
+from PySide6.QtWidgets import QMessageBox, QWidget
 
 from planner.errors import TraceError
 from planner.gui.memory.trace.tracer import Tracer
 from planner.gui.theme import Theme
+from planner.gui.widgets.buttons import push_button
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
@@ -122,10 +123,8 @@ class WhatIf(QWidget):
     def __init__(self, workspace: Workspace, theme: Theme, tracer: Tracer, controller: TraceController) -> None:
         super().__init__()
         self._workspace, self._theme, self._tracer = workspace, theme, tracer
-        self.edit = QPushButton("Edit…")
-        self.edit.setToolTip("Change inputs, arguments, loss and the rest.")
-        self.again = QPushButton("Trace a&gain")
-        self.again.setToolTip("Trace it as before, because its file has changed.")
+        self.edit = push_button("Edit…", "Change inputs, arguments, loss and the rest.")
+        self.again = push_button("Trace a&gain", "Trace it as before, because its file has changed.")
         layout = in_column(in_row(self.edit, self.again, STRETCH), owner=self, spacing=theme.spacing.small)
         self._column = layout
         self.edit.clicked.connect(controller.edit)

@@ -11,7 +11,8 @@ from planner.errors import PlannerError, SpecError
 from planner.gui.memory.questions.questions import new_form, remembered_section
 from planner.gui.memory.trace.request_form import RequestForm
 from planner.gui.memory.trace.target_form import InputsEditor, TargetForm
-from planner.gui.theme import Theme, mark
+from planner.gui.theme import Theme
+from planner.gui.widgets.buttons import push_button
 from planner.gui.widgets.inputs.choice_field import RadioField
 from planner.gui.widgets.inputs.field import TextField
 from planner.gui.widgets.inputs.number_field import NumberField
@@ -117,7 +118,7 @@ class TraceDialog(QDialog):
         self._form = new_form(theme)
         self._problem = make_label(role="bad", wrap=True)
         self._problem.hide()
-        self._go = QPushButton("&Trace")
+        self._go = push_button("&Trace", role="primary")
         self.setWindowTitle("Trace a module")
         self._lay_out(missing)
         self.resize(_SIZE)
@@ -255,7 +256,6 @@ class TraceDialog(QDialog):
         words = missing or ("One step runs on tensors without memory, in a process of its own. No GPU is needed.")
         about = make_label(f"{words[:1].upper()}{words[1:]}", "warn" if missing else "muted", wrap=True)
         about.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        mark(self._go, "primary")
         self._go.setDefault(True)
         self._go.setEnabled(missing is None)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QFrame, QPlainTextEdit, QProgressBar, QPushButton,
 from planner.errors import PlannerError, TraceError
 from planner.gui.memory.trace.tracer import Failure, Run, Tracer
 from planner.gui.theme import Theme, mark
+from planner.gui.widgets.buttons import push_button
 from planner.gui.widgets.labels import ElidedLabel, make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.present import format as fmt
@@ -63,8 +64,7 @@ class _ProgressStrip(QFrame):
         self._bar.setTextVisible(False)
         self._bar.setFixedWidth(120)
         self._bar.setAccessibleName("Progress of the trace")
-        self.cancel = QPushButton("Cancel")
-        self.cancel.setToolTip("End the trace; the result that is shown stays.")
+        self.cancel = push_button("Cancel", "End the trace; the result that is shown stays.")
         in_row(
             (in_column(self._words, self._old, spacing=0), 1),
             self._bar,

@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QFileDialog, QLineEdit, QMenu, QPushButton, QWidge
 
 from planner.errors import ModelFileError, SpecError
 from planner.gui.memory.questions.questions import new_form
-from planner.gui.theme import Theme, mark
-from planner.gui.widgets.buttons import IconButton
+from planner.gui.theme import Theme
+from planner.gui.widgets.buttons import IconButton, link_button
 from planner.gui.widgets.inputs.choice_field import ChoiceField, RadioField
 from planner.gui.widgets.inputs.field import TextField
 from planner.gui.widgets.labels import make_label
@@ -37,8 +37,7 @@ class InputsEditor(QWidget):
         super().__init__()
         self._theme = theme
         self._rows: list[_Row] = []
-        self._add = QPushButton("Add an &input")
-        mark(self._add, "link")
+        self._add = link_button("Add an &input")
         self._column = in_column(owner=self, spacing=theme.spacing.tiny)
         below = in_row(self._add, STRETCH)
         self._column.addWidget(make_label("Inputs: name and shape", "muted"))

@@ -135,7 +135,8 @@ class RecordTable(CellView):
     """A view of a `RecordTableModel` that remembers what is chosen by name, across sorting and filtering.
 
     `current_changed` carries the record under the keyboard, `record_activated` the one that was double-clicked or
-    confirmed with Enter, `arranged` says that columns, widths or sorting are other than before.
+    confirmed with Enter, `arranged` says that columns, widths or sorting are other than before. Screen readers are told
+    its `name`.
     """
 
     current_changed = Signal(object)
@@ -148,8 +149,10 @@ class RecordTable(CellView):
         theme: Theme,
         usual: TableLayout | None = None,
         markers: Mapping[str, Marker] | None = None,
+        name: str = "",
     ) -> None:
         super().__init__(model, theme, CellPainter(model, theme, markers or {}))
+        self.setAccessibleName(name)
         self.current_id: str | None = None
         self._chosen: frozenset[str] = frozenset()
         self.usual = usual or default_layout(model.columns)
