@@ -65,9 +65,8 @@ class FigureGrid(QWidget):
 
     def _add_line(self) -> None:
         at = len(self._lines) + 1
-        line = (make_label(role="muted"), *(make_label() for _ in self._columns))
+        line = (make_label(role="muted", selectable=True), *(make_label(selectable=True) for _ in self._columns))
         for column, label in enumerate(line):
-            label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             self._grid.addWidget(label, at, column, _RIGHT if column else Qt.AlignmentFlag.AlignLeft)
         self._lines.append(line)
 
@@ -245,11 +244,22 @@ class Beside(QWidget):
         super().__init__()
         self.figures = FigureGrid(theme, ("This plan", "Pinned", "Difference"))
         self.subject = make_label(wrap=True)
-        self.sentence = make_label(role="muted", wrap=True)
+        self.sentence = make_label(role="muted", wrap=True, selectable=True)
         self.copy = link_button("Copy", "Copy both as a table.")
         self.pin_buttons = PinButtons(workspace, theme, self.copy)
         self.copy.clicked.connect(self.copy_table)
-        self._lay_out(theme)
+        in_column(
+            in_row(
+                (make_label("Beside the pinned plan", font=theme.font(bold=True)), 1),
+                (self.pin_buttons, 0, Qt.AlignmentFlag.AlignVCenter),
+                spacing=theme.spacing.small,
+            ),
+            self.subject,
+            self.sentence,
+            self.figures,
+            owner=self,
+            spacing=theme.spacing.tiny,
+        )
         self.hide()
 
     def show_scenarios(self, mine: Scenario, other: Scenario, subject: str, sentence: str) -> None:
@@ -266,18 +276,3 @@ class Beside(QWidget):
         rows = ((row.title, *(cell.text for cell in row.cells)) for row in self.figures.rows)
         header = ("", "This plan", "Pinned", "Difference")
         QGuiApplication.clipboard().setText("\n".join("\t".join(row) for row in (header, *rows)))
-
-    def _lay_out(self, theme: Theme) -> None:
-        self.sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        in_column(
-            in_row(
-                (make_label("Beside the pinned plan", font=theme.font(bold=True)), 1),
-                (self.pin_buttons, 0, Qt.AlignmentFlag.AlignVCenter),
-                spacing=theme.spacing.small,
-            ),
-            self.subject,
-            self.sentence,
-            self.figures,
-            owner=self,
-            spacing=theme.spacing.tiny,
-        )

@@ -21,10 +21,8 @@ class Banner(QFrame):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         mark(self, "banner")
-        self._message = make_label(font=theme.font(bold=True), wrap=True)
-        self._hint = make_label(role="muted", wrap=True)
-        for label in (self._message, self._hint):
-            label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._message = make_label(font=theme.font(bold=True), wrap=True, selectable=True)
+        self._hint = make_label(role="muted", wrap=True, selectable=True)
         dismiss = IconButton(theme, "close", "Dismiss this message")
         dismiss.clicked.connect(self.hide)
         self._traceable = ""

@@ -34,7 +34,15 @@ class Answer(QWidget):
         self._certainty = make_label(selectable=True, role="muted", wrap=True)
         self._note_lines = make_label(selectable=True, role="muted", wrap=True)
         self._notes = Section(theme, "Notes", self._note_lines)
-        self._lay_out()
+        in_row(
+            (self._mark, 0, Qt.AlignmentFlag.AlignTop),
+            (
+                in_column(self._sentence, self._reason, self._certainty, self._notes, spacing=self._theme.spacing.tiny),
+                1,
+            ),
+            owner=self,
+            spacing=self._theme.spacing.small,
+        )
 
     @property
     def sentence(self) -> str:
@@ -58,17 +66,6 @@ class Answer(QWidget):
         """Write the answer paler while a newer one is on its way."""
         for label in (self._sentence, self._reason):
             mark(label, "muted" if outdated else "")
-
-    def _lay_out(self) -> None:
-        in_row(
-            (self._mark, 0, Qt.AlignmentFlag.AlignTop),
-            (
-                in_column(self._sentence, self._reason, self._certainty, self._notes, spacing=self._theme.spacing.tiny),
-                1,
-            ),
-            owner=self,
-            spacing=self._theme.spacing.small,
-        )
 
 
 class CorrectionStrip(QWidget):

@@ -50,7 +50,13 @@ class FittingCards(QWidget):
         self._use = push_button("&Use this card", role="primary")
         self._show = QPushButton("Show in the &catalog")
         self.setFocusProxy(self.table)
-        self._lay_out(theme)
+        in_column(
+            self._heading,
+            (self.table, 1),
+            in_row(self._show, STRETCH, self._use),
+            owner=self,
+            margins=theme.spacing.tiny,
+        )
         self.table.record_activated.connect(self._take)
         self._use.clicked.connect(self._take_current)
         self._show.clicked.connect(self._show_in_catalog)
@@ -87,12 +93,3 @@ class FittingCards(QWidget):
     def _show_in_catalog(self) -> None:
         self.done.emit()
         self._workspace.navigator.fitting_cards_requested.emit()
-
-    def _lay_out(self, theme: Theme) -> None:
-        in_column(
-            self._heading,
-            (self.table, 1),
-            in_row(self._show, STRETCH, self._use),
-            owner=self,
-            margins=theme.spacing.tiny,
-        )

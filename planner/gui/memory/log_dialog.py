@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import QMimeData, QSize, Qt, QTimer, Signal, Slot
+from PySide6.QtCore import QMimeData, QSize, QTimer, Signal, Slot
 from PySide6.QtGui import QFontDatabase, QGuiApplication
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -182,7 +182,7 @@ class LogDialog(QDialog):
         self._subject = make_label(role="muted", font=theme.font("small"), wrap=True)
         self._model = RecordTableModel(LOG_COLUMNS, lambda row: row.title, self)
         self.table = RecordTable(self._model, theme, name="The estimate beside the log")
-        self.reason = make_label(wrap=True)
+        self.reason = make_label(wrap=True, selectable=True)
         self._notes = make_label(role="muted", wrap=True)
         self.use = QCheckBox("&Use this correction in the plan")
         self.about = make_label(role="muted", font=theme.font("small"), wrap=True)
@@ -293,7 +293,6 @@ class LogDialog(QDialog):
         buttons = closing_buttons(self, self._copy)
         for button in self.findChildren(QPushButton):
             button.setAutoDefault(False)
-        self.reason.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.problem.hide()
         layout = in_column(owner=self, margins=space.large, spacing=space.small)
         above: tuple[QWidget, ...] = (self.source, self.problem, self.sentence, self._subject)

@@ -51,14 +51,14 @@ class VersusPanel(QWidget):
         self._workspace = workspace
         self._found: Versus | None = None
         self.view: VersusView | None = None
-        self.sentence = make_label(font=theme.font(bold=True), wrap=True)
+        self.sentence = make_label(font=theme.font(bold=True), wrap=True, selectable=True)
         self.export = IconButton(theme, "save", "Copy or save the comparison")
         self.pin_buttons = PinButtons(workspace, theme, self.export)
         self._here, self._there = ElidedLabel(role="muted"), ElidedLabel(role="muted")
-        self.answer = make_label(wrap=True)
+        self.answer = make_label(wrap=True, selectable=True)
         self.bars = (StackedBar(theme), StackedBar(theme))
         self.bars[1].setAccessibleName("Memory of one card of the pinned plan, part by part")
-        self.settings = make_label(wrap=True)
+        self.settings = make_label(wrap=True, selectable=True)
         self._model = RecordTableModel(VERSUS_COLUMNS, lambda row: f"{row.kind} {row.name}", self)
         self._theme = theme
         self._margin = theme.spacing.medium
@@ -124,8 +124,6 @@ class VersusPanel(QWidget):
         self.export.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
 
     def _lay_out(self, theme: Theme) -> None:
-        for label in (self.sentence, self.answer, self.settings):
-            label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         head = in_row((self.sentence, 1), (self.pin_buttons, 0, Qt.AlignmentFlag.AlignTop), spacing=theme.spacing.small)
         column = self._column = in_column(head, self.settings, owner=self, spacing=theme.spacing.tiny)
         for widgets in ((self._here, self.bars[0]), (self._there, self.answer, self.bars[1])):

@@ -37,7 +37,15 @@ class Outlook(QWidget):
             "Why, and what else to try",
             "Show what was seen, against which threshold, and what to optimise next.",
         )
-        self._lay_out()
+        space = self._theme.spacing
+        in_row(
+            (self._mark, 0, Qt.AlignmentFlag.AlignTop),
+            (in_column(self._sentence, self._more, self._advice, spacing=0), 1),
+            (self.why, 0, Qt.AlignmentFlag.AlignBottom),
+            owner=self,
+            margins=(0, 0, 0, space.tiny),
+            spacing=space.small,
+        )
         self.why.clicked.connect(self.open)
         self._mark.show_icon(_ICONS[self._shown.tone])
         self.hide()
@@ -68,17 +76,6 @@ class Outlook(QWidget):
         if self._shown.uuid is not None:
             self.opened.emit(self._shown.uuid)
 
-    def _lay_out(self) -> None:
-        space = self._theme.spacing
-        in_row(
-            (self._mark, 0, Qt.AlignmentFlag.AlignTop),
-            (in_column(self._sentence, self._more, self._advice, spacing=0), 1),
-            (self.why, 0, Qt.AlignmentFlag.AlignBottom),
-            owner=self,
-            margins=(0, 0, 0, space.tiny),
-            spacing=space.small,
-        )
-
 
 def _within(advice: str) -> str:
     """Return advice as it stands within a sentence; names that begin with two capitals stay."""
@@ -104,9 +101,6 @@ class EmptyState(QWidget):
         self.doctor = push_button(
             "&What works here", "Check everything between a card and its readings, and say what to do."
         )
-        self._lay_out(theme)
-
-    def _lay_out(self, theme: Theme) -> None:
         in_column(
             self._more,
             in_row(self.replay, self.demo, self.doctor, STRETCH, spacing=theme.spacing.small),

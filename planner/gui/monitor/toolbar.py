@@ -53,7 +53,24 @@ class Toolbar(QWidget):
         self._more.setMenu(more)
         self._more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self._fill(settings)
-        self._lay_out()
+        self._every = make_label("every", "muted")
+        in_row(
+            self.source,
+            self.live,
+            (self.cost, 1),
+            self.pause,
+            make_label("show", "muted"),
+            self.span,
+            self._every,
+            self.interval,
+            self.record,
+            self.open,
+            self.note,
+            self.alerts,
+            self._more,
+            owner=self,
+            spacing=self._theme.spacing.small,
+        )
         self._connect()
         theme.changed.connect(self._tint)
         self.set_recording(is_on=False)
@@ -94,26 +111,6 @@ class Toolbar(QWidget):
         self.show_span(settings.span_seconds)
         self.interval.setCurrentIndex(max(0, self.interval.findData(settings.interval_seconds)))
         self.set_alerts(is_on=settings.alerts.is_on)
-
-    def _lay_out(self) -> None:
-        self._every = make_label("every", "muted")
-        in_row(
-            self.source,
-            self.live,
-            (self.cost, 1),
-            self.pause,
-            make_label("show", "muted"),
-            self.span,
-            self._every,
-            self.interval,
-            self.record,
-            self.open,
-            self.note,
-            self.alerts,
-            self._more,
-            owner=self,
-            spacing=self._theme.spacing.small,
-        )
 
     def _connect(self) -> None:
         self.span.activated.connect(lambda _row: self.span_chosen.emit(self.span.currentData()))

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from pydantic import ValidationError
-from PySide6.QtCore import QSize, Qt, Signal, Slot
+from PySide6.QtCore import QSize, Signal, Slot
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPushButton, QWidget
 
 from planner.errors import PlannerError, SpecError
@@ -254,8 +254,9 @@ class TraceDialog(QDialog):
         foot = QWidget()
         column = in_column(owner=foot, margins=(space.large, 0, space.large, 0))
         words = missing or ("One step runs on tensors without memory, in a process of its own. No GPU is needed.")
-        about = make_label(f"{words[:1].upper()}{words[1:]}", "warn" if missing else "muted", wrap=True)
-        about.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        about = make_label(
+            f"{words[:1].upper()}{words[1:]}", "warn" if missing else "muted", wrap=True, selectable=True
+        )
         self._go.setDefault(True)
         self._go.setEnabled(missing is None)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)

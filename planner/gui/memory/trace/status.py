@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtCore import Signal, Slot
 from PySide6.QtGui import QFontDatabase, QGuiApplication
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QProgressBar, QPushButton, QWidget
 
@@ -92,10 +92,8 @@ class _FailurePanel(QFrame):
     def __init__(self, theme: Theme) -> None:
         super().__init__()
         mark(self, "banner")
-        self._message = make_label(font=theme.font(bold=True), wrap=True)
-        self._hint = make_label(wrap=True)
-        for label in (self._message, self._hint):
-            label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._message = make_label(font=theme.font(bold=True), wrap=True, selectable=True)
+        self._hint = make_label(wrap=True, selectable=True)
         self.details = QPlainTextEdit(readOnly=True)
         self.details.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.details.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))

@@ -113,7 +113,8 @@ class NumberField(TypedNumber):
         self._slider = _Slider(Qt.Orientation.Horizontal)
         self._slider.setRange(0, max(0, len(self._stops) - 1))
         self._slider.setVisible(bool(self._stops))
-        self._lay_out()
+        line = in_row((self._edit, 1), (self._slider, 1))
+        stack_up(self, line, self._message)
         self._slider.valueChanged.connect(self._on_slid)
         self._slider.sliderReleased.connect(self.finished)
         self._show_value()
@@ -182,10 +183,6 @@ class NumberField(TypedNumber):
 
     def _written(self) -> str:
         return "" if self._value is None else fmt.integer(self._value)
-
-    def _lay_out(self) -> None:
-        line = in_row((self._edit, 1), (self._slider, 1))
-        stack_up(self, line, self._message)
 
 
 class _Slider(QSlider):
