@@ -7,13 +7,13 @@ from typing import Final
 
 from pydantic_core import to_json
 
-from planner.cli.asked import add_plan_options, save_asked
 from planner.cli.cost_report import CostAnswer, Shown, cost_blocks
 from planner.cli.money_options import add_money_options, option_of, plan_with_money, whole_number
 from planner.cli.parser import Parser
-from planner.cli.people import persons_catalog
+from planner.cli.plan_arguments import add_plan_options, save_asked
 from planner.cli.report import prose_width, wrapped
 from planner.cli.table import Head, table, terminal_width
+from planner.cli.user_catalog import persons_catalog
 from planner.cost.carbon import carbon_by_region
 from planner.cost.montecarlo import simulate
 from planner.cost.sensitivity import tornado
@@ -22,9 +22,9 @@ from planner.plan.catalog import Catalog
 from planner.plan.evaluate import evaluate
 from planner.plan.money import PlanCost, evaluate_cost
 from planner.plan.plan import Plan
-from planner.present.money import result_sentences
-from planner.present.plan import plan_phrase
-from planner.present.ways import Scenario, scenario_rows
+from planner.present.cost.rent_or_buy import Scenario, scenario_rows
+from planner.present.cost.summary import result_sentences
+from planner.present.plan.phrase import plan_phrase
 
 _DESCRIPTION: Final = """\
 Say how long the plan's job takes on its cards, what renting them costs, what owning them costs, and from when on

@@ -16,14 +16,14 @@ from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.plan.money import pace_of
 from planner.present import format as fmt
-from planner.present.job_offers import JOB_OFFER_COLUMNS
-from planner.present.money import chance_sentence, own_sentence, rent_sentence, result_sentences
-from planner.present.money_asides import carbon_sentence, hybrid_sentence
-from planner.present.money_rows import MoneyRow, money_rows, swing_rows
-from planner.present.plan import plan_phrase
-from planner.present.sources import short_source
-from planner.present.time import time_view
-from planner.present.verdict import if_it_ran
+from planner.present.cost.amounts import MoneyRow, money_rows, swing_rows
+from planner.present.cost.asides import carbon_sentence, hybrid_sentence
+from planner.present.cost.job_offers import JOB_OFFER_COLUMNS
+from planner.present.cost.sources import short_source
+from planner.present.cost.summary import chance_sentence, own_sentence, rent_sentence, result_sentences
+from planner.present.cost.time import time_view
+from planner.present.memory.verdict import if_it_ran
+from planner.present.plan.phrase import plan_phrase
 
 _OFFER_KEYS: Final = ("provider", "instance", "instances", "region", "hours", "usd", "gpu_hour", "age", "remarks")
 _FLEXIBLE: Final = ("provider", "instance", "region", "remarks")

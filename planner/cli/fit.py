@@ -5,19 +5,19 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from planner.cli.asked import add_plan_options, asked_plan, save_asked
 from planner.cli.options import check_lengths, in_options, used_defaults
 from planner.cli.parser import Parser
-from planner.cli.people import persons_catalog
+from planner.cli.plan_arguments import add_plan_options, asked_plan, save_asked
 from planner.cli.recipes import GivenRecipe, recipe_block
 from planner.cli.report import report
 from planner.cli.table import terminal_width
+from planner.cli.user_catalog import persons_catalog
 from planner.errors import SpecError
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, evaluate
 from planner.plan.plan import Plan
-from planner.present.plan import evaluation_view, plan_phrase
-from planner.present.verdict import in_need
+from planner.present.memory.verdict import in_need
+from planner.present.plan.phrase import evaluation_view, plan_phrase
 
 if TYPE_CHECKING:
     from planner.plan.logs.compared import Comparison

@@ -27,7 +27,7 @@ from planner.plan.logs.files import (
     open_log,
 )
 from planner.plan.plan import Plan
-from planner.present.log_comparison import LogView, log_view
+from planner.present.memory.log_comparison import LogView, log_view
 
 _HEADS: Final = (
     Head("Beside the log", flexible=True),

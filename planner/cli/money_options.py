@@ -7,9 +7,9 @@ from typing import Final, NamedTuple
 
 from pydantic import ValidationError
 
-from planner.cli.asked import asked_plan
 from planner.cli.options import in_options
 from planner.cli.parser import Parser
+from planner.cli.plan_arguments import asked_plan
 from planner.cost.job import DailyHours, Run, Service
 from planner.cost.terms import CostTerms
 from planner.errors import SpecError

@@ -16,9 +16,9 @@ from planner.errors import PriceError, SpecError
 from planner.hardware.names import resolve_gpu
 from planner.paths import prices_dir
 from planner.plan.catalog import Catalog, load_catalog
-from planner.present.offers import OFFER_COLUMNS, OfferRow, offer_rows
-from planner.present.prices import oldest_words
-from planner.present.refresh import outcome_lines, state_lines
+from planner.present.cost.offers import OFFER_COLUMNS, OfferRow, offer_rows
+from planner.present.cost.prices import oldest_words
+from planner.present.cost.refresh import outcome_lines, state_lines
 
 _DESCRIPTION: Final = """\
 List what renting costs: bundled offers of many providers, each with its date and source, those that were fetched,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from planner.present.asked import read_asked
-from planner.present.gpus import GPU_COLUMNS
+from planner.present.catalog.gpu_columns import GPU_COLUMNS
+from planner.present.catalog.search_query import read_asked
 
 UNITS = {column.key: column.per_unit for column in GPU_COLUMNS}
 

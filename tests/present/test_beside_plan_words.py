@@ -11,7 +11,7 @@ from planner.monitor.sample import Sample
 from planner.plan.evaluate import evaluate
 from planner.plan.measured import expected_of
 from planner.plan.plan import ModelChoice, Plan
-from planner.present.beside_plan import BesidePlan, beside_plan, matches_of, offers
+from planner.present.monitor.plan_on_cards import BesidePlan, beside_plan, matches_of, offers
 from planner.units import GIB, MIB
 from planner.workload.workload import Training
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.present.better import best, lower_is_better, unbeaten
+from planner.present.catalog.better import best, lower_is_better, unbeaten
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ import pytest
 from planner.hardware.software import software_of
 from planner.hardware.speeds import speeds_of
 from planner.plan.prices import prices_of, rents_of
-from planner.present.card_records import around_card, around_system, price_fields, totals
-from planner.present.gpu_row import GpuRow
-from planner.present.side_by_side import Entry
-from planner.present.system_row import SystemRow, plain_systems
+from planner.present.catalog.comparison import Entry
+from planner.present.catalog.gpu_row import GpuRow
+from planner.present.catalog.records import around_card, around_system, price_fields, totals
+from planner.present.catalog.system_row import SystemRow, plain_systems
 
 DAY = date(2026, 11, 22)
 

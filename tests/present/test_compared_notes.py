@@ -8,10 +8,10 @@ from planner.performance.setting import TimeSetting
 from planner.plan.catalog import load_catalog
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.tried import Cards, try_all
-from planner.present.card_records import totals
-from planner.present.compared_notes import compared_notes
-from planner.present.gpu_row import plain_row
-from planner.present.side_by_side import card_entry, side_by_side, system_entry
+from planner.present.catalog.comparison import card_entry, side_by_side, system_entry
+from planner.present.catalog.comparison_notes import compared_notes
+from planner.present.catalog.gpu_row import plain_row
+from planner.present.catalog.records import totals
 from planner.workload.parallel import Parallel
 from planner.workload.training import Training
 

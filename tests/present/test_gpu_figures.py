@@ -5,10 +5,10 @@ from planner.hardware.gpu import Gpu, Provenance
 from planner.plan.catalog import load_catalog
 from planner.plan.evaluate import fits_by_gpu
 from planner.plan.plan import ModelChoice, Plan
-from planner.present.build import power_group
-from planner.present.column_sets import COLUMN_SETS
-from planner.present.gpu_figures import DERIVED_COLUMNS, PRICE_COLUMNS, month_words, spread_words
-from planner.present.gpus import GPU_COLUMNS, GpuRow, gpu_rows, part_words
+from planner.present.catalog.build import power_group
+from planner.present.catalog.column_sets import COLUMN_SETS
+from planner.present.catalog.gpu_columns import GPU_COLUMNS, GpuRow, gpu_rows, part_words
+from planner.present.catalog.gpu_figures import DERIVED_COLUMNS, PRICE_COLUMNS, month_words, spread_words
 from planner.units import GIB
 from planner.workload.workload import Inference
 

@@ -4,7 +4,7 @@ import pytest
 
 from planner.monitor.events import Event, EventKind, Moment
 from planner.monitor.faults import FAULTS, FaultKind
-from planner.present.happenings import event_title, lasting
+from planner.present.monitor.events import event_title, lasting
 
 NOW = Moment(0.0, 0.0)
 

@@ -14,8 +14,10 @@ from planner.cost.montecarlo import simulate
 from planner.cost.result import Answer, BreakEven, CostResult, MoneySymbol, MoneyTerm
 from planner.cost.sensitivity import Swing, tornado
 from planner.cost.terms import BuyTerms, CostTerms, RentTerms
-from planner.present.format import THIN, money, sentence
-from planner.present.money import (
+from planner.present.cost.amounts import SWING_TITLES, money_rows, swing_rows
+from planner.present.cost.asides import carbon_sentence, hybrid_sentence
+from planner.present.cost.sources import short_source
+from planner.present.cost.summary import (
     answer_sentence,
     break_even_sentence,
     chance_sentence,
@@ -27,9 +29,7 @@ from planner.present.money import (
     rent_sentence,
     result_sentences,
 )
-from planner.present.money_asides import carbon_sentence, hybrid_sentence
-from planner.present.money_rows import SWING_TITLES, money_rows, swing_rows
-from planner.present.sources import short_source
+from planner.present.format import THIN, money, sentence
 
 TODAY = date(2026, 11, 22)
 PACE = Pace(

@@ -9,7 +9,7 @@ from planner.monitor.latest import Latest
 from planner.monitor.process import CardProcess, HostProcess
 from planner.monitor.reading import Cause, Reading, missing
 from planner.monitor.sample import Sample
-from planner.present.monitor import (
+from planner.present.monitor.readings import (
     CARD_COLUMNS,
     PROCESS_COLUMNS,
     card_rows,

@@ -10,15 +10,15 @@ from planner.plan.catalog import load_catalog
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.prices import prices_of
 from planner.plan.tried import try_on
-from planner.present.compared_notes import sharing_notes
+from planner.present.catalog.comparison import Entry, comparison_rows, side_by_side, to_markdown
+from planner.present.catalog.comparison_notes import sharing_notes
+from planner.present.catalog.gpu_columns import GPU_COLUMNS, GpuRow
+from planner.present.catalog.gpu_details import gpu_details
+from planner.present.catalog.gpu_row import plain_rows
+from planner.present.catalog.placement import fits, why_not
+from planner.present.catalog.system_columns import SYSTEM_COLUMNS, SystemRow, system_rows
+from planner.present.catalog.system_details import system_details
 from planner.present.format import THIN
-from planner.present.gpu_details import gpu_details
-from planner.present.gpu_row import plain_rows
-from planner.present.gpus import GPU_COLUMNS, GpuRow
-from planner.present.side_by_side import Entry, comparison_rows, side_by_side, to_markdown
-from planner.present.system_details import system_details
-from planner.present.systems import SYSTEM_COLUMNS, SystemRow, system_rows
-from planner.present.tried import fits, why_not
 from planner.workload.parallel import Parallel
 from planner.workload.workload import Inference, Training
 

@@ -12,7 +12,7 @@ from planner.cost.terms import CostTerms, RentTerms
 from planner.plan.evaluate import evaluate
 from planner.plan.money import evaluate_cost
 from planner.plan.plan import ModelChoice, Plan
-from planner.present.ways import Scenario, period_of, scenario_rows, ways_rows
+from planner.present.cost.rent_or_buy import Scenario, period_of, scenario_rows, ways_rows
 from planner.workload.training import Training
 
 TODAY = date(2026, 11, 22)

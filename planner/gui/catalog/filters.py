@@ -13,8 +13,8 @@ from planner.gui.catalog.narrowed import Narrowed
 from planner.hardware.fields import GPU_WORDS
 from planner.hardware.query import GpuQuery, Query, facet_counts, select
 from planner.hardware.vocabulary import Record
-from planner.present.asked import Asked, AskedBound, read_asked
-from planner.present.gpus import GPU_COLUMNS, SEGMENT_WORDS
+from planner.present.catalog.gpu_columns import GPU_COLUMNS, SEGMENT_WORDS
+from planner.present.catalog.search_query import Asked, AskedBound, read_asked
 
 _FITTING: Final = ("fits", "tight")
 _UNVERIFIED: Final = ("single-source", "conflicting", "yours")

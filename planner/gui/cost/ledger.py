@@ -8,8 +8,8 @@ from planner.gui.cost.amounts import AmountGroup, Amounts
 from planner.gui.cost.figures import FigureGrid
 from planner.gui.theme import Theme
 from planner.present import format as fmt
-from planner.present.money_rows import money_rows
-from planner.present.ways import period_of, ways_rows
+from planner.present.cost.amounts import money_rows
+from planner.present.cost.rent_or_buy import period_of, ways_rows
 
 
 class Ledger(QWidget):

@@ -9,7 +9,10 @@ from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.plan.money import PlanCost, pace_of
 from planner.present import format as fmt
-from planner.present.money import (
+from planner.present.cost.asides import hybrid_sentence
+from planner.present.cost.prices import Age, age_of
+from planner.present.cost.rent_or_buy import ways_rows
+from planner.present.cost.summary import (
     answer_sentence,
     break_even_sentence,
     dates_sentence,
@@ -18,11 +21,8 @@ from planner.present.money import (
     rent_sentence,
     terms_of,
 )
-from planner.present.money_asides import hybrid_sentence
-from planner.present.prices import Age, age_of
-from planner.present.time import time_view
-from planner.present.verdict import if_it_ran
-from planner.present.ways import ways_rows
+from planner.present.cost.time import time_view
+from planner.present.memory.verdict import if_it_ran
 
 
 def told(cost: PlanCost, evaluation: Evaluation, catalog: Catalog, today: date) -> AnswerText:

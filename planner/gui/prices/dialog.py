@@ -36,8 +36,8 @@ from planner.gui.widgets.record_model import RecordTableModel
 from planner.gui.widgets.record_table import RecordTable
 from planner.gui.workspace import Workspace
 from planner.paths import prices_dir
-from planner.present.offers import OFFER_COLUMNS, OfferRow, offer_rows
-from planner.present.refresh import outcome_lines, state_lines
+from planner.present.cost.offers import OFFER_COLUMNS, OfferRow, offer_rows
+from planner.present.cost.refresh import outcome_lines, state_lines
 
 _KEY: Final = "prices"
 _SIZE: Final = QSize(1200, 740)

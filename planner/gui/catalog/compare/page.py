@@ -23,11 +23,7 @@ from planner.hardware.gpu import Gpu
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
 from planner.plan.tried import Cards, Tried, try_all
-from planner.present.compared_notes import compared_notes
-from planner.present.gpu_row import plain_row
-from planner.present.gpus import GpuRow
-from planner.present.record_text import rows_to_csv
-from planner.present.side_by_side import (
+from planner.present.catalog.comparison import (
     MOST,
     ComparedRow,
     Entry,
@@ -37,6 +33,10 @@ from planner.present.side_by_side import (
     system_entry,
     to_markdown,
 )
+from planner.present.catalog.comparison_notes import compared_notes
+from planner.present.catalog.gpu_columns import GpuRow
+from planner.present.catalog.gpu_row import plain_row
+from planner.present.record_text import rows_to_csv
 from planner.storage import write_atomically
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from planner.gui.catalog.settings import PlotChoice
 from planner.gui.widgets.scales import log_ticks
 from planner.present import format as fmt
-from planner.present.better import lower_is_better, unbeaten
+from planner.present.catalog.better import lower_is_better, unbeaten
 from planner.present.columns import Column
 
 SIZES: Final = (6.0, 8.0, 10.0, 13.0, 16.0)
