@@ -16,11 +16,16 @@ from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.plan.money import pace_of
 from planner.present import format as fmt
-from planner.present.cost.amounts import MoneyRow, money_rows, swing_rows
-from planner.present.cost.asides import carbon_sentence, hybrid_sentence
-from planner.present.cost.job_offers import JOB_OFFER_COLUMNS
-from planner.present.cost.sources import short_source
-from planner.present.cost.summary import chance_sentence, own_sentence, rent_sentence, result_sentences
+from planner.present.cost.amounts import MoneyRow, money_rows, short_source, swing_rows
+from planner.present.cost.offers import JOB_OFFER_COLUMNS
+from planner.present.cost.summary import (
+    carbon_sentence,
+    chance_sentence,
+    hybrid_sentence,
+    own_sentence,
+    rent_sentence,
+    result_sentences,
+)
 from planner.present.cost.time import time_view
 from planner.present.memory.verdict import if_it_ran
 from planner.present.plan.phrase import plan_phrase

@@ -11,8 +11,7 @@ from planner.cli.table import Head, table, terminal_width
 from planner.models.catalog import ModelCatalog, ModelRecord, load_models, normalised
 from planner.models.load import load_model
 from planner.paths import catalog_dir
-from planner.present.catalog.architecture import architecture_details
-from planner.present.catalog.models import MODEL_COLUMNS, model_details
+from planner.present.catalog.models import MODEL_COLUMNS, architecture_details, model_details
 
 _DESCRIPTION: Final = """\
 List the models that are known by name, or show what one is made of. Parameters are counted exactly, tied ones once.

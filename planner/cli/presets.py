@@ -12,7 +12,7 @@ from planner.errors import SpecError
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
 from planner.plan.recipes.preset import Preset, find_preset, load_presets, plan_of_preset, with_preset
-from planner.present.plan.preset import preset_detail, preset_notes
+from planner.present.plan.starting_points import preset_detail, preset_notes
 
 _HEADS: Final = (Head("Preset"), Head("Runs", flexible=True), Head("What it is", flexible=True))
 

@@ -10,7 +10,7 @@ from planner.cli.subjects import plan_about
 from planner.errors import SpecError
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
-from planner.present.plan.recipe import recipe_details, recipe_summary
+from planner.present.plan.starting_points import recipe_details, recipe_summary
 
 if TYPE_CHECKING:
     from planner.workload.recipes.recipe import Recipe

@@ -13,7 +13,7 @@ from planner.plan.evaluate import Evaluation
 from planner.plan.files import is_plan_file, load_plan
 from planner.plan.plan import Plan
 from planner.plan.versus import Versus
-from planner.present.memory.plan_comparison import versus_view
+from planner.present.memory.comparison import versus_view
 
 _HEADS: Final = (
     Head("GiB", flexible=True),

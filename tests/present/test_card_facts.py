@@ -10,7 +10,7 @@ from planner.hardware.software import FeatureSupport, software_of
 from planner.hardware.speeds import MeasuredSpeed
 from planner.plan.catalog import Catalog
 from planner.plan.prices import prices_of
-from planner.present.catalog.gpu_facts import (
+from planner.present.catalog.gpu_details import (
     derived_group,
     fact_groups,
     price_group,

@@ -8,7 +8,7 @@ from planner.monitor.inventory import Inventory
 from planner.monitor.latest import Latest
 from planner.monitor.reading import Cause, Reading, missing
 from planner.monitor.sample import Sample
-from planner.present.monitor.card_line import card_line, card_name, exact_memory
+from planner.present.monitor.headline import card_line, card_name, exact_memory
 from planner.present.monitor.readings import card_rows
 from planner.units import GIB
 

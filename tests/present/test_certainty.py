@@ -7,7 +7,7 @@ from small_models import bundled, small_llama
 
 from planner.memory.estimate import estimate_memory
 from planner.present.format import THIN
-from planner.present.memory.certainty import certainty_sentences, odds
+from planner.present.memory.verdict import certainty_sentences, odds
 from planner.workload.workload import Inference
 
 

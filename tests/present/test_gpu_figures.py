@@ -5,10 +5,18 @@ from planner.hardware.gpu import Gpu, Provenance
 from planner.plan.catalog import load_catalog
 from planner.plan.evaluate import fits_by_gpu
 from planner.plan.plan import ModelChoice, Plan
-from planner.present.catalog.build import power_group
 from planner.present.catalog.column_sets import COLUMN_SETS
-from planner.present.catalog.gpu_columns import GPU_COLUMNS, GpuRow, gpu_rows, part_words
-from planner.present.catalog.gpu_figures import DERIVED_COLUMNS, PRICE_COLUMNS, month_words, spread_words
+from planner.present.catalog.gpu_columns import (
+    DERIVED_COLUMNS,
+    GPU_COLUMNS,
+    PRICE_COLUMNS,
+    GpuRow,
+    gpu_rows,
+    month_words,
+    part_words,
+    spread_words,
+)
+from planner.present.catalog.system_details import power_group
 from planner.units import GIB
 from planner.workload.workload import Inference
 

@@ -10,8 +10,7 @@ from planner.plan.catalog import load_catalog
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.prices import prices_of
 from planner.plan.tried import try_on
-from planner.present.catalog.comparison import Entry, comparison_rows, side_by_side, to_markdown
-from planner.present.catalog.comparison_notes import sharing_notes
+from planner.present.catalog.comparison import Entry, comparison_rows, sharing_notes, side_by_side, to_markdown
 from planner.present.catalog.gpu_columns import GPU_COLUMNS, GpuRow
 from planner.present.catalog.gpu_details import gpu_details
 from planner.present.catalog.gpu_row import plain_rows

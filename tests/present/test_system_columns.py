@@ -11,10 +11,9 @@ from planner.plan.plan import ModelChoice, Plan
 from planner.plan.prices import rent_words, rents_by_system, rents_of
 from planner.plan.system_fits import SystemFit, fits_by_system
 from planner.present.catalog import system_columns as systems
-from planner.present.catalog.flat_records import system_fields
+from planner.present.catalog.records import system_fields
 from planner.present.catalog.system_details import system_details
-from planner.present.catalog.system_row import systems_sentence
-from planner.present.catalog.system_totals import BANDWIDTH, BF16, FOR_POWER, TOTALS
+from planner.present.catalog.system_row import BANDWIDTH, BF16, FOR_POWER, TOTALS, systems_sentence
 from planner.present.format import THIN, UNKNOWN
 from planner.units import GIB
 from planner.workload.training import Training

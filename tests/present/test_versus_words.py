@@ -5,7 +5,7 @@ import pytest
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.plan.versus import versus_of
-from planner.present.memory.plan_comparison import versus_view
+from planner.present.memory.comparison import versus_view
 from planner.present.plan.settings import SETTING_TITLES, setting_title, setting_words
 from planner.units import GIB
 from planner.workload.training import Training

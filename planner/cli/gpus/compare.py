@@ -21,11 +21,11 @@ from planner.present.catalog.comparison import (
     ComparedRow,
     Entry,
     card_entry,
+    compared_notes,
     comparison_rows,
     side_by_side,
     system_entry,
 )
-from planner.present.catalog.comparison_notes import compared_notes
 from planner.present.catalog.gpu_row import GpuRow, plain_row
 from planner.present.catalog.placement import fits, why_not
 from planner.present.catalog.records import totals

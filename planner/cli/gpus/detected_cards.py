@@ -11,7 +11,7 @@ from planner.monitor.doctor import unavailable, what_blocked
 from planner.monitor.gathering import look_once
 from planner.plan.measured import matching_gpus
 from planner.present import format as fmt
-from planner.present.catalog.detected_cards import fact_lines
+from planner.present.catalog.user_cards import fact_lines
 
 
 def print_here(hardware: HardwareCatalog, *, as_json: bool) -> int:

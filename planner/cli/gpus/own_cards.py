@@ -13,7 +13,7 @@ from planner.hardware.own import CardChange, OwnHardware, card_change, unknown_c
 from planner.hardware.own_checks import first_problem
 from planner.hardware.own_file import own_json, read_own, write_own
 from planner.present import format as fmt
-from planner.present.catalog.own_cards import change_words
+from planner.present.catalog.user_cards import change_words
 
 TAKE_BACK: Final = "none"
 """What is given in place of a number to take back what was said."""

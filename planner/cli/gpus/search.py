@@ -16,9 +16,8 @@ from planner.hardware.vocabulary import Fits, Judged
 from planner.memory.fit import CardFit
 from planner.plan.catalog import Catalog
 from planner.plan.prices import price_words, prices_by_card
-from planner.present.catalog.flat_records import GPU_FIELDS, gpu_fields
 from planner.present.catalog.gpu_columns import GPU_COLUMNS, GpuRow, gpu_rows
-from planner.present.catalog.records import price_fields
+from planner.present.catalog.records import GPU_FIELDS, gpu_fields, price_fields
 from planner.present.record_text import to_csv
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ def _judged(word: str, catalog: Catalog, today: date) -> _Judgement:
 def _rows(catalog: Catalog, judged: _Judgement | None, prices: Mapping[str, CardPrices] | None) -> tuple[GpuRow, ...]:
     if judged is None:
         return gpu_rows(catalog.hardware, prices=prices, software=catalog.software)
-    from planner.present.catalog.card_jobs import job_words
+    from planner.present.catalog.gpu_row import job_words
 
     return gpu_rows(catalog.hardware, judged.fits, job_words(judged.jobs), prices, catalog.software)
 

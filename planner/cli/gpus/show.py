@@ -13,8 +13,7 @@ from planner.hardware.speeds import speeds_of
 from planner.hardware.system import System
 from planner.plan.catalog import Catalog
 from planner.plan.prices import prices_of, rents_of
-from planner.present.catalog.gpu_details import gpu_details
-from planner.present.catalog.gpu_facts import fact_groups
+from planner.present.catalog.gpu_details import fact_groups, gpu_details
 from planner.present.catalog.gpu_row import plain_row
 from planner.present.catalog.records import around_card, around_system
 from planner.present.catalog.system_details import system_details

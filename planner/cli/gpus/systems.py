@@ -14,8 +14,7 @@ from planner.hardware.system_query import SystemQuery
 from planner.hardware.vocabulary import Fits, Judged
 from planner.plan.catalog import Catalog
 from planner.plan.prices import rent_words, rents_by_system
-from planner.present.catalog.flat_records import SYSTEM_FIELDS, system_fields
-from planner.present.catalog.records import rent_fields
+from planner.present.catalog.records import SYSTEM_FIELDS, rent_fields, system_fields
 from planner.present.catalog.system_columns import SYSTEM_COLUMNS
 from planner.present.catalog.system_row import SystemRow, system_rows
 from planner.present.columns import Column, words

@@ -35,17 +35,9 @@ from planner.monitor.sample import Sample
 from planner.monitor.settings import FASTEST_SECONDS, SLOWEST_SECONDS, Settings
 from planner.monitor.supervisor import Supervisor, Update
 from planner.monitor.surroundings import look_around
-from planner.present.monitor.check_up import check_lines
 from planner.present.monitor.diagnosis import verdict_lines
-from planner.present.monitor.readings import (
-    CARD_COLUMNS,
-    PROCESS_COLUMNS,
-    card_rows,
-    driver_line,
-    fault_line,
-    host_line,
-    process_rows,
-)
+from planner.present.monitor.processes import PROCESS_COLUMNS, process_rows
+from planner.present.monitor.readings import CARD_COLUMNS, card_rows, check_lines, driver_line, fault_line, host_line
 
 _DESCRIPTION: Final = """\
 Show what the NVIDIA cards of this machine do right now: use, memory, power, temperature, clocks, processes, and

@@ -9,7 +9,6 @@ from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.plan.money import PlanCost, pace_of
 from planner.present import format as fmt
-from planner.present.cost.asides import hybrid_sentence
 from planner.present.cost.prices import Age, age_of
 from planner.present.cost.rent_or_buy import ways_rows
 from planner.present.cost.summary import (
@@ -17,6 +16,7 @@ from planner.present.cost.summary import (
     break_even_sentence,
     dates_sentence,
     flip_sentence,
+    hybrid_sentence,
     own_sentence,
     rent_sentence,
     terms_of,

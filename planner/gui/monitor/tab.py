@@ -33,11 +33,9 @@ from planner.gui.widgets.scrolled import scrolled
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
-from planner.present.monitor.card_line import card_line, card_name
-from planner.present.monitor.faults import fault_views
-from planner.present.monitor.headline import answer
-from planner.present.monitor.own_cost import own_cost
-from planner.present.monitor.readings import card_rows, driver_line, host_line
+from planner.present.monitor.events import fault_views
+from planner.present.monitor.headline import answer, card_line, card_name
+from planner.present.monitor.readings import card_rows, driver_line, host_line, own_cost
 
 _MINUTE_MS: Final = 60_000
 

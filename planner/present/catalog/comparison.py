@@ -1,21 +1,21 @@
 """Cards and systems side by side: a row a figure, with what is best and what differs."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
 from planner.hardware.system import System
+from planner.performance.links import links_of
 from planner.plan.tried import Cards, Tried
 from planner.present import format as fmt
 from planner.present.catalog.better import best, lower_is_better
-from planner.present.catalog.gpu_columns import GPU_COLUMNS, GpuRow
-from planner.present.catalog.gpu_figures import month_words, spread_words
+from planner.present.catalog.gpu_columns import GPU_COLUMNS, GpuRow, month_words, spread_words
 from planner.present.catalog.placement import TRIED_FIGURES
-from planner.present.catalog.system_row import SystemRow
-from planner.present.catalog.system_totals import AT_LAUNCH, BANDWIDTH, BF16, CARDS_POWER, MEMORY, PAID, Total
+from planner.present.catalog.system_row import AT_LAUNCH, BANDWIDTH, BF16, CARDS_POWER, MEMORY, PAID, SystemRow, Total
 from planner.present.columns import Column
+from planner.units import GB
 
 MOST: Final = 6
 """How many are put side by side."""
@@ -267,3 +267,55 @@ def comparison_rows(entries: Sequence[Entry], rows: Sequence[ComparedRow]) -> tu
 
 def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
+
+
+def compared_notes(entries: Sequence[Entry], tried: Mapping[str, Tried]) -> tuple[str, ...]:
+    """Return the sentences that belong below the comparison of `entries`, with the plan as far as it was tried."""
+    unplanned = (
+        f"{entry.title} is not planned: {found.reason}."
+        for entry in entries
+        if (found := tried.get(entry.id)) is not None and found.evaluation is None
+    )
+    return (*sharing_notes(entries, tried), *unplanned, *_machine_notes(entries, tried))
+
+
+def sharing_notes(entries: Sequence[Entry], tried: Mapping[str, Tried]) -> tuple[str, ...]:
+    """Return a sentence for each entry whose cards hold the plan together, though none of them holds all of it."""
+    return tuple(
+        f"{entry.title}: the plan has all of the model on each card. Shared evenly it takes at least "
+        f"{fmt.plural(cards, 'card')} (not estimated): choose a way to share it."
+        for entry in entries
+        if (cards := _cards_that_hold(tried.get(entry.id))) is not None and cards <= entry.count
+    )
+
+
+def _cards_that_hold(tried: Tried | None) -> int | None:
+    evaluation = None if tried is None else tried.evaluation
+    if evaluation is None or evaluation.memory.verdict != "does-not-fit":
+        return None
+    parallel = evaluation.workload.parallel
+    is_whole = parallel.model_shards == 1 and not parallel.zero
+    return evaluation.memory.at_least_cards if is_whole else None
+
+
+def _machine_notes(entries: Sequence[Entry], tried: Mapping[str, Tried]) -> Iterator[str]:
+    """Yield what is not known of several machines, and what the time of the plan assumes in its place."""
+    for entry in entries:
+        found = tried.get(entry.id)
+        if entry.machines > 1 and (found is None or found.evaluation is not None):
+            assumed = _assumed(entry, found)
+            yield f"{entry.title}: the catalog does not say what joins the machines.{assumed}"
+
+
+def _assumed(entry: Entry, tried: Tried | None) -> str:
+    """Return what the time is reckoned with; nothing where the plan has none there."""
+    evaluation = None if tried is None else tried.evaluation
+    if evaluation is None or entry.row is None or evaluation.memory.verdict not in ("fits", "tight"):
+        return ""
+    links, said = links_of(entry.row.gpu, evaluation.plan.timing), evaluation.plan.timing.network_bytes_per_s
+    speed = fmt.quantity(links.network_bytes_per_s / GB, "GB/s")
+    origin = "which the plan says" if said is not None else "which is assumed"
+    return (
+        f" The time is with {fmt.plural(links.node, 'card')} a machine, and {speed} from each card to other machines, "
+        f"{origin}."
+    )

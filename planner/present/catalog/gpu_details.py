@@ -1,15 +1,20 @@
 """Every figure of an accelerator, grouped, with its source."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
+from planner.cost.market import BoughtKind, CardPrices, PricePoint, PriceSpread
+from planner.cost.modes import RentMode
+from planner.hardware.derived import DERIVED_FIGURES, LAUNCH_PRICE, DerivedFigure
 from planner.hardware.gpu import Gpu, Rate
-from planner.hardware.software import SoftwareFact
+from planner.hardware.software import FeatureSupport, SoftwareFact
+from planner.hardware.speeds import TASK_WORDS, MeasuredSpeed
 from planner.hardware.usable import UsableMemory
 from planner.present import format as fmt
-from planner.present.catalog.gpu_columns import DTYPE_TITLES, SEGMENT_WORDS
+from planner.present.catalog.gpu_columns import DTYPE_TITLES, SEGMENT_WORDS, count_words, month_words, remark_words
 from planner.present.columns import Detail, DetailGroup
+from planner.present.cost.prices import MODE_WORDS, age_phrase
 from planner.present.names import CERTAINTY_WORDS
 from planner.present.provenance import ASSUMED_MARK, figure, lacking_detail
 
@@ -131,3 +136,165 @@ def _bytes(gpu: Gpu, field: str, title: str, value: int | None) -> Detail:
 
 def _field(gpu: Gpu, field: str, title: str, text: str) -> Detail:
     return figure(title, text, gpu.provenance_of(field))
+
+
+BOUGHT_WORDS: Final = {
+    "list": "List price",
+    "partner": "Board partners ask",
+    "street": "Street price",
+    "used": "Used price",
+}
+_DERIVED_FROM: Final[tuple[BoughtKind, ...]] = ("street", "used")
+_CHEAPEST_SHOWN: Final = 3
+_CENTS_MATTER: Final = 0.1
+_DOLLARS_MATTER: Final = 100.0
+
+
+def fact_groups(
+    gpu: Gpu, prices: CardPrices, software: Iterable[FeatureSupport], speeds: Iterable[MeasuredSpeed]
+) -> tuple[DetailGroup, ...]:
+    """Return everything that is known around a card, in groups; a group without anything is left out."""
+    known = (derived_group(gpu, prices), price_group(gpu, prices))
+    groups = (*known, software_group(software), speed_group(speeds, prices))
+    return tuple(group for group in groups if group.details)
+
+
+def derived_group(gpu: Gpu, prices: CardPrices) -> DetailGroup:
+    """Return the derived figures whose inputs are known, with their formulas in the card's numbers.
+
+    What is paid for is told by each kind of price by itself.
+    """
+    return DetailGroup("Derived", tuple(_derived(gpu, prices)))
+
+
+def _derived(gpu: Gpu, prices: CardPrices) -> Iterator[Detail]:
+    for derived in DERIVED_FIGURES.values():
+        yield from _derived_figure(derived, derived.title, gpu, None, LAUNCH_PRICE)
+        yours = gpu.purchase_price_usd
+        if derived.priced and yours is not None:
+            yield from _derived_figure(derived, f"{derived.title}, as you paid", gpu, yours, "your price")
+        for kind in _DERIVED_FROM:
+            if derived.priced and kind in prices.bought:
+                spread = prices.bought[kind]
+                name = f"median {kind} price ({month_words(spread.current)})"
+                yield from _derived_figure(derived, f"{derived.title}, {kind}", gpu, spread.median_usd, name)
+
+
+def _derived_figure(
+    figure: DerivedFigure, title: str, gpu: Gpu, price_usd: float | None, price_name: str
+) -> Iterator[Detail]:
+    value = figure.value(gpu, price_usd)
+    if value is not None:
+        explained = figure.explained(gpu, price_usd, price_name)
+        yield Detail(title, f"{fmt.significant(value)} {figure.unit}", basis=explained)
+
+
+def price_group(gpu: Gpu, prices: CardPrices) -> DetailGroup:
+    """Return what the person paid, and prices by kind, never mixed: range, age and history; the cheapest to rent."""
+    return DetailGroup("Prices", (*_paid(gpu), *_prices(prices)))
+
+
+def _paid(gpu: Gpu) -> Iterator[Detail]:
+    if gpu.purchase_price_usd is not None:
+        yield figure("Paid by you", _usd(gpu.purchase_price_usd), gpu.provenance_of("purchase_price_usd"))
+
+
+def _prices(prices: CardPrices) -> Iterator[Detail]:
+    for kind, spread in prices.bought.items():
+        yield _spread(BOUGHT_WORDS[kind], spread, "")
+        if kind != "list" and (remarks := remark_words(spread.current)):
+            yield Detail("  remarks", remarks)
+        yield from map(_history, spread.histories)
+    if prices.servers:
+        yield _spread("In a whole server, by card", PriceSpread(prices.servers), "")
+    yield from _rents(prices.rented)
+    if prices.doubtful:
+        count = fmt.plural(len(prices.doubtful), "price")
+        yield Detail("  left out", f"{count} in doubt", basis=_reasons(prices.doubtful))
+
+
+def rent_group(title: str, rented: Mapping[RentMode, PriceSpread]) -> DetailGroup:
+    """Return what a machine is rented for by the hour, by the way to rent, with the cheapest of each."""
+    return DetailGroup(title, tuple(_rents(rented)))
+
+
+def _rents(rented: Mapping[RentMode, PriceSpread]) -> Iterator[Detail]:
+    for mode, spread in rented.items():
+        yield _spread(f"Rented, {MODE_WORDS[mode]}", spread, " an hour")
+        yield from (_offer(point) for point in spread.by_seller[:_CHEAPEST_SHOWN])
+        yield from map(_history, spread.histories)
+
+
+def _spread(title: str, spread: PriceSpread, unit: str) -> Detail:
+    low, high = spread.low, spread.high
+    same = low.price_usd == high.price_usd
+    text = _usd(low.price_usd) if same else f"{_usd(low.price_usd)} to {_usd(high.price_usd)}"
+    count = f", {count_words(spread)}" if len(spread.points) > 1 or not spread.latest.day else ""
+    age = age_phrase(spread.latest.age_days)
+    return Detail(title, f"{text}{unit}{count}", spread.latest.source, as_of=age)
+
+
+def _usd(usd: float) -> str:
+    if usd < _CENTS_MATTER:
+        return f"${fmt.significant(usd)}"
+    return f"${usd:,.2f}" if usd < _DOLLARS_MATTER else fmt.money(usd)
+
+
+def _history(series: tuple[PricePoint, ...]) -> Detail:
+    """Return what one seller asked on each day that is known."""
+    last = series[-1]
+    told = ", then ".join(_on_a_day(point) for point in series)
+    if len({point.price_usd for point in series}) == 1:
+        told = f"{_usd(last.price_usd)} from {fmt.date(series[0].price_date)} to {fmt.date(last.price_date)}"
+    together = f", {fmt.plural(round(last.cards), 'card')} together" if last.cards > 1 else ""
+    return Detail(f"  over time, {_seller(last)}{together}", told, last.source, as_of=age_phrase(last.age_days))
+
+
+def _on_a_day(point: PricePoint) -> str:
+    return f"{_usd(point.price_usd)} on {fmt.date(point.price_date)}"
+
+
+def _offer(point: PricePoint) -> Detail:
+    return Detail(f"  {_seller(point)}", _usd(point.price_usd), point.source, as_of=age_phrase(point.age_days))
+
+
+def _seller(point: PricePoint) -> str:
+    return f"{point.seller} {point.region}" if point.region else point.seller
+
+
+def _reasons(points: Iterable[PricePoint]) -> str:
+    return "; ".join(dict.fromkeys(point.remarks[0] for point in points if point.remarks))
+
+
+def software_group(software: Iterable[FeatureSupport]) -> DetailGroup:
+    """Return what runs on the card; what no source says is said to be unknown, with the reason."""
+    return DetailGroup("Software", tuple(_feature(support) for support in software))
+
+
+def _feature(support: FeatureSupport) -> Detail:
+    if support.support is None:
+        return Detail(support.title, f"{fmt.UNKNOWN}: {support.reason}")
+    words = ", ".join(part for part in (support.support, support.versions) if part)
+    text = f"{words}: {support.reason}" if support.reason else words
+    return Detail(support.title, text, support.source, as_of=f"read {fmt.date(support.as_of)}")
+
+
+def speed_group(speeds: Iterable[MeasuredSpeed], prices: CardPrices) -> DetailGroup:
+    """Return the measured speeds, with what a million costs at the lowest price that is asked for an hour."""
+    rented: RentMode = "on-demand"
+    cheapest = prices.rented[rented].low.price_usd if rented in prices.rented else None
+    told = tuple(_speed(speed, cheapest) for speed in speeds)
+    if cheapest is None or not told:
+        return DetailGroup("Measured by others", told)
+    return DetailGroup("Measured by others", (Detail("At a rent of", f"{_usd(cheapest)} an hour"), *told))
+
+
+def _speed(speed: MeasuredSpeed, usd_per_gpu_hour: float | None) -> Detail:
+    cards = f"{speed.gpu_count} cards, " if speed.gpu_count > 1 else ""
+    each = " on each card" if speed.per_gpu and speed.gpu_count > 1 else ""
+    text = f"{fmt.significant(speed.value_per_second)} {speed.unit}{each}"
+    if usd_per_gpu_hour is not None:
+        text += f", {_usd(speed.usd_per_million(usd_per_gpu_hour))} a million"
+    precision = f" {speed.precision}" if speed.precision else ""
+    title = f"{speed.model}{precision}, {cards}{TASK_WORDS[speed.task]}"
+    return Detail(title, text, speed.source, speed.settings, as_of=f"read {fmt.date(speed.as_of)}")

@@ -5,11 +5,10 @@ from dataclasses import replace
 from typing import Final
 
 from planner.present import format as fmt
-from planner.present.catalog.gpu_figures import rent_column
-from planner.present.catalog.system_row import SystemRow, system_rows
-from planner.present.catalog.system_totals import FOR_POWER, FP16, TOTALS, ForPower, Total
+from planner.present.catalog.gpu_columns import rent_column
+from planner.present.catalog.system_row import FOR_POWER, FP16, TOTALS, ForPower, SystemRow, Total, system_rows
 from planner.present.columns import Column, numbers, words
-from planner.present.memory.fits import fits_rank, fits_tooltip, fits_words
+from planner.present.memory.verdict import fits_rank, fits_tooltip, fits_words
 from planner.present.names import CERTAINTY_WORDS
 from planner.present.provenance import provenance_text
 from planner.units import GB, GIB

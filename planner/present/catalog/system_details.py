@@ -1,14 +1,51 @@
 """What the detail pane shows of a whole machine."""
 
+from collections.abc import Iterable
+
+from planner.hardware.gpu import Gpu
+from planner.hardware.mains import USUAL_CIRCUIT, Circuit, Step, least_circuit
+from planner.hardware.power import Build, BuildCards, machine_steps, power_and_cooling
 from planner.hardware.system import System
 from planner.present import format as fmt
-from planner.present.catalog.build import machine_power_group
-from planner.present.catalog.gpu_facts import rent_group
-from planner.present.catalog.system_row import SystemRow
-from planner.present.catalog.system_totals import BF16, FP16, TOTALS, Total
+from planner.present.catalog.gpu_details import rent_group
+from planner.present.catalog.system_row import BF16, FP16, TOTALS, SystemRow, Total
 from planner.present.columns import Detail, DetailGroup
 from planner.present.provenance import figure, lacking_detail
 from planner.units import GB
+
+_DERIVED_MARK = "ƒ"
+
+
+def power_group(gpu: Gpu, count: int, circuit: Circuit = USUAL_CIRCUIT) -> DetailGroup:
+    """Return the power and cooling of `count` cards in one machine, each figure with its formula and source."""
+    build = Build((BuildCards(gpu, count),), circuit=circuit)
+    found = power_and_cooling(build)
+    cables = [Detail("Cables", ", ".join(found.connectors))] if found.connectors else []
+    warnings = [Detail("Warning", warning) for warning in found.warnings]
+    figures = _figures(found.steps, build.circuit)
+    return DetailGroup(f"Power and cooling of {fmt.plural(count, 'card')}", (*figures, *cables, *warnings))
+
+
+def machine_power_group(system: System) -> DetailGroup:
+    """Return what feeds and cools a whole machine; nothing where its power is not known."""
+    if system.max_power_watts is None:
+        return DetailGroup("Power and cooling", ())
+    circuit = least_circuit(system.max_power_watts)
+    steps = machine_steps(system, circuit)
+    return DetailGroup("Power and cooling", (*_figures(steps, circuit), Detail("Assumed", "cooled by air alone")))
+
+
+def _figures(steps: Iterable[Step], circuit: Circuit) -> tuple[Detail, ...]:
+    figures = (
+        Detail(step.title, _amount(step), step.source, step.formula, mark=_DERIVED_MARK)
+        for step in steps
+        if step.value is not None
+    )
+    return (Detail("Circuit", circuit.name), *figures)
+
+
+def _amount(step: Step) -> str:
+    return fmt.quantity(step.value, step.unit) if step.unit else fmt.plain(step.value or 0)
 
 
 def system_details(row: SystemRow) -> tuple[DetailGroup, ...]:

@@ -1,5 +1,6 @@
 """Amounts and the inputs of the tornado, as rows."""
 
+import re
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
@@ -7,8 +8,19 @@ from planner.cost.figure import Certainty
 from planner.cost.result import MoneyTerm, RentCost
 from planner.cost.sensitivity import Swing
 from planner.present import format as fmt
-from planner.present.cost.sources import short_source
 from planner.present.formulas import symbol_value
+
+_DETAIL: Final = re.compile(r" ?; |: | \(")
+_SHORT_SOURCE: Final = 48
+
+
+def short_source(source: str) -> str:
+    """Return the name of a source without what follows it: the file, the range, further ones."""
+    name = _DETAIL.split(source, maxsplit=1)[0].strip()
+    if name.startswith("github:"):
+        name = name.partition(" ")[0].rstrip(",")
+    return name if len(name) <= _SHORT_SOURCE else f"{name[: _SHORT_SOURCE - 1].rsplit(' ', 1)[0].rstrip(',')} …"
+
 
 CERTAINTY: Final[dict[Certainty, str]] = {
     "quoted": "quoted",

@@ -1,25 +1,75 @@
 """The processes of the cards as a table with everything that is known of them."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
-from planner.monitor.process import HostProcess
+from planner.monitor.device import Device
+from planner.monitor.latest import Latest
+from planner.monitor.process import CardProcess, HostProcess
 from planner.monitor.reading import Reading
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words
-from planner.present.monitor.faults import elapsed
-from planner.present.monitor.readings import (
-    NOT_TOLD,
-    PROCESS_COLUMNS,
-    ProcessRow,
-    card_label,
-    process_command,
-    why_missing,
-)
+from planner.present.monitor.events import elapsed
+from planner.present.monitor.readings import NOT_TOLD, card_label, why_missing
 from planner.units import GIB
 
 _HOST_UNKNOWN: Final = "this machine knows no process of that number"
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessRow:
+    """One process on one card, as it was at a time since 1970."""
+
+    process: CardProcess
+    device: Device
+    at_seconds: float | None = None
+
+
+def process_rows(latest: Latest) -> tuple[ProcessRow, ...]:
+    """Return the processes, card by card, the largest first."""
+    devices = {device.uuid: device for device in latest.inventory.devices}
+    order = {uuid: place for place, uuid in enumerate(devices)}
+    known = (process for process in latest.processes if process.uuid in devices)
+    rows = [ProcessRow(process, devices[process.uuid], latest.wall_seconds) for process in known]
+    return tuple(sorted(rows, key=lambda row: (order[row.process.uuid], -(row.process.memory_bytes.value or 0))))
+
+
+def process_command(row: ProcessRow) -> str:
+    """Return how a process was started, or why that is not known."""
+    host = row.process.host
+    if not row.process.is_reliable:
+        return "(what the driver tells of it cannot be true)"
+    return "(not seen here)" if host is None else host.command or host.name
+
+
+PROCESS_COLUMNS: tuple[Column[ProcessRow], ...] = (
+    words("card", "Card", lambda row: card_label(row.device)),
+    Column("pid", "Process", lambda row: row.process.pid, lambda row: str(row.process.pid), align="right"),
+    words("user", "User", lambda row: row.process.host.user if row.process.host else None, unknown=NOT_TOLD),
+    words("kind", "Kind", lambda row: row.process.kind),
+    numbers(
+        "memory",
+        "Memory",
+        lambda row: row.process.memory_bytes.value,
+        unit="GiB",
+        per_unit=GIB,
+        show=fmt.significant,
+        unknown=NOT_TOLD,
+    ),
+    numbers("sm", "SM", lambda row: row.process.sm_fraction.value, unit="%", per_unit=0.01, unknown=NOT_TOLD),
+    numbers(
+        "cpu",
+        "CPU",
+        lambda row: row.process.host.cpu_fraction if row.process.host else None,
+        unit="%",
+        per_unit=0.01,
+        show=lambda value: f"{value:.0f}",
+        unknown=NOT_TOLD,
+    ),
+    words("command", "Command", process_command),
+)
+"""What a table shows of processes."""
 
 
 def process_name(row: ProcessRow) -> str:

@@ -1,15 +1,17 @@
 """Cards, processes, the machine and what is wrong, as people read them; shared by the shell and the window."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Final
 
 from planner.monitor.clock_reasons import slowing
 from planner.monitor.device import Device
+from planner.monitor.doctor import Check
 from planner.monitor.faults import Fault
 from planner.monitor.latest import Latest
-from planner.monitor.process import CardProcess
 from planner.monitor.reading import EXPLANATIONS, Cause, Reading
+from planner.monitor.sample import Cost
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words
 from planner.units import GIB
@@ -111,61 +113,6 @@ CARD_COLUMNS: tuple[Column[CardRow], ...] = (
 """What a table shows of cards."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessRow:
-    """One process on one card, as it was at a time since 1970."""
-
-    process: CardProcess
-    device: Device
-    at_seconds: float | None = None
-
-
-def process_rows(latest: Latest) -> tuple[ProcessRow, ...]:
-    """Return the processes, card by card, the largest first."""
-    devices = {device.uuid: device for device in latest.inventory.devices}
-    order = {uuid: place for place, uuid in enumerate(devices)}
-    known = (process for process in latest.processes if process.uuid in devices)
-    rows = [ProcessRow(process, devices[process.uuid], latest.wall_seconds) for process in known]
-    return tuple(sorted(rows, key=lambda row: (order[row.process.uuid], -(row.process.memory_bytes.value or 0))))
-
-
-def process_command(row: ProcessRow) -> str:
-    """Return how a process was started, or why that is not known."""
-    host = row.process.host
-    if not row.process.is_reliable:
-        return "(what the driver tells of it cannot be true)"
-    return "(not seen here)" if host is None else host.command or host.name
-
-
-PROCESS_COLUMNS: tuple[Column[ProcessRow], ...] = (
-    words("card", "Card", lambda row: card_label(row.device)),
-    Column("pid", "Process", lambda row: row.process.pid, lambda row: str(row.process.pid), align="right"),
-    words("user", "User", lambda row: row.process.host.user if row.process.host else None, unknown=NOT_TOLD),
-    words("kind", "Kind", lambda row: row.process.kind),
-    numbers(
-        "memory",
-        "Memory",
-        lambda row: row.process.memory_bytes.value,
-        unit="GiB",
-        per_unit=GIB,
-        show=fmt.significant,
-        unknown=NOT_TOLD,
-    ),
-    numbers("sm", "SM", lambda row: row.process.sm_fraction.value, unit="%", per_unit=0.01, unknown=NOT_TOLD),
-    numbers(
-        "cpu",
-        "CPU",
-        lambda row: row.process.host.cpu_fraction if row.process.host else None,
-        unit="%",
-        per_unit=0.01,
-        show=lambda value: f"{value:.0f}",
-        unknown=NOT_TOLD,
-    ),
-    words("command", "Command", process_command),
-)
-"""What a table shows of processes."""
-
-
 def host_line(latest: Latest) -> str:
     """Return what the machine does, as one line."""
     values = {name: reading.value for name, reading in latest.host.items()}
@@ -202,3 +149,31 @@ def _traffic(name: str, first: float | None, second: float | None) -> str:
     if first is None or second is None:
         return ""
     return f"{name} {first / 1e6:.1f} / {second / 1e6:.1f}{fmt.THIN}MB/s"
+
+
+def own_cost(cost: Cost | None, window_fraction: float | None) -> str:
+    """Return what watching costs: a look at all cards, the sampler's share of a core and memory, the window's share."""
+    parts = []
+    if cost is not None:
+        parts.append(f"{fmt.significant(cost.sweep_seconds * 1e3, 2)}{fmt.THIN}ms a look")
+        memory = fmt.size(cost.memory_bytes)
+        parts.append(f"sampler {fmt.precise_percent(cost.cpu_fraction)} of a core, {memory}")
+    if window_fraction is not None:
+        parts.append(f"window {fmt.precise_percent(window_fraction)}")
+    return f"costs {', '.join(parts)}" if parts else ""
+
+
+_MARKS: Final = {"works": "✓", "partly": "!", "fails": "✗", "note": "·"}
+
+
+def check_lines(checks: Iterable[Check]) -> str:
+    """Return a line a check, and beneath what to do where something is to be done; what is alike is told once."""
+    alike = (list(group) for _, group in groupby(checks, key=lambda check: check[1:]))
+    return "\n".join(map(_line, alike))
+
+
+def _line(alike: list[Check]) -> str:
+    first, *others = alike
+    more = f" and {fmt.integer(len(others))} more like it" if others else ""
+    advice = f"\n    {first.advice}" if first.advice else ""
+    return f"{_MARKS[first.outcome]} {first.subject}{more}: {first.found}{advice}"

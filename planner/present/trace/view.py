@@ -3,17 +3,59 @@
 What a trace has in common with the estimate, its verdict, terms and phases, is shown by `planner.present.memory.view`.
 """
 
+import re
 from collections import defaultdict
 from typing import Final, NamedTuple
 
+from planner.memory.result import PhaseName, TermName
 from planner.present import format as fmt
 from planner.present.memory.view import MemoryView, memory_view
-from planner.present.trace.request import request_phrase
-from planner.present.trace.words import CATEGORY_TITLES, operator_name, phase_moment, reached, short_place
+from planner.present.names import PHASE_MOMENTS
+from planner.present.plan.phrase import request_phrase
+from planner.trace.analysis.memory import TERM_OF
 from planner.trace.analysis.summary import together
-from planner.trace.recording import Category, Difference, Environment
+from planner.trace.recording import CATEGORIES, Category, Difference, Environment
 from planner.trace.request import TraceRequest
-from planner.trace.result import Alive, ModuleShare, OutOfMemory, PeakMoment, Reservation, TraceResult
+from planner.trace.result import Alive, ModuleShare, OutOfMemory, PeakMoment, Reservation, Timeline, TraceResult
+
+CATEGORY_TITLES: Final[dict[Category, str]] = {
+    "parameters": "Parameters",
+    "adapters": "Adapters",
+    "buffers": "Buffers",
+    "inputs": "Inputs",
+    "gradients": "Gradients",
+    "optimizer_states": "Optimizer states",
+    "activations": "Activations",
+    "kv_cache": "KV cache",
+    "communication": "Communication",
+    "temporaries": "Temporary tensors",
+}
+_OPERATOR: Final = re.compile(r"aten(?:::|\.)(?P<name>\w+)(?:\.\w+)?")
+
+
+def operator_name(operator: str) -> str:
+    """Return the name of one of PyTorch's own operators alone, `mm` for `aten.mm.default`, and others as they are."""
+    match = _OPERATOR.fullmatch(operator)
+    return match["name"] if match else operator
+
+
+def short_place(line: str) -> str:
+    """Return `net.py:42` for a source line with its whole path, on any system."""
+    return re.split(r"[/\\]", line)[-1]
+
+
+def phase_moment(phase: PhaseName, step: int) -> str:
+    """Return `in the forward pass of step 2`; recordings count steps and tokens from 0, people from 1."""
+    if phase in ("load", "prefill"):
+        return PHASE_MOMENTS[phase]
+    return f"{PHASE_MOMENTS[phase]}{', at token' if phase == 'decode' else ' of step'} {fmt.integer(step + 1)}"
+
+
+def reached(operator: str, module: str, line: str) -> str:
+    """Return `mm in layers.3 (net.py:42)`, less what is not known."""
+    by = " in ".join(part for part in (operator_name(operator), module) if part)
+    return f"{by} ({short_place(line)})" if by and line else by or short_place(line)
+
 
 _WHOLE: Final = "(the whole)"
 
@@ -220,3 +262,56 @@ def _traced_with(environment: Environment, request: TraceRequest, seconds: float
     capability = f" of compute capability {request.compute_capability}" if request.compute_capability else ""
     device = "the CPU" if request.device == "cpu" else f"a CUDA device{capability}"
     return f"Traced in {fmt.quantity(seconds, 's')} with {fmt.listing(tuple(used))}, as on {device}."
+
+
+class TimelineSeries(NamedTuple):
+    """The live bytes of one category over the run, for a stacked plot; it looks like its `term`."""
+
+    category: Category
+    title: str
+    term: TermName
+    bytes: tuple[int, ...]
+
+
+class Moment(NamedTuple):
+    """One point of the timeline, as it is told when it is pointed at."""
+
+    time: int
+    bytes: int
+    text: str
+    phase: str
+    operator: str
+    module: str
+    line: str
+
+    @property
+    def told(self) -> str:
+        """Return `12.3 GiB in the forward pass of step 1: mm in layers.3 (net.py:42)`."""
+        where = reached(self.operator, self.module, self.line)
+        when = f"{self.text} {self.phase}".strip()
+        return f"{when}: {where}" if where else when
+
+
+def timeline_series(timeline: Timeline) -> tuple[TimelineSeries, ...]:
+    """Return what to stack, what stays first and what comes and goes on top; empty categories are left out."""
+    return tuple(
+        TimelineSeries(series.category, CATEGORY_TITLES[series.category], TERM_OF[series.category], series.bytes)
+        for series in sorted(timeline.series, key=lambda series: CATEGORIES.index(series.category))
+        if any(series.bytes)
+    )
+
+
+def moment_at(timeline: Timeline, point: int) -> Moment:
+    """Return what is told about one point of the timeline, numbered from 0."""
+    time = timeline.times[point]
+    total = sum(series.bytes[point] for series in timeline.series)
+    span = next((span for span in timeline.spans if span.start <= time < span.end), None)
+    return Moment(
+        time=time,
+        bytes=total,
+        text=fmt.size(total),
+        phase=phase_moment(span.name, span.step) if span else "",
+        operator=operator_name(timeline.operators[point]),
+        module=timeline.modules[point],
+        line=timeline.lines[point],
+    )

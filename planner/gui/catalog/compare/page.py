@@ -28,12 +28,12 @@ from planner.present.catalog.comparison import (
     ComparedRow,
     Entry,
     card_entry,
+    compared_notes,
     comparison_rows,
     side_by_side,
     system_entry,
     to_markdown,
 )
-from planner.present.catalog.comparison_notes import compared_notes
 from planner.present.catalog.gpu_columns import GpuRow
 from planner.present.catalog.gpu_row import plain_row
 from planner.present.record_text import rows_to_csv
