@@ -1,6 +1,6 @@
 """What a table shows of a record: one declaration that the window and the command line share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
@@ -18,7 +18,7 @@ class Column(Generic[Row]):
     A meter is full at the value `full`, by default at one that a tenth of the shown rows reach: a single giant would
     leave nothing of the others. `value` counts in base units, of which `unit` has `per_unit`. `measure` says what the
     numbers count where the cells say it themselves and no unit stands in the header: US dollars. `help` says what the
-    column means, where its title alone might not.
+    column means, where its title alone might not. `lower_is_better` is None if neither direction is better.
     """
 
     key: str
@@ -35,6 +35,7 @@ class Column(Generic[Row]):
     per_unit: float = 1
     measure: str = ""
     help: str = ""
+    lower_is_better: bool | None = False
 
     @property
     def is_number(self) -> bool:
@@ -101,9 +102,12 @@ def words(
     width: int = 12,
     shown: bool = True,
     tooltip: Callable[[Row], str] | None = None,
+    about: str = "",
 ) -> Column[Row]:
-    """Return a column of words."""
-    return Column(key, title, get, lambda row: get(row) or unknown, width=width, shown=shown, tooltip=tooltip)
+    """Return a column of words, with `about` for its help."""
+    return Column(
+        key, title, get, lambda row: get(row) or unknown, width=width, shown=shown, tooltip=tooltip, help=about
+    )
 
 
 def numbers(
@@ -120,13 +124,50 @@ def numbers(
     shown: bool = True,
     measure: str = "",
     tooltip: Callable[[Row], str] | None = None,
+    text: Callable[[Row], str] | None = None,
+    about: str = "",
+    lower_is_better: bool | None = False,
 ) -> Column[Row]:
-    """Return a right-aligned column of numbers, shown as multiples of `per_unit`; `unknown` stands for none of them."""
+    """Return a right-aligned column of numbers, shown as multiples of `per_unit`; `unknown` stands for none of them.
 
-    def text(row: Row) -> str:
+    `text` replaces `show` and `unknown` where a cell says more than the number; `about` is the column's help.
+    """
+
+    def shown_text(row: Row) -> str:
         value = get(row)
         if value is not None:
             return show(value / per_unit)
         return unknown if isinstance(unknown, str) else unknown(row)
 
-    return Column(key, title, get, text, unit, "right", width, tooltip, meter, shown, None, per_unit, measure)
+    return Column(
+        key=key,
+        title=title,
+        value=get,
+        text=text or shown_text,
+        unit=unit,
+        align="right",
+        width=width,
+        tooltip=tooltip,
+        meter=meter,
+        shown=shown,
+        per_unit=per_unit,
+        measure=measure,
+        help=about,
+        lower_is_better=lower_is_better,
+    )
+
+
+def unbeaten(points: Sequence[tuple[float, float]], lower: tuple[bool | None, bool | None]) -> tuple[int, ...]:
+    """Return the positions of the points that no other beats in both figures (Pareto front), in the first's order.
+
+    `lower` says of both figures whether lower is better; there is no front if neither direction of one is better.
+    """
+    if None in lower:
+        return ()
+    x_sign, y_sign = (1 if is_lower else -1 for is_lower in lower)
+    front, best_y = [], float("inf")
+    for _, y, position in sorted((x_sign * x, y_sign * y, position) for position, (x, y) in enumerate(points)):
+        if y < best_y:
+            front.append(position)
+            best_y = y
+    return tuple(front)

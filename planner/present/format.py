@@ -238,7 +238,12 @@ def plural(number: int, noun: str) -> str:
 
 def sentence(text: str) -> str:
     """Return `text` as a sentence: with a capital letter and a full stop."""
-    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
+    return f"{capitalized(text)}{'' if text.endswith('.') else '.'}"
+
+
+def capitalized(text: str) -> str:
+    """Return `text` with a capital at its beginning, whatever follows."""
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def listing(items: tuple[str, ...], last: str = "and") -> str:

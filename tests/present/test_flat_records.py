@@ -7,9 +7,10 @@ import json
 from planner.hardware.catalog import HardwareCatalog, load_hardware
 from planner.hardware.own import CardChange, OwnHardware, with_own
 from planner.paths import catalog_dir
-from planner.present.catalog.gpu_columns import GpuRow, JobWords, gpu_rows
+from planner.present.catalog.gpu_row import GpuRow, JobWords, gpu_rows
 from planner.present.catalog.records import GPU_FIELDS, SYSTEM_FIELDS, gpu_fields, system_fields
-from planner.present.catalog.system_columns import SYSTEM_COLUMNS, system_rows
+from planner.present.catalog.system_columns import SYSTEM_COLUMNS
+from planner.present.catalog.system_row import system_rows
 from planner.present.record_text import rows_to_csv, to_csv, to_json, to_tsv
 
 HARDWARE: HardwareCatalog = load_hardware(catalog_dir())

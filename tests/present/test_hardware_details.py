@@ -6,8 +6,9 @@ from planner.hardware.system import System
 from planner.hardware.usable import UsableMemory
 from planner.present import format as fmt
 from planner.present.catalog.gpu_details import gpu_details
-from planner.present.catalog.system_columns import SYSTEM_COLUMNS, system_rows
+from planner.present.catalog.system_columns import SYSTEM_COLUMNS
 from planner.present.catalog.system_details import system_details
+from planner.present.catalog.system_row import system_rows
 from planner.present.provenance import MARK_MEANINGS, figure, provenance_mark, provenance_text
 from planner.units import GIB
 

@@ -11,12 +11,13 @@ from planner.plan.plan import ModelChoice, Plan
 from planner.plan.prices import prices_of
 from planner.plan.tried import try_on
 from planner.present.catalog.comparison import Entry, comparison_rows, sharing_notes, side_by_side, to_markdown
-from planner.present.catalog.gpu_columns import GPU_COLUMNS, GpuRow
+from planner.present.catalog.gpu_columns import GPU_COLUMNS
 from planner.present.catalog.gpu_details import gpu_details
-from planner.present.catalog.gpu_row import plain_rows
+from planner.present.catalog.gpu_row import GpuRow, plain_rows
 from planner.present.catalog.placement import fits, why_not
-from planner.present.catalog.system_columns import SYSTEM_COLUMNS, SystemRow, system_rows
+from planner.present.catalog.system_columns import SYSTEM_COLUMNS
 from planner.present.catalog.system_details import system_details
+from planner.present.catalog.system_row import SystemRow, system_rows
 from planner.present.format import THIN
 from planner.workload.parallel import Parallel
 from planner.workload.workload import Inference, Training

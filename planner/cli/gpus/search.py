@@ -16,7 +16,8 @@ from planner.hardware.vocabulary import Fits, Judged
 from planner.memory.fit import CardFit
 from planner.plan.catalog import Catalog
 from planner.plan.prices import price_words, prices_by_card
-from planner.present.catalog.gpu_columns import GPU_COLUMNS, GpuRow, gpu_rows
+from planner.present.catalog.gpu_columns import GPU_COLUMNS
+from planner.present.catalog.gpu_row import GpuRow, gpu_rows
 from planner.present.catalog.records import GPU_FIELDS, gpu_fields, price_fields
 from planner.present.record_text import to_csv
 

@@ -13,8 +13,9 @@ from planner.plan.catalog import Catalog
 from planner.plan.evaluate import evaluate, moved_to
 from planner.plan.plan import Plan
 from planner.present import format as fmt
-from planner.present.catalog.gpu_columns import SEGMENT_WORDS, GpuRow, part_words
+from planner.present.catalog.gpu_columns import SEGMENT_WORDS
 from planner.present.catalog.gpu_details import fact_groups, gpu_details
+from planner.present.catalog.gpu_row import GpuRow, part_words
 from planner.present.catalog.system_details import power_group, system_details
 from planner.present.catalog.system_row import SystemRow
 from planner.present.columns import DetailGroup

@@ -13,7 +13,7 @@ from planner.gui.tasks import TaskRunner
 from planner.gui.workspace import Workspace
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan
-from planner.present.catalog.gpu_columns import JobWords
+from planner.present.catalog.gpu_row import JobWords
 
 if TYPE_CHECKING:
     from planner.cost.market import CardPrices, PriceSpread

@@ -13,9 +13,9 @@ from planner.gui.widgets.record_table import RecordTable
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import find_fits
 from planner.present import format as fmt
-from planner.present.catalog.gpu_columns import GpuRow
+from planner.present.catalog.gpu_row import GpuRow
 from planner.present.columns import Column, numbers, words
-from planner.present.names import VERDICT_WORDS
+from planner.present.memory.verdict import VERDICT_WORDS
 from planner.present.plan.phrase import work_phrase
 
 

@@ -10,11 +10,12 @@ from planner.hardware.system import System
 from planner.performance.links import links_of
 from planner.plan.tried import Cards, Tried
 from planner.present import format as fmt
-from planner.present.catalog.better import best, lower_is_better
-from planner.present.catalog.gpu_columns import GPU_COLUMNS, GpuRow, month_words, spread_words
-from planner.present.catalog.placement import TRIED_FIGURES
+from planner.present.catalog.gpu_columns import GPU_COLUMNS
+from planner.present.catalog.gpu_row import GpuRow
+from planner.present.catalog.placement import PLACEMENT_FIGURES, Figure, fits
 from planner.present.catalog.system_row import AT_LAUNCH, BANDWIDTH, BF16, CARDS_POWER, MEMORY, PAID, SystemRow, Total
 from planner.present.columns import Column
+from planner.present.cost.prices import month_words, spread_words
 from planner.units import GB
 
 MOST: Final = 6
@@ -105,25 +106,33 @@ def side_by_side(entries: Sequence[Entry], tried: Mapping[str, Tried]) -> tuple[
     """
     outcomes = [tried.get(entry.id) for entry in entries]
     plan = [
-        _row("Your plan", figure.title, figure.key, [figure.of(found) for found in outcomes])
-        for figure in TRIED_FIGURES
+        _row("Your plan", figure.title, [figure.of(found) for found in outcomes], figure.lower_is_better)
+        for figure in PLACEMENT_FIGURES
         if any(outcomes)
     ]
     several = any(entry.system is not None or entry.count > 1 for entry in entries)
-    together = [_row("All together", title, key, total(entries)) for key, title, total in _TOTALS if several]
+    together = [_row("All together", title, total(entries), lower) for title, total, lower in _TOTALS if several]
     one = [
-        _row("One accelerator", column.header, column.key, [_figure(column, entry) for entry in entries])
+        _row("One accelerator", column.header, [_figure(column, entry) for entry in entries], column.lower_is_better)
         for column in GPU_COLUMNS
         if column.key not in _LEFT_OUT
     ]
     return tuple(row for row in (*plan, *together, *one) if row.is_known)
 
 
-def _row(group: str, title: str, key: str, figures: Sequence[tuple[str, float | None, str]]) -> ComparedRow:
-    values = [value for _, value, _ in figures]
-    winner = best(key, values)
+def best(values: Sequence[float | None], *, lower_is_better: bool | None) -> float | None:
+    """Return the best of `values`; None if neither direction is better, or fewer than two are known or differ."""
+    known = {value for value in values if value is not None}
+    if lower_is_better is None or len(known) < 2:
+        return None
+    return min(known) if lower_is_better else max(known)
+
+
+def _row(group: str, title: str, figures: Sequence[Figure], lower_is_better: bool | None) -> ComparedRow:
+    values = [figure.value for figure in figures]
+    winner = best(values, lower_is_better=lower_is_better)
     best_texts = {text for text, value, _ in figures if value is not None and value == winner}
-    has_bars = lower_is_better(key) is not None
+    has_bars = lower_is_better is not None
     differs = len({text for text, _, _ in figures}) > 1
     largest = max((value for value in values if value is not None), default=0.0)
     return ComparedRow(
@@ -142,29 +151,26 @@ def _row(group: str, title: str, key: str, figures: Sequence[tuple[str, float | 
     )
 
 
-def _figure(column: Column[GpuRow], entry: Entry) -> tuple[str, float | None, str]:
+def _figure(column: Column[GpuRow], entry: Entry) -> Figure:
     if entry.row is None:
-        return fmt.UNKNOWN, None, ""
+        return Figure()
     tooltip = column.tooltip(entry.row) if column.tooltip else ""
-    return column.text(entry.row), column.number(entry.row) if column.is_number else None, tooltip
+    return Figure(column.text(entry.row), column.number(entry.row) if column.is_number else None, tooltip)
 
 
-_Figure = tuple[str, float | None, str]
-
-
-def _of(total: Total, entry: Entry, *, small: bool = False) -> _Figure:
+def _of(total: Total, entry: Entry, *, small: bool = False) -> Figure:
     """Return a total of one entry; among `small` ones it is told as that of one accelerator is."""
     gpu, lacks = (None, {}) if entry.row is None else (entry.row.gpu, entry.row.lacks)
     value = total.value(gpu, entry.count)
     if value is None:
-        return fmt.NONE if total.key in lacks else fmt.UNKNOWN, None, ""
-    return total.one(value) if small else total.text(value), value, total.formula(gpu, entry.count)
+        return Figure(fmt.NONE if total.key in lacks else fmt.UNKNOWN)
+    return Figure(total.one(value) if small else total.text(value), value, total.formula(gpu, entry.count))
 
 
 def _all(total: Total) -> "_Totals":
     """Return the totals of all entries in one unit: of machines as everywhere, of a few small cards as of one."""
 
-    def figures(entries: Sequence[Entry]) -> list[_Figure]:
+    def figures(entries: Sequence[Entry]) -> list[Figure]:
         known = (total.value(entry.row.gpu, entry.count) for entry in entries if entry.row is not None)
         small = max((value for value in known if value is not None), default=0.0) < total.per_unit
         return [_of(total, entry, small=small) for entry in entries]
@@ -172,33 +178,34 @@ def _all(total: Total) -> "_Totals":
     return figures
 
 
-def _each(figure: Callable[[Entry], _Figure]) -> "_Totals":
+def _each(figure: Callable[[Entry], Figure]) -> "_Totals":
     return lambda entries: [figure(entry) for entry in entries]
 
 
-def _power(entry: Entry) -> _Figure:
+def _power(entry: Entry) -> Figure:
     if entry.system is None:
-        text, value, how = _of(CARDS_POWER, entry)
-        if value is None:
-            return text, value, how
+        power = _of(CARDS_POWER, entry)
+        if power.value is None:
+            return power
         limited = entry.row is not None and entry.row.gpu.power_limit_watts is not None
-        return f"{text}, cards{' at your limit' if limited else ''}", value, f"{how}, without a host"
+        text = f"{power.text}, cards{' at your limit' if limited else ''}"
+        return Figure(text, power.value, f"{power.tooltip}, without a host")
     each = entry.system.system.max_power_watts
     if each is None:
-        return fmt.UNKNOWN, None, ""
+        return Figure()
     watts, how = each * entry.machines, "the most that the whole machine draws"
-    return f"{fmt.power(watts)}, all of it", watts, _times(entry, fmt.power(each), how)
+    return Figure(f"{fmt.power(watts)}, all of it", watts, _times(entry, fmt.power(each), how))
 
 
-def _price(entry: Entry) -> _Figure:
+def _price(entry: Entry) -> Figure:
     if entry.system is None:
         return _price_of_cards(entry)
     system = entry.system.system
     if system.price_usd is None:
-        return fmt.UNKNOWN, None, ""
+        return Figure()
     told = ", ".join(part for part in (system.price_kind or "", fmt.date(system.price_date, "")) if part)
     kind, usd = f" ({told})" if told else "", system.price_usd * entry.machines
-    return f"{fmt.money(usd)}{kind}", usd, _times(entry, fmt.money(system.price_usd), told)
+    return Figure(f"{fmt.money(usd)}{kind}", usd, _times(entry, fmt.money(system.price_usd), told))
 
 
 def _times(entry: Entry, each: str, how: str) -> str:
@@ -206,45 +213,46 @@ def _times(entry: Entry, each: str, how: str) -> str:
     return f"{fmt.count_of(entry.machines, each)}, {how}" if entry.machines > 1 else how
 
 
-def _price_of_cards(entry: Entry) -> _Figure:
+def _price_of_cards(entry: Entry) -> Figure:
     """Return what the cards cost by the first price that is known: as paid, at launch, in shops, second hand."""
-    text, value, how = _of(PAID, entry)
-    if value is not None:
-        return f"{text} as you paid", value, f"{how}, without a host"
-    text, value, how = _of(AT_LAUNCH, entry)
-    if value is not None:
-        return f"{text} at launch", value, f"{how}, without a host"
+    for total, when in ((PAID, "as you paid"), (AT_LAUNCH, "at launch")):
+        text, value, how = _of(total, entry)
+        if value is not None:
+            return Figure(f"{text} {when}", value, f"{how}, without a host")
     bought = entry.row.prices.bought if entry.row is not None and entry.row.prices is not None else {}
     for kind in ("street", "used"):
         if spread := bought.get(kind):
             usd = entry.count * spread.median_usd
             told = f"{entry.count} × {fmt.money(spread.median_usd)}, {spread_words(spread)}, without a host"
-            return f"{fmt.money(usd)} ({kind}, {month_words(spread.current)})", usd, f"{told}\n{spread.latest.source}"
-    return fmt.UNKNOWN, None, ""
+            text = f"{fmt.money(usd)} ({kind}, {month_words(spread.current)})"
+            return Figure(text, usd, f"{told}\n{spread.latest.source}")
+    return Figure()
 
 
-def _kind(entry: Entry) -> _Figure:
+def _kind(entry: Entry) -> Figure:
     if entry.row is None:
-        return fmt.UNKNOWN, None, ""
-    return fmt.count_of(entry.count, entry.row.gpu.name), None, ""
+        return Figure()
+    return Figure(fmt.count_of(entry.count, entry.row.gpu.name))
 
 
-def _links(entry: Entry) -> _Figure:
+def _links(entry: Entry) -> Figure:
     source = entry.system.system if entry.system is not None else entry.row.gpu if entry.row is not None else None
     links = (source.interconnect if source is not None else None) or fmt.UNKNOWN
     if entry.machines == 1:
-        return links, None, ""
-    return f"{links}, in each; between machines {fmt.UNKNOWN}", None, "what joins the machines is not in the catalog"
+        return Figure(links)
+    text = f"{links}, in each; between machines {fmt.UNKNOWN}"
+    return Figure(text, tooltip="what joins the machines is not in the catalog")
 
 
-_Totals = Callable[[Sequence[Entry]], list[_Figure]]
-_TOTALS: Final[tuple[tuple[str, str, _Totals], ...]] = (
-    ("kind", "Accelerators", _each(_kind)),
-    *((total.key, total.title, _all(total)) for total in (MEMORY, BANDWIDTH, BF16)),
-    (CARDS_POWER.key, CARDS_POWER.title, _each(_power)),
-    (AT_LAUNCH.key, AT_LAUNCH.title, _each(_price)),
-    ("links", "Links", _each(_links)),
+_Totals = Callable[[Sequence[Entry]], list[Figure]]
+_TOTALS: Final[tuple[tuple[str, _Totals, bool | None], ...]] = (
+    ("Accelerators", _each(_kind), None),
+    *((total.title, _all(total), False) for total in (MEMORY, BANDWIDTH, BF16)),
+    (CARDS_POWER.title, _each(_power), None),
+    (AT_LAUNCH.title, _each(_price), None),
+    ("Links", _each(_links), None),
 )
+"""A row each: its title, its figures, and whether lower is better (None if neither direction is)."""
 
 
 def to_markdown(entries: Sequence[Entry], rows: Sequence[ComparedRow]) -> str:
@@ -310,7 +318,7 @@ def _machine_notes(entries: Sequence[Entry], tried: Mapping[str, Tried]) -> Iter
 def _assumed(entry: Entry, tried: Tried | None) -> str:
     """Return what the time is reckoned with; nothing where the plan has none there."""
     evaluation = None if tried is None else tried.evaluation
-    if evaluation is None or entry.row is None or evaluation.memory.verdict not in ("fits", "tight"):
+    if evaluation is None or entry.row is None or not fits(evaluation):
         return ""
     links, said = links_of(entry.row.gpu, evaluation.plan.timing), evaluation.plan.timing.network_bytes_per_s
     speed = fmt.quantity(links.network_bytes_per_s / GB, "GB/s")

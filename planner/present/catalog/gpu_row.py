@@ -69,7 +69,7 @@ class GpuRow:
         """Return the card's name after words for what the person has: `Here: …`, `Yours: …`, `2 here, yours: …`."""
         words = [part for part in (self.here, "yours" if self.gpu.own else "") if part]
         told = ", ".join(words)
-        return f"{told[0].upper()}{told[1:]}: {self.gpu.name}" if told else self.gpu.name
+        return f"{fmt.capitalized(told)}: {self.gpu.name}" if told else self.gpu.name
 
 
 def gpu_rows(

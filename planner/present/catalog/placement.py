@@ -1,78 +1,80 @@
-"""What a comparison says of the plan on each of its entries."""
+"""The plan placed on each entry of a comparison: whether it fits there, what it takes, and what it costs."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from planner.plan.evaluate import Evaluation
 from planner.plan.tried import Tried
 from planner.present import format as fmt
 from planner.present.cost.summary import own_sentence, rent_sentence
 from planner.present.cost.time import answer, no_time
-from planner.present.memory.verdict import more_cards, verdict_phrase
+from planner.present.memory.verdict import more_cards, no_fit_sentence, verdict_phrase
 
 if TYPE_CHECKING:
     from planner.cost.estimate import CostEstimate
     from planner.performance.result import TimeResult
 
-_NOT_RUN: Final = "The plan does not fit there."
 _NOT_JUDGED: Final = "How much of the card a program can use is not known."
-Figure = tuple[str, float | None, str]
 
 
-@dataclass(frozen=True, slots=True)
-class TriedFigure:
-    """A figure of the plan: `key` says which way it is better, as that of a column does."""
+class Figure(NamedTuple):
+    """A figure of one entry; without a value it is no number, or not known for the reason in the tooltip."""
 
-    key: str
+    text: str = fmt.UNKNOWN
+    value: float | None = None
+    tooltip: str = ""
+
+
+class PlacementFigure(NamedTuple):
+    """A figure of the plan on some cards."""
+
     title: str
     of: Callable[[Tried | None], Figure]
+    lower_is_better: bool
 
 
 def _verdict(tried: Tried | None) -> Figure:
     if tried is None:
-        return "working it out…", None, ""
+        return Figure("working it out…")
     if tried.evaluation is None:
-        return "not planned", None, tried.reason
+        return Figure("not planned", tooltip=tried.reason)
     memory, plan = tried.evaluation.memory, tried.evaluation.plan
     on_each = " on each" if plan.count > 1 and memory.verdict == "does-not-fit" and not memory.unsupported else ""
     told = "; ".join(memory.unsupported) or "\n".join(more_cards(memory))
-    return f"{verdict_phrase(memory)}{on_each}", None, told
+    return Figure(f"{verdict_phrase(memory)}{on_each}", tooltip=told)
 
 
 def _needed(tried: Tried | None) -> Figure:
     if tried is None or tried.evaluation is None:
-        return fmt.UNKNOWN, None, "" if tried is None else tried.reason
+        return Figure(tooltip="" if tried is None else tried.reason)
     needed = tried.evaluation.memory.total_bytes
-    return fmt.size(needed), float(needed), fmt.exact_bytes(needed)
+    return Figure(fmt.size(needed), float(needed), fmt.exact_bytes(needed))
 
 
-def _seconds(tried: Tried | None) -> Figure:
-    time, why = _time(tried)
-    if time is None or time.seconds is None:
-        return fmt.UNKNOWN, None, why
-    text = f"{fmt.duration(time.seconds)} a {'step' if time.kind == 'step' else 'request'}"
-    return text, time.seconds, answer(time)
+def _timed(read: "Callable[[TimeResult, float], tuple[str, float | None]]") -> Callable[[Tried | None], Figure]:
+    """Return a figure of the time, whose text and value `read` takes from it and its seconds."""
+
+    def figure(tried: Tried | None) -> Figure:
+        if tried is None or tried.evaluation is None:
+            return Figure()
+        if not fits(tried.evaluation):
+            return Figure(tooltip=why_not(tried.evaluation))
+        time = tried.evaluation.time
+        if time is None or time.seconds is None:
+            return Figure(tooltip="" if time is None else no_time(time))
+        return Figure(*read(time, time.seconds), answer(time))
+
+    return figure
 
 
-def _pace(tried: Tried | None) -> Figure:
-    time, why = _time(tried)
-    if time is None or time.seconds is None:
-        return fmt.UNKNOWN, None, why
-    pace, unit = (
-        (time.tokens_per_second, "tokens/s") if time.tokens_per_second else (time.samples_per_second, "samples/s")
-    )
-    return fmt.quantity(pace, unit), pace, answer(time)
+def _seconds(time: "TimeResult", seconds: float) -> tuple[str, float]:
+    return f"{fmt.duration(seconds)} a {'step' if time.kind == 'step' else 'request'}", seconds
 
 
-def _time(tried: Tried | None) -> "tuple[TimeResult | None, str]":
-    """Return how long it takes, or why that is not known."""
-    if tried is None or tried.evaluation is None:
-        return None, ""
-    if not fits(tried.evaluation):
-        return None, why_not(tried.evaluation)
-    time = tried.evaluation.time
-    return time, "" if time is None else no_time(time)
+def _pace(time: "TimeResult", _seconds: float) -> tuple[str, float | None]:
+    tokens = time.tokens_per_second
+    pace, unit = (tokens, "tokens/s") if tokens else (time.samples_per_second, "samples/s")
+    return fmt.quantity(pace, unit), pace
 
 
 def fits(evaluation: Evaluation) -> bool:
@@ -85,74 +87,73 @@ def why_not(evaluation: Evaluation) -> str:
     memory = evaluation.memory
     if memory.unsupported:
         return "; ".join(memory.unsupported)
-    return _NOT_RUN if memory.verdict == "does-not-fit" else _NOT_JUDGED
+    return no_fit_sentence(" there") if memory.verdict == "does-not-fit" else _NOT_JUDGED
 
 
-def _rent(tried: Tried | None) -> Figure:
-    estimate, why = _estimate(tried, "No offer of these cards is known.")
-    if estimate is None or estimate.result.rent is None:
-        return fmt.UNKNOWN, None, why
+def _priced(read: "Callable[[CostEstimate], Figure | None]", unknown: str) -> Callable[[Tried | None], Figure]:
+    """Return a figure of the cost, which `read` takes from an estimate; `unknown` says why there may be none."""
+
+    def figure(tried: Tried | None) -> Figure:
+        if tried is None:
+            return Figure()
+        if tried.evaluation is None or tried.cost is None:
+            return Figure(tooltip=tried.reason or unknown)
+        if not fits(tried.evaluation):
+            return Figure(tooltip=why_not(tried.evaluation))
+        estimate = tried.cost.estimate
+        return (None if estimate is None else read(estimate)) or Figure(tooltip=tried.cost.reason or unknown)
+
+    return figure
+
+
+def _rent(estimate: "CostEstimate") -> Figure | None:
     rent = estimate.result.rent
-    return f"{fmt.money(rent.usd)} a {estimate.demand.period}", rent.usd, rent_sentence(rent)
+    if rent is None:
+        return None
+    return Figure(f"{fmt.money(rent.usd)} a {estimate.demand.period}", rent.usd, rent_sentence(rent))
 
 
-def _rent_hour(tried: Tried | None) -> Figure:
-    estimate, why = _estimate(tried, "No offer of these cards is known.")
-    if estimate is None or estimate.result.rent is None:
-        return fmt.UNKNOWN, None, why
+def _rent_hour(estimate: "CostEstimate") -> Figure | None:
     rent = estimate.result.rent
+    if rent is None:
+        return None
     usd = rent.usd_per_gpu_hour * rent.gpu_count
     each = f"{rent.gpu_count:g} × {fmt.money(rent.usd_per_gpu_hour)} a card and hour"
-    return f"{fmt.money(usd)} an hour", usd, f"{each}\n{rent_sentence(rent)}"
+    return Figure(f"{fmt.money(usd)} an hour", usd, f"{each}\n{rent_sentence(rent)}")
 
 
-def _rent_tokens(tried: Tried | None) -> Figure:
-    estimate, why = _estimate(tried, "No offer of these cards is known.")
-    if estimate is None or estimate.result.rent is None:
-        return fmt.UNKNOWN, None, why
-    return _million(estimate.result.rent.usd_per_million_tokens, rent_sentence(estimate.result.rent))
+def _rent_tokens(estimate: "CostEstimate") -> Figure | None:
+    rent = estimate.result.rent
+    return None if rent is None else _million(rent.usd_per_million_tokens, rent_sentence(rent))
 
 
-def _own(tried: Tried | None) -> Figure:
-    estimate, why = _estimate(tried, "The price of these cards is not known.")
-    if estimate is None or estimate.result.own is None:
-        return fmt.UNKNOWN, None, why
+def _own(estimate: "CostEstimate") -> Figure | None:
     own = estimate.result.own
+    if own is None:
+        return None
     text = f"{fmt.money(own.usd_per_period)} a {estimate.demand.period}"
-    return text, own.usd_per_period, own_sentence(own, estimate.demand)
+    return Figure(text, own.usd_per_period, own_sentence(own, estimate.demand))
 
 
-def _own_tokens(tried: Tried | None) -> Figure:
-    estimate, why = _estimate(tried, "The price of these cards is not known.")
-    if estimate is None or estimate.result.own is None:
-        return fmt.UNKNOWN, None, why
+def _own_tokens(estimate: "CostEstimate") -> Figure | None:
     own = estimate.result.own
-    return _million(own.usd_per_million_tokens, own_sentence(own, estimate.demand))
+    return None if own is None else _million(own.usd_per_million_tokens, own_sentence(own, estimate.demand))
 
 
 def _million(usd: float | None, how: str) -> Figure:
-    return fmt.UNKNOWN if usd is None else fmt.money(usd), usd, how
+    return Figure(fmt.money(usd, fmt.UNKNOWN), usd, how)
 
 
-def _estimate(tried: Tried | None, otherwise: str) -> "tuple[CostEstimate | None, str]":
-    """Return what the job costs, or why that is not known."""
-    if tried is None:
-        return None, ""
-    if tried.evaluation is None or tried.cost is None:
-        return None, tried.reason or otherwise
-    if not fits(tried.evaluation):
-        return None, why_not(tried.evaluation)
-    return tried.cost.estimate, tried.cost.reason or otherwise
-
-
-TRIED_FIGURES: Final = (
-    TriedFigure("verdict", "Fits", _verdict),
-    TriedFigure("needed", "Memory needed, each", _needed),
-    TriedFigure("seconds", "Time", _seconds),
-    TriedFigure("pace", "Pace", _pace),
-    TriedFigure("rented", "Rented", _rent),
-    TriedFigure("rented_hour", "Rented, all of them", _rent_hour),
-    TriedFigure("rented_tokens", "Rented, a million tokens", _rent_tokens),
-    TriedFigure("owned", "Owned", _own),
-    TriedFigure("owned_tokens", "Owned, a million tokens", _own_tokens),
+_NO_OFFER: Final = "No offer of these cards is known."
+_NO_PRICE: Final = "The price of these cards is not known."
+PLACEMENT_FIGURES: Final = (
+    PlacementFigure("Fits", _verdict, lower_is_better=False),
+    PlacementFigure("Memory needed, each", _needed, lower_is_better=True),
+    PlacementFigure("Time", _timed(_seconds), lower_is_better=True),
+    PlacementFigure("Pace", _timed(_pace), lower_is_better=False),
+    PlacementFigure("Rented", _priced(_rent, _NO_OFFER), lower_is_better=True),
+    PlacementFigure("Rented, all of them", _priced(_rent_hour, _NO_OFFER), lower_is_better=True),
+    PlacementFigure("Rented, a million tokens", _priced(_rent_tokens, _NO_OFFER), lower_is_better=True),
+    PlacementFigure("Owned", _priced(_own, _NO_PRICE), lower_is_better=True),
+    PlacementFigure("Owned, a million tokens", _priced(_own_tokens, _NO_PRICE), lower_is_better=True),
 )

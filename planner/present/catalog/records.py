@@ -11,7 +11,8 @@ from planner.hardware.machine import together
 from planner.hardware.mains import least_circuit
 from planner.hardware.power import machine_steps
 from planner.hardware.system import System
-from planner.present.catalog.gpu_columns import DTYPE_TITLES, GpuRow, JobWords
+from planner.present.catalog.gpu_columns import DTYPE_TITLES
+from planner.present.catalog.gpu_row import GpuRow, JobWords
 from planner.present.catalog.system_row import AT_LAUNCH, BANDWIDTH, BF16, CARDS_POWER, FP16, MEMORY, SystemRow
 
 if TYPE_CHECKING:

@@ -5,21 +5,19 @@ from dataclasses import replace
 from typing import Final
 
 from planner.present import format as fmt
-from planner.present.catalog.gpu_columns import rent_column
-from planner.present.catalog.system_row import FOR_POWER, FP16, TOTALS, ForPower, SystemRow, Total, system_rows
+from planner.present.catalog.gpu_columns import fits_column, rent_column
+from planner.present.catalog.system_row import FOR_POWER, FP16, TOTALS, ForPower, SystemRow, Total
 from planner.present.columns import Column, numbers, words
-from planner.present.memory.verdict import fits_rank, fits_tooltip, fits_words
+from planner.present.memory.verdict import margin_words
 from planner.present.names import CERTAINTY_WORDS
 from planner.present.provenance import provenance_text
 from planner.units import GB, GIB
-
-__all__ = ["SYSTEM_COLUMNS", "SystemRow", "system_rows"]
 
 
 def _fits_tooltip(row: SystemRow) -> str:
     count = row.system.gpu_count or 1
     where = f" on each of {fmt.integer(count)}, shared between them as the plan says" if count > 1 else ""
-    return fits_tooltip(row.free_bytes, row.reason, where)
+    return row.reason if row.reason or row.free_bytes is None else f"{margin_words(row.free_bytes)}{where}"
 
 
 def _accelerators_tooltip(row: SystemRow) -> str:
@@ -83,14 +81,7 @@ _RENT: Final[Column[SystemRow]] = replace(
 )
 SYSTEM_COLUMNS: Final[tuple[Column[SystemRow], ...]] = (
     words("name", "Name", lambda row: row.system.name, width=20, tooltip=lambda row: f"{row.system.name}\n{row.id}"),
-    Column(
-        "fits",
-        "Fits my model",
-        lambda row: fits_rank(row.verdict),
-        lambda row: fits_words(row.verdict, row.unsupported),
-        width=14,
-        tooltip=_fits_tooltip,
-    ),
+    fits_column(lambda row: row.verdict, lambda row: row.unsupported, _fits_tooltip),
     numbers(
         "memory",
         "Memory",

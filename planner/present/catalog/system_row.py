@@ -11,6 +11,7 @@ from planner.hardware.software import SoftwareFact, lacking_formats, target_of
 from planner.hardware.system import System
 from planner.memory.result import Verdict
 from planner.present import format as fmt
+from planner.present.memory.verdict import fitting_sentence
 from planner.units import GIB
 
 if TYPE_CHECKING:
@@ -88,10 +89,8 @@ def systems_sentence(model: str, rows: Sequence[SystemRow]) -> str:
     """Return on how many of `rows` the plan about `model` fits, and which of these has the least memory."""
     total = fmt.plural(len(rows), "system")
     fitting = [row for row in rows if row.verdict in ("fits", "tight")]
-    if not fitting:
-        return f"{model} does not fit on any of {total} as planned."
-    smallest = min(fitting, key=lambda row: row.system.memory_bytes or 0)
-    return f"{model} fits on {len(fitting)} of {total} as planned. The smallest is {smallest.system.name}."
+    smallest = min(fitting, key=lambda row: row.system.memory_bytes or 0).system.name if fitting else ""
+    return fitting_sentence(model, len(fitting), total, smallest)
 
 
 _WATTS_PER_KW: Final = 1000.0

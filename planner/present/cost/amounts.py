@@ -120,7 +120,7 @@ def swing_rows(swings: Iterable[Swing]) -> tuple[SwingRow, ...]:
     )
 
 
-def spread_words(amount: RentCost | MoneyTerm) -> str:
+def range_words(amount: RentCost | MoneyTerm) -> str:
     """Return the range of an amount, nothing where its ends are all but the same."""
     spread = amount.high_usd - amount.low_usd
     return usd_range(amount.low_usd, amount.high_usd) if spread > abs(amount.usd) * _NEXT_TO_NOTHING else ""
@@ -137,7 +137,7 @@ def _row(term: MoneyTerm) -> MoneyRow:
         title=TITLES.get(term.name, term.name.replace("_", " ").capitalize()),
         text=fmt.money(term.usd),
         usd=term.usd,
-        range_text=spread_words(term),
+        range_text=range_words(term),
         how=term.formula,
         symbols=tuple(
             (symbol.name, symbol_value(symbol.value), symbol.meaning, _origin(symbol.source, symbol.date))

@@ -1,5 +1,6 @@
-"""Prices in words: how they are paid, and how old they are. What is written in rows of them is in `offers`."""
+"""Prices in words: how they are paid, how old they are, and what range they span. Rows of offers are in `offers`."""
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import TYPE_CHECKING, Final, Literal
@@ -8,6 +9,7 @@ from planner.cost.modes import HISTORY_DAYS, RentMode
 from planner.present import format as fmt
 
 if TYPE_CHECKING:
+    from planner.cost.market import PricePoint, PriceSpread
     from planner.cost.offer import Offer
 
 Age = Literal["fresh", "recent", "ageing", "old", "history", "undated"]
@@ -19,6 +21,8 @@ MODE_WORDS: Final[Mapping[RentMode, str]] = {
     "reserved-1y": "1 year",
     "reserved-3y": "3 years",
 }
+_RANGE_END: Final = re.compile(r"^(?:low|high) end(?: of [\d,]+-[\d,]+)?(?:, |$)")
+_YEAR_LENGTH: Final = len("2025")
 
 
 def age_of(days: int | None) -> Age:
@@ -53,3 +57,36 @@ def oldest_words(prices: "Iterable[Offer]", today: date) -> str:
     oldest = f"oldest price {age_words(max(dated))}" if dated else ""
     undated = f"{len(ages) - len(dated):,} without a date" if len(dated) < len(ages) else ""
     return ", ".join(part for part in (oldest, undated) if part)
+
+
+def spread_words(spread: "PriceSpread", unit: str = "") -> str:
+    """Return the range of a kind of price, how many it is of and how many are left out, and the days it is of."""
+    days = sorted({point.day for point in spread.current})
+    dates = fmt.date(days[0] or None, "") if len(days) == 1 else f"{fmt.date(days[0])} – {fmt.date(days[-1])}"
+    low, high = spread.low.price_usd, spread.high.price_usd
+    span = fmt.money(low) if low == high else f"{fmt.money(low)} – {fmt.money(high)}"
+    return ", ".join(part for part in (f"{span}{unit}", dates, count_words(spread)) if part)
+
+
+def count_words(spread: "PriceSpread") -> str:
+    """Return of how many prices a range is, and which are left out: `1 price; 15 older than twelve months left out`."""
+    undated = "" if spread.current[0].day else " without a date"
+    left_out = [f"{len(spread.older):,} older than twelve months"] * bool(spread.older)
+    left_out += [f"{len(spread.undated):,} without a date"] * bool(spread.undated)
+    beside = f"; {fmt.listing(tuple(left_out))} left out" if left_out else ""
+    return f"{fmt.plural(len(spread.current), 'price')}{undated}{beside}"
+
+
+def remark_words(points: Iterable["PricePoint"]) -> str:
+    """Return what sources and checks say of prices, each remark once; which end of a range a price is, one sees."""
+    parts = (part for point in points for remark in point.remarks for part in remark.split("; "))
+    return "; ".join(filter(None, dict.fromkeys(_RANGE_END.sub("", part) for part in parts)))
+
+
+def month_words(points: Iterable["PricePoint"]) -> str:
+    """Return the month that prices are of, of several the years: `Mar 2025`, `2024 – 2025`, `no date`."""
+    days = sorted({point.day for point in points})
+    months = list(dict.fromkeys(fmt.short_date(day or None, fmt.NO_DATE) for day in days))
+    if len(months) == 1:
+        return months[0]
+    return " – ".join(dict.fromkeys(month[-_YEAR_LENGTH:] for month in (months[0], months[-1])))

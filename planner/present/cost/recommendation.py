@@ -8,7 +8,7 @@ from planner.plan.recommend.option import Award, Option, Recommendation
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words
 from planner.present.cost.prices import MODE_WORDS
-from planner.present.memory.verdict import verdict_words
+from planner.present.memory.verdict import left_out_words, verdict_words
 
 AWARDS: Final[tuple[Award, ...]] = ("cheapest", "fastest", "best value")
 _SECONDS_PER_HOUR: Final = 3_600
@@ -85,7 +85,7 @@ def nothing_sentence(found: Recommendation, hardware: HardwareCatalog) -> str:
 
 def left_out_sentence(found: Recommendation) -> str:
     """Return what was left out and why: `Left out: 550 (the plan does not fit), 50 (…).`."""
-    told = tuple(f"{fmt.integer(one.count)} ({one.reason})" for one in found.left_out)
+    told = tuple(f"{fmt.integer(one.count)} ({left_out_words(one.reason)})" for one in found.left_out)
     return f"Left out: {fmt.listing(told)}." if told else ""
 
 

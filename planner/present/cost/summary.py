@@ -10,7 +10,7 @@ from planner.cost.hybrid import Hybrid
 from planner.cost.montecarlo import Simulation
 from planner.cost.result import Answer, BreakEven, CostResult, Footprint, MoneyTerm, OwnCost, RentCost
 from planner.present import format as fmt
-from planner.present.cost.amounts import TITLES, short_source, spread_words, usd_range
+from planner.present.cost.amounts import TITLES, range_words, short_source, usd_range
 from planner.present.cost.prices import MODE_WORDS, age_phrase
 
 _HALF: Final = 0.5
@@ -107,7 +107,7 @@ def rent_sentence(rent: RentCost) -> str:
     machines = fmt.plural(rent.instances, "machine") if rent.instances > 1 else ""
     billed = f"billed in {rent.billed_currency}" if rent.billed_currency not in ("USD", None) else ""
     how = ", ".join(part for part in (MODE_WORDS[rent.mode], machines, billed) if part)
-    ends = spread_words(rent)
+    ends = range_words(rent)
     spread = f" ({ends})" if ends else ""
     return (
         f"Rented at {rent.provider} ({region}), {how}: {price}{spread} for {fmt.significant(rent.hours)} hours, "

@@ -38,7 +38,7 @@ def advice_row(advice: Advice) -> AdviceRow:
     """Return what to show of `advice`."""
     other_card = any(setting.field == "gpu" for setting in advice.settings)
     return AdviceRow(
-        title=f"{advice.name[:1].upper()}{advice.name[1:]}",
+        title=fmt.capitalized(advice.name),
         saves="" if other_card else fmt.gib(advice.saved_bytes),
         then=_then(advice),
         cost=_cost(advice),

@@ -1,10 +1,10 @@
-"""Whether it fits, as a sentence."""
+"""The verdict in words, all of them here: in a few, as a sentence, as a cell of a table, and how sure it is."""
 
 from typing import Final
 
 from planner.memory.result import MemoryResult, Verdict
 from planner.present import format as fmt
-from planner.present.names import CERTAINTY_WORDS, VERDICT_WORDS
+from planner.present.names import CERTAINTY_WORDS
 
 _ODDS: Final = ((1, 20), (1, 10), (1, 5), (1, 4), (1, 3), (1, 2), (2, 3), (3, 4), (4, 5), (9, 10), (19, 20))
 _ALMOST_ALL: Final = 0.985
@@ -33,7 +33,7 @@ def _split(memory: MemoryResult) -> str:
     counted = memory.certain_bytes
     parts = (("exact", counted.exact), ("measured", counted.measured), ("assumed", counted.assumed))
     said = ", ".join(f"{CERTAINTY_WORDS[how]} {fmt.size(size)}" for how, size in parts if size)
-    return f"{said[:1].upper()}{said[1:]}." if said else ""
+    return f"{fmt.capitalized(said)}." if said else ""
 
 
 def _chance(memory: MemoryResult) -> str:
@@ -41,6 +41,16 @@ def _chance(memory: MemoryResult) -> str:
     return "" if chance is None or memory.verdict == "tight" else f"Chance that it fits: {odds(chance)}."
 
 
+VERDICT_WORDS: Final[dict[Verdict, str]] = {"fits": "Fits", "tight": "Tight", "does-not-fit": "Does not fit"}
+NOT_SUPPORTED: Final = "Not supported"
+"""The verdict on what a card cannot run at all."""
+_LEFT_OUT: Final = {
+    "tight": "the plan fits only just",
+    "does-not-fit": "the plan does not fit",
+    "not-supported": "the card cannot run it",
+}
+"""Why a card is left out of a choice, by its verdict."""
+_RANKS: Final[dict[Verdict, int]] = {"fits": 2, "tight": 1, "does-not-fit": 0}
 _NAMED: Final = 3
 """The smallest cards that a sentence names; more of them make a list."""
 
@@ -53,7 +63,7 @@ def in_need(memory: MemoryResult) -> bool:
 def verdict_phrase(memory: MemoryResult) -> str:
     """Return the verdict in a few words, for the plan bar: `Fits, 6.10 GiB free`, `Tight, about 3 in 4`."""
     if memory.unsupported:
-        return "Not supported"
+        return NOT_SUPPORTED
     if memory.verdict is None or memory.free_bytes is None:
         return f"Needs {fmt.size(memory.total_bytes)}"
     return verdict_words(memory.verdict, memory.free_bytes, memory.fit_probability)
@@ -63,8 +73,39 @@ def verdict_words(verdict: Verdict, free_bytes: int, probability: float | None) 
     """Return a verdict with what decides it: the chance where it is tight, else the bytes that are free or missing."""
     if verdict == "tight" and probability is not None:
         return f"{VERDICT_WORDS[verdict]}, {odds(probability)}"
-    rest = f"{fmt.size(abs(free_bytes))} {'free' if free_bytes >= 0 else 'too much'}"
-    return f"{VERDICT_WORDS[verdict]}, {rest}"
+    return f"{VERDICT_WORDS[verdict]}, {margin_words(free_bytes)}"
+
+
+def margin_words(free_bytes: int) -> str:
+    """Return what is left or missing: `6.10 GiB free`, `2.00 GiB too much`."""
+    return f"{fmt.size(abs(free_bytes))} {'free' if free_bytes >= 0 else 'too much'}"
+
+
+def verdict_rank(verdict: Verdict | None) -> int | None:
+    """Return what orders verdicts, the best highest; None where there is no verdict."""
+    return None if verdict is None else _RANKS[verdict]
+
+
+def verdict_cell(verdict: Verdict | None, unsupported: str) -> str:
+    """Return the verdict as a cell of a table; `unsupported` says why the hardware cannot run it, empty if it can."""
+    return VERDICT_WORDS[verdict] if verdict else NOT_SUPPORTED if unsupported else fmt.UNKNOWN
+
+
+def no_fit_sentence(where: str = "") -> str:
+    """Return that the plan does not fit, `where` being the words that follow."""
+    return fmt.sentence(f"{_LEFT_OUT['does-not-fit']}{where}")
+
+
+def left_out_words(reason: str) -> str:
+    """Return why something is left out of a choice: the words for a verdict, other reasons as they are."""
+    return _LEFT_OUT.get(reason, reason)
+
+
+def fitting_sentence(model: str, fitting: int, total: str, smallest: str = "") -> str:
+    """Return on how many of `total`, such as `43 systems`, the plan about `model` fits, and the smallest of those."""
+    if not fitting:
+        return f"{model} does not fit on any of {total} as planned."
+    return f"{model} fits on {fitting} of {total} as planned. The smallest is {smallest}."
 
 
 def answer(memory: MemoryResult, card: str | None, count: int = 1, smallest: tuple[str, ...] = ()) -> str:
@@ -73,7 +114,7 @@ def answer(memory: MemoryResult, card: str | None, count: int = 1, smallest: tup
     `card` is the name of one of `count` equal cards, or the phrase for cards that differ.
     """
     if card is not None and memory.unsupported:
-        return f"Not supported on {card}: {'; '.join(memory.unsupported)}."
+        return f"{NOT_SUPPORTED} on {card}: {'; '.join(memory.unsupported)}."
     if card is None or memory.verdict is None or memory.capacity_bytes is None:
         return _requirement(memory, card, smallest)
     kinds = {share.gpu for share in memory.per_gpu}
@@ -153,25 +194,4 @@ def _odds(memory: MemoryResult) -> str:
 
 
 def _rest(memory: MemoryResult) -> str:
-    free = memory.free_bytes or 0
-    return f", {fmt.size(free)} free" if free >= 0 else f", {fmt.size(-free)} too much"
-
-
-_RANKS: Final[dict[Verdict, int]] = {"fits": 2, "tight": 1, "does-not-fit": 0}
-
-
-def fits_rank(verdict: Verdict | None) -> int | None:
-    """Return what orders verdicts, the best highest; none where there is no verdict."""
-    return None if verdict is None else _RANKS[verdict]
-
-
-def fits_words(verdict: Verdict | None, unsupported: str) -> str:
-    """Return the verdict; `unsupported` says why the hardware cannot run it at all, empty where it can."""
-    return VERDICT_WORDS[verdict] if verdict else "Not supported" if unsupported else fmt.UNKNOWN
-
-
-def fits_tooltip(free_bytes: int | None, reason: str, where: str = "") -> str:
-    """Return why there is no verdict, or what is left or missing, `where` being the words that follow."""
-    if reason or free_bytes is None:
-        return reason
-    return f"{fmt.size(abs(free_bytes))} {'free' if free_bytes >= 0 else 'too much'}{where}"
+    return f", {margin_words(memory.free_bytes or 0)}"

@@ -187,11 +187,8 @@ def _reason(memory: MemoryResult) -> str:
     sentence = (
         f"The peak is {PHASE_MOMENTS[memory.peak_phase]}; its biggest part: {in_sentence(biggest.name)} ({amount})."
     )
-    return f"{sentence} {_as_sentence(memory.peak.explanation)}".strip()
-
-
-def _as_sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}" if text else ""
+    why = memory.peak.explanation
+    return f"{sentence} {fmt.sentence(why)}" if why else sentence
 
 
 def _segments(memory: MemoryResult, bar_bytes: int) -> tuple[Segment, ...]:

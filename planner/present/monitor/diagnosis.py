@@ -99,7 +99,7 @@ class Said:
 
 def said(verdict: Verdict) -> Said:
     """Return a verdict as it stands on a card's line."""
-    title = f"{verdict.title[:1].upper()}{verdict.title[1:]}"
+    title = fmt.capitalized(verdict.title)
     return Said(
         title,
         sentence_of(verdict),
@@ -119,7 +119,7 @@ def tone_of(verdict: Verdict) -> Tone:
 def sentence_of(verdict: Verdict) -> str:
     """Return a verdict as a sentence or two: what it is, what that means, and what else is wrong."""
     also = fmt.listing(tuple(other.title for other in verdict.also))
-    title = f"{verdict.title[:1].upper()}{verdict.title[1:]}"
+    title = fmt.capitalized(verdict.title)
     return f"{title}. {verdict.sentence}" + (f" Also: {also}." if also else "")
 
 

@@ -102,7 +102,7 @@ def fault_views(latest: Latest, now_wall_seconds: float) -> tuple[FaultView, ...
 def _view(fault: Fault, latest: Latest, now: float) -> FaultView:
     line = fault_line(fault, latest)
     since = f"since {clock(fault.since_seconds)} ({elapsed(max(0.0, now - fault.since_seconds))})"
-    return FaultView(f"{line[:1].upper()}{line[1:]}", since, fault.about.advice, fault.about.severity)
+    return FaultView(fmt.capitalized(line), since, fault.about.advice, fault.about.severity)
 
 
 def clock(wall_seconds: float) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from planner.monitor.clock_reasons import slowing
 from planner.monitor.device import Device
@@ -69,7 +69,7 @@ def _rank(verdict: Verdict) -> int:
 
 def _alike(verdict: Verdict, cards: int) -> tuple[str, str]:
     """Return what is true of one card, or of all."""
-    title = f"{verdict.title[:1].upper()}{verdict.title[1:]}"
+    title = fmt.capitalized(verdict.title)
     if cards == 1:
         return f"{title}.", sentence_of(verdict).removeprefix(f"{title}.").strip()
     return f"{title} ({'both' if cards == 2 else f'all {fmt.integer(cards)}'} cards).", verdict.sentence
@@ -84,7 +84,7 @@ def _mixed(found: Sequence[tuple[Device, Verdict]], rank: int) -> tuple[str, str
     clause = _CLAUSES[rank][len(these) > 1]
     sentence = f"{fmt.integer(len(these))} of {_counted(found)} {clause}: {_listed(these)}."
     more = _listed(others)
-    return sentence, f"{more[:1].upper()}{more[1:]}." if more else ""
+    return sentence, f"{fmt.capitalized(more)}." if more else ""
 
 
 def _counted(found: Sequence[tuple[Device, Verdict]]) -> str:
@@ -124,8 +124,6 @@ def _runs(numbers: Sequence[int]) -> list[str]:
             runs.append([number])
     return [f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs]
 
-
-Tone = Literal["", "muted", "warn", "bad"]
 
 _SHOWN: Final = (
     ("utilization_fraction", "Utilisation"),

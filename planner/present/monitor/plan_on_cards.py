@@ -16,7 +16,7 @@ from planner.plan.plan import Plan
 from planner.plan.solve import Solved
 from planner.present import format as fmt
 from planner.present.memory.solved import solved_words
-from planner.present.names import TERM_TITLES
+from planner.present.names import in_sentence
 
 
 def measured_sentence(found: BesideMeasured) -> str:
@@ -73,8 +73,7 @@ def _term(name: TermName) -> str:
     """Return a term's name within a sentence; the overhead's range is that of the context and of the allocator."""
     if name == "framework_overhead":
         return "the device context and the allocator"
-    title = TERM_TITLES[name]
-    return title if title[:2].isupper() else f"{title[:1].lower()}{title[1:]}"
+    return in_sentence(name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,7 @@ def summary_line(summary: Summary) -> str:
 def summary_lines(recording: Recording, found: Summary) -> tuple[str, ...]:
     """Return the answer first, the energy or that it is not known; then what is to be known of it."""
     used = summary_line(found)
-    answer = f"{used[:1].upper()}{used[1:]}" if used else "No card told its energy or its power."
+    answer = fmt.capitalized(used) if used else "No card told its energy or its power."
     return tuple(part for part in (answer, gap_sentence(found, recording.seconds), *recording_notes(recording)) if part)
 
 

@@ -6,8 +6,7 @@ from planner.hardware.catalog import HardwareCatalog
 from planner.memory.parallel.work import SHARDER_TITLES, sharder_of
 from planner.memory.result import DeviceShare, MemoryResult
 from planner.present import format as fmt
-from planner.present.memory.verdict import scarcest
-from planner.present.names import VERDICT_WORDS
+from planner.present.memory.verdict import VERDICT_WORDS, scarcest
 from planner.workload.parallel import Offload
 from planner.workload.workload import Training, Workload
 

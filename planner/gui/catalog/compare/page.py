@@ -34,8 +34,7 @@ from planner.present.catalog.comparison import (
     system_entry,
     to_markdown,
 )
-from planner.present.catalog.gpu_columns import GpuRow
-from planner.present.catalog.gpu_row import plain_row
+from planner.present.catalog.gpu_row import GpuRow, plain_row
 from planner.present.record_text import rows_to_csv
 from planner.storage import write_atomically
 
