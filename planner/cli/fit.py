@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from planner.cli.options import check_lengths, in_options, used_defaults
 from planner.cli.parser import Parser
-from planner.cli.plan_arguments import add_plan_options, asked_plan, save_asked
-from planner.cli.recipes import GivenRecipe, recipe_block
+from planner.cli.plan_arguments import GivenRecipe, add_plan_options, asked_plan, recipe_block, save_asked
 from planner.cli.report import report
 from planner.cli.table import terminal_width
 from planner.cli.user_catalog import persons_catalog
@@ -136,7 +135,7 @@ def _with_log(plan: Plan, catalog: Catalog, arguments: argparse.Namespace) -> tu
         plan = plan.evolve(corrections=())
     if arguments.log is None and not arguments.correct:
         return plan, None
-    from planner.cli.logs import compare_with_log  # its readers are needed by few
+    from planner.cli.comparisons import compare_with_log  # its readers are needed by few
 
     return compare_with_log(plan, catalog, arguments)
 
@@ -144,7 +143,7 @@ def _with_log(plan: Plan, catalog: Catalog, arguments: argparse.Namespace) -> tu
 def _beside(evaluation: Evaluation, catalog: Catalog, word: str | None) -> "Versus | None":
     if word is None:
         return None
-    from planner.cli.versus import other_plan  # few ask for another plan
+    from planner.cli.comparisons import other_plan  # few ask for another plan
     from planner.plan.versus import versus_of
 
     return versus_of(evaluation, evaluate(other_plan(word, evaluation.plan, catalog), catalog))
@@ -206,11 +205,11 @@ def _text(
 
         more.extend(advice_blocks(evaluation, catalog, arguments.solve, width, asked=arguments.advise))
     if comparison is not None:
-        from planner.cli.logs import comparison_block
+        from planner.cli.comparisons import comparison_block
 
         more.append(comparison_block(comparison, width))
     if beside is not None:
-        from planner.cli.versus import versus_block
+        from planner.cli.comparisons import versus_block
 
         more.append(versus_block(evaluation, beside, catalog, width))
     return report(view, plan_phrase(evaluation, catalog), defaults, width, explain=arguments.explain, more=tuple(more))

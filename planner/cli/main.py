@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 does not fit (only with `--check`), 2 wrong input, 3 somet
 """
 
 import atexit
+import codecs
 import errno
 import gc
 import importlib
@@ -69,6 +70,24 @@ _WITHOUT_WINDOW: Final = (
     "The commands cost, fit, gpus, models, monitor, prices, recommend and trace work without a window; see "
     "gpu-planner --help."
 )
+
+_STAND_INS: Final = str.maketrans(
+    {
+        "\u2009": " ",
+        "\u2013": "-",
+        "\u2212": "-",
+        "·": "*",
+        "×": "x",
+        "…": "~",
+        "≥": ">=",
+        "≤": "<=",
+        "²": "^2",
+        "³": "^3",
+        "✓": "+",
+        "✗": "-",
+    }
+)
+"""Plain characters for those that a terminal's encoding lacks."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -193,5 +212,13 @@ def _make_printable() -> None:
     for stream in (sys.stdout, sys.stderr):
         encoding = (getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "")
         if encoding != "utf8" and hasattr(stream, "reconfigure"):
-            importlib.import_module("planner.cli.plain").register()
+            codecs.register_error("planner-plain", in_plain_characters)
             stream.reconfigure(errors="planner-plain")
+
+
+def in_plain_characters(error: UnicodeError) -> tuple[str, int]:
+    """Return plain stand-ins for what cannot be encoded, for `codecs.register_error`."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end].translate(_STAND_INS)
+    return "".join(character if character.isascii() else "?" for character in text), error.end

@@ -5,9 +5,8 @@ from typing import Final
 
 from pydantic_core import to_json
 
-from planner.cli.details import details
 from planner.cli.parser import Parser
-from planner.cli.table import Head, table, terminal_width
+from planner.cli.table import Head, details, table, terminal_width
 from planner.models.catalog import ModelCatalog, ModelRecord, load_models, normalised
 from planner.models.load import load_model
 from planner.paths import catalog_dir

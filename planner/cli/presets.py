@@ -6,8 +6,8 @@ from typing import Final
 from pydantic_core import to_json
 
 from planner.cli.report import prose_width, wrapped
-from planner.cli.subjects import plan_about
 from planner.cli.table import Head, table
+from planner.cli.user_catalog import plan_about
 from planner.errors import SpecError
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan

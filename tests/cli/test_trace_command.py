@@ -13,8 +13,7 @@ import pytest
 from recordings import Recorder, training, two_steps
 
 from planner.cli.main import main
-from planner.cli.trace.progress import ProgressLine
-from planner.cli.trace.report import trace_report
+from planner.cli.trace.report import ProgressLine, trace_report
 from planner.present.format import THIN
 from planner.present.trace.view import trace_view
 from planner.trace.analysis.conclude import conclude

@@ -6,8 +6,8 @@ from typing import Final, cast
 
 from pydantic_core import to_json
 
-from planner.cli.cards import named_cards, named_system
-from planner.cli.gpus.own_cards import TAKE_BACK
+from planner.cli.gpus.user_cards import TAKE_BACK
+from planner.cli.plan_arguments import named_cards, named_system
 from planner.cli.table import Head, folded, table, terminal_width
 from planner.errors import SpecError
 from planner.hardware.gpu import MOST_WATTS, Gpu

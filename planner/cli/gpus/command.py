@@ -1,15 +1,16 @@
 """`gpu-planner gpus`: search, compare and show accelerators and systems; builds, own cards, those of this machine."""
 
 import argparse
+from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
 from typing import Any, Final
 
 from planner.cli.gpus.build import add_build_options, print_build
-from planner.cli.gpus.option_conflicts import check_together
-from planner.cli.gpus.own_cards import add_own_options, run_own, wants_own
 from planner.cli.gpus.search import print_list
+from planner.cli.gpus.user_cards import add_own_options, run_own, wants_own
 from planner.cli.parser import Parser, with_descending
 from planner.cli.user_catalog import persons_catalog
+from planner.errors import SpecError
 from planner.hardware.catalog import load_hardware
 from planner.hardware.fields import GPU_WORDS
 from planner.hardware.system_fields import SYSTEM_WORDS
@@ -17,6 +18,64 @@ from planner.hardware.vocabulary import Vocabulary
 from planner.paths import catalog_dir, own_hardware_file
 from planner.plan.catalog import Catalog
 from planner.plan.prices import prices_by_card
+
+_LIST: Final = frozenset(("words", "where", "fits", "limit", "sort", "json", "csv"))
+_TAKEN: Final[Mapping[str, frozenset[str]]] = {
+    "compare": frozenset(("fits", "json", "csv")),
+    "show": frozenset(("json",)),
+    "systems": frozenset(("words", "where", "fits", "limit", "sort", "json", "csv")),
+    "here": frozenset(("json",)),
+    "build": frozenset(("host_watts", "supply", "circuit", "power_limit", "json")),
+    "add": frozenset(),
+    "change": frozenset(("paid", "power_limit", "note")),
+    "remove": frozenset(),
+    "own": frozenset(("json",)),
+    "export": frozenset(),
+}
+"""What is asked for instead of a list, with the options that each of them takes."""
+_NAMES: Final = ("where", "fits", "sort", "compare", "show", "build", "add", "change", "remove", "export")
+_SEE_HELP: Final = "`gpu-planner gpus --help` says what each option is for."
+
+
+def check_together(arguments: argparse.Namespace) -> None:
+    """Look whether every option that is given has something to do.
+
+    Raises:
+        SpecError: If one is empty, belongs to something that is not asked for, or would stand in another's way.
+    """
+    given = [name for name, value in vars(arguments).items() if value not in (None, False, [])]
+    for name in _NAMES:
+        if name in given and _is_empty(getattr(arguments, name)):
+            raise SpecError(_option(name), "is empty", f"Leave it out, or say what is meant. {_SEE_HELP}")
+    asked = [name for name in given if name in _TAKEN]
+    if len(asked) > 1:
+        raise SpecError(_option(asked[0]), f"does not go together with {_option(asked[1])}", "Ask one after the other.")
+    taken = _TAKEN[asked[0]] if asked else _LIST
+    for name in given:
+        if name not in taken and name not in asked:
+            raise _left_over(name, asked)
+    if arguments.json and arguments.csv:
+        raise SpecError("--json", "does not go together with --csv", "Choose one of them.")
+
+
+def _is_empty(value: object) -> bool:
+    """Return whether an option, or one of its values, is a text without any word."""
+    values: Iterable[object] = value if isinstance(value, list) else (value,)
+    return any(isinstance(each, str) and not each.strip() for each in values)
+
+
+def _left_over(name: str, asked: list[str]) -> SpecError:
+    homes = [_option(home) for home, taken in _TAKEN.items() if name in taken]
+    if name in _LIST:
+        homes.insert(0, "a list")
+    where = f"is for {' and '.join((', '.join(homes[:-1]), homes[-1]) if len(homes) > 1 else homes)}"
+    said = f", not for {_option(asked[0])}" if asked else ""
+    return SpecError(_option(name), f"{where}{said}", _SEE_HELP)
+
+
+def _option(name: str) -> str:
+    return "WORDS" if name == "words" else f"--{name.replace('_', '-')}"
+
 
 _DESCRIPTION: Final = """\
 List accelerators, compare some, or show one with the source of every figure. Rates are dense, never sparse;
@@ -72,13 +131,13 @@ def run(argv: list[str], today: date | None = None) -> int:
 def _about(arguments: argparse.Namespace, catalog: Catalog, today: date) -> int:
     """Print the one card, the system, the build or the machine that is asked about, or else a list."""
     if arguments.here:
-        from planner.cli.gpus.detected_cards import print_here  # starts the sampler
+        from planner.cli.gpus.user_cards import print_here  # starts the sampler
 
         return print_here(catalog.hardware, as_json=arguments.json)
     if arguments.build:
         return print_build(arguments, catalog)
     if arguments.systems:
-        from planner.cli.gpus.systems import print_systems
+        from planner.cli.gpus.system_search import print_systems
 
         return print_systems(arguments, catalog, today)
     if arguments.show:
@@ -86,7 +145,7 @@ def _about(arguments: argparse.Namespace, catalog: Catalog, today: date) -> int:
 
         return show(arguments.show, catalog, today, as_json=arguments.json)
     if arguments.compare:
-        from planner.cli.gpus.compare import print_comparison
+        from planner.cli.gpus.show import print_comparison
 
         return print_comparison(arguments, catalog, prices_by_card(catalog, today), today)
     return print_list(arguments, catalog, today)

@@ -1,28 +1,74 @@
 """`gpu-planner gpus` without more: the cards that a query finds, as a table, CSV or JSON."""
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from pydantic_core import to_json
 
-from planner.cli.gpus.query import columns_of, listing, query_of, selected
+from planner.cli.table import Head, table, terminal_width
 from planner.cost.market import CardPrices
+from planner.errors import SpecError
 from planner.hardware.fields import PRICE_WORDS, QUERY_FIELDS
 from planner.hardware.gpu import Gpu
-from planner.hardware.query import GpuQuery, used_words
-from planner.hardware.vocabulary import Fits, Judged
+from planner.hardware.query import GpuQuery, Query, select, used_words
+from planner.hardware.vocabulary import AnyRecord, Fits, Judged, Prices
 from planner.memory.fit import CardFit
 from planner.plan.catalog import Catalog
 from planner.plan.prices import price_words, prices_by_card
 from planner.present.catalog.gpu_columns import GPU_COLUMNS
 from planner.present.catalog.gpu_row import GpuRow, gpu_rows
 from planner.present.catalog.records import GPU_FIELDS, gpu_fields, price_fields
+from planner.present.columns import Column, Row
 from planner.present.record_text import to_csv
 
 if TYPE_CHECKING:
     from planner.plan.job_costs import CardJob
+
+
+AnyQuery = TypeVar("AnyQuery", bound=Query)
+
+
+def query_of(kind: type[AnyQuery], arguments: argparse.Namespace) -> AnyQuery:
+    """Return the query that WORDS, --where and --sort write.
+
+    Raises:
+        SpecError: If an expression or a key cannot be understood; it names the option.
+    """
+    try:
+        return kind(text=" ".join(arguments.words), where=arguments.where or "", sort=tuple(arguments.sort))
+    except SpecError as error:
+        hint = error.hint or "`gpu-planner gpus --help` lists the fields and the comparisons."
+        raise SpecError(f"--{error.field}", error.reason, hint) from error
+
+
+def selected(
+    records: Iterable[AnyRecord], query: Query, fits: Fits | None, prices: Prices | None
+) -> tuple[AnyRecord, ...]:
+    """Return what `query` finds among `records`.
+
+    Raises:
+        SpecError: If it uses a word that needs a plan, and there is none.
+    """
+    try:
+        return select(records, query, fits, prices)
+    except SpecError as error:
+        hint = "Add --fits MODEL." if error.field in query.words.judged else error.hint
+        raise SpecError(error.field, error.reason, hint) from error
+
+
+def columns_of(columns: Sequence[Column[Row]], usual: Sequence[str], asked: Iterable[str]) -> list[Column[Row]]:
+    """Return the usual columns by their keys, and then those that the list is filtered or sorted by."""
+    by_key, wanted = {column.key: column for column in columns}, set(asked)
+    return [by_key[key] for key in (*usual, *(key for key in by_key if key in wanted and key not in usual))]
+
+
+def listing(rows: Sequence[Row], columns: Sequence[Column[Row]], flexible: Sequence[str] = ("name",)) -> str:
+    """Return `rows` as a table; the columns whose keys are `flexible` give way where it is too wide."""
+    heads = [Head(column.title, column.align, column.key in flexible, column.unit) for column in columns]
+    return table(heads, [[column.text(row) for column in columns] for row in rows], terminal_width())
+
 
 _LISTED: Final = ("name", "year", "memory", "bandwidth", "bf16", "power", "price")
 _LISTED_WHEN_JUDGED: Final = ("name", "fits", "job_time", "job_cost", "memory", "bandwidth", "power")
@@ -86,7 +132,7 @@ def print_list(arguments: argparse.Namespace, catalog: Catalog, today: date) -> 
 
 
 def _judged(word: str, catalog: Catalog, today: date) -> _Judgement:
-    from planner.cli.subjects import plan_about
+    from planner.cli.user_catalog import plan_about
     from planner.plan.evaluate import fits_by_gpu
     from planner.plan.job_costs import job_by_gpu
 

@@ -15,8 +15,7 @@ from typing import Any, Final
 from pydantic_core import to_json
 
 from planner.cli.monitor.files import add_file_options, check_file_options, replayed, work_on_files
-from planner.cli.monitor.screen import Screen
-from planner.cli.monitor.table import fitting_table, wrapped
+from planner.cli.monitor.terminal import Screen, fitting_table, wrapped
 from planner.cli.parser import Parser
 from planner.errors import RecordingError
 from planner.monitor.diagnosis.diagnose import diagnose_all

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pydantic_core import to_json
 
-from planner.cli.monitor.table import fitting_table, wrapped
+from planner.cli.monitor.terminal import fitting_table, wrapped
 from planner.cli.parser import Parser
 from planner.errors import PlannerError, RecordingError
 from planner.monitor.inventory import Inventory

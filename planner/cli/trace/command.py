@@ -1,6 +1,8 @@
 """`gpu-planner trace`: the exact memory peak of a PyTorch module, and what it is made of."""
 
 import argparse
+import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,19 +13,20 @@ from pydantic import ValidationError
 from planner.cli.parser import Parser
 from planner.cli.table import terminal_width
 from planner.cli.trace.options import add_trace_options, given_options, of_option, request_from, used_defaults
-from planner.cli.trace.progress import ProgressLine
-from planner.cli.trace.report import trace_report
-from planner.cli.trace.target import target_of
+from planner.cli.trace.report import ProgressLine, trace_report
 from planner.cli.user_catalog import persons_catalog
 from planner.errors import PlannerError, SpecError
 from planner.hardware.gpu import Gpu
 from planner.hardware.names import resolve_gpu
+from planner.models.catalog import ModelCatalog
+from planner.models.load import load_config
 from planner.plan.catalog import Catalog
 from planner.present.trace.view import trace_view
 from planner.trace.allocator.settings import AllocatorSettings
 from planner.trace.analysis.conclude import conclude
 from planner.trace.analysis.memory import traced_fits_on
 from planner.trace.analysis.summary import facts_of
+from planner.trace.candidates import find_candidates
 from planner.trace.files import (
     export_allocations_csv,
     export_timeline_csv,
@@ -32,9 +35,45 @@ from planner.trace.files import (
     save_recording,
 )
 from planner.trace.recording import Recording
+from planner.trace.request import Target
 from planner.trace.result import TraceResult
 from planner.trace.run import Limits, trace
 from planner.units import parse_bytes
+
+_PYTHON: Final = ".py"
+_NAME: Final = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
+_IN_PACKAGE: Final = re.compile(rf"(?P<place>{_NAME}):(?P<name>{_NAME})")
+
+
+def target_of(word: str, models: ModelCatalog) -> Target:
+    """Return what to trace: `net.py:Net`, `package.module:Net`, a `config.json`, its folder, or a name of `models`.
+
+    Raises:
+        PlannerError: If it is none of these, or cannot be read. Where a Python file stands without a name, the hint
+            lists those that it offers; nothing of it is run.
+    """
+    # From the last colon on: the letter of a drive has one as well.
+    place, _, name = word.rpartition(":")
+    if place.endswith(_PYTHON):
+        return _in_file(Path(place), name)
+    if word.endswith(_PYTHON):
+        return _in_file(Path(word), "")
+    packaged = _IN_PACKAGE.fullmatch(word)
+    if packaged is not None:
+        return Target(kind="import", place=packaged["place"], name=packaged["name"])
+    title, config = load_config(word, models)
+    return Target(kind="config", place=title, config=json.dumps(config))
+
+
+def _in_file(path: Path, name: str) -> Target:
+    if not path.is_file():
+        raise SpecError("TARGET", f"there is no file {path}", "Check its spelling, or name its whole path.")
+    if not name:
+        offered = [f"{path}:{candidate.name}" for candidate in find_candidates(path)]
+        hint = f"Write {' or '.join(offered)}." if offered else "It has no module class and no function of its own."
+        raise SpecError("TARGET", f"{path} needs the name of a module or a function", hint)
+    return Target(kind="file", place=str(path), name=name)
+
 
 DOES_NOT_FIT: Final = 1
 _SMALLEST: Final = 5

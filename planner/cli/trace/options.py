@@ -8,10 +8,11 @@ import argparse
 import json
 import re
 from collections.abc import Callable
-from typing import Final, Literal, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from pydantic import ValidationError
 
+from planner.cli.parser import Option, add_options, named_value
 from planner.errors import SpecError
 from planner.trace.arguments import parse_arguments
 from planner.trace.optimizers import TORCH_NAMES
@@ -24,41 +25,30 @@ _HELP_COMMAND: Final = "Try: gpu-planner trace --help"
 _CALL: Final = re.compile(r"(?P<name>[^\W\d]\w*)\s*(?:\((?P<arguments>.*)\))?", re.DOTALL)
 
 
-class Flag(NamedTuple):
-    """An option and the field of the request that it sets; `task` is none for those that both tasks have."""
-
-    name: str
-    field: str
-    metavar: str
-    help: str
-    task: Literal["training", "inference"] | None = None
-
-    @property
-    def key(self) -> str:
-        """Return the attribute that argparse gives it."""
-        return self.name.removeprefix("--").replace("-", "_")
-
-
-FLAGS: Final = (
-    Flag("--task", "task", "TASK", "inference or training [inference]"),
-    Flag("--batch", "batch", "N", "samples at once [1, or as the inputs have it]"),
-    Flag(
+OPTIONS: Final = (
+    Option("--task", "task", "TASK", "inference or training [inference]"),
+    Option("--batch", "batch", "N", "samples at once [1, or as the inputs have it]"),
+    Option(
         "--seq", "sequence_length", "TOKENS", "sequence or prompt [2,048 to train, else 4,096, or the model's maximum]"
     ),
-    Flag("--dtype", "dtype", "FORMAT", "cast parameters to fp32, fp64, bf16 or fp16 [as built]"),
-    Flag("--autocast", "autocast", "FORMAT", "run under torch.autocast to bf16 or fp16 [off]"),
-    Flag("--attention", "attention", "KIND", "sdpa or eager, of Hugging Face models [sdpa]"),
-    Flag("--steps", "steps", "N", "times that the whole is run; two, so that optimizer states are in [2]"),
-    Flag("--device", "device", "NAME", "whose operators are assumed: cuda or cpu [cuda]"),
-    Flag("--step", "step", "FILE.py:NAME", "function that does a whole step of its own: step(modules, inputs)"),
-    Flag("--decode", "decode_tokens", "N", "tokens answered one by one, with the cache [0]", "inference"),
-    Flag("--optimizer", "optimizer", "NAME", 'of torch.optim, such as SGD or "AdamW(fused=True)" [AdamW]', "training"),
-    Flag("--accumulate", "gradient_accumulation", "N", "forward passes per optimizer step [1]", "training"),
-    Flag("--zero-grad", "zero_grad", "WHEN", "after-step, before-backward, or zeros: kept [after-step]", "training"),
-    Flag("--checkpointing", "checkpointing", "KIND", "none, selective or full, where it is offered [none]", "training"),
-    Flag("--loss", "loss", "NAME", "of torch.nn.functional, or FILE.py:NAME [from the output]", "training"),
+    Option("--dtype", "dtype", "FORMAT", "cast parameters to fp32, fp64, bf16 or fp16 [as built]"),
+    Option("--autocast", "autocast", "FORMAT", "run under torch.autocast to bf16 or fp16 [off]"),
+    Option("--attention", "attention", "KIND", "sdpa or eager, of Hugging Face models [sdpa]"),
+    Option("--steps", "steps", "N", "times that the whole is run; two, so that optimizer states are in [2]"),
+    Option("--device", "device", "NAME", "whose operators are assumed: cuda or cpu [cuda]"),
+    Option("--step", "step", "FILE.py:NAME", "function that does a whole step of its own: step(modules, inputs)"),
+    Option("--decode", "decode_tokens", "N", "tokens answered one by one, with the cache [0]", "inference"),
+    Option(
+        "--optimizer", "optimizer", "NAME", 'of torch.optim, such as SGD or "AdamW(fused=True)" [AdamW]', "training"
+    ),
+    Option("--accumulate", "gradient_accumulation", "N", "forward passes per optimizer step [1]", "training"),
+    Option("--zero-grad", "zero_grad", "WHEN", "after-step, before-backward, or zeros: kept [after-step]", "training"),
+    Option(
+        "--checkpointing", "checkpointing", "KIND", "none, selective or full, where it is offered [none]", "training"
+    ),
+    Option("--loss", "loss", "NAME", "of torch.nn.functional, or FILE.py:NAME [from the output]", "training"),
 )
-_FLAG_OF_FIELD: Final = {flag.field: flag.name for flag in FLAGS} | {
+_FLAG_OF_FIELD: Final = {flag.field: flag.name for flag in OPTIONS} | {
     "lora": "--lora",
     "parallel": "--strategy",
     "parallel.ranks": "--ranks",
@@ -93,8 +83,7 @@ def add_trace_options(parser: argparse.ArgumentParser) -> None:
         "inference": parser.add_argument_group("inference"),
         "training": parser.add_argument_group("training"),
     }
-    for flag in FLAGS:
-        groups[flag.task].add_argument(flag.name, metavar=flag.metavar, help=flag.help)
+    add_options(OPTIONS, groups)
     groups["training"].add_argument(
         "--freeze", metavar="PATTERN", action="append", default=[], help="names of parameters to leave; repeatable"
     )
@@ -110,7 +99,7 @@ def request_from(arguments: argparse.Namespace, target: Target, compute_capabili
         SpecError: If an option belongs to the other task or a value is not allowed, named by the option.
     """
     fields: dict[str, object] = {
-        flag.field: _plain(value) for flag in FLAGS if (value := getattr(arguments, flag.key)) is not None
+        flag.field: _plain(value) for flag in OPTIONS if (value := flag.given(arguments)) is not None
     }
     _check_task(arguments)
     fields |= _optimizer(arguments.optimizer) if arguments.optimizer is not None else {}
@@ -123,7 +112,9 @@ def request_from(arguments: argparse.Namespace, target: Target, compute_capabili
         fields.setdefault("batch", 1)
     if fields.get("device", "cuda") == "cuda":
         fields["compute_capability"] = compute_capability
-    fields["arguments"] = tuple(_named("--arg", text) for text in arguments.arg)
+    fields["arguments"] = tuple(
+        dict(zip(("name", "value"), named_value("--arg", text, "width=64"), strict=True)) for text in arguments.arg
+    )
     fields["inputs"] = tuple(of_option("--input", parse_input, text) for text in arguments.input)
     try:
         return TraceRequest.model_validate({**fields, "target": target})
@@ -134,13 +125,13 @@ def request_from(arguments: argparse.Namespace, target: Target, compute_capabili
 
 def used_defaults(arguments: argparse.Namespace, request: TraceRequest) -> tuple[str, ...]:
     """Return the options that were not given and mattered, with the values that were used for them."""
-    given = {flag.name for flag in FLAGS if getattr(arguments, flag.key) is not None}
-    asked = (flag for flag in FLAGS if flag.name not in given and _matters(flag, request))
+    given = {flag.name for flag in OPTIONS if flag.given(arguments) is not None}
+    asked = (flag for flag in OPTIONS if flag.name not in given and _matters(flag, request))
     values = ((flag.name, getattr(request, flag.field)) for flag in asked)
     return tuple(f"{name} {value}" for name, value in values if value is not None)
 
 
-def _matters(flag: Flag, request: TraceRequest) -> bool:
+def _matters(flag: Option, request: TraceRequest) -> bool:
     """Return whether the value of an option decides anything in `request`."""
     if flag.task not in (None, request.task):
         return False
@@ -154,7 +145,7 @@ def _matters(flag: Flag, request: TraceRequest) -> bool:
 
 def given_options(arguments: argparse.Namespace) -> tuple[str, ...]:
     """Return the options of the request that were given."""
-    flags = {flag.key: flag.name for flag in FLAGS} | {
+    flags = {flag.key: flag.name for flag in OPTIONS} | {
         name: f"--{name}" for name in ("arg", "input", "lora", "freeze", "ranks", "strategy")
     }
     return tuple(option for key, option in flags.items() if getattr(arguments, key) not in (None, []))
@@ -180,7 +171,7 @@ def _plain(value: str) -> str:
 
 def _check_task(arguments: argparse.Namespace) -> None:
     task = arguments.task or "inference"
-    given = [(flag.name, flag.task) for flag in FLAGS if getattr(arguments, flag.key) is not None]
+    given = [(flag.name, flag.task) for flag in OPTIONS if flag.given(arguments) is not None]
     if arguments.freeze:
         given.append(("--freeze", "training"))
     for name, belongs in given:
@@ -222,16 +213,6 @@ def _lora(text: str) -> object:
     if isinstance(value, dict):
         return value
     return {"rank": value}
-
-
-def _named(option: str, text: str) -> dict[str, object]:
-    name, equals, value = text.partition("=")
-    if not (name and equals):
-        raise SpecError(option, f"{text!r} is not NAME=VALUE", f"Write it such as {option} width=64.")
-    try:
-        return {"name": name, "value": json.loads(value)}
-    except ValueError:
-        return {"name": name, "value": value}
 
 
 def _option(field: str) -> str:

@@ -1,12 +1,15 @@
 """The answer of a trace as text: the estimator's report, with what only a trace can tell."""
 
+import shutil
 from collections.abc import Iterator
-from typing import Final
+from types import TracebackType
+from typing import Final, Self, TextIO
 
 from planner.cli.report import prose_width, report, wrapped
 from planner.cli.table import Head, table
 from planner.present import format as fmt
 from planner.present.trace.view import AliveRow, DifferenceRow, FigureRow, ModuleRow, TraceView, notable_modules
+from planner.trace.run import Progress
 
 _ALIVE_HEADS: Final = (
     Head("Alive at the peak", flexible=True, narrowest=11),
@@ -75,3 +78,36 @@ def _difference(row: DifferenceRow, width: int) -> Iterator[str]:
     bounds = f"; the truth lies within {row.range_text}" if row.range_text else ""
     yield wrapped(f"Assumed: {row.name}{place}: {row.explanation}", width, "", "    ")
     yield wrapped(f"counted as {row.amount}{bounds} [{row.source}]", width, "    ")
+
+
+class ProgressLine:
+    """Shows progress on `stream` while it is entered; says nothing where that is no terminal."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._shown = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._shown:
+            self._write("")
+            self._stream.write("\r")
+            self._stream.flush()
+
+    def show(self, progress: Progress) -> None:
+        """Write what is being done over what was there."""
+        self._write(f"Tracing: {progress.text}")
+
+    def _write(self, text: str) -> None:
+        if not self._stream.isatty():
+            return
+        # One column stays free: a full line would move the cursor to the next one.
+        text = text[: shutil.get_terminal_size().columns - 1]
+        # Blanks, not an escape sequence: consoles of Windows know those only when asked to.
+        self._stream.write(f"\r{text.ljust(self._shown)}")
+        self._stream.flush()
+        self._shown = max(self._shown, len(text))

@@ -3,8 +3,13 @@
 import os
 import shutil
 import sys
+import textwrap
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Final, Self, TextIO
+
+from planner.cli.table import Head, table, terminal_width
+from planner.present.columns import Column, Row
 
 _UP: Final = "\x1b[{}F"
 _CLEAR_LINE: Final = "\x1b[K"
@@ -48,3 +53,29 @@ class Screen:
         self._stream.write(back + "".join(f"{line}{_CLEAR_LINE}\n" for line in lines) + _CLEAR_BELOW)
         self._stream.flush()
         self._lines = len(lines)
+
+
+def fitting_table(
+    columns: Sequence[Column[Row]], rows: Sequence[Row], flexible: str, dispensable: Sequence[str]
+) -> str:
+    """Return rows as a table; where it is too wide, columns are left out by their keys, one after the other.
+
+    The column `flexible` is cut before that.
+    """
+    width = terminal_width()
+    for count in range(len(dispensable) + 1):
+        left = [column for column in columns if column.key not in dispensable[:count]]
+        heads = [Head(column.title, column.align, column.key == flexible, column.unit) for column in left]
+        text = table(heads, [[column.text(row) for column in left] for row in rows], width)
+        if width is None or max(map(len, text.splitlines())) <= width:
+            break
+    return text
+
+
+def wrapped(line: str) -> str:
+    """Return a line in as many as the terminal's width needs, the later ones indented."""
+    width = terminal_width()
+    if width is None or len(line) <= width:
+        return line
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    return "\n".join(textwrap.wrap(line, max(width, 20), subsequent_indent=indent, break_on_hyphens=False))

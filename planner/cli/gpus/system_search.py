@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic_core import to_json
 
-from planner.cli.gpus.query import columns_of, listing, query_of, selected
+from planner.cli.gpus.search import columns_of, listing, query_of, selected
 from planner.hardware.query import used_words
 from planner.hardware.system_fields import RENT, SYSTEM_WORDS
 from planner.hardware.system_query import SystemQuery
@@ -68,7 +68,7 @@ def print_systems(arguments: argparse.Namespace, catalog: Catalog, today: date) 
 
 
 def _judged(word: str, catalog: Catalog) -> "Mapping[str, SystemFit]":
-    from planner.cli.subjects import plan_about
+    from planner.cli.user_catalog import plan_about
     from planner.plan.system_fits import fits_by_system
 
     return fits_by_system(plan_about(word, catalog), catalog)

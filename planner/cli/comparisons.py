@@ -6,30 +6,28 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from planner.cli.plan_arguments import named_cards
 from planner.cli.report import prose_width, wrapped
 from planner.cli.table import Head, table
-from planner.errors import SpecError
+from planner.cli.user_catalog import plan_about
+from planner.errors import AmbiguousNameError, SpecError
 from planner.memory.corrections import Correction
 from planner.memory.logs.read import read_log
 from planner.memory.logs.text import MAX_BYTES, decode_log
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, evaluate
+from planner.plan.files import is_plan_file, load_plan
 from planner.plan.logs.compared import Comparison
 from planner.plan.logs.comparison import compare_plan
 from planner.plan.logs.corrected import correction_key, with_correction
 from planner.plan.logs.corrections import suggest_correction
-from planner.plan.logs.files import (
-    Log,
-    corrections_file,
-    keep_correction,
-    load_corrections,
-    log_of_text,
-    open_log,
-)
+from planner.plan.logs.files import Log, corrections_file, keep_correction, load_corrections, log_of_text, open_log
 from planner.plan.plan import Plan
+from planner.plan.versus import Versus
+from planner.present.memory.comparison import versus_view
 from planner.present.memory.log_comparison import LogView, log_view
 
-_HEADS: Final = (
+_LOG_HEADS: Final = (
     Head("Beside the log", flexible=True),
     Head("Estimated", "right"),
     Head("Measured", "right"),
@@ -60,7 +58,7 @@ def comparison_block(comparison: Comparison, width: int | None) -> str:
     rows = [[row.title, row.predicted, row.actual, row.difference] for row in view.rows]
     blocks = (
         "\n".join(wrapped(text, prose) for text in (view.sentence, view.subject)),
-        table(_HEADS, rows, width),
+        table(_LOG_HEADS, rows, width),
         "\n".join(wrapped(text, prose, "- ") for text in _reasons(view)),
     )
     return "\n\n".join(block for block in blocks if block)
@@ -92,3 +90,41 @@ def _kept(evaluation: Evaluation) -> Correction:
     if found is None:
         raise SpecError("--correct", "no correction is kept for this model, engine and card", "Add --log FILE.")
     return found
+
+
+_PLAN_HEADS: Final = (
+    Head("GiB", flexible=True),
+    Head("Plan", "right"),
+    Head("Other", "right"),
+    Head("Difference", "right"),
+)
+
+
+def other_plan(word: str, plan: Plan, catalog: Catalog) -> Plan:
+    """Return the plan in the file `word`, or `plan` on the cards (`2 x RTX 3090`) or with the model of that name.
+
+    Raises:
+        PlannerError: If it is none of them, or the file cannot be read.
+    """
+    if is_plan_file(Path(word)):
+        return load_plan(word)
+    try:
+        (cards,) = named_cards((word,), catalog)
+    except AmbiguousNameError:
+        raise
+    except SpecError:
+        return plan.evolve(model=plan_about(word, catalog).model)
+    return plan.evolve(gpu=cards.id, count=cards.count, workload=plan.workload.evolve(gpus=()))
+
+
+def versus_block(evaluation: Evaluation, found: Versus, catalog: Catalog, width: int | None) -> str:
+    """Return both answers, what is asked differently and the parts of both as text."""
+    view, prose = versus_view(evaluation, found, catalog), prose_width(width)
+    words = (view.sentence, f"Other: {view.other_subject}", view.other.answer)
+    rows = [[row.title, *row.texts] for row in view.rows]
+    blocks = (
+        "\n".join(wrapped(sentence, prose) for sentence in words if sentence),
+        "\n".join(wrapped(line, prose, "- ") for line in view.settings),
+        table(_PLAN_HEADS, rows, width) if rows else "",
+    )
+    return "\n\n".join(block for block in blocks if block)
