@@ -1,5 +1,5 @@
 from planner.memory.result import MemoryResult, Phase, Term
-from planner.present.trace.comparison import compare, comparison_sentence
+from planner.present.memory.comparison import compare, comparison_sentence
 from planner.units import GIB
 
 

@@ -9,7 +9,7 @@ from planner.present.catalog.gpu_details import gpu_details
 from planner.present.catalog.system_columns import SYSTEM_COLUMNS
 from planner.present.catalog.system_details import system_details
 from planner.present.catalog.system_row import system_rows
-from planner.present.provenance import MARK_MEANINGS, figure, provenance_mark, provenance_text
+from planner.present.columns import MARK_MEANINGS, figure, provenance_mark, provenance_text
 from planner.units import GIB
 
 SHEET = Provenance(basis="published", certainty="confirmed", source="Data sheet", as_of="2026-01-31")

@@ -11,11 +11,10 @@ from planner.hardware.fields import PRICE_WORDS
 from planner.memory.result import Verdict
 from planner.present import format as fmt
 from planner.present.catalog.gpu_row import GpuRow, JobWords, part_words
-from planner.present.columns import Column, Row, numbers, words
+from planner.present.columns import Column, Row, numbers, provenance_text, words
 from planner.present.cost.prices import month_words, remark_words, spread_words
 from planner.present.memory.verdict import margin_words, no_fit_sentence, verdict_cell, verdict_rank
 from planner.present.names import CERTAINTY_WORDS
-from planner.present.provenance import provenance_text
 from planner.units import GIB
 
 if TYPE_CHECKING:

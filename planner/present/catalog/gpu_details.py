@@ -13,10 +13,9 @@ from planner.hardware.speeds import TASK_WORDS, MeasuredSpeed
 from planner.hardware.usable import UsableMemory
 from planner.present import format as fmt
 from planner.present.catalog.gpu_columns import DTYPE_TITLES, SEGMENT_WORDS
-from planner.present.columns import Detail, DetailGroup
+from planner.present.columns import ASSUMED_MARK, Detail, DetailGroup, figure, lacking_detail
 from planner.present.cost.prices import MODE_WORDS, age_phrase, count_words, month_words, remark_words
 from planner.present.names import CERTAINTY_WORDS
-from planner.present.provenance import ASSUMED_MARK, figure, lacking_detail
 
 _TARGET_TITLES: Final = {"NVIDIA": "Compute capability", "AMD": "ROCm target"}
 """What software is built for on the cards of those makers who number it."""

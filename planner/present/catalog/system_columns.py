@@ -7,10 +7,9 @@ from typing import Final
 from planner.present import format as fmt
 from planner.present.catalog.gpu_columns import fits_column, rent_column
 from planner.present.catalog.system_row import FOR_POWER, FP16, TOTALS, ForPower, SystemRow, Total
-from planner.present.columns import Column, numbers, words
+from planner.present.columns import Column, numbers, provenance_text, words
 from planner.present.memory.verdict import margin_words
 from planner.present.names import CERTAINTY_WORDS
-from planner.present.provenance import provenance_text
 from planner.units import GB, GIB
 
 

@@ -9,8 +9,7 @@ from planner.hardware.system import System
 from planner.present import format as fmt
 from planner.present.catalog.gpu_details import rent_group
 from planner.present.catalog.system_row import BF16, FP16, TOTALS, SystemRow, Total
-from planner.present.columns import Detail, DetailGroup
-from planner.present.provenance import figure, lacking_detail
+from planner.present.columns import Detail, DetailGroup, figure, lacking_detail
 from planner.units import GB
 
 _DERIVED_MARK = "ƒ"

@@ -8,7 +8,7 @@ from planner.cost.figure import Certainty
 from planner.cost.result import MoneyTerm, RentCost
 from planner.cost.sensitivity import Swing
 from planner.present import format as fmt
-from planner.present.formulas import symbol_value
+from planner.present.format import symbol_value
 
 _DETAIL: Final = re.compile(r" ?; |: | \(")
 _SHORT_SOURCE: Final = 48

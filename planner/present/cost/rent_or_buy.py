@@ -1,10 +1,10 @@
-"""Renting beside owning, and one plan beside another, figure by figure."""
+"""Renting beside owning, and the cost of one plan beside another, figure by figure."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from planner.cost.estimate import CostEstimate
-from planner.cost.result import Footprint, MoneyTerm
+from planner.cost.result import Footprint, MoneyTerm, OwnCost, RentCost
 from planner.performance.result import TimeResult
 from planner.present import format as fmt
 from planner.present.cost.prices import MODE_WORDS
@@ -46,14 +46,14 @@ def scenario_rows(mine: Scenario, other: Scenario) -> tuple[FigureRow, ...]:
         ("Decision", _decision, None),
         ("Pace", lambda one: pace_phrase(one.time), None),
         ("Hours", _hours, fmt.significant),
-        ("Rented", _rent_usd, fmt.money),
-        ("Owned", _own_usd, fmt.money),
-        ("A GPU-hour, rented", _rent_hour, fmt.money),
-        ("A GPU-hour, owned", _own_hour, fmt.money),
-        ("At the start", _upfront, fmt.money),
+        ("Rented", _of_rent(lambda rent: rent.usd), fmt.money),
+        ("Owned", _of_own(lambda own: own.usd_per_period), fmt.money),
+        ("A GPU-hour, rented", _of_rent(lambda rent: rent.usd_per_gpu_hour), fmt.money),
+        ("A GPU-hour, owned", _of_own(lambda own: own.usd_per_gpu_hour), fmt.money),
+        ("At the start", _of_own(lambda own: own.upfront_usd), fmt.money),
         ("Break-even, GPU-hours", _break_even, fmt.significant),
-        ("Electricity, kWh", _energy, fmt.significant),
-        ("Carbon, kg", _carbon, fmt.significant),
+        ("Electricity, kWh", _of_rent(lambda rent: rent.carbon.energy_kwh if rent.carbon else None), fmt.significant),
+        ("Carbon, kg", _of_rent(lambda rent: rent.carbon.carbon_kg if rent.carbon else None), fmt.significant),
     )
     found = (_versus(title, get(mine), get(other), show) for title, get, show in rows)
     return tuple(filter(_says_something, found))
@@ -160,41 +160,16 @@ def _hours(one: Scenario) -> float | None:
     return one.estimate.demand.busy_hours if one.estimate else None
 
 
-def _rent_usd(one: Scenario) -> float | None:
-    return one.estimate.result.rent.usd if one.estimate and one.estimate.result.rent else None
+def _of_rent(read: Callable[[RentCost], float | None]) -> Callable[[Scenario], float | None]:
+    """Return what reads a figure of renting, None where nothing is rented."""
+    return lambda one: read(one.estimate.result.rent) if one.estimate and one.estimate.result.rent else None
 
 
-def _own_usd(one: Scenario) -> float | None:
-    return one.estimate.result.own.usd_per_period if one.estimate and one.estimate.result.own else None
-
-
-def _rent_hour(one: Scenario) -> float | None:
-    return one.estimate.result.rent.usd_per_gpu_hour if one.estimate and one.estimate.result.rent else None
-
-
-def _own_hour(one: Scenario) -> float | None:
-    return one.estimate.result.own.usd_per_gpu_hour if one.estimate and one.estimate.result.own else None
-
-
-def _upfront(one: Scenario) -> float | None:
-    return one.estimate.result.own.upfront_usd if one.estimate and one.estimate.result.own else None
+def _of_own(read: Callable[[OwnCost], float | None]) -> Callable[[Scenario], float | None]:
+    """Return what reads a figure of owning, None where no price is known."""
+    return lambda one: read(one.estimate.result.own) if one.estimate and one.estimate.result.own else None
 
 
 def _break_even(one: Scenario) -> float | None:
     found = one.estimate.result.break_even if one.estimate else None
     return found.gpu_hours if found else None
-
-
-def _footprint(one: Scenario) -> Footprint | None:
-    rent = one.estimate.result.rent if one.estimate else None
-    return rent.carbon if rent else None
-
-
-def _energy(one: Scenario) -> float | None:
-    found = _footprint(one)
-    return found.energy_kwh if found else None
-
-
-def _carbon(one: Scenario) -> float | None:
-    found = _footprint(one)
-    return found.carbon_kg if found else None

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from planner.performance.result import Basis, Bound, TimeResult, TimeTerm, TimeTermName
 from planner.present import format as fmt
-from planner.present.formulas import put_in, symbol_value
+from planner.present.format import put_in, symbol_value
 from planner.present.memory.view import SymbolRow
 from planner.present.names import CERTAINTY_WORDS
 

@@ -8,7 +8,7 @@ from typing import Final, Literal, NamedTuple
 
 from planner.memory.result import MemoryResult, Part, Phase, Symbol, Term, TermShare
 from planner.present import format as fmt
-from planner.present.formulas import put_in, symbol_value
+from planner.present.format import put_in, symbol_value
 from planner.present.memory.verdict import answer, capacity_note, certainty_sentences, more_cards
 from planner.present.names import (
     CERTAINTY_WORDS,
