@@ -6,10 +6,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from planner.cli.plan_arguments import named_cards
+from planner.cli.named_plan import plan_about
 from planner.cli.report import prose_width, wrapped
 from planner.cli.table import Head, table
-from planner.cli.user_catalog import plan_about
+from planner.cli.user_catalog import named_cards
 from planner.errors import AmbiguousNameError, SpecError
 from planner.memory.corrections import Correction
 from planner.memory.logs.read import read_log

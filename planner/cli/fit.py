@@ -10,7 +10,7 @@ from planner.cli.parser import Parser
 from planner.cli.plan_arguments import GivenRecipe, add_plan_options, asked_plan, recipe_block, save_asked
 from planner.cli.report import report
 from planner.cli.table import terminal_width
-from planner.cli.user_catalog import persons_catalog
+from planner.cli.user_catalog import user_catalog
 from planner.errors import SpecError
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, evaluate
@@ -69,7 +69,7 @@ def run(argv: list[str]) -> int:
 
 
 def _answer(arguments: argparse.Namespace) -> int:
-    catalog = persons_catalog()
+    catalog = user_catalog()
     if arguments.list_presets:
         return _list_presets(catalog, as_json=arguments.json)
     plan, preset, recipe = asked_plan(arguments, catalog)

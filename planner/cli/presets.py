@@ -5,9 +5,9 @@ from typing import Final
 
 from pydantic_core import to_json
 
+from planner.cli.named_plan import plan_about
 from planner.cli.report import prose_width, wrapped
 from planner.cli.table import Head, table
-from planner.cli.user_catalog import plan_about
 from planner.errors import SpecError
 from planner.plan.catalog import Catalog
 from planner.plan.plan import Plan

@@ -13,7 +13,7 @@ from planner.cli.parser import Parser
 from planner.cli.plan_arguments import add_plan_options, save_asked
 from planner.cli.report import prose_width, wrapped
 from planner.cli.table import Head, table, terminal_width
-from planner.cli.user_catalog import persons_catalog
+from planner.cli.user_catalog import user_catalog
 from planner.cost.terms import CostTerms
 from planner.errors import SpecError
 from planner.plan.catalog import Catalog
@@ -48,7 +48,7 @@ _SHOWN: Final = 12
 def run(argv: list[str], today: date | None = None) -> int:
     """Answer as of `today`, by default the day that it is, and return the exit code."""
     arguments = _parser().parse_args(argv)
-    catalog = persons_catalog()
+    catalog = user_catalog()
     plan = plan_with_money(arguments, catalog)
     found = _found(plan, catalog, today or datetime.now(UTC).date(), _wish(arguments, catalog))
     if arguments.save and found.cheapest is not None:

@@ -1,13 +1,15 @@
-"""What a table shows of a record: one declaration that the window and the command line share."""
+"""Columns of tables and lines of details, with where a figure comes from: declared once for window and command line."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
 
-from planner.hardware.gpu import Provenance
-from planner.hardware.software import SoftwareFact
 from planner.present import format as fmt
 from planner.present.names import CERTAINTY_WORDS
+
+if TYPE_CHECKING:  # tables of models and of readings have neither
+    from planner.hardware.gpu import Provenance
+    from planner.hardware.software import SoftwareFact
 
 Row = TypeVar("Row")
 Sortable = str | int | float
@@ -199,17 +201,17 @@ MARK_MEANINGS: Final = (
 )
 
 
-def provenance_mark(provenance: Provenance) -> str:
+def provenance_mark(provenance: "Provenance") -> str:
     """Return one sign for how sure a figure is; `MARK_MEANINGS` says what it stands for."""
     return _BASIS_MARKS.get(provenance.basis) or _CERTAINTY_MARKS[provenance.certainty]
 
 
-def provenance_text(provenance: Provenance) -> str:
+def provenance_text(provenance: "Provenance") -> str:
     """Return where a figure comes from, a line each."""
     return figure("", "", provenance).tooltip
 
 
-def figure(title: str, text: str, provenance: Provenance, exact: str = "") -> Detail:
+def figure(title: str, text: str, provenance: "Provenance", exact: str = "") -> Detail:
     """Return the line of a figure; what is not known needs no source."""
     if text in (fmt.UNKNOWN, fmt.NOT_PUBLISHED):
         return Detail(title, text)
@@ -220,6 +222,6 @@ def figure(title: str, text: str, provenance: Provenance, exact: str = "") -> De
     return Detail(title, text, provenance.source, basis, certainty, as_of, exact, provenance_mark(provenance))
 
 
-def lacking_detail(title: str, fact: SoftwareFact) -> Detail:
+def lacking_detail(title: str, fact: "SoftwareFact") -> Detail:
     """Return the line of a rate that a chip does not have, with who says so."""
     return Detail(title, fmt.NONE, fact.source, as_of=f"read {fmt.date(fact.as_of)}", mark=ONE_SOURCE_MARK)

@@ -9,7 +9,7 @@ from datetime import date
 import pytest
 
 from planner.cli.gpus import command as gpus
-from planner.cli.gpus import user_cards as here
+from planner.cli.gpus import detected_cards as here
 from planner.cli.gpus.search import COLUMN_OF
 from planner.cli.main import main
 from planner.cost.job import Run

@@ -4,8 +4,8 @@ from planner.hardware.catalog import load_hardware
 from planner.monitor.device import Device
 from planner.monitor.reading import Reading
 from planner.paths import catalog_dir
+from planner.present.catalog.detected_cards import NOWHERE, cards_here
 from planner.present.catalog.gpu_row import GpuRow
-from planner.present.catalog.user_cards import NOWHERE, cards_here
 from planner.units import GIB
 
 HARDWARE = load_hardware(catalog_dir())

@@ -6,9 +6,9 @@ from typing import Final, cast
 
 from pydantic_core import to_json
 
-from planner.cli.gpus.user_cards import TAKE_BACK
-from planner.cli.plan_arguments import named_cards, named_system
+from planner.cli.gpus.own_cards import TAKE_BACK
 from planner.cli.table import Head, folded, table, terminal_width
+from planner.cli.user_catalog import named_cards, named_system
 from planner.errors import SpecError
 from planner.hardware.gpu import MOST_WATTS, Gpu
 from planner.hardware.mains import CIRCUITS, least_circuit

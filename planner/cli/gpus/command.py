@@ -6,10 +6,10 @@ from datetime import UTC, date, datetime
 from typing import Any, Final
 
 from planner.cli.gpus.build import add_build_options, print_build
+from planner.cli.gpus.own_cards import add_own_options, run_own, wants_own
 from planner.cli.gpus.search import print_list
-from planner.cli.gpus.user_cards import add_own_options, run_own, wants_own
 from planner.cli.parser import Parser, with_descending
-from planner.cli.user_catalog import persons_catalog
+from planner.cli.user_catalog import user_catalog
 from planner.errors import SpecError
 from planner.hardware.catalog import load_hardware
 from planner.hardware.fields import GPU_WORDS
@@ -124,14 +124,14 @@ def run(argv: list[str], today: date | None = None) -> int:
     day = today or datetime.now(UTC).date()
     if wants_own(arguments):
         return run_own(arguments, load_hardware(catalog_dir()), own_hardware_file(), day)
-    catalog = persons_catalog()
+    catalog = user_catalog()
     return _about(arguments, catalog, day)
 
 
 def _about(arguments: argparse.Namespace, catalog: Catalog, today: date) -> int:
     """Print the one card, the system, the build or the machine that is asked about, or else a list."""
     if arguments.here:
-        from planner.cli.gpus.user_cards import print_here  # starts the sampler
+        from planner.cli.gpus.detected_cards import print_here  # starts the sampler
 
         return print_here(catalog.hardware, as_json=arguments.json)
     if arguments.build:

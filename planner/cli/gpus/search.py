@@ -132,7 +132,7 @@ def print_list(arguments: argparse.Namespace, catalog: Catalog, today: date) -> 
 
 
 def _judged(word: str, catalog: Catalog, today: date) -> _Judgement:
-    from planner.cli.user_catalog import plan_about
+    from planner.cli.named_plan import plan_about
     from planner.plan.evaluate import fits_by_gpu
     from planner.plan.job_costs import job_by_gpu
 
@@ -143,7 +143,7 @@ def _judged(word: str, catalog: Catalog, today: date) -> _Judgement:
 def _rows(catalog: Catalog, judged: _Judgement | None, prices: Mapping[str, CardPrices] | None) -> tuple[GpuRow, ...]:
     if judged is None:
         return gpu_rows(catalog.hardware, prices=prices, software=catalog.software)
-    from planner.present.catalog.gpu_row import job_words
+    from planner.present.catalog.job_words import job_words
 
     return gpu_rows(catalog.hardware, judged.fits, job_words(judged.jobs), prices, catalog.software)
 

@@ -9,9 +9,9 @@ from typing import Final
 
 from pydantic_core import to_json
 
-from planner.cli.plan_arguments import named_cards, named_machines
+from planner.cli.named_plan import plan_about
 from planner.cli.table import Head, details, table, terminal_width
-from planner.cli.user_catalog import plan_about
+from planner.cli.user_catalog import named_cards, named_machines
 from planner.cost.market import CardPrices
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu

@@ -68,7 +68,7 @@ def print_systems(arguments: argparse.Namespace, catalog: Catalog, today: date) 
 
 
 def _judged(word: str, catalog: Catalog) -> "Mapping[str, SystemFit]":
-    from planner.cli.user_catalog import plan_about
+    from planner.cli.named_plan import plan_about
     from planner.plan.system_fits import fits_by_system
 
     return fits_by_system(plan_about(word, catalog), catalog)

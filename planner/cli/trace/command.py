@@ -14,7 +14,7 @@ from planner.cli.parser import Parser
 from planner.cli.table import terminal_width
 from planner.cli.trace.options import add_trace_options, given_options, of_option, request_from, used_defaults
 from planner.cli.trace.report import ProgressLine, trace_report
-from planner.cli.user_catalog import persons_catalog
+from planner.cli.user_catalog import user_catalog
 from planner.errors import PlannerError, SpecError
 from planner.hardware.gpu import Gpu
 from planner.hardware.names import resolve_gpu
@@ -117,7 +117,7 @@ def run(argv: list[str]) -> int:
     """Trace or open what was asked, print the answer and return the exit code."""
     arguments = _parser().parse_args(argv)
     _check(arguments)
-    catalog = persons_catalog()
+    catalog = user_catalog()
     gpu = resolve_gpu(catalog.hardware, arguments.gpu) if arguments.gpu is not None else None
     settings = _settings(arguments.allocator)
     top = _whole("--top", arguments.top)

@@ -1,4 +1,4 @@
-"""An accelerator as a row of a table."""
+"""An accelerator as a row of a table, and what a person said of it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -10,13 +10,11 @@ from planner.hardware.software import SoftwareFact, lacking_formats, target_of
 from planner.hardware.usable import UsableMemory
 from planner.memory.fit import CardFit
 from planner.memory.result import Verdict
-from planner.plan.job_costs import CardJob
 from planner.present import format as fmt
-from planner.present.cost.prices import MODE_WORDS, age_words
-from planner.present.cost.time import pace_phrase, time_view
 
 if TYPE_CHECKING:
     from planner.cost.market import CardPrices
+    from planner.hardware.own import CardChange, OwnHardware
 
 
 _KINDS: Final = {"soc": "chip with its processor", "tpu": "chip", "edge": "module"}
@@ -127,43 +125,17 @@ def _judged(row: GpuRow, fit: CardFit | None, job: JobWords | None) -> GpuRow:
     return replace(row, verdict=fit.verdict, free_bytes=fit.free_bytes, reason=reason, job=job)
 
 
-_SECONDS_PER_HOUR: Final = 3_600
-_NO_OFFER: Final = "no offer"
+def change_words(change: "CardChange") -> str:
+    """Return what is said of a card, such as: paid $720, limited to 250 W, bought used."""
+    paid = "" if change.purchase_price_usd is None else f"paid {fmt.money(change.purchase_price_usd)}"
+    limit = "" if change.power_limit_watts is None else f"limited to {change.power_limit_watts:,.0f} W"
+    return ", ".join(part for part in (paid, limit, change.note or "") if part)
 
 
-def job_words(jobs: Mapping[str, CardJob]) -> dict[str, JobWords]:
-    """Return the words for each card, by its id."""
-    return {gpu_id: _words(job) for gpu_id, job in jobs.items()}
-
-
-def _words(job: CardJob) -> JobWords:
-    """Return how long a run takes, of what has no end the pace, and what the cheapest offer comes to."""
-    runs = job.period == "run"
-    view = time_view(job.time)
-    return JobWords(
-        hours=job.hours,
-        slowness=job.slowness,
-        time=fmt.duration(job.hours * _SECONDS_PER_HOUR) if runs else _short(pace_phrase(job.time)),
-        time_origin="\n".join(part for part in (view.answer, view.reason) if part),
-        usd=job.usd,
-        cost=_NO_OFFER if job.usd is None else f"{fmt.money(job.usd)}{'' if runs else '/mo'}",
-        cost_origin=_cost_origin(job),
-        usd_per_million_tokens=job.usd_per_million_tokens,
-    )
-
-
-def _short(pace: str) -> str:
-    """Return a pace that is not too wide for a column: `16,899 tok/s`."""
-    return pace.replace("tokens/s", "tok/s")
-
-
-def _cost_origin(job: CardJob) -> str:
-    """Return the offer that the cost is of, with the price's date and source."""
-    row = job.offer
-    if row is None:
-        return "Nobody's offer of this card can be compared."
-    where = f"{row.offer.provider}, {row.offer.region or 'region not said'}"
-    machines = f"{fmt.count_of(row.instances, row.offer.instance)}, {MODE_WORDS[row.mode]}"
-    price = f"{fmt.money(row.usd)} a {job.period}, {fmt.money(row.usd_per_gpu_hour)} a GPU-hour of work"
-    dated = f"price of {fmt.date(row.price_date, fmt.NO_DATE)}, {age_words(row.age_days)}"
-    return "\n".join((where, machines, price, dated, row.offer.source, *row.remarks))
+def loss_words(own: "OwnHardware", gpu_id: str) -> str:
+    """Return what is lost when a card is forgotten, such as: your own card of 48 GB; what you said: paid $720."""
+    card = next((card for card in own.cards if card.id == gpu_id), None)
+    change = own.change_of(gpu_id)
+    added = "" if card is None else f"your own card of {card.memory_label}"
+    said = "" if change is None else f"what you said: {change_words(change)}"
+    return "; ".join(part for part in (added, said) if part)

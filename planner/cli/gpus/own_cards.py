@@ -1,26 +1,19 @@
 """`gpu-planner gpus --add`, `--change`, `--remove`, `--own`, `--export`: a person's own cards and what they changed."""
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
 from typing import Final
 
-from pydantic_core import to_json
-
 from planner.errors import CatalogError, PlannerError, SpecError
 from planner.hardware.catalog import HardwareCatalog
-from planner.hardware.gpu import Gpu
 from planner.hardware.names import resolve_gpu
 from planner.hardware.own import CardChange, OwnHardware, card_change, unknown_changes, with_own
 from planner.hardware.own_checks import first_problem
 from planner.hardware.own_file import own_json, read_own, write_own
-from planner.monitor.device import Device
-from planner.monitor.doctor import unavailable, what_blocked
-from planner.monitor.gathering import look_once
-from planner.plan.measured import matching_gpus
 from planner.present import format as fmt
-from planner.present.catalog.user_cards import change_words, fact_lines
+from planner.present.catalog.gpu_row import change_words
 
 TAKE_BACK: Final = "none"
 """What is given in place of a number to take back what was said."""
@@ -153,50 +146,3 @@ _Action = Callable[[argparse.Namespace, HardwareCatalog, Path, date], str]
 _ACTIONS: Final[Mapping[str, _Action]] = {
     "add": _add, "change": _change, "remove": _remove, "export": _export, "own": _list,
 }  # fmt: skip
-
-
-def print_here(hardware: HardwareCatalog, *, as_json: bool) -> int:
-    """Print each card that the driver finds, matched by its name and checked by its memory.
-
-    Raises:
-        MonitorUnavailableError: If no card can be read; it says why.
-    """
-    devices = [device for device in _devices() if device.mig_parent is None]
-    found = [(device, matching_gpus(hardware, device)) for device in devices]
-    if as_json:
-        print(to_json([_record(device, gpus) for device, gpus in found], indent=2).decode())
-    else:
-        print("\n\n".join("\n".join(_lines(device, gpus)) for device, gpus in found))
-    return 0
-
-
-def _devices() -> tuple[Device, ...]:
-    latest = look_once()
-    fault = what_blocked(latest)
-    if fault is not None:
-        raise unavailable(fault)
-    return latest.inventory.devices
-
-
-def _record(device: Device, gpus: tuple[Gpu, ...]) -> dict[str, object]:
-    return {
-        "index": device.index,
-        "uuid": device.uuid,
-        "name": device.name,
-        "facts": {name: reading.value for name, reading in device.facts.items()},
-        "gpus": [gpu.id for gpu in gpus],
-    }
-
-
-def _lines(device: Device, gpus: tuple[Gpu, ...]) -> Iterator[str]:
-    total = device.fact("memory_total_bytes")
-    yield f"{device.index}: {device.name}, {fmt.size(None if total is None else int(total))} by the driver"
-    if len(gpus) == 1:
-        gpu = gpus[0]
-        figures = (fmt.bandwidth(gpu.bandwidth_bytes_per_s), fmt.power(gpu.board_power_watts))
-        yield f"   in the catalog: {gpu.id} ({gpu.name}), {gpu.memory_label}, {', '.join(figures)}"
-    elif gpus:
-        yield f"   in the catalog one of: {', '.join(gpu.id for gpu in gpus)}; its memory does not tell which"
-    else:
-        yield "   not in the catalog under this name and memory; what the driver knows:"
-        yield from (f"     {line}" for line in fact_lines(device))

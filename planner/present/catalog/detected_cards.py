@@ -7,14 +7,13 @@ from typing import Final
 
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
-from planner.hardware.own import CardChange, OwnHardware
 from planner.monitor.device import Device
 from planner.plan.measured import matching_gpus
 from planner.present import format as fmt
 
 
 @dataclass(frozen=True, slots=True)
-class Here:
+class DetectedCards:
     """What a driver found: a word for each card of the catalog that it can be, and all of them in a sentence.
 
     `details` says what the driver knows of those that the catalog does not, a line a fact.
@@ -25,10 +24,10 @@ class Here:
     details: str
 
 
-NOWHERE: Final = Here({}, "", "")
+NOWHERE: Final = DetectedCards({}, "", "")
 
 
-def cards_here(hardware: HardwareCatalog, devices: Iterable[Device]) -> Here:
+def cards_here(hardware: HardwareCatalog, devices: Iterable[Device]) -> DetectedCards:
     """Return what is known of the cards of this machine, matched by name and checked by memory.
 
     Instances of a card are no cards. Without any card everything is empty.
@@ -44,7 +43,7 @@ def cards_here(hardware: HardwareCatalog, devices: Iterable[Device]) -> Here:
     told = Counter(_told(device, gpus) for device, gpus in found)
     sentence = "; ".join(f"{fmt.integer(count)} × {text}" if count > 1 else text for text, count in told.items())
     unknown = ("\n".join((device.name, *fact_lines(device))) for device, gpus in found if not gpus)
-    return Here(words, f"This machine: {sentence}.", "\n\n".join(dict.fromkeys(unknown)))
+    return DetectedCards(words, f"This machine: {sentence}.", "\n\n".join(dict.fromkeys(unknown)))
 
 
 def fact_lines(device: Device) -> Iterator[str]:
@@ -61,19 +60,3 @@ def _told(device: Device, gpus: tuple[Gpu, ...]) -> str:
     total = device.fact("memory_total_bytes")
     size = "" if total is None else f", {fmt.size(int(total))}"
     return f"{device.name}{size}, not in the catalog under this name and memory"
-
-
-def change_words(change: CardChange) -> str:
-    """Return what is said of a card, such as: paid $720, limited to 250 W, bought used."""
-    paid = "" if change.purchase_price_usd is None else f"paid {fmt.money(change.purchase_price_usd)}"
-    limit = "" if change.power_limit_watts is None else f"limited to {change.power_limit_watts:,.0f} W"
-    return ", ".join(part for part in (paid, limit, change.note or "") if part)
-
-
-def loss_words(own: OwnHardware, gpu_id: str) -> str:
-    """Return what is lost when a card is forgotten, such as: your own card of 48 GB; what you said: paid $720."""
-    card = next((card for card in own.cards if card.id == gpu_id), None)
-    change = own.change_of(gpu_id)
-    added = "" if card is None else f"your own card of {card.memory_label}"
-    said = "" if change is None else f"what you said: {change_words(change)}"
-    return "; ".join(part for part in (added, said) if part)
