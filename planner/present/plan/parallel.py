@@ -7,7 +7,7 @@ from planner.memory.parallel.work import SHARDER_TITLES, sharder_of
 from planner.memory.result import DeviceShare, MemoryResult
 from planner.present import format as fmt
 from planner.present.memory.verdict import VERDICT_WORDS, scarcest
-from planner.workload.parallel import Offload
+from planner.workload.choices import Offload
 from planner.workload.workload import Training, Workload
 
 OFFLOAD_TITLES: Final[dict[Offload, str]] = {
