@@ -10,7 +10,7 @@ from pydantic_core import to_json
 
 from planner.cli.money_options import add_money_options, option_of, plan_with_money, whole_number
 from planner.cli.parser import Parser
-from planner.cli.plan_arguments import add_plan_options, save_asked
+from planner.cli.plan_arguments import add_plan_options, save_plan_as
 from planner.cli.report import prose_width, wrapped
 from planner.cli.table import Head, table, terminal_width
 from planner.cli.user_catalog import user_catalog
@@ -260,7 +260,7 @@ def run(argv: list[str], today: date | None = None) -> int:
     answer = _answer(plan, catalog, day)
     other = _answer(_other(arguments.versus, plan, catalog), catalog, day) if arguments.versus else None
     if arguments.save:
-        save_asked(arguments.save, plan)
+        save_plan_as(arguments.save, plan)
     if arguments.json:
         fields = _fields(answer, arguments) | ({} if other is None else {"other": _fields(other, arguments)})
         print(to_json(fields, indent=2).decode())

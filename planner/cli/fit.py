@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from planner.cli.options import check_lengths, in_options, used_defaults
 from planner.cli.parser import Parser
-from planner.cli.plan_arguments import GivenRecipe, add_plan_options, asked_plan, recipe_block, save_asked
+from planner.cli.plan_arguments import GivenRecipe, add_plan_options, plan_from_arguments, recipe_block, save_plan_as
 from planner.cli.report import report
 from planner.cli.table import terminal_width
 from planner.cli.user_catalog import user_catalog
@@ -72,7 +72,7 @@ def _answer(arguments: argparse.Namespace) -> int:
     catalog = user_catalog()
     if arguments.list_presets:
         return _list_presets(catalog, as_json=arguments.json)
-    plan, preset, recipe = asked_plan(arguments, catalog)
+    plan, preset, recipe = plan_from_arguments(arguments, catalog)
     if arguments.check and plan.gpu is None and not plan.workload.gpus:
         raise SpecError("--check", "there is no card to check against", "Add --gpu.")
     plan, comparison = _with_log(plan, catalog, arguments)
@@ -80,7 +80,7 @@ def _answer(arguments: argparse.Namespace) -> int:
     check_lengths(arguments, plan.workload, evaluation.architecture)
     beside = _beside(evaluation, catalog, arguments.versus)
     if arguments.save:
-        save_asked(arguments.save, plan)
+        save_plan_as(arguments.save, plan)
     if arguments.json:
         print(_json(evaluation, catalog, arguments, comparison, recipe, preset, beside))
     else:

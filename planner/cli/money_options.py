@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from planner.cli.options import in_options
 from planner.cli.parser import Option, Parser, add_options, named_value
-from planner.cli.plan_arguments import asked_plan
+from planner.cli.plan_arguments import plan_from_arguments
 from planner.cost.job import DailyHours, Run, Service
 from planner.cost.terms import CostTerms
 from planner.errors import SpecError
@@ -107,7 +107,7 @@ def plan_with_money(arguments: argparse.Namespace, catalog: Catalog) -> Plan:
         SpecError: If a value is not allowed, or no offer is of what they name; it names the option.
     """
     try:
-        plan = asked_plan(arguments, catalog).plan
+        plan = plan_from_arguments(arguments, catalog).plan
         return plan.evolve(cost=check_market(arguments, money_from(arguments, plan.cost), catalog))
     except SpecError as error:
         raise in_options(error) from error

@@ -87,7 +87,7 @@ MOST_MACHINES: Final = 1_000
 """How many of a system are set beside others."""
 
 
-class Asked(NamedTuple):
+class PlanArguments(NamedTuple):
     """A plan, with the preset and the recipe that it starts from."""
 
     plan: Plan
@@ -112,7 +112,7 @@ def add_plan_options(parser: Parser) -> None:
     add_workload_options(parser)
 
 
-def asked_plan(arguments: argparse.Namespace, catalog: Catalog) -> Asked:
+def plan_from_arguments(arguments: argparse.Namespace, catalog: Catalog) -> PlanArguments:
     """Return the plan that the options describe.
 
     Raises:
@@ -120,7 +120,7 @@ def asked_plan(arguments: argparse.Namespace, catalog: Catalog) -> Asked:
     """
     recipe = take_recipe(arguments)
     base, preset = _base(arguments, catalog, recipe)
-    return Asked(_plan(arguments, catalog, base), preset, recipe)
+    return PlanArguments(_plan(arguments, catalog, base), preset, recipe)
 
 
 def _base(arguments: argparse.Namespace, catalog: Catalog, recipe: GivenRecipe | None) -> tuple[Plan, "Preset | None"]:
@@ -176,7 +176,7 @@ def _workload(arguments: argparse.Namespace, base: Plan) -> Workload:
     return workload
 
 
-def save_asked(path: Path, plan: Plan) -> None:
+def save_plan_as(path: Path, plan: Plan) -> None:
     """Write `plan` to `path`.
 
     Raises:

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from planner.cli.money_options import add_money_options, option_of, plan_with_money, whole_number
 from planner.cli.options import in_options
 from planner.cli.parser import Parser
-from planner.cli.plan_arguments import add_plan_options, save_asked
+from planner.cli.plan_arguments import add_plan_options, save_plan_as
 from planner.cli.report import prose_width, wrapped
 from planner.cli.table import Head, table, terminal_width
 from planner.cli.user_catalog import user_catalog
@@ -52,7 +52,7 @@ def run(argv: list[str], today: date | None = None) -> int:
     plan = plan_with_money(arguments, catalog)
     found = _found(plan, catalog, today or datetime.now(UTC).date(), _wish(arguments, catalog))
     if arguments.save and found.cheapest is not None:
-        save_asked(arguments.save, plan_of(found.cheapest, plan, catalog))
+        save_plan_as(arguments.save, plan_of(found.cheapest, plan, catalog))
     if arguments.json:
         print(found.model_dump_json(indent=2))
     else:

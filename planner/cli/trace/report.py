@@ -8,7 +8,7 @@ from typing import Final, Self, TextIO
 from planner.cli.report import prose_width, report, wrapped
 from planner.cli.table import Head, table
 from planner.present import format as fmt
-from planner.present.trace.view import AliveRow, DifferenceRow, FigureRow, ModuleRow, TraceView, notable_modules
+from planner.present.trace.view import AliveRow, DifferenceRow, ModuleRow, ReservationRow, TraceView, notable_modules
 from planner.trace.run import Progress
 
 _ALIVE_HEADS: Final = (
@@ -69,7 +69,7 @@ def _modules(rows: tuple[ModuleRow, ...], width: int | None, top: int) -> str:
     )
 
 
-def _reservation(rows: tuple[FigureRow, ...], width: int | None) -> str:
+def _reservation(rows: tuple[ReservationRow, ...], width: int | None) -> str:
     return table(_RESERVATION_HEADS, [list(row) for row in rows], width)
 
 

@@ -7,7 +7,7 @@ from planner.plan.evaluate import Evaluation
 from planner.plan.tried import Tried
 from planner.present import format as fmt
 from planner.present.cost.summary import own_sentence, rent_sentence
-from planner.present.cost.time import answer, no_time
+from planner.present.cost.time import no_time, time_answer
 from planner.present.memory.verdict import more_cards, no_fit_sentence, verdict_phrase
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def _timed(read: "Callable[[TimeResult, float], tuple[str, float | None]]") -> C
         time = tried.evaluation.time
         if time is None or time.seconds is None:
             return Figure(tooltip="" if time is None else no_time(time))
-        return Figure(*read(time, time.seconds), answer(time))
+        return Figure(*read(time, time.seconds), time_answer(time))
 
     return figure
 

@@ -50,7 +50,7 @@ _LAST_YEAR: Final = 2099
 
 
 @dataclass(frozen=True, slots=True)
-class AskedBound:
+class SearchBound:
     """A bound on the column `key`, in its unit; `words` are where it was read, `rest` is the text without them."""
 
     key: str
@@ -61,14 +61,14 @@ class AskedBound:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ParsedSearch:
     """What a text asks for: bounds, and words that the name has to have."""
 
-    bounds: tuple[AskedBound, ...]
+    bounds: tuple[SearchBound, ...]
     words: str
 
 
-def read_asked(text: str, units: Mapping[str, float]) -> Asked:
+def parse_search(text: str, units: Mapping[str, float]) -> ParsedSearch:
     """Return what `text` asks for, of the columns of which `units` says how many base units one of theirs has.
 
     A size by itself, `24 GB`, is that size as sold. GB is 10⁹ bytes and GiB 2³⁰; sellers mean either, so that `24 GB`
@@ -79,16 +79,16 @@ def read_asked(text: str, units: Mapping[str, float]) -> Asked:
     sizes = list(_SIZE.finditer(rest))
     bounds = (*(bound for _, bound in found), *(_as_sold(match, text, units["memory"]) for match in sizes))
     words = _without(rest, sizes).split()
-    return Asked(bounds, " ".join(word for word in words if not bounds or word.lower() not in _FILLERS))
+    return ParsedSearch(bounds, " ".join(word for word in words if not bounds or word.lower() not in _FILLERS))
 
 
-def _bound(match: re.Match[str], text: str, units: Mapping[str, float]) -> AskedBound | None:
+def _bound(match: re.Match[str], text: str, units: Mapping[str, float]) -> SearchBound | None:
     key, scale = _unit_of(match)
     if key not in units:
         return None
     value = _number(match) * scale / units[key]
     low, high = (value, None) if match["more"] else (None, value)
-    return AskedBound(key, low, high, match[0].strip(), _without(text, [match]))
+    return SearchBound(key, low, high, match[0].strip(), _without(text, [match]))
 
 
 def _unit_of(match: re.Match[str]) -> tuple[str, float]:
@@ -105,12 +105,12 @@ def _unit_of(match: re.Match[str]) -> tuple[str, float]:
     return key, scale
 
 
-def _as_sold(match: re.Match[str], text: str, unit: float) -> AskedBound:
+def _as_sold(match: re.Match[str], text: str, unit: float) -> SearchBound:
     """Return the sizes that are sold as the one in `match`, as multiples of `unit`."""
     number = _number(match)
     low, high = number * _UNITS[match["unit"].lower()][1] / unit, number * GIB / unit
     same = re.search(re.escape(match[0]), text)
-    return AskedBound("memory", low, high, match[0], _without(text, [same] if same else []))
+    return SearchBound("memory", low, high, match[0], _without(text, [same] if same else []))
 
 
 def _number(match: re.Match[str]) -> float:

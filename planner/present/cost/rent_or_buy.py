@@ -35,7 +35,7 @@ class Scenario(NamedTuple):
     estimate: CostEstimate | None
 
 
-def ways_rows(estimate: CostEstimate) -> tuple[FigureRow, ...]:
+def rent_or_buy_rows(estimate: CostEstimate) -> tuple[FigureRow, ...]:
     """Return what renting and owning come to, a row for each figure: a run or month, an hour, energy, carbon."""
     return tuple(filter(_says_something, _ways(estimate)))
 

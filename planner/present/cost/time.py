@@ -78,7 +78,7 @@ def time_view(time: TimeResult) -> TimeView:
     if time.seconds is None:
         return TimeView("", no_time(time), (), time.notes)
     rows = tuple(_row(term, time.seconds) for term in _in_order(time))
-    return TimeView(answer(time), _reason(time), rows, time.notes)
+    return TimeView(time_answer(time), _reason(time), rows, time.notes)
 
 
 def no_time(time: TimeResult) -> str:
@@ -87,7 +87,7 @@ def no_time(time: TimeResult) -> str:
     return fmt.sentence(f"How long it takes is not known: {reason}") if reason else ""
 
 
-def answer(time: TimeResult) -> str:
+def time_answer(time: TimeResult) -> str:
     """Return the one sentence that says how long it takes."""
     assert time.seconds is not None  # asked only where there is a time
     whole = fmt.duration_with_range(time.seconds, time.low_seconds, time.high_seconds)

@@ -108,7 +108,7 @@ def fitting_sentence(model: str, fitting: int, total: str, smallest: str = "") -
     return f"{model} fits on {fitting} of {total} as planned. The smallest is {smallest}."
 
 
-def answer(memory: MemoryResult, card: str | None, count: int = 1, smallest: tuple[str, ...] = ()) -> str:
+def memory_answer(memory: MemoryResult, card: str | None, count: int = 1, smallest: tuple[str, ...] = ()) -> str:
     """Return the one sentence that answers the question; `smallest` names cards that would do.
 
     `card` is the name of one of `count` equal cards, or the phrase for cards that differ.

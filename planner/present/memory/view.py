@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple
 from planner.memory.result import MemoryResult, Part, Phase, Symbol, Term, TermShare
 from planner.present import format as fmt
 from planner.present.format import put_in, symbol_value
-from planner.present.memory.verdict import answer, capacity_note, certainty_sentences, more_cards
+from planner.present.memory.verdict import capacity_note, certainty_sentences, memory_answer, more_cards
 from planner.present.names import (
     CERTAINTY_WORDS,
     FREE,
@@ -154,7 +154,7 @@ def memory_view(
     supported = not memory.unsupported
     bar_bytes = max(memory.capacity_bytes or 0, memory.total_bytes + memory.other_processes_bytes)
     return MemoryView(
-        answer=answer(memory, card, count, smallest),
+        answer=memory_answer(memory, card, count, smallest),
         reason=_reason(memory) if supported else "",
         verdict=memory.verdict,
         supported=supported,

@@ -34,7 +34,7 @@ class Headline:
     uuid: str | None = None
 
 
-def answer(verdicts: Mapping[str, Verdict], inventory: Inventory, *, is_released: bool) -> Headline:
+def monitor_answer(verdicts: Mapping[str, Verdict], inventory: Inventory, *, is_released: bool) -> Headline:
     """Return what is to be said first of a machine, also where no card is read, or none is found yet."""
     if is_released:
         return Headline("The driver is released: nothing of the cards is read.")

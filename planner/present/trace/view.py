@@ -106,7 +106,7 @@ class DifferenceRow(NamedTuple):
     place: str
 
 
-class FigureRow(NamedTuple):
+class ReservationRow(NamedTuple):
     """A figure with its title; `exact` is empty where the text is exact already."""
 
     title: str
@@ -122,7 +122,7 @@ class TraceView(NamedTuple):
     runs_out: str
     alive: tuple[AliveRow, ...]
     modules: tuple[ModuleRow, ...]
-    reservation: tuple[FigureRow, ...]
+    reservation: tuple[ReservationRow, ...]
     differences: tuple[DifferenceRow, ...]
     traced_with: str
 
@@ -227,19 +227,19 @@ def _module_row(module: ModuleShare, total: int) -> ModuleRow:
     )
 
 
-def _reservation_rows(reservation: Reservation, peak: PeakMoment) -> tuple[FigureRow, ...]:
+def _reservation_rows(reservation: Reservation, peak: PeakMoment) -> tuple[ReservationRow, ...]:
     return (
         _size_row("Allocated at most", peak.bytes),
         _size_row("Reserved at most", reservation.reserved_bytes),
-        FigureRow("Fragmentation then", fmt.percent(reservation.fragmentation_fraction)),
+        ReservationRow("Fragmentation then", fmt.percent(reservation.fragmentation_fraction)),
         _size_row("Largest free block then", reservation.largest_free_block_bytes),
-        FigureRow("Segments then", fmt.integer(reservation.segments)),
-        FigureRow("Allocator settings", reservation.settings or "PyTorch's defaults"),
+        ReservationRow("Segments then", fmt.integer(reservation.segments)),
+        ReservationRow("Allocator settings", reservation.settings or "PyTorch's defaults"),
     )
 
 
-def _size_row(title: str, value: int) -> FigureRow:
-    return FigureRow(title, fmt.size(value), fmt.exact_bytes(value))
+def _size_row(title: str, value: int) -> ReservationRow:
+    return ReservationRow(title, fmt.size(value), fmt.exact_bytes(value))
 
 
 def _difference_row(difference: Difference) -> DifferenceRow:

@@ -12,7 +12,7 @@ from planner.cost.terms import CostTerms, RentTerms
 from planner.plan.evaluate import evaluate
 from planner.plan.money import evaluate_cost
 from planner.plan.plan import ModelChoice, Plan
-from planner.present.cost.rent_or_buy import Scenario, period_of, scenario_rows, ways_rows
+from planner.present.cost.rent_or_buy import Scenario, period_of, rent_or_buy_rows, scenario_rows
 from planner.workload.training import Training
 
 TODAY = date(2026, 11, 22)
@@ -42,7 +42,7 @@ def with_rent(estimate: CostEstimate, **changes) -> CostEstimate:
 
 
 def test_both_ways_have_a_cost_with_its_origin(scenario_of):
-    rows = ways_rows(scenario_of().estimate)
+    rows = rent_or_buy_rows(scenario_of().estimate)
     month = next(row for row in rows if row.title == "A month")
     assert all(cell.text.startswith("$") for cell in month.cells)
     assert "on demand" in month.cells[0].origin
@@ -53,11 +53,11 @@ def test_both_ways_have_a_cost_with_its_origin(scenario_of):
 def test_a_run_is_told_by_the_run(scenario_of):
     estimate = scenario_of(cost=CostTerms(job=Run(amount=50e6, unit="tokens"))).estimate
     assert period_of(estimate) == "run"
-    assert "A run" in figures(ways_rows(estimate))
+    assert "A run" in figures(rent_or_buy_rows(estimate))
 
 
 def test_what_nobody_offers_is_not_known(scenario_of):
-    found = figures(ways_rows(scenario_of(gpu="rtx-2000-ada").estimate))
+    found = figures(rent_or_buy_rows(scenario_of(gpu="rtx-2000-ada").estimate))
     assert found["A month"][0] == "not known"
     assert found["A GPU-hour"][0] == "–"
 
@@ -65,7 +65,7 @@ def test_what_nobody_offers_is_not_known(scenario_of):
 def test_what_owning_costs_can_be_unknown(scenario_of):
     estimate = scenario_of().estimate
     rented = CostEstimate(estimate.result.evolve(own=None), None, estimate.demand, estimate.rows)
-    found = figures(ways_rows(rented))
+    found = figures(rent_or_buy_rows(rented))
     assert found["A month"][1] == "not known"
     assert "At the start" not in found
 
@@ -78,11 +78,11 @@ def test_electricity_and_carbon_say_where_and_by_what(scenario_of):
         grams_per_kwh=Figure(value=20.0, source="a grid", certainty="quoted", date="2025"),
         carbon_kg=2.4,
     )
-    rows = {row.title: row.cells[0] for row in ways_rows(with_rent(scenario_of().estimate, carbon=footprint))}
+    rows = {row.title: row.cells[0] for row in rent_or_buy_rows(with_rent(scenario_of().estimate, carbon=footprint))}
     assert rows["Carbon"].text.replace("\u2009", " ") == "2.40 kg a month"
     assert "20 g CO₂ a kWh: a grid" in rows["Carbon"].origin
     bare = footprint.evolve(grams_per_kwh=None, carbon_kg=None)
-    rows = {row.title: row.cells[0] for row in ways_rows(with_rent(scenario_of().estimate, carbon=bare))}
+    rows = {row.title: row.cells[0] for row in rent_or_buy_rows(with_rent(scenario_of().estimate, carbon=bare))}
     assert rows["Carbon"].text == "not known"
     assert rows["Electricity"].text.replace("\u2009", " ") == "120 kWh a month"
 
@@ -90,7 +90,7 @@ def test_electricity_and_carbon_say_where_and_by_what(scenario_of):
 def test_without_machines_there_is_no_electricity(scenario_of):
     estimate = with_rent(scenario_of().estimate, carbon=None)
     alone = CostEstimate(estimate.result.evolve(own=None), None, estimate.demand, estimate.rows)
-    assert "Electricity" not in figures(ways_rows(alone))
+    assert "Electricity" not in figures(rent_or_buy_rows(alone))
 
 
 def test_two_plans_stand_beside_each_other(scenario_of):

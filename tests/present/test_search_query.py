@@ -3,13 +3,13 @@
 import pytest
 
 from planner.present.catalog.gpu_columns import GPU_COLUMNS
-from planner.present.catalog.search_query import read_asked
+from planner.present.catalog.search_query import parse_search
 
 UNITS = {column.key: column.per_unit for column in GPU_COLUMNS}
 
 
 def bounds(text):
-    return [(bound.key, bound.low, bound.high) for bound in read_asked(text, UNITS).bounds]
+    return [(bound.key, bound.low, bound.high) for bound in parse_search(text, UNITS).bounds]
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_bounds_are_read_with_their_units(text, expected):
 
 
 def test_names_and_bounds_stand_side_by_side():
-    asked = read_asked("rtx at least 24 GiB under 1,000 USD ti", UNITS)
+    asked = parse_search("rtx at least 24 GiB under 1,000 USD ti", UNITS)
     assert asked.words == "rtx ti"
     memory, price = asked.bounds
     assert (memory.words, memory.rest) == ("at least 24 GiB", "rtx under 1,000 USD ti")
@@ -45,20 +45,20 @@ def test_names_and_bounds_stand_side_by_side():
 
 
 def test_a_size_by_itself_is_the_size_as_sold():
-    asked = read_asked("24 GB card under $1000", UNITS)
+    asked = parse_search("24 GB card under $1000", UNITS)
     assert asked.words == ""
     memory = asked.bounds[1]
     assert (memory.key, memory.high) == ("memory", 24)
     assert memory.low == pytest.approx(24e9 / 2**30)
     assert memory.rest == "card under $1000"
-    assert read_asked("A100 80GB", UNITS).words == "A100"
+    assert parse_search("A100 80GB", UNITS).words == "A100"
 
 
 def test_fillers_are_words_like_others_where_nothing_else_is_asked_for():
-    assert read_asked("card", UNITS).words == "card"
+    assert parse_search("card", UNITS).words == "card"
 
 
 def test_a_bound_whose_words_were_changed_by_another_still_lifts():
-    asked = read_asked("24 under 5 W GB", UNITS)
+    asked = parse_search("24 under 5 W GB", UNITS)
     assert [bound.key for bound in asked.bounds] == ["power", "memory"]
     assert asked.bounds[1].rest == "24 under 5 W GB"
