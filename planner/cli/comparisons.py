@@ -1,4 +1,4 @@
-"""`fit --log` and `fit --correct`: what a run printed beside the estimate, and the correction by it."""
+"""The estimate beside what a run printed (`--log`, `--correct`), and beside another plan (`--versus`)."""
 
 import argparse
 import sys

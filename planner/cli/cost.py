@@ -1,4 +1,4 @@
-"""`gpu-planner cost`: how long it takes, and whether to rent or to buy."""
+"""`gpu-planner cost`: how long it takes, and whether to rent or to buy, as a report with the evidence below."""
 
 import argparse
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""The plan that a command line asks about: a model, a preset, a recipe or a saved plan, with options that change it."""
+"""The plan that a command line describes: a model, a preset, a recipe or a saved plan, with options that change it."""
 
 import argparse
 import os

@@ -1,4 +1,4 @@
-"""Aligned plain tables that know how wide the terminal is."""
+"""Aligned plain tables and lists of details that know how wide the terminal is."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""`gpu-planner gpus` without more: the cards that a query finds, as a table, CSV or JSON."""
+"""`gpu-planner gpus` without more: the cards that a query finds, as a table, CSV or JSON; systems share the query."""
 
 import argparse
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""`gpu-planner gpus --show`: one card or system with everything that is known of it and around it."""
+"""`gpu-planner gpus --show` and `--compare`: one card or system in full, or several side by side."""
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""A part of the terminal that is drawn over again and again."""
+"""What `monitor` prints on a terminal: a part that is redrawn, and tables and sentences at its width."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""The answer of a trace as text: the estimator's report, with what only a trace can tell."""
+"""The answer of a trace as text, and the line that says how far it is while it runs."""
 
 import shutil
 from collections.abc import Iterator

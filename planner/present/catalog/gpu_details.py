@@ -1,4 +1,4 @@
-"""Every figure of an accelerator, grouped, with its source."""
+"""Every figure of an accelerator with its source, and what is known around it: figures, prices, software, speeds."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What tables and detail panes show of a model."""
+"""A model as a row of a table, and its details with what its network is made of."""
 
 from typing import Final
 

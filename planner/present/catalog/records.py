@@ -1,4 +1,4 @@
-"""What is known around a card or a system, for other programs: names that end in their unit, exact values, sources."""
+"""Cards and systems for other programs, as JSON and as flat rows: names with their unit, exact values, sources."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict

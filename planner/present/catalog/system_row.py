@@ -1,4 +1,4 @@
-"""A whole machine as a row of a table."""
+"""A whole machine as a row of a table, and figures of several accelerators together."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""Renting beside owning, as sentences."""
+"""Renting beside owning as sentences: the answer, what would change it, and electricity, carbon and mixed ways."""
 
 from collections.abc import Iterable
 from datetime import date

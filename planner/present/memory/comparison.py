@@ -1,4 +1,4 @@
-"""One plan beside another, ready to be shown: both answers, what is asked differently, and a row a part."""
+"""One plan beside another, and an estimate beside a trace: a sentence, what is asked differently, and a row a part."""
 
 from typing import Final, Literal, NamedTuple
 

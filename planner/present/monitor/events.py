@@ -1,4 +1,4 @@
-"""What happened, as people read it."""
+"""Events, alerts and faults in words: what happened, or is wrong, to which card and since when."""
 
 from dataclasses import dataclass
 from datetime import datetime

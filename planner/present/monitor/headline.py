@@ -1,4 +1,4 @@
-"""The answer of the Monitor tab: are the cards well, what holds them back, and what to try first."""
+"""The cards of a machine at a glance: a sentence on all of them with what to try first, and each card as a line."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

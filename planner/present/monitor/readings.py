@@ -1,4 +1,4 @@
-"""Cards, processes, the machine and what is wrong, as people read them; shared by the shell and the window."""
+"""Readings of the cards and of the machine in words, with what reading them costs; for the shell and the window."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A plan and what it comes to, in a phrase and as the view of its memory."""
+"""A plan and a request to trace in a phrase, and what the plan comes to as the view of its memory."""
 
 from itertools import islice
 
