@@ -19,7 +19,7 @@ LATER = (
         "planner.gui.widgets.tables.record_table",
     ),
     *("planner.cost.offer", "planner.monitor.supervisor", "planner.plan.advice.advise", "planner.plan.recipes"),
-    *("planner.present.systems", "planner.trace.run"),
+    *("planner.present.catalog.system_columns", "planner.trace.run"),
 )
 """What a window that shows the sample plan has no use for yet, each worth five thousandths of a second or more."""
 API = "import planner; planner.evaluate; planner.load_catalog; planner.resolve_gpu"

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from planner.gui.actions import Command
 from planner.hardware.mains import CIRCUITS
-from planner.present.column_sets import COLUMN_SETS, SORT_TITLES
+from planner.present.catalog.column_sets import COLUMN_SETS, SORT_TITLES
 
 if TYPE_CHECKING:
     from planner.gui.catalog.tab import CatalogTab  # made when it is first shown: the start does not wait for it

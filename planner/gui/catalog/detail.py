@@ -21,9 +21,8 @@ from planner.gui.widgets.buttons import push_button
 from planner.gui.widgets.labels import make_label
 from planner.gui.widgets.layout import STRETCH, ScrollColumn, in_column, in_row
 from planner.gui.widgets.marks import VerdictBadge
-from planner.present.columns import Detail, DetailGroup
+from planner.present.columns import MARK_MEANINGS, Detail, DetailGroup
 from planner.present.format import NO_FIGURES
-from planner.present.provenance import MARK_MEANINGS
 
 _MEANINGS: Final = dict(MARK_MEANINGS)
 _WRAP: Final = Qt.TextFlag.TextWordWrap

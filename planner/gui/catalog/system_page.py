@@ -12,9 +12,9 @@ from planner.gui.workspace import Workspace
 from planner.hardware.system_fields import SYSTEM_WORDS
 from planner.hardware.system_query import SystemQuery
 from planner.plan.system_fits import fits_by_system
-from planner.present.flat_records import SYSTEM_FIELDS, system_fields
-from planner.present.system_row import SystemRow, system_rows, systems_sentence
-from planner.present.systems import SYSTEM_COLUMNS
+from planner.present.catalog.records import SYSTEM_FIELDS, system_fields
+from planner.present.catalog.system_columns import SYSTEM_COLUMNS
+from planner.present.catalog.system_row import SystemRow, system_rows, systems_sentence
 
 _NUMBERS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 _PANES: Final = (206, 648, 276)

@@ -17,11 +17,10 @@ from planner.gui.widgets.layout import STRETCH, in_column, in_row
 from planner.gui.widgets.rich_text import colored, fact_rows, table_row
 from planner.gui.workspace import Workspace
 from planner.present import format as fmt
-from planner.present.money_rows import MoneyRow, money_rows
-from planner.present.ways import FigureRow, Scenario, period_of, scenario_rows, ways_rows
+from planner.present.cost.amounts import MoneyRow, money_rows
+from planner.present.cost.rent_or_buy import FigureRow, Scenario, period_of, rent_or_buy_rows, scenario_rows
 
-_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-_AT_THE_RIGHT: Final = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+_RIGHT: Final = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 _TITLE, _AMOUNT, _SURE = range(3)
 
 
@@ -150,14 +149,14 @@ class Amounts(QWidget):
         for column, (label, text) in enumerate(zip(heading, (group.heading, group.total), strict=True)):
             label.setText(text)
             label.setContentsMargins(0, self._theme.spacing.small if place else 0, 0, 0)
-            self._grid.addWidget(label, place, column, _AT_THE_RIGHT if column else Qt.AlignmentFlag.AlignLeft)
+            self._grid.addWidget(label, place, column, _RIGHT if column else Qt.AlignmentFlag.AlignLeft)
             label.show()
 
     def _place_line(self, at: int, place: int) -> None:
         key, row = self._shown[at]
         line = self._lines[at]
         self._grid.addWidget(line.button, place, _TITLE, Qt.AlignmentFlag.AlignLeft)
-        self._grid.addWidget(line.amount, place, _AMOUNT, _AT_THE_RIGHT)
+        self._grid.addWidget(line.amount, place, _AMOUNT, _RIGHT)
         self._grid.addWidget(line.sure, place, _SURE)
         self._grid.addWidget(line.detail, place + 1, 0, 1, 3)
         line.button.setText(row.title)
@@ -223,7 +222,7 @@ class Ledger(QWidget):
         """Show another estimate."""
         rent, own = estimate.result.rent, estimate.result.own
         rented = f"Rented, a {period_of(estimate)}"
-        self.ways.show_rows(ways_rows(estimate))
+        self.ways.show_rows(rent_or_buy_rows(estimate))
         self.amounts.show_groups(
             (
                 _group(rented, rent.terms if rent else (), rent.usd if rent else 0),

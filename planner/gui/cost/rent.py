@@ -9,7 +9,7 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.inputs.labelled_form import LabelledForm
 from planner.gui.workspace import Workspace
 from planner.present import format as fmt
-from planner.present.prices import MODE_WORDS
+from planner.present.cost.prices import MODE_WORDS
 
 _INCREMENTS: Final = ((1, "second"), (60, "minute"), (3_600, "hour"), (86_400, "day"), (2_592_000, "month of 30 days"))
 _CHEAPEST: Final = (None, "the cheapest")

@@ -18,7 +18,7 @@ from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words
-from planner.present.job_offers import JOB_OFFER_COLUMNS, offer_row_id
+from planner.present.cost.offers import JOB_OFFER_COLUMNS, offer_row_id
 from planner.present.record_text import rows_to_csv
 
 _OFFERS_HEIGHT = 220

@@ -12,8 +12,8 @@ from planner.gui.widgets.labels import ElidedLabel, make_label
 from planner.gui.widgets.marks import AGE_ROLES
 from planner.gui.workspace import Workspace
 from planner.plan.catalog import Catalog
+from planner.present.cost.prices import age_of, age_phrase, newest_age_days
 from planner.present.format import date, integer
-from planner.present.prices import age_of, age_phrase, newest_age_days
 
 _QUICK_MS: Final = 200
 

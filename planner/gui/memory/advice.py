@@ -19,11 +19,11 @@ from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.plan.plan import Plan
 from planner.present import format as fmt
-from planner.present.verdict import in_need
+from planner.present.memory.verdict import in_need
 
 if TYPE_CHECKING:
     from planner.plan.advice.advise import Advice  # imported where it is computed, in the background
-    from planner.present.advice import AdviceRow
+    from planner.present.memory.advice import AdviceRow
 
     Found = tuple[Advice, AdviceRow]
 
@@ -208,7 +208,7 @@ def _advise(evaluation: Evaluation, catalog: Catalog) -> "tuple[tuple[Found, ...
     """Return each advice with its words, and what to say where there is none."""
     # Imported here, and so in the background: the start of the window does not wait for it.
     from planner.plan.advice.advise import advise
-    from planner.present.advice import advice_row, no_advice
+    from planner.present.memory.advice import advice_row, no_advice
 
     found = tuple((advice, advice_row(advice)) for advice in advise(evaluation.plan, catalog))
     return found, no_advice(evaluation.memory, traced=evaluation.traced is not None)

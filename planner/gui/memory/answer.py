@@ -17,7 +17,7 @@ from planner.memory.result import Verdict
 from planner.plan.evaluate import Evaluation
 from planner.plan.logs.corrected import counting
 from planner.present import format as fmt
-from planner.present.memory import MemoryView
+from planner.present.memory.view import MemoryView
 
 _MARK_SCALE: Final = 1.5
 

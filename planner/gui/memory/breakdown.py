@@ -22,7 +22,7 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.layout import in_column
 from planner.gui.widgets.rich_text import colored, fact_rows, table_row
 from planner.present import format as fmt
-from planner.present.memory import MemoryView, PartRow, SymbolRow, TermRow
+from planner.present.memory.view import MemoryView, PartRow, SymbolRow, TermRow
 
 GIB: Final = "GiB"
 SHARE: Final = "Share"

@@ -13,8 +13,8 @@ from planner.gui.widgets.tables.record_model import RecordTableModel
 from planner.gui.widgets.tables.record_table import RecordTable, show_rows
 from planner.present import format as fmt
 from planner.present.columns import Column, words
-from planner.present.memory import MemoryView
-from planner.present.parallel import DeviceRow
+from planner.present.memory.view import MemoryView
+from planner.present.plan.parallel import DeviceRow
 
 Row = TypeVar("Row")
 _MOST_ROWS: Final = 8

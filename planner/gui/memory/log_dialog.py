@@ -36,7 +36,7 @@ from planner.plan.logs.corrections import suggest_correction
 from planner.plan.logs.files import Log, corrections_file, keep_correction, load_corrections, log_of_text, open_log
 from planner.present import format as fmt
 from planner.present.columns import Column, words
-from planner.present.log_comparison import LogRow, LogView, log_view
+from planner.present.memory.log_comparison import LogRow, LogView, log_view
 
 _FILES: Final = "Logs (*.log *.txt *.json *.csv *.out);;All files (*)"
 _TASK: Final = "read-log"

@@ -23,8 +23,8 @@ from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
 from planner.plan.versus import Versus, versus_of
 from planner.present.columns import Column, words
+from planner.present.memory.comparison import VersusRow, VersusView, versus_view
 from planner.present.record_text import rows_to_csv
-from planner.present.versus import VersusRow, VersusView, versus_view
 
 
 def _amount(

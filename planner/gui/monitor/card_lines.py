@@ -18,8 +18,8 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from planner.gui.theme import Theme
 from planner.gui.widgets.layout import ScrollColumn, in_column
-from planner.present.card_line import CardLine
-from planner.present.diagnosis import Said
+from planner.present.monitor.diagnosis import Said
+from planner.present.monitor.headline import CardLine
 
 LEAST_ROOM: Final = 260
 """The room that the title of a diagnosis needs at the end of the line; with less it stands beneath."""

@@ -26,10 +26,10 @@ from planner.monitor.pci import find_cards
 from planner.monitor.recording.recording import Recording
 from planner.monitor.recording.summary import Summary
 from planner.monitor.surroundings import look_around
-from planner.present.check_up import check_lines
-from planner.present.diagnosis import ChecklistRow, EvidenceRow, Said, checklist_text
+from planner.present.monitor.diagnosis import ChecklistRow, EvidenceRow, Said, checklist_text
+from planner.present.monitor.readings import check_lines
+from planner.present.monitor.recording import SUMMARY_COLUMNS, recording_line, summary_lines
 from planner.present.record_text import to_tsv
-from planner.present.recording import SUMMARY_COLUMNS, recording_line, summary_lines
 
 _DOCTOR_SIZE: Final = QSize(820, 480)
 _CHECK_UP: Final = "monitor doctor"

@@ -9,8 +9,8 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import link_button, push_button
 from planner.gui.widgets.labels import ElidedLabel, IconLabel, make_label
 from planner.gui.widgets.layout import STRETCH, in_column, in_row
-from planner.present.diagnosis import Tone
-from planner.present.headline import Headline
+from planner.present.monitor.diagnosis import Tone
+from planner.present.monitor.headline import Headline
 
 _ICONS: Final[dict[Tone, tuple[str, str]]] = {
     "": ("info", "muted"),

@@ -18,8 +18,7 @@ from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 from planner.monitor.alerts import Alert
 from planner.present import format as fmt
-from planner.present.alerts import alert_sentence
-from planner.present.faults import FaultView
+from planner.present.monitor.events import FaultView, alert_sentence
 
 _TONES: Final = {"error": "", "warning": "warning", "note": "notice"}
 

@@ -19,9 +19,8 @@ from planner.monitor.latest import Latest
 from planner.monitor.process import CardProcess
 from planner.monitor.termination import terminate, why_not
 from planner.present import format as fmt
-from planner.present.faults import clock
-from planner.present.monitor import ProcessRow, process_rows
-from planner.present.processes import DETAILED_PROCESS_COLUMNS, matching, process_name
+from planner.present.monitor.events import clock
+from planner.present.monitor.processes import DETAILED_PROCESS_COLUMNS, ProcessRow, matching, process_name, process_rows
 from planner.units import GIB
 
 _TABLE = "processes"

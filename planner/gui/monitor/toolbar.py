@@ -12,7 +12,7 @@ from planner.gui.widgets.buttons import IconButton, push_button
 from planner.gui.widgets.labels import ElidedLabel, make_label
 from planner.gui.widgets.layout import in_row
 from planner.present import format as fmt
-from planner.present.faults import clock, elapsed
+from planner.present.monitor.events import clock, elapsed
 
 SPANS: Final[tuple[tuple[str, float | None], ...]] = (
     ("1 minute", 60.0),

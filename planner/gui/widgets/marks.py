@@ -9,8 +9,8 @@ from planner.gui.theme import Theme, mark
 from planner.gui.widgets.labels import IconLabel, make_label
 from planner.gui.widgets.layout import in_row
 from planner.memory.result import Verdict
-from planner.present.names import VERDICT_WORDS
-from planner.present.prices import Age, age_of
+from planner.present.cost.prices import Age, age_of
+from planner.present.memory.verdict import VERDICT_WORDS
 
 
 class Mark(NamedTuple):

@@ -28,8 +28,7 @@ from planner.gui.widgets.tables.record_table import RecordTable
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words
 from planner.present.record_text import to_csv, to_tsv
-from planner.present.trace import AliveRow, ModuleRow, TraceView
-from planner.present.trace_words import CATEGORY_TITLES
+from planner.present.trace.view import CATEGORY_TITLES, AliveRow, ModuleRow, TraceView
 from planner.trace.recording import CATEGORIES, Category
 
 _NOTHING: Final = "–"
