@@ -67,7 +67,7 @@ before, threads.Thread = unmade(), Watched
     "begin",
     [
         "print(threads.is_imported('json'))",
-        "app = QtCore.QCoreApplication([])\nimports.import_soon(['json'], app)\n"
+        "app = QtCore.QCoreApplication([])\nthreads.import_soon(['json'], app)\n"
         "QtCore.QTimer.singleShot(500, app.quit)\napp.exec()",
     ],
     ids=["at once", "soon"],
