@@ -57,6 +57,8 @@ class Watched(threading.Thread):
     def start(self):
         print("begins with", len(unmade()))
         super().start()
+        if QtCore.QCoreApplication.instance():
+            QtCore.QCoreApplication.quit()
 
 before, threads.Thread = unmade(), Watched
 """
@@ -68,7 +70,7 @@ before, threads.Thread = unmade(), Watched
     [
         "print(threads.is_imported('json'))",
         "app = QtCore.QCoreApplication([])\nthreads.import_soon(['json'], app)\n"
-        "QtCore.QTimer.singleShot(500, app.quit)\napp.exec()",
+        "QtCore.QTimer.singleShot(20_000, app.quit)\napp.exec()",
     ],
     ids=["at once", "soon"],
 )
