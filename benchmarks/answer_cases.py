@@ -111,6 +111,48 @@ def grid_cases(model_index: int) -> Iterator[Case]:
             yield Case(f"{model.id} · {count} {card} · {slot} {label}", plan)
 
 
+def more_cases() -> Iterator[Case]:
+    """Return plans for what the grid asks of few models or none: each optimizer's ways to step, and rare choices."""
+    small, mixtral, llama = "meta-llama/Llama-3.2-1B", "mistralai/Mixtral-8x7B-v0.1", "meta-llama/Llama-3.1-8B"
+    for optimizer in _OPTIMIZERS:
+        for step in (None, "fused", "foreach", "loop"):
+            workload = {"task": "training", "optimizer": optimizer, "optimizer_step": step, "gradient_clipping": True}
+            yield _case(f"{optimizer} {step}", small, workload)
+    for method, weights, compute in (
+        ("full", "fp16", "fp16"), ("lora", "fp16", "fp16"), ("lora", "fp16", "amp-fp16"), ("full", "bf16", "amp-bf16"),
+        ("full", "bf16", "fp8"), ("lora", "int8", "amp-fp16"), ("lora", "fp32", "tf32"), ("full", "nf4", "amp-bf16"),
+    ):  # fmt: skip
+        for profile in _PROFILES:
+            workload = {"task": "training", "method": method, "weights": weights, "compute": compute}
+            yield _case(f"{method} {profile} {weights} {compute}", small, workload | {"profile": profile})
+    for profile, model, parallel in (
+        ("megatron", llama, {"pipeline": 2, "interleave": 2}),
+        ("megatron", llama, {"pipeline": 4, "interleave": 4, "zero": 1}),
+        ("megatron", llama, {"tensor": 2, "pipeline": 2, "interleave": 4, "sequence": True}),
+        ("deepspeed", llama, {"pipeline": 4, "interleave": 2}),
+        ("megatron", mixtral, {"expert": 4, "tensor": 2, "sequence": True}),
+        ("megatron", mixtral, {"expert": 8, "zero": 1}),
+        ("deepspeed", mixtral, {"expert": 8, "zero": 3}),
+        ("deepspeed", mixtral, {"expert": 4, "zero": 1}),
+        ("hf", mixtral, {"expert": 8, "zero": 3, "reshard_after_forward": False}),
+        ("torchtune", mixtral, {"expert": 2, "zero": 2}),
+        ("hf", llama, {"gradient_as_bucket_view": True}),
+        ("torchtune", llama, {"context": 4, "tensor": 2, "zero": 3}),
+    ):
+        ways = " ".join(f"{name}={value}" for name, value in parallel.items())
+        workload = {"task": "training", "profile": profile, "parallel": parallel, "gradient_accumulation": 8}
+        yield _case(f"{profile} {ways}", model, workload, 8)
+    for profile in ("hf", "vllm", "llama.cpp"):
+        for offload in ("optimizer", "parameters", "nvme"):
+            workload = {"task": "inference", "profile": profile, "parallel": {"offload": offload}}
+            yield _case(f"serving {profile} offload {offload}", llama, workload)
+
+
+def _case(name: str, model: str, workload: Fields, count: int = 1) -> Case:
+    plan = {"schema_version": 1, "model": {"id": model}, "workload": workload, "gpu": "h100-sxm5-80gb", "count": count}
+    return Case(f"{model} · {count} h100-sxm5-80gb · {name}", plan)
+
+
 def _workloads(model: Model, turn: int, count: int) -> Iterator[tuple[str, Fields, int]]:
     makers = {
         "text": (_served, _by_vllm, _by_llama_cpp, _full, _lora, _qlora, _shared, _special),

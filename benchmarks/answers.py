@@ -41,7 +41,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pydantic  # before the day is fixed: it looks at datetime's own class
-from answer_cases import LOGS, MODELS, RECOMMENDED, TRACED, WORKLOADS, Case, Fields, grid_cases
+from answer_cases import LOGS, MODELS, RECOMMENDED, TRACED, WORKLOADS, Case, Fields, grid_cases, more_cases
 
 DAY: Final = datetime.date(2026, 11, 22)
 _HERE: Final = Path(__file__).resolve().parent
@@ -161,6 +161,11 @@ def _grid(index: int, folder: Path) -> Iterator[Answer]:
     for case in grid_cases(index):
         yield Answer(f"fit · {case.name}", _asked_of(case.plan, folder, "fit"))
         yield Answer(f"cost · {case.name}", _asked_of(case.plan, folder, "cost", "--offers", "3"))
+
+
+def _more(_: int, folder: Path) -> Iterator[Answer]:
+    for case in more_cases():
+        yield Answer(f"more · {case.name}", _asked_of(case.plan, folder, "fit"))
 
 
 def _advice(index: int, folder: Path) -> Iterator[Answer]:
@@ -306,6 +311,7 @@ SECTIONS: Final[dict[str, tuple[Callable[[int, Path], Iterator[Answer]], int]]] 
     "models": (_models, 2),
     "cards": (_cards, 1),
     "lists": (_lists, 1),
+    "more": (_more, 1),
 }
 """The parts of a record: what asks, and into how many tasks it is divided."""
 
