@@ -8,7 +8,7 @@ from importlib import import_module
 _CORE = (
     "planner.hardware.mains",
     "planner.models.load",
-    "planner.models.readers.llama_like",
+    "planner.models.readers.decoder.llama_like",
     "planner.monitor.alert_rules",
     "planner.monitor.settings",
     "planner.plan.answers.draft",

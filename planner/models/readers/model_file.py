@@ -8,12 +8,12 @@ from typing import Final
 from planner.errors import TRACE_OWN, ModelFileError
 from planner.models.architecture import Architecture
 from planner.models.readers.adapter import ADAPTER_FILE, read_adapter
-from planner.models.readers.checkpoint import INDEX, SINGLE, numbered_parts, read_checkpoint
+from planner.models.readers.checkpoint.shards import INDEX, SINGLE, numbered_parts, read_checkpoint
+from planner.models.readers.checkpoint.stored import with_stored
+from planner.models.readers.checkpoint.tensor_names import NAMES_NOTE, config_of_names
 from planner.models.readers.config_json import read_config, read_config_fields, read_config_file
 from planner.models.readers.diffusers.files import MODEL_INDEX, read_pipeline_folder
-from planner.models.readers.gguf_model import read_gguf_config, read_gguf_model
-from planner.models.readers.stored import with_stored
-from planner.models.readers.tensor_names import NAMES_NOTE, config_of_names
+from planner.models.readers.gguf.model import read_gguf_config, read_gguf_model
 
 PICKLES: Final = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 WEIGHTS: Final = (".safetensors", ".gguf")

@@ -8,7 +8,6 @@ from planner.models.architecture import Architecture
 from planner.models.layers import Tensor
 from planner.models.pipeline import Component, ImageDecoder, networks_of
 from planner.models.readers.class_defaults import class_defaults
-from planner.models.readers.clip import clip_vision
 from planner.models.readers.diffusers.autoencoder import read_autoencoder
 from planner.models.readers.diffusers.transformers import read_flux, read_pixart, read_sd3
 from planner.models.readers.diffusers.unet import read_unet
@@ -16,6 +15,7 @@ from planner.models.readers.fields import Fields
 from planner.models.readers.parts import linear
 from planner.models.readers.registry import Reader, read_fields
 from planner.models.readers.towers import tensor
+from planner.models.readers.vision.clip import clip_vision
 
 PIPELINE: Final = "diffusers"
 """The `model_type` under which a pipeline is read: model_index.json names none."""
