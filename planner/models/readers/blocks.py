@@ -1,11 +1,11 @@
-"""The two blocks of a decoder layer, each described by a style that a configuration fills with numbers."""
+"""The sizes of a stack and the two blocks of its layers, each described by a style that a configuration fills."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from planner.models.architecture import Attention, Mixer, Mlp, Moe
-from planner.models.readers.fields import Fields
+from planner.models.readers.fields import MAX_LAYERS, Fields
 from planner.models.readers.parts import (
     ACTIVATIONS,
     Tensors,
@@ -15,7 +15,56 @@ from planner.models.readers.parts import (
     qk_norm_tensors,
 )
 from planner.models.readers.places import Place, Places, full
-from planner.models.readers.sizes import Sizes
+
+HIDDEN = ("hidden_size", "n_embd", "d_model")
+LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
+CONTEXT = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "n_ctx", "max_sequence_length")
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The dimensions of a stack; those of attention and of the vocabulary are 0 where it has none."""
+
+    hidden: int
+    layers: int
+    heads: int = 0
+    kv_heads: int = 0
+    head_dim: int = 0
+    vocabulary: int = 0
+    max_context: int | None = None
+
+
+def read_sizes(fields: Fields, *, kv_heads: int | None = None, head_dim: int | None = None) -> Sizes:
+    """Read the dimensions; `kv_heads` and `head_dim` are the family's own defaults.
+
+    Without a default there are as many key/value heads as heads, and a head is an equal share of the hidden width.
+
+    Raises:
+        ModelFileError: If a field is missing or out of bounds, or the heads do not divide what they must.
+    """
+    hidden = fields.integer(*HIDDEN)
+    heads = fields.integer(*HEADS, high=MAX_LAYERS)
+    found_kv_heads = fields.integer("num_key_value_heads", default=kv_heads or heads, high=MAX_LAYERS)
+    if heads % found_kv_heads:
+        fields.fail("num_key_value_heads", f"must divide the {heads} attention heads, got {found_kv_heads}")
+    return Sizes(
+        hidden=hidden,
+        layers=fields.integer(*LAYERS, high=MAX_LAYERS),
+        heads=heads,
+        kv_heads=found_kv_heads,
+        head_dim=_head_dim(fields, hidden, heads, head_dim),
+        vocabulary=fields.integer("vocab_size"),
+        max_context=fields.optional_integer(*CONTEXT, high=10**9),
+    )
+
+
+def _head_dim(fields: Fields, hidden: int, heads: int, default: int | None) -> int:
+    found = fields.optional_integer("head_dim") or default
+    if found is None and hidden % heads:
+        fields.fail(HEADS[0], f"must divide the hidden width {hidden}, got {heads}")
+    return found or hidden // heads
+
 
 Switch = bool | tuple[str, bool]
 """Always on or off, or a field of the configuration with the family's default."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from planner.models.architecture import Attention, Layer, LayerGroup, Mlp, Norm, Role, Stack, Tensor
+from planner.models.architecture import Attention, Layer, LayerGroup, Mlp, Norm, Stack
 from planner.models.readers.fields import MAX_LAYERS, Fields
 from planner.models.readers.parts import (
     ACTIVATIONS,
@@ -28,17 +28,6 @@ class LayerNames:
     norms: tuple[str, ...]
     mlp: tuple[str, ...]
     cross: tuple[str, str, str, str] | None = None
-
-
-def tensor(name: str, *shape: int, role: Role = "other") -> Tensors:
-    """Return one tensor that is not the weight of a module: a class token, a gate, a table of positions."""
-    return (Tensor(name=name, shape=shape, role=role),)
-
-
-def conv(name: str, out: int, into: int, *kernel: int, bias: bool = True, groups: int = 1) -> Tensors:
-    """Return the weight, and the bias if there is one, of a convolution."""
-    weight = Tensor(name=f"{name}.weight", shape=(out, into // groups, *kernel), role="conv")
-    return (weight, Tensor(name=f"{name}.bias", shape=(out,), role="bias")) if bias else (weight,)
 
 
 def full_attention(
@@ -131,19 +120,6 @@ def patches(fields: Fields, image: int | None = None, patch: int | None = None) 
     if height < rows or width < columns:
         fields.fail("image_size", f"is {height} × {width}, smaller than a patch of {rows} × {columns}")
     return (height // rows) * (width // columns)
-
-
-def repeated(layer: Layer, count: int) -> tuple[LayerGroup, ...]:
-    """Return `count` layers of one kind."""
-    return (LayerGroup(layer=layer, count=count, places=tuple(range(count))),)
-
-
-def shared(layer: Layer, count: int) -> tuple[LayerGroup, ...]:
-    """Return `count` layers with one set of tensors, which the first of them lists."""
-    first = LayerGroup(layer=layer, count=1, places=(0,))
-    if count == 1:
-        return (first,)
-    return first, LayerGroup(layer=layer.evolve(tensors=()), count=count - 1, places=tuple(range(1, count)))
 
 
 def vision_stack(

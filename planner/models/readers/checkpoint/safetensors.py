@@ -1,4 +1,6 @@
-"""Read the header of a safetensors file: the name, format, shape and bytes of every tensor, never their data.
+"""Read the headers of safetensors files: the name, format, shape and bytes of every tensor, never their data.
+
+A checkpoint is one such file or several, which an index or their names tie together.
 
 The layout is eight bytes with the length of the header, the header in JSON, then the data without gaps. It is read here
 and not by the safetensors library because that one maps the whole file, needs a complete one, and reads no part of a
@@ -7,14 +9,17 @@ file elsewhere.
 **Source**: the format's description in the safetensors repository, and what its library refuses.
 """
 
-from collections.abc import Callable, Iterator
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from math import prod
+from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
 
 from planner.errors import ModelFileError
 from planner.models.readers.checkpoint.json_scan import JsonScanner, shown
-from planner.models.readers.sources import ByteSource
+from planner.models.readers.sources import ByteSource, open_local, read_whole
 from planner.units import MIB
 
 MAX_HEADER_BYTES: Final = 16 * MIB
@@ -147,3 +152,157 @@ def _check_layout(placed: list[_Placed], size: int, fail: Callable[[str], NoRetu
 
 def _fail(place: str, reason: str) -> NoReturn:
     raise ModelFileError(place, reason, _HINT)
+
+
+INDEX: Final = "model.safetensors.index.json"
+SINGLE: Final = "model.safetensors"
+MAX_INDEX_BYTES: Final = 32 * MIB
+MAX_TENSORS: Final = 500_000
+MAX_SHARDS: Final = 10_000
+
+_NUMBERED: Final = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<suffix>\.\w+)")
+_MAX_KEYS: Final = 1000
+_METADATA_CHARACTERS: Final = 65_536
+_COMPLETE: Final = "Download the model's other files into the same folder."
+
+
+class Checkpoint(NamedTuple):
+    """All tensors of a checkpoint, and what was noticed about its files."""
+
+    tensors: tuple[FileTensor, ...]
+    notes: tuple[str, ...] = ()
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    """Return the tensors of the safetensors file `path` and of the files that belong to it, or of those of an index.
+
+    Raises:
+        ModelFileError: If a file is missing, cut short or not what it claims, or the index names one elsewhere.
+    """
+    if path.name.endswith(".index.json"):
+        return _read_indexed(path)
+    beside = path.with_name(INDEX)
+    if _NUMBERED.fullmatch(path.name) and os.path.isfile(beside):
+        return _read_indexed(beside)
+    return Checkpoint(tuple(_all_tensors(numbered_parts(path))))
+
+
+def numbered_parts(path: Path) -> tuple[Path, ...]:
+    """Return every part of a file whose name ends in `-00001-of-00003`; any other file is its own only part.
+
+    Raises:
+        ModelFileError: If its numbers cannot be, or a part is missing.
+    """
+    match = _NUMBERED.fullmatch(path.name)
+    if match is None:
+        return (path,)
+    count = int(match["count"])
+    if not 1 <= int(match["number"]) <= count <= MAX_SHARDS:
+        raise ModelFileError(path, "its name numbers a part that cannot be", "Rename it, or choose another file.")
+    parts = tuple(
+        path.with_name(f"{match['stem']}-{number:05}-of-{count:05}{match['suffix']}") for number in range(1, count + 1)
+    )
+    _require_all(path, parts)
+    return parts
+
+
+def _read_indexed(path: Path) -> Checkpoint:
+    listed = read_index(read_whole(path, MAX_INDEX_BYTES, "index of safetensors files"), path)
+    parts = {name: path.with_name(name) for name in listed.values()}
+    _require_all(path, tuple(parts.values()))
+    return checked_parts(listed, ((name, _header(part)) for name, part in parts.items()), path)
+
+
+def checked_parts(
+    listed: dict[str, str], parts: Iterable[tuple[str, tuple[FileTensor, ...]]], index: Path | str
+) -> Checkpoint:
+    """Return the tensors of all parts, each a file's name and its header, that an index lists.
+
+    Raises:
+        ModelFileError: If a part does not hold what the index says, or there are too many.
+    """
+    found: list[FileTensor] = []
+    extra: list[str] = []
+    for file, tensors in parts:
+        for tensor in tensors:
+            if listed.get(tensor.name) == file:
+                found.append(tensor)
+                del listed[tensor.name]
+            else:
+                extra.append(tensor.name)
+        if len(found) + len(extra) > MAX_TENSORS:
+            raise ModelFileError(index, f"its files hold more than {MAX_TENSORS:,} tensors", "Choose a single model.")
+    if listed:
+        name, file = next(iter(listed.items()))
+        raise ModelFileError(index, f"weight_map: {shown(name)} is not in {file}", _COMPLETE)
+    return Checkpoint(tuple(found), _unlisted(extra))
+
+
+def read_index(data: bytes, place: Path | str) -> dict[str, str]:
+    """Return which file holds which tensor, as the text of an index says.
+
+    Raises:
+        ModelFileError: If it is no such index, or names anything but a safetensors file beside it.
+    """
+
+    def fail(reason: str) -> NoReturn:
+        raise ModelFileError(place, reason, "Download the index of the model's safetensors files again.")
+
+    try:
+        scanner = JsonScanner(data.decode("utf-8-sig"), fail)
+    except UnicodeDecodeError:
+        fail("is not text in UTF-8")
+    listed: dict[str, str] = {}
+    # Few names occur many times: one string for each of them.
+    files: dict[str, str] = {}
+    for key in scanner.members(_MAX_KEYS):
+        if key != "weight_map":
+            scanner.value(_METADATA_CHARACTERS)
+            continue
+        for name in scanner.members(MAX_TENSORS):
+            file = scanner.text()
+            if file not in files and not _is_beside(file):
+                fail(f"weight_map: {shown(file)} is not the name of a safetensors file beside the index")
+            listed[name] = files.setdefault(file, file)
+            if len(files) > MAX_SHARDS:
+                fail(f"weight_map: names more than {MAX_SHARDS:,} files")
+    scanner.end()
+    if not listed:
+        fail("weight_map: is missing or empty")
+    return listed
+
+
+def _is_beside(file: str) -> bool:
+    """Return whether a name from an index stays in the index's folder, on any system."""
+    return file.endswith(".safetensors") and not re.search(r"[/\\:\x00-\x1f]", file)
+
+
+def _require_all(path: Path, parts: tuple[Path, ...]) -> None:
+    missing = [part.name for part in parts if not os.path.exists(part)]
+    if missing:
+        files = "1 file" if len(parts) == 1 else f"{len(parts):,} files"
+        more = f" and {len(missing) - 1:,} more are" if len(missing) > 1 else " is"
+        raise ModelFileError(path, f"of {files} {shown(missing[0])}{more} missing", _COMPLETE)
+
+
+def _all_tensors(parts: tuple[Path, ...]) -> Iterator[FileTensor]:
+    seen: set[str] = set()
+    for part in parts:
+        for tensor in _header(part):
+            if tensor.name in seen:
+                raise ModelFileError(part, f"tensor {shown(tensor.name)} is in another part as well", _COMPLETE)
+            seen.add(tensor.name)
+            yield tensor
+        if len(seen) > MAX_TENSORS:
+            raise ModelFileError(part, f"there are more than {MAX_TENSORS:,} tensors", "Choose a single model.")
+
+
+def _header(part: Path) -> tuple[FileTensor, ...]:
+    with open_local(part) as file:
+        return read_header(file)
+
+
+def _unlisted(names: list[str]) -> tuple[str, ...]:
+    if not names:
+        return ()
+    return (f"{len(names):,} tensors of the files are not in their index and not counted, such as {shown(names[0])}",)

@@ -5,20 +5,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Literal
 
-from planner.models.architecture import Activation, Architecture, Mlp, Moe, Tensor
+from planner.models.architecture import Activation, Mlp, Moe, Tensor
 from planner.models.readers.blocks import (
     ACTIVATION_FIELDS,
     ForwardBlock,
     MlpStyle,
+    Sizes,
     Switch,
-    attention_blocks,
     mlp_block,
     switched,
 )
-from planner.models.readers.decoder.family import Family, assemble
 from planner.models.readers.fields import MAX_LAYERS, Fields
 from planner.models.readers.parts import ACTIVATIONS, Tensors, expert_tensors, mlp_tensors, router_tensors
-from planner.models.readers.sizes import Sizes, read_sizes
 
 GATED_NAMES: Final = ("gate_proj", "up_proj", "down_proj")
 
@@ -99,18 +97,17 @@ class ExpertStyle:
     every_expert: bool = False
     sparse: SparseLayers = every_layer
 
+    def blocks(self, fields: Fields, sizes: Sizes, dense: MlpStyle) -> tuple[ForwardBlock, ...]:
+        """Return the feed-forward block of every layer: experts, or the dense one."""
+        sparse = self.sparse(fields, sizes.layers)
+        made = {
+            kind: moe_block(fields, sizes.hidden, self) if kind else mlp_block(fields, sizes, dense)
+            for kind in set(sparse)
+        }
+        return tuple(made[kind] for kind in sparse)
+
 
 QWEN_EXPERTS: Final = ExpertStyle(sparse=stepped_layers)
-
-
-def forward_blocks(fields: Fields, sizes: Sizes, style: ExpertStyle, dense: MlpStyle) -> tuple[ForwardBlock, ...]:
-    """Return the feed-forward block of every layer: experts, or the dense one."""
-    sparse = style.sparse(fields, sizes.layers)
-    made = {
-        kind: moe_block(fields, sizes.hidden, style) if kind else mlp_block(fields, sizes, dense)
-        for kind in set(sparse)
-    }
-    return tuple(made[kind] for kind in sparse)
 
 
 def moe_block(fields: Fields, hidden: int, style: ExpertStyle) -> ForwardBlock:
@@ -163,16 +160,3 @@ def _shared(moe: Moe, hidden: int, style: ExpertStyle, *, bias: bool) -> Tensors
     shared = Mlp(intermediate=moe.shared_intermediate, gated=True, fused_gate_up=fused)
     tensors = mlp_tensors(shared, hidden, prefix=style.shared_prefix, names=style.shared_names, bias=bias)
     return tensors + router_tensors(style.shared_gate, 1, hidden) if style.shared_gate else tensors
-
-
-@dataclass(frozen=True)
-class ExpertFamily(Family):
-    """How a family of decoders with routed experts differs from Llama and from Qwen's experts."""
-
-    experts: ExpertStyle = QWEN_EXPERTS
-
-    def read(self, fields: Fields) -> Architecture:
-        """Return the architecture that a configuration of this family describes."""
-        sizes = read_sizes(fields, kv_heads=self.kv_heads, head_dim=self.head_dim)
-        mixers = attention_blocks(fields, sizes, self.attention)
-        return assemble(fields, sizes, self.frame, mixers, forward_blocks(fields, sizes, self.experts, self.mlp))

@@ -1,25 +1,26 @@
-"""Put blocks, norms and embeddings together to a decoder."""
+"""A family of decoders as one declaration, and how blocks, norms and embeddings become a network."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from planner.models.architecture import Architecture, Layer, Norm
+from planner.models.architecture import Architecture, Layer, LayerGroup, Norm, Stack
 from planner.models.readers.blocks import (
     AttentionStyle,
     Chance,
     ForwardBlock,
     MixerBlock,
     MlpStyle,
+    Sizes,
     Switch,
     attention_blocks,
     chance,
     mlp_block,
+    read_sizes,
     switched,
 )
 from planner.models.readers.fields import Fields
-from planner.models.readers.parts import RMS, Tensors, decoder, embedding, grouped, linear, norm_tensors
-from planner.models.readers.sizes import Sizes, read_sizes
+from planner.models.readers.parts import RMS, Tensors, embedding, grouped, linear, norm_tensors
 
 PRE_NORMS: Final = ("input_layernorm", "post_attention_layernorm")
 
@@ -57,10 +58,7 @@ def assemble(
     after: Tensors | None = None,
     head: Tensors | None = None,
 ) -> Architecture:
-    """Return the decoder whose layers have these mixers and feed-forward blocks, in order.
-
-    `before`, `after` and `head` replace the tensors of the embedding, of the final norm and of an untied head.
-    """
+    """Return the decoder whose layers have these mixers and feed-forward blocks, in order; the rest is `network`'s."""
     norms = tuple(tensor for name in frame.norms for tensor in norm_tensors(name, sizes.hidden, frame.norm))
     parallel = switched(fields, frame.parallel)
     dropout = chance(fields, frame.hidden_dropout)
@@ -78,17 +76,46 @@ def assemble(
             tensors=(*mixer_tensors, *forward_tensors, *norms),
         )
 
-    return decoder(
-        fields,
+    groups = grouped(zip(mixers, forwards, strict=True), layer)
+    return network(fields, sizes, frame, groups, before=before, after=after, head=head)
+
+
+def network(
+    fields: Fields,
+    sizes: Sizes,
+    frame: Frame,
+    groups: tuple[LayerGroup, ...],
+    *,
+    before: Tensors | None = None,
+    after: Tensors | None = None,
+    head: Tensors | None = None,
+) -> Architecture:
+    """Return the decoder that has these layers in a frame.
+
+    `before`, `after` and `head` replace the tensors of the embedding, of the final norm and of an untied head.
+    """
+    tied = fields.flag("tie_word_embeddings", default=frame.tied)
+    untied = _head(fields, sizes, frame) if head is None else head
+    return Architecture(
+        model_type=fields.model_type,
+        kind="decoder",
         hidden=sizes.hidden,
         vocabulary=sizes.vocabulary,
-        groups=grouped(zip(mixers, forwards, strict=True), layer),
-        before=_before(fields, sizes, frame) if before is None else before,
-        after=_after(sizes, frame) if after is None else after,
-        tied=fields.flag("tie_word_embeddings", default=frame.tied),
         max_context=sizes.max_context,
-        head=_head(fields, sizes, frame) if head is None else head,
-        embedding_dropout=chance(fields, frame.embedding_dropout),
+        stacks=(
+            Stack(
+                name="decoder",
+                hidden=sizes.hidden,
+                groups=groups,
+                before=_before(fields, sizes, frame) if before is None else before,
+                after=_after(sizes, frame) if after is None else after,
+                embedding_dropout=chance(fields, frame.embedding_dropout),
+            ),
+        ),
+        # A tied head shares the weight; a bias stays its own.
+        head=tuple(tensor for tensor in untied if tensor.role == "bias") if tied else untied,
+        tied_head=tied,
+        softcapped_logits=fields.has("final_logit_softcapping"),
     )
 
 
@@ -96,12 +123,25 @@ _LLAMA_FRAME: Final = Frame()
 _LLAMA_ATTENTION: Final = AttentionStyle()
 _LLAMA_MLP: Final = MlpStyle()
 
+Mixers = Callable[[Fields, Sizes, AttentionStyle], Sequence[MixerBlock]]
+"""The mixer of every layer."""
+
+Forwards = Callable[[Fields, Sizes, MlpStyle], Sequence[ForwardBlock]]
+"""The feed-forward block of every layer."""
+
+
+def dense_blocks(fields: Fields, sizes: Sizes, style: MlpStyle) -> Sequence[ForwardBlock]:
+    """Return one dense feed-forward block for all layers."""
+    return (mlp_block(fields, sizes, style),) * sizes.layers
+
 
 @dataclass(frozen=True)
 class Family:
-    """How a family of dense decoders differs from Llama.
+    """How a family of decoders differs from Llama.
 
-    `kv_heads` and `head_dim` are what its configuration class takes where the file is silent.
+    `kv_heads` and `head_dim` are what its configuration class takes where the file is silent. `mixers` and `forwards`
+    make the blocks of the layers where these are not all ordinary attention (state space mixers) or not all dense
+    (`ExpertStyle.blocks`).
     """
 
     frame: Frame = _LLAMA_FRAME
@@ -109,13 +149,14 @@ class Family:
     mlp: MlpStyle = _LLAMA_MLP
     kv_heads: int | None = None
     head_dim: int | None = None
+    mixers: Mixers = attention_blocks
+    forwards: Forwards = dense_blocks
 
     def read(self, fields: Fields) -> Architecture:
         """Return the architecture that a configuration of this family describes."""
         sizes = read_sizes(fields, kv_heads=self.kv_heads, head_dim=self.head_dim)
-        mixers = attention_blocks(fields, sizes, self.attention)
-        forward = mlp_block(fields, sizes, self.mlp)
-        return assemble(fields, sizes, self.frame, mixers, (forward,) * sizes.layers)
+        mixers = self.mixers(fields, sizes, self.attention)
+        return assemble(fields, sizes, self.frame, mixers, self.forwards(fields, sizes, self.mlp))
 
 
 def _before(fields: Fields, sizes: Sizes, frame: Frame) -> Tensors:

@@ -8,15 +8,14 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from planner.models.architecture import Architecture, Attention, Tensor
-from planner.models.readers.blocks import ForwardBlock, MixerBlock, dense_mlp
+from planner.models.readers.blocks import ForwardBlock, MixerBlock, Sizes, dense_mlp, read_sizes
 from planner.models.readers.decoder.experts import ExpertStyle, moe_block
 from planner.models.readers.decoder.family import Frame, assemble
-from planner.models.readers.decoder.llama_like import FP32_RMS, GELU_GLU, GEMMA_NORMS
+from planner.models.readers.decoder.llama_like import GELU_GLU, GEMMA_NORMS
 from planner.models.readers.fields import MAX_LAYERS, Fields
-from planner.models.readers.parts import Tensors, embedding, linear, mlp_tensors, norm_tensors
+from planner.models.readers.parts import FP32_RMS, Tensors, embedding, linear, mlp_tensors, norm_tensors
 from planner.models.readers.places import limited_layers
 from planner.models.readers.registry import Reader
-from planner.models.readers.sizes import Sizes, read_sizes
 
 _EXPERT_NORMS: Final = (
     "post_feedforward_layernorm_1",

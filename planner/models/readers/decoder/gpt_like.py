@@ -7,23 +7,22 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from planner.models.architecture import Architecture, Grouping, Norm
+from planner.models.architecture import Architecture, Grouping
 from planner.models.readers.blocks import (
     AttentionStyle,
     ForwardBlock,
     MlpStyle,
+    Sizes,
     altered,
     attention_blocks,
     mlp_block,
+    read_sizes,
 )
 from planner.models.readers.decoder.family import Family, Frame, assemble
 from planner.models.readers.fields import MAX_LAYERS, Fields
-from planner.models.readers.parts import LAYER, Tensors, embedding, linear, norm_tensors
+from planner.models.readers.parts import BARE_LAYER, LAYER, Tensors, embedding, linear, norm_tensors
 from planner.models.readers.places import Place, full, unrotated
 from planner.models.readers.registry import Reader
-from planner.models.readers.sizes import Sizes, read_sizes
-
-BARE_LAYER: Final = Norm(kind="layer")
 
 _GPT2_FRAME: Final = Frame(
     norm=LAYER,

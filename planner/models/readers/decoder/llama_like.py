@@ -16,13 +16,13 @@ from planner.models.readers.blocks import (
     altered,
     attention_blocks,
     mlp_block,
+    read_sizes,
 )
 from planner.models.readers.decoder.family import Family, Frame, assemble
 from planner.models.readers.fields import Fields
-from planner.models.readers.parts import LAYER, RMS, Tensors, norm_tensors, qk_norm_tensors
+from planner.models.readers.parts import FP32_RMS, LAYER, RMS, Tensors, norm_tensors, qk_norm_tensors
 from planner.models.readers.places import everywhere, repeating, unrotated_in_between, upper_layers
 from planner.models.readers.registry import Reader
-from planner.models.readers.sizes import read_sizes
 
 ATTENTION_BIAS: Final = ("attention_bias", False)
 MLP_BIAS: Final = ("mlp_bias", False)
@@ -46,8 +46,7 @@ GLM4_NORMS: Final = (
     "post_mlp_layernorm",
 )
 
-# These cast back to the stream's format only after the product with the weight.
-FP32_RMS: Final = Norm(kind="rms", native=False, fp32_product=True)
+# It casts back to the stream's format only after the product with the weight, as FP32_RMS does.
 COHERE_NORM: Final = Norm(kind="layer", native=False, fp32_product=True)
 # OLMo's has no weights and works on a copy in fp32.
 OLMO_NORM: Final = Norm(kind="layer", upcast=True)

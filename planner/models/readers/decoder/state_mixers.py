@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from planner.models.architecture import StateMixer
 from planner.models.readers.blocks import MixerBlock
-from planner.models.readers.parts import RMS, Tensors, linear, norm_tensors
-from planner.models.readers.towers import conv, tensor
+from planner.models.readers.parts import RMS, Tensors, conv, linear, norm_tensors, tensor
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,11 @@ from planner.models.architecture import Architecture
 from planner.models.layers import Tensor
 from planner.models.pipeline import Component, ImageDecoder, networks_of
 from planner.models.readers.class_defaults import class_defaults
-from planner.models.readers.diffusers.autoencoder import read_autoencoder
+from planner.models.readers.diffusers.convolutional import read_autoencoder, read_unet
 from planner.models.readers.diffusers.transformers import read_flux, read_pixart, read_sd3
-from planner.models.readers.diffusers.unet import read_unet
 from planner.models.readers.fields import Fields
-from planner.models.readers.parts import linear
+from planner.models.readers.parts import linear, tensor
 from planner.models.readers.registry import Reader, read_fields
-from planner.models.readers.towers import tensor
 from planner.models.readers.vision.clip import clip_vision
 
 PIPELINE: Final = "diffusers"

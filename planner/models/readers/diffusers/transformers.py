@@ -6,8 +6,7 @@ from typing import Final
 from planner.models.layers import Tensor
 from planner.models.pipeline import Component, DiffusionTransformer
 from planner.models.readers.fields import MAX_LAYERS, Fields
-from planner.models.readers.parts import Tensors, linear
-from planner.models.readers.towers import conv, tensor
+from planner.models.readers.parts import Tensors, conv, linear, tensor
 
 _TIME: Final = 256
 _GUIDED: Final = "guidance_embeds"

@@ -6,17 +6,15 @@ from typing import Final, Literal
 
 from planner.models.architecture import Architecture, Layer, Stack
 from planner.models.readers.fields import MAX_LAYERS, Fields
-from planner.models.readers.parts import LAYER, Tensors, embedding, linear, norm_tensors
+from planner.models.readers.parts import LAYER, Tensors, conv, embedding, linear, norm_tensors, repeated
 from planner.models.readers.registry import Reader
 from planner.models.readers.towers import (
     Head,
     LayerNames,
     classifier,
-    conv,
     full_attention,
     labels,
     plain_mlp,
-    repeated,
     task_head,
     tower_layer,
 )

@@ -14,18 +14,9 @@ from planner.models.readers.encoder.heads import (
     roberta_heads,
 )
 from planner.models.readers.fields import MAX_LAYERS, Fields
-from planner.models.readers.parts import LAYER, Tensors, embedding, norm_tensors
+from planner.models.readers.parts import LAYER, Tensors, embedding, norm_tensors, repeated, shared
 from planner.models.readers.registry import Reader
-from planner.models.readers.towers import (
-    Head,
-    LayerNames,
-    full_attention,
-    plain_mlp,
-    repeated,
-    shared,
-    task_head,
-    tower_layer,
-)
+from planner.models.readers.towers import Head, LayerNames, full_attention, plain_mlp, task_head, tower_layer
 
 _MAX_POSITIONS: Final = 512
 _TOKEN_TYPES: Final = 2

@@ -15,9 +15,9 @@ from planner.models.readers.encoder.bert_like import (
 )
 from planner.models.readers.encoder.heads import MASKED, deberta_heads, dense
 from planner.models.readers.fields import Fields
-from planner.models.readers.parts import LAYER, Tensors, embedding, linear, norm_tensors
+from planner.models.readers.parts import LAYER, Tensors, conv, embedding, linear, norm_tensors, repeated
 from planner.models.readers.registry import Reader
-from planner.models.readers.towers import LayerNames, conv, repeated, task_head
+from planner.models.readers.towers import LayerNames, task_head
 
 _NAMES: Final = LayerNames(
     attention=(

@@ -9,8 +9,8 @@ from typing import Final
 
 from planner.models.architecture import Norm
 from planner.models.readers.fields import Fields
-from planner.models.readers.parts import LAYER, Tensors, linear, norm_tensors
-from planner.models.readers.towers import Head, classifier, labels, tensor
+from planner.models.readers.parts import LAYER, Tensors, linear, norm_tensors, tensor
+from planner.models.readers.towers import Head, classifier, labels
 
 MASKED: Final = "ForMaskedLM"
 

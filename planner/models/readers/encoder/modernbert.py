@@ -16,9 +16,10 @@ from planner.models.readers.parts import (
     grouped,
     mlp_tensors,
     norm_tensors,
+    repeated,
 )
 from planner.models.readers.registry import Reader
-from planner.models.readers.towers import LayerNames, full_attention, repeated, task_head, tower_layer
+from planner.models.readers.towers import LayerNames, full_attention, task_head, tower_layer
 
 _LOCAL_ATTENTION: Final = 128
 _GLOBAL_EVERY: Final = 3

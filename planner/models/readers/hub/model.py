@@ -8,13 +8,14 @@ from typing import Final
 
 from planner.errors import ModelFileError, NetworkError
 from planner.models.architecture import Architecture
-from planner.models.readers.checkpoint.safetensors import FileTensor, read_header
-from planner.models.readers.checkpoint.shards import (
+from planner.models.readers.checkpoint.safetensors import (
     INDEX,
     MAX_INDEX_BYTES,
     SINGLE,
     Checkpoint,
+    FileTensor,
     checked_parts,
+    read_header,
     read_index,
 )
 from planner.models.readers.checkpoint.stored import with_stored

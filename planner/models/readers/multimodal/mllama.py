@@ -4,31 +4,23 @@ from collections.abc import Mapping
 from typing import Final
 
 from planner.models.architecture import Architecture, Attention, Layer, Stack
-from planner.models.readers.blocks import AttentionStyle, MlpStyle, attention_blocks, mlp_block
+from planner.models.readers.blocks import AttentionStyle, MlpStyle, Sizes, attention_blocks, mlp_block, read_sizes
+from planner.models.readers.decoder.family import Frame, network
 from planner.models.readers.fields import MAX_LAYERS, Fields
 from planner.models.readers.parts import (
     LAYER,
     RMS,
     Tensors,
     attention_tensors,
-    decoder,
+    conv,
     embedding,
     grouped,
     norm_tensors,
     qk_norm_tensors,
+    tensor,
 )
 from planner.models.readers.registry import Reader
-from planner.models.readers.sizes import Sizes, read_sizes
-from planner.models.readers.towers import (
-    LayerNames,
-    conv,
-    full_attention,
-    patches,
-    plain_mlp,
-    tensor,
-    tower_layer,
-    vision_stack,
-)
+from planner.models.readers.towers import LayerNames, full_attention, patches, plain_mlp, tower_layer, vision_stack
 
 _NORMS: Final = ("input_layernorm", "post_attention_layernorm")
 _VISION: Final = LayerNames(
@@ -91,19 +83,13 @@ def read_mllama_text(fields: Fields) -> Architecture:
     sizes = read_sizes(fields, kv_heads=8)
     listed = fields.integers("cross_attention_layers")
     crossing = frozenset(_CROSS_LAYERS if listed is None else listed)
-    return decoder(
-        fields,
-        hidden=sizes.hidden,
-        vocabulary=sizes.vocabulary,
-        groups=grouped(
-            (place in crossing for place in range(sizes.layers)),
-            lambda crosses: _cross_layer(fields, sizes) if crosses else _self_layer(fields, sizes),
-        ),
-        before=embedding("model.embed_tokens", sizes.vocabulary + _SPECIAL_TOKENS, sizes.hidden),
-        after=norm_tensors("model.norm", sizes.hidden, RMS),
-        tied=False,
-        max_context=sizes.max_context,
+    groups = grouped(
+        (place in crossing for place in range(sizes.layers)),
+        lambda crosses: _cross_layer(fields, sizes) if crosses else _self_layer(fields, sizes),
     )
+    before = embedding("model.embed_tokens", sizes.vocabulary + _SPECIAL_TOKENS, sizes.hidden)
+    # Its head is its own, whatever the file says.
+    return network(fields.changed({"tie_word_embeddings": False}), sizes, Frame(), groups, before=before)
 
 
 def _self_layer(fields: Fields, sizes: Sizes) -> Layer:

@@ -5,16 +5,31 @@ model is the last stack and decides the head; the projector between the two stan
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from planner.models.architecture import Architecture, Stack
+from planner.models.readers.blocks import AttentionStyle
 from planner.models.readers.class_defaults import class_defaults
+from planner.models.readers.decoder.experts import QWEN_EXPERTS
+from planner.models.readers.decoder.family import Family
+from planner.models.readers.decoder.llama_like import HEAD_NORMED
 from planner.models.readers.fields import Fields
-from planner.models.readers.parts import LAYER, RMS, Tensors, linear, norm_tensors
+from planner.models.readers.parts import LAYER, RMS, Tensors, linear, norm_tensors, tensor
+from planner.models.readers.places import upper_layers
 from planner.models.readers.registry import Reader, read_fields
-from planner.models.readers.towers import tensor
 from planner.models.readers.vision.composite_towers import vision_tower
+
+_QWEN2: Final = Family(attention=AttentionStyle(bias=True, places=upper_layers), kv_heads=8)
+_QWEN3: Final = Family(attention=HEAD_NORMED, kv_heads=32, head_dim=128)
+_QWEN3_EXPERTS: Final = Family(
+    attention=HEAD_NORMED,
+    kv_heads=16,
+    forwards=replace(
+        QWEN_EXPERTS, prefix="mlp.experts.", names=("gate_up_proj", "down_proj"), layout="transposed"
+    ).blocks,
+)
+
 
 Projector = Callable[[Fields, Fields, Stack, int], Tensors]
 """What stands between the two, from the whole configuration, that of the tower, the tower, and the text's width."""
@@ -281,4 +296,8 @@ READERS: Final[Mapping[str, Reader]] = {
     "qwen3_vl": Composite(text="qwen3_vl_text", vision="qwen3_vl_vision", merge=_QWEN_MERGE).read,
     "qwen3_vl_moe": Composite(text="qwen3_vl_moe_text", vision="qwen3_vl_moe_vision", merge=_QWEN_MERGE).read,
     "smolvlm": _IDEFICS3.read,
+    "qwen2_5_vl_text": _QWEN2.read,
+    "qwen2_vl_text": _QWEN2.read,
+    "qwen3_vl_moe_text": _QWEN3_EXPERTS.read,
+    "qwen3_vl_text": _QWEN3.read,
 }

@@ -6,19 +6,9 @@ from typing import Final
 from planner.models.architecture import Architecture, Layer, Stack
 from planner.models.readers.class_defaults import class_defaults
 from planner.models.readers.fields import MAX_LAYERS, Fields
-from planner.models.readers.parts import LAYER, Tensors, embedding, linear, norm_tensors
+from planner.models.readers.parts import LAYER, Tensors, conv, embedding, linear, norm_tensors, repeated, tensor
 from planner.models.readers.registry import Reader
-from planner.models.readers.towers import (
-    LayerNames,
-    conv,
-    full_attention,
-    patches,
-    plain_mlp,
-    repeated,
-    tensor,
-    tower_layer,
-    vision_stack,
-)
+from planner.models.readers.towers import LayerNames, full_attention, patches, plain_mlp, tower_layer, vision_stack
 
 CLIP_NAMES: Final = LayerNames(
     attention=("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.out_proj"),

@@ -6,18 +6,18 @@ from typing import Final
 from planner.models.architecture import Layer, Mlp, Stack
 from planner.models.readers.fields import MAX_LAYERS, Fields
 from planner.models.readers.multimodal.mllama import mllama_vision
-from planner.models.readers.parts import ACTIVATIONS, LAYER, RMS, linear, norm_tensors, qk_norm_tensors
-from planner.models.readers.towers import (
-    LayerNames,
+from planner.models.readers.parts import (
+    ACTIVATIONS,
+    LAYER,
+    RMS,
     conv,
-    full_attention,
-    patches,
-    plain_mlp,
+    linear,
+    norm_tensors,
+    qk_norm_tensors,
     repeated,
     tensor,
-    tower_layer,
-    vision_stack,
 )
+from planner.models.readers.towers import LayerNames, full_attention, patches, plain_mlp, tower_layer, vision_stack
 from planner.models.readers.vision.clip import clip_vision, siglip_vision
 from planner.models.readers.vision.qwen import qwen2_5_vision, qwen2_vision, qwen3_vision
 

@@ -12,14 +12,16 @@ from planner.models.readers.parts import (
     LAYER,
     RMS,
     Tensors,
+    conv,
     embedding,
     fused_attention_tensors,
     grouped,
     linear,
     mlp_tensors,
     norm_tensors,
+    repeated,
 )
-from planner.models.readers.towers import conv, full_attention, plain_mlp, repeated, vision_stack
+from planner.models.readers.towers import full_attention, plain_mlp, vision_stack
 
 _CHANNELS: Final = ("in_channels", "in_chans")
 _GATED: Final = ("gate_proj", "up_proj", "down_proj")

@@ -8,20 +8,17 @@ from typing import Final
 
 from planner.models.architecture import Architecture, Layer, Mlp
 from planner.models.readers.fields import MAX_LAYERS, Fields
-from planner.models.readers.parts import LAYER, Tensors, linear, norm_tensors
+from planner.models.readers.parts import LAYER, Tensors, conv, linear, norm_tensors, repeated, tensor
 from planner.models.readers.registry import Reader
 from planner.models.readers.towers import (
     Head,
     LayerNames,
     classifier,
-    conv,
     full_attention,
     labels,
     patches,
     plain_mlp,
-    repeated,
     task_head,
-    tensor,
     tower_layer,
     vision_stack,
 )

@@ -1,19 +1,18 @@
-"""The U-Net of Stable Diffusion and SDXL: `UNet2DConditionModel`."""
+"""Networks of convolutions: the U-Net of Stable Diffusion and SDXL, and the autoencoder of which pipelines decode."""
 
 from collections.abc import Iterator
 from typing import Final
 
 from planner.models.layers import Tensor
-from planner.models.pipeline import Component, Step, UNet
+from planner.models.pipeline import Component, ImageDecoder, Step, UNet
 from planner.models.readers.fields import MAX_LAYERS, Fields
-from planner.models.readers.parts import LAYER, Tensors, linear, norm_tensors
-from planner.models.readers.towers import conv
+from planner.models.readers.parts import LAYER, Tensors, conv, linear, norm_tensors
 
 _DOWN: Final = {"CrossAttnDownBlock2D": True, "DownBlock2D": False}
 _LATENT: Final = 4
 _TEXT: Final = 1280
 _FACTORS: Final = 4
-MOST_BLOCKS: Final = 64
+_MOST_BLOCKS: Final = 64
 _MOST_LEVELS: Final = 16
 """Bounds for files of strangers, well above every network that was published."""
 
@@ -25,17 +24,17 @@ def read_unet(fields: Fields, name: str) -> Component:
         ModelFileError: If it has parts that are not estimated, such as other kinds of blocks.
     """
     unet = _network(fields)
-    return Component(name=name, part="denoiser", network=unet, tensors=tuple(_tensors(unet, fields)))
+    return Component(name=name, part="denoiser", network=unet, tensors=tuple(_unet_tensors(unet, fields)))
 
 
 def _network(fields: Fields) -> UNet:
-    channels = widths(fields, (320, 640, 1280, 1280))
+    channels = _widths(fields, (320, 640, 1280, 1280))
     kinds = fields.texts("down_block_types") or ("CrossAttnDownBlock2D",) * (len(channels) - 1) + ("DownBlock2D",)
     unknown = next((kind for kind in kinds if kind not in _DOWN), None)
     if unknown is not None or len(kinds) != len(channels):
         fields.fail("down_block_types", f"must be {len(channels)} of {', '.join(_DOWN)}")
     each = _per_level(fields, "transformer_layers_per_block", len(channels), 1)
-    layers = _per_level(fields, "layers_per_block", len(channels), 2, high=MOST_BLOCKS)
+    layers = _per_level(fields, "layers_per_block", len(channels), 2, high=_MOST_BLOCKS)
     if len(set(layers)) > 1:
         fields.fail("layers_per_block", "differs between the levels, which is not estimated")
     for name in ("class_embed_type", "encoder_hid_dim_type"):
@@ -53,8 +52,7 @@ def _network(fields: Fields) -> UNet:
     )
 
 
-def widths(fields: Fields, default: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the channels of each level."""
+def _widths(fields: Fields, default: tuple[int, ...]) -> tuple[int, ...]:
     found = fields.integers("block_out_channels", low=1) or default
     if len(found) > _MOST_LEVELS:
         fields.fail("block_out_channels", f"must hold at most {_MOST_LEVELS} numbers, got {len(found):,}")
@@ -70,7 +68,7 @@ def _per_level(fields: Fields, name: str, levels: int, default: int, high: int =
     return found
 
 
-def _tensors(unet: UNet, fields: Fields) -> Iterator[Tensor]:
+def _unet_tensors(unet: UNet, fields: Fields) -> Iterator[Tensor]:
     first = unet.channels[0]
     time = _FACTORS * first
     yield from conv("conv_in", first, unet.latent_channels, 3, 3)
@@ -99,7 +97,8 @@ def _of_step(unet: UNet, step: Step, name: str, time: int) -> Iterator[Tensor]:
         yield from conv(name, step.out, step.into, 3, 3)
 
 
-def _resnet(name: str, into: int, out: int, time: int | None) -> Tensors:
+def _resnet(name: str, into: int, out: int, time: int | None = None) -> Tensors:
+    """Return a convolution block; those of autoencoders are not told the time."""
     return (
         *norm_tensors(f"{name}.norm1", into, LAYER),
         *conv(f"{name}.conv1", out, into, 3, 3),
@@ -108,11 +107,6 @@ def _resnet(name: str, into: int, out: int, time: int | None) -> Tensors:
         *conv(f"{name}.conv2", out, out, 3, 3),
         *(conv(f"{name}.conv_shortcut", out, into, 1, 1) if into != out else ()),
     )
-
-
-def resnet(name: str, into: int, out: int) -> Tensors:
-    """Return a convolution block that is not told the time, as autoencoders have it."""
-    return _resnet(name, into, out, None)
 
 
 def _transformer(unet: UNet, name: str, width: int, depth: int) -> Tensors:
@@ -136,4 +130,78 @@ def _transformer(unet: UNet, name: str, width: int, depth: int) -> Tensors:
         *norm_tensors(f"{name}.norm", width, LAYER),
         *around,
         *(one.evolve(name=f"{name}.transformer_blocks.{one.name}", copies=depth) for one in inner),
+    )
+
+
+_PIXELS: Final = 3
+_SAMPLE: Final = 32
+
+
+def read_autoencoder(fields: Fields, name: str) -> Component:
+    """Return the autoencoder that a configuration of `AutoencoderKL` describes."""
+    decoder = ImageDecoder(
+        channels=_widths(fields, (64,)),
+        layers=fields.integer("layers_per_block", default=1, high=_MOST_BLOCKS),
+        latent_channels=fields.integer("latent_channels", default=4),
+        sample_size=fields.integer("sample_size", default=_SAMPLE),
+        upcast=fields.flag("force_upcast", default=True),
+    )
+    return Component(
+        name=name, part="image-decoder", network=decoder, tensors=tuple(_autoencoder_tensors(decoder, fields))
+    )
+
+
+def _autoencoder_tensors(decoder: ImageDecoder, fields: Fields) -> Iterator[Tensor]:
+    latent = decoder.latent_channels
+    attends = fields.flag("mid_block_add_attention", default=True)
+    yield from _encoder(decoder, attends)
+    yield from _decoder(decoder, attends)
+    if fields.flag("use_quant_conv", default=True):
+        yield from conv("quant_conv", 2 * latent, 2 * latent, 1, 1)
+    if fields.flag("use_post_quant_conv", default=True):
+        yield from conv("post_quant_conv", latent, latent, 1, 1)
+
+
+def _encoder(decoder: ImageDecoder, attends: bool) -> Iterator[Tensor]:
+    width, last = decoder.channels[0], len(decoder.channels) - 1
+    yield from conv("encoder.conv_in", width, _PIXELS, 3, 3)
+    for level, out in enumerate(decoder.channels):
+        for at in range(decoder.layers):
+            yield from _resnet(f"encoder.down_blocks.{level}.resnets.{at}", width, out)
+            width = out
+        if level < last:
+            yield from conv(f"encoder.down_blocks.{level}.downsamplers.0.conv", width, width, 3, 3)
+    yield from _middle("encoder", width, attends)
+    yield from norm_tensors("encoder.conv_norm_out", width, LAYER)
+    yield from conv("encoder.conv_out", 2 * decoder.latent_channels, width, 3, 3)
+
+
+def _decoder(decoder: ImageDecoder, attends: bool) -> Iterator[Tensor]:
+    width, last = decoder.channels[-1], len(decoder.channels) - 1
+    yield from conv("decoder.conv_in", width, decoder.latent_channels, 3, 3)
+    yield from _middle("decoder", width, attends)
+    for level, out in enumerate(reversed(decoder.channels)):
+        for at in range(decoder.layers + 1):
+            yield from _resnet(f"decoder.up_blocks.{level}.resnets.{at}", width, out)
+            width = out
+        if level < last:
+            yield from conv(f"decoder.up_blocks.{level}.upsamplers.0.conv", width, width, 3, 3)
+    yield from norm_tensors("decoder.conv_norm_out", width, LAYER)
+    yield from conv("decoder.conv_out", _PIXELS, width, 3, 3)
+
+
+def _middle(side: str, width: int, attends: bool) -> Tensors:
+    name = f"{side}.mid_block"
+    attention = (
+        *norm_tensors(f"{name}.attentions.0.group_norm", width, LAYER),
+        *(
+            part
+            for at in ("to_q", "to_k", "to_v", "to_out.0")
+            for part in linear(f"{name}.attentions.0.{at}", width, width, bias=True)
+        ),
+    )
+    return (
+        *_resnet(f"{name}.resnets.0", width, width),
+        *(attention if attends else ()),
+        *_resnet(f"{name}.resnets.1", width, width),
     )
