@@ -5,12 +5,12 @@ model is the last stack and decides the head; the projector between the two stan
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from planner.models.architecture import Architecture, Stack
 from planner.models.readers.blocks import AttentionStyle
-from planner.models.readers.class_defaults import class_defaults
+from planner.models.readers.class_defaults import class_defaults, part_of
 from planner.models.readers.decoder.experts import QWEN_EXPERTS
 from planner.models.readers.decoder.family import Family
 from planner.models.readers.decoder.llama_like import HEAD_NORMED
@@ -34,41 +34,8 @@ _QWEN3_EXPERTS: Final = Family(
 Projector = Callable[[Fields, Fields, Stack, int], Tensors]
 """What stands between the two, from the whole configuration, that of the tower, the tower, and the text's width."""
 
-_LLAVA_VISION: Final = {
-    "hidden_size": 1024,
-    "intermediate_size": 4096,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 16,
-    "image_size": 336,
-    "patch_size": 14,
-}
-_PALIGEMMA_TEXT: Final = {
-    "vocab_size": 257152,
-    "hidden_size": 2048,
-    "intermediate_size": 16384,
-    "num_hidden_layers": 18,
-    "num_attention_heads": 8,
-    "num_key_value_heads": 1,
-}
-_PALIGEMMA_VISION: Final = {
-    "hidden_size": 1152,
-    "intermediate_size": 4096,
-    "num_hidden_layers": 27,
-    "num_attention_heads": 16,
-    "patch_size": 14,
-    "vision_use_head": False,
-}
 _PALIGEMMA_WIDTH: Final = 2048
 _GEMMA3_TOKENS: Final = 256
-_MISTRAL3_TEXT: Final = {
-    "vocab_size": 131072,
-    "hidden_size": 5120,
-    "intermediate_size": 32768,
-    "num_hidden_layers": 40,
-    "head_dim": 128,
-    "sliding_window": None,
-}
-_MISTRAL3_VISION: Final = {"image_size": 1540, "patch_size": 14}
 
 
 def no_projector(_: Fields, __: Fields, ___: Stack, ____: int) -> Tensors:
@@ -106,9 +73,8 @@ class Composite:
     """How a family is put together.
 
     `text` and `vision` are the parts' usual `model_type`s; those that `states_text` or `states_vision` may name
-    others. The defaults are what the family's class takes where a part is missing altogether. `flat` files hold the
-    fields of the language model beside everything else. `merge` says how many patches make a token, and is none where
-    layers attend to images across.
+    others. `flat` files hold the fields of the language model beside everything else. `merge` says how many patches make
+    a token, and is none where layers attend to images across.
     """
 
     text: str
@@ -117,8 +83,6 @@ class Composite:
     tied: bool = False
     states_text: bool = False
     states_vision: bool = False
-    text_defaults: Mapping[str, object] = field(default_factory=dict)
-    vision_defaults: Mapping[str, object] = field(default_factory=dict)
     flat: bool = False
     merge: Merge | None = one_each
 
@@ -128,7 +92,7 @@ class Composite:
         default = text_fields.flag("tie_word_embeddings", default=self.tied)
         tied = fields.flag("tie_word_embeddings", default=default)
         text = read_fields(text_fields.changed({"tie_word_embeddings": tied}))
-        vision_fields = _part(fields, "vision_config", self.vision, self.vision_defaults, free=self.states_vision)
+        vision_fields = part_of(fields, "vision_config", self.vision, names_class=self.states_vision)
         tower = vision_tower(vision_fields)
         projector = self.projector(fields, vision_fields, tower, text.hidden)
         return text.evolve(
@@ -146,16 +110,7 @@ class Composite:
     def _text_fields(self, fields: Fields) -> Fields:
         if self.flat and not fields.has("text_config") and fields.has("hidden_size"):
             return fields.over(class_defaults(self.text)).changed({"model_type": self.text})
-        return _part(fields, "text_config", self.text, self.text_defaults, free=self.states_text)
-
-
-def _part(fields: Fields, name: str, model_type: str, missing: Mapping[str, object], *, free: bool) -> Fields:
-    """Return a part of the configuration above its class defaults; only a `free` part may name its own class."""
-    stated = fields.nested(name)
-    inner = stated or fields.over({name: {}}).required(name)
-    kind = inner.text("model_type", default=model_type) if free else model_type
-    defaults = {**class_defaults(kind), **({} if stated else missing)}
-    return inner.over(defaults).changed({"model_type": kind})
+        return part_of(fields, "text_config", self.text, names_class=self.states_text)
 
 
 def _llava(fields: Fields, _: Fields, tower: Stack, text: int) -> Tensors:
@@ -229,7 +184,6 @@ _LLAVA: Final = Composite(
     projector=_llava,
     states_text=True,
     states_vision=True,
-    vision_defaults=_LLAVA_VISION,
 )
 _IDEFICS3: Final = Composite(
     text="llama",
@@ -267,7 +221,6 @@ READERS: Final[Mapping[str, Reader]] = {
         projector=_llava_next,
         states_text=True,
         states_vision=True,
-        vision_defaults=_LLAVA_VISION,
     ).read,
     "mistral3": Composite(
         text="mistral",
@@ -275,8 +228,6 @@ READERS: Final[Mapping[str, Reader]] = {
         projector=_mistral3,
         states_text=True,
         tied=True,
-        text_defaults=_MISTRAL3_TEXT,
-        vision_defaults=_MISTRAL3_VISION,
         merge=_merged_by_side("spatial_merge_size", 2),
     ).read,
     "mllama": Composite(text="mllama_text_model", vision="mllama_vision_model", projector=_mllama, merge=None).read,
@@ -286,8 +237,6 @@ READERS: Final[Mapping[str, Reader]] = {
         projector=_paligemma,
         states_text=True,
         tied=True,
-        text_defaults=_PALIGEMMA_TEXT,
-        vision_defaults=_PALIGEMMA_VISION,
     ).read,
     "qwen2_5_vl": Composite(text="qwen2_5_vl_text", vision="qwen2_5_vl_vision", flat=True, merge=_QWEN_MERGE).read,
     "qwen2_vl": Composite(text="qwen2_vl_text", vision="qwen2_vl_vision", flat=True, merge=_QWEN_MERGE).read,

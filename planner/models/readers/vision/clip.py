@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from planner.models.architecture import Architecture, Layer, Stack
-from planner.models.readers.class_defaults import class_defaults
+from planner.models.readers.class_defaults import part_of
 from planner.models.readers.fields import MAX_LAYERS, Fields
 from planner.models.readers.parts import LAYER, Tensors, conv, embedding, linear, norm_tensors, repeated, tensor
 from planner.models.readers.registry import Reader
@@ -90,7 +90,10 @@ def _text(fields: Fields, activation: str, after: Tensors = ()) -> Stack:
 
 def read_clip(fields: Fields) -> Architecture:
     """Read CLIP with both towers."""
-    text, vision = _part(fields, "text_config", "clip_text_model"), _part(fields, "vision_config", "clip_vision_model")
+    text, vision = (
+        part_of(fields, "text_config", "clip_text_model"),
+        part_of(fields, "vision_config", "clip_vision_model"),
+    )
     width = fields.integer("projection_dim", default=_PROJECTION)
     projection = linear("text_projection", width, text.integer("hidden_size"))
     tower = clip_vision(vision)
@@ -100,17 +103,12 @@ def read_clip(fields: Fields) -> Architecture:
 
 def read_siglip(fields: Fields) -> Architecture:
     """Read SigLIP with both towers."""
-    text = _part(fields, "text_config", "siglip_text_model")
-    vision = _part(fields, "vision_config", "siglip_vision_model")
+    text = part_of(fields, "text_config", "siglip_text_model")
+    vision = part_of(fields, "vision_config", "siglip_vision_model")
     width = text.integer("projection_size", default=text.integer("hidden_size"))
     head = linear("head", width, text.integer("hidden_size"), bias=True)
     meeting = (*tensor("logit_scale", 1), *tensor("logit_bias", 1))
     return _both(fields, text, _text(text, "gelu_pytorch_tanh", head), siglip_vision(vision), meeting)
-
-
-def _part(fields: Fields, name: str, model_type: str) -> Fields:
-    inner = fields.nested(name) or fields.over({name: {}}).required(name)
-    return inner.over(class_defaults(model_type)).changed({"model_type": model_type})
 
 
 def _both(fields: Fields, text: Fields, reader: Stack, tower: Stack, meeting: Tensors) -> Architecture:
