@@ -4,14 +4,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from planner.models.architecture import Attention, Mixer, Mlp, Moe
+from planner.models.architecture import Attention, Layer, Mixer, Mlp, Moe, Norm
 from planner.models.readers.fields import MAX_LAYERS, Fields
 from planner.models.readers.parts import (
     ACTIVATIONS,
+    LAYER,
     Tensors,
     attention_tensors,
     fused_attention_tensors,
     mlp_tensors,
+    norm_tensors,
     qk_norm_tensors,
 )
 from planner.models.readers.places import Place, Places, full
@@ -59,6 +61,31 @@ def read_sizes(fields: Fields, *, kv_heads: int | None = None, head_dim: int | N
     )
 
 
+def equal_heads(
+    fields: Fields,
+    *,
+    hidden: tuple[str, ...] = ("hidden_size",),
+    heads: tuple[str, ...] = ("num_attention_heads",),
+    layers: tuple[str, ...] = ("num_hidden_layers",),
+) -> Sizes:
+    """Read the dimensions of a stack with as many key/value heads as heads, each an equal share of the hidden width.
+
+    Raises:
+        ModelFileError: If a field is missing or out of bounds, or the heads do not divide the hidden width.
+    """
+    width = fields.integer(*hidden)
+    count = fields.integer(*heads, high=MAX_LAYERS)
+    if width % count:
+        fields.fail(heads[0], f"must divide the hidden width {width}, got {count}")
+    return Sizes(
+        hidden=width,
+        layers=fields.integer(*layers, high=MAX_LAYERS),
+        heads=count,
+        kv_heads=count,
+        head_dim=width // count,
+    )
+
+
 def _head_dim(fields: Fields, hidden: int, heads: int, default: int | None) -> int:
     found = fields.optional_integer("head_dim") or default
     if found is None and hidden % heads:
@@ -91,11 +118,15 @@ class ForwardBlock(NamedTuple):
 
 @dataclass(frozen=True)
 class AttentionStyle:
-    """How a family writes its attention; the defaults are Llama's."""
+    """How a family writes its attention; the defaults are Llama's.
+
+    `key_bias` is `bias` unless it is said; `qk_tensors` are those of the norms of queries and keys.
+    """
 
     prefix: str = "self_attn."
     names: tuple[str, str] | tuple[str, str, str, str] = ("q_proj", "k_proj", "v_proj", "o_proj")
     bias: Switch = False
+    key_bias: Switch | None = None
     out_bias: Switch = False
     qk_norm: Literal["none", "head", "all"] = "none"
     qk_norm_when: Switch = True
@@ -109,6 +140,7 @@ class AttentionStyle:
     fp32_scores: bool = False
     returns_scores: bool = False
     softcap: bool = False
+    position_bias: bool = False
 
 
 @dataclass(frozen=True)
@@ -124,6 +156,8 @@ class MlpStyle:
     fused: bool = False
     bias: Switch = False
     activation: str = "silu"
+    activation_fields: tuple[str, ...] = ACTIVATION_FIELDS
+    dropout: Chance = 0.0
     width: tuple[str, ...] = ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size")
     ratio: int | None = None
 
@@ -141,7 +175,7 @@ def chance(fields: Fields, dropout: Chance) -> float:
 def attention_blocks(fields: Fields, sizes: Sizes, style: AttentionStyle) -> tuple[MixerBlock, ...]:
     """Return the attention of every layer."""
     places = style.places(fields, sizes.layers)
-    made = {place: _attention_block(fields, sizes, style, place) for place in set(places)}
+    made = {place: attention_block(fields, sizes, style, place) for place in set(places)}
     return tuple(made[place] for place in places)
 
 
@@ -151,7 +185,8 @@ def altered(blocks: Sequence[MixerBlock], alter: Callable[[MixerBlock], MixerBlo
     return tuple(made[block] for block in blocks)
 
 
-def _attention_block(fields: Fields, sizes: Sizes, style: AttentionStyle, place: Place) -> MixerBlock:
+def attention_block(fields: Fields, sizes: Sizes, style: AttentionStyle, place: Place) -> MixerBlock:
+    """Return the attention of one layer."""
     mixer = Attention(
         heads=sizes.heads,
         kv_heads=sizes.kv_heads,
@@ -168,20 +203,22 @@ def _attention_block(fields: Fields, sizes: Sizes, style: AttentionStyle, place:
         fp32_scores=style.fp32_scores,
         returns_scores=style.returns_scores,
         softcap=style.softcap,
+        position_bias=style.position_bias,
     )
-    projections = projection_tensors(
-        mixer, sizes.hidden, style, bias=switched(fields, style.bias), out_bias=switched(fields, style.out_bias)
-    )
+    projections = _projections(fields, mixer, sizes.hidden, style)
     return MixerBlock(mixer, (*projections, *style.qk_tensors(mixer)))
 
 
-def projection_tensors(mixer: Attention, hidden: int, style: AttentionStyle, *, bias: bool, out_bias: bool) -> Tensors:
-    """Return the projections of attention under the style's names."""
+def _projections(fields: Fields, mixer: Attention, hidden: int, style: AttentionStyle) -> Tensors:
+    bias, out_bias = switched(fields, style.bias), switched(fields, style.out_bias)
     if len(style.names) == 2:
         return fused_attention_tensors(
             mixer, hidden, prefix=style.prefix, names=style.names, bias=bias, out_bias=out_bias
         )
-    return attention_tensors(mixer, hidden, prefix=style.prefix, names=style.names, bias=bias, out_bias=out_bias)
+    key_bias = None if style.key_bias is None else switched(fields, style.key_bias)
+    return attention_tensors(
+        mixer, hidden, prefix=style.prefix, names=style.names, bias=bias, key_bias=key_bias, out_bias=out_bias
+    )
 
 
 def _width(fields: Fields, sizes: Sizes, style: MlpStyle) -> int:
@@ -194,8 +231,9 @@ def dense_mlp(fields: Fields, sizes: Sizes, style: MlpStyle) -> Mlp:
     return Mlp(
         intermediate=_width(fields, sizes, style),
         gated=style.fused or len(style.names) == 3,
-        activation=fields.choice(*ACTIVATION_FIELDS, among=ACTIVATIONS, default=style.activation),
+        activation=fields.choice(*style.activation_fields, among=ACTIVATIONS, default=style.activation),
         fused_gate_up=style.fused,
+        dropout=chance(fields, style.dropout),
     )
 
 
@@ -204,3 +242,51 @@ def mlp_block(fields: Fields, sizes: Sizes, style: MlpStyle) -> ForwardBlock:
     mlp = dense_mlp(fields, sizes, style)
     bias = switched(fields, style.bias)
     return ForwardBlock(mlp, mlp_tensors(mlp, sizes.hidden, prefix=style.prefix, names=style.names, bias=bias))
+
+
+@dataclass(frozen=True)
+class LayerStyle:
+    """How a family of encoders or towers writes a whole layer: attention, a feed-forward block, and their norms.
+
+    A layer that also attends to another stack has `cross`, of which only the names and biases count.
+    """
+
+    attention: AttentionStyle
+    mlp: MlpStyle
+    norms: tuple[str, ...]
+    norm: Norm = LAYER
+    post_norms: bool = False
+    dropout: Chance = 0.0
+    cross: AttentionStyle | None = None
+
+    def layer(
+        self,
+        fields: Fields,
+        sizes: Sizes,
+        *,
+        rotary: bool = False,
+        window: int | None = None,
+        mlp: Mlp | None = None,
+        extra: Tensors = (),
+    ) -> Layer:
+        """Return the layer; `mlp` is the block where the style alone does not say it, and `extra` its other tensors."""
+        mixer, projections = attention_block(fields, sizes, self.attention, Place(window, rotary))
+        crossing = mixer.evolve(rotary=False) if self.cross else None
+        block = dense_mlp(fields, sizes, self.mlp) if mlp is None else mlp
+        bias = switched(fields, self.mlp.bias)
+        return Layer(
+            mixer=mixer,
+            cross_attention=crossing,
+            feed_forward=block,
+            norm=self.norm,
+            norm_count=len(self.norms),
+            post_norms=self.post_norms,
+            hidden_dropout=chance(fields, self.dropout),
+            tensors=(
+                *projections,
+                *(_projections(fields, crossing, sizes.hidden, self.cross) if self.cross else ()),
+                *(found for name in self.norms for found in norm_tensors(name, sizes.hidden, self.norm)),
+                *mlp_tensors(block, sizes.hidden, prefix=self.mlp.prefix, names=self.mlp.names, bias=bias),
+                *extra,
+            ),
+        )
