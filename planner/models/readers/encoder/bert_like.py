@@ -465,7 +465,6 @@ READERS: Final[Mapping[str, Reader]] = {
             attention=AttentionStyle(dropout=("attention_probs_dropout_prob", 0.0), fp32_softmax=False),
             mlp=MlpStyle(activation_fields=("hidden_act",), width=("intermediate_size",)),
             norms=("post_attention_layernorm", "post_mlp_layernorm"),
-            post_norms=True,
             dropout=("hidden_dropout_prob", 0.0),
         ),
         heads=EncoderHeads(
