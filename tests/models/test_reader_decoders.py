@@ -11,7 +11,6 @@ from transformers_networks import Shapes, assert_names, tensors
 from planner.models.architecture import Architecture
 from planner.models.readers.config_json import read_config
 from planner.models.readers.decoder import gemma4, gpt_like, llama_like, moe
-from planner.models.readers.decoder import moe as latent
 
 # Where the class defaults leave a field open that the network needs, or make a network too large to build quickly.
 COMPLETED: dict[str, dict[str, object]] = {

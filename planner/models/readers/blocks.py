@@ -226,10 +226,10 @@ def _width(fields: Fields, sizes: Sizes, style: MlpStyle) -> int:
     return default if default and not fields.has(*style.width) else fields.integer(*style.width)
 
 
-def dense_mlp(fields: Fields, sizes: Sizes, style: MlpStyle) -> Mlp:
-    """Return the feed-forward block of a layer without its tensors."""
+def dense_mlp(fields: Fields, sizes: Sizes, style: MlpStyle, width: int | None = None) -> Mlp:
+    """Return the feed-forward block of a layer without its tensors; `width` is its own where no field states it."""
     return Mlp(
-        intermediate=_width(fields, sizes, style),
+        intermediate=_width(fields, sizes, style) if width is None else width,
         gated=style.fused or len(style.names) == 3,
         activation=fields.choice(*style.activation_fields, among=ACTIVATIONS, default=style.activation),
         fused_gate_up=style.fused,
@@ -242,6 +242,15 @@ def mlp_block(fields: Fields, sizes: Sizes, style: MlpStyle) -> ForwardBlock:
     mlp = dense_mlp(fields, sizes, style)
     bias = switched(fields, style.bias)
     return ForwardBlock(mlp, mlp_tensors(mlp, sizes.hidden, prefix=style.prefix, names=style.names, bias=bias))
+
+
+MoreTensors = Callable[[Fields, Sizes], Tensors]
+"""Tensors of a family that no style says."""
+
+
+def no_tensors(_: Fields, __: Sizes) -> Tensors:
+    """Say that there are none."""
+    return ()
 
 
 @dataclass(frozen=True)
@@ -267,12 +276,16 @@ class LayerStyle:
         rotary: bool = False,
         window: int | None = None,
         mlp: Mlp | None = None,
+        width: int | None = None,
         extra: Tensors = (),
     ) -> Layer:
-        """Return the layer; `mlp` is the block where the style alone does not say it, and `extra` its other tensors."""
+        """Return the layer, with `extra` tensors.
+
+        `mlp` is its block where the style alone does not say it, or `width` that of its block where no field states it.
+        """
         mixer, projections = attention_block(fields, sizes, self.attention, Place(window, rotary))
         crossing = mixer.evolve(rotary=False) if self.cross else None
-        block = dense_mlp(fields, sizes, self.mlp) if mlp is None else mlp
+        block = dense_mlp(fields, sizes, self.mlp, width) if mlp is None else mlp
         bias = switched(fields, self.mlp.bias)
         return Layer(
             mixer=mixer,

@@ -23,7 +23,6 @@ _FAMILIES: Final = (
     "decoder.state_space",
     "decoder.linear_attention",
     "vision.clip",
-    "multimodal.mllama",
     "multimodal.vision_language",
     "diffusers.pipeline",
 )

@@ -12,10 +12,12 @@ from planner.models.readers.blocks import (
     AttentionStyle,
     LayerStyle,
     MlpStyle,
+    MoreTensors,
     Sizes,
     Switch,
     chance,
     equal_heads,
+    no_tensors,
     switched,
 )
 from planner.models.readers.fields import Fields
@@ -46,8 +48,6 @@ from planner.models.readers.registry import Reader
 _MAX_POSITIONS: Final = 512
 _RELATIVE_BUCKETS: Final = 32
 
-MoreTensors = Callable[[Fields, Sizes], Tensors]
-
 _BERT_LAYER: Final = LayerStyle(
     attention=AttentionStyle(
         prefix="attention.",
@@ -69,11 +69,6 @@ _BERT_LAYER: Final = LayerStyle(
     post_norms=True,
     dropout=("hidden_dropout_prob", 0.1),
 )
-
-
-def no_tensors(_: Fields, __: Sizes) -> Tensors:
-    """Say that there are no further tensors."""
-    return ()
 
 
 @dataclass(frozen=True)

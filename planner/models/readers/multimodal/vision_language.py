@@ -8,17 +8,28 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from planner.models.architecture import Architecture, Stack
-from planner.models.readers.blocks import AttentionStyle
+from planner.models.architecture import Architecture, Attention, Layer, Stack
+from planner.models.readers.blocks import AttentionStyle, MlpStyle, Sizes, attention_blocks, mlp_block, read_sizes
 from planner.models.readers.class_defaults import class_defaults, part_of
 from planner.models.readers.decoder.experts import QWEN_EXPERTS
-from planner.models.readers.decoder.family import Family
+from planner.models.readers.decoder.family import Family, Frame, network
 from planner.models.readers.decoder.llama_like import HEAD_NORMED
 from planner.models.readers.fields import Fields
-from planner.models.readers.parts import LAYER, RMS, Tensors, linear, norm_tensors, tensor
+from planner.models.readers.parts import (
+    LAYER,
+    RMS,
+    Tensors,
+    attention_tensors,
+    embedding,
+    grouped,
+    linear,
+    norm_tensors,
+    qk_norm_tensors,
+    tensor,
+)
 from planner.models.readers.places import upper_layers
 from planner.models.readers.registry import Reader, read_fields
-from planner.models.readers.vision.composite_towers import vision_tower
+from planner.models.readers.vision.towers import vision_tower
 
 _QWEN2: Final = Family(attention=AttentionStyle(bias=True, places=upper_layers), kv_heads=8)
 _QWEN3: Final = Family(attention=HEAD_NORMED, kv_heads=32, head_dim=128)
@@ -73,8 +84,8 @@ class Composite:
     """How a family is put together.
 
     `text` and `vision` are the parts' usual `model_type`s; those that `states_text` or `states_vision` may name
-    others. `flat` files hold the fields of the language model beside everything else. `merge` says how many patches make
-    a token, and is none where layers attend to images across.
+    others. `flat` files hold the fields of the language model beside everything else. `merge` says how many patches
+    make a token, and is none where layers attend to images across.
     """
 
     text: str
@@ -195,6 +206,64 @@ _IDEFICS3: Final = Composite(
 
 _QWEN_MERGE: Final = _merged_by_side("spatial_merge_size", 2, of_tower=True)
 
+
+_NORMS: Final = ("input_layernorm", "post_attention_layernorm")
+_CROSS_LAYERS: Final = (3, 8, 13, 18, 23, 28, 33, 38)
+# Rows of the embedding beyond the vocabulary, for the image token and its neighbours.
+_SPECIAL_TOKENS: Final = 8
+
+
+def read_mllama_text(fields: Fields) -> Architecture:
+    """Read the decoder; a cross-attention layer has no self-attention."""
+    sizes = read_sizes(fields, kv_heads=8)
+    listed = fields.integers("cross_attention_layers")
+    crossing = frozenset(_CROSS_LAYERS if listed is None else listed)
+    groups = grouped(
+        (place in crossing for place in range(sizes.layers)),
+        lambda crosses: _cross_layer(fields, sizes) if crosses else _self_layer(fields, sizes),
+    )
+    before = embedding("model.embed_tokens", sizes.vocabulary + _SPECIAL_TOKENS, sizes.hidden)
+    # Its head is its own, whatever the file says.
+    return network(fields.changed({"tie_word_embeddings": False}), sizes, Frame(), groups, before=before)
+
+
+def _self_layer(fields: Fields, sizes: Sizes) -> Layer:
+    attention = attention_blocks(fields, sizes, AttentionStyle(dropout=0.0))[0]
+    forward = mlp_block(fields, sizes, MlpStyle())
+    return Layer(
+        mixer=attention.mixer,
+        feed_forward=forward.block,
+        norm=RMS,
+        norm_count=2,
+        tensors=(*attention.tensors, *forward.tensors, *_norms(sizes.hidden)),
+    )
+
+
+def _cross_layer(fields: Fields, sizes: Sizes) -> Layer:
+    attention = Attention(
+        heads=sizes.heads, kv_heads=sizes.kv_heads, head_dim=sizes.head_dim, qk_norm="head", rotary=False
+    )
+    forward = mlp_block(fields, sizes, MlpStyle())
+    return Layer(
+        cross_attention=attention,
+        feed_forward=forward.block,
+        norm=RMS,
+        norm_count=2,
+        tensors=(
+            *tensor("cross_attn_attn_gate", 1),
+            *tensor("cross_attn_mlp_gate", 1),
+            *attention_tensors(attention, sizes.hidden, prefix="cross_attn."),
+            *qk_norm_tensors(attention, prefix="cross_attn."),
+            *forward.tensors,
+            *_norms(sizes.hidden),
+        ),
+    )
+
+
+def _norms(hidden: int) -> Tensors:
+    return tuple(found for name in _NORMS for found in norm_tensors(name, hidden, RMS))
+
+
 READERS: Final[Mapping[str, Reader]] = {
     "gemma3": Composite(
         text="gemma3_text", vision="siglip_vision_model", projector=_gemma3, tied=True, merge=_to_so_many
@@ -249,4 +318,5 @@ READERS: Final[Mapping[str, Reader]] = {
     "qwen2_vl_text": _QWEN2.read,
     "qwen3_vl_moe_text": _QWEN3_EXPERTS.read,
     "qwen3_vl_text": _QWEN3.read,
+    "mllama_text_model": read_mllama_text,
 }

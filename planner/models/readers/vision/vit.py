@@ -3,224 +3,158 @@
 Without an `architectures` field the head is a classifier, as in the checkpoints most used.
 """
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
 
 from planner.models.architecture import Architecture, Layer, Mlp
-from planner.models.readers.fields import MAX_LAYERS, Fields
+from planner.models.readers.blocks import (
+    AttentionStyle,
+    LayerStyle,
+    MlpStyle,
+    MoreTensors,
+    Sizes,
+    Switch,
+    equal_heads,
+    no_tensors,
+    switched,
+)
+from planner.models.readers.fields import Fields
+from planner.models.readers.heads import Head, Heads, classifier, dense, labels, task_head
 from planner.models.readers.parts import LAYER, Tensors, conv, linear, norm_tensors, repeated, tensor
 from planner.models.readers.registry import Reader
-from planner.models.readers.towers import (
-    Head,
-    LayerNames,
-    classifier,
-    full_attention,
-    labels,
-    patches,
-    plain_mlp,
-    task_head,
-    tower_layer,
-    vision_stack,
-)
+from planner.models.readers.vision.towers import patch_conv, patches, vision_stack
 
 _CLASSIFICATION: Final = "ForImageClassification"
 _VIDEO: Final = "ForVideoClassification"
 _IMAGE: Final = 224
-_PATCH: Final = 16
-_CHANNELS: Final = 3
 _FRAMES: Final = 32
 _TUBELET: Final = (2, 16, 16)
 _REGISTERS: Final = 4
+_CONVOLUTION: Final = "embeddings.patch_embeddings.projection"
 
-_ATTENTION: Final = ("attention.q_proj", "attention.k_proj", "attention.v_proj", "attention.o_proj")
-_VIT: Final = LayerNames(_ATTENTION, ("layernorm_before", "layernorm_after"), ("mlp.fc1", "mlp.fc2"))
-_DINO: Final = LayerNames(_ATTENTION, ("norm1", "norm2"), ("mlp.fc1", "mlp.fc2"))
-_DINO_GATED: Final = LayerNames(_ATTENTION, ("norm1", "norm2"), ("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"))
-
-
-def vision_encoder(
-    fields: Fields, head: Head, layer: Layer, hidden: int, *, before: Tensors, after: Tensors, positions: int
-) -> Architecture:
-    """Return a network of one vision tower of equal layers and the head of its task."""
-    stack = vision_stack(
-        hidden,
-        repeated(layer, fields.integer("num_hidden_layers", high=MAX_LAYERS)),
-        before=before,
-        after=(*after, *head.after),
-        positions=positions,
-        dropout=fields.dropout("hidden_dropout_prob"),
-    )
-    return Architecture(
-        model_type=fields.model_type,
-        kind="vision-encoder",
-        hidden=hidden,
-        stacks=(stack,),
-        head=head.head,
-        labels=head.labels,
-    )
+_VIT_LAYER: Final = LayerStyle(
+    attention=AttentionStyle(
+        prefix="attention.",
+        bias=("qkv_bias", True),
+        out_bias=True,
+        dropout=("attention_probs_dropout_prob", 0.0),
+    ),
+    mlp=MlpStyle(
+        names=("fc1", "fc2"),
+        bias=True,
+        activation="gelu",
+        activation_fields=("hidden_act",),
+        width=("intermediate_size",),
+    ),
+    norms=("layernorm_before", "layernorm_after"),
+    dropout=("hidden_dropout_prob", 0.0),
+)
+_DINO_LAYER: Final = replace(
+    _VIT_LAYER, attention=replace(_VIT_LAYER.attention, fp32_softmax=False), norms=("norm1", "norm2")
+)
+_GATED: Final = MlpStyle(bias=True)
+# BEiT always has the biases, but of the keys.
+_BEIT_LAYER: Final = replace(_VIT_LAYER, attention=replace(_VIT_LAYER.attention, bias=True, key_bias=False))
 
 
-def read_vit(fields: Fields) -> Architecture:
-    """Read ViT, and DeiT with its second token."""
-    hidden = fields.integer("hidden_size")
-    tokens = ("cls_token", "distillation_token") if fields.model_type == "deit" else ("cls_token",)
-    positions = patches(fields, _IMAGE, _PATCH) + len(tokens)
-    return vision_encoder(
-        fields,
-        task_head(fields, _vit_heads(fields, hidden), _CLASSIFICATION),
-        _vit_layer(fields, hidden, qkv_bias=fields.flag("qkv_bias", default=True)),
-        hidden,
-        before=(*_tokens(tokens, hidden), *_positions(positions, hidden), *_patch_conv(fields, hidden)),
-        after=norm_tensors("layernorm", hidden, LAYER),
-        positions=positions,
+class Patches(NamedTuple):
+    """How many patches an input is cut into, and the convolution that makes their vectors."""
+
+    count: int
+    tensors: Tensors
+
+
+def _of_image(patch: int) -> Callable[[Fields, int], Patches]:
+    """Return the rule by which an image is cut into squares, by default of this side."""
+    return lambda fields, hidden: Patches(
+        patches(fields, _IMAGE, patch), patch_conv(fields, _CONVOLUTION, hidden, patch=patch)
     )
 
 
-def read_vivit(fields: Fields) -> Architecture:
-    """Read ViViT, which cuts a clip into tubelets of several frames."""
-    hidden = fields.integer("hidden_size")
+def _of_clip(fields: Fields, hidden: int) -> Patches:
+    """Return the tubelets of several frames that ViViT cuts a clip into."""
     tubelet = fields.integers("tubelet_size", low=1) or _TUBELET
     if len(tubelet) != 3:
         fields.fail("tubelet_size", f"must hold frames, height and width, got {len(tubelet)} numbers")
     height, width = fields.pair("image_size", default=_IMAGE)
     frames = fields.integer("num_frames", default=_FRAMES)
-    positions = (frames // tubelet[0]) * (height // tubelet[1]) * (width // tubelet[2]) + 1
-    patch = conv(
-        "embeddings.patch_embeddings.projection", hidden, fields.integer("num_channels", default=_CHANNELS), *tubelet
-    )
-    return vision_encoder(
-        fields,
-        task_head(fields, _vit_heads(fields, hidden), _VIDEO),
-        _vit_layer(fields, hidden, qkv_bias=fields.flag("qkv_bias", default=True), activation="gelu_fast"),
-        hidden,
-        before=(*_tokens(("cls_token",), hidden), *_positions(positions, hidden), *patch),
-        after=norm_tensors("layernorm", hidden, LAYER),
-        positions=positions,
-    )
+    count = (frames // tubelet[0]) * (height // tubelet[1]) * (width // tubelet[2])
+    return Patches(count, conv(_CONVOLUTION, hidden, fields.integer("num_channels", default=3), *tubelet))
 
 
-def read_dinov2(fields: Fields) -> Architecture:
-    """Read DINOv2, with or without registers; its classifier sees the class token beside the mean of the patches."""
-    hidden = fields.integer("hidden_size")
-    has_registers = fields.model_type == "dinov2_with_registers"
-    registers = fields.integer("num_register_tokens", default=_REGISTERS, low=0) if has_registers else 0
-    rows = patches(fields, _IMAGE, _PATCH if has_registers else 14) + 1
-    heads = {"Model": Head(), "Backbone": Head(), _CLASSIFICATION: classifier(labels(fields), 2 * hidden)}
-    mask = tensor("embeddings.mask_token", 1, hidden) if fields.flag("use_mask_token", default=True) else ()
-    return vision_encoder(
-        fields,
-        task_head(fields, heads, _CLASSIFICATION),
-        _dino_layer(fields, hidden),
-        hidden,
-        before=(
-            *_tokens(("cls_token",), hidden),
-            *mask,
-            *(tensor("embeddings.register_tokens", 1, registers, hidden) if registers else ()),
-            *_positions(rows, hidden),
-            *_patch_conv(fields, hidden),
-        ),
-        after=norm_tensors("layernorm", hidden, LAYER),
-        positions=rows + registers,
-    )
+_SQUARES_OF_16: Final = _of_image(16)
 
 
-def read_beit(fields: Fields) -> Architecture:
-    """Read BEiT, whose positions may be absolute, relative in each layer, or relative in one table for all."""
-    hidden = fields.integer("hidden_size")
-    positions = patches(fields, _IMAGE, _PATCH) + 1
-    absolute = fields.flag("use_absolute_position_embeddings", default=False)
-    mask = _tokens(("mask_token",), hidden) if fields.flag("use_mask_token", default=False) else ()
-    shared = fields.flag("use_shared_relative_position_bias", default=False)
-    final = "pooler.layernorm" if fields.flag("use_mean_pooling", default=True) else "layernorm"
-    heads = {"Model": Head(), _CLASSIFICATION: classifier(labels(fields), hidden)}
-    return vision_encoder(
-        fields,
-        task_head(fields, heads, _CLASSIFICATION),
-        _beit_layer(fields, hidden),
-        hidden,
-        before=(
-            *_tokens(("cls_token",), hidden),
-            *mask,
-            *(_positions(positions, hidden) if absolute else ()),
-            *_patch_conv(fields, hidden),
-            *(_relative_table(fields, "shared_position_bias") if shared else ()),
-        ),
-        after=norm_tensors(final, hidden, LAYER),
-        positions=positions,
-    )
+def _vit_layer(fields: Fields, sizes: Sizes) -> Layer:
+    return _VIT_LAYER.layer(fields, sizes)
 
 
-def _vit_heads(fields: Fields, hidden: int) -> Mapping[str, Head]:
+def _vit_heads(fields: Fields, hidden: int) -> Heads:
     pooled = fields.integer("pooler_output_size", default=hidden)
     classes = classifier(labels(fields), hidden)
-    teacher = linear("distillation_classifier", labels(fields), hidden, bias=True, role="head")
-    both = (*linear("cls_classifier", labels(fields), hidden, bias=True, role="head"), *teacher)
+    teachers = ("cls_classifier", "distillation_classifier")
+    both = (found for name in teachers for found in linear(name, labels(fields), hidden, bias=True, role="head"))
     return {
-        "Model": Head(after=linear("pooler.dense", pooled, hidden, bias=True)),
+        "Model": Head(after=dense("pooler.dense", pooled, hidden)),
         _CLASSIFICATION: classes,
         _VIDEO: classes,
-        "ForImageClassificationWithTeacher": Head(head=both, labels=labels(fields)),
+        "ForImageClassificationWithTeacher": Head(head=tuple(both), labels=labels(fields)),
     }
 
 
-def _vit_layer(
-    fields: Fields,
-    hidden: int,
-    *,
-    activation: str = "gelu",
-    qkv_bias: bool = True,
-    key_bias: bool | None = None,
-    extra: Tensors = (),
-) -> Layer:
-    attention = full_attention(
-        fields, hidden, "num_attention_heads", dropout=fields.dropout("attention_probs_dropout_prob")
-    )
-    dropout = fields.dropout("hidden_dropout_prob")
-    mlp = plain_mlp(fields, fields.integer("intermediate_size"), "hidden_act", default=activation)
-    return tower_layer(_VIT, hidden, attention, mlp, qkv_bias=qkv_bias, key_bias=key_bias, dropout=dropout, extra=extra)
+@dataclass(frozen=True)
+class VisionFamily:
+    """How a family of vision transformers differs from ViT.
 
+    `tokens` stand before the patches and have positions; `mask` and `registers`, more tensors and tokens that have
+    none, stand behind them. `beside` are the tensors behind the convolution, `final_norm` the name of the last norm.
+    """
 
-def _dino_layer(fields: Fields, hidden: int) -> Layer:
-    attention = full_attention(
-        fields,
-        hidden,
-        "num_attention_heads",
-        dropout=fields.dropout("attention_probs_dropout_prob"),
-        fp32_softmax=False,
-    )
-    wide = int(hidden * fields.number("mlp_ratio", default=4.0, low=0.01, high=1000))
-    gated = fields.flag("use_swiglu_ffn", default=False)
-    # A gated MLP keeps two thirds of the width, rounded up to a multiple of 8.
-    gated_mlp = Mlp(intermediate=(int(wide * 2 / 3) + 7) // 8 * 8, gated=True, activation="silu")
-    scales = tuple(found for name in ("layer_scale1", "layer_scale2") for found in tensor(f"{name}.lambda1", hidden))
-    return tower_layer(
-        _DINO_GATED if gated else _DINO,
-        hidden,
-        attention,
-        gated_mlp if gated else plain_mlp(fields, wide, "hidden_act"),
-        qkv_bias=fields.flag("qkv_bias", default=True),
-        dropout=fields.dropout("hidden_dropout_prob"),
-        extra=scales,
-    ).evolve(scaled=True)
+    layer: Callable[[Fields, Sizes], Layer] = _vit_layer
+    cut: Callable[[Fields, int], Patches] = _SQUARES_OF_16
+    tokens: tuple[str, ...] = ("cls_token",)
+    mask: MoreTensors = no_tensors
+    registers: int | None = None
+    absolute: Switch = True
+    beside: MoreTensors = no_tensors
+    final_norm: Callable[[Fields], str] = lambda _: "layernorm"
+    heads: Callable[[Fields, int], Heads] = _vit_heads
+    task: str = _CLASSIFICATION
 
-
-def _beit_layer(fields: Fields, hidden: int) -> Layer:
-    scaled = fields.number("layer_scale_init_value", default=0.1) > 0
-    relative = fields.flag("use_relative_position_bias", default=False)
-    extra = (
-        *((*tensor("lambda_1", hidden), *tensor("lambda_2", hidden)) if scaled else ()),
-        *(_relative_table(fields, "relative_position_bias") if relative else ()),
-    )
-    return _vit_layer(fields, hidden, extra=extra, key_bias=False).evolve(scaled=scaled)
-
-
-def _relative_table(fields: Fields, name: str) -> Tensors:
-    height, width = fields.pair("image_size", default=_IMAGE)
-    rows, columns = fields.pair("patch_size", default=_PATCH)
-    # Three more distances: class token to patch, patch to class token, class token to itself.
-    distances = (2 * (height // rows) - 1) * (2 * (width // columns) - 1) + 3
-    heads = fields.integer("num_attention_heads", high=MAX_LAYERS)
-    return tensor(f"{name}.relative_position_bias_table", distances, heads)
+    def read(self, fields: Fields) -> Architecture:
+        """Return the architecture that a configuration of this family describes."""
+        sizes = equal_heads(fields)
+        hidden = sizes.hidden
+        cut = self.cut(fields, hidden)
+        rows = cut.count + len(self.tokens)
+        registers = 0
+        if self.registers is not None:
+            registers = fields.integer("num_register_tokens", default=self.registers, low=0)
+        head = task_head(fields, self.heads(fields, hidden), self.task)
+        stack = vision_stack(
+            hidden,
+            repeated(self.layer(fields, sizes), sizes.layers),
+            before=(
+                *_tokens(self.tokens, hidden),
+                *self.mask(fields, sizes),
+                *(tensor("embeddings.register_tokens", 1, registers, hidden) if registers else ()),
+                *(_positions(rows, hidden) if switched(fields, self.absolute) else ()),
+                *cut.tensors,
+                *self.beside(fields, sizes),
+            ),
+            after=(*norm_tensors(self.final_norm(fields), hidden, LAYER), *head.after),
+            positions=rows + registers,
+            dropout=fields.dropout("hidden_dropout_prob"),
+        )
+        return Architecture(
+            model_type=fields.model_type,
+            kind="vision-encoder",
+            hidden=hidden,
+            stacks=(stack,),
+            head=head.head,
+            labels=head.labels,
+        )
 
 
 def _tokens(names: tuple[str, ...], hidden: int) -> Tensors:
@@ -231,18 +165,85 @@ def _positions(rows: int, hidden: int) -> Tensors:
     return tensor("embeddings.position_embeddings", 1, rows, hidden, role="embedding")
 
 
-def _patch_conv(fields: Fields, hidden: int) -> Tensors:
-    default = 14 if fields.model_type == "dinov2" else _PATCH
-    kernel = fields.pair("patch_size", default=default)
-    channels = fields.integer("num_channels", default=_CHANNELS)
-    return conv("embeddings.patch_embeddings.projection", hidden, channels, *kernel)
+def _vivit_layer(fields: Fields, sizes: Sizes) -> Layer:
+    return replace(_VIT_LAYER, mlp=replace(_VIT_LAYER.mlp, activation="gelu_fast")).layer(fields, sizes)
 
+
+def _dino_layer(fields: Fields, sizes: Sizes) -> Layer:
+    """Return DINOv2's layer; its gated MLP keeps two thirds of the width, rounded up to a multiple of 8."""
+    wide = int(sizes.hidden * fields.number("mlp_ratio", default=4.0, low=0.01, high=1000))
+    gated = Mlp(intermediate=(int(wide * 2 / 3) + 7) // 8 * 8, gated=True, activation="silu")
+    scales = (f"layer_scale{number}.lambda1" for number in (1, 2))
+    extra = tuple(found for name in scales for found in tensor(name, sizes.hidden))
+    if fields.flag("use_swiglu_ffn", default=False):
+        layer = replace(_DINO_LAYER, mlp=_GATED).layer(fields, sizes, mlp=gated, extra=extra)
+    else:
+        layer = _DINO_LAYER.layer(fields, sizes, width=wide, extra=extra)
+    return layer.evolve(scaled=True)
+
+
+def _dino_mask(fields: Fields, sizes: Sizes) -> Tensors:
+    masked = fields.flag("use_mask_token", default=True)
+    return tensor("embeddings.mask_token", 1, sizes.hidden) if masked else ()
+
+
+def _dino_heads(fields: Fields, hidden: int) -> Heads:
+    """Return heads of which the classifier sees the class token beside the mean of the patches."""
+    return {"Model": Head(), "Backbone": Head(), _CLASSIFICATION: classifier(labels(fields), 2 * hidden)}
+
+
+def _beit_layer(fields: Fields, sizes: Sizes) -> Layer:
+    """Return BEiT's layer, which may have scales, and a table of relative positions of its own."""
+    scaled = fields.number("layer_scale_init_value", default=0.1) > 0
+    relative = fields.flag("use_relative_position_bias", default=False)
+    extra = (
+        *((*tensor("lambda_1", sizes.hidden), *tensor("lambda_2", sizes.hidden)) if scaled else ()),
+        *(_relative_table(fields, sizes, "relative_position_bias") if relative else ()),
+    )
+    return _BEIT_LAYER.layer(fields, sizes, extra=extra).evolve(scaled=scaled)
+
+
+def _beit_mask(fields: Fields, sizes: Sizes) -> Tensors:
+    return _tokens(("mask_token",), sizes.hidden) if fields.flag("use_mask_token", default=False) else ()
+
+
+def _shared_table(fields: Fields, sizes: Sizes) -> Tensors:
+    """Return one table of relative positions for all layers."""
+    if not fields.flag("use_shared_relative_position_bias", default=False):
+        return ()
+    return _relative_table(fields, sizes, "shared_position_bias")
+
+
+def _relative_table(fields: Fields, sizes: Sizes, name: str) -> Tensors:
+    height, width = fields.pair("image_size", default=_IMAGE)
+    rows, columns = fields.pair("patch_size", default=16)
+    # Three more distances: class token to patch, patch to class token, class token to itself.
+    distances = (2 * (height // rows) - 1) * (2 * (width // columns) - 1) + 3
+    return tensor(f"{name}.relative_position_bias_table", distances, sizes.heads)
+
+
+def _beit_norm(fields: Fields) -> str:
+    return "pooler.layernorm" if fields.flag("use_mean_pooling", default=True) else "layernorm"
+
+
+def _beit_heads(fields: Fields, hidden: int) -> Heads:
+    return {"Model": Head(), _CLASSIFICATION: classifier(labels(fields), hidden)}
+
+
+_DINOV2: Final = VisionFamily(layer=_dino_layer, cut=_of_image(14), mask=_dino_mask, heads=_dino_heads)
 
 READERS: Final[Mapping[str, Reader]] = {
-    "beit": read_beit,
-    "deit": read_vit,
-    "dinov2": read_dinov2,
-    "dinov2_with_registers": read_dinov2,
-    "vit": read_vit,
-    "vivit": read_vivit,
+    "vit": VisionFamily().read,
+    "deit": VisionFamily(tokens=("cls_token", "distillation_token")).read,
+    "vivit": VisionFamily(layer=_vivit_layer, cut=_of_clip, task=_VIDEO).read,
+    "dinov2": _DINOV2.read,
+    "dinov2_with_registers": replace(_DINOV2, cut=_SQUARES_OF_16, registers=_REGISTERS).read,
+    "beit": VisionFamily(
+        layer=_beit_layer,
+        mask=_beit_mask,
+        absolute=("use_absolute_position_embeddings", False),
+        beside=_shared_table,
+        final_norm=_beit_norm,
+        heads=_beit_heads,
+    ).read,
 }
