@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from planner.models.architecture import Attention, Layer, Mixer, Mlp, Moe, Norm
 from planner.models.readers.fields import MAX_LAYERS, Fields
@@ -162,6 +162,16 @@ class MlpStyle:
     ratio: int | None = None
 
 
+PLAIN_MLP: Final = MlpStyle(
+    names=("fc1", "fc2"),
+    bias=True,
+    activation="gelu",
+    activation_fields=("hidden_act",),
+    width=("intermediate_size",),
+)
+"""The block of most encoders and towers."""
+
+
 def switched(fields: Fields, switch: Switch) -> bool:
     """Return whether a switch is on."""
     return switch if isinstance(switch, bool) else fields.flag(switch[0], default=switch[1])
@@ -175,7 +185,7 @@ def chance(fields: Fields, dropout: Chance) -> float:
 def attention_blocks(fields: Fields, sizes: Sizes, style: AttentionStyle) -> tuple[MixerBlock, ...]:
     """Return the attention of every layer."""
     places = style.places(fields, sizes.layers)
-    made = {place: attention_block(fields, sizes, style, place) for place in set(places)}
+    made = {place: _attention_block(fields, sizes, style, place) for place in set(places)}
     return tuple(made[place] for place in places)
 
 
@@ -185,9 +195,13 @@ def altered(blocks: Sequence[MixerBlock], alter: Callable[[MixerBlock], MixerBlo
     return tuple(made[block] for block in blocks)
 
 
-def attention_block(fields: Fields, sizes: Sizes, style: AttentionStyle, place: Place) -> MixerBlock:
-    """Return the attention of one layer."""
-    mixer = Attention(
+def _attention_block(fields: Fields, sizes: Sizes, style: AttentionStyle, place: Place) -> MixerBlock:
+    mixer = _attention(fields, sizes, style, place)
+    return MixerBlock(mixer, (*_projections(fields, mixer, sizes.hidden, style), *style.qk_tensors(mixer)))
+
+
+def _attention(fields: Fields, sizes: Sizes, style: AttentionStyle, place: Place) -> Attention:
+    return Attention(
         heads=sizes.heads,
         kv_heads=sizes.kv_heads,
         head_dim=sizes.head_dim,
@@ -205,8 +219,6 @@ def attention_block(fields: Fields, sizes: Sizes, style: AttentionStyle, place: 
         softcap=style.softcap,
         position_bias=style.position_bias,
     )
-    projections = _projections(fields, mixer, sizes.hidden, style)
-    return MixerBlock(mixer, (*projections, *style.qk_tensors(mixer)))
 
 
 def _projections(fields: Fields, mixer: Attention, hidden: int, style: AttentionStyle) -> Tensors:
@@ -283,20 +295,21 @@ class LayerStyle:
 
         `mlp` is its block where the style alone does not say it, or `width` that of its block where no field states it.
         """
-        mixer, projections = attention_block(fields, sizes, self.attention, Place(window, rotary))
-        crossing = mixer.evolve(rotary=False) if self.cross else None
+        mixer = _attention(fields, sizes, self.attention, Place(window, rotary))
+        crossing = mixer.evolve(rotary=False)
         block = dense_mlp(fields, sizes, self.mlp, width) if mlp is None else mlp
         bias = switched(fields, self.mlp.bias)
         return Layer(
             mixer=mixer,
-            cross_attention=crossing,
+            cross_attention=crossing if self.cross else None,
             feed_forward=block,
             norm=self.norm,
             norm_count=len(self.norms),
             post_norms=self.post_norms,
             hidden_dropout=chance(fields, self.dropout),
             tensors=(
-                *projections,
+                *_projections(fields, mixer, sizes.hidden, self.attention),
+                *self.attention.qk_tensors(mixer),
                 *(_projections(fields, crossing, sizes.hidden, self.cross) if self.cross else ()),
                 *(found for name in self.norms for found in norm_tensors(name, sizes.hidden, self.norm)),
                 *mlp_tensors(block, sizes.hidden, prefix=self.mlp.prefix, names=self.mlp.names, bias=bias),

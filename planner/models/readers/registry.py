@@ -2,7 +2,6 @@
 
 import importlib
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Final
 
 from planner.errors import NoFormulaError
@@ -22,13 +21,12 @@ _FAMILIES: Final = (
     "vision.vit",
     "decoder.state_space",
     "decoder.linear_attention",
-    "vision.clip",
+    "multimodal.clip",
     "multimodal.vision_language",
     "diffusers.pipeline",
 )
 
 
-@cache
 def readers() -> Mapping[str, Reader]:
     """Return every reader by the `model_type` that it reads."""
     found: dict[str, Reader] = {}
@@ -37,7 +35,6 @@ def readers() -> Mapping[str, Reader]:
     return dict(sorted(found.items()))
 
 
-@cache
 def reader_of(model_type: str) -> Reader | None:
     """Return the reader of one `model_type`, importing no more modules than it takes to find it."""
     for family in _FAMILIES:

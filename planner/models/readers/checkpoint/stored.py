@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final, Literal, NamedTuple
 
 from planner.models.architecture import Architecture, Stack, StoredTensors, Tensor
-from planner.models.readers.checkpoint.json_scan import shown
 from planner.models.readers.checkpoint.safetensors import FileTensor
+from planner.models.readers.sources import shown
 
 Place = Literal["embedding", "layers", "output", "other"]
 

@@ -11,6 +11,7 @@ from planner.models.readers.blocks import (
     ForwardBlock,
     MixerBlock,
     MlpStyle,
+    MoreTensors,
     Sizes,
     Switch,
     attention_blocks,
@@ -141,7 +142,7 @@ class Family:
 
     `kv_heads` and `head_dim` are what its configuration class takes where the file is silent. `mixers` and `forwards`
     make the blocks of the layers where these are not all ordinary attention (state space mixers) or not all dense
-    (`ExpertStyle.blocks`).
+    (`ExpertStyle.blocks`); `before` makes what stands before them where that is not one or two tables.
     """
 
     frame: Frame = _LLAMA_FRAME
@@ -151,12 +152,15 @@ class Family:
     head_dim: int | None = None
     mixers: Mixers = attention_blocks
     forwards: Forwards = dense_blocks
+    before: MoreTensors | None = None
 
     def read(self, fields: Fields) -> Architecture:
         """Return the architecture that a configuration of this family describes."""
         sizes = read_sizes(fields, kv_heads=self.kv_heads, head_dim=self.head_dim)
         mixers = self.mixers(fields, sizes, self.attention)
-        return assemble(fields, sizes, self.frame, mixers, self.forwards(fields, sizes, self.mlp))
+        forwards = self.forwards(fields, sizes, self.mlp)
+        before = None if self.before is None else self.before(fields, sizes)
+        return assemble(fields, sizes, self.frame, mixers, forwards, before=before)
 
 
 def _before(fields: Fields, sizes: Sizes, frame: Frame) -> Tensors:

@@ -3,7 +3,7 @@
 **Source**: the modelling code of transformers 5.23; tensor names are those of the published checkpoints.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -11,6 +11,7 @@ from planner.models.architecture import Architecture, Grouping
 from planner.models.readers.blocks import (
     AttentionStyle,
     ForwardBlock,
+    MixerBlock,
     MlpStyle,
     Sizes,
     altered,
@@ -65,14 +66,16 @@ _BLOOM_NAMES: Final = ("query_key_value", "dense")
 _WIDENING_NAMES: Final = ("dense_h_to_4h", "dense_4h_to_h")
 
 
-def _gpt2(fields: Fields) -> Architecture:
-    """Read GPT-2, whose checkpoints store projections as (input, output)."""
-    sizes = read_sizes(fields)
-    mixers = altered(
-        attention_blocks(fields, sizes, _GPT2_ATTENTION), lambda made: made._replace(tensors=_transposed(made.tensors))
+def _gpt2_mixers(fields: Fields, sizes: Sizes, style: AttentionStyle) -> Sequence[MixerBlock]:
+    """Return attention whose projections the checkpoints store as (input, output)."""
+    return altered(
+        attention_blocks(fields, sizes, style), lambda made: made._replace(tensors=_transposed(made.tensors))
     )
-    block, tensors = mlp_block(fields, sizes, _GPT2_MLP)
-    return assemble(fields, sizes, _GPT2_FRAME, mixers, (ForwardBlock(block, _transposed(tensors)),) * sizes.layers)
+
+
+def _gpt2_forwards(fields: Fields, sizes: Sizes, style: MlpStyle) -> Sequence[ForwardBlock]:
+    block, tensors = mlp_block(fields, sizes, style)
+    return (ForwardBlock(block, _transposed(tensors)),) * sizes.layers
 
 
 def _transposed(tensors: Tensors) -> Tensors:
@@ -89,35 +92,6 @@ def _gpt_bigcode(fields: Fields) -> Architecture:
     return assemble(fields, sizes, _GPT2_FRAME, attention_blocks(fields, sizes, attention), (mlp,) * sizes.layers)
 
 
-def _gpt_neox(fields: Fields) -> Architecture:
-    bias = ("attention_bias", True)
-    frame = Frame(
-        norm=LAYER,
-        parallel=("use_parallel_residual", True),
-        embedding="gpt_neox.embed_in",
-        final_norm="gpt_neox.final_layer_norm",
-        head="embed_out",
-        hidden_dropout=("hidden_dropout", 0.0),
-        embedding_dropout=("hidden_dropout", 0.0),
-    )
-    attention = AttentionStyle(prefix="attention.", names=_BLOOM_NAMES, bias=bias, out_bias=bias, heads_first=True)
-    mlp = MlpStyle(names=_WIDENING_NAMES, bias=True, activation="gelu")
-    return Family(frame=frame, attention=attention, mlp=mlp).read(fields)
-
-
-def _gpt_neo(fields: Fields) -> Architecture:
-    frame = replace(_GPT2_FRAME, hidden_dropout=("resid_dropout", 0.0), embedding_dropout=("embed_dropout", 0.0))
-    attention = replace(
-        _GPTJ_ATTENTION,
-        prefix="attn.attention.",
-        out_bias=True,
-        places=_gpt_neo_places,
-        dropout=("attention_dropout", 0.0),
-    )
-    mlp = replace(_GPT2_MLP, width=("intermediate_size",))
-    return Family(frame=frame, attention=attention, mlp=mlp).read(fields)
-
-
 def _gpt_neo_places(fields: Fields, layers: int) -> tuple[Place, ...]:
     window = fields.integer("window_size", default=256)
     kinds = fields.texts("attention_layers")
@@ -128,29 +102,10 @@ def _gpt_neo_places(fields: Fields, layers: int) -> tuple[Place, ...]:
     return tuple(Place(window if kind == "local" else None, rotary=False) for kind in kinds)
 
 
-def _bloom(fields: Fields) -> Architecture:
-    """Read BLOOM, which normalises its embedding and places tokens by ALiBi."""
-    sizes = read_sizes(fields)
-    frame = Frame(norm=LAYER, tied=True, final_norm="transformer.ln_f", hidden_dropout=("hidden_dropout", 0.0))
-    attention = AttentionStyle(
-        prefix="self_attention.",
-        names=_BLOOM_NAMES,
-        bias=True,
-        out_bias=True,
-        places=unrotated,
-        sdpa=False,
-        returns_scores=True,
-    )
-    # Its own GELU keeps only its input for the backward pass, as the fused one does.
-    mlp = MlpStyle(names=_WIDENING_NAMES, bias=True, activation="gelu_bloom", width=("n_inner",), ratio=4)
-    before = embedding("transformer.word_embeddings", sizes.vocabulary, sizes.hidden)
-    return assemble(
-        fields,
-        sizes,
-        frame,
-        attention_blocks(fields, sizes, attention),
-        (mlp_block(fields, sizes, mlp),) * sizes.layers,
-        before=before + norm_tensors("transformer.word_embeddings_layernorm", sizes.hidden, LAYER),
+def _bloom_embeddings(_: Fields, sizes: Sizes) -> Tensors:
+    return (
+        *embedding("transformer.word_embeddings", sizes.vocabulary, sizes.hidden),
+        *norm_tensors("transformer.word_embeddings_layernorm", sizes.hidden, LAYER),
     )
 
 
@@ -281,13 +236,61 @@ _GPTJ: Final = Family(
 )
 
 READERS: Final[Mapping[str, Reader]] = {
-    "gpt2": _gpt2,
+    "gpt2": Family(
+        frame=_GPT2_FRAME,
+        attention=_GPT2_ATTENTION,
+        mlp=_GPT2_MLP,
+        mixers=_gpt2_mixers,
+        forwards=_gpt2_forwards,
+    ).read,
     "gpt_bigcode": _gpt_bigcode,
-    "gpt_neo": _gpt_neo,
-    "gpt_neox": _gpt_neox,
+    "gpt_neo": Family(
+        frame=replace(_GPT2_FRAME, hidden_dropout=("resid_dropout", 0.0), embedding_dropout=("embed_dropout", 0.0)),
+        attention=replace(
+            _GPTJ_ATTENTION,
+            prefix="attn.attention.",
+            out_bias=True,
+            places=_gpt_neo_places,
+            dropout=("attention_dropout", 0.0),
+        ),
+        mlp=replace(_GPT2_MLP, width=("intermediate_size",)),
+    ).read,
+    "gpt_neox": Family(
+        frame=Frame(
+            norm=LAYER,
+            parallel=("use_parallel_residual", True),
+            embedding="gpt_neox.embed_in",
+            final_norm="gpt_neox.final_layer_norm",
+            head="embed_out",
+            hidden_dropout=("hidden_dropout", 0.0),
+            embedding_dropout=("hidden_dropout", 0.0),
+        ),
+        attention=AttentionStyle(
+            prefix="attention.",
+            names=_BLOOM_NAMES,
+            bias=("attention_bias", True),
+            out_bias=("attention_bias", True),
+            heads_first=True,
+        ),
+        mlp=MlpStyle(names=_WIDENING_NAMES, bias=True, activation="gelu"),
+    ).read,
     "gptj": _GPTJ.read,
     "codegen": replace(_GPTJ, attention=replace(_GPTJ_ATTENTION, names=("qkv_proj", "out_proj"))).read,
-    "bloom": _bloom,
+    # It normalises its embedding and places tokens by ALiBi; its own GELU keeps only its input for the backward pass.
+    "bloom": Family(
+        frame=Frame(norm=LAYER, tied=True, final_norm="transformer.ln_f", hidden_dropout=("hidden_dropout", 0.0)),
+        attention=AttentionStyle(
+            prefix="self_attention.",
+            names=_BLOOM_NAMES,
+            bias=True,
+            out_bias=True,
+            places=unrotated,
+            sdpa=False,
+            returns_scores=True,
+        ),
+        mlp=MlpStyle(names=_WIDENING_NAMES, bias=True, activation="gelu_bloom", width=("n_inner",), ratio=4),
+        before=_bloom_embeddings,
+    ).read,
     "mpt": _mpt,
     "opt": _opt,
     "falcon": _falcon,

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from planner.models.architecture import Architecture, Layer, LayerGroup, LossReads, Norm, Stack
 from planner.models.readers.blocks import (
+    PLAIN_MLP,
     AttentionStyle,
     LayerStyle,
     MlpStyle,
@@ -57,14 +58,7 @@ _BERT_LAYER: Final = LayerStyle(
         dropout=("attention_probs_dropout_prob", 0.1),
         fp32_softmax=False,
     ),
-    mlp=MlpStyle(
-        prefix="",
-        names=("intermediate.dense", "output.dense"),
-        bias=True,
-        activation="gelu",
-        activation_fields=("hidden_act",),
-        width=("intermediate_size",),
-    ),
+    mlp=replace(PLAIN_MLP, prefix="", names=("intermediate.dense", "output.dense")),
     norms=("attention.output.LayerNorm", "output.LayerNorm"),
     post_norms=True,
     dropout=("hidden_dropout_prob", 0.1),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple
 
 from planner.models.architecture import Architecture, Layer, Mlp, Norm, Stack
-from planner.models.readers.blocks import AttentionStyle, LayerStyle, MlpStyle, Sizes, equal_heads
+from planner.models.readers.blocks import PLAIN_MLP, AttentionStyle, LayerStyle, MlpStyle, Sizes, equal_heads
 from planner.models.readers.fields import MAX_LAYERS, Fields
 from planner.models.readers.heads import Head, Heads, classifier, dense, labels, task_head
 from planner.models.readers.parts import (
@@ -37,11 +37,9 @@ _ENCODER_LAYER: Final = LayerStyle(
     attention=AttentionStyle(
         names=("q_proj", "k_proj", "v_proj", "out_proj"), bias=True, out_bias=True, fp32_softmax=False
     ),
-    mlp=MlpStyle(
+    mlp=replace(
+        PLAIN_MLP,
         prefix="",
-        names=("fc1", "fc2"),
-        bias=True,
-        activation="gelu",
         activation_fields=("activation_function",),
         dropout=("activation_dropout", 0.0),
         width=("encoder_ffn_dim", "intermediate_size"),

@@ -8,8 +8,8 @@ This and `metadata` are the only places that know llama.cpp's names.
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from planner.models.readers.checkpoint.json_scan import shown
 from planner.models.readers.gguf.metadata import GgufHead, dense_width, expert_width, kv_heads, shared_width, window
+from planner.models.readers.sources import shown
 
 Config = dict[str, object]
 

@@ -14,8 +14,7 @@ from typing import Final, NamedTuple, NoReturn
 
 from planner.errors import ModelFileError
 from planner.ggml import GGML_TYPES
-from planner.models.readers.checkpoint.json_scan import shown
-from planner.models.readers.sources import ByteSource, check_span
+from planner.models.readers.sources import ByteSource, check_span, shown
 from planner.units import MIB, ceil_div
 
 _CHUNK_BYTES: Final = 1 * MIB

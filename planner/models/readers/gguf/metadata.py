@@ -3,9 +3,9 @@
 from typing import Final, NoReturn
 
 from planner.errors import ModelFileError
-from planner.models.readers.checkpoint.json_scan import shown
 from planner.models.readers.fields import MAX_LAYERS, MAX_WIDTH
 from planner.models.readers.gguf.header import GgufFile, GgufTensor, Omitted
+from planner.models.readers.sources import shown
 
 _HINT: Final = "Check that it is a language model's GGUF file as llama.cpp's converter writes it."
 _EMBEDDING: Final = "token_embd.weight"

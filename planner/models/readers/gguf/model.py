@@ -9,14 +9,13 @@ from planner.dtypes import GGUF_FILE_TYPES
 from planner.errors import ModelFileError
 from planner.ggml import FILE_TYPE_NAMES
 from planner.models.architecture import Architecture
-from planner.models.readers.checkpoint.json_scan import shown
 from planner.models.readers.checkpoint.safetensors import numbered_parts
 from planner.models.readers.checkpoint.stored import Place, sum_stored
 from planner.models.readers.config_json import read_config
 from planner.models.readers.gguf.architectures import config_of
 from planner.models.readers.gguf.header import MAX_TENSORS, GgufFile, GgufTensor, read_gguf
 from planner.models.readers.gguf.metadata import GgufHead
-from planner.models.readers.sources import open_local
+from planner.models.readers.sources import open_local, shown
 
 _LAYER: Final = re.compile(r"blk\.(\d{1,6})\.")
 # Tensors that are no parameters of the network: rotary frequencies, a correction of the router's scores, and the

@@ -24,6 +24,7 @@ from planner.models.readers.diffusers.files import MODEL_INDEX, WEIGHT_NAMES, re
 from planner.models.readers.gguf.header import read_gguf
 from planner.models.readers.gguf.model import architecture_of_gguf
 from planner.models.readers.hub.repository import Hub, HubError, RemoteFile, Repository, Stop
+from planner.models.readers.model_file import read_model_file
 
 _NAME: Final = re.compile(
     r"hf:(?P<name>[\w.-]{1,96}(?:/[\w.-]{1,96})?)"
@@ -188,9 +189,6 @@ def _kept(repository: Repository, file: str) -> Path | None:
 
 
 def _read_kept(file: Path) -> Architecture:
-    # Imported here: files of one's own and models of the Hub otherwise need nothing of each other.
-    from planner.models.readers.model_file import read_model_file
-
     found = read_model_file(file.parent if file.name == _CONFIG else file)
     note = "the Hugging Face Hub was not reached: this is the copy that was downloaded before"
     return found.evolve(reader_notes=(*found.reader_notes, note))

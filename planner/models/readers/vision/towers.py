@@ -10,6 +10,7 @@ from typing import Final
 
 from planner.models.architecture import LayerGroup, Norm, Stack
 from planner.models.readers.blocks import (
+    PLAIN_MLP,
     AttentionStyle,
     Chance,
     LayerStyle,
@@ -36,19 +37,12 @@ from planner.models.readers.parts import (
 )
 
 _QKVO: Final = ("q_proj", "k_proj", "v_proj", "o_proj")
-_MLP: Final = MlpStyle(
-    names=("fc1", "fc2"),
-    bias=True,
-    activation="gelu",
-    activation_fields=("hidden_act",),
-    width=("intermediate_size",),
-)
 CLIP_LAYER: Final = LayerStyle(
     attention=AttentionStyle(names=("q_proj", "k_proj", "v_proj", "out_proj"), bias=True, out_bias=True),
-    mlp=replace(_MLP, activation="quick_gelu"),
+    mlp=replace(PLAIN_MLP, activation="quick_gelu"),
     norms=("layer_norm1", "layer_norm2"),
 )
-SIGLIP_LAYER: Final = replace(CLIP_LAYER, mlp=replace(_MLP, activation="gelu_pytorch_tanh"))
+SIGLIP_LAYER: Final = replace(CLIP_LAYER, mlp=replace(PLAIN_MLP, activation="gelu_pytorch_tanh"))
 
 
 def patches(fields: Fields, image: int | None = None, patch: int | None = None) -> int:
@@ -220,7 +214,7 @@ _ASPECT_RATIOS: Final = 8
 _TILES: Final = 4
 _MLLAMA_LAYER: Final = LayerStyle(
     attention=AttentionStyle(names=_QKVO, dropout=0.0),
-    mlp=_MLP,
+    mlp=PLAIN_MLP,
     norms=("input_layernorm", "post_attention_layernorm"),
 )
 
@@ -265,16 +259,16 @@ def _mllama_before(fields: Fields, hidden: int, rows: int, tiles: int) -> Tensor
 
 _QWEN_LAYER: Final = LayerStyle(
     attention=AttentionStyle(prefix="attn.", names=("qkv", "proj"), bias=True, out_bias=True, dropout=0.0),
-    mlp=replace(_MLP, activation="quick_gelu"),
+    mlp=replace(PLAIN_MLP, activation="quick_gelu"),
     norms=("norm1", "norm2"),
 )
 _QWEN2_5_LAYER: Final = replace(
     _QWEN_LAYER,
-    mlp=replace(_MLP, names=("gate_proj", "up_proj", "down_proj"), activation="silu"),
+    mlp=replace(PLAIN_MLP, names=("gate_proj", "up_proj", "down_proj"), activation="silu"),
     norm=RMS,
 )
 _QWEN3_LAYER: Final = replace(
-    _QWEN_LAYER, mlp=replace(_MLP, names=("linear_fc1", "linear_fc2"), activation="gelu_pytorch_tanh")
+    _QWEN_LAYER, mlp=replace(PLAIN_MLP, names=("linear_fc1", "linear_fc2"), activation="gelu_pytorch_tanh")
 )
 
 
@@ -384,7 +378,7 @@ _INTERNVL: Final = Tower(
             qk_tensors=partial(qk_norm_tensors, prefix="attention."),
             fp32_softmax=False,
         ),
-        mlp=_MLP,
+        mlp=PLAIN_MLP,
         norms=("layernorm_before", "layernorm_after"),
         dropout=("hidden_dropout_prob", 0.0),
     ),

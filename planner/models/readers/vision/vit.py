@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from planner.models.architecture import Architecture, Layer, Mlp
 from planner.models.readers.blocks import (
+    PLAIN_MLP,
     AttentionStyle,
     LayerStyle,
     MlpStyle,
@@ -40,13 +41,7 @@ _VIT_LAYER: Final = LayerStyle(
         out_bias=True,
         dropout=("attention_probs_dropout_prob", 0.0),
     ),
-    mlp=MlpStyle(
-        names=("fc1", "fc2"),
-        bias=True,
-        activation="gelu",
-        activation_fields=("hidden_act",),
-        width=("intermediate_size",),
-    ),
+    mlp=PLAIN_MLP,
     norms=("layernorm_before", "layernorm_after"),
     dropout=("hidden_dropout_prob", 0.0),
 )
@@ -61,7 +56,7 @@ _BEIT_LAYER: Final = replace(_VIT_LAYER, attention=replace(_VIT_LAYER.attention,
 class Patches(NamedTuple):
     """How many patches an input is cut into, and the convolution that makes their vectors."""
 
-    count: int
+    number: int
     tensors: Tensors
 
 
@@ -127,7 +122,7 @@ class VisionFamily:
         sizes = equal_heads(fields)
         hidden = sizes.hidden
         cut = self.cut(fields, hidden)
-        rows = cut.count + len(self.tokens)
+        rows = cut.number + len(self.tokens)
         registers = 0
         if self.registers is not None:
             registers = fields.integer("num_register_tokens", default=self.registers, low=0)
