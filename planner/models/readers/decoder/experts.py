@@ -6,15 +6,7 @@ from functools import partial
 from typing import Final, Literal
 
 from planner.models.architecture import Activation, Mlp, Moe, Tensor
-from planner.models.readers.blocks import (
-    ACTIVATION_FIELDS,
-    ForwardBlock,
-    MlpStyle,
-    Sizes,
-    Switch,
-    mlp_block,
-    switched,
-)
+from planner.models.readers.blocks import ACTIVATION_FIELDS, ForwardBlock, MlpStyle, Sizes, Switch, mlp_block, switched
 from planner.models.readers.fields import MAX_LAYERS, Fields
 from planner.models.readers.parts import ACTIVATIONS, Tensors, expert_tensors, mlp_tensors, router_tensors
 

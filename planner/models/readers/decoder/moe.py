@@ -30,13 +30,7 @@ from planner.models.readers.decoder.experts import (
     stepped_layers,
 )
 from planner.models.readers.decoder.family import Family, Frame, assemble
-from planner.models.readers.decoder.llama_like import (
-    BIASED,
-    FULLY_NORMED,
-    HEAD_NORMED,
-    POST_NORMS,
-    USE_BIAS,
-)
+from planner.models.readers.decoder.llama_like import BIASED, FULLY_NORMED, HEAD_NORMED, POST_NORMS, USE_BIAS
 from planner.models.readers.fields import MAX_LAYERS, Fields
 from planner.models.readers.parts import (
     ACTIVATIONS,

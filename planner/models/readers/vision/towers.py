@@ -392,7 +392,7 @@ _LLAMA4: Final = Tower(
     rotary=True,
 )
 
-_TOWERS: Final[Mapping[str, Callable[[Fields], Stack]]] = {
+TOWERS: Final[Mapping[str, Callable[[Fields], Stack]]] = {
     "clip_vision_model": CLIP.read,
     "idefics3_vision": SIGLIP.read,
     "internvl_vision": _internvl,
@@ -416,4 +416,4 @@ def vision_tower(fields: Fields) -> Stack:
     Raises:
         ModelFileError: If its `model_type` is not known.
     """
-    return fields.choice("model_type", among=_TOWERS)(fields)
+    return fields.choice("model_type", among=TOWERS)(fields)
