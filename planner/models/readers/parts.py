@@ -47,6 +47,11 @@ def linear(name: str, out: int, into: int, *, bias: bool = False, role: Role = "
     return (weight, Tensor(name=f"{name}.bias", shape=(out,), role=bias_role, copies=copies)) if bias else (weight,)
 
 
+def projections(prefix: str, names: Iterable[str], out: int, into: int, *, bias: bool = False) -> Tensors:
+    """Return several projections of the same size."""
+    return tuple(found for name in names for found in linear(f"{prefix}{name}", out, into, bias=bias))
+
+
 def embedding(name: str, rows: int, width: int) -> Tensors:
     """Return an embedding table."""
     return (Tensor(name=f"{name}.weight", shape=(rows, width), role="embedding"),)

@@ -37,6 +37,7 @@ from planner.models.readers.parts import (
     linear,
     mlp_tensors,
     norm_tensors,
+    projections,
     qk_norm_tensors,
     tensor,
 )
@@ -134,7 +135,7 @@ def _kimi_delta(fields: Fields, hidden: int) -> MixerBlock:
     return MixerBlock(
         mixer,
         (
-            *(found for name in ("q_proj", "k_proj", "v_proj") for found in linear(f"{prefix}{name}", inner, hidden)),
+            *projections(prefix, ("q_proj", "k_proj", "v_proj"), inner, hidden),
             *conv(f"{prefix}conv1d", 3 * inner, 3 * inner, kernel, groups=3 * inner, bias=False),
             *tensor(f"{prefix}forget_gate.dt_bias", inner),
             *tensor(f"{prefix}forget_gate.A_log", 1, 1, heads, 1),

@@ -38,6 +38,7 @@ from planner.models.readers.parts import (
     linear,
     mlp_tensors,
     norm_tensors,
+    projections,
     repeated,
     router_tensors,
     tensor,
@@ -129,7 +130,7 @@ def _rwkv_tensors(hidden: int, width: int, inner: int) -> Tensors:
             for name in names
             for found in tensor(f"{block}.time_mix_{name}", 1, 1, hidden)
         ),
-        *(found for name in mixed["attention"] for found in linear(f"attention.{name}", width, hidden)),
+        *projections("attention.", mixed["attention"], width, hidden),
         *linear("attention.output", hidden, width),
         *linear("feed_forward.key", inner, hidden),
         *linear("feed_forward.receptance", hidden, hidden),

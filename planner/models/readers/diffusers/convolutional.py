@@ -6,7 +6,7 @@ from typing import Final
 from planner.models.layers import Tensor
 from planner.models.pipeline import Component, ImageDecoder, Step, UNet
 from planner.models.readers.fields import MAX_LAYERS, Fields
-from planner.models.readers.parts import LAYER, Tensors, conv, linear, norm_tensors
+from planner.models.readers.parts import LAYER, Tensors, conv, linear, norm_tensors, projections
 
 _DOWN: Final = {"CrossAttnDownBlock2D": True, "DownBlock2D": False}
 _LATENT: Final = 4
@@ -118,10 +118,10 @@ def _transformer(unet: UNet, name: str, width: int, depth: int) -> Tensors:
     )
     inner = (
         *(part for at in (1, 2, 3) for part in norm_tensors(f"norm{at}", width, LAYER)),
-        *(part for at in ("q", "k", "v") for part in linear(f"attn1.to_{at}", width, width)),
+        *projections("attn1.to_", "qkv", width, width),
         *linear("attn1.to_out.0", width, width, bias=True),
         *linear("attn2.to_q", width, width),
-        *(part for at in ("k", "v") for part in linear(f"attn2.to_{at}", width, unet.text_width)),
+        *projections("attn2.to_", "kv", width, unet.text_width),
         *linear("attn2.to_out.0", width, width, bias=True),
         *linear("ff.net.0.proj", 2 * _FACTORS * width, width, bias=True),
         *linear("ff.net.2", width, _FACTORS * width, bias=True),
@@ -194,11 +194,7 @@ def _middle(side: str, width: int, attends: bool) -> Tensors:
     name = f"{side}.mid_block"
     attention = (
         *norm_tensors(f"{name}.attentions.0.group_norm", width, LAYER),
-        *(
-            part
-            for at in ("to_q", "to_k", "to_v", "to_out.0")
-            for part in linear(f"{name}.attentions.0.{at}", width, width, bias=True)
-        ),
+        *projections(f"{name}.attentions.0.", ("to_q", "to_k", "to_v", "to_out.0"), width, width, bias=True),
     )
     return (
         *_resnet(f"{name}.resnets.0", width, width),

@@ -8,7 +8,7 @@ This and `metadata` are the only places that know llama.cpp's names.
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from planner.models.readers.gguf.metadata import GgufHead, dense_width, expert_width, kv_heads, shared_width, window
+from planner.models.readers.gguf.metadata import GgufHead
 from planner.models.readers.sources import shown
 
 Config = dict[str, object]
@@ -29,12 +29,12 @@ class Family(NamedTuple):
 def _llama(head: GgufHead) -> Config:
     if not head.optional("expert_count", low=0):
         return {}
-    return {"model_type": "mixtral", "intermediate_size": expert_width(head)}
+    return {"model_type": "mixtral", "intermediate_size": head.expert_width}
 
 
 def _experts_only(head: GgufHead) -> Config:
     """Return the width where the configuration names that of an expert like that of a dense block."""
-    return {"intermediate_size": expert_width(head)}
+    return {"intermediate_size": head.expert_width}
 
 
 def _falcon(head: GgufHead) -> Config:
@@ -66,7 +66,7 @@ def _whole_context(_: GgufHead) -> Config:
 
 
 def _olmo2(head: GgufHead) -> Config:
-    return {"model_type": "olmo3"} if window(head) else {}
+    return {"model_type": "olmo3"} if head.window else {}
 
 
 def _gemma4(head: GgufHead) -> Config:
@@ -99,14 +99,14 @@ def _by_kind(counts: tuple[int, ...], limited: tuple[int, ...], *, of_limited: b
 
 
 def _granite_moe(head: GgufHead) -> Config:
-    shared = shared_width(head)
+    shared = head.shared_width
     more: Config = {"model_type": "granitemoeshared", "shared_intermediate_size": shared} if shared else {}
     return {**_experts_only(head), **more}
 
 
 def _llama4(head: GgufHead) -> Config:
     return {
-        "intermediate_size": expert_width(head),
+        "intermediate_size": head.expert_width,
         "intermediate_size_mlp": head.integer("feed_forward_length"),
         "interleave_moe_layer_step": head.optional("interleave_moe_layer_step") or 1,
         # Its norms of queries and keys have no weights: only Maverick, with 128 experts, has none.
@@ -127,7 +127,7 @@ def _dbrx(head: GgufHead) -> Config:
         "ffn_config": {
             "moe_num_experts": head.integer("expert_count"),
             "moe_top_k": head.integer("expert_used_count"),
-            "ffn_hidden_size": expert_width(head),
+            "ffn_hidden_size": head.expert_width,
         },
     }
 
@@ -290,13 +290,13 @@ def _common(head: GgufHead, *, mixed: bool) -> Config:
         "hidden_size": head.integer("embedding_length"),
         "num_hidden_layers": head.layers,
         "num_attention_heads": heads,
-        "num_key_value_heads": None if mixed else kv_heads(head) or heads,
+        "num_key_value_heads": None if mixed else head.kv_heads or heads,
         "head_dim": head.optional("attention.key_length"),
-        "intermediate_size": dense_width(head),
+        "intermediate_size": head.dense_width,
         "max_position_embeddings": head.context,
         "vocab_size": head.vocabulary,
         "tie_word_embeddings": not head.has("output.weight"),
-        "sliding_window": window(head),
+        "sliding_window": head.window,
         "attention_bias": biased,
         "use_qkv_bias": biased,
         "qkv_bias": biased,
@@ -323,9 +323,9 @@ def _experts(head: GgufHead) -> Config:
         "num_experts_per_tok": used,
         "moe_k": used,
         "moe_topk": used,
-        "moe_intermediate_size": expert_width(head),
+        "moe_intermediate_size": head.expert_width,
         "first_k_dense_replace": head.optional("leading_dense_block_count", low=0) or 0,
         "n_shared_experts": shared,
         "moe_num_shared_experts": shared,
-        "shared_expert_intermediate_size": shared_width(head),
+        "shared_expert_intermediate_size": head.shared_width,
     }

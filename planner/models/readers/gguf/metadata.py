@@ -9,6 +9,7 @@ from planner.models.readers.sources import shown
 
 _HINT: Final = "Check that it is a language model's GGUF file as llama.cpp's converter writes it."
 _EMBEDDING: Final = "token_embd.weight"
+_MAX_WINDOW: Final = 10**9
 _MAX_CONTEXT: Final = 10**9
 
 
@@ -52,6 +53,41 @@ class GgufHead:
     def context(self) -> int | None:
         """Return the longest context."""
         return self.optional("context_length", high=_MAX_CONTEXT)
+
+    @property
+    def dense_width(self) -> int | None:
+        """Return the width of a dense block by its tensors: some converters write what the family usually has."""
+        tensor = self.tensor("ffn_down.weight")
+        return self.optional("feed_forward_length", low=0) or None if tensor is None else tensor.shape[0]
+
+    @property
+    def kv_heads(self) -> int | None:
+        """Return the key/value heads of the layers that have some: layers of other mixers state 0."""
+        found = set(self.each("attention.head_count_kv") or ()) - {0}
+        if len(found) > 1:
+            self.fail("attention.head_count_kv", "differs from layer to layer, which is not read for this architecture")
+        return found.pop() if found else None
+
+    @property
+    def window(self) -> int | None:
+        """Return the tokens that limited layers look back, or nothing where there are none."""
+        return self.optional("attention.sliding_window", low=0, high=_MAX_WINDOW) or None
+
+    @property
+    def expert_width(self) -> int:
+        """Return the width of an expert, which old files leave to their tensors."""
+        stated = self.optional("expert_feed_forward_length")
+        tensor = self.tensor("ffn_up_exps.weight")
+        if stated is None and tensor is not None and len(tensor.shape) == 3:
+            return tensor.shape[1]
+        return stated or self.integer("feed_forward_length")
+
+    @property
+    def shared_width(self) -> int:
+        """Return the width of all shared experts together, 0 where there are none."""
+        tensor = self.tensor("ffn_up_shexp.weight")
+        stated = self.optional("expert_shared_feed_forward_length", low=0)
+        return stated or (tensor.shape[-1] if tensor is not None else 0)
 
     @property
     def file_type(self) -> object:
@@ -106,41 +142,3 @@ class GgufHead:
 
     def _key(self, name: str) -> str:
         return name if name.startswith("general.") else f"{self.architecture}.{name}"
-
-
-_MAX_WINDOW: Final = 10**9
-
-
-def dense_width(head: GgufHead) -> int | None:
-    """Return the width of a dense block by its tensors: some converters write what the family usually has."""
-    tensor = head.tensor("ffn_down.weight")
-    return head.optional("feed_forward_length", low=0) or None if tensor is None else tensor.shape[0]
-
-
-def kv_heads(head: GgufHead) -> int | None:
-    """Return the key/value heads of the layers that have some: layers of other mixers state 0."""
-    found = set(head.each("attention.head_count_kv") or ()) - {0}
-    if len(found) > 1:
-        head.fail("attention.head_count_kv", "differs from layer to layer, which is not read for this architecture")
-    return found.pop() if found else None
-
-
-def window(head: GgufHead) -> int | None:
-    """Return the tokens that limited layers look back, or nothing where there are none."""
-    return head.optional("attention.sliding_window", low=0, high=_MAX_WINDOW) or None
-
-
-def expert_width(head: GgufHead) -> int:
-    """Return the width of an expert, which old files leave to their tensors."""
-    stated = head.optional("expert_feed_forward_length")
-    tensor = head.tensor("ffn_up_exps.weight")
-    if stated is None and tensor is not None and len(tensor.shape) == 3:
-        return tensor.shape[1]
-    return stated or head.integer("feed_forward_length")
-
-
-def shared_width(head: GgufHead) -> int:
-    """Return the width of all shared experts together, 0 where there are none."""
-    tensor = head.tensor("ffn_up_shexp.weight")
-    stated = head.optional("expert_shared_feed_forward_length", low=0)
-    return stated or (tensor.shape[-1] if tensor is not None else 0)
