@@ -49,20 +49,34 @@ from planner.models.readers.registry import Reader
 _MAX_POSITIONS: Final = 512
 _RELATIVE_BUCKETS: Final = 32
 
-_BERT_LAYER: Final = LayerStyle(
-    attention=AttentionStyle(
-        prefix="attention.",
-        names=("self.query", "self.key", "self.value", "output.dense"),
-        bias=True,
-        out_bias=True,
-        dropout=("attention_probs_dropout_prob", 0.1),
-        fp32_softmax=False,
-    ),
-    mlp=replace(PLAIN_MLP, prefix="", names=("intermediate.dense", "output.dense")),
-    norms=("attention.output.LayerNorm", "output.LayerNorm"),
-    post_norms=True,
-    dropout=("hidden_dropout_prob", 0.1),
-)
+
+def _bert_layer(
+    *,
+    attention: tuple[str, str, str, str] = ("self.query", "self.key", "self.value", "output.dense"),
+    norms: tuple[str, str] = ("attention.output.LayerNorm", "output.LayerNorm"),
+    mlp: tuple[str, str] = ("intermediate.dense", "output.dense"),
+    dropout: float = 0.1,
+    sdpa: bool = True,
+) -> LayerStyle:
+    """Return how a layer of BERT's kind is written: norms behind each block, biases everywhere."""
+    return LayerStyle(
+        attention=AttentionStyle(
+            prefix="attention.",
+            names=attention,
+            bias=True,
+            out_bias=True,
+            dropout=("attention_probs_dropout_prob", dropout),
+            fp32_softmax=False,
+            sdpa=sdpa,
+        ),
+        mlp=replace(PLAIN_MLP, prefix="", names=mlp),
+        norms=norms,
+        post_norms=True,
+        dropout=("hidden_dropout_prob", dropout),
+    )
+
+
+_BERT_LAYER: Final = _bert_layer()
 
 
 @dataclass(frozen=True)
@@ -353,10 +367,10 @@ READERS: Final[Mapping[str, Reader]] = {
     "camembert": _ROBERTA.read,
     "mpnet": replace(
         _ROBERTA,
-        layer=replace(
-            _BERT_LAYER,
-            attention=replace(_BERT_LAYER.attention, names=("attn.q", "attn.k", "attn.v", "attn.o"), sdpa=False),
+        layer=_bert_layer(
+            attention=("attn.q", "attn.k", "attn.v", "attn.o"),
             norms=("attention.LayerNorm", "output.LayerNorm"),
+            sdpa=False,
         ),
         token_types=None,
         beside=_relative_bias,
@@ -407,16 +421,11 @@ READERS: Final[Mapping[str, Reader]] = {
         token_types=None,
     ).read,
     "albert": EncoderFamily(
-        layer=replace(
-            _BERT_LAYER,
-            attention=replace(
-                _BERT_LAYER.attention,
-                names=("query", "key", "value", "dense"),
-                dropout=("attention_probs_dropout_prob", 0.0),
-            ),
-            mlp=replace(_BERT_LAYER.mlp, names=("ffn", "ffn_output")),
+        layer=_bert_layer(
+            attention=("query", "key", "value", "dense"),
             norms=("attention.LayerNorm", "full_layer_layer_norm"),
-            dropout=("hidden_dropout_prob", 0.0),
+            mlp=("ffn", "ffn_output"),
+            dropout=0.0,
         ),
         heads=EncoderHeads(
             transform=("predictions.dense", "predictions.LayerNorm"),
@@ -433,13 +442,8 @@ READERS: Final[Mapping[str, Reader]] = {
         one_set=True,
     ).read,
     "deberta-v2": EncoderFamily(
-        layer=replace(
-            _BERT_LAYER,
-            attention=replace(
-                _BERT_LAYER.attention,
-                names=("self.query_proj", "self.key_proj", "self.value_proj", "output.dense"),
-                sdpa=False,
-            ),
+        layer=_bert_layer(
+            attention=("self.query_proj", "self.key_proj", "self.value_proj", "output.dense"), sdpa=False
         ),
         heads=_deberta_heads,
         narrow=True,

@@ -126,8 +126,12 @@ class Composite:
 
 def _llava(fields: Fields, _: Fields, tower: Stack, text: int) -> Tensors:
     bias = fields.flag("multimodal_projector_bias", default=True)
+    return _two_layers(tower.hidden * _feature_layers(fields), text, bias=bias)
+
+
+def _two_layers(into: int, text: int, *, bias: bool) -> Tensors:
     return (
-        *linear("multi_modal_projector.linear_1", text, tower.hidden * _feature_layers(fields), bias=bias),
+        *linear("multi_modal_projector.linear_1", text, into, bias=bias),
         *linear("multi_modal_projector.linear_2", text, text, bias=bias),
     )
 
@@ -147,8 +151,7 @@ def _mistral3(fields: Fields, _: Fields, tower: Stack, text: int) -> Tensors:
     return (
         *norm_tensors("multi_modal_projector.norm", tower.hidden, RMS),
         *linear("multi_modal_projector.patch_merger.merging_layer", tower.hidden, merged),
-        *linear("multi_modal_projector.linear_1", text, tower.hidden * _feature_layers(fields), bias=bias),
-        *linear("multi_modal_projector.linear_2", text, text, bias=bias),
+        *_two_layers(tower.hidden * _feature_layers(fields), text, bias=bias),
     )
 
 
@@ -157,8 +160,7 @@ def _internvl(fields: Fields, _: Fields, tower: Stack, text: int) -> Tensors:
     merged = tower.hidden * int(1 / ratio) ** 2
     return (
         *norm_tensors("multi_modal_projector.layer_norm", merged, LAYER),
-        *linear("multi_modal_projector.linear_1", text, merged, bias=True),
-        *linear("multi_modal_projector.linear_2", text, text, bias=True),
+        *_two_layers(merged, text, bias=True),
     )
 
 
