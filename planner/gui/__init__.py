@@ -9,7 +9,7 @@ _CORE = (
     "planner.hardware.counted",
     "planner.hardware.mains",
     "planner.models.load",
-    "planner.models.readers.llama_like",
+    "planner.models.readers.decoder.llama_like",
     "planner.monitor.alert_rules",
     "planner.monitor.settings",
     "planner.plan.answers.draft",
