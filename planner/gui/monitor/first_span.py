@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from planner.gui.monitor.plots.view import TimeView
+from planner.gui.monitor.plots.time_view import TimeView
 from planner.monitor.history import History
 
 # Few and far between, so that the axis seldom moves.

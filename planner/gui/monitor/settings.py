@@ -1,12 +1,23 @@
 """What the Monitor tab remembers between runs."""
 
+from typing import Final
+
 from pydantic import Field
 
 from planner.base import Spec
-from planner.gui.monitor.plots.settings import PlotSettings
 from planner.gui.monitor.unfinished import Unfinished
 from planner.monitor.alert_rules import AlertRules
 from planner.monitor.settings import FASTEST_SECONDS, SLOWEST_SECONDS
+
+MOST_COLUMNS: Final = 3
+
+
+class PlotSettings(Spec):
+    """Which plots are shown in which order, by their keys, so that it outlives plots that are added or go away."""
+
+    order: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ("sm_occupancy", "memory_temperature")
+    columns: int | None = Field(default=None, ge=1, le=MOST_COLUMNS, description="None: as many as there is room for")
 
 
 class MonitorSettings(Spec):

@@ -14,6 +14,7 @@ from planner.present.recommend import OptionRow
 if TYPE_CHECKING:
     from planner.gui.recommend.plot import ParetoPlot
 
+ROLES: Final[dict[Having, str]] = {"rent": "series-1", "own": "series-2"}
 _SMALLEST_WIDTH: Final = 380
 _SWATCH: Final = 10
 
@@ -62,7 +63,7 @@ class ParetoPanel(QWidget):
             self._dress()
         for having, box in self.shown.items():
             box.setVisible(any(row.option.having == having for row in rows))
-        self.plot.set_rows(rows)
+        self.plot.set_data(rows)
 
     @Slot()
     def _choose(self) -> None:
@@ -71,8 +72,6 @@ class ParetoPanel(QWidget):
 
     @Slot()
     def _dress(self) -> None:
-        from planner.gui.recommend.plot import ROLES
-
         for having, box in self.shown.items():
             box.setIcon(self._swatch(ROLES[having], is_round=having == "rent"))
 

@@ -404,7 +404,7 @@ def test_the_answer_is_copied_and_saved_as_every_format(tab: CostTab, tmp_path, 
 
 
 def test_the_curve_is_a_table_too(tab: CostTab, tmp_path):
-    tab.curve.save_to(tmp_path / "curve.csv")
+    tab.curve.export.save_to(tmp_path / "curve.csv")
     rows = (tmp_path / "curve.csv").read_text(encoding="utf-8").splitlines()
     assert rows[0].startswith("years,gpu_hours,rent_usd")
     assert len(rows) == len(tab.curve.curve.points) + 1

@@ -3,7 +3,7 @@
 from diagnosis_kit import a_history
 
 from planner.gui.monitor.first_span import FirstSpan
-from planner.gui.monitor.plots.view import TimeView
+from planner.gui.monitor.plots.time_view import TimeView
 from planner.monitor.history import History
 
 

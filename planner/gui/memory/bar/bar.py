@@ -6,11 +6,8 @@ from PySide6.QtCore import QEvent, QPoint, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QFocusEvent, QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
-from planner.gui.memory.bar.canvas import Canvas
 from planner.gui.memory.bar.layout import BarLayout, Piece, lay_out
-from planner.gui.memory.bar.legend import Legend
-from planner.gui.memory.bar.paint import paint_bar, paint_outlines
-from planner.gui.memory.bar.scale import paint_scale
+from planner.gui.memory.bar.paint import Canvas, PieceNames, paint_bar, paint_outlines, paint_scale
 from planner.gui.theme import Theme
 from planner.present import format as fmt
 from planner.present.memory import MemoryView, Segment
@@ -34,7 +31,7 @@ class StackedBar(QWidget):
         self._layout: BarLayout | None = None
         self._canvas = Canvas(theme, _MINIMUM_WIDTH)
         self._labelled: frozenset[str] = frozenset()
-        self._legend: Legend | None = None
+        self._names: PieceNames | None = None
         self._current: str | None = None
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
@@ -59,14 +56,14 @@ class StackedBar(QWidget):
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Paint bar, scale and legend."""
-        if self._view is None or self._layout is None or self._legend is None:
+        if self._view is None or self._layout is None or self._names is None:
             return
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         paint_bar(painter, self._canvas, self._layout, self._labelled)
         paint_outlines(painter, self._canvas, self._layout, self._current, self.hasFocus())
         paint_scale(painter, self._canvas, self._layout, self._view.capacity_bytes)
-        self._legend.paint(painter)
+        self._names.paint(painter)
         painter.end()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -128,8 +125,8 @@ class StackedBar(QWidget):
         self._canvas = Canvas(self._theme, self.width())
         self._layout = lay_out(self._view, self._canvas.bar.width(), self._shared_bytes)
         self._labelled = self._canvas.labelled(self._layout)
-        self._legend = Legend(self._canvas, self._layout, self._labelled)
-        self.setFixedHeight(round(self._canvas.legend_top + self._legend.height))
+        self._names = PieceNames(self._canvas, self._layout, self._labelled)
+        self.setFixedHeight(round(self._canvas.legend_top + self._names.height))
         self.update()
 
     def _piece_at(self, position: QPoint) -> Piece | None:

@@ -1,13 +1,13 @@
-"""How the pieces of the stacked bar are painted."""
+"""How the stacked bar is painted: its pieces, the scale under it, and the names that have no room inside."""
 
 from itertools import pairwise
 from typing import Final
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QBrush, QPainter, QPainterPath, QPen
+from PySide6.QtGui import QBrush, QFontMetricsF, QPainter, QPainterPath, QPen
 
-from planner.gui.memory.bar.canvas import Canvas
 from planner.gui.memory.bar.layout import BarLayout, Piece
+from planner.gui.plot.legend import flow
 from planner.gui.theme import Theme
 from planner.present import format as fmt
 from planner.present.memory import Segment
@@ -16,6 +16,71 @@ from planner.present.memory import Segment
 _FADE_STEPS: Final = 24
 _OVERFLOW_BAND: Final = 6
 _OVERFLOW_LINE: Final = 2
+_LEFT: Final = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+
+
+class Canvas:
+    """The bar's rectangle within a widget of `width` pixels, with the fonts that are written in it."""
+
+    def __init__(self, theme: Theme, width: int) -> None:
+        self.theme = theme
+        self.width = width
+        self.small = theme.font("small")
+        self.bold = theme.font("small", bold=True)
+        self.metrics = QFontMetricsF(self.small)
+        self.bold_metrics = QFontMetricsF(self.bold)
+        self.line = self.metrics.height() + theme.spacing.tiny
+        # One pixel stays free around it for the outline.
+        self.bar = QRectF(1, 1, max(1, width - 2), round(2 * self.metrics.height() + 2 * theme.spacing.tiny))
+        self.scale_top = self.bar.bottom() + 2 * theme.spacing.tiny
+        self.legend_top = self.scale_top + self.line
+
+    def x(self, x: float) -> float:
+        """Return the widget's x of a pixel of the layout."""
+        return self.bar.left() + x
+
+    def rect(self, left: float, right: float) -> QRectF:
+        """Return the part of the bar between two pixels of the layout."""
+        return QRectF(self.x(left), self.bar.top(), right - left, self.bar.height())
+
+    def labelled(self, layout: BarLayout) -> frozenset[str]:
+        """Return the names of the pieces that are wide enough to be named inside the bar; the legend has the others."""
+        return frozenset(piece.segment.name for piece in layout.pieces if self._has_room(piece))
+
+    def _has_room(self, piece: Piece) -> bool:
+        if piece.segment.kind == "overflow":
+            return False
+        title = self.metrics.horizontalAdvance(piece.segment.title)
+        size = self.bold_metrics.horizontalAdvance(fmt.size(piece.segment.bytes))
+        return piece.right - piece.left >= max(title, size) + 2 * self.theme.spacing.small
+
+
+class PieceNames:
+    """The names of the pieces that are not `labelled` inside the bar, broken into lines of the widget's width."""
+
+    def __init__(self, canvas: Canvas, layout: BarLayout, labelled: frozenset[str]) -> None:
+        self._canvas = canvas
+        self._swatch = canvas.metrics.ascent()
+        self._offset = self._swatch + canvas.theme.spacing.tiny
+        self._pieces = [piece for piece in layout.pieces if piece.segment.name not in labelled]
+        widths = [self._offset + canvas.metrics.horizontalAdvance(piece.segment.text) for piece in self._pieces]
+        self._places = flow(widths, canvas.bar.right(), canvas.theme.spacing.large)
+
+    @property
+    def height(self) -> float:
+        """Return the pixels that all lines take."""
+        return (self._places[-1][0] + 1) * self._canvas.line if self._places else 0
+
+    def paint(self, painter: QPainter) -> None:
+        """Paint a swatch and the name and size of each piece."""
+        canvas = self._canvas
+        for piece, (line, x) in zip(self._pieces, self._places, strict=True):
+            left, top = canvas.x(x), canvas.legend_top + line * canvas.line
+            swatch = QRectF(left, top + (canvas.line - self._swatch) / 2, self._swatch, self._swatch)
+            fill(painter, swatch, piece.segment, canvas.theme)
+            painter.setPen(canvas.theme.color("text"))
+            box = QRectF(left + self._offset, top, canvas.width, canvas.line)
+            painter.drawText(box, _LEFT, piece.segment.text)
 
 
 def fill(painter: QPainter, rect: QRectF, segment: Segment, theme: Theme) -> None:
@@ -111,3 +176,46 @@ def _paint_label(painter: QPainter, canvas: Canvas, piece: Piece) -> None:
     painter.drawText(upper, Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignBottom, size)
     painter.setFont(canvas.small)
     painter.drawText(lower, Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop, piece.segment.title)
+
+
+def paint_scale(painter: QPainter, canvas: Canvas, layout: BarLayout, capacity_bytes: int | None) -> None:
+    """Paint the sizes along the bar; the card's edge comes first, and sizes that would touch it are left out."""
+    _paint_range(painter, canvas, layout)
+    taken = QRectF()
+    if layout.edge is not None and capacity_bytes is not None:
+        taken = _paint_edge(painter, canvas, layout.edge, capacity_bytes)
+    painter.setFont(canvas.small)
+    painter.setPen(canvas.theme.color("muted"))
+    for tick in layout.ticks:
+        box = _box_under(canvas, tick.x, canvas.metrics.horizontalAdvance(tick.text))
+        if not taken.intersects(box):
+            painter.drawText(box, _LEFT, tick.text)
+
+
+def _paint_range(painter: QPainter, canvas: Canvas, layout: BarLayout) -> None:
+    if layout.high - layout.low < 2:
+        return
+    y = canvas.bar.bottom() + canvas.theme.spacing.tiny
+    painter.setPen(QPen(canvas.theme.color("text"), 1))
+    painter.drawLine(QPointF(canvas.x(layout.low), y), QPointF(canvas.x(layout.high), y))
+    for x in (layout.low, layout.high):
+        painter.drawLine(QPointF(canvas.x(x), y - 2), QPointF(canvas.x(x), y + 2))
+
+
+def _paint_edge(painter: QPainter, canvas: Canvas, edge: float, capacity_bytes: int) -> QRectF:
+    """Mark the card's edge and return what its words take, with a gap at either side."""
+    text = f"{fmt.size(capacity_bytes)} usable"
+    box = _box_under(canvas, edge, canvas.bold_metrics.horizontalAdvance(text))
+    x = canvas.x(edge)
+    painter.setFont(canvas.bold)
+    painter.setPen(QPen(canvas.theme.color("text"), 1))
+    painter.drawLine(QPointF(x, canvas.bar.bottom()), QPointF(x, canvas.scale_top + 2))
+    painter.drawText(box, _LEFT, text)
+    gap = canvas.theme.spacing.small
+    return box.adjusted(-gap, 0, gap, 0)
+
+
+def _box_under(canvas: Canvas, x: float, width: float) -> QRectF:
+    """Return the box of a text of `width` centred under `x`, kept within the bar's ends."""
+    left = min(canvas.x(x) - width / 2, canvas.bar.right() - width)
+    return QRectF(max(canvas.bar.left(), left), canvas.scale_top, width + 1, canvas.line)

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from planner.gui.monitor.plots.scales import Range
-from planner.gui.monitor.plots.specs import PlotSpec
+from planner.gui.monitor.plots.specs import PlotSpec, Range
 from planner.monitor.device import Device
 from planner.monitor.history import HOST, Columns, Gap, History
 

@@ -11,11 +11,11 @@ from planner.errors import PlannerError
 from planner.gui.imports import is_imported
 from planner.gui.monitor.plots.curves import Owner, is_known, owners_of
 from planner.gui.monitor.plots.event_band import EventBand
-from planner.gui.monitor.plots.legend import Legend, LegendEntry
 from planner.gui.monitor.plots.panel import MetricPanel
-from planner.gui.monitor.plots.settings import MOST_COLUMNS, PlotSettings
 from planner.gui.monitor.plots.specs import PlotSpec, arranged
-from planner.gui.monitor.plots.view import TimeView
+from planner.gui.monitor.plots.time_view import TimeView
+from planner.gui.monitor.settings import MOST_COLUMNS, PlotSettings
+from planner.gui.plot.legend import Legend, LegendEntry
 from planner.gui.settings import SettingsStore
 from planner.gui.theme import Theme
 from planner.monitor.history import HOST, History

@@ -1,23 +1,25 @@
-"""One plot with its heading, its read-out and what can be done with it."""
+"""One plot with its heading, its read-out, its table and what can be done with it."""
 
+from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from PySide6.QtCore import Signal, Slot
 from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QMenu, QToolButton
 
-from planner.gui.monitor.plots.clock_ticks import clock_text
 from planner.gui.monitor.plots.curves import Curve, Key, Owner, curve, keys_of, range_of
-from planner.gui.monitor.plots.legend import Legend, LegendEntry
-from planner.gui.monitor.plots.reading_table import ReadingTable
-from planner.gui.monitor.plots.scales import Range, axis_range, value_text
-from planner.gui.monitor.plots.specs import PlotSpec
-from planner.gui.monitor.plots.view import TimeView
+from planner.gui.monitor.plots.specs import PlotSpec, Range, axis_range, value_text
+from planner.gui.monitor.plots.time_view import TimeView
+from planner.gui.plot.legend import Legend, LegendEntry
+from planner.gui.plot.panel import PlotPanel, Rows
+from planner.gui.plot.ticks import clock_text
 from planner.gui.theme import Theme
 from planner.gui.widgets.icon_button import IconButton
-from planner.gui.widgets.plot_panel import PlotPanel, Rows
-from planner.monitor.history import History
+from planner.monitor.history import HOST, History
+from planner.monitor.metrics import Unit
+from planner.present.columns import Column
 
 if TYPE_CHECKING:
     from planner.gui.monitor.plots.metric_plot import Line, MetricPlot
@@ -25,6 +27,15 @@ if TYPE_CHECKING:
 _LINES_HIGH: Final = 10
 _EXPORTED_COLUMNS: Final = 2000
 _HEADER: Final = ("clock", "seconds", "curve", "quantity", "lowest", "highest")
+_DASH: Final = " – "
+
+
+class ReadingRow(NamedTuple):
+    """What was lowest and highest from one time to the next, by the place of the curve."""
+
+    time: float
+    clock: str
+    ends: dict[int, tuple[float, float]]
 
 
 class MetricPanel(PlotPanel):
@@ -35,13 +46,13 @@ class MetricPanel(PlotPanel):
     double_clicked = Signal(float)
 
     def __init__(self, theme: Theme, spec: PlotSpec, history: History, view: TimeView) -> None:
-        table = ReadingTable(theme, spec.title, spec.unit)
-        super().__init__(theme, spec.title, "plot", spec.key, table)
+        super().__init__(theme, spec.title, "plot", spec.key)
         self.spec = spec
-        self._figures, self._history, self._view = table, history, view
+        self._history, self._view = history, view
         self._plot: MetricPlot | None = None
         self._owners: tuple[Owner, ...] = ()
         self._lines: dict[str, tuple[float, str]] = {}
+        self._columns: tuple[Column[ReadingRow], ...] = ()
         self._drawn: list[Curve] = []
         self._hidden_keys: frozenset[Key] = frozenset()
         self.legend = Legend(theme)
@@ -50,7 +61,6 @@ class MetricPanel(PlotPanel):
         self.legend.setVisible(spec.is_host and len(spec.metrics) > 1)
         self._add_menu()
         self._pages.setMinimumHeight(QFontMetrics(theme.font()).height() * _LINES_HIGH)
-        self._as_table.toggled.connect(self.refresh)
         view.cursor_moved.connect(self._say)
 
     @property
@@ -91,8 +101,7 @@ class MetricPanel(PlotPanel):
         plot.set_marks(self._history.marks)
         ends = axis_range(self.spec.unit, seen, tuple(line.value for line in lines))
         plot.draw(self._drawn, limits, ends, self._history.wall_of)
-        if self._as_table.isChecked():
-            self._figures.set_curves(self._drawn, self._history.wall_of)
+        self._show_page()
         self._say(self._view.cursor)
 
     def csv_rows(self) -> Rows:
@@ -132,14 +141,22 @@ class MetricPanel(PlotPanel):
         return found
 
     def _make_plot(self) -> "MetricPlot":
-        # Imported here: the plotting library takes half a second, which must not delay the window.
         from planner.gui.monitor.plots.metric_plot import MetricPlot
 
         self._plot = plot = MetricPlot(self._theme, self.spec.title, self.spec.unit, self._view)
         plot.gestures.double_clicked.connect(self.double_clicked)
-        self._set_plot(plot)
-        self._show_page()
+        self._set_chart(plot)
         return plot
+
+    def _fill_table(self) -> None:
+        labels = [each.label if each.key[0] == HOST else f"Card {each.label}" for each in self._drawn]
+        if [column.title for column in self._columns[1:]] != labels or not self._columns:
+            self._columns = reading_columns(labels, self.spec.unit)
+        rows = reading_rows(self._drawn, self._history.wall_of)
+        self._show_in_table(rows, self._columns).setAccessibleName(self.spec.title)
+
+    def _row_id(self, row: ReadingRow) -> str:
+        return str(row.time)
 
     @Slot(object)
     def _say(self, time: float | None) -> None:
@@ -173,3 +190,35 @@ class MetricPanel(PlotPanel):
         more.setMenu(menu)
         more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self._bar.addWidget(more)
+
+
+def reading_rows(curves: list[Curve], wall_of: Callable[[float], float]) -> tuple[ReadingRow, ...]:
+    """Return a row for each time at which some curve has a point, the latest first."""
+    found: dict[float, dict[int, tuple[float, float]]] = {}
+    for place, each in enumerate(curves):
+        for time, low, high in zip(*(column.tolist() for column in each.columns), strict=True):
+            found.setdefault(time, {})[place] = (low, high)
+    return tuple(ReadingRow(time, clock_text(wall_of(time)), found[time]) for time in sorted(found, reverse=True))
+
+
+def reading_columns(labels: list[str], unit: Unit) -> tuple[Column[ReadingRow], ...]:
+    """Return a column of the times and one for each curve."""
+    times: Column[ReadingRow] = Column("time", "Time", lambda row: row.time, lambda row: row.clock)
+    curves: list[Column[ReadingRow]] = [
+        Column(str(place), label, partial(_highest, place), partial(_text, unit, place), align="right", width=18)
+        for place, label in enumerate(labels)
+    ]
+    return (times, *curves)
+
+
+def _highest(place: int, row: ReadingRow) -> float | None:
+    ends = row.ends.get(place)
+    return None if ends is None else ends[1]
+
+
+def _text(unit: Unit, place: int, row: ReadingRow) -> str:
+    ends = row.ends.get(place)
+    if ends is None:
+        return ""
+    low, high = (value_text(unit, end) for end in ends)
+    return low if low == high else f"{low}{_DASH}{high}"

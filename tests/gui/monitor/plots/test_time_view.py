@@ -3,7 +3,7 @@
 import pytest
 from pytestqt.qtbot import QtBot
 
-from planner.gui.monitor.plots.view import NARROWEST_SECONDS, TimeView
+from planner.gui.monitor.plots.time_view import NARROWEST_SECONDS, TimeView
 
 
 @pytest.fixture
