@@ -30,22 +30,17 @@ class CostCurvePanel(DataPanel[CostCurve]):
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, "Spent by then, in today's money", "curve", "cost-curve")
 
-    @property
-    def curve(self) -> CostCurve | None:
-        """Return what is drawn."""
-        return self._data
-
-    def set_curve(self, curve: CostCurve) -> None:
+    def set_data(self, data: CostCurve) -> None:
         """Show another curve; the first one waits for `draw`."""
         if self._chart is None:
-            self._data = curve
+            self.data = data
         else:
-            self.set_data(curve)
+            super().set_data(data)
 
     def draw(self) -> None:
         """Draw the first curve, which imports the plotting library: half a second that the answer must not wait for."""
-        if self._chart is None and self._data is not None:
-            self.set_data(self._data)
+        if self._chart is None and self.data is not None:
+            super().set_data(self.data)
 
     def _make_chart(self) -> "CostPlot":
         from planner.gui.cost.curve_plot import CostPlot
@@ -53,8 +48,8 @@ class CostCurvePanel(DataPanel[CostCurve]):
         return CostPlot(self._theme)
 
     def _fill_table(self) -> None:
-        if self._data is not None:
-            self._show_in_table(self._data.points, _COLUMNS).setAccessibleName("Costs over time")
+        if self.data is not None:
+            self._show_in_table(self.data.points, _COLUMNS).setAccessibleName("Costs over time")
 
     def _row_id(self, point: CurvePoint) -> str:
         return f"{point.years:.4f}"

@@ -36,17 +36,12 @@ class Legend(QWidget):
         self._theme = theme
         self._entries: tuple[LegendEntry, ...] = ()
         self.buttons: tuple[LegendButton, ...] = ()
-        self._hidden: frozenset[Any] = frozenset()
+        self.hidden: frozenset[Any] = frozenset()
         self._flow = FlowLayout(theme.spacing.small)
         self.setLayout(self._flow)
         policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Maximum)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
-
-    @property
-    def hidden(self) -> frozenset[Any]:
-        """Return the keys that are switched off."""
-        return self._hidden
 
     def set_entries(self, entries: tuple[LegendEntry, ...]) -> None:
         """Show these entries; what is switched off stays so."""
@@ -58,7 +53,7 @@ class Legend(QWidget):
         self._entries = entries
         self.buttons = tuple(LegendButton(self._theme, entry) for entry in entries)
         for button in self.buttons:
-            button.setChecked(button.entry.key not in self._hidden)
+            button.setChecked(button.entry.key not in self.hidden)
             button.toggled.connect(self._on_toggled)
             button.alone_wanted.connect(partial(self.show_only, button.entry.key))
             self._flow.addWidget(button)
@@ -67,7 +62,7 @@ class Legend(QWidget):
     def show_only(self, key: Hashable) -> None:
         """Switch all others off, or all on where they are already off."""
         others = frozenset(entry.key for entry in self._entries if entry.key != key)
-        hidden = frozenset[Any]() if others <= self._hidden else others
+        hidden = frozenset[Any]() if others <= self.hidden else others
         for button in self.buttons:
             button.blockSignals(True)
             button.setChecked(button.entry.key not in hidden)
@@ -76,8 +71,8 @@ class Legend(QWidget):
 
     @Slot()
     def _on_toggled(self) -> None:
-        self._hidden = frozenset(button.entry.key for button in self.buttons if not button.isChecked())
-        self.toggled.emit(self._hidden)
+        self.hidden = frozenset(button.entry.key for button in self.buttons if not button.isChecked())
+        self.toggled.emit(self.hidden)
 
 
 class LegendButton(QAbstractButton):

@@ -1,9 +1,9 @@
 """A chart with what belongs to it: a heading, the read-out, the same figures as a table, copy and save."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
-from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtCore import QSize, Qt, Signal, Slot
 from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from planner.gui.widgets.record_table import RecordTable
 
 Rows = tuple[tuple[str, ...], ...]
+_TABLE_HEIGHT: Final = 192
 
 
 class PlotPanel(QWidget):
@@ -33,7 +34,7 @@ class PlotPanel(QWidget):
 
     failed = Signal(object)
 
-    def __init__(self, theme: Theme, heading: str, what: str, file_stem: str) -> None:
+    def __init__(self, theme: Theme, heading: str, what: str, file_stem: str, usual_height: int = 0) -> None:
         super().__init__()
         self._theme = theme
         self._chart: Chart | None = None
@@ -49,7 +50,7 @@ class PlotPanel(QWidget):
         self._export_button.setMenu(self.export)
         self._export_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self._export_button.setEnabled(False)
-        self._pages = QStackedWidget()
+        self._pages = _Pages(usual_height)
         self._pages.addWidget(make_label(f"Drawing the {what}…", "muted"))
         self._lay_out(heading)
 
@@ -143,6 +144,18 @@ class PlotPanel(QWidget):
         self._column.addWidget(self._pages, 1)
 
 
+class _Pages(QStackedWidget):
+    """The chart or its table, which want at least the same height, so that nothing moves when one follows the other."""
+
+    def __init__(self, usual_height: int) -> None:
+        super().__init__()
+        self._usual_height = usual_height
+
+    def sizeHint(self) -> QSize:
+        """Ask for the usual height."""
+        return super().sizeHint().expandedTo(QSize(0, self._usual_height))
+
+
 class PlotData(Protocol):
     """What a chart draws."""
 
@@ -154,20 +167,15 @@ Data = TypeVar("Data", bound=PlotData)
 
 
 class DataPanel(PlotPanel, Generic[Data]):
-    """A panel whose chart draws one immutable `data`, and reads out a point of it."""
+    """A panel whose chart draws one immutable `data`, if there is any yet, and reads out a point of it."""
 
     def __init__(self, theme: Theme, heading: str, what: str, file_stem: str) -> None:
-        super().__init__(theme, heading, what, file_stem)
-        self._data: Data | None = None
-
-    @property
-    def data(self) -> Data | None:
-        """Return what is drawn."""
-        return self._data
+        super().__init__(theme, heading, what, file_stem, _TABLE_HEIGHT)
+        self.data: Data | None = None
 
     def set_data(self, data: Data) -> None:
         """Draw something else; the first time imports the plotting library."""
-        self._data = data
+        self.data = data
         if self._chart is None:
             chart = self._make_chart()
             chart.hovered.connect(self._say)
@@ -177,7 +185,7 @@ class DataPanel(PlotPanel, Generic[Data]):
 
     def csv_rows(self) -> Rows:
         """Return a header and a row a point, with exact figures; nothing before there is something to draw."""
-        return () if self._data is None else self._data.csv_rows()
+        return () if self.data is None else self.data.csv_rows()
 
     def _make_chart(self) -> "Chart":
         """Return the chart, whose module is imported only here."""
@@ -185,8 +193,8 @@ class DataPanel(PlotPanel, Generic[Data]):
 
     @Slot()
     def _draw(self) -> None:
-        if self._chart is not None and self._data is not None:
-            self._chart.set_data(self._data)
+        if self._chart is not None and self.data is not None:
+            self._chart.set_data(self.data)
 
     def _words_of(self, data: Data, point: Any) -> str:  # noqa: ANN401  # each panel has points of its own
         """Return what is said of a point, or where there is none under the pointer."""
@@ -194,5 +202,5 @@ class DataPanel(PlotPanel, Generic[Data]):
 
     @Slot(object)
     def _say(self, point: object | None) -> None:
-        if self._data is not None:
-            self._read_out.setText(self._words_of(self._data, point))
+        if self.data is not None:
+            self._read_out.setText(self._words_of(self.data, point))

@@ -5,7 +5,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 import pyqtgraph as pg
-from PySide6.QtCore import QPointF, QRect, Qt
+from PySide6.QtCore import QPointF, Qt
 
 from planner.gui.cost.curve_data import money_words
 from planner.gui.plot.chart import Chart, Look
@@ -31,7 +31,7 @@ class ParetoPlot(Chart):
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, "Time against cost; the same figures are in the table")
         self._all: tuple[OptionRow, ...] = ()
-        self._rows: tuple[OptionRow, ...] = ()
+        self.rows: tuple[OptionRow, ...] = ()
         self._xs = self._ys = np.zeros(0)
         self._shown: frozenset[Having] = frozenset(_SYMBOLS)
         self._front = self._add_curve(Look("accent", 1.5, Qt.PenStyle.DashLine))
@@ -40,17 +40,7 @@ class ParetoPlot(Chart):
             for having, symbol in _SYMBOLS.items()
         }
         self._named = self._add(pg.ScatterPlotItem(size=_NAMED_SIZE, symbol="d"), Look("surface", 1, fill="accent"))
-        self._names = NameLayer(self._item.getViewBox(), theme)
-
-    @property
-    def rows(self) -> tuple[OptionRow, ...]:
-        """Return the options that are drawn."""
-        return self._rows
-
-    @property
-    def label_boxes(self) -> tuple[QRect, ...]:
-        """Return where the labels are, in pixels."""
-        return self._names.boxes
+        self.names = NameLayer(self._item.getViewBox(), theme)
 
     def set_data(self, data: tuple[OptionRow, ...]) -> None:
         """Show other options; what cannot be compared is left out."""
@@ -69,13 +59,13 @@ class ParetoPlot(Chart):
         return log10(row.option.slowness), log10(max(row.option.usd, _LOWEST_USD))
 
     def _draw(self) -> None:
-        self._rows = tuple(row for row in self._all if row.option.having in self._shown)
-        self._xs, self._ys = self._coordinates(self._rows)
+        self.rows = tuple(row for row in self._all if row.option.having in self._shown)
+        self._xs, self._ys = self._coordinates(self.rows)
         for having, item in self._points.items():
-            item.setData(*self._coordinates([row for row in self._rows if row.option.having == having]))
-        self._front.setData(*self._coordinates(sorted((r for r in self._rows if r.is_unbeaten), key=self.place_of)))
-        self._named.setData(*self._coordinates([row for row in self._rows if row.awards]))
-        if self._rows:
+            item.setData(*self._coordinates([row for row in self.rows if row.option.having == having]))
+        self._front.setData(*self._coordinates(sorted((r for r in self.rows if r.is_unbeaten), key=self.place_of)))
+        self._named.setData(*self._coordinates([row for row in self.rows if row.awards]))
+        if self.rows:
             self._set_ranges(_with_room(self._xs), _with_room(self._ys))
         self._place_ticks()
 
@@ -84,24 +74,24 @@ class ParetoPlot(Chart):
         return places[:, 0], places[:, 1]
 
     def _ticks(self, across: int, up: int) -> tuple[Ticks, Ticks] | None:
-        if not self._rows:
+        if not self.rows:
             return None
         (left, right), (bottom, top) = self._item.getViewBox().viewRange()
         return log_ticks(left, right, across), log_ticks(bottom, top, up, money_words)
 
     def _place_ticks(self) -> None:
         super()._place_ticks()
-        named = [row for row in self._rows if row.awards]
+        named = [row for row in self.rows if row.awards]
         labels = [Named(", ".join(row.awards), *self.place_of(row), _NAMED_SIZE / 2) for row in named]
-        self._names.place(labels, self._xs, self._ys, needed=len(labels))
+        self.names.place(labels, self._xs, self._ys, needed=len(labels))
 
     def _point_at(self, place: QPointF) -> OptionRow | None:
         nearest = self._nearest(self._xs, self._ys, place)
-        return None if nearest is None else self._rows[nearest]
+        return None if nearest is None else self.rows[nearest]
 
     def _dress(self) -> None:
         super()._dress()
-        self._names.update()
+        self.names.update()
 
 
 def _with_room(values: Floats) -> tuple[float, float]:

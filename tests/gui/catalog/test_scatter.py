@@ -130,10 +130,10 @@ def test_the_cards_of_the_plan_and_of_this_machine_have_their_names(tab, plot, w
     tab.gpus.scatter.choose(PRESETS["accelerators"]["Price of memory over the years"])
     tab.gpus.table.choose("titan-v")
     plot.place_names()
-    assert {"GeForce RTX 4090", "Titan V"} <= {*plot.written}
-    assert any("GeForce RTX 3090" in name for name in plot.written)
-    assert len(plot.written) == len(plot.name_boxes)
-    assert "Quadro RTX 6000" not in plot.written
+    assert {"GeForce RTX 4090", "Titan V"} <= {*plot.names.written}
+    assert any("GeForce RTX 3090" in name for name in plot.names.written)
+    assert len(plot.names.written) == len(plot.names.boxes)
+    assert "Quadro RTX 6000" not in plot.names.written
 
 
 def test_no_name_in_a_preset_covers_the_point_of_another(tab, plot):
@@ -143,7 +143,7 @@ def test_no_name_in_a_preset_covers_the_point_of_another(tab, plot):
         centres = {name: plot.pixels_of(name) for name in plot.data.ids}
         kept = tab.gpus.model.find(tab.gpus.table.current_id).gpu.name
         corner = plot._item.getViewBox().mapToScene(0, 0).toPoint()
-        for name, box in zip(plot.written, plot.name_boxes, strict=True):
+        for name, box in zip(plot.names.written, plot.names.boxes, strict=True):
             covered = [other for other, place in centres.items() if box.translated(corner).contains(place)]
             assert name == kept or not covered
 
@@ -205,8 +205,8 @@ def test_the_plot_follows_the_filter_and_names_keep_apart(tab, plot, qtbot):
     before = len(plot.data.ids)
     tab.bar.search.setText("rtx at least 24 GiB")
     assert 0 < len(plot.data.ids) < before
-    qtbot.waitUntil(lambda: bool(plot.name_boxes))
-    boxes = plot.name_boxes
+    qtbot.waitUntil(lambda: bool(plot.names.boxes))
+    boxes = plot.names.boxes
     assert not any(box.intersects(other) for place, box in enumerate(boxes) for other in boxes[place + 1 :])
     tab.bar.search.setText("no such thing at all")
     assert tab.gpus.empty.isVisible()

@@ -206,7 +206,7 @@ def test_the_legend_hides_what_is_owned(opened, qtbot):
 
 def test_labels_in_the_plot_do_not_overlap(opened):
     plot = opened().pareto.plot
-    boxes = plot.label_boxes
+    boxes = plot.names.boxes
     assert boxes
     assert not any(one.intersects(other) for at, one in enumerate(boxes) for other in boxes[:at])
 

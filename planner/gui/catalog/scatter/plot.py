@@ -52,7 +52,7 @@ class ScatterPlot(Chart):
 
     def __init__(self, theme: Theme) -> None:
         super().__init__(theme, "", is_dense=True)
-        self._data, self._choice = _EMPTY, PlotChoice()
+        self.data, self._choice = _EMPTY, PlotChoice()
         self._current, self._selected = "", frozenset[str]()
         self._planned, self._here = "", frozenset[str]()
         self._name_of: Callable[[str], str] = str
@@ -61,7 +61,7 @@ class ScatterPlot(Chart):
         self._rings = self._add(pg.ScatterPlotItem(size=_RING, symbol="o"), Look("text", 1.5))
         for name in ("bottom", "left"):
             self._item.getAxis(name).enableAutoSIPrefix(False)
-        self._names = NameLayer(self._item.getViewBox(), theme)
+        self.names = NameLayer(self._item.getViewBox(), theme)
         # Names are for the eye that lingers; the points answer a keystroke first.
         self._naming = QTimer(self, singleShot=True, interval=_NAMES_DELAY_MS)
         self._naming.timeout.connect(self.place_names)
@@ -71,21 +71,6 @@ class ScatterPlot(Chart):
         self._take_keyboard()
         self._dress()
 
-    @property
-    def data(self) -> ScatterData:
-        """Return what is drawn."""
-        return self._data
-
-    @property
-    def name_boxes(self) -> tuple[QRect, ...]:
-        """Return where names are written, in pixels."""
-        return self._names.boxes
-
-    @property
-    def written(self) -> tuple[str, ...]:
-        """Return the names that are written, in the order of their boxes."""
-        return self._names.written
-
     def describe(self, titles: tuple[str, str], accessible: str) -> None:
         """Say what the axes are."""
         self._set_titles(*titles)
@@ -94,8 +79,8 @@ class ScatterPlot(Chart):
 
     def draw(self, data: ScatterData, choice: PlotChoice, name_of: Callable[[str], str]) -> None:
         """Draw other points; `name_of` returns what to write beside one."""
-        ordered_before = self._data.ordered
-        self._data, self._choice, self._name_of = data, choice, name_of
+        ordered_before = self.data.ordered
+        self.data, self._choice, self._name_of = data, choice, name_of
         if data.ordered != ordered_before:
             self._dress()
         self._points.set_points(data)
@@ -116,12 +101,12 @@ class ScatterPlot(Chart):
 
     def class_color(self, place: int) -> QColor:
         """Return the colour of a class: one of a series, or for steps of a number from pale to strong."""
-        return _class_color(self._theme, place, self._data.ordered, len(self._data.class_names))
+        return _class_color(self._theme, place, self.data.ordered, len(self.data.class_names))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Go to the next point along an axis with the arrow keys, and use a record with Enter."""
         move = _MOVES.get(Qt.Key(event.key()))
-        if move is not None and self._data.ids:
+        if move is not None and self.data.ids:
             self._step(*move)
         elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self._current:
             self.used.emit()
@@ -168,16 +153,14 @@ class ScatterPlot(Chart):
         """Return the names of the points within `area` of the viewport."""
         corners = [self._to_axes(corner) for corner in (area.bottomLeft(), area.topRight())]
         (left, right), (bottom, top) = sorted(one.x() for one in corners), sorted(one.y() for one in corners)
-        data = self._data
+        data = self.data
         inside = (left <= data.xs) & (data.xs <= right) & (bottom <= data.ys) & (data.ys <= top)
         return tuple(data.ids[place] for place in np.flatnonzero(inside))
 
     def pixels_of(self, name: str) -> QPoint:
         """Return where a point lies in the viewport."""
-        place = self._data.ids.index(name)
-        point = self._item.getViewBox().mapViewToScene(
-            QPointF(float(self._data.xs[place]), float(self._data.ys[place]))
-        )
+        place = self.data.ids.index(name)
+        point = self._item.getViewBox().mapViewToScene(QPointF(float(self.data.xs[place]), float(self.data.ys[place])))
         return QPoint(round(point.x()), round(point.y()))
 
     def _to_axes(self, place: QPoint) -> QPointF:
@@ -187,27 +170,27 @@ class ScatterPlot(Chart):
     def _name_at(self, place: QPoint) -> str | None:
         """Return the name of the point under the pointer, within a few pixels."""
         position = self._view_position(QPointF(place))
-        nearest = None if position is None else self._nearest(self._data.xs, self._data.ys, position)
-        return None if nearest is None else self._data.ids[nearest]
+        nearest = None if position is None else self._nearest(self.data.xs, self.data.ys, position)
+        return None if nearest is None else self.data.ids[nearest]
 
     def _step(self, axis: int, way: int) -> None:
-        values = (self._data.xs, self._data.ys)[axis]
+        values = (self.data.xs, self.data.ys)[axis]
         order = np.argsort(values, kind="stable").tolist()
-        if self._current in self._data.ids:
-            place = order.index(self._data.ids.index(self._current)) + way
+        if self._current in self.data.ids:
+            place = order.index(self.data.ids.index(self._current)) + way
             chosen = order[min(max(place, 0), len(order) - 1)]
         else:
             chosen = order[0 if way > 0 else -1]
-        self.chosen.emit(self._data.ids[chosen])
+        self.chosen.emit(self.data.ids[chosen])
 
     def _mark(self) -> None:
-        ringed = self._data.places_of(self._selected.union((self._current,)))
-        self._rings.setData(self._data.xs[ringed], self._data.ys[ringed])
-        self._names.clear()
+        ringed = self.data.places_of(self._selected.union((self._current,)))
+        self._rings.setData(self.data.xs[ringed], self.data.ys[ringed])
+        self.names.clear()
         self._naming.start()
 
     def _ticks(self, across: int, up: int) -> tuple[Ticks, Ticks]:
-        choice, data = self._choice, self._data
+        choice, data = self._choice, self.data
         bottom = axis_ticks(axis_range(data.xs, choice.log_x), across, choice.log_x, choice.x == "year")
         left = axis_ticks(axis_range(data.ys, choice.log_y), up, choice.log_y, choice.y == "year")
         self._make_room(left)
@@ -215,7 +198,7 @@ class ScatterPlot(Chart):
 
     def _place_ticks(self) -> None:
         super()._place_ticks()
-        self._names.clear()
+        self.names.clear()
         self._naming.start()
 
     def _make_room(self, ticks: Ticks) -> None:
@@ -229,14 +212,14 @@ class ScatterPlot(Chart):
     @Slot()
     def place_names(self) -> None:
         """Write names where there is room: of what is chosen and in the plan, of this machine's, then of the best."""
-        data, choice = self._data, self._choice
+        data, choice = self.data, self._choice
         needed = dict.fromkeys((*data.places_of((self._current, self._planned)), *data.places_of(self._selected)))
         wanted = (*needed, *data.places_of(self._here), *foremost(data, (choice.x, choice.y)))
         named = [self._named(place) for place in dict.fromkeys(wanted)]
-        self._names.place(named, data.xs, data.ys, len(needed))
+        self.names.place(named, data.xs, data.ys, len(needed))
 
     def _named(self, place: int) -> Named:
-        data = self._data
+        data = self.data
         name = data.ids[place]
         size = _RING if name == self._current or name in self._selected else data.sizes[place]
         return Named(self._name_of(name), data.xs[place], data.ys[place], size / 2)
@@ -244,7 +227,7 @@ class ScatterPlot(Chart):
     def _dress(self) -> None:
         super()._dress()
         self._points.dress([self._style(place) for place in range(MOST_CLASSES)])
-        self._names.update()
+        self.names.update()
 
     def drawing(self) -> bytes:
         """Return the chart as SVG."""
@@ -255,7 +238,7 @@ class ScatterPlot(Chart):
         return drawing
 
     def _style(self, place: int) -> tuple[str, QColor]:
-        return symbol_of(place, self._data.ordered), translucent(self.class_color(place), _ALPHA)
+        return symbol_of(place, self.data.ordered), translucent(self.class_color(place), _ALPHA)
 
 
 def _class_color(theme: Theme, place: int, ordered: bool, count: int) -> QColor:

@@ -63,7 +63,7 @@ class CurvePanel(DataPanel[CurveData]):
         return chart
 
     def _fill_table(self) -> None:
-        data = self._data
+        data = self.data
         if data is None:
             return
         table = self._show_in_table(data.points, _COLUMNS)

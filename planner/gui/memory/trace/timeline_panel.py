@@ -61,7 +61,7 @@ class TimelinePanel(DataPanel[TimelineData]):
         return chart
 
     def _fill_table(self) -> None:
-        data = self._data
+        data = self.data
         if data is not None:
             rows = [data.row(point) for point in range(len(data.times))]
             table = self._show_in_table(rows, _COLUMNS)

@@ -47,10 +47,10 @@ class EventBand(QWidget):
 
     def __init__(self, theme: Theme, history: History, view: TimeView) -> None:
         super().__init__()
-        self._theme, self._history, self._view = theme, history, view
+        self._theme, self.history, self._view = theme, history, view
         self._labels: dict[str, str] = {}
         self._lanes: tuple[Lane, ...] = ("Events",)
-        self._shapes: list[Shape] = []
+        self.shapes: list[Shape] = []
         self._right = 0
         self.setFont(theme.font("small"))
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -62,15 +62,6 @@ class EventBand(QWidget):
         view.cursor_moved.connect(self.update)
         theme.changed.connect(self.update)
 
-    @property
-    def shapes(self) -> tuple[Shape, ...]:
-        """Return what is drawn."""
-        return tuple(self._shapes)
-
-    def set_history(self, history: History) -> None:
-        """Show another history."""
-        self._history = history
-
     @Slot()
     def refresh(self, owners: tuple[Owner, ...], right: int) -> None:
         """Draw what happened to these cards in the time that is shown; `right` is what the plots' scroll bar takes."""
@@ -80,7 +71,7 @@ class EventBand(QWidget):
 
     def text(self) -> str:
         """Return what happened in the time that is shown, a line each."""
-        return "\n".join(event_rows(self._history, self._view.start, self._view.end, self._labels))
+        return "\n".join(event_rows(self.history, self._view.start, self._view.end, self._labels))
 
     def time_at(self, x: float) -> float:
         """Return the time at a horizontal place."""
@@ -90,7 +81,7 @@ class EventBand(QWidget):
     def shapes_at(self, x: float, y: float) -> list[Shape]:
         """Return what is drawn at a place; where spans overlap, all of them."""
         lane = self._lane_at(y)
-        return [shape for shape in self._shapes if shape.lane == lane and shape.left - 3 <= x <= shape.right + 3]
+        return [shape for shape in self.shapes if shape.lane == lane and shape.left - 3 <= x <= shape.right + 3]
 
     def sizeHint(self) -> QSize:
         """Ask for the height of the lanes that there are, and of the time."""
@@ -104,7 +95,7 @@ class EventBand(QWidget):
         """Tell what is under the pointer."""
         if isinstance(event, QHelpEvent):
             shapes = self.shapes_at(event.x(), event.y())
-            words = [line for shape in shapes for line in shape_words(shape, self._history, self._labels)]
+            words = [line for shape in shapes for line in shape_words(shape, self.history, self._labels)]
             more = [f"and {len(words) - _MOST_WORDS} more"] if len(words) > _MOST_WORDS else []
             QToolTip.showText(event.globalPos(), "\n".join([*words[:_MOST_WORDS], *more]), self)
             return True
@@ -139,7 +130,7 @@ class EventBand(QWidget):
         painter = QPainter(self)
         self._paint_ground(painter)
         line = self._line
-        for shape in self._shapes:
+        for shape in self.shapes:
             self._paint_shape(painter, shape, line)
         self._paint_time(painter)
         cursor = self._view.cursor
@@ -154,9 +145,9 @@ class EventBand(QWidget):
 
     def _draw(self) -> None:
         width = QFontMetrics(self.font()).horizontalAdvance("M")
-        self._shapes = shapes_of(self._history, self._scale, self._labels, width)
+        self.shapes = shapes_of(self.history, self._scale, self._labels, width)
         # That of events is always there, so that the band is never bare.
-        used = {shape.lane for shape in self._shapes} | {"Events"}
+        used = {shape.lane for shape in self.shapes} | {"Events"}
         lanes = tuple(lane for lane in LANES if lane in used)
         if lanes != self._lanes:
             self._lanes = lanes
@@ -179,7 +170,7 @@ class EventBand(QWidget):
 
     def _offer_removal(self, menu: QMenu, mark: Mark) -> None:
         def remove() -> None:
-            self._history.remove_mark(mark)
+            self.history.remove_mark(mark)
             self._draw()
 
         menu.addAction(f"&Remove the mark “{mark.text}”", remove)
@@ -193,7 +184,7 @@ class EventBand(QWidget):
             painter.setPen(cosmetic_pen(self._theme.color("border"), 1))
             painter.drawLine(QPointF(scale.left, (number + 1) * line), QPointF(self.width(), (number + 1) * line))
         hatch = QBrush(self._theme.color("border"), Qt.BrushStyle.BDiagPattern)
-        for left, right in gaps_of(self._history, scale):
+        for left, right in gaps_of(self.history, scale):
             painter.fillRect(QRectF(left, 0, max(1.0, right - left), line * len(self._lanes)), hatch)
 
     def _paint_shape(self, painter: QPainter, shape: Shape, line: int) -> None:
@@ -226,7 +217,7 @@ class EventBand(QWidget):
     def _paint_time(self, painter: QPainter) -> None:
         scale, top = self._scale, self._line * len(self._lanes)
         painter.setPen(self._theme.color("muted"))
-        for time, text in time_ticks(self._view, self._theme, self.width() - scale.left, self._history.wall_of):
+        for time, text in time_ticks(self._view, self._theme, self.width() - scale.left, self.history.wall_of):
             wide = QFontMetrics(self.font()).horizontalAdvance(text)
             box = QRectF(scale.x(time) - wide, top, 2 * wide, self._line)
             painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)

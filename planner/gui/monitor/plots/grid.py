@@ -60,15 +60,6 @@ class PlotGrid(QWidget):
         self._connect()
 
     @property
-    def follow(self) -> bool:
-        """Return whether the latest reading stays in sight."""
-        return self.view.follow
-
-    @follow.setter
-    def follow(self, follow: bool) -> None:
-        self.view.set_follow(follow)
-
-    @property
     def panels(self) -> tuple[MetricPanel, ...]:
         """Return the plots that are shown, in their order."""
         return tuple(self._panels[key] for key in self._placed[0])
@@ -76,9 +67,9 @@ class PlotGrid(QWidget):
     def set_history(self, history: History) -> None:
         """Show another history, from its end."""
         self._history = history
-        self.band.set_history(history)
+        self.band.history = history
         for panel in self._panels.values():
-            panel.set_history(history)
+            panel.history = history
         self.view.point_at(None)
         self.view.set_follow(True)
         self.refresh()
@@ -219,7 +210,7 @@ class PlotGrid(QWidget):
             for (metric, owner), line in self._lines.items()
             if metric in spec.metrics and (owner == HOST) == spec.is_host
         }
-        panel.set_lines(lines)
+        panel.lines = lines
 
     @Slot()
     def _draw(self) -> None:

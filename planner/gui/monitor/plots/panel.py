@@ -1,6 +1,6 @@
 """One plot with its heading, its read-out, its table and what can be done with it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -39,7 +39,10 @@ class ReadingRow(NamedTuple):
 
 
 class MetricPanel(PlotPanel):
-    """The plot of `spec`; `moved` asks for another place (−1, +1), `hidden` not to be shown."""
+    """The plot of `spec`; `moved` asks for another place (−1, +1), `hidden` not to be shown.
+
+    `lines` are drawn at a value and with a title, by their owner.
+    """
 
     moved = Signal(int)
     hidden = Signal()
@@ -48,15 +51,14 @@ class MetricPanel(PlotPanel):
     def __init__(self, theme: Theme, spec: PlotSpec, history: History, view: TimeView) -> None:
         super().__init__(theme, spec.title, "plot", spec.key)
         self.spec = spec
-        self._history, self._view = history, view
+        self.history, self._view = history, view
         self._plot: MetricPlot | None = None
         self._owners: tuple[Owner, ...] = ()
-        self._lines: dict[str, tuple[float, str]] = {}
+        self.lines: dict[str, tuple[float, str]] = {}
         self._columns: tuple[Column[ReadingRow], ...] = ()
-        self._drawn: list[Curve] = []
-        self._hidden_keys: frozenset[Key] = frozenset()
+        self.curves: list[Curve] = []
         self.legend = Legend(theme)
-        self.legend.toggled.connect(self._on_legend_toggled)
+        self.legend.toggled.connect(self.refresh)
         self._column.insertWidget(1, self.legend)
         self.legend.setVisible(spec.is_host and len(spec.metrics) > 1)
         self._add_menu()
@@ -68,15 +70,6 @@ class MetricPanel(PlotPanel):
         """Return whether the plot was made."""
         return self._plot is not None
 
-    @property
-    def curves(self) -> tuple[Curve, ...]:
-        """Return what is drawn."""
-        return tuple(self._drawn)
-
-    def set_history(self, history: History) -> None:
-        """Show another history."""
-        self._history = history
-
     def set_owners(self, owners: tuple[Owner, ...]) -> None:
         """Show these cards."""
         self._owners = owners
@@ -84,23 +77,19 @@ class MetricPanel(PlotPanel):
             entries = [LegendEntry(key, label, number) for key, label, number in keys_of(self.spec, ())]
             self.legend.set_entries(tuple(entries))
 
-    def set_lines(self, lines: dict[str, tuple[float, str]]) -> None:
-        """Show these lines, by their owner, at a value and with a title."""
-        self._lines = lines
-
     @Slot()
     def refresh(self) -> None:
         """Draw what the view shows; the first time makes the plot."""
         plot = self._plot or self._make_plot()
         span = Range(self._view.start, self._view.end)
-        self._drawn = self._curves(span, plot.columns)
-        limits = [] if self.spec.limit is None else self._limits(self.spec.limit, span, plot.columns)
+        self.curves = self._curves(span, plot.columns)
+        limits = self._limits(span, plot.columns)
         lines = self._all_lines()
-        seen = range_of([*self._drawn, *limits])
+        seen = range_of([*self.curves, *limits])
         plot.set_lines(lines)
-        plot.set_marks(self._history.marks)
+        plot.set_marks(self.history.marks)
         ends = axis_range(self.spec.unit, seen, tuple(line.value for line in lines))
-        plot.draw(self._drawn, limits, ends, self._history.wall_of)
+        plot.draw(self.curves, limits, ends, self.history.wall_of)
         self._show_page()
         self._say(self._view.cursor)
 
@@ -109,31 +98,36 @@ class MetricPanel(PlotPanel):
         rows = [_HEADER]
         for each in self._curves(Range(self._view.start, self._view.end), _EXPORTED_COLUMNS):
             for time, low, high in zip(*(column.tolist() for column in each.columns), strict=True):
-                clock = datetime.fromtimestamp(self._history.wall_of(time)).isoformat(timespec="milliseconds")
+                clock = datetime.fromtimestamp(self.history.wall_of(time)).isoformat(timespec="milliseconds")
                 rows.append((clock, f"{time:.3f}", each.label, each.key[1], f"{low:g}", f"{high:g}"))
         return tuple(rows)
 
     def _curves(self, span: Range, columns: int) -> list[Curve]:
-        keys = (each for each in keys_of(self.spec, self._owners) if each[0] not in self._hidden_keys)
-        return [curve(self._history, *each, span, columns) for each in keys if len(self._history.series(*each[0]))]
+        shown = [each for each in keys_of(self.spec, self._owners) if each[0] not in self.legend.hidden]
+        return self._known(shown, span, columns)
 
-    def _limits(self, metric: str, span: Range, columns: int) -> list[Curve]:
-        keys = (((owner.uuid, metric), owner.label, owner.stroke) for owner in self._owners)
-        return [curve(self._history, *each, span, columns) for each in keys if len(self._history.series(*each[0]))]
+    def _limits(self, span: Range, columns: int) -> list[Curve]:
+        if self.spec.limit is None:
+            return []
+        keys = [((owner.uuid, self.spec.limit), owner.label, owner.stroke) for owner in self._owners]
+        return self._known(keys, span, columns)
+
+    def _known(self, keys: Iterable[tuple[Key, str, int]], span: Range, columns: int) -> list[Curve]:
+        return [curve(self.history, *each, span, columns) for each in keys if len(self.history.series(*each[0]))]
 
     def _all_lines(self) -> "list[Line]":
         from planner.gui.monitor.plots.metric_plot import Line
 
         strokes = {owner.uuid: owner.stroke for owner in self._owners}
         lines = [Line(value, title) for value, title in self._facts().items()]
-        own = ((owner, *line) for owner, line in self._lines.items() if owner in strokes or self.spec.is_host)
+        own = ((owner, *line) for owner, line in self.lines.items() if owner in strokes or self.spec.is_host)
         return [*lines, *(Line(value, title, strokes.get(owner)) for owner, value, title in own)]
 
     def _facts(self) -> dict[float, str]:
         """Return where the fixed limits of the shown cards lie, each with what it is called."""
         shown = {owner.uuid for owner in self._owners}
         found: dict[float, str] = {}
-        for device in self._history.inventory.devices:
+        for device in self.history.inventory.devices:
             for name, title in self.spec.facts:
                 value = device.fact(name)
                 if device.uuid in shown and value is not None:
@@ -149,10 +143,10 @@ class MetricPanel(PlotPanel):
         return plot
 
     def _fill_table(self) -> None:
-        labels = [each.label if each.key[0] == HOST else f"Card {each.label}" for each in self._drawn]
+        labels = [each.label if each.key[0] == HOST else f"Card {each.label}" for each in self.curves]
         if [column.title for column in self._columns[1:]] != labels or not self._columns:
             self._columns = reading_columns(labels, self.spec.unit)
-        rows = reading_rows(self._drawn, self._history.wall_of)
+        rows = reading_rows(self.curves, self.history.wall_of)
         self._show_in_table(rows, self._columns).setAccessibleName(self.spec.title)
 
     def _row_id(self, row: ReadingRow) -> str:
@@ -163,23 +157,18 @@ class MetricPanel(PlotPanel):
         """Tell the values at the cursor, or the latest."""
         if not self.isVisible():
             return
-        at = self._history.end if time is None else time
-        if at is None or not self._drawn:
+        at = self.history.end if time is None else time
+        if at is None or not self.curves:
             self._read_out.setText("")
             return
-        values = [self._history.series(*each.key).at(at) for each in self._drawn]
+        values = [self.history.series(*each.key).at(at) for each in self.curves]
         told = [value_text(self.spec.unit, value) for value in values]
         if all(value is None for value in values):
             told = ["no readings"]
         elif len(told) > 1:
-            told = [f"{each.label}: {text}" for each, text in zip(self._drawn, told, strict=True)]
-        clock = [] if time is None else [clock_text(self._history.wall_of(time))]
+            told = [f"{each.label}: {text}" for each, text in zip(self.curves, told, strict=True)]
+        clock = [] if time is None else [clock_text(self.history.wall_of(time))]
         self._read_out.setText("   ".join([*clock, *told]))
-
-    @Slot(object)
-    def _on_legend_toggled(self, hidden: frozenset[Key]) -> None:
-        self._hidden_keys = hidden
-        self.refresh()
 
     def _add_menu(self) -> None:
         more = IconButton(self._theme, "more", "Arrange the plot")

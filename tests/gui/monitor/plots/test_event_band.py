@@ -92,7 +92,7 @@ def test_the_band_shows_the_lanes_that_there_are(grid):
     assert {shape.lane for shape in grid.band.shapes} == {"Slowed", "Events", "Diagnosis", "Marks"}
     high = grid.band.sizeHint().height()
     grid.view.show(0.0, 60.0)
-    assert grid.band.shapes == ()
+    assert grid.band.shapes == []
     assert grid.band.sizeHint().height() < high
 
 

@@ -139,7 +139,7 @@ def test_the_pointer_moves_the_cursor_pans_and_zooms(grid, qtbot):
     qtbot.mousePress(surface, Qt.MouseButton.LeftButton, pos=middle)
     drag(qtbot, surface, middle + QPoint(60, 0))
     qtbot.mouseRelease(surface, Qt.MouseButton.LeftButton, pos=middle + QPoint(60, 0))
-    assert not grid.follow
+    assert not grid.view.follow
     assert grid.view.end < 599.0
     span = grid.view.span
     wheel(surface, middle, 120, Qt.KeyboardModifier.ControlModifier)
@@ -177,7 +177,7 @@ def test_following_shows_what_comes(grid, two_cards, make_sample):
     two_cards.note(make_sample(600))
     grid.refresh()
     assert grid.view.end == 600.0
-    grid.follow = False
+    grid.view.set_follow(False)
     two_cards.note(make_sample(601))
     grid.refresh()
     assert grid.view.end == 600.0
@@ -315,9 +315,9 @@ def test_figures_are_copied(grid):
 def test_another_history_takes_the_place(grid, make_sample):
     other = History()
     other.note(make_sample(5000))
-    grid.follow = False
+    grid.view.set_follow(False)
     grid.set_history(other)
-    assert grid.follow
+    assert grid.view.follow
     assert grid.view.end == 5000.0
     assert len(panel(grid, "power").curves[0].x) == 1
 
