@@ -6,9 +6,9 @@ import pyqtgraph as pg
 from PySide6.QtCore import QPointF, Qt
 
 from planner.cost.result import CurvePoint
-from planner.gui.cost.curve_data import CostBand, CostCurve, money_ticks
+from planner.gui.cost.curve_panel import CostBand, CostCurve
 from planner.gui.plot.chart import POINTER, Chart, Item, Look
-from planner.gui.plot.ticks import Ticks, round_ticks
+from planner.gui.plot.ticks import Ticks, money_words, round_ticks
 from planner.gui.theme import Theme
 from planner.present import format as fmt
 
@@ -64,7 +64,8 @@ class CostPlot(Chart):
         data = self._data
         if data is None:
             return None
-        return round_ticks(0.0, data.horizon_years, max(2, across)), money_ticks(data.highest_usd, up)
+        times = round_ticks(0.0, data.horizon_years, max(2, across))
+        return times, round_ticks(0.0, data.highest_usd, up, money_words)
 
     def _point_at(self, place: QPointF) -> CurvePoint | None:
         return None if self._data is None else self._data.nearest(place.x())

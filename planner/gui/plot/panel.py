@@ -7,7 +7,6 @@ from PySide6.QtCore import QSize, Qt, Signal, Slot
 from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
-from planner.errors import PlannerError
 from planner.gui.theme import Theme
 from planner.gui.widgets.elided_label import ElidedLabel
 from planner.gui.widgets.icon_button import IconButton
@@ -117,7 +116,7 @@ class PlotPanel(QWidget):
             FileFormat("Table", ".csv", lambda: rows_to_csv(self.csv_rows())),
         )
         menu = ExportMenu(what, file_stem, copies, formats, self)
-        menu.failed.connect(self._on_failed)
+        menu.failed.connect(self.failed)
         return menu
 
     def _picture(self) -> QPixmap:
@@ -125,10 +124,6 @@ class PlotPanel(QWidget):
 
     def _tabbed(self) -> str:
         return "\n".join("\t".join(row) for row in self.csv_rows())
-
-    @Slot(object)
-    def _on_failed(self, error: PlannerError) -> None:
-        self.failed.emit(error)
 
     def _lay_out(self, heading: str) -> None:
         self._bar = QHBoxLayout()

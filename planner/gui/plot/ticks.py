@@ -12,6 +12,7 @@ Ticks = list[tuple[float, str]]
 _ROUND: Final = (1, 2, 2.5, 5, 10)
 _FINE: Final = (1, 2, 5)
 _COARSE: Final = (1,)
+_MILLION: Final = 1e6
 _MINUTE: Final = 60
 _HOUR: Final = 3600
 _DAY: Final = 86_400
@@ -52,6 +53,11 @@ def log_ticks(low: float, high: float, most: int, words: Callable[[float], str] 
         for factor in factors
     ]
     return [(place, words(value)) for place, value in ticks if low <= place <= high]
+
+
+def money_words(value: float) -> str:
+    """Return an amount of USD as it is written beside an axis: `$2,000`, `$1.5 M`."""
+    return f"${value / _MILLION:g} M" if value >= _MILLION else f"${value:,.10g}"
 
 
 def clock_text(wall_seconds: float, zone: tzinfo | None = None) -> str:

@@ -7,10 +7,9 @@ import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import QPointF, Qt
 
-from planner.gui.cost.curve_data import money_words
 from planner.gui.plot.chart import Chart, Look
 from planner.gui.plot.labels import Floats, Named, NameLayer
-from planner.gui.plot.ticks import Ticks, log_ticks
+from planner.gui.plot.ticks import Ticks, log_ticks, money_words
 from planner.gui.recommend.pareto import ROLES
 from planner.gui.theme import Theme
 from planner.plan.recommend.wish import Having

@@ -117,7 +117,7 @@ def test_dashes_do_not_cut_into_extremes_where_the_colour_is_enough(theme):
 
 
 def test_the_cursor_is_one_for_all_and_tells_the_values(grid, qtbot):
-    with qtbot.waitSignal(grid.cursor_moved):
+    with qtbot.waitSignal(grid.view.cursor_moved):
         grid.view.point_at(301.0)
     assert panel(grid, "utilization").read_out.endswith("0: 90\u2009%   1: 90\u2009%")
     assert panel(grid, "cpu").read_out.endswith("CPU: 25\u2009%   Waiting for disks: 1\u2009%")
