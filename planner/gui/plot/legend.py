@@ -4,7 +4,7 @@ from collections.abc import Hashable, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from PySide6.QtCore import QSize, Qt, Signal, Slot
+from PySide6.QtCore import QRect, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QFontMetrics, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
 
@@ -17,13 +17,16 @@ _SQUARE: Final = 12
 
 
 class LegendEntry(NamedTuple):
-    """What a series is known by, what it is called, and its swatch: a line of a series, or a square of a role."""
+    """What a series is known by, what it is called, and its swatch: a line of a series, or a square or dot of a role.
+
+    `spoken` is what screen readers say, if not the title.
+    """
 
     key: Hashable
     title: str
     swatch: int | str
     spoken: str = ""
-    """What screen readers say, if not the title."""
+    is_round: bool = False
 
 
 class Legend(QWidget):
@@ -87,7 +90,7 @@ class LegendButton(QAbstractButton):
         self.setCheckable(True)
         self.setChecked(True)
         self.setText(entry.title)
-        self.setAccessibleName(entry.spoken or entry.title)
+        self.setAccessibleName(entry.spoken or entry.title.replace("&", ""))
         self.setToolTip("Click to hide or show; double-click to show it alone")
         self.setFont(theme.font("small"))
 
@@ -95,7 +98,9 @@ class LegendButton(QAbstractButton):
         """Return the room for the swatch and the name."""
         metrics = QFontMetrics(self.font())
         gaps = 2 * self._theme.spacing.tiny
-        return QSize(self._swatch + metrics.horizontalAdvance(self.text()) + 2 * gaps, metrics.height() + gaps)
+        return QSize(
+            self._swatch + metrics.horizontalAdvance(self.text().replace("&", "")) + 2 * gaps, metrics.height() + gaps
+        )
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         """Ask to be shown alone; the first click of the two has switched it off."""
@@ -115,13 +120,16 @@ class LegendButton(QAbstractButton):
         self._paint_swatch(painter, tiny)
         painter.setPen(self._theme.color("text" if self.isChecked() else "muted"))
         words = self.rect().adjusted(3 * tiny + self._swatch, 0, 0, 0)
-        painter.drawText(words, Qt.AlignmentFlag.AlignVCenter, self.text())
+        painter.drawText(words, Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextShowMnemonic, self.text())
 
     def _paint_swatch(self, painter: QPainter, left: int) -> None:
         swatch, middle = self.entry.swatch, self.height() // 2
         if isinstance(swatch, str):
-            color = self._theme.color(swatch if self.isChecked() else "free")
-            painter.fillRect(left, middle - _SQUARE // 2, _SQUARE, _SQUARE, color)
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(self._theme.color(swatch if self.isChecked() else "free"))
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing, self.entry.is_round)
+            box = QRect(left, middle - _SQUARE // 2, _SQUARE, _SQUARE)
+            (painter.drawEllipse if self.entry.is_round else painter.drawRect)(box)
             return
         pen = series_pen(self._theme, swatch, 2)
         if not self.isChecked():

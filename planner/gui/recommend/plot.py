@@ -5,12 +5,12 @@ from typing import ClassVar, Final
 
 import numpy as np
 import pyqtgraph as pg
-from PySide6.QtCore import QPointF, Qt
+from PySide6.QtCore import QPointF, Qt, Slot
 
 from planner.gui.plot.chart import Chart, Look
 from planner.gui.plot.labels import Floats, Named, NameLayer
 from planner.gui.plot.ticks import Ticks, log_ticks, money_words
-from planner.gui.recommend.pareto import ROLES
+from planner.gui.recommend.pareto import LEGEND
 from planner.gui.theme import Theme
 from planner.plan.recommend.wish import Having
 from planner.present.recommend import OptionRow
@@ -32,10 +32,12 @@ class ParetoPlot(Chart):
         self._all: tuple[OptionRow, ...] = ()
         self.rows: tuple[OptionRow, ...] = ()
         self._xs = self._ys = np.zeros(0)
-        self._shown: frozenset[Having] = frozenset(_SYMBOLS)
+        self._hidden: frozenset[Having] = frozenset()
         self._front = self._add_curve(Look("accent", 1.5, Qt.PenStyle.DashLine))
         self._points = {
-            having: self._add(pg.ScatterPlotItem(size=6, symbol=symbol), Look(fill=ROLES[having], alpha=_POINT_ALPHA))
+            having: self._add(
+                pg.ScatterPlotItem(size=6, symbol=symbol), Look(fill=str(LEGEND[having].swatch), alpha=_POINT_ALPHA)
+            )
             for having, symbol in _SYMBOLS.items()
         }
         self._named = self._add(pg.ScatterPlotItem(size=_NAMED_SIZE, symbol="d"), Look("surface", 1, fill="accent"))
@@ -48,9 +50,10 @@ class ParetoPlot(Chart):
         self._set_titles("Seconds a token" if per_token else "Hours", f"USD a {data[0].period if data else 'run'}")
         self._draw()
 
-    def show_only(self, shown: frozenset[Having]) -> None:
-        """Draw only what is had in one of these ways."""
-        self._shown = shown
+    @Slot(object)
+    def hide_ways(self, hidden: frozenset[Having]) -> None:
+        """Leave out what is had in one of these ways."""
+        self._hidden = hidden
         self._draw()
 
     def place_of(self, row: OptionRow) -> tuple[float, float]:
@@ -58,7 +61,7 @@ class ParetoPlot(Chart):
         return log10(row.option.slowness), log10(max(row.option.usd, _LOWEST_USD))
 
     def _draw(self) -> None:
-        self.rows = tuple(row for row in self._all if row.option.having in self._shown)
+        self.rows = tuple(row for row in self._all if row.option.having not in self._hidden)
         self._xs, self._ys = self._coordinates(self.rows)
         for having, item in self._points.items():
             item.setData(*self._coordinates([row for row in self.rows if row.option.having == having]))

@@ -200,7 +200,8 @@ def test_a_point_is_found_under_the_pointer(opened, qtbot):
 def test_the_legend_hides_what_is_owned(opened, qtbot):
     panel = opened().pareto
     assert {row.option.having for row in panel.plot.rows} == {"rent", "own"}
-    qtbot.mouseClick(panel.shown["own"], Qt.MouseButton.LeftButton)
+    (owned,) = [button for button in panel.legend.buttons if button.entry.key == "own"]
+    qtbot.mouseClick(owned, Qt.MouseButton.LeftButton)
     assert {row.option.having for row in panel.plot.rows} == {"rent"}
 
 
