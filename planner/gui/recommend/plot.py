@@ -42,6 +42,8 @@ class ParetoPlot(Chart):
         }
         self._named = self._add(pg.ScatterPlotItem(size=_NAMED_SIZE, symbol="d"), Look("surface", 1, fill="accent"))
         self.names = NameLayer(self._item.getViewBox(), theme)
+        # Only then is it known how wide the axes are, and how much room they leave.
+        self._item.getViewBox().sigResized.connect(self._place_names)
 
     def set_data(self, data: tuple[OptionRow, ...]) -> None:
         """Show other options; what cannot be compared is left out."""
@@ -70,6 +72,7 @@ class ParetoPlot(Chart):
         if self.rows:
             self._set_ranges(_with_room(self._xs), _with_room(self._ys))
         self._place_ticks()
+        self._place_names()
 
     def _coordinates(self, rows: "list[OptionRow] | tuple[OptionRow, ...]") -> tuple[Floats, Floats]:
         places = np.array([self.place_of(row) for row in rows]).reshape(-1, 2)
@@ -81,8 +84,8 @@ class ParetoPlot(Chart):
         (left, right), (bottom, top) = self._item.getViewBox().viewRange()
         return log_ticks(left, right, across), log_ticks(bottom, top, up, money_words)
 
-    def _place_ticks(self) -> None:
-        super()._place_ticks()
+    @Slot()
+    def _place_names(self) -> None:
         named = [row for row in self.rows if row.awards]
         labels = [Named(", ".join(row.awards), *self.place_of(row), _NAMED_SIZE / 2) for row in named]
         self.names.place(labels, self._xs, self._ys, needed=len(labels))

@@ -39,6 +39,7 @@ class TimelinePlot(Chart):
         self._peak = self._add(pg.ScatterPlotItem(size=9), Look("text", 1.5, fill="surface"), _ABOVE)
         self._peak_words = self._add(pg.TextItem(anchor=(0.5, 1)), Look("text"), _ABOVE)
         self._set_titles(bottom="Allocations and frees, in order")
+        self.card.setFont(theme.font("small"))
         self._take_keyboard()
         self.setAccessibleName(f"{_NAME}; arrow keys go from moment to moment")
 
