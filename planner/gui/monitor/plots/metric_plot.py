@@ -8,7 +8,7 @@ import pyqtgraph as pg
 from PySide6.QtCore import QPointF, QRectF, Qt, Slot
 from PySide6.QtGui import QBrush, QFontMetrics, QPainter, QPen, QPolygonF
 
-from planner.gui.monitor.plots.curves import Curve, Floats
+from planner.gui.monitor.plots.curves import Curve, Floats, LimitLine
 from planner.gui.monitor.plots.specs import Range, axis_ticks
 from planner.gui.monitor.plots.time_view import Gestures, TimeView, axis_width, time_ticks
 from planner.gui.plot.axis import PlainAxis
@@ -24,14 +24,6 @@ _GRID_SHARE: Final = 0.4
 _MARK: Final = Look("accent", style=Qt.PenStyle.DashLine)
 
 
-class Line(NamedTuple):
-    """A horizontal line with its words; `stroke` is the one of its card, none where it is of all."""
-
-    value: float
-    title: str
-    stroke: int | None = None
-
-
 class MetricPlot(Chart):
     """Curves over the span of `view`, lines of limits, and the cursor that all plots share.
 
@@ -44,7 +36,7 @@ class MetricPlot(Chart):
         self._unit, self._view = unit, view
         self._limits, self._curves = self._add(CurvesItem()), self._add(CurvesItem())
         self._shown: tuple[list[Curve], list[Curve]] = ([], [])
-        self._lines: list[tuple[Item, Item, Line]] = []
+        self._lines: list[tuple[Item, Item, LimitLine]] = []
         self._marks: list[Item] = []
         self._ends = Range(0.0, 0.0)
         self._wall_of: Callable[[float], float] = float
@@ -76,7 +68,7 @@ class MetricPlot(Chart):
         self._place_words()
         self._place_ticks()
 
-    def set_lines(self, lines: list[Line]) -> None:
+    def set_lines(self, lines: list[LimitLine]) -> None:
         """Show these lines and no others."""
         if lines == [line for *_, line in self._lines]:
             return

@@ -9,7 +9,7 @@ from PySide6.QtCore import Signal, Slot
 from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QMenu, QToolButton
 
-from planner.gui.monitor.plots.curves import Curve, Key, Owner, curve, keys_of, range_of
+from planner.gui.monitor.plots.curves import Curve, Key, LimitLine, Owner, curve, keys_of, range_of
 from planner.gui.monitor.plots.specs import PlotSpec, Range, axis_range, value_text
 from planner.gui.monitor.plots.time_view import TimeView
 from planner.gui.plot.legend import Legend, LegendEntry
@@ -22,7 +22,7 @@ from planner.monitor.metrics import Unit
 from planner.present.columns import Column
 
 if TYPE_CHECKING:
-    from planner.gui.monitor.plots.metric_plot import Line, MetricPlot
+    from planner.gui.monitor.plots.metric_plot import MetricPlot
 
 _LINES_HIGH: Final = 10
 _EXPORTED_COLUMNS: Final = 2000
@@ -115,13 +115,11 @@ class MetricPanel(PlotPanel):
     def _known(self, keys: Iterable[tuple[Key, str, int]], span: Range, columns: int) -> list[Curve]:
         return [curve(self.history, *each, span, columns) for each in keys if len(self.history.series(*each[0]))]
 
-    def _all_lines(self) -> "list[Line]":
-        from planner.gui.monitor.plots.metric_plot import Line
-
+    def _all_lines(self) -> list[LimitLine]:
         strokes = {owner.uuid: owner.stroke for owner in self._owners}
-        lines = [Line(value, title) for value, title in self._facts().items()]
+        lines = [LimitLine(value, title) for value, title in self._facts().items()]
         own = ((owner, *line) for owner, line in self.lines.items() if owner in strokes or self.spec.is_host)
-        return [*lines, *(Line(value, title, strokes.get(owner)) for owner, value, title in own)]
+        return [*lines, *(LimitLine(value, title, strokes.get(owner)) for owner, value, title in own)]
 
     def _facts(self) -> dict[float, str]:
         """Return where the fixed limits of the shown cards lie, each with what it is called."""
