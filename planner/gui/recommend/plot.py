@@ -13,7 +13,7 @@ from planner.gui.plot.ticks import Ticks, log_ticks, money_words
 from planner.gui.recommend.pareto import LEGEND
 from planner.gui.theme import Theme
 from planner.plan.recommend.wish import Having
-from planner.present.recommend import OptionRow
+from planner.present.cost.recommendation import OptionRow
 
 _SYMBOLS: Final[dict[Having, str]] = {"rent": "o", "own": "s"}
 _POINT_ALPHA: Final = 150

@@ -10,7 +10,7 @@ from planner.gui.memory.bar.layout import Piece
 from planner.gui.memory.bar.paint import BarPicture
 from planner.gui.theme import Theme
 from planner.present import format as fmt
-from planner.present.memory import MemoryView, Segment
+from planner.present.memory.view import MemoryView, Segment
 
 _MINIMUM_WIDTH: Final = 240
 

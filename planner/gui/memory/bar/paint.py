@@ -10,7 +10,7 @@ from planner.gui.memory.bar.layout import Piece, lay_out
 from planner.gui.plot.legend import flow
 from planner.gui.theme import Theme
 from planner.present import format as fmt
-from planner.present.memory import MemoryView, Segment
+from planner.present.memory.view import MemoryView, Segment
 
 # A gradient brush would cost more than the rest of the bar.
 _FADE_STEPS: Final = 24

@@ -8,7 +8,7 @@ from planner.gui.plot.panel import DataPanel
 from planner.gui.theme import Theme
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words
-from planner.present.trace_words import short_place
+from planner.present.trace.view import short_place
 
 if TYPE_CHECKING:
     from planner.gui.memory.trace.timeline_plot import TimelinePlot
