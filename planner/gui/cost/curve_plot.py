@@ -6,7 +6,7 @@ import pyqtgraph as pg
 from PySide6.QtCore import QPointF, Qt
 
 from planner.cost.result import CurvePoint
-from planner.gui.cost.curve_panel import CostBand, CostCurve
+from planner.gui.cost.curve_data import CostBand, CostCurve
 from planner.gui.plot.chart import POINTER, Chart, Item, Look
 from planner.gui.plot.ticks import Ticks, money_words, round_ticks
 from planner.gui.theme import Theme

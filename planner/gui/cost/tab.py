@@ -18,7 +18,8 @@ from planner.cost.sensitivity import tornado
 from planner.gui.cost.answer import Answer
 from planner.gui.cost.beside import Beside
 from planner.gui.cost.controls import Controls
-from planner.gui.cost.curve_panel import CostCurvePanel, cost_curve, with_draws
+from planner.gui.cost.curve_data import cost_curve, with_draws
+from planner.gui.cost.curve_panel import CostCurvePanel
 from planner.gui.cost.elsewhere import Elsewhere
 from planner.gui.cost.ledger import Ledger
 from planner.gui.cost.offers import Offers

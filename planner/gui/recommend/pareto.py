@@ -14,9 +14,10 @@ from planner.present.cost.recommendation import OptionRow
 if TYPE_CHECKING:
     from planner.gui.recommend.plot import ParetoPlot
 
-LEGEND: Final[dict[Having, LegendEntry]] = {
-    "rent": LegendEntry("rent", "re&nted", "series-1", is_round=True),
-    "own": LegendEntry("own", "&owned", "series-2"),
+_ROLES: Final[dict[Having, str]] = {"rent": "series-1", "own": "series-2"}
+_LEGEND: Final[dict[Having, LegendEntry]] = {
+    "rent": LegendEntry("rent", "re&nted", _ROLES["rent"], is_round=True),
+    "own": LegendEntry("own", "&owned", _ROLES["own"]),
 }
 _SMALLEST_WIDTH: Final = 380
 
@@ -51,12 +52,12 @@ class ParetoPanel(QWidget):
             # Imported here: the plotting library takes half a second, which must not delay the dialog.
             from planner.gui.recommend.plot import ParetoPlot
 
-            self.plot = ParetoPlot(self._theme)
+            self.plot = ParetoPlot(self._theme, _ROLES)
             self.plot.hovered.connect(self.hovered)
             self.plot.chosen.connect(self.chosen)
             self.legend.toggled.connect(self.plot.hide_ways)
             self._column.addWidget(self.plot, 1)
         self.legend.set_entries(
-            tuple(entry for having, entry in LEGEND.items() if any(row.option.having == having for row in rows))
+            tuple(entry for having, entry in _LEGEND.items() if any(row.option.having == having for row in rows))
         )
         self.plot.set_data(rows)

@@ -1,5 +1,6 @@
 """Time against cost of every option, on logarithmic axes. Importing it imports pyqtgraph, which takes half a second."""
 
+from collections.abc import Mapping
 from math import log10
 from typing import ClassVar, Final
 
@@ -10,7 +11,6 @@ from PySide6.QtCore import QPointF, Qt, Slot
 from planner.gui.plot.chart import Chart, Look
 from planner.gui.plot.labels import Floats, Named, NameLayer
 from planner.gui.plot.ticks import Ticks, log_ticks, money_words
-from planner.gui.recommend.pareto import LEGEND
 from planner.gui.theme import Theme
 from planner.plan.recommend.wish import Having
 from planner.present.cost.recommendation import OptionRow
@@ -23,11 +23,14 @@ _LOWEST_USD: Final = 1e-6
 
 
 class ParetoPlot(Chart):
-    """A point for each option, which is its `OptionRow`; those that nothing beats in both are joined."""
+    """A point for each option, which is its `OptionRow`; those that nothing beats in both are joined.
+
+    `roles` are the colours of what is rented and what is owned.
+    """
 
     PIXELS_PER_TICK: ClassVar = (44, 30)
 
-    def __init__(self, theme: Theme) -> None:
+    def __init__(self, theme: Theme, roles: Mapping[Having, str]) -> None:
         super().__init__(theme, "Time against cost; the same figures are in the table")
         self._all: tuple[OptionRow, ...] = ()
         self.rows: tuple[OptionRow, ...] = ()
@@ -35,9 +38,7 @@ class ParetoPlot(Chart):
         self._hidden: frozenset[Having] = frozenset()
         self._front = self._add_curve(Look("accent", 1.5, Qt.PenStyle.DashLine))
         self._points = {
-            having: self._add(
-                pg.ScatterPlotItem(size=6, symbol=symbol), Look(fill=str(LEGEND[having].swatch), alpha=_POINT_ALPHA)
-            )
+            having: self._add(pg.ScatterPlotItem(size=6, symbol=symbol), Look(fill=roles[having], alpha=_POINT_ALPHA))
             for having, symbol in _SYMBOLS.items()
         }
         self._named = self._add(pg.ScatterPlotItem(size=_NAMED_SIZE, symbol="d"), Look("surface", 1, fill="accent"))
