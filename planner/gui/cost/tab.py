@@ -17,8 +17,8 @@ from planner.cost.montecarlo import Simulation, simulate
 from planner.cost.sensitivity import tornado
 from planner.gui.cost.answer import Answer, told
 from planner.gui.cost.controls import Controls
-from planner.gui.cost.curve.data import cost_curve, with_draws
-from planner.gui.cost.curve.panel import CostCurvePanel
+from planner.gui.cost.curve_data import cost_curve, with_draws
+from planner.gui.cost.curve_panel import CostCurvePanel
 from planner.gui.cost.figures import Beside, Ledger
 from planner.gui.cost.tables import Elsewhere, Offers
 from planner.gui.cost.tornado import Tornado
@@ -151,7 +151,7 @@ class CostTab(QuestionTab):
         curve = result.curve if result else ()
         self.curve.setVisible(bool(curve))
         if curve and result is not None:
-            self.curve.set_curve(cost_curve(curve, result.break_even))
+            self.curve.set_data(cost_curve(curve, result.break_even))
         case = None if estimate is None else estimate.case
         self.swings.setVisible(case is not None and bool(curve))
         if case is not None:
@@ -181,10 +181,10 @@ class CostTab(QuestionTab):
         self.tasks.run(_DRAWS, work, self._take_draws, self._fail, stop.set)
 
     def _take_draws(self, found: Simulation | None) -> None:
-        curve = self.curve.curve
+        curve = self.curve.data
         if found is not None and curve is not None and self.curve.isVisibleTo(self):
             self.answer.add(chance_sentence(found))
-            self.curve.set_curve(with_draws(curve, found))
+            self.curve.set_data(with_draws(curve, found))
             self.drawn = True
 
     def _fail(self, error: BaseException) -> None:

@@ -5,14 +5,12 @@ from typing import Final
 
 from planner.cost.montecarlo import Simulation
 from planner.cost.result import BreakEven, CurvePoint
-from planner.gui.widgets.ticks import round_ticks
 
 _ROOM: Final = 1.06
-_THOUSAND: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Band:
+class CostBand:
     """What one draw in ten lies below, and one above, at ascending times."""
 
     years: tuple[float, ...]
@@ -26,8 +24,8 @@ class CostCurve:
 
     points: tuple[CurvePoint, ...]
     break_even: BreakEven | None
-    rent_band: Band
-    own_band: Band
+    rent_band: CostBand
+    own_band: CostBand
 
     @property
     def horizon_years(self) -> float:
@@ -73,26 +71,15 @@ class CostCurve:
 def cost_curve(points: tuple[CurvePoint, ...], found: BreakEven | None) -> CostCurve:
     """Return the curve with its own bands."""
     years = tuple(point.years for point in points)
-    rent = Band(years, tuple(p.rent_low_usd for p in points), tuple(p.rent_high_usd for p in points))
-    own = Band(years, tuple(p.own_low_usd for p in points), tuple(p.own_high_usd for p in points))
+    rent = CostBand(years, tuple(p.rent_low_usd for p in points), tuple(p.rent_high_usd for p in points))
+    own = CostBand(years, tuple(p.own_low_usd for p in points), tuple(p.own_high_usd for p in points))
     return CostCurve(points, found, rent, own)
 
 
 def with_draws(curve: CostCurve, simulation: Simulation) -> CostCurve:
     """Return the curve with the bands of the draws."""
-    years = tuple(point.years for point in simulation.band)
-    rent = Band(years, tuple(p.rent_usd.p10 for p in simulation.band), tuple(p.rent_usd.p90 for p in simulation.band))
-    own = Band(years, tuple(p.own_usd.p10 for p in simulation.band), tuple(p.own_usd.p90 for p in simulation.band))
+    drawn = simulation.band
+    years = tuple(point.years for point in drawn)
+    rent = CostBand(years, tuple(p.rent_usd.p10 for p in drawn), tuple(p.rent_usd.p90 for p in drawn))
+    own = CostBand(years, tuple(p.own_usd.p10 for p in drawn), tuple(p.own_usd.p90 for p in drawn))
     return CostCurve(curve.points, curve.break_even, rent, own)
-
-
-def money_ticks(highest_usd: float, wanted: int) -> list[tuple[float, str]]:
-    """Return about `wanted` marks of the axis of money: `$2,000`, `$1.5 M`."""
-    return [(value, money_mark(value)) for value, _ in round_ticks(0.0, highest_usd, wanted)]
-
-
-def money_mark(value: float) -> str:
-    """Return an amount as it is written beside an axis."""
-    if value >= _THOUSAND**2:
-        return f"${value / _THOUSAND**2:g} M"
-    return f"${value:,.10g}"

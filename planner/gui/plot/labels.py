@@ -1,11 +1,18 @@
-"""Where names beside points have room: arithmetic only, on a grid, since thousands of points are in the way."""
+"""Names beside points: where they have room, found on a grid as thousands of points are in the way, and one item."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from PySide6.QtCore import QPointF, QRect, QRectF, Qt
+from PySide6.QtGui import QFontMetricsF, QPainter
+from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
+from planner.gui.theme import Theme
+
+Floats = NDArray[np.float64]
+_MOST: Final = 28
 _CELL: Final = 5
 # What a name keeps away from the centres of other points, and sideways from other names.
 _CLEAR: Final = 4
@@ -54,7 +61,7 @@ class Label(NamedTuple):
 class Crowd:
     """How many points lie within a rectangle, from sums over a grid."""
 
-    def __init__(self, xs: NDArray[np.float64], ys: NDArray[np.float64], width: float, height: float) -> None:
+    def __init__(self, xs: Floats, ys: Floats, width: float, height: float) -> None:
         columns, rows = int(width // _CELL) + 1, int(height // _CELL) + 1
         inside = (xs >= 0) & (xs < width) & (ys >= 0) & (ys < height)
         cells = (ys[inside] // _CELL).astype(int) * columns + (xs[inside] // _CELL).astype(int)
@@ -109,3 +116,75 @@ def _beside(label: Label) -> Iterator[Box]:
     for across, down, right, below, gap in _PLACES:
         away = reach + gap
         yield Box(x + away * right + width * across, y + away * below + height * down, width, height)
+
+
+class Named(NamedTuple):
+    """A name beside the point at `x` and `y` of the axes, whose symbol reaches so many pixels from there."""
+
+    name: str
+    x: float
+    y: float
+    reach: float
+
+
+class NameLayer(QGraphicsItem):
+    """Names beside points, painted over a view box in its pixels: a text item each would take far longer."""
+
+    def __init__(self, view_box: Any, theme: Theme) -> None:  # noqa: ANN401  # pyqtgraph is not typed
+        super().__init__(view_box)
+        self._view_box, self._theme = view_box, theme
+        self._placed: list[tuple[str, Box]] = []
+        self.setZValue(10)
+
+    @property
+    def boxes(self) -> tuple[QRect, ...]:
+        """Return where names are written."""
+        return tuple(QRectF(*box).toRect() for _, box in self._placed)
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """Return the names that are written."""
+        return tuple(name for name, _ in self._placed)
+
+    def clear(self) -> None:
+        """Write no names."""
+        if self._placed:
+            self._placed = []
+            self.update()
+
+    def place(self, wanted: Sequence[Named], xs: Floats, ys: Floats, needed: int) -> None:
+        """Write the names that are `wanted`, the first ones first, as far as there is room between the points.
+
+        All but the first `needed` are written only where they hide no point.
+        """
+        shown = wanted[:_MOST]
+        area = self._view_box.rect()
+        metrics = QFontMetricsF(self._theme.font("small"))
+        labels = [self._label(one, metrics) for one in shown]
+        boxes = place_names(labels, self._crowd(xs, ys), (area.width(), area.height()), needed)
+        self._placed = [(one.name, box) for one, box in zip(shown, boxes, strict=True) if box is not None]
+        self.update()
+
+    def boundingRect(self) -> QRectF:
+        """Return the whole of the view box."""
+        area: QRectF = self._view_box.rect()
+        return area
+
+    def paint(self, painter: QPainter, _option: QStyleOptionGraphicsItem, _widget: QWidget | None = None) -> None:
+        """Paint the names."""
+        painter.setFont(self._theme.font("small"))
+        painter.setPen(self._theme.color("text"))
+        for name, box in self._placed:
+            painter.drawText(QRectF(*box), int(Qt.AlignmentFlag.AlignCenter), name)
+
+    def _label(self, named: Named, metrics: QFontMetricsF) -> Label:
+        point = self._view_box.mapFromView(QPointF(named.x, named.y))
+        width = metrics.horizontalAdvance(named.name) + 2
+        return Label(point.x(), point.y(), width, metrics.height(), named.reach)
+
+    def _crowd(self, xs: Floats, ys: Floats) -> Crowd:
+        area = self._view_box.rect()
+        (left, right), (bottom, top) = self._view_box.viewRange()
+        across = (xs - left) / ((right - left) or 1) * area.width()
+        down = (top - ys) / ((top - bottom) or 1) * area.height()
+        return Crowd(across, down, area.width(), area.height())
