@@ -11,7 +11,7 @@ FIT = "from planner.cli.main import main; main(['fit', 'meta-llama/Llama-3.1-8B'
 GPUS = "from planner.cli.main import main; main(['gpus', '4090'])"
 WINDOW = "from planner.gui.app import create; app, window = create([]); window.grab()"
 LATER = (
-    "planner.cost.offer",
+    "planner.cost.renting.offer",
     "planner.gui.catalog.tab",
     "planner.gui.help",
     "planner.gui.machine",
@@ -29,7 +29,7 @@ LATER = (
     "planner.memory.engines.vllm",
     "planner.memory.training.moments",
     "planner.monitor.history",
-    "planner.monitor.supervisor",
+    "planner.monitor.supervisor.supervisor",
     "planner.plan.advice.advise",
     "planner.plan.answers.settle",
     "planner.performance.training.estimate",

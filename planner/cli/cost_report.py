@@ -8,10 +8,9 @@ from planner.cli.report import prose_width, wrapped
 from planner.cli.table import Head, table
 from planner.cost.carbon import carbon_by_region
 from planner.cost.estimate import CostEstimate, hybrid_of_plan
-from planner.cost.hybrid import Hybrid
-from planner.cost.montecarlo import simulate
+from planner.cost.rent_or_buy.hybrid import Hybrid
+from planner.cost.rent_or_buy.montecarlo import simulate, tornado
 from planner.cost.result import CostResult, Footprint
-from planner.cost.sensitivity import tornado
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.plan.money import pace_of

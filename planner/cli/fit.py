@@ -20,7 +20,7 @@ from planner.present.plan import evaluation_view, plan_phrase
 from planner.present.verdict import in_need
 
 if TYPE_CHECKING:
-    from planner.plan.logs.compared import Comparison
+    from planner.plan.logs.actuals import Comparison
     from planner.plan.recipes.preset import Preset
     from planner.plan.versus import Versus
 

@@ -15,7 +15,7 @@ from planner.cost.market import CardPrices
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 from planner.plan.catalog import Catalog
-from planner.plan.tried import Tried, try_all
+from planner.plan.placement import Tried, try_all
 from planner.present.card_records import totals
 from planner.present.compared_notes import compared_notes
 from planner.present.gpu_row import GpuRow, plain_row

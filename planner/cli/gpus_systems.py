@@ -9,8 +9,7 @@ from pydantic_core import to_json
 
 from planner.cli.gpus_query import columns_of, listing, query_of, selected
 from planner.hardware.query import used_words
-from planner.hardware.system_fields import RENT, SYSTEM_WORDS
-from planner.hardware.system_query import SystemQuery
+from planner.hardware.system_fields import RENT, SYSTEM_WORDS, SystemQuery
 from planner.hardware.vocabulary import Fits, Judged
 from planner.plan.catalog import Catalog
 from planner.plan.prices import rent_words, rents_by_system
@@ -22,7 +21,7 @@ from planner.present.system_row import SystemRow, system_rows
 from planner.present.systems import SYSTEM_COLUMNS
 
 if TYPE_CHECKING:
-    from planner.plan.system_fits import SystemFit
+    from planner.plan.placement import SystemFit
 
 _LISTED: Final = ("name", "accelerators", "memory", "bandwidth", "bf16", "power", "price", "year")
 _LISTED_WHEN_JUDGED: Final = ("name", "fits", "accelerators", "memory", "bandwidth", "bf16", "power", "price")
@@ -70,7 +69,7 @@ def print_systems(arguments: argparse.Namespace, catalog: Catalog, today: date) 
 
 def _judged(word: str, catalog: Catalog) -> "Mapping[str, SystemFit]":
     from planner.cli.subjects import plan_about
-    from planner.plan.system_fits import fits_by_system
+    from planner.plan.placement import fits_by_system
 
     return fits_by_system(plan_about(word, catalog), catalog)
 

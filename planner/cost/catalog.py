@@ -10,10 +10,10 @@ from pydantic import TypeAdapter
 from planner.cost.constants import Constant, EgressTariff, egress_tariffs
 from planner.cost.energy import EnergyRecord, Region, region
 from planner.cost.figure import Figure
-from planner.cost.offer import Offer
-from planner.cost.ownership import Ownership
-from planner.cost.purchase import Purchase
+from planner.cost.owning.owning import Ownership
+from planner.cost.owning.purchase import Purchase
 from planner.cost.refresh.store import PriceStore, offers_in_use
+from planner.cost.renting.offer import Offer
 from planner.cost.terms import PlaceKind
 from planner.errors import SpecError
 from planner.records import Identified, read_records

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from planner.base import Spec
-from planner.cost.accounting import OwnedMonth
 from planner.cost.figure import Certainty, Figure
-from planner.cost.modes import RentMode
-from planner.cost.offer import Currency
+from planner.cost.owning.accounting import OwnedMonth
+from planner.cost.renting.offer import Currency
+from planner.cost.terms import RentMode
 
 SymbolValue = float | int | str
 

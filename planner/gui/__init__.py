@@ -9,7 +9,7 @@ _CORE = (
     "planner.hardware.mains",
     "planner.models.load",
     "planner.models.readers.llama_like",
-    "planner.monitor.alert_rules",
+    "planner.monitor.alerts",
     "planner.monitor.settings",
     "planner.plan.answers.draft",
     "planner.plan.evaluate",

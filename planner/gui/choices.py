@@ -67,7 +67,7 @@ def hardware_choices(workspace: Workspace) -> list[Choice]:
 
 def several_of(choices: Sequence[Choice], text: str) -> Choice | None:
     """Return what `2 x DGX H100` asks for, as many of the best match among `choices`; none without a number."""
-    from planner.hardware.counted import counted  # as above
+    from planner.hardware.names import counted  # as above
 
     number, name = counted(text)
     best = next(iter(search(choices, name)), None)

@@ -10,7 +10,7 @@ from planner.gui.tasks import TaskRunner
 from planner.gui.workspace import Workspace
 
 if TYPE_CHECKING:
-    from planner.monitor.device import Device
+    from planner.monitor.readings.inventory import Device
 
 _KEY: Final = "machine"
 _LONGEST_START_SECONDS: Final = 10.0
@@ -19,8 +19,8 @@ _LONGEST_START_SECONDS: Final = 10.0
 
 def look_here() -> "tuple[Device, ...]":
     """Return the cards of this machine after one look by a process that ends at once; none without a driver."""
-    from planner.monitor.gathering import look_once  # the first picture of the window does without them
-    from planner.monitor.patience import Patience
+    from planner.monitor.supervisor.gathering import look_once  # the first picture of the window does without them
+    from planner.monitor.timeouts import Patience
 
     return look_once(Patience(start=_LONGEST_START_SECONDS)).inventory.devices
 

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from planner.hardware.gpu import Gpu, Provenance
-from planner.hardware.links import links_bytes_per_s
+from planner.hardware.gpu import Gpu, Provenance, links_bytes_per_s
 from planner.hardware.system import System
 
 

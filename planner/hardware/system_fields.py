@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from planner.hardware.machine import Machine
+from planner.hardware.query import Query
+from planner.hardware.system import PriceKind, SystemKind, Topology
 from planner.hardware.vocabulary import Facet, Known, QueryField, Value, Vocabulary
 from planner.units import GB, GIB
 
@@ -146,3 +148,14 @@ SYSTEM_WORDS: Final = Vocabulary(
     (RENT,),
 )
 """What systems are asked for and counted by."""
+
+
+class SystemQuery(Query):
+    """What to look for among systems; None among chosen values finds those of which it is not known."""
+
+    words = SYSTEM_WORDS
+    vendors: tuple[str, ...] = ()
+    kinds: tuple[SystemKind, ...] = ()
+    price_kinds: tuple[PriceKind | None, ...] = ()
+    topologies: tuple[Topology | None, ...] = ()
+    architectures: tuple[str | None, ...] = ()

@@ -13,8 +13,8 @@ from planner.paths import catalog_dir
 if TYPE_CHECKING:
     from planner.cost.catalog import CostCatalog
     from planner.cost.energy import EnergyRecord
-    from planner.cost.offer import Offer
-    from planner.cost.purchase import Purchase
+    from planner.cost.owning.purchase import Purchase
+    from planner.cost.renting.offer import Offer
     from planner.hardware.software import SoftwareFact
     from planner.hardware.speeds import MeasuredSpeed
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from planner.monitor.clock_reasons import slowing
-from planner.monitor.reading import Reading
+from planner.monitor.readings.clock_reasons import slowing
+from planner.monitor.readings.reading import Reading
 from planner.present import format as fmt
 from planner.present.monitor import CardRow, card_state, memory_text, power_text, why_missing
 from planner.units import GIB

@@ -13,7 +13,7 @@ from planner.present.system_totals import AT_LAUNCH, BANDWIDTH, BF16, CARDS_POWE
 
 if TYPE_CHECKING:
     from planner.cost.market import CardPrices, PriceSpread
-    from planner.cost.modes import RentMode
+    from planner.cost.terms import RentMode
     from planner.hardware.machine import Machine
     from planner.hardware.software import FeatureSupport
     from planner.hardware.speeds import MeasuredSpeed

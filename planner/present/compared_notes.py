@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from planner.performance.links import links_of
-from planner.plan.tried import Tried
+from planner.plan.placement import Tried
 from planner.present import format as fmt
 from planner.present.side_by_side import Entry
 from planner.units import GB

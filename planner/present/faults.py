@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from planner.monitor.faults import Fault, Severity
-from planner.monitor.latest import Latest
+from planner.monitor.readings.faults import Fault, Severity
+from planner.monitor.readings.latest import Latest
 from planner.present.monitor import fault_line
 
 _ORDER: tuple[Severity, ...] = ("error", "warning", "note")

@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from planner.monitor.clock_reasons import CLOCK_REASONS
 from planner.monitor.diagnosis.rules import RULES
-from planner.monitor.events import Event, EventKind
-from planner.monitor.faults import FAULTS, FaultKind
-from planner.monitor.metrics import BY_NAME
+from planner.monitor.readings.clock_reasons import CLOCK_REASONS
+from planner.monitor.readings.events import Event, EventKind
+from planner.monitor.readings.faults import FAULTS, FaultKind
+from planner.monitor.readings.metrics import BY_NAME
 from planner.present import format as fmt
 
 _TITLES: Final = {

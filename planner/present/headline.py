@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from planner.monitor.device import Device
 from planner.monitor.diagnosis.verdict import Kind, Verdict
-from planner.monitor.inventory import Inventory
+from planner.monitor.readings.inventory import Device, Inventory
 from planner.present import format as fmt
 from planner.present.diagnosis import Tone, sentence_of, tone_of
 

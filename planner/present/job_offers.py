@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from planner.cost.table import OfferRow
+from planner.cost.renting.table import OfferRow
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words
 from planner.present.prices import MODE_WORDS, age_phrase, age_words

@@ -1,6 +1,6 @@
 """What is said of money besides the answer: the electricity and its carbon, and owning some while renting the rest."""
 
-from planner.cost.hybrid import Hybrid
+from planner.cost.rent_or_buy.hybrid import Hybrid
 from planner.cost.result import Footprint
 from planner.present import format as fmt
 from planner.present.money import years_phrase

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from planner.cost.figure import Certainty
+from planner.cost.rent_or_buy.montecarlo import Swing
 from planner.cost.result import MoneyTerm, RentCost
-from planner.cost.sensitivity import Swing
 from planner.present import format as fmt
 from planner.present.formulas import symbol_value
 from planner.present.sources import short_source

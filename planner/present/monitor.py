@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from planner.monitor.clock_reasons import slowing
-from planner.monitor.device import Device
-from planner.monitor.faults import Fault
-from planner.monitor.latest import Latest
-from planner.monitor.process import CardProcess
-from planner.monitor.reading import EXPLANATIONS, Cause, Reading
+from planner.monitor.readings.clock_reasons import slowing
+from planner.monitor.readings.faults import Fault
+from planner.monitor.readings.inventory import Device
+from planner.monitor.readings.latest import Latest
+from planner.monitor.readings.process import CardProcess
+from planner.monitor.readings.reading import EXPLANATIONS, Cause, Reading
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words
 from planner.units import GIB

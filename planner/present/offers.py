@@ -6,8 +6,8 @@ from datetime import date
 from itertools import takewhile
 from typing import Final
 
-from planner.cost.modes import RentMode
-from planner.cost.offer import Offer
+from planner.cost.renting.offer import Offer
+from planner.cost.terms import RentMode
 from planner.hardware.catalog import HardwareCatalog
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words

@@ -1,6 +1,6 @@
 """What the monitor itself costs, as people read it."""
 
-from planner.monitor.sample import Cost
+from planner.monitor.readings.sample import Cost
 from planner.present import format as fmt
 
 

@@ -4,10 +4,9 @@ from collections.abc import Iterable, Iterator
 from datetime import date, datetime
 from typing import Final
 
-from planner.cost.offer import Offer
 from planner.cost.refresh.refresh import Outcome, Status
-from planner.cost.refresh.snapshot import Part
-from planner.cost.refresh.store import Stored
+from planner.cost.refresh.store import Part, Stored
+from planner.cost.renting.offer import Offer
 from planner.present import format as fmt
 from planner.present.prices import oldest_words
 

@@ -7,7 +7,7 @@ from typing import Final
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
 from planner.hardware.system import System
-from planner.plan.tried import Cards, Tried
+from planner.plan.placement import Cards, Tried
 from planner.present import format as fmt
 from planner.present.better import best, lower_is_better
 from planner.present.columns import Column

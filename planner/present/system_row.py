@@ -13,8 +13,8 @@ from planner.present import format as fmt
 
 if TYPE_CHECKING:
     from planner.cost.market import PriceSpread
-    from planner.cost.modes import RentMode
-    from planner.plan.system_fits import SystemFit
+    from planner.cost.terms import RentMode
+    from planner.plan.placement import SystemFit
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from planner.plan.evaluate import Evaluation
-from planner.plan.tried import Tried
+from planner.plan.placement import Tried
 from planner.present import format as fmt
 from planner.present.money import own_sentence, rent_sentence
 from planner.present.time import answer, no_time

@@ -4,17 +4,16 @@ import math
 
 import pytest
 
-from planner.cost.accounting import OwnedServers, break_even_utilization, owned_month, payback_month
-from planner.cost.breakeven import hours_to_pay_back
 from planner.cost.constants import Constant
 from planner.cost.demand import HOURS_PER_MONTH, demand_of, load_at, loads_of
-from planner.cost.depreciation import yearly_depreciation
 from planner.cost.figure import NINETY_PERCENT, Figure
 from planner.cost.finance import annuity, equivalent_annual, irr, loan_value, npv
 from planner.cost.job import DailyHours, Job, Pace, Run, Service, run_hours, usd_per_million_tokens
-from planner.cost.owning import FIGURES, Shape, bought, financed, full_power_watts, kept, kilowatt_hours
-from planner.cost.residual import own_curve, resale_curve
-from planner.cost.spot import interruption_share, mean_hours_between, spot_waste
+from planner.cost.owning.accounting import OwnedServers, break_even_utilization, owned_month, payback_month
+from planner.cost.owning.owning import FIGURES, Shape, bought, financed, full_power_watts, kept, kilowatt_hours
+from planner.cost.owning.residual import own_curve, resale_curve, yearly_depreciation
+from planner.cost.rent_or_buy.streams import hours_to_pay_back
+from planner.cost.renting.rent import interruption_share, mean_hours_between, spot_waste
 from planner.errors import SpecError
 from planner.performance.result import TimeResult
 from planner.plan.catalog import Catalog

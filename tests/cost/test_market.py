@@ -14,8 +14,8 @@ from planner.cost.market import (
     rent_doubts,
     rented_together,
 )
-from planner.cost.offer import Offer
-from planner.cost.purchase import Purchase
+from planner.cost.owning.purchase import Purchase
+from planner.cost.renting.offer import Offer
 from planner.paths import catalog_dir
 
 TODAY = date(2026, 11, 22)

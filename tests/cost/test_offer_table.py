@@ -6,10 +6,9 @@ import pytest
 
 from planner.cost.demand import demand_of
 from planner.cost.job import DailyHours, Pace, Run
-from planner.cost.modes import RENT_MODES
-from planner.cost.offer import ExchangeRate, Offer
-from planner.cost.rent import RentFacts
-from planner.cost.table import (
+from planner.cost.renting.offer import ExchangeRate, Offer
+from planner.cost.renting.rent import RentFacts
+from planner.cost.renting.table import (
     AMBIGUOUS,
     FROM_PRICE,
     HISTORY,
@@ -23,7 +22,7 @@ from planner.cost.table import (
     cheapest,
     offer_rows,
 )
-from planner.cost.terms import RentTerms
+from planner.cost.terms import RENT_MODES, RentTerms
 from planner.plan.catalog import Catalog
 
 TODAY = date(2026, 11, 22)

@@ -4,9 +4,9 @@ import pytest
 
 from planner.cost.demand import Demand, demand_of
 from planner.cost.job import DailyHours, Pace, Run, Service
-from planner.cost.offer import ExchangeRate, Offer
-from planner.cost.rent import RentFacts, RentQuote, commitment_share, quote
-from planner.cost.rent_terms import rent_cost
+from planner.cost.renting.offer import ExchangeRate, Offer
+from planner.cost.renting.rent import RentFacts, RentQuote, commitment_share, quote
+from planner.cost.renting.rent_terms import rent_cost
 from planner.cost.result import RentCost, total_usd
 from planner.cost.terms import RentTerms
 from planner.errors import SpecError

@@ -2,15 +2,14 @@
 
 import pytest
 
-from planner.cost.accounting import OwnedServers, break_even_utilization, owned_month, payback_month
-from planner.cost.breakeven import hours_to_pay_back
-from planner.cost.depreciation import value_lost_per_hour, yearly_depreciation
 from planner.cost.finance import npv
 from planner.cost.job import Pace, usd_per_million_tokens
-from planner.cost.modes import RentMode
-from planner.cost.owning import FIGURES, Shape, bought, kilowatt_hours
-from planner.cost.rent import commitment_share
-from planner.cost.spot import best_interval_hours, spot_waste
+from planner.cost.owning.accounting import OwnedServers, break_even_utilization, owned_month, payback_month
+from planner.cost.owning.owning import FIGURES, Shape, bought, kilowatt_hours
+from planner.cost.owning.residual import value_lost_per_hour, yearly_depreciation
+from planner.cost.rent_or_buy.streams import hours_to_pay_back
+from planner.cost.renting.rent import best_interval_hours, commitment_share, spot_waste
+from planner.cost.terms import RentMode
 from planner.plan.catalog import Catalog
 
 CENT = 0.005

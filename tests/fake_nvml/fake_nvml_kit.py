@@ -14,14 +14,14 @@ from time import monotonic
 import psutil
 import pytest
 
-from planner.monitor.faults import Fault, FaultKind
-from planner.monitor.gathering import note
-from planner.monitor.inventory import Inventory
-from planner.monitor.latest import Latest
-from planner.monitor.patience import Patience
-from planner.monitor.sample import Sample
+from planner.monitor.readings.faults import Fault, FaultKind
+from planner.monitor.readings.inventory import Inventory
+from planner.monitor.readings.latest import Latest
+from planner.monitor.readings.sample import Sample
 from planner.monitor.settings import Settings
-from planner.monitor.supervisor import Supervisor, Update
+from planner.monitor.supervisor.gathering import note
+from planner.monitor.supervisor.supervisor import Supervisor, Update
+from planner.monitor.timeouts import Patience
 
 SOURCE = Path(__file__).parent / "fake_nvml.c"
 LIBRARY = "libnvidia-ml.so.1"

@@ -6,11 +6,10 @@ from pydantic import ValidationError
 from planner.errors import SpecError
 from planner.hardware.catalog import load_hardware
 from planner.hardware.fields import QUERY_FIELDS
-from planner.hardware.links import links_bytes_per_s
+from planner.hardware.gpu import links_bytes_per_s
 from planner.hardware.machine import Machine, together
 from planner.hardware.query import facet_counts, select, used_words
-from planner.hardware.system_fields import RENT, SYSTEM_FIELDS, SYSTEM_WORDS
-from planner.hardware.system_query import SystemQuery
+from planner.hardware.system_fields import RENT, SYSTEM_FIELDS, SYSTEM_WORDS, SystemQuery
 from planner.hardware.vocabulary import Judged, Known
 from planner.paths import catalog_dir
 from planner.units import GB

@@ -13,10 +13,10 @@ import psutil
 import pytest
 from fake_nvml_kit import CALM, FAST, HURRIED, A, B, FakeNvml, card, states_of
 
-from planner.monitor.child import Child
-from planner.monitor.faults import FaultKind
-from planner.monitor.inventory import Inventory
-from planner.monitor.sample import Sample
+from planner.monitor.readings.faults import FaultKind
+from planner.monitor.readings.inventory import Inventory
+from planner.monitor.readings.sample import Sample
+from planner.monitor.supervisor.child import Child
 
 
 def test_a_call_that_hangs_is_named_then_ended_and_the_machine_is_read_meanwhile(fake_nvml):
@@ -141,7 +141,7 @@ def test_the_parent_may_die_and_nothing_is_left(fake_nvml):
     program = (
         "import sys, time\n"
         "from planner.monitor.settings import Settings\n"
-        "from planner.monitor.supervisor import Supervisor\n"
+        "from planner.monitor.supervisor.supervisor import Supervisor\n"
         "supervisor = Supervisor(lambda update: None, Settings(0.1))\n"
         "supervisor.start()\n"
         "print(supervisor.pid, flush=True)\n"

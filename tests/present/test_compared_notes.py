@@ -6,8 +6,8 @@ import pytest
 
 from planner.performance.setting import TimeSetting
 from planner.plan.catalog import load_catalog
+from planner.plan.placement import Cards, try_all
 from planner.plan.plan import ModelChoice, Plan
-from planner.plan.tried import Cards, try_all
 from planner.present.card_records import totals
 from planner.present.compared_notes import compared_notes
 from planner.present.gpu_row import plain_row

@@ -3,14 +3,13 @@
 import pytest
 
 from planner.monitor.alerts import Alert, AlertKind
-from planner.monitor.device import Device
 from planner.monitor.doctor import Check
-from planner.monitor.faults import Fault, FaultKind
-from planner.monitor.inventory import Inventory
-from planner.monitor.latest import Latest
-from planner.monitor.process import CardProcess, HostProcess
-from planner.monitor.reading import Reading
-from planner.monitor.sample import Cost
+from planner.monitor.readings.faults import Fault, FaultKind
+from planner.monitor.readings.inventory import Device, Inventory
+from planner.monitor.readings.latest import Latest
+from planner.monitor.readings.process import CardProcess, HostProcess
+from planner.monitor.readings.reading import Reading
+from planner.monitor.readings.sample import Cost
 from planner.present.alerts import alert_sentence
 from planner.present.check_up import check_lines
 from planner.present.faults import elapsed, fault_views

@@ -2,13 +2,12 @@
 
 import pytest
 
-from planner.monitor.device import Device
-from planner.monitor.faults import Fault, FaultKind
-from planner.monitor.inventory import Inventory
-from planner.monitor.latest import Latest
-from planner.monitor.process import CardProcess, HostProcess
-from planner.monitor.reading import Cause, Reading, missing
-from planner.monitor.sample import Sample
+from planner.monitor.readings.faults import Fault, FaultKind
+from planner.monitor.readings.inventory import Device, Inventory
+from planner.monitor.readings.latest import Latest
+from planner.monitor.readings.process import CardProcess, HostProcess
+from planner.monitor.readings.reading import Cause, Reading, missing
+from planner.monitor.readings.sample import Sample
 from planner.present.monitor import (
     CARD_COLUMNS,
     PROCESS_COLUMNS,

@@ -9,9 +9,9 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 from torch.utils._pytree import tree_leaves
 
-from planner.trace.worker.cpu_convolutions import machine
-from planner.trace.worker.cpu_kernels import hidden_bytes
-from planner.trace.worker.cpu_recurrent import workspace_bytes
+from planner.trace.worker.cpu.convolutions import machine
+from planner.trace.worker.cpu.kernels import hidden_bytes
+from planner.trace.worker.cpu.rnn import workspace_bytes
 
 aten = torch.ops.aten
 FULL, HALF = torch.float32, torch.bfloat16

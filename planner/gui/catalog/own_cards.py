@@ -15,8 +15,7 @@ from planner.gui.theme import Theme
 from planner.gui.workspace import Workspace
 from planner.hardware.catalog import load_hardware
 from planner.hardware.gpu import Gpu
-from planner.hardware.own import CardChange, OwnHardware, with_own
-from planner.hardware.own_checks import first_problem
+from planner.hardware.own import CardChange, OwnHardware, first_problem, with_own
 from planner.hardware.own_file import read_own, write_own
 from planner.paths import own_hardware_file
 from planner.plan.evaluate import evaluate

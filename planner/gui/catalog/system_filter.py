@@ -5,8 +5,7 @@ from typing import Final
 from planner.gui.catalog.filters import RecordFilter
 from planner.gui.catalog.narrowed import Narrowed
 from planner.gui.catalog.range_slider import round_stops
-from planner.hardware.system_fields import SYSTEM_WORDS
-from planner.hardware.system_query import SystemQuery
+from planner.hardware.system_fields import SYSTEM_WORDS, SystemQuery
 from planner.present.system_row import SystemRow
 from planner.present.systems import SYSTEM_COLUMNS
 

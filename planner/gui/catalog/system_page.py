@@ -14,7 +14,7 @@ from planner.gui.widgets.table_layout import default_layout
 from planner.gui.widgets.verdict_badge import verdict_mark
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
-from planner.plan.system_fits import fits_by_system
+from planner.plan.placement import fits_by_system
 from planner.present.flat_records import SYSTEM_FIELDS, system_fields
 from planner.present.system_row import SystemRow, system_rows, systems_sentence
 from planner.present.systems import SYSTEM_COLUMNS

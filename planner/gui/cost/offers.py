@@ -3,7 +3,7 @@
 from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
-from planner.cost.table import OfferRow
+from planner.cost.renting.table import OfferRow
 from planner.gui.theme import Theme
 from planner.gui.widgets.age_mark import age_mark
 from planner.gui.widgets.label import make_label

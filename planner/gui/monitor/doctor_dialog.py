@@ -14,9 +14,9 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.closing_buttons import closing_buttons
 from planner.gui.widgets.label import make_label
 from planner.monitor.doctor import Check, binding_version, check_up
-from planner.monitor.latest import Latest
-from planner.monitor.pci import find_cards
-from planner.monitor.surroundings import look_around
+from planner.monitor.host.pci import find_cards
+from planner.monitor.host.surroundings import look_around
+from planner.monitor.readings.latest import Latest
 from planner.present.check_up import check_lines
 
 _SIZE: Final = QSize(820, 480)

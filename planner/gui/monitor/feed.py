@@ -9,15 +9,14 @@ from PySide6.QtCore import QObject, Signal, Slot
 from planner.errors import RecordingError
 from planner.gui.monitor.live import Live
 from planner.gui.monitor.replay import Loaded, Replay
-from planner.monitor.alert_rules import AlertRules
-from planner.monitor.alerts import AlertWatch
+from planner.monitor.alerts import AlertRules, AlertWatch
 from planner.monitor.history import History, Series
-from planner.monitor.inventory import Inventory
-from planner.monitor.latest import Latest
-from planner.monitor.patience import Patience
+from planner.monitor.readings.inventory import Inventory
+from planner.monitor.readings.latest import Latest
 from planner.monitor.recording.recorder import Recorder
 from planner.monitor.settings import Settings
-from planner.monitor.supervisor import Update
+from planner.monitor.supervisor.supervisor import Update
+from planner.monitor.timeouts import Patience
 from planner.plan.plan import Plan
 
 _KEPT: Final = "What was written until then can be replayed."

@@ -7,9 +7,9 @@ from threading import Event, Thread
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
-from planner.monitor.patience import Patience
 from planner.monitor.settings import Settings
-from planner.monitor.supervisor import Supervisor, Update
+from planner.monitor.supervisor.supervisor import Supervisor, Update
+from planner.monitor.timeouts import Patience
 
 _log = logging.getLogger(__name__)
 

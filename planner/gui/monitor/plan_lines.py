@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from planner.gui.monitor.plots.grid import PlotGrid
-from planner.monitor.device import Device
+from planner.monitor.readings.inventory import Device
 from planner.plan.measured import Expected
 
 _DRAWN: Final = (("memory_used_bytes", "memory_bytes"), ("power_watts", "power_watts"))

@@ -15,8 +15,8 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.elided_label import ElidedLabel
 from planner.gui.widgets.link_button import link_button
 from planner.gui.workspace import Workspace
-from planner.monitor.device import Device
-from planner.monitor.latest import Latest
+from planner.monitor.readings.inventory import Device
+from planner.monitor.readings.latest import Latest
 from planner.monitor.recording.recording import Recording
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, evaluate

@@ -12,7 +12,7 @@ from planner.gui.widgets.label import make_label
 from planner.gui.widgets.record_model import RecordTableModel
 from planner.gui.widgets.record_table import RecordTable
 from planner.gui.workspace import Workspace
-from planner.monitor.latest import Latest
+from planner.monitor.readings.latest import Latest
 from planner.present import format as fmt
 from planner.present.monitor import ProcessRow, process_rows
 from planner.present.processes import DETAILED_PROCESS_COLUMNS, matching, process_name

@@ -13,7 +13,7 @@ from planner.gui.cost.curve.data import money_mark
 from planner.gui.theme import Theme
 from planner.gui.widgets.plot import Plot, cosmetic_pen
 from planner.gui.widgets.scales import log_ticks, place_label
-from planner.plan.recommend.wish import Having
+from planner.plan.recommend.option import Having
 from planner.present import format as fmt
 from planner.present.recommend import OptionRow
 

@@ -9,7 +9,7 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.choice_field import ChoiceField
 from planner.gui.widgets.decimal_field import DecimalField
 from planner.gui.widgets.labelled_form import LabelledForm
-from planner.plan.recommend.wish import Wish
+from planner.plan.recommend.option import Wish
 
 _HAVING: Final = ((("rent", "own"), "rented or owned"), (("rent",), "rented"), (("own",), "owned"))
 _MODES: Final = (

@@ -3,19 +3,16 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from planner.monitor.device import Device
-from planner.monitor.diagnosis.look import SECONDS, look
-from planner.monitor.diagnosis.phase import phase_of
 from planner.monitor.diagnosis.rule import Rule, told
 from planner.monitor.diagnosis.rules import OF_WORK
-from planner.monitor.diagnosis.stretch import Stretch
+from planner.monitor.diagnosis.stretch import Stretch, phase_of
 from planner.monitor.diagnosis.troubles import TROUBLES
 from planner.monitor.diagnosis.verdict import Also, Evidence, Kind, Verdict
-from planner.monitor.diagnosis.window import Window
-from planner.monitor.faults import FAULTS, FaultKind
-from planner.monitor.inventory import Inventory
-from planner.monitor.past import Past
-from planner.monitor.reading import EXPLANATIONS, Cause
+from planner.monitor.diagnosis.window import SECONDS, Window, look
+from planner.monitor.readings.faults import FAULTS, FaultKind
+from planner.monitor.readings.inventory import Device, Inventory
+from planner.monitor.readings.protocols import Past
+from planner.monitor.readings.reading import EXPLANATIONS, Cause
 
 _LEAST_SECONDS: Final = 20.0
 _LEAST_VALUES: Final = 5

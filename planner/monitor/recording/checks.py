@@ -4,13 +4,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final, get_args
 
-from planner.monitor.device import Device, DeviceState
-from planner.monitor.inventory import Inventory
-from planner.monitor.metrics import BY_NAME, HOST_BY_NAME
-from planner.monitor.process import CardProcess, HostProcess, Kind
-from planner.monitor.reading import Reading, is_number
-from planner.monitor.sample import Readings, Sample
-from planner.monitor.wire import BadLineError, Message
+from planner.monitor.readings.inventory import Device, DeviceState, Inventory
+from planner.monitor.readings.metrics import BY_NAME, HOST_BY_NAME
+from planner.monitor.readings.process import CardProcess, HostProcess, Kind
+from planner.monitor.readings.reading import Reading, is_number
+from planner.monitor.readings.sample import Readings, Sample
+from planner.monitor.readings.wire import BadLineError, Message
 
 MOST_CARDS: Final = 1024
 """What names more is no recording of one machine."""

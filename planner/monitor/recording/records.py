@@ -7,11 +7,11 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from planner.monitor.events import Moment
-from planner.monitor.inventory import Inventory
+from planner.monitor.readings.events import Moment
+from planner.monitor.readings.inventory import Inventory
+from planner.monitor.readings.sample import Sample
+from planner.monitor.readings.wire import BadLineError, inventory_line, read_line, sample_line
 from planner.monitor.recording.checks import check_numbers, check_texts, checked
-from planner.monitor.sample import Sample
-from planner.monitor.wire import BadLineError, inventory_line, read_line, sample_line
 
 VERSION: Final = 1
 """What this program writes; it reads no later one."""

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from planner.monitor.device import Device
-from planner.monitor.metrics import BY_NAME, judged
 from planner.monitor.nvml import Handle, Nvml, NvmlFailure, cause_of
-from planner.monitor.reading import Reading, missing
+from planner.monitor.readings.inventory import Device
+from planner.monitor.readings.metrics import BY_NAME, judged
+from planner.monitor.readings.reading import Reading, missing
 from planner.monitor.sampler.answers import Answers, CardLostError
 from planner.monitor.sampler.questions import FACTS
 

@@ -13,11 +13,10 @@ from planner.base import Spec
 from planner.errors import SpecError
 from planner.memory.fit import CardFit
 from planner.models.architecture import Architecture
-from planner.plan.advice.change import Change
-from planner.plan.advice.ladder import Ladder
+from planner.plan.advice.change import Change, Ladder
 from planner.plan.catalog import Catalog
-from planner.plan.judge import AtWorst, is_good, judge
 from planner.plan.plan import Plan
+from planner.plan.solve import AtWorst, is_good, judge
 
 _MOST_CHANGES: Final = 3
 # Larger sets are made from the smaller ones that need the least: the table may grow without the time doing so.

@@ -11,8 +11,9 @@ from typing import Final
 from planner.workload.recipes.deepspeed import read_started_engine
 from planner.workload.recipes.draft import AUTO, Draft
 from planner.workload.recipes.fsdp import PREFIX, read_fsdp, read_words
-from planner.workload.recipes.neutral import AXOLOTL_NEUTRAL, AXOLOTL_OTHERS
-from planner.workload.recipes.words import (
+from planner.workload.recipes.keys import (
+    AXOLOTL_NEUTRAL,
+    AXOLOTL_OTHERS,
     FULL_SEQUENCES,
     WITHOUT_ADAPTER,
     read_attention,

@@ -7,14 +7,15 @@
 from typing import Final
 
 from planner.workload.recipes.draft import Draft
-from planner.workload.recipes.neutral import (
+from planner.workload.recipes.keys import (
+    FULL_SEQUENCES,
     LLAMA_FACTORY_NEUTRAL,
     LLAMA_FACTORY_OTHERS,
     TRAINER_NEUTRAL,
     TRAINER_OTHERS,
+    WITHOUT_ADAPTER,
 )
 from planner.workload.recipes.trainer import read_precision, read_steps
-from planner.workload.recipes.words import FULL_SEQUENCES, WITHOUT_ADAPTER
 
 _ATTENTION: Final = {"auto": "sdpa", "disabled": "eager", "sdpa": "sdpa", "fa2": "flash", "fa3": "flash"}
 _LORA_KEYS: Final = ("lora_rank", "lora_target", "lora_dropout", "use_dora")

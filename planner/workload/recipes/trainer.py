@@ -10,9 +10,12 @@ from typing import Final
 from planner.workload.recipes.deepspeed import read_started_engine
 from planner.workload.recipes.draft import Draft
 from planner.workload.recipes.fsdp import PREFIX, read_fsdp, read_words
-from planner.workload.recipes.neutral import TRAINER_NEUTRAL, TRAINER_OTHERS, TRL_NEUTRAL, TRL_OTHERS
-from planner.workload.recipes.words import (
+from planner.workload.recipes.keys import (
     FULL_SEQUENCES,
+    TRAINER_NEUTRAL,
+    TRAINER_OTHERS,
+    TRL_NEUTRAL,
+    TRL_OTHERS,
     WITHOUT_ADAPTER,
     read_attention,
     read_clipping,

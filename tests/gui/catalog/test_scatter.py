@@ -11,7 +11,7 @@ from planner.gui.catalog.scatter.plot import ScatterPlot
 from planner.gui.catalog.scatter.presets import PRESETS, usual_plot
 from planner.gui.catalog.settings import PlotChoice
 from planner.gui.widgets.plot import blended
-from planner.monitor.device import Device
+from planner.monitor.readings.inventory import Device
 from planner.present.gpus import GPU_COLUMNS, gpu_rows
 
 _COVERED = 170 / 255

@@ -14,8 +14,8 @@ from planner.gui.monitor.tab import MonitorTab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.workspace import Workspace
-from planner.monitor.alert_rules import AlertRules
-from planner.monitor.patience import Patience
+from planner.monitor.alerts import AlertRules
+from planner.monitor.timeouts import Patience
 
 MakeTab = Callable[..., MonitorTab]
 

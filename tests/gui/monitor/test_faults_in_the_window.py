@@ -19,9 +19,9 @@ from fault_kit import CARDS, DRIVER, HEALTHY, Case, Watched, first
 from tab_kit import Probe, faults_of, wait
 
 from planner.gui.monitor.replay import Loader
-from planner.monitor.child import Child
-from planner.monitor.events import EventKind
-from planner.monitor.faults import FaultKind
+from planner.monitor.readings.events import EventKind
+from planner.monitor.readings.faults import FaultKind
+from planner.monitor.supervisor.child import Child
 
 
 @pytest.fixture

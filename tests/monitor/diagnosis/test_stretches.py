@@ -8,12 +8,11 @@ from hypothesis import strategies as st
 from planner.monitor.diagnosis.advice import CHECKPOINTING
 from planner.monitor.diagnosis.checklist import CHECKLIST
 from planner.monitor.diagnosis.diagnose import judge
-from planner.monitor.diagnosis.pcie import link_bytes_per_s
 from planner.monitor.diagnosis.rules import RULES
 from planner.monitor.diagnosis.stretch import STATISTICS, Run, Stretch
 from planner.monitor.diagnosis.verdict import Kind
-from planner.monitor.diagnosis.window import DERIVED, HOST_PREFIX, LONG_SUFFIX, Window
-from planner.monitor.metrics import BY_NAME, HOST_BY_NAME
+from planner.monitor.diagnosis.window import DERIVED, HOST_PREFIX, LONG_SUFFIX, Window, link_bytes_per_s
+from planner.monitor.readings.metrics import BY_NAME, HOST_BY_NAME
 
 
 def stretch(*values, every=1.0):

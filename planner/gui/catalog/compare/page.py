@@ -21,8 +21,8 @@ from planner.gui.widgets.popover import SearchPopover
 from planner.gui.workspace import Workspace
 from planner.hardware.gpu import Gpu
 from planner.plan.catalog import Catalog
+from planner.plan.placement import Cards, Tried, try_all
 from planner.plan.plan import Plan
-from planner.plan.tried import Cards, Tried, try_all
 from planner.present.compared_notes import compared_notes
 from planner.present.gpu_row import plain_row
 from planner.present.gpus import GpuRow

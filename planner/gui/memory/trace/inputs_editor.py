@@ -10,8 +10,8 @@ from planner.gui.theme import Theme, mark
 from planner.gui.widgets.icon_button import IconButton
 from planner.gui.widgets.label import make_label
 from planner.gui.widgets.text_field import TextField
+from planner.trace.notation import input_text, parse_input
 from planner.trace.request import Input
-from planner.trace.shapes import input_text, parse_input
 
 _EXAMPLE = "8x3x224x224:float32"
 

@@ -10,7 +10,7 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.label import make_label
 from planner.gui.widgets.number_field import NumberField
 from planner.gui.widgets.text_field import TextField
-from planner.trace.arguments import arguments_text, parse_arguments
+from planner.trace.notation import arguments_text, parse_arguments
 from planner.trace.request import Lora, TraceRequest
 
 

@@ -16,8 +16,8 @@ from planner.gui.widgets.label import make_label
 from planner.gui.widgets.radio_field import RadioField
 from planner.gui.widgets.text_field import TextField
 from planner.gui.workspace import Workspace
-from planner.trace.arguments import arguments_text, parse_arguments
 from planner.trace.candidates import Candidate, find_candidates
+from planner.trace.notation import arguments_text, parse_arguments
 from planner.trace.request import Argument, Target
 
 _KINDS: Final = (("file", "in a file"), ("import", "installed"), ("config", "of the plan"))

@@ -18,7 +18,7 @@ from planner.gui.monitor.plots.view import TimeView
 from planner.gui.theme import Theme
 from planner.gui.widgets.plot import Plot, blended, cosmetic_pen
 from planner.monitor.history import Mark
-from planner.monitor.metrics import Unit
+from planner.monitor.readings.metrics import Unit
 
 _PIXELS_A_VALUE: Final = 26
 _CLOCK: Final = "00:00:00"

@@ -13,7 +13,7 @@ from planner.gui.theme import Theme
 from planner.gui.widgets.record_model import RecordTableModel
 from planner.gui.widgets.record_table import RecordTable
 from planner.monitor.history import HOST
-from planner.monitor.metrics import Unit
+from planner.monitor.readings.metrics import Unit
 from planner.present.columns import Column
 
 _DASH = " – "

@@ -3,7 +3,7 @@
 from typing import Final, NamedTuple
 
 from planner.gui.widgets.ticks import nice_step, round_ticks
-from planner.monitor.metrics import Unit
+from planner.monitor.readings.metrics import Unit
 from planner.present import format as fmt
 from planner.units import GIB, MIB
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from planner.monitor.metrics import BY_NAME, HOST_BY_NAME, Metric, Unit
+from planner.monitor.readings.metrics import BY_NAME, HOST_BY_NAME, Metric, Unit
 
 
 @dataclass(frozen=True, slots=True)
