@@ -15,7 +15,7 @@ from planner.cost.market import CardPrices
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 from planner.plan.catalog import Catalog
-from planner.plan.placement import Tried, try_all
+from planner.plan.placement import Placement, try_all
 from planner.present.card_records import totals
 from planner.present.compared_notes import compared_notes
 from planner.present.gpu_row import GpuRow, plain_row
@@ -72,7 +72,7 @@ def print_comparison(
     return 0
 
 
-def _record(entry: Entry, tried: Tried | None) -> dict[str, object] | None:
+def _record(entry: Entry, tried: Placement | None) -> dict[str, object] | None:
     """Return the record of an entry, with what the plan comes to on it where one was asked about."""
     source = entry.system.system if entry.system is not None else entry.row.gpu if entry.row is not None else None
     if source is None:
@@ -86,7 +86,7 @@ def _record(entry: Entry, tried: Tried | None) -> dict[str, object] | None:
     }
 
 
-def _outcome(tried: Tried) -> dict[str, object]:
+def _outcome(tried: Placement) -> dict[str, object]:
     evaluation = tried.evaluation
     if evaluation is None:
         return {"verdict": None, "reason": tried.reason}
@@ -127,6 +127,6 @@ def _entry(name: str, catalog: Catalog, prices: Mapping[str, CardPrices]) -> Ent
     return card_entry(name, row_of(catalog.hardware.gpu(cards.id)), cards.count)
 
 
-def _tried(word: str, entries: Sequence[Entry], catalog: Catalog, today: date) -> Mapping[str, Tried]:
+def _tried(word: str, entries: Sequence[Entry], catalog: Catalog, today: date) -> Mapping[str, Placement]:
     """Return what the plan about `word` comes to on each entry."""
     return try_all(plan_about(word, catalog), {entry.id: entry.cards for entry in entries}, catalog, today)

@@ -20,9 +20,9 @@ _LONGEST_START_SECONDS: Final = 10.0
 def look_here() -> "tuple[Device, ...]":
     """Return the cards of this machine after one look by a process that ends at once; none without a driver."""
     from planner.monitor.supervisor.gathering import look_once  # the first picture of the window does without them
-    from planner.monitor.timeouts import Patience
+    from planner.monitor.timeouts import Timeouts
 
-    return look_once(Patience(start=_LONGEST_START_SECONDS)).inventory.devices
+    return look_once(Timeouts(start=_LONGEST_START_SECONDS)).inventory.devices
 
 
 class Machine(QObject):

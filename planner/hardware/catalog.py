@@ -10,8 +10,7 @@ from pydantic import TypeAdapter
 
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
-from planner.hardware.machine import Machine
-from planner.hardware.system import System
+from planner.hardware.system import EquippedSystem, System
 from planner.hardware.usable import UsableMemory, UsableShares, measured_shares, usable_memory
 from planner.records import read_records
 
@@ -47,16 +46,16 @@ class HardwareCatalog:
             self._usable[gpu] = usable_memory(gpu, self.usable_shares)
         return self._usable[gpu]
 
-    def machine(self, system: System) -> Machine:
+    def machine(self, system: System) -> EquippedSystem:
         """Return a system together with its accelerator, none where its record does not name one.
 
         Raises:
             SpecError: If it names one that there is not.
         """
-        return Machine(system, self.gpu(system.gpu_id) if system.gpu_id else None)
+        return EquippedSystem(system, self.gpu(system.gpu_id) if system.gpu_id else None)
 
     @cached_property
-    def machines(self) -> tuple[Machine, ...]:
+    def machines(self) -> tuple[EquippedSystem, ...]:
         """Return every system together with its accelerator: what a `SystemQuery` selects from."""
         return tuple(map(self.machine, self.systems))
 

@@ -8,7 +8,8 @@ comparison := flag | field operator value | field "~" text | field ["not"] "in" 
 ```
 
 Text compares without regard to case. What is compared with an unknown figure is unknown, and so is its opposite: `not`
-finds what is known to be otherwise. Nothing is ever evaluated as Python.
+finds what is known to be otherwise, and `and` and `or` are unknown where the known side does not settle them (Kleene's
+three-valued logic). A record is found only where it passes. Nothing is ever evaluated as Python.
 """
 
 import operator

@@ -55,7 +55,7 @@ USUAL_CIRCUIT: Final = CIRCUITS["120V-15A"]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PowerFigure:
     """One figure of a build, with its formula in numbers and its source; none where an input is not known."""
 
     key: str
@@ -78,7 +78,7 @@ WALL_TITLES: Final = (
 
 def wall_steps(
     circuit: Circuit, watts: float, formula: str, source: str, warming_f: float = WARMING_F
-) -> tuple[Step, ...]:
+) -> tuple[PowerFigure, ...]:
     """Return what follows from `watts` drawn from the wall, which themselves come from `formula` and `source`.
 
     `warming_f` is by how many degrees Fahrenheit the air may warm. **Assumes** that all power becomes heat in the air.
@@ -95,7 +95,7 @@ def wall_steps(
         (cfm * _M3_PER_HOUR_PER_CFM, f"{cfm:,.0f} × 1.699", "1 CFM = 1.699 m³/h"),
     )
     return tuple(
-        Step(key, title, value, unit, how, whence)
+        PowerFigure(key, title, value, unit, how, whence)
         for (key, title, unit), (value, how, whence) in zip(WALL_TITLES, figures, strict=True)
     )
 

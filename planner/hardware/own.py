@@ -203,6 +203,7 @@ def _notes(gpu: Gpu, change: CardChange, *, held: bool) -> Iterable[str]:
         yield change.note
 
 
+# Looked for when something is added, never in what was added before: a newer catalog must not make it unreadable.
 class OwnProblem(NamedTuple):
     """What is wrong with one field of one record, and what to do."""
 

@@ -9,7 +9,7 @@ from math import ceil
 from typing import Final, Literal
 
 from planner.hardware.gpu import Gpu
-from planner.hardware.mains import USUAL_CIRCUIT, WALL_TITLES, WARMING_F, Circuit, Step, wall_steps
+from planner.hardware.mains import USUAL_CIRCUIT, WALL_TITLES, WARMING_F, Circuit, PowerFigure, wall_steps
 from planner.hardware.system import System
 
 Rating = Literal["bronze", "gold", "platinum", "titanium"]
@@ -74,7 +74,7 @@ class Build:
 class PowerAndCooling:
     """What a build needs, figure by figure, and what does not fit together."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[PowerFigure, ...]
     connectors: tuple[str, ...]
     warnings: tuple[str, ...]
 
@@ -91,13 +91,13 @@ def power_and_cooling(build: Build) -> PowerAndCooling:
     drawn = _cards_watts(build)
     if drawn is None:
         unknown = (f"The board power of {each.gpu.name} is not known." for each in build.cards if not each.watts_each)
-        steps = tuple(Step(key, title, None, unit, "", "") for key, title, unit in _TITLES)
+        steps = tuple(PowerFigure(key, title, None, unit, "", "") for key, title, unit in _TITLES)
         return PowerAndCooling(steps, tuple(_connectors(build)), (*unknown, *_board_warnings(build)))
     steps = tuple(_steps(build, drawn))
     return PowerAndCooling(steps, tuple(_connectors(build)), (*_circuit_warnings(build), *_board_warnings(build)))
 
 
-def machine_steps(system: System, circuit: Circuit) -> tuple[Step, ...]:
+def machine_steps(system: System, circuit: Circuit) -> tuple[PowerFigure, ...]:
     """Return what feeds and cools a whole machine; none where its power is not known.
 
     **Assumes** that its highest power is drawn from the wall, as makers state it, and all becomes heat in the air.
@@ -157,7 +157,7 @@ _RATING_SOURCE: Final = "80 PLUS, least efficiency at half and at full load"
 _FORM: Final = "the cards' form factors; unknown for modules on a baseboard"
 
 
-def _steps(build: Build, drawn: float) -> Iterator[Step]:
+def _steps(build: Build, drawn: float) -> Iterator[PowerFigure]:
     host, slots = build.host_watts, _slots(build)
     load, share = drawn + host, efficiency(build, drawn)
     wall = load / share
@@ -171,10 +171,10 @@ def _steps(build: Build, drawn: float) -> Iterator[Step]:
         (supply, largest or _SERVER_SUPPLIES, _SUPPLY_SOURCE),
     )
     for (key, title, unit), (value, formula, source) in zip(_TITLES, figures, strict=False):
-        yield Step(key, title, value, unit, formula, source)
+        yield PowerFigure(key, title, value, unit, formula, source)
     efficient = f"{load:,.0f} ÷ {share:.2f} (80 PLUS {build.rating})"
     yield from wall_steps(build.circuit, wall, efficient, _RATING_SOURCE, build.warming_f)
-    yield Step("slots", "Slots", None if slots is None else float(slots), "", "", _FORM)
+    yield PowerFigure("slots", "Slots", None if slots is None else float(slots), "", "", _FORM)
 
 
 def _cards_watts(build: Build) -> float | None:

@@ -3,9 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from planner.hardware.machine import Machine
 from planner.hardware.query import Query
-from planner.hardware.system import PriceKind, SystemKind, Topology
+from planner.hardware.system import EquippedSystem, PriceKind, SystemKind, Topology
 from planner.hardware.vocabulary import Facet, Known, QueryField, Value, Vocabulary
 from planner.units import GB, GIB
 
@@ -18,34 +17,34 @@ def _scaled(value: float | None, unit: float) -> float | None:
     return None if value is None else value / unit
 
 
-def _rate(dtype: str) -> Callable[[Machine, Known], Value]:
-    def read(machine: Machine, _: Known) -> Value:
+def _rate(dtype: str) -> Callable[[EquippedSystem, Known], Value]:
+    def read(machine: EquippedSystem, _: Known) -> Value:
         rate = None if machine.gpu is None else machine.gpu.rate(dtype)
         return None if rate is None else _scaled(machine.together(rate.ops_per_s), _TERA)
 
     return read
 
 
-def _memory_each(machine: Machine, _: Known) -> Value:
+def _memory_each(machine: EquippedSystem, _: Known) -> Value:
     return _scaled(machine.memory_bytes_each, GIB)
 
 
-def _bandwidth(machine: Machine, _: Known) -> Value:
+def _bandwidth(machine: EquippedSystem, _: Known) -> Value:
     each = None if machine.gpu is None else machine.gpu.bandwidth_bytes_per_s
     return _scaled(machine.together(each), GB)
 
 
-def _text(name: str, title: str, said: str, read: Callable[[Machine], str | None]) -> QueryField[Machine]:
+def _text(name: str, title: str, said: str, read: Callable[[EquippedSystem], str | None]) -> QueryField[EquippedSystem]:
     return QueryField(name, title, "", said, "text", lambda machine, _: read(machine))
 
 
 def _number(
-    name: str, title: str, unit: str, said: str, read: Callable[[Machine, Known], Value]
-) -> QueryField[Machine]:
+    name: str, title: str, unit: str, said: str, read: Callable[[EquippedSystem, Known], Value]
+) -> QueryField[EquippedSystem]:
     return QueryField(name, title, unit, said, "number", read)
 
 
-SYSTEM_FIELDS: Final[Mapping[str, QueryField[Machine]]] = {
+SYSTEM_FIELDS: Final[Mapping[str, QueryField[EquippedSystem]]] = {
     field.name: field
     for field in (
         _text("name", "Name", "as sold", lambda machine: machine.system.name),
@@ -137,11 +136,15 @@ SYSTEM_WORDS: Final = Vocabulary(
     {
         facet.name: facet
         for facet in (
-            Facet[Machine]("vendor", "Vendor", "vendors", lambda machine: machine.system.vendor),
-            Facet[Machine]("kind", "Kind", "kinds", lambda machine: machine.system.kind),
-            Facet[Machine]("price_kind", "Kind of price", "price_kinds", lambda machine: machine.system.price_kind),
-            Facet[Machine]("topology", "Topology", "topologies", lambda machine: machine.system.topology),
-            Facet[Machine]("architecture", "Architecture", "architectures", lambda machine: machine.architecture),
+            Facet[EquippedSystem]("vendor", "Vendor", "vendors", lambda machine: machine.system.vendor),
+            Facet[EquippedSystem]("kind", "Kind", "kinds", lambda machine: machine.system.kind),
+            Facet[EquippedSystem](
+                "price_kind", "Kind of price", "price_kinds", lambda machine: machine.system.price_kind
+            ),
+            Facet[EquippedSystem]("topology", "Topology", "topologies", lambda machine: machine.system.topology),
+            Facet[EquippedSystem](
+                "architecture", "Architecture", "architectures", lambda machine: machine.architecture
+            ),
         )
     },
     ("fits",),

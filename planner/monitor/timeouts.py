@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 
-class Patience(NamedTuple):
+class Timeouts(NamedTuple):
     """How long the supervisor waits, in seconds.
 
     After `quiet` beyond the interval the sampler is asked where it is, after `kill` it is ended; before its first

@@ -19,7 +19,7 @@ _NO_ACCELERATOR: Final = "the catalog does not say which accelerator this has"
 
 
 @dataclass(frozen=True, eq=False)
-class Tried:
+class Placement:
     """What the plan comes to on some cards, or why that is not known."""
 
     evaluation: Evaluation | None
@@ -36,25 +36,27 @@ class Cards:
     per_machine: int | None = None
 
 
-def try_on(plan: Plan, gpu_id: str, count: int, catalog: Catalog, today: date, per_machine: int | None = None) -> Tried:
+def try_on(
+    plan: Plan, gpu_id: str, count: int, catalog: Catalog, today: date, per_machine: int | None = None
+) -> Placement:
     """Return what `plan` needs, takes and costs on `count` cards of one kind; its time is worked out here, not later.
 
     More cards than a plan has, or a degree of parallelism that does not divide them, are a reason, not an error. The
     cards are in machines as the plan says, else of `per_machine`, else as they usually are.
     """
     if count > MOST_CARDS:
-        return Tried(None, reason=f"a plan has at most {MOST_CARDS:,} cards, and these are {count:,}")
+        return Placement(None, reason=f"a plan has at most {MOST_CARDS:,} cards, and these are {count:,}")
     try:
         evaluation = evaluate(_in_machines(moved_to(plan, gpu_id, count), per_machine), catalog)
-        return Tried(evaluation, evaluate_cost(evaluation, catalog, today))
+        return Placement(evaluation, evaluate_cost(evaluation, catalog, today))
     except PlannerError as error:
-        return Tried(None, reason=error.message)
+        return Placement(None, reason=error.message)
 
 
-def try_all(plan: Plan, wanted: Mapping[str, Cards | None], catalog: Catalog, today: date) -> dict[str, Tried]:
+def try_all(plan: Plan, wanted: Mapping[str, Cards | None], catalog: Catalog, today: date) -> dict[str, Placement]:
     """Return what `plan` comes to on each of `wanted`, by its name; none are cards that nobody knows."""
     return {
-        name: Tried(None, reason=_NO_ACCELERATOR)
+        name: Placement(None, reason=_NO_ACCELERATOR)
         if cards is None
         else try_on(plan, cards.gpu_id, cards.count, catalog, today, cards.per_machine)
         for name, cards in wanted.items()

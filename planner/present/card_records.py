@@ -6,18 +6,17 @@ from typing import TYPE_CHECKING, Final
 
 from planner.hardware.derived import DERIVED_FIGURES, derived_figures
 from planner.hardware.gpu import Gpu
-from planner.hardware.machine import together
 from planner.hardware.mains import least_circuit
 from planner.hardware.power import machine_steps
+from planner.hardware.system import together
 from planner.present.system_totals import AT_LAUNCH, BANDWIDTH, BF16, CARDS_POWER, FP16, MEMORY
 
 if TYPE_CHECKING:
     from planner.cost.market import CardPrices, PriceSpread
     from planner.cost.terms import RentMode
-    from planner.hardware.machine import Machine
     from planner.hardware.software import FeatureSupport
     from planner.hardware.speeds import MeasuredSpeed
-    from planner.hardware.system import System
+    from planner.hardware.system import EquippedSystem, System
     from planner.present.side_by_side import Entry
     from planner.present.system_row import SystemRow
 
@@ -112,7 +111,7 @@ def accelerator_fields(gpu: Gpu | None, count: int | None) -> dict[str, object]:
     }
 
 
-def each_fields(machine: "Machine | None") -> dict[str, object]:
+def each_fields(machine: "EquippedSystem | None") -> dict[str, object]:
     """Return what a system's accelerators are, and what each of them has."""
     return {
         "architecture": None if machine is None else machine.architecture,

@@ -7,7 +7,7 @@ from typing import Final
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
 from planner.hardware.system import System
-from planner.plan.placement import Cards, Tried
+from planner.plan.placement import Cards, Placement
 from planner.present import format as fmt
 from planner.present.better import best, lower_is_better
 from planner.present.columns import Column
@@ -98,7 +98,7 @@ class ComparedRow:
         return any(cell.text not in fmt.NO_FIGURES for cell in self.cells)
 
 
-def side_by_side(entries: Sequence[Entry], tried: Mapping[str, Tried]) -> tuple[ComparedRow, ...]:
+def side_by_side(entries: Sequence[Entry], tried: Mapping[str, Placement]) -> tuple[ComparedRow, ...]:
     """Return the rows of `entries`: the plan on each, as far as it was tried, all accelerators together, one of them.
 
     What nobody publishes of any of them is left out.

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from planner.hardware.catalog import HardwareCatalog
-from planner.hardware.machine import Machine
 from planner.hardware.software import SoftwareFact, lacking_formats, target_of
-from planner.hardware.system import System
+from planner.hardware.system import EquippedSystem, System
 from planner.memory.result import Verdict
 from planner.present import format as fmt
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class SystemRow(Machine):
+class SystemRow(EquippedSystem):
     """A system, its accelerator where the catalog has that, and what is known beside both.
 
     `fit` is the plan's verdict, once asked. `lacks` holds the number formats that the accelerator does not compute in,

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from planner.hardware.gpu import Gpu, Provenance
-from planner.hardware.machine import together
-from planner.hardware.system import System
+from planner.hardware.system import System, together
 from planner.present import format as fmt
 from planner.units import GIB
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from planner.plan.evaluate import Evaluation
-from planner.plan.placement import Tried
+from planner.plan.placement import Placement
 from planner.present import format as fmt
 from planner.present.money import own_sentence, rent_sentence
 from planner.present.time import answer, no_time
@@ -26,10 +26,10 @@ class TriedFigure:
 
     key: str
     title: str
-    of: Callable[[Tried | None], Figure]
+    of: Callable[[Placement | None], Figure]
 
 
-def _verdict(tried: Tried | None) -> Figure:
+def _verdict(tried: Placement | None) -> Figure:
     if tried is None:
         return "working it out…", None, ""
     if tried.evaluation is None:
@@ -40,14 +40,14 @@ def _verdict(tried: Tried | None) -> Figure:
     return f"{verdict_phrase(memory)}{on_each}", None, told
 
 
-def _needed(tried: Tried | None) -> Figure:
+def _needed(tried: Placement | None) -> Figure:
     if tried is None or tried.evaluation is None:
         return fmt.UNKNOWN, None, "" if tried is None else tried.reason
     needed = tried.evaluation.memory.total_bytes
     return fmt.size(needed), float(needed), fmt.exact_bytes(needed)
 
 
-def _seconds(tried: Tried | None) -> Figure:
+def _seconds(tried: Placement | None) -> Figure:
     time, why = _time(tried)
     if time is None or time.seconds is None:
         return fmt.UNKNOWN, None, why
@@ -55,7 +55,7 @@ def _seconds(tried: Tried | None) -> Figure:
     return text, time.seconds, answer(time)
 
 
-def _pace(tried: Tried | None) -> Figure:
+def _pace(tried: Placement | None) -> Figure:
     time, why = _time(tried)
     if time is None or time.seconds is None:
         return fmt.UNKNOWN, None, why
@@ -65,7 +65,7 @@ def _pace(tried: Tried | None) -> Figure:
     return fmt.quantity(pace, unit), pace, answer(time)
 
 
-def _time(tried: Tried | None) -> "tuple[TimeResult | None, str]":
+def _time(tried: Placement | None) -> "tuple[TimeResult | None, str]":
     """Return how long it takes, or why that is not known."""
     if tried is None or tried.evaluation is None:
         return None, ""
@@ -88,7 +88,7 @@ def why_not(evaluation: Evaluation) -> str:
     return _NOT_RUN if memory.verdict == "does-not-fit" else _NOT_JUDGED
 
 
-def _rent(tried: Tried | None) -> Figure:
+def _rent(tried: Placement | None) -> Figure:
     estimate, why = _estimate(tried, "No offer of these cards is known.")
     if estimate is None or estimate.result.rent is None:
         return fmt.UNKNOWN, None, why
@@ -96,7 +96,7 @@ def _rent(tried: Tried | None) -> Figure:
     return f"{fmt.money(rent.usd)} a {estimate.demand.period}", rent.usd, rent_sentence(rent)
 
 
-def _rent_hour(tried: Tried | None) -> Figure:
+def _rent_hour(tried: Placement | None) -> Figure:
     estimate, why = _estimate(tried, "No offer of these cards is known.")
     if estimate is None or estimate.result.rent is None:
         return fmt.UNKNOWN, None, why
@@ -106,14 +106,14 @@ def _rent_hour(tried: Tried | None) -> Figure:
     return f"{fmt.money(usd)} an hour", usd, f"{each}\n{rent_sentence(rent)}"
 
 
-def _rent_tokens(tried: Tried | None) -> Figure:
+def _rent_tokens(tried: Placement | None) -> Figure:
     estimate, why = _estimate(tried, "No offer of these cards is known.")
     if estimate is None or estimate.result.rent is None:
         return fmt.UNKNOWN, None, why
     return _million(estimate.result.rent.usd_per_million_tokens, rent_sentence(estimate.result.rent))
 
 
-def _own(tried: Tried | None) -> Figure:
+def _own(tried: Placement | None) -> Figure:
     estimate, why = _estimate(tried, "The price of these cards is not known.")
     if estimate is None or estimate.result.own is None:
         return fmt.UNKNOWN, None, why
@@ -122,7 +122,7 @@ def _own(tried: Tried | None) -> Figure:
     return text, own.usd_per_period, own_sentence(own, estimate.demand)
 
 
-def _own_tokens(tried: Tried | None) -> Figure:
+def _own_tokens(tried: Placement | None) -> Figure:
     estimate, why = _estimate(tried, "The price of these cards is not known.")
     if estimate is None or estimate.result.own is None:
         return fmt.UNKNOWN, None, why
@@ -134,7 +134,7 @@ def _million(usd: float | None, how: str) -> Figure:
     return fmt.UNKNOWN if usd is None else fmt.money(usd), usd, how
 
 
-def _estimate(tried: Tried | None, otherwise: str) -> "tuple[CostEstimate | None, str]":
+def _estimate(tried: Placement | None, otherwise: str) -> "tuple[CostEstimate | None, str]":
     """Return what the job costs, or why that is not known."""
     if tried is None:
         return None, ""

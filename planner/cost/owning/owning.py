@@ -88,7 +88,7 @@ class Bought:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class RunningCosts:
     """What is paid each year, used or not, and for each hour that one group works."""
 
     idle_energy: float
@@ -148,12 +148,12 @@ def kilowatt_hours(values: Values, shape: Shape, years: float, busy_hours: float
     return full_power_watts(values, shape) / _WATTS * values["pue"] * hours
 
 
-def kept(values: Values, shape: Shape, purchase: Bought) -> Kept:
+def kept(values: Values, shape: Shape, purchase: Bought) -> RunningCosts:
     """Return what each year and each hour of work costs; electricity is paid once, metered or within colocation."""
     tariff = 0.0 if shape.colocation_power == "included" else values["tariff_usd_per_kwh"]
     capex = purchase.usd
     kilowatts = full_power_watts(values, shape) / _WATTS
-    return Kept(
+    return RunningCosts(
         idle_energy=kilowatt_hours(values, shape, 1.0, 0.0) * tariff,
         colocation=kilowatts * values["colocation_usd_per_kw_month"] * _MONTHS,
         operations=capex * values["operations_fraction_per_year"],

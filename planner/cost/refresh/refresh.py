@@ -15,6 +15,8 @@ from planner.cost.renting.offer import Offer
 from planner.errors import PriceError
 from planner.hardware.catalog import HardwareCatalog
 
+# Thresholds of mixxor/eu-cloud-prices (rows, single prices, median) and gpu-price-feed (marketplaces), which were set
+# after real mistakes: prices of 0, host prices without their cards, bids instead of prices.
 FEWEST_ROWS_SHARE: Final = 0.8
 HIGHEST_RISE: Final = 1.5
 LOWEST_FALL: Final = 0.5

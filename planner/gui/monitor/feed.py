@@ -16,7 +16,7 @@ from planner.monitor.readings.latest import Latest
 from planner.monitor.recording.recorder import Recorder
 from planner.monitor.settings import Settings
 from planner.monitor.supervisor.supervisor import Update
-from planner.monitor.timeouts import Patience
+from planner.monitor.timeouts import Timeouts
 from planner.plan.plan import Plan
 
 _KEPT: Final = "What was written until then can be replayed."
@@ -48,7 +48,7 @@ class Feed(QObject):
         self,
         interval_seconds: float,
         rules: AlertRules,
-        patience: Patience | None = None,
+        timeouts: Timeouts | None = None,
         environment: Mapping[str, str] | None = None,
         pace: Settings | None = None,
     ) -> None:
@@ -59,7 +59,7 @@ class Feed(QObject):
         self._watch = AlertWatch(rules)
         self._recorder: Recorder | None = None
         self._is_started = False
-        self._live = Live((pace or Settings())._replace(fast_seconds=interval_seconds), patience, environment)
+        self._live = Live((pace or Settings())._replace(fast_seconds=interval_seconds), timeouts, environment)
         self._live.arrived.connect(self._take)
 
     @property

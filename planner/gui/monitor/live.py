@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, Qt, Signal, Slot
 
 from planner.monitor.settings import Settings
 from planner.monitor.supervisor.supervisor import Supervisor, Update
-from planner.monitor.timeouts import Patience
+from planner.monitor.timeouts import Timeouts
 
 _log = logging.getLogger(__name__)
 
@@ -27,15 +27,15 @@ class Live(QObject):
     def __init__(
         self,
         settings: Settings,
-        patience: Patience | None = None,
+        timeouts: Timeouts | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__()
         self._updates: deque[Update] = deque()
         self._is_announced = False
         self._over = Event()
-        self._patience = patience or Patience()
-        self._supervisor = Supervisor(self._hear, settings, self._patience, environment)
+        self._timeouts = timeouts or Timeouts()
+        self._supervisor = Supervisor(self._hear, settings, self._timeouts, environment)
         self._thread = Thread(target=self._hold, name="live", daemon=True)
         self._came.connect(self._deliver, Qt.ConnectionType.QueuedConnection)
 
@@ -48,9 +48,9 @@ class Live(QObject):
         self.begin_stop()
         if self._thread.is_alive():
             # Longer than the supervisor waits itself, so that it is it that gives up.
-            self._thread.join(2 * self._patience.stop)
+            self._thread.join(2 * self._timeouts.stop)
             if self._thread.is_alive():
-                _log.warning("The monitor did not end within %g seconds", 2 * self._patience.stop)
+                _log.warning("The monitor did not end within %g seconds", 2 * self._timeouts.stop)
 
     def begin_stop(self) -> None:
         """Let go of everything without waiting; nothing arrives any more."""

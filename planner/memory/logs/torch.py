@@ -1,6 +1,6 @@
-"""`torch.cuda.memory_stats()`: every counter to the byte, as JSON or as Python prints it.
+"""What PyTorch prints about memory: statistics, out-of-memory messages, snapshots and summaries.
 
-Read by its keys alone, so that a dictionary, an ordered one, a list of pairs and JSON are the same.
+Each reader's docstring says where its format is from.
 """
 
 import json
@@ -32,7 +32,10 @@ _MEANINGS: Final = {
 
 
 def read_torch_stats(text: LogText) -> Iterator[Measured]:
-    """Yield the peak of each counter that the last statistics in `text` have."""
+    """Yield the peak of each counter that the last `torch.cuda.memory_stats()` in `text` have, to the byte.
+
+    Read by its keys alone, so that a dictionary, an ordered one, a list of pairs and JSON are the same.
+    """
     found: dict[str, re.Match[str]] = {}
     for pattern in _patterns(text):
         for match in pattern.finditer(text.text):
@@ -90,7 +93,11 @@ _RESERVED: Final = re.compile(rf"{_SIZE} reserved in total by PyTorch")
 
 
 def read_torch_errors(text: LogText) -> Iterator[Measured]:
-    """Yield what each out-of-memory message says; a run needs at least what it held and what it asked for."""
+    """Yield what each out-of-memory message says; a run needs at least what it held and what it asked for.
+
+    **Source**: c10/cuda/CUDACachingAllocator.cpp: sizes have two decimals in binary units. Before 2.1 the message was
+    in brackets, before 1.5 it said "cached" for what the allocator held and had not given out.
+    """
     for line in text.lines_with(_MARK):
         # Messages are wrapped where they were quoted, and several may stand below each other.
         joined = " ".join([line.text, *(below.text for below in text.after(line, _AFTER))])
@@ -156,7 +163,12 @@ _COUNTED: Final[tuple[tuple[Counter, str, dict[str, int]], ...]] = (
 
 
 def read_torch_snapshot(text: LogText) -> Iterator[Measured]:
-    """Yield what each device had allocated and reserved, at the peak where the history is in it."""
+    """Yield what each device of a snapshot as JSON had allocated and reserved, at the peak where the history is in it.
+
+    **Source**: torch/cuda/memory.py, `_snapshot`: segments have `total_size` and `allocated_size`; the history of a
+    device is a list of actions, of which `alloc` and `free_requested` change what is allocated, `segment_alloc`,
+    `segment_free`, `segment_map` and `segment_unmap` what is reserved.
+    """
     segments, traces = _parts(text)
     for device in sorted({_number(segment.get("device")) for segment in segments})[:_DEVICES]:
         own = [segment for segment in segments if _number(segment.get("device")) == device]
@@ -224,7 +236,11 @@ _ROWS: Final = {
 
 
 def read_torch_summary(text: LogText) -> Iterator[Measured]:
-    """Yield the peak of each counter of every table in `text`."""
+    """Yield the peak of each counter of every `torch.cuda.memory_summary()` in `text`.
+
+    **Source**: torch/cuda/memory.py: sizes are divided by 1,024 and cut off, whatever the unit is called; versions
+    before 2.0 wrote KB, MB and GB for the same powers of 1,024 (pytorch/pytorch#91854).
+    """
     device: str | None = None
     for line in text.lines_with(_SUMMARY_MARK, *(f"| {title} " for title in _ROWS)) if text.has(_SUMMARY_MARK) else ():
         named, row = _SUMMARY_DEVICE.search(line.text), _ROW.search(line.text)

@@ -14,7 +14,7 @@ _LOW: Final = 0.3
 _HIGH: Final = 0.7
 
 
-class Run(NamedTuple):
+class Episode(NamedTuple):
     """A while during which a value stayed on one side of a level; it lasts until the next one begins."""
 
     is_above: bool
@@ -117,14 +117,14 @@ class Stretch:
                 made.append((time, result))
         return Stretch(tuple(time for time, _ in made), tuple(value for _, value in made)) if made else None
 
-    def runs(self, level: float) -> Iterator[Run]:
+    def runs(self, level: float) -> Iterator[Episode]:
         """Yield the runs of values at or above `level`, and of those below."""
         start, is_above = self.times[0], self.values[0] >= level
         for time, value in zip(self.times, self.values, strict=True):
             if (value >= level) is not is_above:
-                yield Run(is_above, start, time)
+                yield Episode(is_above, start, time)
                 start, is_above = time, value >= level
-        yield Run(is_above, start, self.times[-1])
+        yield Episode(is_above, start, self.times[-1])
 
     def _parts(self) -> list["Stretch"]:
         """Return the parts of the stretch, equal in time, that have values."""
@@ -183,7 +183,7 @@ def phase_of(use: Stretch) -> Phase:
     return Phase(runs[-1].start if runs[-1].is_above else use.times[0])
 
 
-def _phase(runs: list[Run]) -> Phase:
+def _phase(runs: list[Episode]) -> Phase:
     first, last = 0 if runs[0].is_above else 1, len(runs) - 1
     rest = _rest(runs, first)
     if rest is None:
@@ -191,7 +191,7 @@ def _phase(runs: list[Run]) -> Phase:
     return Phase(runs[last].start) if rest == last else _phase(runs[rest:])
 
 
-def _rest(runs: list[Run], first: int) -> int | None:
+def _rest(runs: list[Episode], first: int) -> int | None:
     """Return the place of the wait from `first` on that ends one work, or parts two; none where there is none."""
     waits = {place: runs[place].seconds for place in range(first, len(runs)) if not runs[place].is_above}
     longest = max(waits, key=lambda place: waits[place], default=None)

@@ -130,7 +130,7 @@ class Card:
         self._silent_looks = 0
 
     @property
-    def can_be_divided(self) -> bool:
+    def supports_mig(self) -> bool:
         """Return whether it is a card that can have instances, whether it has some now or not."""
         return self.device.fact("mig_enabled") is not None
 

@@ -226,7 +226,7 @@ class Session:
                 return True
         except NvmlFailure:
             return True
-        return any(self._has_other_instances(card) for card in self._cards.values() if card.can_be_divided)
+        return any(self._has_other_instances(card) for card in self._cards.values() if card.supports_mig)
 
     def forget_place(self, index: int) -> None:
         """Forget a card that could not be opened, since it is known by its UUID from before."""

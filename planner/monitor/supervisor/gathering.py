@@ -11,7 +11,7 @@ from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.sample import Sample
 from planner.monitor.settings import Settings
 from planner.monitor.supervisor.supervisor import Supervisor, Update
-from planner.monitor.timeouts import Patience
+from planner.monitor.timeouts import Timeouts
 
 # The energy counter needs a second; within it everything else is read twice.
 _SETTINGS: Final = Settings(fast_seconds=0.5, slow_seconds=0.5, process_seconds=0.5)
@@ -23,16 +23,16 @@ _SLOW: Final = "power_limit_watts"
 _OVER: Final = frozenset({FaultKind.SAMPLER_CRASHED, FaultKind.SAMPLER_FAILED, FaultKind.STUCK})
 
 
-def look_once(patience: Patience | None = None, listener: Callable[[Update], object] = lambda _update: None) -> Latest:
+def look_once(timeouts: Timeouts | None = None, listener: Callable[[Update], object] = lambda _update: None) -> Latest:
     """Return what stands now, after a second or a little more; a driver that does not answer ends it sooner.
 
     `listener` hears everything that was read meanwhile.
     """
     updates: Queue[Update] = Queue()
-    patience = patience or Patience()
+    timeouts = timeouts or Timeouts()
     latest, looks = Latest(), _Looks()
-    with Supervisor(updates.put, _SETTINGS, patience):
-        deadline = monotonic() + patience.start + _LONGEST_SECONDS
+    with Supervisor(updates.put, _SETTINGS, timeouts):
+        deadline = monotonic() + timeouts.start + _LONGEST_SECONDS
         while not looks.enough(latest) and monotonic() < deadline:
             try:
                 note(latest, update := updates.get(timeout=max(0.0, deadline - monotonic())))

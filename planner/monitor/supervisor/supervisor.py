@@ -16,7 +16,7 @@ from planner.monitor.readings.wire import Busy, Message
 from planner.monitor.settings import Settings, bounded
 from planner.monitor.supervisor.child import Child
 from planner.monitor.supervisor.roster import is_first_word, merge
-from planner.monitor.timeouts import BackOff, Patience
+from planner.monitor.timeouts import BackOff, Timeouts
 
 Update = Inventory | Sample
 """What a listener hears. A sample follows the inventory that it belongs to."""
@@ -40,12 +40,12 @@ class Supervisor:
         self,
         listener: Callable[[Update], None],
         settings: Settings | None = None,
-        patience: Patience | None = None,
+        timeouts: Timeouts | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self._listener, self._environment = listener, environment
-        self._settings, self._patience = settings or Settings(), patience or Patience()
-        self._retry = BackOff(self._patience.first_retry, self._patience.last_retry)
+        self._settings, self._timeouts = settings or Settings(), timeouts or Timeouts()
+        self._retry = BackOff(self._timeouts.first_retry, self._timeouts.last_retry)
         # All that is done to the sampler is done in one thread: who asks for it waits for no lock and no pipe.
         self._queue: Queue[tuple[Child, Message | _Ended] | Callable[[], None] | None] = Queue()
         self._child: Child | None = None
@@ -79,11 +79,11 @@ class Supervisor:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the sampler, let the driver go, and wait until both are gone, no longer than `Patience.stop`."""
+        """End the sampler, let the driver go, and wait until both are gone, no longer than `Timeouts.stop`."""
         if self._thread is None:
             return
         self._queue.put(None)
-        self._thread.join(self._patience.stop)
+        self._thread.join(self._timeouts.stop)
         self._thread = None
 
     def set_interval(self, seconds: float) -> None:
@@ -136,11 +136,11 @@ class Supervisor:
 
     def _due(self) -> float:
         """Return when the sampler has been silent for so long that the next step is to be taken."""
-        patience = self._patience
+        timeouts = self._timeouts
         if self._asked_at is None:
-            return self._heard_at + self._settings.fast_seconds + patience.quiet
+            return self._heard_at + self._settings.fast_seconds + timeouts.quiet
         # Not from when it was last heard: a machine that slept would find it silent for hours.
-        return self._asked_at + (patience.kill if self._has_sample else patience.start) - patience.quiet
+        return self._asked_at + (timeouts.kill if self._has_sample else timeouts.start) - timeouts.quiet
 
     def _hear(self, message: Message | _Ended) -> None:
         if isinstance(message, _Ended):
@@ -174,7 +174,7 @@ class Supervisor:
             self._cards_since = now
         else:
             self._note_driver()
-            if now - self._cards_since >= self._patience.healthy:
+            if now - self._cards_since >= self._timeouts.healthy:
                 self._retry.reset()
         self._tell_inventory()
         self._listener(sample)
@@ -210,7 +210,7 @@ class Supervisor:
         child = self._take_child()
         if not any(fault.kind is FaultKind.NOT_ANSWERING for fault in self._book.current):
             self._note_busy(None)
-        if not child.kill(self._patience.end):
+        if not child.kill(self._timeouts.end):
             self._stuck = child
             self._book.note(Fault(FaultKind.STUCK, time()))
         self._tell_inventory()
@@ -218,7 +218,7 @@ class Supervisor:
 
     def _note_end(self) -> None:
         child = self._take_child()
-        child.kill(self._patience.end)
+        child.kill(self._timeouts.end)
         ending = explain_ending(child.exit_code, child.printed)
         if ending.kind is None:
             self._start_child(0.0)
@@ -273,8 +273,8 @@ class Supervisor:
         child, self._child = self._child, None
         if child is not None and self._asked_at is not None:
             # It is silent already: asking it to end would only take time.
-            child.kill(self._patience.end)
+            child.kill(self._timeouts.end)
         elif child is not None:
-            child.stop(self._patience.end)
+            child.stop(self._timeouts.end)
         if self._stuck is not None:
             self._stuck.kill(0.0)

@@ -14,7 +14,7 @@ from planner.plan.advice.change import COSTS, RISKS, Change, Cost, Risk
 from planner.plan.advice.inference_changes import INFERENCE_CHANGES
 from planner.plan.advice.ladders import ladders
 from planner.plan.advice.pipeline_changes import PIPELINE_CHANGES
-from planner.plan.advice.search import Bench, Tried, changed, search
+from planner.plan.advice.search import Bench, Candidate, changed, search
 from planner.plan.advice.training_changes import SHARING_CHANGES, TRAINING_CHANGES
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import architecture_of, find_fits, fits_by_gpu
@@ -32,6 +32,7 @@ _SDPA: Final = Change(
     keeps="the mathematics",
 )
 CHANGES: Final[tuple[Change, ...]] = (_SDPA, *TRAINING_CHANGES, *SHARING_CHANGES, *INFERENCE_CHANGES, *PIPELINE_CHANGES)
+"""Every change that is one value for another: another way to save memory is another record in one of these tables."""
 
 
 def larger_card(plan: Plan, catalog: Catalog) -> tuple[Change, CardFit] | None:
@@ -84,7 +85,7 @@ _ALMOST: Final = 0.75
 _ORDER: Final[tuple[Verdict | None, ...]] = ("fits", "tight", None, "does-not-fit")
 
 
-class Step(Spec):
+class AdviceStep(Spec):
     """One change of an advice: what is done, what it turns, and who says what it costs."""
 
     name: str
@@ -110,7 +111,7 @@ class Advice(Spec):
     """
 
     name: str
-    steps: tuple[Step, ...]
+    steps: tuple[AdviceStep, ...]
     settings: tuple[Setting, ...]
     verdict: Verdict | None
     saved_bytes: int
@@ -154,7 +155,7 @@ def advise(plan: Plan, catalog: Catalog, changes: tuple[Change, ...] = CHANGES) 
     return _best(found)
 
 
-def _in_need(start: Tried) -> bool:
+def _in_need(start: Candidate) -> bool:
     return bool(start.fit.unsupported) or start.fit.verdict in ("tight", "does-not-fit")
 
 
@@ -166,7 +167,7 @@ def _savings(bench: Bench, offered: Iterable[Change]) -> Iterator[Advice]:
             yield _advice(bench.start, tried)
 
 
-def _helps(start: Tried, tried: Tried) -> bool:
+def _helps(start: Candidate, tried: Candidate) -> bool:
     """Return whether the plan then fits, or likely fits where it did not, or would if its card could run it."""
     fit = tried.fit
     if fit.unsupported:
@@ -175,7 +176,7 @@ def _helps(start: Tried, tried: Tried) -> bool:
     return fit.verdict == "fits" or (fit.likely and not start.fit.likely)
 
 
-def _nearest(start: Tried, tried: Iterable[Tried]) -> Iterator[Advice]:
+def _nearest(start: Candidate, tried: Iterable[Candidate]) -> Iterator[Advice]:
     """Yield what comes nearest to fitting, each turning other levers than those before it."""
     seen: list[frozenset[str]] = []
     for one in sorted(tried, key=lambda one: (one.held_bytes, len(one.changes))):
@@ -194,14 +195,16 @@ def _hardware_advice(plan: Plan, catalog: Catalog) -> Iterator[Advice]:
     if before is None or other is None or before.verdict == "fits":
         return
     change, fit = other
-    yield _advice(Tried((), plan, before), Tried((change,), changed(plan, change), fit))
+    yield _advice(Candidate((), plan, before), Candidate((change,), changed(plan, change), fit))
 
 
-def _advice(start: Tried, tried: Tried) -> Advice:
+def _advice(start: Candidate, tried: Candidate) -> Advice:
     changes = tried.changes
     return Advice(
         name=" + ".join(change.name for change in changes),
-        steps=tuple(Step(name=one.name, lever=one.lever, sentence=one.sentence, source=one.source) for one in changes),
+        steps=tuple(
+            AdviceStep(name=one.name, lever=one.lever, sentence=one.sentence, source=one.source) for one in changes
+        ),
         settings=tuple(_settings(start.plan, tried.plan)),
         verdict=tried.fit.verdict,
         saved_bytes=start.held_bytes - tried.held_bytes,

@@ -1,4 +1,4 @@
-"""One way to need less memory, and what it costs. What it saves is not written down: the whole estimate is asked."""
+"""Ways to need less memory, and what each costs. What one saves is not written down: the whole estimate is asked."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -78,7 +78,11 @@ def _value(workload: Workload, path: str) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """The values of one number, and the change that each of them is; `lever` is what it turns."""
+    """The values of one number, and the change that each of them is; `lever` is what it turns.
+
+    They go from the mildest to the hardest; each needs no more memory than the one before, so that the first one that
+    fits is found by bisection.
+    """
 
     lever: str
     values: Sequence[int]

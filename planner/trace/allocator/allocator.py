@@ -1,7 +1,7 @@
 """PyTorch's CUDA caching allocator: how it serves requests from what it has cached and from the card.
 
-**Source**: `DeviceCachingAllocator` in `c10/cuda/CUDACachingAllocator.cpp`, PyTorch 2.13 (main at commit
-0919d01f216c); each function names the one that it models.
+**Source**: `Block`, `BlockPool` and `DeviceCachingAllocator` in `c10/cuda/CUDACachingAllocator.cpp`, PyTorch 2.13 (main
+at commit 0919d01f216c); each function names the one that it models.
 """
 
 from bisect import bisect_left, insort
@@ -14,7 +14,6 @@ from planner.trace.allocator.settings import (
     SMALL_SEGMENT_BYTES,
     AllocatorSettings,
     round_size,
-    round_up,
     segment_size,
 )
 

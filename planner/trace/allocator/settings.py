@@ -12,8 +12,10 @@ from pydantic import AfterValidator, Field, ValidationError
 
 from planner.base import Spec
 from planner.errors import SpecError
+from planner.units import MIB, round_up
 
-MIB: Final = 1 << 20
+# The sizes that the allocator thinks in: `c10/core/AllocatorConfig.h` of PyTorch 2.13.0, and `round_size` and
+# `get_allocation_size` in `c10/cuda/CUDACachingAllocator.cpp` (main at commit 0919d01f216c).
 MIN_BLOCK_BYTES: Final = 512
 """`kMinBlockSize`: every size is rounded up to a multiple of it."""
 SMALL_BYTES: Final = MIB
@@ -47,11 +49,6 @@ def segment_size(size: int) -> int:
     if size < MIN_LARGE_BYTES:
         return LARGE_SEGMENT_BYTES
     return round_up(size, LARGE_STEP_BYTES)
-
-
-def round_up(bytes_: int, step: int) -> int:
-    """Return the next multiple of `step`."""
-    return -(-bytes_ // step) * step
 
 
 _HARMLESS: Final = frozenset(

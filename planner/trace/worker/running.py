@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 from planner.errors import TraceError
 from planner.trace.request import TraceRequest
 from planner.trace.worker.building.build import Built
-from planner.trace.worker.hugging_face.generation import answer, answers
+from planner.trace.worker.hugging_face.generation import answers, generate
 from planner.trace.worker.hugging_face.networks import as_in_a_real_run
 from planner.trace.worker.losses import Loss
 from planner.trace.worker.optimizers import StepNumber, make_optimizer, watch_optimizers
@@ -177,7 +177,7 @@ def run(built: Built, request: TraceRequest, watcher: Watcher) -> None:
             if built.step is not None:
                 run_own_steps(built, request, watcher, autocast(request))
             elif answers(built, request):
-                answer(built, request, watcher, autocast(request))
+                generate(built, request, watcher, autocast(request))
             else:
                 _forward(built, watcher, autocast(request))
 

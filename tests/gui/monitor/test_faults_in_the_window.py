@@ -28,9 +28,9 @@ from planner.monitor.supervisor.child import Child
 def watched(qtbot, make_tab, driver, recording) -> Callable[..., Watched]:
     """Return a way to watch two healthy cards."""
 
-    def make(patience=CALM) -> Watched:
+    def make(timeouts=CALM) -> Watched:
         driver.say(*HEALTHY)
-        made = Watched(qtbot, make_tab(patience), driver, recording)
+        made = Watched(qtbot, make_tab(timeouts), driver, recording)
         made.begin()
         return made
 

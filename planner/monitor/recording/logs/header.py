@@ -1,4 +1,8 @@
-"""What the columns of a log are: by their names, or where it has none, by their units."""
+"""What the columns of a log are: by their names, or where it has none, by their units.
+
+A name of people's own, `GPU Memory Used (MiB)` or `power_W`, is the words that it is made of, in any order and parted
+in any way; its unit is the last of them, or stands in brackets behind.
+"""
 
 import re
 from collections.abc import Iterator, Sequence

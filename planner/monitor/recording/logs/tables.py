@@ -1,4 +1,4 @@
-"""Logs with a line for each card: CSV of nvidia-smi, DCGM, amd-smi and scripts, and the columns of dmon."""
+"""Logs with a line for each card, CSV of nvidia-smi, DCGM, amd-smi and scripts, dmon's columns, and nvtop's JSON."""
 
 import csv
 import json
@@ -119,12 +119,13 @@ def _cell(header: Header, row: list[str], names: frozenset[str]) -> str | None:
     return None if not text or text.startswith("[") else text
 
 
+# nvtop 3.3.0 leaves out some commas (Syllo/nvtop issue 438), so they are put in where they lack.
 _NO_COMMA: Final = re.compile(r"([\"\dleE}\]])([ \t\r]*\n\s*\")")
 _BETWEEN: Final = re.compile(r"[\s,]*")
 
 
 def read_nvtop(text: str) -> Iterator[Line]:
-    """Yield what each snapshot says of each card; what is half written at the end is left out."""
+    """Yield what each of nvtop's snapshots says of each card; what is half written at the end is left out."""
     for snapshot in _values(_NO_COMMA.sub(r"\1,\2", text)):
         cards = snapshot.get("gpus") if isinstance(snapshot, dict) else snapshot
         for number, card in enumerate(cards if isinstance(cards, list) else ()):

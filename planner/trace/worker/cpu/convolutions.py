@@ -28,7 +28,7 @@ def bytes_of_copies(values: Iterable[Any]) -> int:
     return sum(bytes_of(value) for value in values if isinstance(value, torch.Tensor) and not value.is_contiguous())
 
 
-class Machine(NamedTuple):
+class VectorUnits(NamedTuple):
     """What the processor's vector units decide: channels in a block, and whether matrix tiles are there."""
 
     block: int
@@ -38,10 +38,10 @@ class Machine(NamedTuple):
 
 
 @cache
-def machine() -> Machine:
+def vector_units() -> VectorUnits:
     """Return what this process runs on."""
     has_avx512 = torch.backends.cpu.get_cpu_capability() == "AVX512"
-    return Machine(16 if has_avx512 else 8, has_avx512, torch.cpu._is_amx_tile_supported(), torch.get_num_threads())
+    return VectorUnits(16 if has_avx512 else 8, has_avx512, torch.cpu._is_amx_tile_supported(), torch.get_num_threads())
 
 
 class Convolution(NamedTuple):
@@ -108,7 +108,7 @@ def uses_onednn(given: torch.Tensor, weight: torch.Tensor, places: tuple[Any, ..
     """
     stride, _padding, dilation, _transposed, groups = places
     if is_half(given):
-        return machine().has_avx512
+        return vector_units().has_avx512
     if given.dtype != torch.float32:
         return False
     kernel = weight.shape[2:]
@@ -164,22 +164,22 @@ def columns_bytes(conv: Convolution) -> int:
 
 def _forward_moments(conv: Convolution) -> list[int]:
     if conv.channels_last:
-        return [conv.target + _weight(conv, 1, machine().block)]
+        return [conv.target + _weight(conv, 1, vector_units().block)]
     if _by_tiles(conv):
         return [
             conv.source + _weight(conv, 2, 16) + conv.target,
             _laid_out_anew(conv.target, conv.target_channels, conv.target_pixels),
         ]
-    first = conv.groups == 1 and conv.source_channels < machine().block
+    first = conv.groups == 1 and conv.source_channels < vector_units().block
     source = 0 if first else _blocked(conv, conv.source_channels, conv.source_pixels)
-    weight = _weight(conv, 1 if first else machine().block, machine().block)
+    weight = _weight(conv, 1 if first else vector_units().block, vector_units().block)
     target = _blocked(conv, conv.target_channels, conv.target_pixels)
     return [source + weight + target + _strided_rows(conv), target + conv.target]
 
 
 def _gradient_moments(conv: Convolution) -> list[int]:
     if conv.channels_last:
-        return [conv.source + _weight(conv, machine().block, 1)]
+        return [conv.source + _weight(conv, vector_units().block, 1)]
     if _by_tiles(conv):
         return [
             conv.target + _weight(conv, 16, 32) + conv.source,
@@ -187,14 +187,14 @@ def _gradient_moments(conv: Convolution) -> list[int]:
         ]
     if conv.strided and conv.itemsize == 4 and not conv.depthwise:
         # The kernels for strides keep channels last, which oneDNN must lay out anew.
-        weight = _weight(conv, machine().block, machine().block)
+        weight = _weight(conv, vector_units().block, vector_units().block)
         return [
             conv.target + weight + conv.source,
             _laid_out_anew(conv.source, conv.source_channels, conv.source_pixels),
         ]
     source = _blocked(conv, conv.source_channels, conv.source_pixels)
     target = _blocked(conv, conv.target_channels, conv.target_pixels)
-    return [target + _weight(conv, machine().block, machine().block) + source, source + conv.source]
+    return [target + _weight(conv, vector_units().block, vector_units().block) + source, source + conv.source]
 
 
 def _weight_moments(conv: Convolution) -> list[int]:
@@ -202,15 +202,15 @@ def _weight_moments(conv: Convolution) -> list[int]:
         return _weight_moments_channels_last(conv)
     if conv.depthwise and conv.kernel[-1] > 3:
         columns = prod(conv.kernel) * conv.target_pixels * conv.itemsize
-        return [conv.weight * (1 + 4 * machine().threads) + columns * machine().threads, 2 * conv.weight]
+        return [conv.weight * (1 + 4 * vector_units().threads) + columns * vector_units().threads, 2 * conv.weight]
     if _by_tiles(conv):
         weight = _weight(conv, 32, 16)
         return [conv.source + conv.target + weight + weight // conv.itemsize * 4, weight + conv.weight]
-    first = conv.groups == 1 and conv.source_channels < machine().block
+    first = conv.groups == 1 and conv.source_channels < vector_units().block
     copies_source = not first or conv.source_channels > 3
-    multiple = 8 if first else machine().block
+    multiple = 8 if first else vector_units().block
     source = _blocked(conv, conv.source_channels, conv.source_pixels, multiple) if copies_source else 0
-    weight = _weight(conv, multiple if copies_source else 1, machine().block)
+    weight = _weight(conv, multiple if copies_source else 1, vector_units().block)
     target = _blocked(conv, conv.target_channels, conv.target_pixels)
     return [source + target + weight + _strided_rows(conv), weight + conv.weight]
 
@@ -223,18 +223,18 @@ def _weight_moments_channels_last(conv: Convolution) -> list[int]:
     within 5 %.
     """
     if not conv.depthwise or conv.kernel[-1] <= 3:
-        weight = _weight(conv, machine().block, machine().block)
+        weight = _weight(conv, vector_units().block, vector_units().block)
         scratch = weight * 4 // conv.itemsize if conv.itemsize == 2 and not conv.depthwise else 0
         return [weight + max(2 * conv.weight, scratch)]
-    weight = machine().block ** 2 * conv.weight
+    weight = vector_units().block ** 2 * conv.weight
     if conv.itemsize == 4:
         return [weight + 2 * conv.weight]
     pixels = 2 * conv.target_pixels + (conv.kernel[-1] - 1) * isqrt(conv.target_pixels)
-    return [weight + 2 * weight + conv.source_channels * machine().block * conv.itemsize * pixels]
+    return [weight + 2 * weight + conv.source_channels * vector_units().block * conv.itemsize * pixels]
 
 
 def _by_tiles(conv: Convolution) -> bool:
-    return conv.itemsize == 2 and machine().has_tiles and not conv.depthwise
+    return conv.itemsize == 2 and vector_units().has_tiles and not conv.depthwise
 
 
 def _laid_out_anew(size: int, channels: int, pixels: int) -> int:
@@ -244,7 +244,7 @@ def _laid_out_anew(size: int, channels: int, pixels: int) -> int:
 
 
 def _blocked(conv: Convolution, channels: int, pixels: int, multiple: int | None = None) -> int:
-    return conv.batch * round_up(channels, multiple or machine().block) * pixels * conv.itemsize
+    return conv.batch * round_up(channels, multiple or vector_units().block) * pixels * conv.itemsize
 
 
 def _weight(conv: Convolution, source_multiple: int, target_multiple: int) -> int:
@@ -258,7 +258,7 @@ def _strided_rows(conv: Convolution) -> int:
     """Return the bytes into which a strided convolution of one pixel gathers what it reads of an image."""
     if not conv.strided or prod(conv.kernel) != 1 or conv.itemsize != 4:
         return 0
-    return machine().threads * (conv.source_channels * conv.target_pixels * conv.itemsize + 128)
+    return vector_units().threads * (conv.source_channels * conv.target_pixels * conv.itemsize + 128)
 
 
 def _is_channels_last(tensor: torch.Tensor) -> bool:
@@ -276,7 +276,7 @@ def convolution(args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Ten
     given, weight, _bias, stride, padding, dilation, transposed, _output_padding, groups = args
     places = (stride, padding, dilation, transposed, groups)
     conv = of((given, weight, result), places)
-    if not uses_onednn(given, weight, places, machine().threads):
+    if not uses_onednn(given, weight, places, vector_units().threads):
         return columns_bytes(conv) + _copied(conv, (given,))
     return forward_bytes(conv) + _copied(conv, (given, weight))
 
@@ -286,6 +286,6 @@ def convolution_backward(args: tuple[Any, ...], kwargs: dict[str, Any], result: 
     gradient, given, weight, _bias, stride, padding, dilation, transposed, _output_padding, groups, wants = args
     places = (stride, padding, dilation, transposed, groups)
     conv = of((given, weight, gradient), places)
-    if not uses_onednn(given, weight, places, machine().threads):
+    if not uses_onednn(given, weight, places, vector_units().threads):
         return columns_bytes(conv) + _copied(conv, (gradient, given))
     return backward_bytes(conv, (wants[0], wants[1])) + _copied(conv, (gradient, given, weight))

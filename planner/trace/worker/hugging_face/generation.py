@@ -20,7 +20,7 @@ def answers(built: Built, request: TraceRequest) -> bool:
     """Return whether the request is for a prompt and tokens answered with a cache, rather than one forward pass.
 
     Raises:
-        TraceError: If tokens are asked of a network that cannot answer.
+        TraceError: If tokens are asked of a network that cannot generate.
     """
     able = len(built.modules) == 1 and is_hugging_face(built.module) and _can_generate(built.module)
     if request.decode_tokens and not able:
@@ -28,7 +28,7 @@ def answers(built: Built, request: TraceRequest) -> bool:
     return able and (request.target.kind == "config" or request.decode_tokens > 0)
 
 
-def answer(built: Built, request: TraceRequest, watcher: Watcher, autocast: AbstractContextManager[Any]) -> None:
+def generate(built: Built, request: TraceRequest, watcher: Watcher, autocast: AbstractContextManager[Any]) -> None:
     """Run the prompt through the network, then `request.decode_tokens` single tokens, all with the cache.
 
     **Source**: `transformers.generation.utils.GenerationMixin._sample`: only the last logits are computed where the
