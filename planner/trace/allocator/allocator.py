@@ -16,6 +16,7 @@ from planner.trace.allocator.settings import (
     round_size,
     segment_size,
 )
+from planner.units import round_up
 
 
 class Block:
