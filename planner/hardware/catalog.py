@@ -2,11 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
-
-from pydantic import TypeAdapter
 
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
@@ -84,21 +82,7 @@ def load_hardware(folder: Path) -> HardwareCatalog:
         CatalogError: If a file cannot be read or a record does not validate or repeats an id; it names the file,
             the record and the field.
     """
-    gpus, systems = folder / "gpus", folder / "systems"
-    return HardwareCatalog(
-        gpus=read_records(gpus, sorted(gpus.rglob("*.json")), _gpu_list()),
-        systems=read_records(systems, sorted(systems.rglob("*.json")), _system_list()),
-    )
-
-
-@cache
-def _gpu_list() -> TypeAdapter[tuple[Gpu, ...]]:
-    return TypeAdapter(tuple[Gpu, ...])
-
-
-@cache
-def _system_list() -> TypeAdapter[tuple[System, ...]]:
-    return TypeAdapter(tuple[System, ...])
+    return HardwareCatalog(read_records(folder / "gpus", Gpu), read_records(folder / "systems", System))
 
 
 def _found(records: Mapping[str, _Record], field: str, name: str) -> _Record:

@@ -3,11 +3,11 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from pydantic import Field, TypeAdapter, field_validator
+from pydantic import Field, field_validator
 
 from planner.base import Spec
 from planner.dtypes import SCHEMES
@@ -151,8 +151,8 @@ def load_models(folder: Path) -> ModelCatalog:
     aside = folder / _NOT_BUILT_FILE
     paths = [path for path in sorted(folder.glob("*.json")) if path != aside]
     return ModelCatalog(
-        records=read_records(folder, paths, _record_list()),
-        not_built=read_records(folder, [aside], _not_built_list()) if aside.exists() else (),
+        records=read_records(folder, ModelRecord, paths),
+        not_built=read_records(folder, NotBuilt, [aside]) if aside.exists() else (),
     )
 
 
@@ -208,13 +208,3 @@ def _build(record: ModelRecord, name: str) -> Architecture:
         return built.evolve(stored_dtype=scheme, quantization=None)
     note = f"stored as {scheme}: the format is the one in the checkpoint's name"
     return built.evolve(quantization=scheme, reader_notes=(*built.reader_notes, note))
-
-
-@cache
-def _record_list() -> TypeAdapter[tuple[ModelRecord, ...]]:
-    return TypeAdapter(tuple[ModelRecord, ...])
-
-
-@cache
-def _not_built_list() -> TypeAdapter[tuple[NotBuilt, ...]]:
-    return TypeAdapter(tuple[NotBuilt, ...])
