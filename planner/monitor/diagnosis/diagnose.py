@@ -1,6 +1,7 @@
 """From history to a verdict a card."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 from planner.monitor.diagnosis.rule import Rule, told
@@ -96,17 +97,7 @@ def _verdict(rule: Rule, evidence: tuple[Evidence, ...], since: float, at: float
 
 def _with_others(first: Verdict, others: list[Verdict]) -> Verdict:
     also = tuple(Also(other.kind, other.severity, other.title) for other in others if other.kind is not first.kind)
-    return Verdict(
-        first.kind,
-        first.severity,
-        first.title,
-        first.sentence,
-        first.since,
-        first.at,
-        first.evidence,
-        first.advice,
-        also,
-    )
+    return replace(first, also=also)
 
 
 def _nothing_found(window: Window, at: float, use: Stretch | None, why: str, *, is_enough: bool) -> Verdict:

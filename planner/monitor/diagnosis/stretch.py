@@ -34,6 +34,11 @@ class Stretch:
     times: tuple[float, ...]
     values: tuple[float, ...]
 
+    @classmethod
+    def of(cls, value: float) -> "Stretch":
+        """Return one value, whatever its time."""
+        return cls((0.0,), (value,))
+
     @property
     def seconds(self) -> float:
         """Return how long it is from the first to the last value."""

@@ -1,11 +1,13 @@
 """What is found of a card: a verdict, with what was seen, what it was held against, and what to try."""
 
+import operator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 Severity = Literal["error", "warning", "note", "good"]
 Sign = Literal[">=", "<=", ">", "<"]
+_SIGNS: Final = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 
 
 class Kind(StrEnum):
@@ -56,11 +58,7 @@ class Condition(NamedTuple):
 
     def holds(self, seen: float) -> bool:
         """Return whether `seen` is on the right side of the threshold."""
-        if self.sign == ">=":
-            return seen >= self.threshold
-        if self.sign == "<=":
-            return seen <= self.threshold
-        return seen > self.threshold if self.sign == ">" else seen < self.threshold
+        return bool(_SIGNS[self.sign](seen, self.threshold))
 
 
 class Evidence(NamedTuple):

@@ -220,6 +220,11 @@ class Draft:
         self._account.fields[name] = value
         self.notes(key, name)
 
+    def switches(self, key: str, name: str, value: object = True) -> None:
+        """Set the field `name` to `value` where `key` is switched on."""
+        if self.flag(key):
+            self.sets(key, name, value)
+
     def notes(self, key: str, name: str) -> None:
         """Note that `key` was read for the field `name`."""
         self._told.add(key)

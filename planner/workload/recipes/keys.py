@@ -1,4 +1,4 @@
-"""Keys of the training files that are known and set nothing: those that do not change memory, and those that may."""
+"""Keys that training files share: those that set nothing, and the names of optimizers and attention."""
 
 from typing import Final
 
@@ -304,10 +304,10 @@ def read_attention(draft: Draft, key: str) -> None:
         draft.skips(key, f"the attention {name}; SDPA is counted")
 
 
-def read_clipping(draft: Draft, key: str, default: float) -> None:
-    """Take whether gradients are clipped; a norm of 0 means no."""
+def read_clipping(draft: Draft, key: str, default: float | None = None) -> None:
+    """Take whether gradients are clipped, by the program's `default` where `key` is missing; a norm of 0 means no."""
     norm = draft.number(key)
     if norm is not None:
         draft.sets(key, "gradient_clipping", norm > 0)
-    else:
+    elif default is not None:
         draft.assumes(key, default, "gradient_clipping", True)

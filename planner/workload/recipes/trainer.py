@@ -61,8 +61,7 @@ def read_steps(draft: Draft, *, checkpointing: bool) -> None:
     read_optimizer(draft, "optim", "adamw_torch_fused")
     read_clipping(draft, "max_grad_norm", default=1.0)
     _read_checkpointing(draft, checkpointing)
-    if draft.flag("use_liger_kernel"):
-        draft.sets("use_liger_kernel", "profile", "liger")
+    draft.switches("use_liger_kernel", "profile", "liger")
     _read_sharing(draft)
 
 
@@ -122,8 +121,7 @@ def _read_trl_method(draft: Draft) -> None:
         draft.assumes("lora_target_modules", "PEFT's for most decoders", "lora.targets", _PEFT_TARGETS)
     else:
         draft.sets("lora_target_modules", "lora.targets", targets)
-    if draft.flag("use_dora"):
-        draft.sets("use_dora", "lora.dora", True)
+    draft.switches("use_dora", "lora.dora")
 
 
 def _read_nf4(draft: Draft) -> None:
