@@ -13,9 +13,8 @@ from typing import Final, NamedTuple
 from planner.monitor.readings.events import Moment
 from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
-from planner.monitor.readings.process import CardProcess, HostProcess
 from planner.monitor.readings.reading import Cause, Reading, missing
-from planner.monitor.readings.sample import Cost, Sample
+from planner.monitor.readings.sample import CardProcess, Cost, HostProcess, Sample
 from planner.monitor.recording.records import End, Header, Mark
 from planner.monitor.recording.writer import RecordingWriter
 from planner.units import GIB

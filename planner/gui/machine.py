@@ -19,8 +19,8 @@ _LONGEST_START_SECONDS: Final = 10.0
 
 def look_here() -> "tuple[Device, ...]":
     """Return the cards of this machine after one look by a process that ends at once; none without a driver."""
+    from planner.monitor.settings import Timeouts
     from planner.monitor.supervisor.gathering import look_once  # the first picture of the window does without them
-    from planner.monitor.timeouts import Timeouts
 
     return look_once(Timeouts(start=_LONGEST_START_SECONDS)).inventory.devices
 

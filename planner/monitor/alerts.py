@@ -9,8 +9,7 @@ from pydantic import Field
 from planner.base import Spec
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.latest import Latest
-from planner.monitor.readings.process import CardProcess
-from planner.monitor.readings.sample import Sample
+from planner.monitor.readings.sample import CardProcess, Sample
 
 
 class AlertRules(Spec):

@@ -11,8 +11,8 @@ from time import monotonic
 from typing import Any, Final, NamedTuple
 
 from planner.monitor.readings.faults import FaultKind
-from planner.monitor.readings.process import Kind
 from planner.monitor.readings.reading import Cause
+from planner.monitor.readings.sample import Kind
 from planner.monitor.readings.wire import Busy
 
 Handle = Any

@@ -9,7 +9,7 @@ from planner.hardware.gpu import Gpu
 from planner.hardware.names import resolve_gpu
 from planner.memory.result import MemoryResult, TermName
 from planner.monitor.readings.inventory import Device
-from planner.monitor.readings.process import CardProcess
+from planner.monitor.readings.sample import CardProcess
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
 from planner.plan.plan import Plan

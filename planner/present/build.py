@@ -3,8 +3,16 @@
 from collections.abc import Iterable
 
 from planner.hardware.gpu import Gpu
-from planner.hardware.mains import USUAL_CIRCUIT, Circuit, PowerFigure, least_circuit
-from planner.hardware.power import Build, BuildCards, machine_steps, power_and_cooling
+from planner.hardware.power import (
+    USUAL_CIRCUIT,
+    Build,
+    BuildCards,
+    Circuit,
+    PowerFigure,
+    least_circuit,
+    machine_steps,
+    power_and_cooling,
+)
 from planner.hardware.system import System
 from planner.present import format as fmt
 from planner.present.columns import Detail, DetailGroup

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from planner.hardware.derived import DERIVED_FIGURES, derived_figures
 from planner.hardware.gpu import Gpu
-from planner.hardware.mains import least_circuit
-from planner.hardware.power import machine_steps
+from planner.hardware.power import least_circuit, machine_steps
 from planner.hardware.system import together
 from planner.present.system_totals import AT_LAUNCH, BANDWIDTH, BF16, CARDS_POWER, FP16, MEMORY
 

@@ -8,8 +8,8 @@ from planner.monitor.readings.clock_reasons import slowing
 from planner.monitor.readings.faults import Fault
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.latest import Latest
-from planner.monitor.readings.process import CardProcess
 from planner.monitor.readings.reading import EXPLANATIONS, Cause, Reading
+from planner.monitor.readings.sample import CardProcess
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words
 from planner.units import GIB

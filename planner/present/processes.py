@@ -4,8 +4,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Final
 
-from planner.monitor.readings.process import HostProcess
 from planner.monitor.readings.reading import Reading
+from planner.monitor.readings.sample import HostProcess
 from planner.present import format as fmt
 from planner.present.columns import Column, numbers, words
 from planner.present.faults import elapsed

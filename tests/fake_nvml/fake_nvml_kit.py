@@ -18,10 +18,9 @@ from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.sample import Sample
-from planner.monitor.settings import Settings
+from planner.monitor.settings import Settings, Timeouts
 from planner.monitor.supervisor.gathering import note
 from planner.monitor.supervisor.supervisor import Supervisor, Update
-from planner.monitor.timeouts import Timeouts
 
 SOURCE = Path(__file__).parent / "fake_nvml.c"
 LIBRARY = "libnvidia-ml.so.1"

@@ -5,9 +5,8 @@ from pathlib import Path
 
 from planner.monitor.history.history import History
 from planner.monitor.readings.inventory import Device, Inventory
-from planner.monitor.readings.process import CardProcess, HostProcess
 from planner.monitor.readings.reading import Cause, Reading, missing
-from planner.monitor.readings.sample import Sample
+from planner.monitor.readings.sample import CardProcess, HostProcess, Sample
 from planner.units import GIB, MIB
 
 UUID = "GPU-one"

@@ -5,9 +5,8 @@ import pytest
 from planner.monitor.alerts import AlertKind, AlertRules, AlertWatch
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.latest import Latest
-from planner.monitor.readings.process import CardProcess
 from planner.monitor.readings.reading import Cause, Reading, missing
-from planner.monitor.readings.sample import Sample
+from planner.monitor.readings.sample import CardProcess, Sample
 from planner.monitor.supervisor.gathering import note
 
 GIB = 2**30

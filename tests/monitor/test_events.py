@@ -3,9 +3,8 @@
 from planner.monitor.readings.events import EventDetector, EventKind
 from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
-from planner.monitor.readings.process import CardProcess, HostProcess
 from planner.monitor.readings.reading import Cause, Reading, missing
-from planner.monitor.readings.sample import Sample, Xid
+from planner.monitor.readings.sample import CardProcess, HostProcess, Sample, Xid
 
 A, B = "GPU-a", "GPU-b"
 

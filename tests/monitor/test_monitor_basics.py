@@ -12,8 +12,7 @@ from planner.monitor.readings.metrics import BY_NAME, DEVICE_METRICS, FACTS, HOS
 from planner.monitor.readings.reading import EXPLANATIONS, Cause, Reading, from_plain, missing, to_plain
 from planner.monitor.sampler.questions import FACTS as FACT_QUESTIONS
 from planner.monitor.sampler.questions import FAST, FAST_FIELDS, GPM, HELD_BACK_BY_MIG, SLOW, SLOW_FIELDS
-from planner.monitor.settings import bounded
-from planner.monitor.timeouts import BackOff
+from planner.monitor.settings import BackOff, bounded
 
 READINGS = st.one_of(
     st.builds(Reading, st.integers(-(2**63), 2**64) | st.floats(allow_nan=False), st.none(), st.booleans()),

@@ -11,10 +11,9 @@ from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory, in_order
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.metrics import DEVICE_METRICS, FACTS, HOST_METRICS
-from planner.monitor.readings.process import CardProcess, HostProcess
 from planner.monitor.readings.reading import Cause, Reading, missing
 from planner.monitor.readings.report import report
-from planner.monitor.readings.sample import Cost, Sample
+from planner.monitor.readings.sample import CardProcess, Cost, HostProcess, Sample
 from planner.monitor.supervisor.roster import is_first_word, merge
 
 A, B = "GPU-a", "GPU-b"

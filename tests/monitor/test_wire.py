@@ -8,9 +8,8 @@ from test_monitor_basics import READINGS
 from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.metrics import BY_NAME
-from planner.monitor.readings.process import CardProcess, HostProcess
 from planner.monitor.readings.reading import Reading
-from planner.monitor.readings.sample import Cost, Sample, Xid
+from planner.monitor.readings.sample import CardProcess, Cost, HostProcess, Sample, Xid
 from planner.monitor.readings.wire import BadLineError, Busy, busy_line, inventory_line, read_line, sample_line
 
 TIMES = st.floats(0, 1e10)

@@ -4,9 +4,8 @@ import pytest
 
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.latest import Latest
-from planner.monitor.readings.process import CardProcess
 from planner.monitor.readings.reading import Reading
-from planner.monitor.readings.sample import Sample
+from planner.monitor.readings.sample import CardProcess, Sample
 from planner.plan.evaluate import evaluate
 from planner.plan.measured import expected_of
 from planner.plan.plan import ModelChoice, Plan

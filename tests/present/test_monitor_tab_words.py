@@ -7,9 +7,8 @@ from planner.monitor.doctor import Check
 from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.latest import Latest
-from planner.monitor.readings.process import CardProcess, HostProcess
 from planner.monitor.readings.reading import Reading
-from planner.monitor.readings.sample import Cost
+from planner.monitor.readings.sample import CardProcess, Cost, HostProcess
 from planner.present.alerts import alert_sentence
 from planner.present.check_up import check_lines
 from planner.present.faults import elapsed, fault_views

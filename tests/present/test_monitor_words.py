@@ -5,9 +5,8 @@ import pytest
 from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.latest import Latest
-from planner.monitor.readings.process import CardProcess, HostProcess
 from planner.monitor.readings.reading import Cause, Reading, missing
-from planner.monitor.readings.sample import Sample
+from planner.monitor.readings.sample import CardProcess, HostProcess, Sample
 from planner.present.monitor import (
     CARD_COLUMNS,
     PROCESS_COLUMNS,

@@ -1,8 +1,8 @@
 """The processes of the cards as a table: every cell, what is searched, and what is not known."""
 
 from planner.monitor.readings.inventory import Device
-from planner.monitor.readings.process import CardProcess, HostProcess
 from planner.monitor.readings.reading import Cause, Reading, missing
+from planner.monitor.readings.sample import CardProcess, HostProcess
 from planner.present.monitor import ProcessRow
 from planner.present.processes import DETAILED_PROCESS_COLUMNS, matching, process_name, runtime_seconds
 from planner.units import GIB

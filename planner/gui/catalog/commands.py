@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from planner.gui.actions import Action
-from planner.hardware.mains import CIRCUITS
+from planner.hardware.power import CIRCUITS
 from planner.present.column_sets import COLUMN_SETS, SORT_TITLES
 
 if TYPE_CHECKING:

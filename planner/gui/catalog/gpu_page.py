@@ -22,7 +22,7 @@ from planner.gui.widgets.verdict_badge import verdict_mark
 from planner.gui.workspace import Workspace
 from planner.hardware.catalog import HardwareCatalog
 from planner.hardware.gpu import Gpu
-from planner.hardware.mains import CIRCUITS, USUAL_CIRCUIT
+from planner.hardware.power import CIRCUITS, USUAL_CIRCUIT
 from planner.hardware.software import about_other_machines
 from planner.plan.evaluate import Evaluation, find_fits, fits_by_gpu
 from planner.present.better import lower_is_better

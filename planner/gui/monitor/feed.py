@@ -14,9 +14,8 @@ from planner.monitor.history import History, Series
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.recording.recorder import Recorder
-from planner.monitor.settings import Settings
+from planner.monitor.settings import Settings, Timeouts
 from planner.monitor.supervisor.supervisor import Update
-from planner.monitor.timeouts import Timeouts
 from planner.plan.plan import Plan
 
 _KEPT: Final = "What was written until then can be replayed."

@@ -7,9 +7,8 @@ from threading import Event, Thread
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
-from planner.monitor.settings import Settings
+from planner.monitor.settings import Settings, Timeouts
 from planner.monitor.supervisor.supervisor import Supervisor, Update
-from planner.monitor.timeouts import Timeouts
 
 _log = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ from planner.monitor.diagnosis.stretch import ACTIVE, STATISTICS, Stretch
 from planner.monitor.readings.faults import FaultKind
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.metrics import BY_NAME
-from planner.monitor.readings.process import CardProcess
 from planner.monitor.readings.protocols import Past
+from planner.monitor.readings.sample import CardProcess
 
 # PCI Express Base Specification: transfers a second of one lane, and the share of bits that are data (8b/10b,
 # 128b/130b; from generation 6 on 236 of 256 bytes of a flit carry packets).

@@ -8,8 +8,7 @@ from typing import Final, NamedTuple
 from planner.monitor.readings.clock_reasons import slowing
 from planner.monitor.readings.inventory import DeviceState, Inventory
 from planner.monitor.readings.pace import LATE
-from planner.monitor.readings.process import CardProcess
-from planner.monitor.readings.sample import Readings, Sample, Xid
+from planner.monitor.readings.sample import CardProcess, Readings, Sample, Xid
 
 
 class EventKind(StrEnum):

@@ -5,9 +5,8 @@ from typing import Final
 
 from planner.monitor.readings.faults import FaultKind
 from planner.monitor.readings.inventory import Inventory
-from planner.monitor.readings.process import CardProcess
 from planner.monitor.readings.reading import Cause, Reading, missing
-from planner.monitor.readings.sample import Cost, Sample
+from planner.monitor.readings.sample import CardProcess, Cost, Sample
 
 # What keeps every card from being read. A log of another program, which may tell of one card at a time, has none.
 _KEEPING_OFF: Final[Mapping[FaultKind, Cause]] = {

@@ -12,8 +12,8 @@ from planner.monitor.readings.faults import Fault
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.metrics import DEVICE_METRICS, FACTS, HOST_METRICS, Metric
-from planner.monitor.readings.process import CardProcess
 from planner.monitor.readings.reading import Cause, Reading, missing
+from planner.monitor.readings.sample import CardProcess
 
 _NOT_YET = missing(Cause.NOT_YET)
 

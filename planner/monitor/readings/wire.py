@@ -11,9 +11,8 @@ from typing import Any, Final, NamedTuple
 
 from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory
-from planner.monitor.readings.process import CardProcess, HostProcess
 from planner.monitor.readings.reading import Plain, Reading, from_plain, to_plain
-from planner.monitor.readings.sample import Cost, Readings, Sample, Xid
+from planner.monitor.readings.sample import CardProcess, Cost, HostProcess, Readings, Sample, Xid
 
 
 class Busy(NamedTuple):

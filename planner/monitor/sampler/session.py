@@ -11,9 +11,8 @@ from planner.monitor.nvml import NO_PERMISSION, RESET_REQUIRED, Handle, Listed, 
 from planner.monitor.readings.faults import Fault, FaultKind
 from planner.monitor.readings.inventory import Device
 from planner.monitor.readings.metrics import BY_NAME, judged
-from planner.monitor.readings.process import CardProcess, Kind
 from planner.monitor.readings.reading import Cause, Reading, missing
-from planner.monitor.readings.sample import Xid
+from planner.monitor.readings.sample import CardProcess, Kind, Xid
 from planner.monitor.sampler.answers import CardLostError
 from planner.monitor.sampler.card import Card
 from planner.monitor.sampler.finding import Unreachable, find_devices, instance_uuids

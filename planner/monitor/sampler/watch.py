@@ -10,12 +10,11 @@ from planner.monitor.host.surroundings import Surroundings
 from planner.monitor.nvml import NoBindingError, Nvml, NvmlFailure, opening_fault
 from planner.monitor.readings.faults import Fault, FaultBook, FaultKind
 from planner.monitor.readings.inventory import Device, Inventory, in_order
-from planner.monitor.readings.process import CardProcess
 from planner.monitor.readings.reading import Reading
-from planner.monitor.readings.sample import Xid
+from planner.monitor.readings.sample import CardProcess, Xid
 from planner.monitor.sampler.answers import SessionOverError
 from planner.monitor.sampler.session import CardProcesses, Session, Versions
-from planner.monitor.timeouts import BackOff
+from planner.monitor.settings import BackOff
 
 # A card falls asleep about six seconds after the last program let it go (System Monitor applet for COSMIC, issue 38).
 _TIME_TO_SLEEP_SECONDS: Final = 15.0

@@ -9,9 +9,8 @@ from planner.monitor.readings.faults import FaultKind
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.sample import Sample
-from planner.monitor.settings import Settings
+from planner.monitor.settings import Settings, Timeouts
 from planner.monitor.supervisor.supervisor import Supervisor, Update
-from planner.monitor.timeouts import Timeouts
 
 # The energy counter needs a second; within it everything else is read twice.
 _SETTINGS: Final = Settings(fast_seconds=0.5, slow_seconds=0.5, process_seconds=0.5)

@@ -13,10 +13,9 @@ from planner.monitor.readings.faults import Fault, FaultBook, FaultKind, explain
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.sample import Sample
 from planner.monitor.readings.wire import Busy, Message
-from planner.monitor.settings import Settings, bounded
+from planner.monitor.settings import BackOff, Settings, Timeouts, bounded
 from planner.monitor.supervisor.child import Child
 from planner.monitor.supervisor.roster import is_first_word, merge
-from planner.monitor.timeouts import BackOff, Timeouts
 
 Update = Inventory | Sample
 """What a listener hears. A sample follows the inventory that it belongs to."""

@@ -15,7 +15,7 @@ from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.workspace import Workspace
 from planner.monitor.alerts import AlertRules
-from planner.monitor.timeouts import Timeouts
+from planner.monitor.settings import Timeouts
 
 MakeTab = Callable[..., MonitorTab]
 

@@ -16,9 +16,8 @@ from planner.monitor.diagnosis.tracker import Tracker
 from planner.monitor.diagnosis.verdict import Kind
 from planner.monitor.history.history import History
 from planner.monitor.readings.inventory import Device, Inventory
-from planner.monitor.readings.process import CardProcess, HostProcess
 from planner.monitor.readings.reading import Reading
-from planner.monitor.readings.sample import Sample
+from planner.monitor.readings.sample import CardProcess, HostProcess, Sample
 from planner.monitor.recording.player import Player
 from planner.monitor.recording.recording import read_recording
 from planner.units import GIB

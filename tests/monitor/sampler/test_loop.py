@@ -13,8 +13,7 @@ from planner.monitor.readings.sample import Sample
 from planner.monitor.readings.wire import Busy, read_line
 from planner.monitor.sampler.loop import Sampler
 from planner.monitor.sampler.watch import CardWatch, SleepWatch
-from planner.monitor.settings import Settings
-from planner.monitor.timeouts import BackOff
+from planner.monitor.settings import BackOff, Settings
 
 PLAIN = Surroundings("Linux", is_container=False, is_wsl=False, has_own_pids=False)
 

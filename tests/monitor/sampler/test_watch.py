@@ -9,7 +9,7 @@ from fake_nvml_kit import A, B, card
 from planner.monitor.host.surroundings import Surroundings
 from planner.monitor.readings.faults import FaultKind
 from planner.monitor.sampler.watch import CardWatch, SleepWatch
-from planner.monitor.timeouts import BackOff
+from planner.monitor.settings import BackOff
 
 PLAIN = Surroundings("Linux", is_container=False, is_wsl=False, has_own_pids=False)
 

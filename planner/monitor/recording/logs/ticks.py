@@ -10,7 +10,7 @@ from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.metrics import FACTS
 from planner.monitor.readings.reading import Reading
 from planner.monitor.readings.sample import Sample
-from planner.monitor.recording.checks import MOST_CARDS
+from planner.monitor.recording.records import MOST_CARDS
 
 DEFAULT_SECONDS: Final = 1.0
 """How far apart lines without a time are: what nvidia-smi dmon, dcgmi dmon and nvtop do by themselves."""
