@@ -16,7 +16,6 @@ import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from math import inf
 from typing import Any, Final, Generic
 
@@ -191,11 +190,6 @@ def parse_expression(text: str, words: Vocabulary[AnyRecord]) -> Expression[AnyR
     Raises:
         SpecError: If it is not an expression; it names the position, counted from 1, and what was expected there.
     """
-    return _parsed(text, words)
-
-
-@lru_cache(maxsize=64)
-def _parsed(text: str, words: Vocabulary[Any]) -> Expression[Any]:
     if len(text) > _LONGEST:
         raise SpecError("where", f"longer than {_LONGEST} characters")
     parser = _Parser(_tokens(text), words)

@@ -224,10 +224,11 @@ class Gpu(Spec):
 
     @cached_property
     def _rates(self) -> dict[str, Rate]:
+        # Every estimate of time asks for several rates of each card: kept, a look takes a tenth of the time.
         vector_first = sorted(self.rates, key=lambda rate: rate.unit == "tensor")
         return {rate.dtype: rate for rate in vector_first}
 
-    @cached_property
+    @property
     def search_text(self) -> str:
         """Return what a word search looks at: name, aliases, id, vendor and architecture, in lower case."""
         squeezed = self.id.replace("-", "")  # people type rtx4090

@@ -6,6 +6,7 @@ Brand words may be left out but not be wrong: "4090" is the GeForce RTX 4090, "G
 
 import re
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import lru_cache
 from typing import Final
 
@@ -161,13 +162,12 @@ def _with_words_of(catalog: HardwareCatalog, text: str) -> tuple[str, ...]:
 
 
 def _spelt_alike(catalog: HardwareCatalog, text: str) -> tuple[str, ...]:
-    from difflib import get_close_matches  # takes a while to load, and is seldom needed
-
     spelt = {name.lower(): gpu.id for gpu in catalog.gpus for name in (gpu.id, gpu.name, *gpu.aliases)}
     close = get_close_matches(text.lower(), spelt, n=_SUGGESTIONS, cutoff=0.6)
     return tuple(dict.fromkeys(spelt[name] for name in close))
 
 
+# Taking all names apart takes tens of milliseconds, and a refresh of prices asks for thousands of cards.
 @lru_cache(maxsize=4)
 def _names(catalog: HardwareCatalog) -> tuple[_Name, ...]:
     return tuple(name for gpu in catalog.gpus for name in _names_of(gpu))

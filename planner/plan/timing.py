@@ -3,15 +3,12 @@
 Apart from `planner.plan.evaluate`, so that who asks for memory alone does not load what estimates time.
 """
 
-from functools import lru_cache
-
 from planner.hardware.gpu import Gpu
 from planner.models.architecture import Architecture
 from planner.performance.estimate import CardCounts, estimate_time
 from planner.performance.links import links_of
 from planner.performance.measured import scaled
 from planner.performance.result import TimeResult
-from planner.performance.setting import TimeSetting
 from planner.performance.traced import Step, step_time
 from planner.performance.vision import Counts, Kind, Precision
 from planner.plan.plan import Plan
@@ -76,19 +73,8 @@ def time_of(
     another one. A traced module has no architecture.
     """
     if architecture is not None:
-        return _estimated(architecture, workload, cards, plan.timing, measured_on)
+        return estimate_time(architecture, workload, cards, plan.timing, measured_on)
     return None if plan.model.trace is None else _traced(plan.model.trace, cards[0][0], plan, measured_on)
-
-
-@lru_cache(maxsize=256)
-def _estimated(
-    architecture: Architecture,
-    workload: Workload,
-    cards: CardCounts,
-    setting: TimeSetting,
-    measured_on: Gpu | None,
-) -> TimeResult:
-    return estimate_time(architecture, workload, cards, setting, measured_on)
 
 
 def _traced(facts: TracedFacts, gpu: Gpu, plan: Plan, measured_on: Gpu | None) -> TimeResult:

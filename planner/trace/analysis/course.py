@@ -36,6 +36,7 @@ class Course(NamedTuple):
         return max(range(len(self.totals)), key=self.totals.__getitem__)
 
 
+# A recording of a million allocations takes seconds, and is judged anew for every card that is looked at.
 @lru_cache(maxsize=2)
 def course_of(allocations: Allocations) -> Course:
     """Return the course of live bytes of `allocations`."""
