@@ -6,16 +6,13 @@ import pytest
 
 from planner.cost.demand import demand_of
 from planner.cost.job import DailyHours, Pace, Run
-from planner.cost.renting.offer import ExchangeRate, Offer
+from planner.cost.renting.offer import AMBIGUOUS, FROM_PRICE, UNVERIFIED, ExchangeRate, Offer
 from planner.cost.renting.rent import RentFacts
 from planner.cost.renting.table import (
-    AMBIGUOUS,
-    FROM_PRICE,
     HISTORY,
     MEDIAN,
     SCATTERED,
     UNDATED,
-    UNVERIFIED,
     WHOLE_SYSTEM,
     Candidate,
     OfferRow,

@@ -15,6 +15,9 @@ Currency = Literal[
 ]
 PriceKind = Literal["list", "median", "from"]
 """list: what the provider asks; median: of a marketplace's offers; from: the lowest of them, seldom to be had."""
+AMBIGUOUS: Final = "the source does not say which card it is"
+FROM_PRICE: Final = "the lowest price of a marketplace, seldom to be had"
+UNVERIFIED: Final = "the currency could not be verified"
 MEDIAN_RANGE: Final = (0.6, 1.54)
 """How far a marketplace's median may lie off what is to be had, as shares of it.
 
@@ -116,6 +119,17 @@ class Offer(Spec):
     def price_range(self) -> tuple[float, float]:
         """Return the shares of the price that it lies between: one for what a provider asks."""
         return MEDIAN_RANGE if self.price_kind == "median" else (1.0, 1.0)
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """Return why the price may not stand beside those of other offers."""
+        doubts = (
+            (f"{AMBIGUOUS}: {', '.join(self.candidates)}", self.ambiguous),
+            (FROM_PRICE, self.price_kind == "from"),
+            (self.incomplete or "", bool(self.incomplete)),
+            (UNVERIFIED, self.billed_currency is None),
+        )
+        return tuple(text for text, holds in doubts if holds)
 
     @property
     def ambiguous(self) -> bool:

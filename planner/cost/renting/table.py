@@ -10,12 +10,9 @@ from planner.cost.renting.offer import Offer
 from planner.cost.renting.rent import RentFacts, RentQuote, is_scattered, quote
 from planner.cost.terms import RentMode, RentTerms
 
-AMBIGUOUS: Final = "the source does not say which card it is"
 HISTORY: Final = "older than twelve months"
 UNDATED: Final = "the price has no date"
-FROM_PRICE: Final = "the lowest price of a marketplace, seldom to be had"
 MEDIAN: Final = "the median of a marketplace's offers, which moves daily"
-UNVERIFIED: Final = "the currency could not be verified"
 WHOLE_SYSTEM: Final = "only sold as part of a whole system"
 SCATTERED: Final = "sold by fewer cards than the plan has in a machine; whether more can be had in one is not stated"
 
@@ -125,14 +122,7 @@ def _rows_of(
 
 def _prevents(offer: Offer, count: int, terms: RentTerms) -> Iterator[str]:
     """Yield why the offer may not be called the cheapest."""
-    if offer.ambiguous:
-        yield f"{AMBIGUOUS}: {', '.join(offer.candidates)}"
-    if offer.price_kind == "from":
-        yield FROM_PRICE
-    if offer.incomplete:
-        yield offer.incomplete
-    if offer.billed_currency is None:
-        yield UNVERIFIED
+    yield from offer.doubts
     if offer.system:
         yield WHOLE_SYSTEM
     if terms.one_machine and is_scattered(offer, count):

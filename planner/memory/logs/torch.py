@@ -220,19 +220,14 @@ _SUMMARY_SIZE: Final = r" {0,12}(\d{1,12}) {1,4}([KMGTP]?i?B) {0,6}\|"
 _ROW: Final = re.compile(r"\| {0,4}([A-Z][A-Za-z\- ]{5,30}?) {1,20}\|" + _SUMMARY_SIZE * 2)
 
 
-class _Row(NamedTuple):
-    name: str
-    counter: Counter | None
-    meaning: str
-
-
 _ROWS: Final = {
-    "Allocated memory": _Row("peak allocated", "allocated", "the most bytes of live tensors (max_memory_allocated)"),
-    "Active memory": _Row("peak active", None, "live tensors and those still in use by other streams"),
-    "Requested memory": _Row("peak requested", None, "what the program asked for, before rounding"),
-    "GPU reserved memory": _Row("peak reserved", "reserved", "the most bytes that PyTorch's allocator held"),
-    "Non-releasable memory": _Row("peak non-releasable", None, "free parts of blocks that are partly in use"),
+    "Allocated memory": ("peak allocated", "allocated"),
+    "Active memory": ("peak active", "active"),
+    "Requested memory": ("peak requested", "requested"),
+    "GPU reserved memory": ("peak reserved", "reserved"),
+    "Non-releasable memory": ("peak non-releasable", "inactive_split"),
 }
+"""What each row is called here, and its counter in the statistics."""
 
 
 def read_torch_summary(text: LogText) -> Iterator[Measured]:
@@ -247,5 +242,5 @@ def read_torch_summary(text: LogText) -> Iterator[Measured]:
         if named:
             device = named[1]
         elif row and row[1] in _ROWS:
-            kind, amount = _ROWS[row[1]], floored(row[4], BINARY.get(row[5]) or UNITS[row[5]])
-            yield measured(kind.name, amount, kind.meaning, line, counter=kind.counter, device=device)
+            (name, counted), amount = _ROWS[row[1]], floored(row[4], BINARY.get(row[5]) or UNITS[row[5]])
+            yield measured(name, amount, _MEANINGS[counted], line, counter=_COUNTERS.get(counted), device=device)

@@ -6,7 +6,7 @@ leaves half a line.
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any, Final, NamedTuple
 
 from planner.monitor.readings.faults import Fault, FaultKind
@@ -107,16 +107,7 @@ def process_object(process: CardProcess) -> dict[str, Any]:
 
 
 def _fields(device: Device) -> dict[str, Any]:
-    return {
-        "uuid": device.uuid,
-        "name": device.name,
-        "index": device.index,
-        "pci_bus_id": device.pci_bus_id,
-        "mig_parent": device.mig_parent,
-        "mig_instance": device.mig_instance,
-        "raw_name": device.raw_name,
-        "state": device.state,
-    }
+    return {field.name: getattr(device, field.name) for field in fields(device) if field.name != "facts"}
 
 
 def _line(kind: str, body: object) -> bytes:
