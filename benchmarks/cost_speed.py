@@ -12,7 +12,7 @@ from speed import beside_loop, print_beside
 from planner.cost.demand import demand_of
 from planner.cost.estimate import estimate_cost
 from planner.cost.job import Pace, Run
-from planner.cost.rent_or_buy.montecarlo import simulate, tornado
+from planner.cost.rent_or_buy.uncertainty import simulate, tornado
 from planner.cost.renting.rent import RentFacts
 from planner.cost.renting.table import Candidate, offer_rows
 from planner.cost.terms import RENT_MODES, BuyTerms, CostTerms, RentTerms

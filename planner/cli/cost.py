@@ -15,7 +15,7 @@ from planner.cli.people import persons_catalog
 from planner.cli.report import prose_width, wrapped
 from planner.cli.table import Head, table, terminal_width
 from planner.cost.carbon import carbon_by_region
-from planner.cost.rent_or_buy.montecarlo import simulate, tornado
+from planner.cost.rent_or_buy.uncertainty import simulate, tornado
 from planner.errors import SpecError
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import evaluate

@@ -9,7 +9,7 @@ from planner.cli.table import Head, table
 from planner.cost.carbon import carbon_by_region
 from planner.cost.estimate import CostEstimate, hybrid_of_plan
 from planner.cost.rent_or_buy.hybrid import Hybrid
-from planner.cost.rent_or_buy.montecarlo import simulate, tornado
+from planner.cost.rent_or_buy.uncertainty import simulate, tornado
 from planner.cost.result import CostResult, Footprint
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation

@@ -7,7 +7,7 @@ from pathlib import Path
 from planner.cost.constants import Constant, EgressTariff, egress_tariffs
 from planner.cost.energy import EnergyRecord, Region, region
 from planner.cost.figure import Figure
-from planner.cost.owning.owning import Ownership
+from planner.cost.owning.costs import Ownership
 from planner.cost.owning.purchase import Purchase
 from planner.cost.refresh.store import PriceStore, offers_in_use
 from planner.cost.renting.offer import Offer

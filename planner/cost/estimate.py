@@ -11,8 +11,8 @@ from planner.cost.demand import Demand, demand_of, groups_of, loads_of
 from planner.cost.figure import TEN_TO_NINETY
 from planner.cost.job import HOURS_PER_YEAR, Pace, Service
 from planner.cost.owning.accounting import break_even_utilization, payback_month
+from planner.cost.owning.costs import Values, full_power_watts
 from planner.cost.owning.own_terms import book_servers, book_utilization, own_cost
-from planner.cost.owning.owning import Values, full_power_watts
 from planner.cost.rent_or_buy.case import RENT_PRICE, RESALE, TIME, USE, Case
 from planner.cost.rent_or_buy.decide import UnknownFigureError, case_of
 from planner.cost.rent_or_buy.hybrid import MOST_GROUPS, Hybrid, hybrid_of

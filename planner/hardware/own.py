@@ -1,4 +1,4 @@
-"""A person's own cards, and what they know better of bundled ones: a price that they paid, a power limit.
+"""A person's own cards, what they know better of bundled ones, and what of that does not go with the catalog.
 
 It lies in a file of its own, so that a newer catalog never touches it.
 """

@@ -1,4 +1,4 @@
-"""The plan as it stands, on other hardware."""
+"""The plan as it stands on other hardware: on cards of another kind, and on whole systems."""
 
 from collections import defaultdict
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What to trace to check the estimate of a plan: the same model, run the same way."""
+"""What to trace to check the estimate of a plan: the same model, trained or run the same way."""
 
 import json
 from collections.abc import Iterator

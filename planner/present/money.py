@@ -6,7 +6,7 @@ from typing import Final
 
 from planner.cost.demand import Demand
 from planner.cost.estimate import CostEstimate
-from planner.cost.rent_or_buy.montecarlo import Simulation
+from planner.cost.rent_or_buy.uncertainty import Simulation
 from planner.cost.result import Answer, BreakEven, CostResult, MoneyTerm, OwnCost, RentCost
 from planner.present import format as fmt
 from planner.present.money_rows import TITLES, spread_words, usd_range

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from planner.cost.figure import Certainty
-from planner.cost.rent_or_buy.montecarlo import Swing
+from planner.cost.rent_or_buy.uncertainty import Swing
 from planner.cost.result import MoneyTerm, RentCost
 from planner.present import format as fmt
 from planner.present.formulas import symbol_value

@@ -1,4 +1,7 @@
-"""Inputs as people write them: `x=8x3x224x224:float32`, `ids=4x512:int64<50257`, `state=(8x128,8x128)`, `scale=0.5`.
+"""Inputs and arguments as people write them.
+
+Arguments are `width=64, bias=False`. Inputs are `x=8x3x224x224:float32`, `ids=4x512:int64<50257`,
+`state=(8x128,8x128)`, `scale=0.5`:
 
 - A tensor is its sizes with `x` between them, then `:` and its element type, by default float32; `8:float32` has one
   dimension, `:float32` none. `<50257` bounds the random values of integers.

@@ -1,4 +1,4 @@
-"""What to trace: a module, its inputs, and how it is run."""
+"""What to trace: a module, its inputs, their sizes, and how it is run."""
 
 import re
 from collections.abc import Callable

@@ -10,7 +10,7 @@ from planner.cost.demand import Demand, demand_of
 from planner.cost.figure import Figure
 from planner.cost.finance import annuity, npv
 from planner.cost.job import DailyHours, Run
-from planner.cost.owning.owning import Shape
+from planner.cost.owning.costs import Shape
 from planner.cost.owning.residual import own_curve
 from planner.cost.rent_or_buy.hybrid import best_mix
 from planner.cost.rent_or_buy.streams import Streams, break_even, break_even_hours_per_year, break_even_years

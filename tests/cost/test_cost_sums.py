@@ -10,7 +10,7 @@ from planner.cost.figure import NINETY_PERCENT, Figure
 from planner.cost.finance import annuity, equivalent_annual, irr, loan_value, npv
 from planner.cost.job import DailyHours, Job, Pace, Run, Service, run_hours, usd_per_million_tokens
 from planner.cost.owning.accounting import OwnedServers, break_even_utilization, owned_month, payback_month
-from planner.cost.owning.owning import FIGURES, Shape, bought, financed, full_power_watts, kept, kilowatt_hours
+from planner.cost.owning.costs import FIGURES, Shape, bought, financed, full_power_watts, kept, kilowatt_hours
 from planner.cost.owning.residual import own_curve, resale_curve, yearly_depreciation
 from planner.cost.rent_or_buy.streams import hours_to_pay_back
 from planner.cost.renting.rent import interruption_share, mean_hours_between, spot_waste

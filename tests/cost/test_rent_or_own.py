@@ -14,7 +14,6 @@ from planner.cost.job import DailyHours, Pace, Run, Service
 from planner.cost.owning.purchase import card_price
 from planner.cost.rent_or_buy.case import RENT_PRICE, RESALE, USE, Case
 from planner.cost.rent_or_buy.hybrid import best_mix
-from planner.cost.rent_or_buy.montecarlo import SEED, simulate, tornado
 from planner.cost.rent_or_buy.streams import (
     ALWAYS_CHEAPER,
     BEYOND,
@@ -24,6 +23,7 @@ from planner.cost.rent_or_buy.streams import (
     RENT_CHEAPER,
     break_even,
 )
+from planner.cost.rent_or_buy.uncertainty import SEED, simulate, tornado
 from planner.cost.result import OwnCost, total_usd
 from planner.cost.terms import DEFAULT_SOURCES, BuyTerms, CostTerms, RentTerms
 from planner.errors import SpecError

@@ -5,7 +5,7 @@ import pytest
 from planner.cost.finance import npv
 from planner.cost.job import Pace, usd_per_million_tokens
 from planner.cost.owning.accounting import OwnedServers, break_even_utilization, owned_month, payback_month
-from planner.cost.owning.owning import FIGURES, Shape, bought, kilowatt_hours
+from planner.cost.owning.costs import FIGURES, Shape, bought, kilowatt_hours
 from planner.cost.owning.residual import value_lost_per_hour, yearly_depreciation
 from planner.cost.rent_or_buy.streams import hours_to_pay_back
 from planner.cost.renting.rent import best_interval_hours, commitment_share, spot_waste

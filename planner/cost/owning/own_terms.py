@@ -9,7 +9,7 @@ from planner.cost.demand import Demand
 from planner.cost.finance import annuity, equivalent_annual, irr
 from planner.cost.job import HOURS_PER_YEAR, Pace, usd_per_million_tokens
 from planner.cost.owning.accounting import OwnedServers, owned_month
-from planner.cost.owning.owning import Bought, RunningCosts, bought, full_power_watts, kept, kilowatt_hours
+from planner.cost.owning.costs import Bought, RunningCosts, bought, full_power_watts, kept, kilowatt_hours
 from planner.cost.owning.residual import value_lost_per_hour, yearly_depreciation
 from planner.cost.rent_or_buy.case import Case
 from planner.cost.rent_or_buy.streams import Streams

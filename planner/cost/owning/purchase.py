@@ -1,4 +1,4 @@
-"""What was asked or paid for hardware, on a day, by a source."""
+"""Prices that were asked or paid for hardware, and what one new card costs by all of them."""
 
 from datetime import date, timedelta
 from statistics import median

@@ -1,4 +1,4 @@
-"""What used cards sell for: a band over the years, because the evidence is one."""
+"""The value of owned hardware over the years: a band of what used cards sell for, and what the books write off."""
 
 import math
 from collections.abc import Mapping

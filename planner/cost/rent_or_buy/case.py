@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Final
 
 from planner.cost.figure import Figure
-from planner.cost.owning.owning import Shape
+from planner.cost.owning.costs import Shape
 from planner.cost.owning.residual import ResaleCurve
 from planner.cost.rent_or_buy.streams import Streams, Usage, streams
 
@@ -22,7 +22,7 @@ _NOTHING: Final[Mapping[str, float]] = {}
 class Case:
     """Everything that decides between renting and owning.
 
-    `figures` holds those of owning by the names of `planner.cost.owning.owning.FIGURES`, the rent of a billed
+    `figures` holds those of owning by the names of `planner.cost.owning.costs.FIGURES`, the rent of a billed
     group-hour, the drift of prices, and two factors on the hours: of how much is used, and of how long the work takes.
     """
 

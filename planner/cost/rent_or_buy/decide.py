@@ -8,7 +8,7 @@ from planner.cost.catalog import CostCatalog
 from planner.cost.demand import Demand
 from planner.cost.figure import NINETY_PERCENT, TEN_TO_NINETY, Certainty, Figure
 from planner.cost.job import HOURS_PER_YEAR
-from planner.cost.owning.owning import FIGURES, Ownership, Shape
+from planner.cost.owning.costs import FIGURES, Ownership, Shape
 from planner.cost.owning.purchase import card_price
 from planner.cost.owning.residual import ResaleCurve, own_curve, resale_curve
 from planner.cost.rent_or_buy.case import DRIFT, RENT_PRICE, TIME, USE, Case

@@ -1,4 +1,4 @@
-"""Renting and owning as streams of money over time: the few numbers that every comparison needs, and their sums."""
+"""Renting and owning as streams of money over time: their sums, and where both cost the same."""
 
 import math
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Final
 
 from planner.cost.finance import annuity, discounted
 from planner.cost.job import HOURS_PER_YEAR
-from planner.cost.owning.owning import Shape, Values, bought, financed, kept
+from planner.cost.owning.costs import Shape, Values, bought, financed, kept
 from planner.cost.owning.residual import ResaleCurve
 from planner.cost.result import BreakEven
 

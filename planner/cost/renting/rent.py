@@ -1,4 +1,4 @@
-"""What renting one offer costs for one job, or one month of a service: machines, storage and what leaves the cloud."""
+"""What renting one offer costs for one job, or a month of a service: machines, interruptions, storage, egress."""
 
 import math
 from collections.abc import Mapping

@@ -12,7 +12,7 @@ from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QVBoxLayout, QWidget
 
 from planner.cost.estimate import CostEstimate, hybrid_of_plan
-from planner.cost.rent_or_buy.montecarlo import Simulation, simulate, tornado
+from planner.cost.rent_or_buy.uncertainty import Simulation, simulate, tornado
 from planner.cost.terms import RentMode
 from planner.gui.cost.answer import Answer
 from planner.gui.cost.beside import Beside

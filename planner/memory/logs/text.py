@@ -1,4 +1,4 @@
-"""The text of a log, searched within limits: hostile or huge input costs no more than its own size."""
+"""The text of a log, searched within limits (huge input costs no more than its own size), and the numbers in it."""
 
 import re
 from collections.abc import Iterator

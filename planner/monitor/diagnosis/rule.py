@@ -1,4 +1,4 @@
-"""A rule: what must be true of a card's last minutes, and what is said then."""
+"""A rule: what must be true of a card's last minutes, and what is said then; and conditions that rules share."""
 
 from dataclasses import dataclass
 from typing import Final

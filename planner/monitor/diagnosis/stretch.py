@@ -1,4 +1,4 @@
-"""One quantity over a while, and what can be said of it in one number."""
+"""One quantity over a while, what can be said of it in one number, and since when a card does what it does."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Verdicts that stay while what they say stays."""
+"""Verdicts that stay while what they say stays, and their spans on the time line."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What is drawn of a series: the extremes of columns of one width, kept from one look to the next."""
+"""What is drawn of a series: the extremes of columns of one width, and of blocks that make a long time quick."""
 
 from math import ceil, log2
 from typing import Any, Final, NamedTuple

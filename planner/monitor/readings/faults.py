@@ -1,4 +1,4 @@
-"""Everything that can be wrong with the driver, a card or the sampler, each with a name, a title and what to do."""
+"""Everything that can be wrong with the driver, a card or the sampler: its name, its title and what to do."""
 
 import re
 import signal

@@ -1,4 +1,4 @@
-"""One card or MIG instance that is read again and again."""
+"""One card or MIG instance that is read again and again, with its GPM metrics."""
 
 from collections.abc import Sequence
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""The rhythm: what is read when, and what is told of it."""
+"""The rhythm: what is read when, what is told of it, and the pipe to the parent."""
 
 import faulthandler
 import json

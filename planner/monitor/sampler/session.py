@@ -1,4 +1,4 @@
-"""One opening of the library: its cards, read again and again until the session is over."""
+"""One opening of the library: its cards and their processes, read again and again until the session is over."""
 
 from collections.abc import Mapping
 from contextlib import suppress

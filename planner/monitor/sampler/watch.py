@@ -1,4 +1,4 @@
-"""Keeps a session with the driver for as long as there can be one, and says what is wrong while there is none."""
+"""Keeps a session with the driver for as long as there can be one, lets cards sleep, and says what is wrong."""
 
 from dataclasses import replace
 from pathlib import Path

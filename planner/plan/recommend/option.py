@@ -1,4 +1,4 @@
-"""One way to do the job: so many cards of a kind, rented from somebody or owned, with memory, time and cost."""
+"""Options for a job: what is asked of hardware, each way to do it with memory, time and cost, and their order."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

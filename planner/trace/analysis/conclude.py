@@ -9,9 +9,8 @@ from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
 from planner.trace.allocator.replay import RunOut, replay
 from planner.trace.allocator.settings import DEFAULTS, AllocatorSettings
-from planner.trace.analysis.course import Course, course_of, maker_of, span_at
+from planner.trace.analysis.course import Course, course_of, maker_of, module_shares, peak_moment, span_at
 from planner.trace.analysis.memory import allocator_capacity, traced_memory
-from planner.trace.analysis.peak import module_shares, peak_moment
 from planner.trace.analysis.summary import facts_of
 from planner.trace.facts import TracedFacts
 from planner.trace.recording import CATEGORIES, NEVER_FREED, Allocations, Recording

@@ -1,4 +1,4 @@
-"""What the child says to its parent: one JSON object a line, or Python's own report of a crash."""
+"""What the child says to its parent: one JSON object a line, or how it ended, with the person's own frames."""
 
 import linecache
 import os

@@ -1,4 +1,4 @@
-"""The ledger of a run: every storage that an operator makes, until Python frees it."""
+"""The ledger of a run: every storage that an operator makes, until Python frees it, and the operations counted."""
 
 import weakref
 from array import array

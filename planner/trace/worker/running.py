@@ -1,4 +1,4 @@
-"""Running what was built: training, answering, or a forward pass."""
+"""Running what was built: optimizer steps, a person's own steps, answering, or a forward pass."""
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping

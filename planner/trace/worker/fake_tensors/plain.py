@@ -1,4 +1,4 @@
-"""Ways that PyTorch takes for plain tensors but not for fake ones, taken for fake ones too."""
+"""PyTorch's ways with plain tensors, taken for fake ones too: results in place, true storages, added gradients."""
 
 import sys
 from collections.abc import Callable, Iterator

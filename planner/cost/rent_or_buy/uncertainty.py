@@ -1,4 +1,4 @@
-"""The decision over many draws of all uncertain inputs at once, always the same ones."""
+"""How sure the decision is: over many draws of all uncertain inputs, always the same ones, and by each alone."""
 
 import math
 import random
@@ -9,7 +9,7 @@ from typing import Final
 from planner.base import Spec
 from planner.cost.figure import NINETY_PERCENT, TEN_TO_NINETY
 from planner.cost.finance import annuity, discounted
-from planner.cost.owning.owning import financed
+from planner.cost.owning.costs import financed
 from planner.cost.rent_or_buy.case import RESALE, Case
 from planner.cost.rent_or_buy.streams import Streams
 
