@@ -17,7 +17,8 @@ from planner.trace.request import Target, TraceRequest, torch_optimizer
 from planner.workload.defaults import with_defaults
 from planner.workload.optimizers import OPTIMIZERS
 from planner.workload.parallel import Parallel
-from planner.workload.training import TRAINING_PROFILE_TITLES, Lora
+from planner.workload.software.registry import DEFAULT, SOFTWARE
+from planner.workload.training import Lora
 from planner.workload.workload import Inference, Training
 
 _TO_CHECK: Final = "to check the estimate."
@@ -54,9 +55,9 @@ def training_fields(workload: Training, architecture: Architecture, count: int) 
 
 def _check(workload: Training) -> None:
     """Refuse what the traced run would do otherwise."""
-    if workload.profile != "hf":
-        reason = f"{TRAINING_PROFILE_TITLES[workload.profile]} has operators of its own; transformers is traced"
-        raise SpecError("profile", reason, f"Choose the profile hf {_TO_CHECK}")
+    if workload.profile != DEFAULT:
+        reason = f"{SOFTWARE[workload.profile].title} has operators of its own; transformers is traced"
+        raise SpecError("profile", reason, f"Choose the profile {DEFAULT} {_TO_CHECK}")
     if workload.loss != "full-logits":
         raise SpecError("loss", "transformers computes the loss of all logits", f"Choose full-logits {_TO_CHECK}")
     if SCHEMES[workload.weights or "fp32"].family != "plain":

@@ -9,6 +9,8 @@ from planner.plan.advice.change import Change, Ladder
 from planner.plan.advice.pipeline_changes import smaller_images
 from planner.plan.plan import Plan
 from planner.plan.sharing import usual_sharing
+from planner.workload.software.llama_cpp import LlamaCppSettings
+from planner.workload.software.vllm import VllmSettings
 from planner.workload.workload import Inference, Training, Workload
 
 _LLAMA_OFFLOAD: Final = "llama.cpp --n-gpu-layers: the other layers stay in RAM and run on the processor"
@@ -25,10 +27,10 @@ _FEWEST_TOKENS: Final = 32
 def engine_ladders(workload: Inference, architecture: Architecture) -> Iterator[Ladder]:
     """Yield the ladders of the engine that `workload`, its defaults filled in, runs in."""
     settings = workload.engine
-    if workload.profile == "vllm":
+    if isinstance(settings, VllmSettings):
         yield _pieces("max_num_batched_tokens", settings.max_num_batched_tokens or _VLLM_TOKENS, _VLLM_PIECES)
         yield _fewer_at_once(settings.max_num_seqs or _VLLM_AT_ONCE, workload.batch)
-    if workload.profile == "llama.cpp":
+    if isinstance(settings, LlamaCppSettings):
         yield _pieces("n_ubatch", settings.n_ubatch or _LLAMA_TOKENS, _LLAMA_PIECES)
         yield _fewer_layers(workload, architecture)
 

@@ -2,10 +2,10 @@
 
 from typing import Final
 
+from planner.workload.choices import Attention
 from planner.workload.optimizers import Optimizer, OptimizerStep
 from planner.workload.recipes.draft import Draft
 from planner.workload.recipes.recipe import keys_of
-from planner.workload.training import Attention
 
 TRAINER_NEUTRAL: Final = keys_of(
     """
