@@ -1,6 +1,6 @@
 """What the bundled catalog knows about money: offers, purchases, electricity, constants and places; read when asked."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -82,10 +82,6 @@ class CostCatalog:
     @cached_property
     def _regions(self) -> dict[str, Region]:
         return {}
-
-    def with_offers(self, offers: tuple[Offer, ...]) -> "CostCatalog":
-        """Return the catalog with `offers` in place of the bundled ones."""
-        return replace(self, given_offers=offers)
 
     def offer(self, offer_id: str) -> Offer:
         """Return the offer with exactly this id.

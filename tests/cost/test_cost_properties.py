@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from planner.cost.demand import Demand, demand_of
 from planner.cost.figure import Figure
-from planner.cost.finance import annuity, npv
+from planner.cost.finance import annuity
 from planner.cost.job import DailyHours, Run
 from planner.cost.owning.costs import Shape
 from planner.cost.owning.residual import own_curve
@@ -76,11 +76,6 @@ def test_the_side_of_break_even_is_the_decision(streams: Streams, years: float) 
         planned = streams.busy_hours_per_year * years
         if abs(planned / found.gpu_hours - 1) > 1e-6:
             assert (planned > found.gpu_hours) == (streams.saving_usd(years) > 0)
-
-
-@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30))
-def test_npv_without_interest_is_the_plain_sum(flows: list[float]) -> None:
-    assert npv(0, flows) == pytest.approx(sum(flows), abs=1e-6)
 
 
 @given(any_streams(), st.floats(0.2, 10))

@@ -1,12 +1,12 @@
 """Put together the case of one plan: its figures from the terms, the place, the region, the card and the offer."""
 
-import math
 from datetime import date
 from typing import Final
 
 from planner.cost.catalog import CostCatalog
 from planner.cost.demand import Demand
 from planner.cost.figure import NINETY_PERCENT, TEN_TO_NINETY, Certainty, Figure
+from planner.cost.finance import ceiling
 from planner.cost.job import HOURS_PER_YEAR
 from planner.cost.owning.costs import FIGURES, Ownership, Shape
 from planner.cost.owning.purchase import card_price
@@ -17,7 +17,6 @@ from planner.cost.terms import BuyTerms, CostTerms
 from planner.errors import SpecError
 from planner.hardware.gpu import Gpu
 
-_ROUNDING: Final = 1e-9
 _EPOCH: Final = "github:epoch-research/training-cost-trends"
 _HOST: Final = {"a100": "a100", "tesla-v100": "v100", "tesla-p100": "p100"}
 _POWER: Final = {"h100": "h100", "a100": "a100"}
@@ -77,7 +76,7 @@ def _resale(terms: CostTerms, catalog: CostCatalog) -> ResaleCurve:
 
 def _owned_groups(demand: Demand, busy_per_year: float) -> int:
     """Return the groups to own: those that are needed at once, or that do the year's work in a year."""
-    groups = math.ceil(busy_per_year / HOURS_PER_YEAR - _ROUNDING)
+    groups = ceiling(busy_per_year / HOURS_PER_YEAR)
     if demand.periods_per_year is None and groups > 1:
         reason = "one run takes longer than the horizon"
         raise SpecError("horizon_years", reason, "Take more cards, or a longer horizon.")

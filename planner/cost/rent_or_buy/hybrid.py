@@ -5,8 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from planner.base import Spec
-from planner.cost.demand import whole_groups
-from planner.cost.finance import annuity
+from planner.cost.finance import annuity, ceiling
 from planner.cost.job import HOURS_PER_YEAR
 from planner.cost.rent_or_buy.case import Case
 from planner.errors import SpecError
@@ -60,7 +59,7 @@ def best_mix(
     mixes = []
     for owned, fixed in enumerate(own_fixed_usd):
         done = sum(min(load, owned) for load in loads)
-        rented = sum(max(whole_groups(load) - owned, 0) for load in loads)
+        rented = sum(max(ceiling(load) - owned, 0) for load in loads)
         mixes.append(
             Mix(
                 owned=owned,
@@ -80,7 +79,7 @@ def hybrid_of(case: Case, loads: Sequence[float], rent_usd_per_hour: float) -> H
     """
     checked_loads(loads)
     years, rate, drift = case.horizon_years, case.discount_rate, case.streams().drift
-    fixed = [_fixed_usd(case, groups) for groups in range(whole_groups(max(loads)) + 1)]
+    fixed = [_fixed_usd(case, groups) for groups in range(ceiling(max(loads)) + 1)]
     per_hour = replace(case, shape=case.shape.evolve(groups=1)).streams().own_usd_per_hour
     return best_mix(
         loads,

@@ -1,16 +1,13 @@
 """Renting and owning as streams of money over time: their sums, and where both cost the same."""
 
-import math
 from dataclasses import dataclass
 from typing import Final
 
-from planner.cost.finance import annuity, discounted
+from planner.cost.finance import annuity, ceiling, discounted
 from planner.cost.job import HOURS_PER_YEAR
 from planner.cost.owning.costs import Shape, Values, bought, financed, kept
 from planner.cost.owning.residual import ResaleCurve
 from planner.cost.result import BreakEven
-
-_ROUNDING: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +53,7 @@ class Streams:
         hours = self.busy_hours_per_year if hours_per_year is None else hours_per_year
         until = years
         if self.rent_term_years:
-            until = math.ceil(years / self.rent_term_years - _ROUNDING) * self.rent_term_years
+            until = ceiling(years / self.rent_term_years) * self.rent_term_years
         per_year = self.rent_usd_per_hour * hours + self.rent_usd_per_year
         return per_year * annuity(self.discount_rate, until, self.drift)
 

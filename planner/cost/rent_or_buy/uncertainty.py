@@ -1,6 +1,5 @@
 """How sure the decision is: over many draws of all uncertain inputs, always the same ones, and by each alone."""
 
-import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,7 +7,7 @@ from typing import Final
 
 from planner.base import Spec
 from planner.cost.figure import NINETY_PERCENT, TEN_TO_NINETY
-from planner.cost.finance import annuity, discounted
+from planner.cost.finance import annuity, ceiling, discounted
 from planner.cost.owning.costs import financed
 from planner.cost.rent_or_buy.case import RESALE, Case
 from planner.cost.rent_or_buy.streams import Streams
@@ -19,7 +18,6 @@ SEED: Final = 20_261_121
 _POINTS: Final = 12
 _CHECK_EVERY: Final = 50
 _TENTHS: Final = (1, 5, 9)
-_ROUNDING: Final = 1e-9
 
 
 class Quantiles(Spec):
@@ -111,7 +109,7 @@ def _moment(case: Case, years: float) -> _Moment:
     term = case.rent_term_years
     return _Moment(
         years=years,
-        rent_years=math.ceil(years / term - _ROUNDING) * term if term else years,
+        rent_years=ceiling(years / term) * term if term else years,
         annuity=annuity(case.discount_rate, years),
         discount=discounted(1.0, case.discount_rate, years),
         financed=financed(1.0, case.shape, case.discount_rate, years),

@@ -10,11 +10,11 @@ from planner.cost.catalog import CostCatalog
 from planner.cost.constants import Constant, EgressTariff
 from planner.cost.demand import HOURS_PER_MONTH, Demand
 from planner.cost.figure import Figure
+from planner.cost.finance import ceiling
 from planner.cost.renting.offer import Offer
 from planner.cost.terms import RentMode, RentTerms
 from planner.errors import SpecError
 
-_HOURS_PER_MONTH: Final = 730.5
 _KNOWN: Final = (("h100", "H100 p5"), ("a100", "A100 p4d"), ("l4", "L4"))
 """Which cards the published bands are of; `l4` is the whole id, the others how ids begin."""
 
@@ -71,7 +71,7 @@ def mean_hours_between(share_per_month: float) -> float:
     **Formula** M = 730.5 / −ln(1 − s)
     **Assumes** interruptions that come at random, equally likely at any time.
     """
-    return _HOURS_PER_MONTH / -math.log1p(-share_per_month)
+    return HOURS_PER_MONTH / -math.log1p(-share_per_month)
 
 
 def interruption_share(gpu_id: str, constants: tuple[Constant, ...]) -> Figure:
@@ -102,7 +102,6 @@ COMMITTED_HOURS_PER_YEAR: Final = 8_760.0
 """Hours of the 365 days that a year of commitment is billed for."""
 TERM_YEARS: Final[dict[RentMode, float]] = {"reserved-1y": 1.0, "reserved-3y": 3.0}
 _SECONDS_PER_HOUR: Final = 3_600
-_ROUNDING: Final = 1e-9
 _STORAGE: Final = ("storage-object-standard", "storage-object-standard-low")
 
 
@@ -178,7 +177,7 @@ def quote(offer: Offer, mode: RentMode, demand: Demand, count: int, terms: RentT
         raise SpecError("rent.mode", f"{offer.id} has no {mode} price", "Choose another offer, or another way to rent.")
     if offer.gpu_count < 1:
         raise SpecError("rent.offer", f"{offer.id} is a share of {offer.gpu_count:g} of a card")
-    instances = max(math.ceil(count / offer.gpu_count - _ROUNDING), terms.minimum_instances)
+    instances = max(ceiling(count / offer.gpu_count), terms.minimum_instances)
     mean_hours = _mean_hours(offer, terms, facts) if mode == "spot" else None
     waste = _waste(demand, mean_hours.value / instances) if mean_hours else None
     hours = _hours(demand, waste)
@@ -258,7 +257,7 @@ def _billed_hours(mode: RentMode, demand: Demand, hours: float, increment: int, 
     hours += terms.idle_billed_hours
     if mode not in TERM_YEARS:
         session, step = hours / demand.sessions, increment / _SECONDS_PER_HOUR
-        return math.ceil(session / step - _ROUNDING) * step * demand.sessions
+        return ceiling(session / step) * step * demand.sessions
     return _committed_hours(TERM_YEARS[mode], demand, hours)
 
 
@@ -266,9 +265,9 @@ def _committed_hours(term_years: float, demand: Demand, hours: float) -> float:
     """Return the group-hours of one period for which a commitment is paid: all of its term, used or not."""
     if demand.periods_per_year is None:
         term = COMMITTED_HOURS_PER_YEAR * term_years
-        return math.ceil(hours / term - _ROUNDING) * term
+        return ceiling(hours / term) * term
     yearly = hours * demand.periods_per_year
-    groups = max(demand.groups, math.ceil(yearly / (12 * HOURS_PER_MONTH) - _ROUNDING))
+    groups = max(demand.groups, ceiling(yearly / (12 * HOURS_PER_MONTH)))
     return max(groups * COMMITTED_HOURS_PER_YEAR, yearly) / demand.periods_per_year
 
 
