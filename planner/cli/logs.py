@@ -16,7 +16,8 @@ from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation, evaluate
 from planner.plan.logs.actuals import Comparison
 from planner.plan.logs.comparison import compare_plan
-from planner.plan.logs.corrections import correction_key, suggest_correction, with_correction
+from planner.plan.logs.corrected import correction_key, with_correction
+from planner.plan.logs.corrections import suggest_correction
 from planner.plan.logs.files import (
     Log,
     corrections_file,

@@ -183,11 +183,6 @@ class CostResult(Spec):
     notes: tuple[str, ...] = ()
 
 
-def total_usd(terms: tuple[MoneyTerm, ...]) -> float:
-    """Return the sum of `terms`."""
-    return sum(term.usd for term in terms)
-
-
 def symbol(name: str, figure: Figure, meaning: str) -> MoneySymbol:
     """Return the letter that stands for `figure`."""
     return MoneySymbol(name, figure.value, meaning, figure.source, figure.date)

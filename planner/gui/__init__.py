@@ -9,7 +9,7 @@ _CORE = (
     "planner.hardware.power",
     "planner.models.load",
     "planner.models.readers.llama_like",
-    "planner.monitor.alerts",
+    "planner.monitor.alert_rules",
     "planner.monitor.settings",
     "planner.plan.answers.draft",
     "planner.plan.evaluate",

@@ -6,7 +6,6 @@ Brand words may be left out but not be wrong: "4090" is the GeForce RTX 4090, "G
 
 import re
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import Final
 
@@ -162,6 +161,8 @@ def _with_words_of(catalog: HardwareCatalog, text: str) -> tuple[str, ...]:
 
 
 def _spelt_alike(catalog: HardwareCatalog, text: str) -> tuple[str, ...]:
+    from difflib import get_close_matches  # 2 ms to load, at every start, and seldom needed
+
     spelt = {name.lower(): gpu.id for gpu in catalog.gpus for name in (gpu.id, gpu.name, *gpu.aliases)}
     close = get_close_matches(text.lower(), spelt, n=_SUGGESTIONS, cutoff=0.6)
     return tuple(dict.fromkeys(spelt[name] for name in close))

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Final, Generic, Literal, Protocol, TypeVar
 
 Kind = Literal["text", "number", "flag", "version"]
@@ -135,6 +134,8 @@ class Vocabulary(Generic[AnyRecord]):
 
     def missing(self, word: str) -> str:
         """Return what to say of a word that is none of these: which are spelt alike, and which there are."""
+        from difflib import get_close_matches  # 2 ms to load, at every start, and seldom needed
+
         parts = [name for name in self.fields if word in name.split("_") or name in word.split("_")]
         alike = tuple(dict.fromkeys((*get_close_matches(word, self.fields, _SUGGESTIONS), *parts)))[:_SUGGESTIONS]
         meant = f" Did you mean {' or '.join(alike)}?" if alike else ""

@@ -4,28 +4,10 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from pydantic import Field
-
-from planner.base import Spec
+from planner.monitor.alert_rules import AlertRules
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.sample import CardProcess, Sample
-
-
-class AlertRules(Spec):
-    """What to speak up about; None switches a threshold off.
-
-    The temperature is in °C, the memory a fraction of the card's; both must be passed for `hold_seconds`.
-    """
-
-    is_on: bool = False
-    temperature_celsius: float | None = Field(default=90.0, ge=0, le=150)
-    memory_fraction: float | None = Field(default=0.95, gt=0, le=1)
-    idle_minutes: float | None = Field(default=None, gt=0, le=10_000)
-    lost: bool = True
-    process_ended: bool = False
-    hold_seconds: float = Field(default=10.0, ge=0, le=3600)
-
 
 # 5 % for 15 minutes as idle and 2 °C to take a temperature back are all-smi's own; 5 points of memory follow from them.
 _IDLE_BELOW: Final = 0.05

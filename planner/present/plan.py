@@ -2,7 +2,7 @@
 
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import Evaluation
-from planner.plan.logs.corrections import counting
+from planner.plan.logs.corrected import counting
 from planner.plan.warnings import warnings_about
 from planner.present import format as fmt
 from planner.present.memory import MemoryView, memory_view

@@ -2,7 +2,8 @@
 
 import pytest
 
-from planner.monitor.alerts import AlertKind, AlertRules, AlertWatch
+from planner.monitor.alert_rules import AlertRules
+from planner.monitor.alerts import AlertKind, AlertWatch
 from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.reading import Cause, Reading, missing

@@ -10,7 +10,8 @@ from planner.memory.logs.reading import LogReading, Measured
 from planner.plan.catalog import load_catalog
 from planner.plan.evaluate import evaluate
 from planner.plan.logs.comparison import GROUPS, compare, compare_plan
-from planner.plan.logs.corrections import correction_key, counting, suggest_correction, with_correction
+from planner.plan.logs.corrected import correction_key, counting, with_correction
+from planner.plan.logs.corrections import suggest_correction
 from planner.plan.plan import ModelChoice, Plan
 from planner.units import GIB, MIB
 from planner.workload.workload import Inference, Training

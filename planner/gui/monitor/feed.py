@@ -9,7 +9,8 @@ from PySide6.QtCore import QObject, Signal, Slot
 from planner.errors import RecordingError
 from planner.gui.monitor.live import Live
 from planner.gui.monitor.replay import Loaded, Replay
-from planner.monitor.alerts import AlertRules, AlertWatch
+from planner.monitor.alert_rules import AlertRules
+from planner.monitor.alerts import AlertWatch
 from planner.monitor.history import History, Series
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.latest import Latest

@@ -5,7 +5,7 @@ from pydantic import Field
 from planner.base import Spec
 from planner.gui.monitor.plots.settings import PlotSettings
 from planner.gui.monitor.unfinished import Unfinished
-from planner.monitor.alerts import AlertRules
+from planner.monitor.alert_rules import AlertRules
 from planner.monitor.settings import FASTEST_SECONDS, SLOWEST_SECONDS
 
 

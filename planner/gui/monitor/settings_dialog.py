@@ -9,7 +9,7 @@ from planner.gui.monitor.settings import MonitorSettings
 from planner.gui.monitor.tariff import TariffField
 from planner.gui.theme import Theme
 from planner.gui.widgets.label import make_label
-from planner.monitor.alerts import AlertRules
+from planner.monitor.alert_rules import AlertRules
 
 _PER_CENT: Final = 100.0
 _USUAL_IDLE_MINUTES: Final = 15.0

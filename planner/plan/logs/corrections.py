@@ -11,28 +11,9 @@ from planner.memory.logs.reading import LogReading
 from planner.memory.result import TermName
 from planner.plan.evaluate import Evaluation
 from planner.plan.logs.actuals import Actual, Actuals, Comparison, RowName
+from planner.plan.logs.corrected import correction_key
 from planner.units import MIB
 from planner.workload.workload import Inference
-
-
-def correction_key(evaluation: Evaluation) -> tuple[str, str, str, str] | None:
-    """Return what a correction of this plan is kept for: engine, task, card and kind of model; none without a card."""
-    if evaluation.plan.gpu is None or evaluation.architecture is None:
-        return None
-    workload = evaluation.workload
-    return workload.profile or "hf", workload.task, evaluation.plan.gpu, evaluation.architecture.model_type
-
-
-def counting(evaluation: Evaluation) -> tuple[Correction, ...]:
-    """Return the corrections of the plan that are in its estimate."""
-    key = correction_key(evaluation)
-    return tuple(correction for correction in evaluation.plan.corrections if correction.key == key)
-
-
-def with_correction(corrections: tuple[Correction, ...], correction: Correction) -> tuple[Correction, ...]:
-    """Return `corrections` with `correction` in the place of one for the same kind of run."""
-    return (*(known for known in corrections if known.key != correction.key), correction)
-
 
 _ENOUGH: Final = 1 * MIB
 LEAST_FACTOR: Final = 0.7

@@ -14,7 +14,7 @@ from planner.gui.monitor.tab import MonitorTab
 from planner.gui.tasks import TaskRunner
 from planner.gui.theme import Theme
 from planner.gui.workspace import Workspace
-from planner.monitor.alerts import AlertRules
+from planner.monitor.alert_rules import AlertRules
 from planner.monitor.settings import Timeouts
 
 MakeTab = Callable[..., MonitorTab]

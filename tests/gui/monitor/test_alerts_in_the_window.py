@@ -6,7 +6,7 @@ from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QSystemTrayIcon
 from tab_kit import wait
 
-from planner.monitor.alerts import AlertRules
+from planner.monitor.alert_rules import AlertRules
 from planner.monitor.recording.logs.importing import open_recording
 
 HOLD_SECONDS = 0.2

@@ -11,7 +11,8 @@ from PySide6.QtWidgets import QInputDialog
 
 from planner.gui.monitor.replay import Loader, Replay
 from planner.gui.monitor.summary_dialog import SummaryDialog
-from planner.monitor.alerts import AlertKind, AlertRules
+from planner.monitor.alert_rules import AlertRules
+from planner.monitor.alerts import AlertKind
 from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.sample import Sample
 from planner.monitor.recording.recorder import Recorder

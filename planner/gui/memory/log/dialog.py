@@ -21,7 +21,8 @@ from planner.memory.corrections import Correction
 from planner.memory.logs.reading import LogReading
 from planner.plan.evaluate import evaluate
 from planner.plan.logs.comparison import compare_plan
-from planner.plan.logs.corrections import correction_key, suggest_correction, with_correction
+from planner.plan.logs.corrected import correction_key, with_correction
+from planner.plan.logs.corrections import suggest_correction
 from planner.plan.logs.files import Log, corrections_file, keep_correction, load_corrections
 from planner.present import format as fmt
 from planner.present.log_comparison import LogRow, LogView, log_view

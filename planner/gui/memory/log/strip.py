@@ -9,7 +9,7 @@ from planner.gui.widgets.link_button import link_button
 from planner.gui.workspace import Workspace
 from planner.memory.corrections import correction_note
 from planner.plan.evaluate import Evaluation
-from planner.plan.logs.corrections import counting
+from planner.plan.logs.corrected import counting
 from planner.present import format as fmt
 
 

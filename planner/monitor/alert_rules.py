@@ -1,0 +1,20 @@
+"""What the person wants to be told of: settings hold it, so that a start need not load what looks for it."""
+
+from pydantic import Field
+
+from planner.base import Spec
+
+
+class AlertRules(Spec):
+    """What to speak up about; None switches a threshold off.
+
+    The temperature is in °C, the memory a fraction of the card's; both must be passed for `hold_seconds`.
+    """
+
+    is_on: bool = False
+    temperature_celsius: float | None = Field(default=90.0, ge=0, le=150)
+    memory_fraction: float | None = Field(default=0.95, gt=0, le=1)
+    idle_minutes: float | None = Field(default=None, gt=0, le=10_000)
+    lost: bool = True
+    process_ended: bool = False
+    hold_seconds: float = Field(default=10.0, ge=0, le=3600)
