@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QCheckBox, QMessageBox, QWidget
 
 from planner.errors import PlannerError
 from planner.gui.workspace import Workspace
-from planner.monitor.host.processes import terminate, why_not
+from planner.monitor.host.termination import terminate, why_not
 from planner.monitor.readings.sample import CardProcess
 from planner.present.faults import clock
 
