@@ -15,7 +15,7 @@ Currency = Literal[
 ]
 PriceKind = Literal["list", "median", "from"]
 """list: what the provider asks; median: of a marketplace's offers; from: the lowest of them, seldom to be had."""
-AMBIGUOUS: Final = "the source does not say which card it is"
+AMBIGUOUS: Final = "the source does not say which"
 FROM_PRICE: Final = "the lowest price of a marketplace, seldom to be had"
 UNVERIFIED: Final = "the currency could not be verified"
 MEDIAN_RANGE: Final = (0.6, 1.54)
@@ -124,7 +124,7 @@ class Offer(Spec):
     def doubts(self) -> tuple[str, ...]:
         """Return why the price may not stand beside those of other offers."""
         doubts = (
-            (f"{AMBIGUOUS}: {', '.join(self.candidates)}", self.ambiguous),
+            (f"one of {', '.join(self.candidates)}: {AMBIGUOUS}", self.ambiguous),
             (FROM_PRICE, self.price_kind == "from"),
             (self.incomplete or "", bool(self.incomplete)),
             (UNVERIFIED, self.billed_currency is None),
