@@ -8,7 +8,7 @@ from importlib import import_module
 _CORE = (
     "planner.hardware.power",
     "planner.models.load",
-    "planner.models.readers.llama_like",
+    "planner.models.readers.decoder.llama_like",
     "planner.monitor.alert_rules",
     "planner.monitor.settings",
     "planner.plan.answers.draft",
@@ -19,12 +19,12 @@ _CORE = (
     "planner.performance.inference.estimate",
     "planner.memory.engines.settings",
     "planner.memory.inference.moments",
-    "planner.present.plan",
-    "planner.present.prices",
-    "planner.present.solved",
-    "planner.present.column_sets",
+    "planner.present.plan.phrase",
+    "planner.present.cost.prices",
+    "planner.present.memory.solved",
+    "planner.present.catalog.column_sets",
     "planner.present.record_text",
-    "planner.present.time",
+    "planner.present.cost.time",
     "planner.trace.consent",
 )
 

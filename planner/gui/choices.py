@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from planner.gui.widgets.marks import verdict_mark
 from planner.gui.widgets.search_list import Choice, search
-from planner.gui.widgets.verdict_badge import verdict_mark
 from planner.gui.workspace import Workspace
 from planner.models.load import HUB_PREFIX
 from planner.plan.evaluate import fits_by_gpu
@@ -39,7 +39,7 @@ def choose_model(workspace: Workspace, key: object) -> None:
     """Plan for a model of the catalog, or ask for one of the Hub."""
     name = str(key)
     if name.startswith(HUB_PREFIX):
-        workspace.hub_model_requested.emit(name)
+        workspace.navigator.hub_model_requested.emit(name)
     else:
         workspace.answer("model", {"model": ModelChoice(id=name)})
 
@@ -55,7 +55,9 @@ def card_choices(workspace: Workspace) -> list[Choice]:
 
 def hardware_choices(workspace: Workspace) -> list[Choice]:
     """Return every card and then every system, keyed as a comparison names them: `accelerators:rtx-4090`."""
-    from planner.present.systems import system_rows  # the start of the window does without
+    from planner.present.catalog.system_row import (
+        system_rows,  # 25 ms that the start of the window does without  # the start of the window does without
+    )
 
     cards = [replace(choice, key=f"accelerators:{choice.key}") for choice in card_choices(workspace)]
     systems = system_rows(workspace.catalog.hardware)

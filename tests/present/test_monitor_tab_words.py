@@ -9,10 +9,8 @@ from planner.monitor.readings.inventory import Device, Inventory
 from planner.monitor.readings.latest import Latest
 from planner.monitor.readings.reading import Reading
 from planner.monitor.readings.sample import CardProcess, Cost, HostProcess
-from planner.present.alerts import alert_sentence
-from planner.present.check_up import check_lines
-from planner.present.faults import elapsed, fault_views
-from planner.present.own_cost import own_cost
+from planner.present.monitor.events import alert_sentence, elapsed, fault_views
+from planner.present.monitor.readings import check_lines, own_cost
 
 CARD = Device("GPU-a", "NVIDIA RTX 4090", 0)
 

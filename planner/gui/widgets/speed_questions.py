@@ -4,15 +4,15 @@ from typing import Final
 
 from planner.errors import SpecError
 from planner.gui.theme import Theme
-from planner.gui.widgets.choice_field import ChoiceField
-from planner.gui.widgets.decimal_field import DecimalField
-from planner.gui.widgets.labelled_form import LabelledForm
+from planner.gui.widgets.inputs.choice_field import ChoiceField
+from planner.gui.widgets.inputs.labelled_form import LabelledForm
+from planner.gui.widgets.inputs.number_field import DecimalField
 from planner.gui.widgets.section import Section
 from planner.gui.workspace import Workspace
 from planner.performance.result import TimeResult
 from planner.performance.setting import MeasuredSpeed
 from planner.present import format as fmt
-from planner.present.time import pace_phrase
+from planner.present.cost.time import pace_phrase
 
 _UNITS: Final = (("tokens/s", "tokens/s"), ("samples/s", "samples/s"), ("seconds/step", "seconds a step"))
 _STEP: Final = "measured speed"

@@ -20,7 +20,7 @@ from planner.monitor.readings.inventory import Inventory
 from planner.monitor.readings.pace import LATE
 from planner.monitor.recording.logs.importing import open_recording
 from planner.monitor.recording.recording import Recording
-from planner.present.faults import clock
+from planner.present.monitor.events import clock
 
 HEALTHY = (card(0, A), card(1, B))
 

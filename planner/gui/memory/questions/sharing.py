@@ -9,17 +9,17 @@ from planner.gui.memory.questions.list_field import ListField, numbers
 from planner.gui.memory.questions.questions import Questions, explained, new_form
 from planner.gui.memory.words import YES_OR_NO, Options
 from planner.gui.theme import Theme
-from planner.gui.widgets.choice_field import ChoiceField
-from planner.gui.widgets.field import Field
-from planner.gui.widgets.labelled_form import LabelledForm
-from planner.gui.widgets.number_field import NumberField
+from planner.gui.widgets.inputs.choice_field import ChoiceField
+from planner.gui.widgets.inputs.field import Field
+from planner.gui.widgets.inputs.labelled_form import LabelledForm
+from planner.gui.widgets.inputs.number_field import NumberField
 from planner.gui.workspace import Workspace
 from planner.memory.parallel.work import sharder_of
 from planner.models.architecture import Architecture, Moe
 from planner.plan.answers.draft import DEGREES
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
-from planner.present.parallel import sharing_summary
+from planner.present.plan.parallel import sharing_summary
 from planner.workload.choices import Offload
 from planner.workload.software.registry import serving, trainer
 from planner.workload.workload import Inference, Training, Workload

@@ -1,0 +1,258 @@
+"""The comparison as a table: a column an entry, a row a figure, a bar for each number and a mark on the best."""
+
+from collections.abc import Sequence
+from typing import Final, TypeGuard
+
+from PySide6.QtCore import (
+    QAbstractTableModel,
+    QEvent,
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    QRect,
+    QSize,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import QFontMetrics, QKeyEvent, QPainter, QPixmap, QResizeEvent
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QFrame,
+    QHeaderView,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTableView,
+    QWidget,
+)
+
+from planner.gui.theme import Theme
+from planner.present.catalog.comparison import Cell, ComparedRow, Entry
+from planner.present.format import NO_FIGURES
+
+_BAR: Final = 3
+_TITLE_WIDTH: Final = 225
+_NARROWEST: Final = 120
+_PICTURE_SCALE: Final = 2
+_COUNTS: Final = {Qt.Key.Key_Plus: 1, Qt.Key.Key_Equal: 1, Qt.Key.Key_Minus: -1}
+_MIDDLE: Final = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+_AIR: Final = 14
+_HEADER_MARGIN: Final = 8  # what the style keeps free beside a title, besides the padding
+_TALL: Final = 1_000
+_NO_PARENT: Final = QModelIndex()
+Index = QModelIndex | QPersistentModelIndex
+
+
+class CompareModel(QAbstractTableModel):
+    """Rows under a heading for each group; the first column says what they are."""
+
+    def __init__(self, theme: Theme, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._bold = theme.font(bold=True)
+        self.entries: tuple[Entry, ...] = ()
+        self._lines: tuple[ComparedRow | str, ...] = ()
+
+    def show_rows(self, entries: Sequence[Entry], rows: Sequence[ComparedRow]) -> None:
+        """Show other entries and rows."""
+        self.beginResetModel()
+        self.entries = tuple(entries)
+        lines: list[ComparedRow | str] = []
+        group = ""
+        for row in rows:
+            if row.group != group:
+                group = row.group
+                lines.append(group)
+            lines.append(row)
+        self._lines = tuple(lines)
+        self.endResetModel()
+
+    def line(self, number: int) -> ComparedRow | str:
+        """Return a row, or the heading of a group."""
+        return self._lines[number]
+
+    def cell(self, index: Index) -> Cell | None:
+        """Return the figure at `index`, where there is one."""
+        line = self._lines[index.row()]
+        return None if isinstance(line, str) or index.column() == 0 else line.cells[index.column() - 1]
+
+    def rowCount(self, parent: Index = _NO_PARENT) -> int:
+        """Return the number of rows and headings."""
+        return 0 if parent.isValid() else len(self._lines)
+
+    def columnCount(self, parent: Index = _NO_PARENT) -> int:
+        """Return the number of entries, and one for the titles."""
+        return 0 if parent.isValid() else len(self.entries) + 1
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        """Return a figure's text, where it comes from, or the text for screen readers."""
+        if not index.isValid():
+            return None
+        line, cell = self._lines[index.row()], self.cell(index)
+        if role == Qt.ItemDataRole.DisplayRole:
+            title = line if isinstance(line, str) else line.title
+            return cell.text if cell is not None else title if index.column() == 0 else ""
+        if role == Qt.ItemDataRole.ToolTipRole and cell is not None:
+            return cell.tooltip or cell.text
+        if role == Qt.ItemDataRole.AccessibleTextRole and cell is not None and isinstance(line, ComparedRow):
+            best = ", best" if cell.is_best else ""
+            return f"{line.title} of {self.entries[index.column() - 1].title}: {cell.text}{best}"
+        return None
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        """Return the entries' titles."""
+        if orientation == Qt.Orientation.Vertical or not 1 <= section <= len(self.entries):
+            return None
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
+            return self.entries[section - 1].title
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return int(_MIDDLE) | Qt.TextFlag.TextWordWrap
+        if role == Qt.ItemDataRole.FontRole:
+            return self._bold
+        return None
+
+
+def _wraps(cell: Cell | None) -> TypeGuard[Cell]:
+    """Return whether a cell takes as many lines as it needs: words do, a figure with its bar has one."""
+    return cell is not None and cell.share is None and not cell.is_best
+
+
+class _CellDelegate(QStyledItemDelegate):
+    """Paints a figure: its bar below, a mark and bold letters where it is the best, pale where all are alike."""
+
+    def __init__(self, model: CompareModel, theme: Theme, parent: QObject) -> None:
+        super().__init__(parent)
+        self._model, self._theme = model, theme
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        """Paint one cell."""
+        line, cell = self._model.line(index.row()), self._model.cell(index)
+        area, space = option.rect, self._theme.spacing
+        chosen = bool(option.state & QStyle.StateFlag.State_Selected)
+        painter.fillRect(area, self._theme.color("selection" if chosen else "surface"))
+        painter.fillRect(QRect(area.left(), area.bottom(), area.width(), 1), self._theme.color("border"))
+        if chosen and option.widget.hasFocus():
+            painter.setPen(self._theme.color("focus"))
+            painter.drawRect(area.adjusted(0, 0, -1, -1))
+        heading = isinstance(line, str)
+        strong = heading or (cell is not None and cell.is_best)
+        painter.setFont(self._theme.font(bold=strong))
+        painter.setPen(self._theme.color(self._role(line, cell)))
+        room = area.adjusted(space.small, 0, -space.small, 0)
+        if _wraps(cell):
+            painter.drawText(room, int(_MIDDLE) | Qt.TextFlag.TextWordWrap, cell.text)
+            return
+        if cell is not None and cell.is_best:
+            side = self._theme.icon_side
+            place = room.left(), room.top() + (room.height() - side) // 2
+            painter.drawPixmap(*place, self._theme.icon("check", "ok").pixmap(QSize(side, side)))
+            room.adjust(side + space.tiny, 0, 0, 0)
+        text = str(index.data() or "")
+        if cell is not None and painter.fontMetrics().horizontalAdvance(text) > room.width():
+            painter.setFont(self._theme.font())  # rather than cut it; the tick says that it is the best
+        text = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, room.width())
+        painter.drawText(room, int(_MIDDLE), text)
+        if cell is not None and cell.share is not None:
+            width = max(1, round(cell.share * (area.width() - 2 * space.small)))
+            bar = QRect(area.left() + space.small, area.bottom() - _BAR - 1, width, _BAR)
+            painter.fillRect(bar, self._theme.color("accent" if cell.is_best else "muted"))
+
+    def _role(self, line: ComparedRow | str, cell: Cell | None) -> str:
+        if isinstance(line, str):
+            return "text"
+        unknown = cell is not None and cell.text in NO_FIGURES
+        return "muted" if unknown or not line.differs else "text"
+
+
+class CompareTable(QTableView):
+    """Shows a `CompareModel`; `used` and `removed` carry the place of an entry, `counted` how many cards more."""
+
+    used = Signal(int)
+    removed = Signal(int)
+    counted = Signal(int)
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme = theme
+        self.compared = CompareModel(theme, self)
+        self.setModel(self.compared)
+        self.setItemDelegate(_CellDelegate(self.compared, theme, self))
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setShowGrid(False)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.setTabKeyNavigation(False)  # as in the other tables: Tab leaves, the arrow keys go through the cells
+        self.verticalHeader().hide()
+        self.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + _AIR)
+        header = self.horizontalHeader()
+        header.setMinimumSectionSize(_NARROWEST)
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
+        header.setHighlightSections(False)
+        self.setAccessibleName("Comparison")
+        self.compared.modelReset.connect(self._arrange)
+        theme.changed.connect(self.viewport().update)
+
+    @property
+    def place(self) -> int:
+        """Return which entry has the keyboard, the first if none has."""
+        return max(0, self.currentIndex().column() - 1)
+
+    def picture(self) -> QPixmap:
+        """Return the whole table, what is scrolled out of view too, at twice its size."""
+        other = CompareTable(self._theme)
+        rows = [self.compared.line(row) for row in range(self.compared.rowCount())]
+        other.compared.show_rows(self.compared.entries, [row for row in rows if isinstance(row, ComparedRow)])
+        width = max(self.width(), _TITLE_WIDTH + _NARROWEST * len(self.compared.entries))
+        other.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        other.fold_lines(width)
+        other.resize(width, other.verticalHeader().length() + other.horizontalHeader().minimumHeight() + 2)
+        pixmap = QPixmap(other.size() * _PICTURE_SCALE)
+        pixmap.setDevicePixelRatio(_PICTURE_SCALE)
+        other.render(pixmap)
+        other.deleteLater()
+        return pixmap
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Use the entry under the keyboard with Enter, take it out with Delete, count its cards with + and -."""
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self.used.emit(self.place)
+        elif event.key() in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace):
+            self.removed.emit(self.place)
+        elif event.key() in _COUNTS:
+            self.counted.emit(_COUNTS[Qt.Key(event.key())])
+        else:
+            super().keyPressEvent(event)
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Repaint in another look."""
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange:
+            self.viewport().update()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Fold long words into the new width."""
+        super().resizeEvent(event)
+        self.fold_lines(self.viewport().width())
+
+    def fold_lines(self, width: int) -> None:
+        """Make the header and each row as high as its words need where the columns have `width` together."""
+        room = (width - _TITLE_WIDTH) // max(1, len(self.compared.entries)) - 2 * self._theme.spacing.small
+        bold, plain = QFontMetrics(self._theme.font(bold=True)), self.fontMetrics()
+        titles = [entry.title for entry in self.compared.entries]
+        self.horizontalHeader().setFixedHeight(_height(bold, titles, room - _HEADER_MARGIN))
+        for row in range(self.compared.rowCount()):
+            line = self.compared.line(row)
+            words = [] if isinstance(line, str) else [cell.text for cell in line.cells if _wraps(cell)]
+            self.verticalHeader().resizeSection(row, _height(plain, words, room))
+
+    def _arrange(self) -> None:
+        if self.compared.columnCount():
+            self.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Fixed)
+            self.horizontalHeader().resizeSection(0, _TITLE_WIDTH)
+        self.fold_lines(self.viewport().width())
+
+
+def _height(metrics: QFontMetrics, texts: Sequence[str], room: int) -> int:
+    """Return the height of the one of `texts` that takes the most lines in `room`, with air around it."""
+    within = QRect(0, 0, room, _TALL)
+    heights = (metrics.boundingRect(within, Qt.TextFlag.TextWordWrap, text).height() for text in texts)
+    return max(metrics.height(), *heights, 0) + _AIR
