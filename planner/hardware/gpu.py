@@ -55,7 +55,6 @@ Day = Annotated[str, AfterValidator(_day)]
 DayOrLess = Annotated[str, AfterValidator(_day_or_less)]
 """A day, a month or a year."""
 
-
 Vendor = Literal["NVIDIA", "AMD", "Intel", "Apple", "Google", "AWS"]
 Segment = Literal["consumer", "workstation", "datacenter", "edge", "soc", "tpu"]
 Basis = Literal["published", "derived", "measured", "yours"]

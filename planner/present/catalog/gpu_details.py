@@ -242,15 +242,11 @@ def _usd(usd: float) -> str:
 def _history(series: tuple[PricePoint, ...]) -> Detail:
     """Return what one seller asked on each day that is known."""
     last = series[-1]
-    told = ", then ".join(_on_a_day(point) for point in series)
+    told = ", then ".join(f"{_usd(point.price_usd)} on {fmt.date(point.price_date)}" for point in series)
     if len({point.price_usd for point in series}) == 1:
         told = f"{_usd(last.price_usd)} from {fmt.date(series[0].price_date)} to {fmt.date(last.price_date)}"
     together = f", {fmt.plural(round(last.cards), 'card')} together" if last.cards > 1 else ""
     return Detail(f"  over time, {_seller(last)}{together}", told, last.source, as_of=age_phrase(last.age_days))
-
-
-def _on_a_day(point: PricePoint) -> str:
-    return f"{_usd(point.price_usd)} on {fmt.date(point.price_date)}"
 
 
 def _offer(point: PricePoint) -> Detail:
