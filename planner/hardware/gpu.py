@@ -233,6 +233,11 @@ class Gpu(Spec):
         squeezed = self.id.replace("-", "")  # people type rtx4090
         return "\n".join((self.name, *self.aliases, self.id, squeezed, self.vendor, self.architecture)).lower()
 
+    def ops_per_s(self, dtype: str) -> float | None:
+        """Return the dense rate of a number format in operations a second; none where it is not known."""
+        rate = self.rate(dtype)
+        return None if rate is None else rate.ops_per_s
+
     def provenance_of(self, field: str) -> Provenance:
         """Return where the figure in `field` comes from; rates are named `rate.bf16`."""
         if field.startswith("rate."):
