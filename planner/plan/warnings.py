@@ -12,6 +12,7 @@ from planner.models.architecture import Architecture, Attention, LatentAttention
 from planner.plan.advice.change import computes_bf16
 from planner.plan.evaluate import Evaluation
 from planner.units import GIB
+from planner.workload.software.registry import DEFAULT, SOFTWARE
 from planner.workload.workload import Inference, Training
 
 WarningName = Literal[
@@ -138,9 +139,9 @@ def _uneven_stages(evaluation: Evaluation) -> Iterator[PlanWarning]:
 
 
 def software_warnings(evaluation: Evaluation, facts: Iterable[SoftwareFact]) -> Iterator[PlanWarning]:
-    """Yield that newer PyTorch has no builds for the plan's card; llama.cpp does not need it."""
+    """Yield that newer PyTorch has no builds for the plan's card, where the program needs it."""
     gpu, workload = evaluation.gpu, evaluation.workload
-    if gpu is None or (isinstance(workload, Inference) and workload.profile == "llama.cpp"):
+    if gpu is None or "pytorch" not in SOFTWARE[workload.profile or DEFAULT].needs:
         return
     pytorch = next(each for each in software_of(gpu, facts) if each.feature == "pytorch")
     if pytorch.newest is not None:

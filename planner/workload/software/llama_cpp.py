@@ -32,6 +32,7 @@ LLAMA_CPP: Final = Software(
     module="llama_cpp",
     title="llama.cpp",
     version="llama.cpp 0.5.0",
+    needs=(),
     serving=Serving(
         settings=LlamaCppSettings,
         cache_formats=("fp32", "bf16", "fp16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"),
@@ -40,6 +41,7 @@ LLAMA_CPP: Final = Software(
         own_fields=("gpu_layers",),
         ignored_fields=("prompt_length", "prompt_logits", "compute"),
         quantised_cache_attention=("flash", "sdpa"),
-        log="llama.cpp",
+        working_memory="llama.cpp computes a prompt in micro-batches of n_ubatch tokens, in one buffer a device.",
+        outside_memory="It includes what other processes hold on the card.",
     ),
 )

@@ -41,6 +41,10 @@ VLLM: Final = Software(
         cache_formats=("fp32", "bf16", "fp16", "fp8"),
         containers=("safetensors", "gguf"),
         ignored_fields=("prompt_length", "prompt_logits", "attention"),
-        log="vllm",
+        usual_sharing="matrices",
+        graphs="working",
+        working_memory="vLLM profiles its own largest batch and the logits of every slot, "
+        "whatever the plan's batch is.",
+        outside_memory="vLLM counts from when it has started, so that the device context is not in it.",
     ),
 )
