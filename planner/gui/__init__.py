@@ -18,7 +18,7 @@ _CORE = (
     "planner.plan.timing",
     "planner.performance.inference.estimate",
     "planner.memory.engines.settings",
-    "planner.memory.inference.moments",
+    "planner.memory.inference.timeline",
     "planner.present.plan",
     "planner.present.prices",
     "planner.present.solved",

@@ -10,25 +10,25 @@ from planner.hardware.usable import UsableMemory
 from planner.memory.chance import Interval
 from planner.memory.corrections import (
     Correction,
-    corrected_moments,
+    applicable_corrections,
     corrected_overhead,
     corrected_term,
+    corrected_timeline,
     correction_note,
     sources,
-    that_count,
     unused_note,
 )
 from planner.memory.engines.pool import cache_pool, pool_notes
-from planner.memory.engines.vllm_setup import CardClass
 from planner.memory.fit import CardFit, at_least_cards, device_share, judge_bytes, platform_notes
 from planner.memory.need import Need, need_of
-from planner.memory.one_card import one_card, one_card_moments
+from planner.memory.one_card import one_card, one_card_timeline
 from planner.memory.overhead import Overhead, framework_overhead, overhead_term
 from planner.memory.parallel.micro_batches import Others, need_with_others, with_others
 from planner.memory.parallel.placing import Cards, Loaded, class_of, least_shards, place, spread_notes
 from planner.memory.parallel.spread import HeldByRank, Rank, held_by_rank, is_spread
-from planner.memory.phases import Moments
+from planner.memory.phases import PhaseSnapshots
 from planner.memory.result import DeviceShare, MemoryResult
+from planner.memory.software.vllm.setup import CardClass
 from planner.memory.support import unsupported_reasons
 from planner.models.architecture import Architecture
 from planner.models.images import at_image_size
@@ -70,14 +70,14 @@ def estimate_on(
     devices = _devices(architecture, filled, place(architecture, filled, cards, held_by_stage), corrections)
     found = min(devices, key=_left) if len(devices) > 1 else devices[0]
     least_likely = min([device.fit for device in devices], key=_chance)
-    moments, overhead, fit, usable = found.moments(), found.overhead, found.fit, found.loaded.cards.usable
-    peak = moments.peak()
+    snapshots, overhead, fit, usable = found.snapshots(), found.overhead, found.fit, found.loaded.cards.usable
+    peak = snapshots.peak()
     added = overhead.total - found.estimated.total
-    written = corrected_term(overhead_term(found.estimated, moments.dynamic), added, sources(found.own))
+    written = corrected_term(overhead_term(found.estimated, snapshots.dynamic), added, sources(found.own))
     terms = tuple(term for term in (*peak.written(), written) if term.bytes)
-    allocated = peak.total - (0 if peak.name == "load" else moments.outside_bytes) + overhead.workspace
+    allocated = peak.total - (0 if peak.name == "load" else snapshots.outside_bytes) + overhead.workspace
     taken = filled.other_processes_bytes
-    pool = cache_pool(moments.pool, usable) if moments.pool and usable else None
+    pool = cache_pool(snapshots.pool, usable) if snapshots.pool and usable else None
     beside, on_disk = _bytes_beside(devices), filled.parallel.offload == "nvme"
     return MemoryResult(
         total_bytes=fit.total_bytes,
@@ -87,7 +87,7 @@ def estimate_on(
         reserved_bytes=allocated + overhead.slack,
         peak_phase=peak.name,
         terms=terms,
-        phases=moments.phases(overhead.context + overhead.workspace, overhead.slack),
+        phases=snapshots.phases(overhead.context + overhead.workspace, overhead.slack),
         capacity_bytes=fit.capacity_bytes,
         capacity_low_bytes=usable.low_bytes if usable else None,
         capacity_high_bytes=usable.high_bytes if usable else None,
@@ -108,7 +108,7 @@ def estimate_on(
         notes=(
             *_correction_notes(corrections, found.own),
             *pool_notes(pool, filled),
-            *moments.notes,
+            *snapshots.notes,
             *platform_notes(found.loaded.cards.gpu, least_likely, taken),
             *spread_notes(filled, cards),
             *_notes(architecture, filled),
@@ -126,9 +126,9 @@ class _Device(NamedTuple):
     fit: CardFit
     held: Interval
 
-    def moments(self) -> Moments:
+    def snapshots(self) -> PhaseSnapshots:
         """Return what is alive in each phase."""
-        return corrected_moments(with_others(self.loaded.moments, self.loaded.others), self.own)
+        return corrected_timeline(with_others(self.loaded.snapshots, self.loaded.others), self.own)
 
 
 def _devices(
@@ -145,7 +145,7 @@ def _devices(
         gpu = one.cards.gpu
         if gpu not in kinds:
             kinds[gpu] = _kind(architecture, filled, gpu, corrections)
-        same = (id(one.moments), one.others, one.cards)
+        same = (id(one.snapshots), one.others, one.cards)
         if same in known:
             found.append(known[same]._replace(loaded=one))
         else:
@@ -164,14 +164,14 @@ class _Kind(NamedTuple):
 def _kind(
     architecture: Architecture, filled: Training | Inference, gpu: Gpu | None, corrections: tuple[Correction, ...]
 ) -> _Kind:
-    own = that_count(corrections, filled, architecture.model_type, gpu.id if gpu else None)
+    own = applicable_corrections(corrections, filled, architecture.model_type, gpu.id if gpu else None)
     return _Kind(own, unsupported_reasons(filled, gpu) if gpu else ())
 
 
 def _device(filled: Training | Inference, loaded: Loaded, kind: _Kind) -> _Device:
     gpu, usable, own = loaded.cards.gpu, loaded.cards.usable, kind.own
-    plain, others = loaded.moments, loaded.others
-    need = need_of(corrected_moments(with_others(plain, others), own)) if own else need_with_others(plain, others)
+    plain, others = loaded.snapshots, loaded.others
+    need = need_of(corrected_timeline(with_others(plain, others), own)) if own else need_with_others(plain, others)
     estimated = framework_overhead(gpu, plain.dynamic, need.largest, plain.threads)
     overhead = corrected_overhead(estimated, own)
     held = _with_overhead(need.held, overhead)
@@ -209,9 +209,9 @@ def _table(devices: list[_Device], filled: Training | Inference) -> tuple[Device
 def _bytes_beside(devices: list[_Device]) -> int | None:
     """Return what all cards together keep in RAM or on disk, or none where nothing stays there."""
     held = [
-        one.loaded.moments.host_bytes * one.loaded.cards.number
+        one.loaded.snapshots.host_bytes * one.loaded.cards.number
         for one in devices
-        if one.loaded.moments.host_bytes is not None
+        if one.loaded.snapshots.host_bytes is not None
     ]
     return sum(held) if held else None
 
@@ -226,16 +226,16 @@ def fits_on(
     """Yield the verdict of `estimate_memory` on each of `cards`, in numbers only, so that a whole catalog is quick."""
     architecture = at_image_size(architecture, workload.image_size)
     filled = with_defaults(workload, architecture, count)
-    by_class: dict[CardClass, tuple[Moments, Need]] = {}
+    by_class: dict[CardClass, tuple[PhaseSnapshots, Need]] = {}
     for gpu, usable in cards:
         of_card = class_of(filled, gpu)
         if of_card not in by_class:
-            estimated = moments_of(architecture, filled, of_card)
+            estimated = timeline_of(architecture, filled, of_card)
             by_class[of_card] = (estimated, need_of(estimated))
-        moments, plain = by_class[of_card]
-        own = that_count(corrections, filled, architecture.model_type, gpu.id)
-        need = need_of(corrected_moments(moments, own)) if own else plain
-        overhead = framework_overhead(gpu, moments.dynamic, need.largest, moments.threads)
+        snapshots, plain = by_class[of_card]
+        own = applicable_corrections(corrections, filled, architecture.model_type, gpu.id)
+        need = need_of(corrected_timeline(snapshots, own)) if own else plain
+        overhead = framework_overhead(gpu, snapshots.dynamic, need.largest, snapshots.threads)
         overhead = corrected_overhead(overhead, own)
         held = _with_overhead(need.held, overhead)
         unsupported = unsupported_reasons(filled, gpu)
@@ -247,21 +247,21 @@ def _with_overhead(held: Interval, overhead: Overhead) -> Interval:
 
 
 @lru_cache(maxsize=512)
-def moments_of(
+def timeline_of(
     architecture: Architecture, workload: Training | Inference, of_card: CardClass = CardClass.OTHER
-) -> Moments:
+) -> PhaseSnapshots:
     """Return what is alive in each phase, the framework's overhead aside, on the card that holds most.
 
     `workload` has its defaults filled in. On `of_card` depend the defaults of vLLM.
     """
     if not is_spread(workload):
-        return one_card_moments(architecture, workload, of_card)
-    return max((moments for _, moments in moments_by_stage(architecture, workload, of_card)), key=_peak_bytes)
+        return one_card_timeline(architecture, workload, of_card)
+    return max((snapshots for _, snapshots in timelines_by_stage(architecture, workload, of_card)), key=_peak_bytes)
 
 
-def moments_by_stage(
+def timelines_by_stage(
     architecture: Architecture, workload: Training | Inference, of_card: CardClass
-) -> tuple[tuple[Rank, Moments], ...]:
+) -> tuple[tuple[Rank, PhaseSnapshots], ...]:
     """Return what is alive in each phase in each stage of the pipeline."""
     held = held_by_stage(architecture, workload, of_card)
     return tuple((rank, with_others(alone, others)) for rank, alone, others in held)
@@ -275,8 +275,8 @@ def held_by_stage(
     return held_by_rank(architecture, workload, one_card(of_card), counts)
 
 
-def _peak_bytes(moments: Moments) -> int:
-    return moments.peak().total
+def _peak_bytes(snapshots: PhaseSnapshots) -> int:
+    return snapshots.peak().total
 
 
 def _correction_notes(corrections: tuple[Correction, ...], own: tuple[Correction, ...]) -> Iterator[str]:

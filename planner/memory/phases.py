@@ -1,4 +1,4 @@
-"""From moments of a run to its peak: a maximum over phases, never one sum."""
+"""From snapshots of a run to its peak: a maximum over phases, never one sum."""
 
 from collections.abc import Callable, Sequence
 from operator import attrgetter
@@ -8,7 +8,7 @@ from planner.memory.result import Phase, PhaseName, Term, TermName, TermShare
 
 
 class Deferred(NamedTuple):
-    """A term of which only the bytes are known yet: most moments are not the peak, and their terms are never read."""
+    """A term of which only the bytes are known yet: most snapshots are not the peak, and their terms are never read."""
 
     name: TermName
     bytes: int
@@ -17,7 +17,7 @@ class Deferred(NamedTuple):
     write: Callable[[], Term]
 
 
-class Moment:
+class Snapshot:
     """A phase, or a point within it, and the terms alive there: `total` bytes."""
 
     __slots__ = ("explanation", "name", "terms", "total")
@@ -30,9 +30,9 @@ class Moment:
         self.explanation = explanation
         self.total = sum([term.bytes for term in terms]) if total is None else total
 
-    def beside(self, item: Term | Deferred) -> "Moment":
-        """Return the moment with `item` alive, too."""
-        return Moment(self.name, [*self.terms, item], self.explanation, self.total + item.bytes)
+    def beside(self, item: Term | Deferred) -> "Snapshot":
+        """Return the snapshot with `item` alive, too."""
+        return Snapshot(self.name, [*self.terms, item], self.explanation, self.total + item.bytes)
 
     def written(self) -> tuple[Term, ...]:
         """Return the terms with their formulas."""
@@ -53,8 +53,8 @@ class PagePool(NamedTuple):
     utilization: float
 
 
-class Moments(NamedTuple):
-    """The moments of a run, in order.
+class PhaseSnapshots(NamedTuple):
+    """The snapshots of a run, in order.
 
     `dynamic` are the bytes that come and go in each step, `threads` those that launch matrix products, `host_bytes`
     what stays in RAM, `pool` how the engine fills the card with its cache, `notes` what it was estimated as.
@@ -62,7 +62,7 @@ class Moments(NamedTuple):
     the last of them, `outside_bytes` what libraries hold beside the framework's allocator.
     """
 
-    moments: tuple[Moment, ...]
+    snapshots: tuple[Snapshot, ...]
     dynamic: int
     threads: int = 1
     host_bytes: int | None = None
@@ -72,33 +72,33 @@ class Moments(NamedTuple):
     behind_bytes: int = 0
     outside_bytes: int = 0
 
-    def peak(self) -> Moment:
-        """Return the moment with the most bytes alive, the earliest of equals."""
-        return max(self.moments, key=attrgetter("total"))
+    def peak(self) -> Snapshot:
+        """Return the snapshot with the most bytes alive, the earliest of equals."""
+        return max(self.snapshots, key=attrgetter("total"))
 
     def phases(self, fixed_bytes: int, slack_bytes: int) -> tuple[Phase, ...]:
-        """Return each phase at its own highest moment, with the overhead alive in it.
+        """Return each phase at its own highest snapshot, with the overhead alive in it.
 
         Loading has no slack yet, unless nothing later needs more: all slack belongs to the peak.
         """
         without_slack = () if self.peak().name == "load" else ("load",)
-        highest: dict[PhaseName, Moment] = {}
-        for moment in self.moments:
-            known = highest.get(moment.name)
-            if known is None or moment.total > known.total:
-                highest[moment.name] = moment
+        highest: dict[PhaseName, Snapshot] = {}
+        for snapshot in self.snapshots:
+            known = highest.get(snapshot.name)
+            if known is None or snapshot.total > known.total:
+                highest[snapshot.name] = snapshot
         return tuple(
-            _phase(moment, fixed_bytes + (0 if moment.name in without_slack else slack_bytes))
-            for moment in highest.values()
+            _phase(snapshot, fixed_bytes + (0 if snapshot.name in without_slack else slack_bytes))
+            for snapshot in highest.values()
         )
 
 
-def _phase(moment: Moment, overhead_bytes: int) -> Phase:
-    shares = [TermShare(term.name, term.bytes) for term in moment.terms if term.bytes]
+def _phase(snapshot: Snapshot, overhead_bytes: int) -> Phase:
+    shares = [TermShare(term.name, term.bytes) for term in snapshot.terms if term.bytes]
     shares.append(TermShare("framework_overhead", overhead_bytes))
     return Phase(
-        name=moment.name,
-        bytes=moment.total + overhead_bytes,
+        name=snapshot.name,
+        bytes=snapshot.total + overhead_bytes,
         shares=tuple(shares),
-        explanation=moment.explanation,
+        explanation=snapshot.explanation,
     )

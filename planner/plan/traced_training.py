@@ -5,7 +5,7 @@ from typing import Final
 
 from planner.dtypes import SCHEMES
 from planner.errors import SpecError
-from planner.memory.tuned.tuning import matches
+from planner.memory.training.adapters.trained import matches
 from planner.models.architecture import Architecture
 from planner.trace.optimizers import torch_optimizer
 from planner.workload.optimizers import OPTIMIZERS

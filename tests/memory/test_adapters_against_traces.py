@@ -8,9 +8,9 @@ pytest.importorskip("transformers")
 
 from traced_families import FAMILIES, kept_by_the_body, traced
 
-from planner.memory.training.moments import training_moments
+from planner.memory.training.partial import tuned_setup
 from planner.memory.training.setup import Setup
-from planner.memory.tuned.setup import tuned_setup
+from planner.memory.training.timeline import training_timeline
 from planner.models.readers.config_json import read_config
 from planner.trace.analysis.summary import facts_of
 from planner.workload.defaults import with_defaults
@@ -96,7 +96,7 @@ def _check(family: str, way: Training) -> None:
     recording = traced(FAMILIES[family], workload)
     peak = facts_of(recording).allocated_bytes
     setup = tuned_setup(architecture, workload)
-    assert training_moments(architecture, workload).peak().total == pytest.approx(peak, rel=PEAK)
+    assert training_timeline(architecture, workload).peak().total == pytest.approx(peak, rel=PEAK)
     beside = COPIED if workload.activation_checkpointing == "full" else SHARED
     head = config.vocab_size * config.hidden_size
     assert _predicted(setup, workload, head) == pytest.approx(

@@ -3,13 +3,13 @@
 import pytest
 from small_models import LLAMA, MIXTRAL, bundled, llama, other, small_llama
 
-from planner.memory.engines.vllm_cache import pages_of
-from planner.memory.engines.vllm_setup import CardClass, setup_of
 from planner.memory.estimate import estimate_memory
 from planner.memory.inference.kv_cache import kv_cache_term
 from planner.memory.precision import Precision
+from planner.memory.software.vllm.cache import pages_of
+from planner.memory.software.vllm.setup import CardClass, setup_of
 from planner.memory.tensors import placed_tensors
-from planner.memory.training.activations import layer_ledger
+from planner.memory.training.autograd.layer import layer_ledger
 from planner.memory.weights import weight_bytes
 from planner.units import GIB, MIB
 from planner.workload.workload import Inference, Training

@@ -6,9 +6,9 @@ import pytest
 from small_models import GPT2, MIXTRAL, llama, other, small_llama
 
 from planner.errors import SpecError
-from planner.memory.estimate import moments_of
-from planner.memory.training.saved import Saved
-from planner.memory.tuned.setup import tuned_setup
+from planner.memory.estimate import timeline_of
+from planner.memory.training.autograd.network import Saved
+from planner.memory.training.partial import tuned_setup
 from planner.models.architecture import Architecture
 from planner.workload.defaults import with_defaults
 from planner.workload.training import Training
@@ -71,16 +71,16 @@ def test_megatron_saves_the_scores_of_eager_attention() -> None:
 def test_it_needs_less_than_none_and_more_than_full(network: Architecture) -> None:
     kept = {
         kind: max(
-            moment.total
-            for moment in moments_of(
+            snapshot.total
+            for snapshot in timeline_of(
                 network,
                 with_defaults(
                     Training(micro_batch=4, compute="bf16", sequence_length=512, activation_checkpointing=kind),
                     network,
                     1,
                 ),
-            ).moments
-            if moment.name == "forward"
+            ).snapshots
+            if snapshot.name == "forward"
         )
         for kind in ("none", "selective", "full")
     }
@@ -104,7 +104,8 @@ def test_what_is_called_so_elsewhere_is_refused() -> None:
 def test_the_source_says_which_of_both_it_is(profile: str, word: str) -> None:
     asked = Training.model_validate({"profile": profile, "activation_checkpointing": "selective"})
     workload = with_defaults(asked, llama(), 1)
-    written = next(moment for moment in moments_of(llama(), workload).moments if moment.name == "forward").written()
+    forward = next(one for one in timeline_of(llama(), workload).snapshots if one.name == "forward")
+    written = forward.written()
     assert word in next(term.source for term in written if term.name == "activations")
 
 

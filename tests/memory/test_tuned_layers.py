@@ -8,11 +8,11 @@ from traced_families import COMMON, FAMILIES
 from planner.dtypes import AS_STORED
 from planner.errors import SpecError
 from planner.memory.estimate import estimate_memory
-from planner.memory.training.activations import layer_ledger
-from planner.memory.tuned.adapters import dequantised_scratch, magnitude_scratch
-from planner.memory.tuned.layer import tuned_ledger
-from planner.memory.tuned.recipe import Adapters, Formats, Fused, Recipe, norm_kept
-from planner.memory.tuned.sites import LayerTuning, sites_of
+from planner.memory.training.adapters.layer import tuned_ledger
+from planner.memory.training.adapters.settings import Adapters, Formats, Fused, Recipe, norm_kept
+from planner.memory.training.adapters.sites import LayerTuning, sites_of
+from planner.memory.training.adapters.terms import dequantised_scratch, magnitude_scratch
+from planner.memory.training.autograd.layer import layer_ledger
 from planner.memory.weights import is_gguf, weights_term
 from planner.models.layers import Norm
 from planner.models.readers.config_json import read_config

@@ -1,8 +1,9 @@
 """The settings that an engine runs with where the workload leaves them open."""
 
 from planner.hardware.gpu import Gpu
-from planner.memory.engines import llama_cpp_setup, vllm_setup
-from planner.memory.engines.vllm_setup import CardClass
+from planner.memory.software.llama_cpp import setup as llama_cpp_setup
+from planner.memory.software.vllm import setup as vllm_setup
+from planner.memory.software.vllm.setup import CardClass
 from planner.models.architecture import Architecture
 from planner.workload.engines import EngineSettings
 from planner.workload.workload import Inference

@@ -3,7 +3,7 @@
 from typing import Final, NamedTuple
 
 from planner.memory.parallel.shares import Beside, Counts, Held, buffers, renamed, shared
-from planner.memory.phases import Moment
+from planner.memory.phases import Snapshot
 from planner.memory.result import TermName
 
 SOURCE: Final = "Megatron-LM docs/user-guide/features/dist_optimizer.md; core/distributed/param_and_grad_buffer.py"
@@ -28,8 +28,8 @@ class MainCopies(NamedTuple):
         return [shared(item, self.counts.share, self.counts.total, self.shards, SOURCE) for item in whole]
 
 
-def megatron_moments(moments: tuple[Moment, ...], main: MainCopies) -> tuple[Moment, ...]:
-    """Return the moments of Megatron's step from those of a step that holds everything in 16 bits.
+def megatron_snapshots(snapshots: tuple[Snapshot, ...], main: MainCopies) -> tuple[Snapshot, ...]:
+    """Return the snapshots of Megatron's step from those of a step that holds everything in 16 bits.
 
     **Formula** with Adam: 2P of parameters, 4P of gradients in one buffer that stays, 12P of state, with the
     distributed optimizer 12P/N: 18 and 6 + 12/N bytes per parameter.
@@ -39,12 +39,12 @@ def megatron_moments(moments: tuple[Moment, ...], main: MainCopies) -> tuple[Mom
     gradients = [] if main.gradients is None else [renamed(main.gradients, SOURCE)]
     kept = [*gradients, *main.state(), buffers((), SOURCE, main.beside)]
     return tuple(
-        moment
-        if moment.name == "load"
-        else Moment(
-            moment.name,
-            [*(item for item in moment.terms if item.name not in _REPLACED), *kept],
-            moment.explanation,
+        snapshot
+        if snapshot.name == "load"
+        else Snapshot(
+            snapshot.name,
+            [*(item for item in snapshot.terms if item.name not in _REPLACED), *kept],
+            snapshot.explanation,
         )
-        for moment in moments
+        for snapshot in snapshots
     )

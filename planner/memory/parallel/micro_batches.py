@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from planner.memory.chance import Interval
 from planner.memory.need import Need, most_of, need_of
 from planner.memory.parallel.shares import Held, resized
-from planner.memory.phases import Moment, Moments
+from planner.memory.phases import PhaseSnapshots, Snapshot
 
 _PASSES: Final = ("forward", "loss", "backward")
 
@@ -24,38 +24,40 @@ class Others(NamedTuple):
 NO_OTHERS: Final = Others()
 
 
-def others_of(found: Moments, in_flight: int, groups: int) -> Others:
+def others_of(found: PhaseSnapshots, in_flight: int, groups: int) -> Others:
     """Return what is on its way beside the micro-batch of `found`; `in_flight` are counted in groups of layers."""
     more = max(found.dynamic * (in_flight - groups) // groups, 0)
     return Others(in_flight / groups - 1, more) if more else NO_OTHERS
 
 
-def with_others(found: Moments, others: Others) -> Moments:
+def with_others(found: PhaseSnapshots, others: Others) -> PhaseSnapshots:
     """Return `found` with the activations of `others`."""
     if not others.bytes:
         return found
     batches = "micro-batch" if others.micro_batches == 1 else "micro-batches"
     why = f"activations of {others.micro_batches:g} more {batches} on their way"
-    return found._replace(moments=tuple([_with_activations(moment, others.bytes, why) for moment in found.moments]))
+    return found._replace(
+        snapshots=tuple([_with_activations(snapshot, others.bytes, why) for snapshot in found.snapshots])
+    )
 
 
-def _with_activations(moment: Moment, more: int, why: str) -> Moment:
-    place = _place_of_activations(moment)
+def _with_activations(snapshot: Snapshot, more: int, why: str) -> Snapshot:
+    place = _place_of_activations(snapshot)
     if place is None:
-        return moment
-    held: list[Held] = [*moment.terms]
+        return snapshot
+    held: list[Held] = [*snapshot.terms]
     held[place] = resized(held[place], more, why)
-    return Moment(moment.name, held, moment.explanation)
+    return Snapshot(snapshot.name, held, snapshot.explanation)
 
 
-def _place_of_activations(moment: Moment) -> int | None:
-    """Return where the term of activations stands in a pass, or none in other moments."""
-    if moment.name not in _PASSES:
+def _place_of_activations(snapshot: Snapshot) -> int | None:
+    """Return where the term of activations stands in a pass, or none in other snapshots."""
+    if snapshot.name not in _PASSES:
         return None
-    return next((place for place, item in enumerate(moment.terms) if item.name == "activations"), None)
+    return next((place for place, item in enumerate(snapshot.terms) if item.name == "activations"), None)
 
 
-def need_with_others(found: Moments, others: Others) -> Need:
+def need_with_others(found: PhaseSnapshots, others: Others) -> Need:
     """Return what `with_others` holds at the most.
 
     **Formula**: the larger of what is held where activations are, with those of the others, and what is held elsewhere.
@@ -78,11 +80,11 @@ class _Apart(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _apart(found: Moments) -> _Apart:
-    places = [_place_of_activations(moment) for moment in found.moments]
-    placed = list(zip(found.moments, places, strict=True))
+def _apart(found: PhaseSnapshots) -> _Apart:
+    places = [_place_of_activations(snapshot) for snapshot in found.snapshots]
+    placed = list(zip(found.snapshots, places, strict=True))
     return _Apart(
-        most_of([moment for moment, place in placed if place is not None]),
-        most_of([moment for moment, place in placed if place is None]),
-        max([moment.terms[place].bytes for moment, place in placed if place is not None]),
+        most_of([snapshot for snapshot, place in placed if place is not None]),
+        most_of([snapshot for snapshot, place in placed if place is None]),
+        max([snapshot.terms[place].bytes for snapshot, place in placed if place is not None]),
     )

@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
-from planner.memory.engines.vllm_setup import CardClass, card_class
-from planner.memory.one_card import one_card_moments
+from planner.memory.one_card import one_card_timeline
 from planner.memory.parallel.micro_batches import NO_OTHERS, Others
 from planner.memory.parallel.splitting import SPLIT_NOTES, split_layers, splitter_of
 from planner.memory.parallel.spread import HeldByRank, is_spread
 from planner.memory.parallel.work import KEEPS, SHARDER_VERSIONS, sharder_of
-from planner.memory.phases import Moments
+from planner.memory.phases import PhaseSnapshots
+from planner.memory.software.vllm.setup import CardClass, card_class
 from planner.models.architecture import Architecture
 from planner.workload.training import Training
 from planner.workload.workload import Inference
@@ -31,11 +31,11 @@ class Cards(NamedTuple):
 class Loaded(NamedTuple):
     """Cards that hold the same, and what is alive on each of them; `layers` of the network at their `stage`.
 
-    `moments` are those of one micro-batch, and `others` are on their way beside it.
+    `snapshots` are those of one micro-batch, and `others` are on their way beside it.
     """
 
     cards: Cards
-    moments: Moments
+    snapshots: PhaseSnapshots
     stage: int
     layers: int
     others: Others = NO_OTHERS
@@ -50,8 +50,8 @@ def place(
     """
     if not is_spread(workload):
         for own in cards:
-            moments = one_card_moments(architecture, workload, class_of(workload, own.gpu))
-            yield Loaded(own, moments, 0, architecture.depth)
+            snapshots = one_card_timeline(architecture, workload, class_of(workload, own.gpu))
+            yield Loaded(own, snapshots, 0, architecture.depth)
         return
     size = sum([own.number for own in cards]) // workload.parallel.pipeline
     in_order = [own._replace(number=1) for own in cards for _ in range(own.number)] if len(cards) > 1 else []
@@ -62,8 +62,8 @@ def place(
     together = [cards[0]._replace(number=size)]
     for stage in range(workload.parallel.pipeline):
         for own in _together(in_order[stage * size : (stage + 1) * size]) if in_order else together:
-            rank, moments, others = stages[own.gpu][stage]
-            yield Loaded(own, moments, stage, rank.stage.layers, others)
+            rank, snapshots, others = stages[own.gpu][stage]
+            yield Loaded(own, snapshots, stage, rank.stage.layers, others)
 
 
 def stage_counts(

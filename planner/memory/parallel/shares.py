@@ -178,7 +178,7 @@ class Beside(NamedTuple):
     apart: int = 0
 
     def holding(self, more: tuple[Part, ...]) -> "Beside":
-        """Return it with what the framework holds `more`, summed up once for all moments."""
+        """Return it with what the framework holds `more`, summed up once for all snapshots."""
         if not more:
             return self
         inside = self.inside + sum([part.bytes for part in more])

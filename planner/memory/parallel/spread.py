@@ -1,7 +1,7 @@
 """What the most loaded of several cards holds, and each of the others.
 
 A card's share of the network is an `Architecture` of its own and its share of the work a workload of its own, so that
-the formulas for one card give its moments. What training shares beside them is changed in those moments.
+the formulas for one card give its snapshots. What training shares beside them is changed in those snapshots.
 """
 
 from functools import lru_cache
@@ -14,10 +14,10 @@ from planner.memory.parallel.nccl import communicators, most_bytes
 from planner.memory.parallel.pipeline import Stage, in_flight, stages_of
 from planner.memory.parallel.shares import Beside, buffers, portion
 from planner.memory.parallel.splitting import split_layers
-from planner.memory.parallel.states import sharded_moments
+from planner.memory.parallel.states import sharded_timeline
 from planner.memory.parallel.tensor import tensor_share
 from planner.memory.parallel.work import is_sharded, own_work
-from planner.memory.phases import Moment, Moments
+from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.result import Part
 from planner.models.architecture import Architecture, Attention
 from planner.units import MIB, ceil_div
@@ -50,7 +50,7 @@ class HeldByRank(NamedTuple):
     """What is alive on each card of `rank` with one micro-batch, and the `others` that are on their way there."""
 
     rank: Rank
-    alone: Moments
+    alone: PhaseSnapshots
     others: Others
 
 
@@ -70,16 +70,16 @@ def held_by_rank(
 ) -> tuple[HeldByRank, ...]:
     """Return the ranks of each stage with what is alive there in each phase; `workload` has its defaults filled in.
 
-    `run` gives the moments of a network on one card; `counts` are the layers of the stages where they are given.
+    `run` gives the snapshots of a network on one card; `counts` are the layers of the stages where they are given.
     """
-    alike: dict[int, Moments] = {}
+    alike: dict[int, PhaseSnapshots] = {}
     found = []
     outside = communicators(workload)
     apart = Beside(outside=outside, most=most_bytes(outside), apart=sum([part.bytes for part in outside]))
     for rank in ranks(architecture, workload, counts):
         same = id(rank.stage.architecture)
         if same not in alike:
-            alike[same] = _rank_moments(rank, workload, run, apart)
+            alike[same] = _rank_timeline(rank, workload, run, apart)
         others = others_of(alike[same], rank.in_flight, workload.parallel.interleave)
         found.append(HeldByRank(rank, alike[same], others))
     if len(found) > 1 and isinstance(workload, Inference) and workload.profile == "hf":
@@ -88,18 +88,18 @@ def held_by_rank(
     return tuple(found)
 
 
-def _with_outputs_back(first: Moments, last: Moments, size: int) -> Moments:
-    """Return the moments of the first card with the outputs that come back to it, where the inputs were.
+def _with_outputs_back(first: PhaseSnapshots, last: PhaseSnapshots, size: int) -> PhaseSnapshots:
+    """Return the snapshots of the first card with the outputs that come back to it, where the inputs were.
 
     **Source**: accelerate big_modeling.py `dispatch_model`: the hook of the whole model has `io_same_device`.
     """
-    made = [item for moment in last.moments if moment.name == "prefill" for item in moment.terms]
+    made = [item for snapshot in last.snapshots if snapshot.name == "prefill" for item in snapshot.terms]
     logits = [item for item in made if item.name == "logits"]
-    read = [place for place, moment in enumerate(first.moments) if moment.name == "prefill"][-1]
-    before = first.moments[read]
+    read = [place for place, snapshot in enumerate(first.snapshots) if snapshot.name == "prefill"][-1]
+    before = first.snapshots[read]
     back = [portion(item, 4, size + 4 if size < 4 else size, "share of the fp32 logits") for item in logits]
-    held = Moment("prefill", [*before.terms, *back], "the logits come back to the first card, where the input was")
-    return first._replace(moments=(*first.moments[: read + 1], held, *first.moments[read + 1 :]))
+    held = Snapshot("prefill", [*before.terms, *back], "the logits come back to the first card, where the input was")
+    return first._replace(snapshots=(*first.snapshots[: read + 1], held, *first.snapshots[read + 1 :]))
 
 
 def ranks(architecture: Architecture, workload: Training | Inference, counts: tuple[int, ...] = ()) -> list[Rank]:
@@ -118,7 +118,7 @@ def ranks(architecture: Architecture, workload: Training | Inference, counts: tu
     return [Rank(stage, own, in_flight(parallel, stage.place, micro_batches), cards) for stage in stages]
 
 
-def _rank_moments(rank: Rank, workload: Training | Inference, run: Run, apart: Beside) -> Moments:
+def _rank_timeline(rank: Rank, workload: Training | Inference, run: Run, apart: Beside) -> PhaseSnapshots:
     """Return what is alive in each phase on a card of `rank`, which does its share of `workload`."""
     if isinstance(workload, Training) and isinstance(rank.workload, Training):
         found = _training(rank, workload, rank.workload, run, apart)
@@ -137,12 +137,12 @@ def _share(architecture: Architecture, workload: Training | Inference) -> Archit
     return tensor_share(architecture, parallel.tensor, parallel.expert, pad, parallel.sequence)
 
 
-def _training(rank: Rank, workload: Training, own: Training, run: Run, apart: Beside) -> Moments:
+def _training(rank: Rank, workload: Training, own: Training, run: Run, apart: Beside) -> PhaseSnapshots:
     architecture = rank.stage.architecture
     is_last = rank.stage.place == workload.parallel.pipeline - 1
     beside = apart.holding(_buffers(architecture, workload, own))
     if is_sharded(workload):
-        found = sharded_moments(architecture, workload, own, run, beside)
+        found = sharded_timeline(architecture, workload, own, run, beside)
         return found if is_last else _without_loss(found)
     plain = run(architecture, own)
     if not is_last:
@@ -152,37 +152,37 @@ def _training(rank: Rank, workload: Training, own: Training, run: Run, apart: Be
     return _gradients_throughout(found) if in_view else found
 
 
-def _with_communication(found: Moments, beside: Beside) -> Moments:
+def _with_communication(found: PhaseSnapshots, beside: Beside) -> PhaseSnapshots:
     """Return `found` with buffers that are there from the first pass on."""
     if not beside.held and not beside.outside:
         return found
     held = buffers((), "", beside)
-    moments = [moment if moment.name == "load" else moment.beside(held) for moment in found.moments]
-    return found._replace(moments=tuple(moments))
+    snapshots = [snapshot if snapshot.name == "load" else snapshot.beside(held) for snapshot in found.snapshots]
+    return found._replace(snapshots=tuple(snapshots))
 
 
-def _buckets(plain: Moments, workload: Training) -> tuple[Part, ...]:
+def _buckets(plain: PhaseSnapshots, workload: Training) -> tuple[Part, ...]:
     """Return the second copy of the gradients that DistributedDataParallel adds up, unless the first lie in it."""
     if workload.parallel.state_shards < 2 or workload.parallel.gradient_as_bucket_view:
         return ()
-    size = sum([item.bytes for item in plain.moments[-1].terms if item.name == "gradients"])
+    size = sum([item.bytes for item in plain.snapshots[-1].terms if item.name == "gradients"])
     return (_part("gradient buckets, a second copy of the gradients", size, f"{size:,}", _DDP),)
 
 
-def _gradients_throughout(found: Moments) -> Moments:
+def _gradients_throughout(found: PhaseSnapshots) -> PhaseSnapshots:
     """Return `found` with all gradients from the first pass on, since they are views of buckets that stay."""
-    gradients = [item for item in found.moments[-1].terms if item.name == "gradients"]
-    moments = tuple(
-        moment
-        if moment.name == "load"
-        else Moment(
-            moment.name,
-            [*(item for item in moment.terms if item.name != "gradients"), *gradients],
-            moment.explanation,
+    gradients = [item for item in found.snapshots[-1].terms if item.name == "gradients"]
+    snapshots = tuple(
+        snapshot
+        if snapshot.name == "load"
+        else Snapshot(
+            snapshot.name,
+            [*(item for item in snapshot.terms if item.name != "gradients"), *gradients],
+            snapshot.explanation,
         )
-        for moment in found.moments
+        for snapshot in found.snapshots
     )
-    return found._replace(moments=moments)
+    return found._replace(snapshots=snapshots)
 
 
 def _buffers(architecture: Architecture, workload: Training, own: Training) -> tuple[Part, ...]:
@@ -226,6 +226,6 @@ def _part(name: str, size: int, formula: str, source: str) -> Part:
     return Part(name=name, bytes=size, formula=formula, source=source)
 
 
-def _without_loss(found: Moments) -> Moments:
-    """Return the moments of a stage without a head: there is no loss to compute."""
-    return found._replace(moments=tuple([moment for moment in found.moments if moment.name != "loss"]))
+def _without_loss(found: PhaseSnapshots) -> PhaseSnapshots:
+    """Return the snapshots of a stage without a head: there is no loss to compute."""
+    return found._replace(snapshots=tuple([snapshot for snapshot in found.snapshots if snapshot.name != "loss"]))

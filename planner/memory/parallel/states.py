@@ -6,13 +6,13 @@ from typing import Final, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES
 from planner.memory.one_card import Run
-from planner.memory.parallel.deepspeed import PERSISTENT, Zero, zero_moments
-from planner.memory.parallel.fsdp import KEPT, Backward, Sharding, Units, fsdp_moments
+from planner.memory.parallel.deepspeed import PERSISTENT, Zero, zero_snapshots
+from planner.memory.parallel.fsdp import KEPT, Backward, Sharding, Units, fsdp_snapshots
 from planner.memory.parallel.fsdp import SOURCE as FSDP_SOURCE
-from planner.memory.parallel.megatron import MainCopies, megatron_moments
+from planner.memory.parallel.megatron import MainCopies, megatron_snapshots
 from planner.memory.parallel.shares import Beside, Counts, Held, renamed, sharded_counts, shared
 from planner.memory.parallel.work import ALONE, sharder_of
-from planner.memory.phases import Moment, Moments
+from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.precision import Precision, training_precision
 from planner.memory.result import TermName
 from planner.memory.tensors import placed_tensors
@@ -35,8 +35,10 @@ _DECIDING: Final = (
 _deciding: Final = attrgetter(*_DECIDING)
 
 
-def sharded_moments(architecture: Architecture, workload: Training, own: Training, run: Run, beside: Beside) -> Moments:
-    """Return the moments of a step whose states, gradients or parameters replicas share.
+def sharded_timeline(
+    architecture: Architecture, workload: Training, own: Training, run: Run, beside: Beside
+) -> PhaseSnapshots:
+    """Return the snapshots of a step whose states, gradients or parameters replicas share.
 
     `own` is what a card does of `workload` as if it were alone, without autocast; `beside` is there throughout.
 
@@ -77,7 +79,7 @@ def _kept(architecture: Architecture, by: _KeptBy, run: Run) -> tuple[Held, ...]
     fields = dict(zip(_DECIDING, by.values, strict=True))
     formats = {"compute": "fp32", "weights": "fp32"} if by.in_fp32 else {}
     smallest = Training.model_validate({**fields, **formats, "sequence_length": 1, "parallel": ALONE})
-    step = run(architecture, smallest).moments[-1]
+    step = run(architecture, smallest).snapshots[-1]
     return tuple(item for item in step.terms if item.name in (*KEPT, "gradients"))
 
 
@@ -96,10 +98,10 @@ def _fsdp(
     architecture: Architecture,
     workload: Training,
     own: Training,
-    found: Moments,
+    found: PhaseSnapshots,
     kept: tuple[Held, ...],
     beside: Beside,
-) -> Moments:
+) -> PhaseSnapshots:
     parallel = workload.parallel
     cards = parallel.state_shards
     counts = sharded_counts(architecture, cards, cards // parallel.expert)
@@ -110,7 +112,7 @@ def _fsdp(
     sharding = Sharding(
         counts=counts,
         cards=cards,
-        units=_units(counts, workload.adapts, *_gathered_bytes(found.moments[-1])),
+        units=_units(counts, workload.adapts, *_gathered_bytes(found.snapshots[-1])),
         kept=lasting,
         gradients=reduced[0] if reduced else None,
         persistent=() if offloads else (*lasting, *reduced) if accumulates else lasting,
@@ -120,8 +122,8 @@ def _fsdp(
         beside=beside,
     )
     frees = Backward(found.layer_bytes, found.behind_bytes, _norm_flight(architecture, own))
-    moments = fsdp_moments(found.moments, sharding, frees)
-    return found._replace(moments=moments, host_bytes=sharding.host_bytes())
+    snapshots = fsdp_snapshots(found.snapshots, sharding, frees)
+    return found._replace(snapshots=snapshots, host_bytes=sharding.host_bytes())
 
 
 def _norm_flight(architecture: Architecture, own: Training) -> int:
@@ -142,7 +144,7 @@ def _norm_bytes(stack: Stack, precision: Precision) -> int:
     return flight if norm.native else flight + 5 * 4 * stack.hidden + 4 * stack.hidden
 
 
-def _gathered_bytes(step: Moment) -> tuple[int, int]:
+def _gathered_bytes(step: Snapshot) -> tuple[int, int]:
     """Return the bytes of all parameters in the format that the step computes in, and of all gradients."""
     held = sum([item.bytes for item in step.terms if item.name in ("weights", "adapters")])
     return held, sum([item.bytes for item in step.terms if item.name == "gradients"])
@@ -172,14 +174,14 @@ def _units(counts: Counts, adapts: bool, held: int, gradients: int) -> Units:
 def _deepspeed(
     architecture: Architecture,
     workload: Training,
-    found: Moments,
+    found: PhaseSnapshots,
     kept: tuple[Held, ...],
     beside: Beside,
-) -> Moments:
+) -> PhaseSnapshots:
     parallel = workload.parallel
     cards = parallel.state_shards
     counts = sharded_counts(architecture, cards, cards // parallel.expert)
-    step = {item.name: item for item in found.moments[-1].terms}
+    step = {item.name: item for item in found.snapshots[-1].terms}
     size = ELEMENT_BYTES[arithmetic(workload.compute)]
     zero = Zero(
         stage=parallel.zero,
@@ -195,20 +197,20 @@ def _deepspeed(
         offload=parallel.offload,
         beside=beside,
     )
-    moments = zero_moments(found.moments, zero, workload.gradient_accumulation > 1)
-    return found._replace(moments=moments, host_bytes=zero.host_bytes())
+    snapshots = zero_snapshots(found.snapshots, zero, workload.gradient_accumulation > 1)
+    return found._replace(snapshots=snapshots, host_bytes=zero.host_bytes())
 
 
 def _megatron(
     architecture: Architecture,
     workload: Training,
-    found: Moments,
+    found: PhaseSnapshots,
     kept: tuple[Held, ...],
     beside: Beside,
-) -> Moments:
+) -> PhaseSnapshots:
     parallel = workload.parallel
     cards = parallel.state_shards
-    weights = next(item for item in found.moments[-1].terms if item.name == "weights")
+    weights = next(item for item in found.snapshots[-1].terms if item.name == "weights")
     main = MainCopies(
         counts=sharded_counts(architecture, cards, cards // parallel.expert),
         shards=cards if parallel.zero else 1,
@@ -217,7 +219,7 @@ def _megatron(
         master=_master(_named(kept, "weights"), weights),
         beside=beside,
     )
-    return found._replace(moments=megatron_moments(found.moments, main))
+    return found._replace(snapshots=megatron_snapshots(found.snapshots, main))
 
 
 def _master(copies: Held | None, weights: Held) -> Held | None:

@@ -8,9 +8,9 @@ from planner.memory.result import Term
 from planner.memory.tensors import parameter_counts
 from planner.memory.terms import library, model, term
 from planner.memory.terms import workload as chosen
-from planner.memory.training.plain import head_matrix, plain_setup
+from planner.memory.training.full import head_matrix, plain_setup
+from planner.memory.training.partial import is_tuned, tuned_setup
 from planner.memory.training.setup import Casts, Setup, cast_term
-from planner.memory.tuned.setup import is_tuned, tuned_setup
 from planner.models.architecture import Architecture
 from planner.workload.training import Training
 

@@ -1,13 +1,13 @@
-"""The numbers that the moments of a training step are made of, however the network is trained."""
+"""The numbers that the snapshots of a training step are made of, however the network is trained."""
 
 from functools import lru_cache
 from typing import NamedTuple
 
 from planner.memory.result import Term
 from planner.memory.terms import checked, model, number_format
+from planner.memory.training.autograd.network import Saved
 from planner.memory.training.losses import Losses
 from planner.memory.training.optimizer_bytes import Trained
-from planner.memory.training.saved import Saved
 
 
 class Casts(NamedTuple):

@@ -8,7 +8,7 @@ from planner.hardware.usable import UsableMemory
 from planner.memory.chance import Interval
 from planner.memory.fit import CardFit, at_least_cards, device_shares, judge_bytes
 from planner.memory.overhead import Overhead, overhead_with_slack, write_overhead
-from planner.memory.phases import Moment, Moments
+from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.result import MemoryResult, Part, Term, TermName
 from planner.memory.support import unsupported_backend
 from planner.memory.terms import term, traced
@@ -45,13 +45,13 @@ def traced_memory(
 ) -> MemoryResult:
     """Return the peak memory of one device of `gpu`, and whether it has that, by what a trace found.
 
-    **Formula**: live bytes at the highest moment + what the allocator reserves beyond them + device context + cuBLAS
+    **Formula**: live bytes at the highest snapshot + what the allocator reserves beyond them + device context + cuBLAS
     workspaces.
 
     **Source**: the trace; the allocator's model; contexts and workspaces as in the estimator.
     """
-    moments = moments_of(facts)
-    peak = moments.peak()
+    snapshots = snapshots_of(facts)
+    peak = snapshots.peak()
     available = None if usable is None else usable.bytes - other_processes_bytes
     overhead = _overhead(facts, gpu, available)
     terms = tuple(term for term in (*peak.written(), _overhead_term(facts, overhead)) if term.bytes)
@@ -65,7 +65,7 @@ def traced_memory(
         reserved_bytes=peak.total + overhead.workspace + overhead.slack,
         peak_phase=peak.name,
         terms=terms,
-        phases=moments.phases(overhead.context + overhead.workspace, overhead.slack),
+        phases=snapshots.phases(overhead.context + overhead.workspace, overhead.slack),
         capacity_bytes=fit.capacity_bytes,
         capacity_low_bytes=usable.low_bytes if usable else None,
         capacity_high_bytes=usable.high_bytes if usable else None,
@@ -98,10 +98,10 @@ def allocator_capacity(facts: TracedFacts, gpu: Gpu | None, available_bytes: int
     return max(available_bytes - fixed.context - fixed.workspace, 0)
 
 
-def moments_of(facts: TracedFacts) -> Moments:
-    """Return the phases of `facts` as the estimator's moments, the framework's overhead aside."""
-    moments = tuple(Moment(phase.name, _terms(facts, phase), phase.explanation) for phase in facts.phases)
-    return Moments(moments, dynamic=0)
+def snapshots_of(facts: TracedFacts) -> PhaseSnapshots:
+    """Return the phases of `facts` as the estimator's snapshots, the framework's overhead aside."""
+    snapshots = tuple(Snapshot(phase.name, _terms(facts, phase), phase.explanation) for phase in facts.phases)
+    return PhaseSnapshots(snapshots, dynamic=0)
 
 
 def _terms(facts: TracedFacts, phase: TracedPhase) -> list[Term]:
@@ -116,7 +116,7 @@ def _term(name: TermName, shares: list[CategoryShare], source: str) -> Term:
         name,
         sum(share.bytes for share in shares),
         "sum of n traced allocations",
-        (traced("n", sum(share.count for share in shares), "allocations that are alive at this moment"),),
+        (traced("n", sum(share.count for share in shares), "allocations that are alive at this snapshot"),),
         source,
         parts=tuple(
             Part(

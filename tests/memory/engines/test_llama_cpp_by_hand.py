@@ -3,12 +3,12 @@
 import pytest
 from small_models import DEEPSEEK, GPT2, MIXTRAL, bundled, llama, other
 
-from planner.memory.engines.llama_cpp import batch_of, network_of
-from planner.memory.engines.llama_cpp_graph import Batch, Network, compute_buffer_bytes
-from planner.memory.engines.llama_cpp_setup import Setup, setup_of
-from planner.memory.engines.llama_cpp_weights import placed_weights
-from planner.memory.estimate import estimate_memory, moments_of
+from planner.memory.estimate import estimate_memory, timeline_of
 from planner.memory.gguf import file_bytes, layer_bytes, tensor_bytes
+from planner.memory.software.llama_cpp.graph import Batch, Network, compute_buffer_bytes
+from planner.memory.software.llama_cpp.setup import Setup, setup_of
+from planner.memory.software.llama_cpp.timeline import batch_of, network_of
+from planner.memory.software.llama_cpp.weights import placed_weights
 from planner.models.architecture import Architecture, Attention, Layer, Mlp, Moe, Norm, StateMixer, StoredTensors
 from planner.units import GIB, MIB
 from planner.workload.defaults import with_defaults
@@ -25,12 +25,12 @@ def filled(model: Architecture, **changes) -> Inference:
 
 
 def alive(model: Architecture, **changes) -> dict[str, int]:
-    moment = moments_of(model, filled(model, **changes)).moments[1]
-    return {term.name: term.bytes for term in moment.terms}
+    snapshot = timeline_of(model, filled(model, **changes)).snapshots[1]
+    return {term.name: term.bytes for term in snapshot.terms}
 
 
 def in_ram(model: Architecture, **changes) -> int:
-    return moments_of(model, filled(model, **changes)).host_bytes or 0
+    return timeline_of(model, filled(model, **changes)).host_bytes or 0
 
 
 def set_up(model: Architecture, **changes) -> Setup:

@@ -6,8 +6,8 @@ dimensions named here, a context of 4,096 tokens unless said, micro-batches of 5
 
 import pytest
 
-from planner.memory.engines.ggml_allocator import GraphAllocator
-from planner.memory.engines.llama_cpp_graph import Batch, Network, compute_buffer_bytes
+from planner.memory.software.llama_cpp.allocator import GraphAllocator
+from planner.memory.software.llama_cpp.graph import Batch, Network, compute_buffer_bytes
 from planner.models.architecture import Attention, Layer, Mlp, Moe, Norm
 from planner.units import MIB
 

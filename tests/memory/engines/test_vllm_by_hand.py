@@ -4,10 +4,10 @@ import pytest
 from small_models import DEEPSEEK, LLAMA, MIXTRAL, bundled, llama, other
 
 from planner.hardware.usable import UsableMemory
-from planner.memory.engines.vllm_cache import PageKind, Pages, _unified, pages_of
-from planner.memory.engines.vllm_profile import forward_term, sampler_term
-from planner.memory.engines.vllm_setup import CardClass, card_class, setup_of
-from planner.memory.estimate import estimate_memory, fits_on, moments_of
+from planner.memory.estimate import estimate_memory, fits_on, timeline_of
+from planner.memory.software.vllm.cache import PageKind, Pages, _unified, pages_of
+from planner.memory.software.vllm.profile import forward_term, sampler_term
+from planner.memory.software.vllm.setup import CardClass, card_class, setup_of
 from planner.models.architecture import Attention, StateMixer
 from planner.units import GIB, MIB
 from planner.workload.defaults import with_defaults
@@ -29,8 +29,8 @@ def pages(model, length=4096, kv_format="bf16", **engine) -> Pages:
 
 def alive(model, phase, of_card=CardClass.LARGE, **changes) -> dict[str, int]:
     filled = with_defaults(Inference(profile="vllm").evolve(**changes), model, 1)
-    moment = next(m for m in moments_of(model, filled, of_card).moments if m.name == phase)
-    return {term.name: term.bytes for term in moment.terms}
+    snapshot = next(m for m in timeline_of(model, filled, of_card).snapshots if m.name == phase)
+    return {term.name: term.bytes for term in snapshot.terms}
 
 
 def with_states(layers: int, of_states: int, **state):

@@ -4,11 +4,11 @@ import pytest
 from small_models import DEEPSEEK, GPT2, bundled, llama, other, small_llama
 
 from planner.errors import SpecError
-from planner.memory.estimate import estimate_memory, moments_of
-from planner.memory.litgpt.ledger import Recipe, block_ledger, inputs_of, multiplied
-from planner.memory.litgpt.losses import Outputs, litgpt_losses
-from planner.memory.litgpt.parts import Parts, adapters_of, parts_of
-from planner.memory.litgpt.weights import litgpt_weights
+from planner.memory.estimate import estimate_memory, timeline_of
+from planner.memory.software.litgpt.ledger import Recipe, block_ledger, inputs_of, multiplied
+from planner.memory.software.litgpt.losses import Outputs, litgpt_losses
+from planner.memory.software.litgpt.parts import Parts, adapters_of, parts_of
+from planner.memory.software.litgpt.weights import litgpt_weights
 from planner.memory.tensors import parameter_counts
 from planner.workload.defaults import with_defaults
 from planner.workload.training import Lora, Training
@@ -30,11 +30,11 @@ def step(architecture, **how):
     asked = Training.model_validate(
         {"profile": "litgpt", "compute": "bf16", "micro_batch": 2, "sequence_length": 256} | how
     )
-    return moments_of(architecture, with_defaults(asked, architecture, 1))
+    return timeline_of(architecture, with_defaults(asked, architecture, 1))
 
 
-def of(moments, name, term):
-    return max(sum(t.bytes for t in m.terms if t.name == term) for m in moments.moments if m.name == name)
+def of(snapshots, name, term):
+    return max(sum(t.bytes for t in m.terms if t.name == term) for m in snapshots.snapshots if m.name == name)
 
 
 def test_a_block_with_adapters_on_queries_and_values():
@@ -146,14 +146,14 @@ def test_a_step_is_told_in_terms(how):
 
 
 def test_quantised_steps_hold_the_inputs_of_the_step_before_until_their_loss():
-    moments = step(small_llama(), method="qlora", lora=Lora(dropout=0.1))
-    held = {name: of(moments, name, "buffers") for name in ("load", "forward", "loss", "backward")}
+    snapshots = step(small_llama(), method="qlora", lora=Lora(dropout=0.1))
+    held = {name: of(snapshots, name, "buffers") for name in ("load", "forward", "loss", "backward")}
     assert held["load"] == 0
     assert held["forward"] == held["loss"] == 2 * held["backward"] > 0
     model = small_llama()
-    assert of(moments, "forward", "temporaries") == 4 * model.vocabulary * model.hidden
+    assert of(snapshots, "forward", "temporaries") == 4 * model.vocabulary * model.hidden
     plain = step(small_llama(), method="qlora", lora=Lora(targets=("head",)))
-    assert of(plain, "loss", "activations") < of(moments, "loss", "activations")
+    assert of(plain, "loss", "activations") < of(snapshots, "loss", "activations")
 
 
 def test_autocast_makes_a_copy_of_a_frozen_head_for_each_part_and_one_of_a_trained_head():

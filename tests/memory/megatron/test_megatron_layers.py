@@ -4,9 +4,9 @@ import pytest
 from small_models import DEEPSEEK, GPT2, MIXTRAL, bundled, llama, other
 
 from planner.memory.estimate import estimate_memory
-from planner.memory.megatron.saved import megatron_ledger, megatron_saved
 from planner.memory.parallel.tensor import tensor_share
 from planner.memory.precision import Precision
+from planner.memory.software.megatron.saved import megatron_ledger, megatron_saved
 from planner.models.architecture import Architecture
 from planner.workload.parallel import Parallel
 from planner.workload.workload import Training

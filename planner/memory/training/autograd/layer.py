@@ -1,0 +1,287 @@
+"""What the forward pass keeps for the backward pass, operation by operation.
+
+Each operation of a layer saves what its derivative needs. A `Ledger` holds those bytes per token, apart for norms,
+attention, feed-forward and dropout, so that every share has its own formula.
+
+**Source**: the saved tensors of PyTorch 2.13's operators and of the step-by-step modules of transformers 5.23,
+checked by `tests/memory/test_formulas_against_traces.py` against traces, operator by operator.
+"""
+
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from planner.memory.kernels import MASK, AttentionKind, kernel_of, repeats_heads, softmax_bytes
+from planner.memory.precision import Precision
+from planner.memory.training.autograd.feed_forward import STATISTIC, feed_forward_bytes
+from planner.models.architecture import Attention, LatentAttention, Layer, Mlp, Moe, Norm, Stack, StateMixer
+
+INDEX: Final = 8
+"""Bytes of one index: a place of the largest, an expert, a bucket."""
+
+
+class Ledger(NamedTuple):
+    """Bytes kept by one layer: per token, and `scores` per token and per token of context.
+
+    `source` and `source_scores` are those of cross-attention, per token of the encoder and, for each of them, per
+    token; `bias` are bytes per pair of positions, whatever the number of sequences; `adapters` what adapters keep.
+    """
+
+    norms: int
+    attention: int
+    feed_forward: int
+    dropout: int
+    scores: int
+    source: int = 0
+    source_scores: int = 0
+    bias: int = 0
+    adapters: int = 0
+
+    def attention_bytes(self, sequences: int, tokens: int, source: int) -> int:
+        """Return what attention keeps apart from its scores."""
+        return sequences * (tokens * self.attention + source * self.source)
+
+    def score_bytes(self, sequences: int, tokens: int, source: int) -> int:
+        """Return the scores, and the biases added to them."""
+        scores = self.scores * tokens + self.source_scores * source
+        return sequences * tokens * scores + self.bias * tokens * tokens
+
+    def total(self, sequences: int, tokens: int, source: int) -> int:
+        """Return all bytes for `sequences` of `tokens` each, after an encoder's `source` tokens each."""
+        plain = self.norms + self.feed_forward + self.dropout + self.adapters
+        attended = self.attention_bytes(sequences, tokens, source) + self.score_bytes(sequences, tokens, source)
+        return sequences * tokens * plain + attended
+
+
+@lru_cache(maxsize=4096)
+def layer_ledger(
+    layer: Layer, hidden: int, precision: Precision, attention: AttentionKind, masked: bool = False
+) -> Ledger:
+    """Return what one `layer` keeps; `masked` says that the fused kernel is given a mask of its own.
+
+    **Formula** (bf16, RMSNorm, gated MLP, flash): 16h + 4q + 4kv + 8i + 4a + 8 bytes per token, made of norms
+    2 · (4h + 2h + 2h + 4), attention 2q + 2kv + 2kv + 2q + 4a, feed-forward 4 · 2i.
+    """
+    mixers = [mixer for mixer in (layer.mixer, layer.second_mixer) if mixer is not None]
+    kept = [mixer_bytes(mixer, precision, attention, layer, masked) for mixer in mixers]
+    crossed = crossed_ledger(layer.cross_attention, hidden, precision, attention)
+    return Ledger(
+        norms=(_norms(layer, hidden, precision) + scaled_bytes(layer, hidden, precision)) // layer.stream_shards,
+        attention=sum(bytes_ for bytes_, _ in kept) + crossed.attention,
+        feed_forward=feed_forward_bytes(layer.feed_forward, hidden, precision),
+        dropout=dropout_bytes(layer, hidden),
+        scores=sum(scores for _, scores in kept),
+        source=crossed.source,
+        source_scores=crossed.source_scores,
+        bias=position_bias_bytes(layer.mixer, precision, attention),
+    )
+
+
+def norm_bytes(norm: Norm, width: int, precision: Precision) -> int:
+    """Return what one norm over `width` elements keeps per token, its output not counted.
+
+    **Formula**: fused LayerNorm r·h + 8; fused RMSNorm r·h + 4; step-by-step RMSNorm 4h (fp32 input) + 4 (reciprocal
+    root) + r·h (normalised input in the stream's format; 4h where the weight multiplies in fp32) + r·h where the input
+    itself is scaled and r < 4; step-by-step LayerNorm 4h more, since the centred input is computed twice.
+    """
+    return _norm_bytes(norm, width, precision.residual_bytes)
+
+
+def stack_positions(stack: Stack, tokens: int) -> int:
+    """Return the tokens one sequence has in `stack`: its fixed length, or `tokens`."""
+    return stack.positions or tokens
+
+
+def _mixer_readers(layer: Layer) -> int:
+    """Return how many projections read the normed input of the mixer."""
+    if isinstance(layer.mixer, Attention):
+        return 1 if layer.mixer.fused_qkv else 3
+    if isinstance(layer.mixer, LatentAttention):
+        return 2
+    return 0 if layer.mixer is None else 1
+
+
+def _forward_readers(block: Mlp | Moe | None) -> int:
+    """Return how many projections read the normed input of the feed-forward block; routed experts copy theirs."""
+    if isinstance(block, Mlp):
+        return 2 if block.gated and not block.fused_gate_up else 1
+    if isinstance(block, Moe):
+        return 1 + (2 if block.shared_intermediate else 0) + (1 if block.shared_gate else 0)
+    return 0
+
+
+def _norms(layer: Layer, hidden: int, precision: Precision) -> int:
+    """Count the norms and the normed values that projections read.
+
+    Without autocast the readers share the norm's output. Under autocast each of them keeps a cast copy of its own.
+    Norms side by side (parallel blocks) keep one input together. Norms behind a block read a projection's output.
+    """
+    readers = (_mixer_readers(layer), _forward_readers(layer.feed_forward), 1 if layer.cross_attention else 0)
+    inputs = sum(readers) if precision.autocast else sum(1 for count in readers if count)
+    if layer.parallel and not precision.autocast:
+        inputs = max(layer.norm_count, 1) if inputs else 0
+    behind = _behind(layer)
+    own = (layer.norm_count - behind) * norm_bytes(layer.norm, hidden, precision)
+    own += norms_behind(layer, hidden, precision)
+    if layer.parallel and layer.norm.native:
+        own -= (layer.norm_count - 1) * precision.residual_bytes * hidden
+    return own + inputs * precision.compute_bytes * hidden
+
+
+def _behind(layer: Layer) -> int:
+    """Return how many norms stand behind blocks, which no projection reads."""
+    readers = (_mixer_readers(layer), _forward_readers(layer.feed_forward), 1 if layer.cross_attention else 0)
+    return 0 if layer.parallel else max(layer.norm_count - sum(1 for count in readers if count), 0)
+
+
+def norms_behind(layer: Layer, hidden: int, precision: Precision) -> int:
+    """Return what norms of what blocks put out keep per token."""
+    return _behind(layer) * _norm_bytes(layer.norm, hidden, precision.compute_bytes)
+
+
+def forward_norms(layer: Layer, hidden: int, precision: Precision) -> int:
+    """Return what the norm before the feed-forward block and its readers keep per token."""
+    if layer.parallel or layer.norm_count < 2:
+        return 0
+    readers = _forward_readers(layer.feed_forward)
+    inputs = readers if precision.autocast else min(readers, 1)
+    return norm_bytes(layer.norm, hidden, precision) + inputs * precision.compute_bytes * hidden
+
+
+def mixer_bytes(
+    mixer: Attention | LatentAttention | StateMixer,
+    precision: Precision,
+    kind: AttentionKind,
+    layer: Layer,
+    masked: bool,
+) -> tuple[int, int]:
+    """Return the bytes that `mixer` keeps per token, and per token and token of context."""
+    if isinstance(mixer, StateMixer):
+        return _state_mixer(mixer, precision), 0
+    if isinstance(mixer, LatentAttention):
+        return _latent(mixer, precision, kind, layer)
+    return _attention(mixer, precision, kind, layer, masked)
+
+
+def _attention(
+    mixer: Attention, precision: Precision, kind: AttentionKind, layer: Layer, masked: bool
+) -> tuple[int, int]:
+    """Return the bytes per token, and per token and token of context: the scores, or the kernel's mask."""
+    size = precision.compute_bytes
+    kernel = kernel_of(mixer, precision, kind, masked)
+    q, kv = mixer.q_dim, mixer.kv_dim
+    keys_values = 2 * (q if repeats_heads(mixer, kernel, kind, masked) else kv)
+    if mixer.fused_qkv and mixer.rotary and kernel == "fused":
+        keys_values += q + kv if keys_values == 2 * kv else 0
+    kept = size * (2 * q + keys_values)
+    kept += _qk_norm(layer.norm, mixer, precision)
+    if kernel == "fused":
+        return kept + _fused_output(mixer, precision, masked), size if masked else 0
+    if kernel == "math":
+        return kept + (4 - size) * 3 * q, 4 * mixer.heads
+    capped = mixer.heads * size if mixer.softcap else 0
+    copied = 2 * (4 - size) * q if mixer.fp32_scores and not precision.autocast else 0
+    sinks = INDEX * mixer.heads if mixer.sinks else 0
+    return kept + copied + sinks, _scores(mixer, precision) + capped
+
+
+def _fused_output(mixer: Attention, precision: Precision, masked: bool) -> int:
+    """Count the sums of each row, and the copy of flash attention's output where it is laid out head by head."""
+    flash = precision.compute_bytes < 4 and not masked
+    return STATISTIC * mixer.heads + (precision.compute_bytes * mixer.q_dim if mixer.heads_first and flash else 0)
+
+
+def crossed_ledger(mixer: Attention | None, hidden: int, precision: Precision, kind: AttentionKind) -> Ledger:
+    """Count cross-attention: its queries and output per token, its keys and values per token of the encoder.
+
+    Under autocast the projections of keys and values each keep a cast copy of what the encoder put out.
+    """
+    if mixer is None:
+        return Ledger(0, 0, 0, 0, 0)
+    size = precision.compute_bytes
+    kernel = kernel_of(mixer, precision, kind, mixer.position_bias)
+    casts = 2 * size * hidden if precision.autocast else 0
+    fused = kernel == "fused"
+    return Ledger(
+        norms=0,
+        attention=size * 2 * mixer.q_dim + (_fused_output(mixer, precision, mixer.position_bias) if fused else 0),
+        feed_forward=0,
+        dropout=0,
+        scores=0,
+        source=size * 2 * mixer.kv_dim + casts,
+        source_scores=0 if fused else _scores(mixer, precision),
+    )
+
+
+def position_bias_bytes(mixer: object, precision: Precision, kind: AttentionKind) -> int:
+    """Count the bias that each layer gives the fused kernel as its mask, one for all sequences."""
+    if not isinstance(mixer, Attention) or not mixer.position_bias or kind == "eager":
+        return 0
+    return mixer.heads * precision.compute_bytes
+
+
+def _norm_bytes(norm: Norm, width: int, size: int, groups: int = 1) -> int:
+    """Count a norm of `groups` normalised vectors, `width` elements together, whose input has `size` bytes each."""
+    if norm.native:
+        read = 4 if norm.upcast else size
+        return read * width + STATISTIC * groups * (2 if norm.kind == "layer" else 1)
+    centred = 4 if norm.kind == "layer" else 0
+    scaled = size if norm.keeps_input and size < 4 else 0
+    return (4 + centred + scaled + (4 if norm.fp32_product else size)) * width + STATISTIC * groups
+
+
+def _qk_norm(norm: Norm, mixer: Attention, precision: Precision) -> int:
+    """Count the norm of queries and keys: it reads a projection's output, which is in the computing format.
+
+    Without weights what it puts out is what attention keeps anyway.
+    """
+    if mixer.qk_norm == "none":
+        return 0
+    if mixer.qk_norm == "bare":
+        return 4 * (mixer.q_dim + mixer.kv_dim) + STATISTIC * (mixer.heads + mixer.kv_heads)
+    groups = (mixer.heads + mixer.kv_heads) if mixer.qk_norm == "head" else 2
+    return _norm_bytes(norm, mixer.q_dim + mixer.kv_dim, precision.compute_bytes, groups)
+
+
+def _scores(mixer: Attention | LatentAttention, precision: Precision) -> int:
+    """Count eager attention's score matrix: the softmax's result, its cast, and dropout's mask and result."""
+    size = precision.compute_bytes
+    softmax = softmax_bytes(mixer, "eager", precision)
+    cast = 0 if softmax == size else size
+    dropout = isinstance(mixer, Attention) and mixer.dropout
+    dropped = (MASK + (size if not cast else 0)) if dropout else 0
+    return mixer.heads * (softmax + cast + dropped)
+
+
+def _latent(mixer: LatentAttention, precision: Precision, kind: AttentionKind, layer: Layer) -> tuple[int, int]:
+    size = precision.compute_bytes
+    query_key = mixer.heads * (mixer.qk_nope_head_dim + mixer.qk_rope_head_dim)
+    value = mixer.heads * mixer.v_head_dim
+    expanded = mixer.heads * (mixer.qk_nope_head_dim + mixer.v_head_dim)
+    latents = (mixer.q_lora_rank or 0) + mixer.kv_lora_rank
+    normed = (4 + size) * latents + size * latents + STATISTIC * (2 if mixer.q_lora_rank else 1)
+    if kind == "eager":
+        kept = size * (2 * query_key + 2 * value) + normed
+        return kept, _scores(mixer, precision)
+    kept = size * (2 * query_key + expanded + value) + normed
+    return kept + STATISTIC * mixer.heads, 0
+
+
+def _state_mixer(mixer: StateMixer, precision: Precision) -> int:
+    """Count a scan's inputs: the expanded stream before and after the convolution, its gate, and the result."""
+    return 4 * precision.compute_bytes * mixer.inner_dim
+
+
+def scaled_bytes(layer: Layer, hidden: int, precision: Precision) -> int:
+    """Count what each block adds where a learned vector multiplies it: the vector's gradient reads it."""
+    blocks = sum(1 for part in (layer.mixer, layer.cross_attention, layer.feed_forward) if part is not None)
+    return blocks * precision.compute_bytes * hidden if layer.scaled else 0
+
+
+def dropout_bytes(layer: Layer, hidden: int) -> int:
+    """Count the masks of what each block adds, and of the activated width where it is dropped."""
+    blocks = sum(1 for part in (layer.mixer, layer.cross_attention, layer.feed_forward) if part is not None)
+    inner = 0
+    block = layer.feed_forward
+    if isinstance(block, Mlp) and block.dropout:
+        inner = MASK * block.intermediate
+    return inner + (MASK * hidden * blocks // layer.stream_shards if layer.hidden_dropout else 0)
