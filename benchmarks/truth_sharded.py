@@ -173,9 +173,7 @@ def _degree(row: "Row", name: str) -> int:
 
 def _allocated(timeline: PhaseSnapshots) -> int:
     """Return the most that PyTorch's allocator hands out: not what NCCL holds."""
-    return max(
-        one.total - (0 if one.name == "load" else timeline.outside_bytes) for one in timeline.snapshots
-    )
+    return max(one.total - (0 if one.name == "load" else timeline.outside_bytes) for one in timeline.snapshots)
 
 
 def _gpu(row: "Row", catalog: Catalog) -> Gpu | None:

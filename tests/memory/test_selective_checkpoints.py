@@ -7,8 +7,8 @@ from small_models import GPT2, MIXTRAL, llama, other, small_llama
 
 from planner.errors import SpecError
 from planner.memory.estimate import timeline_of
-from planner.memory.training.autograd.network import Saved
 from planner.memory.training.partial import tuned_setup
+from planner.memory.training.saved import SavedActivations
 from planner.models.architecture import Architecture
 from planner.workload.defaults import with_defaults
 from planner.workload.training import Training
@@ -17,7 +17,7 @@ T = 2048
 H, Q, KV, WIDE, A, L = 4096, 4096, 4096, 11008, 32, 32
 
 
-def saved(architecture: Architecture, **how: Any) -> Saved:
+def saved(architecture: Architecture, **how: Any) -> SavedActivations:
     asked = {"compute": "bf16", "sequence_length": T, "activation_checkpointing": "selective"} | how
     workload = with_defaults(Training.model_validate(asked), architecture, 1)
     assert isinstance(workload, Training)

@@ -6,8 +6,8 @@ from small_models import DEEPSEEK, LLAMA, bundled, llama, other, small_llama
 from planner.memory.estimate import estimate_memory
 from planner.memory.phases import PhaseSnapshots
 from planner.memory.precision import Precision
-from planner.memory.training.autograd.backward import backward_stages
-from planner.memory.training.autograd.layer import layer_ledger
+from planner.memory.training.autograd.backward import backward_points
+from planner.memory.training.autograd.layer import saved_by_layer
 from planner.memory.training.timeline import training_timeline
 from planner.models.architecture import StateMixer
 from planner.units import MIB
@@ -240,10 +240,10 @@ def test_eager_latent_attention_keeps_keys_values_and_scores():
     # that stands behind attention with its output.
     layer = other("deepseek_v3", DEEPSEEK).main.groups[0].layer
     precision = Precision(2, 2, 2, autocast=False)
-    ledger = layer_ledger(layer, 7168, precision, "eager")
+    ledger = saved_by_layer(layer, 7168, precision, "eager")
     query_key, value, latents = 128 * (128 + 64), 128 * 128, 1536 + 512
     assert ledger.attention == 2 * (2 * query_key + 2 * value) + 8 * latents + 8
     assert ledger.scores == 128 * (4 + 2)
     behind = ledger.feed_forward + (4 + 2 + 2) * 7168 + 4 + 2 * value
-    in_scores = backward_stages(layer, 7168, 1, 1000, precision, "eager", checkpointed=False)[-1]
+    in_scores = backward_points(layer, 7168, 1, 1000, precision, "eager", checkpointed=False)[-1]
     assert in_scores.bytes == 1000 * (1000 * 128 * (3 * 4 - 2) + 2 * 7168 - behind)

@@ -4,16 +4,19 @@ Two things are called so. PyTorch's policy chooses by operators: it keeps what p
 second plain product aside. Megatron-LM's computes the core of attention again, and keeps the rest.
 """
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.errors import SpecError
 from planner.memory.kernels import kernel_of
-from planner.memory.training.adapters.settings import Recipe
+from planner.memory.training.adapters.settings import LayerSettings
 from planner.memory.training.adapters.sites import LayerTuning, Status
 from planner.memory.training.autograd.feed_forward import STATISTIC
-from planner.memory.training.autograd.layer import INDEX, Ledger
+from planner.memory.training.autograd.layer import INDEX
+from planner.memory.training.saved import SavedPerToken
 from planner.models.architecture import Attention, LatentAttention, Layer, Mixer, Moe, StateMixer, Tensor
+from planner.workload.training import Checkpointing
 
 OPERATORS: Final = (
     "torchtitan distributed/activation_checkpoint.py (b5bcd76, 2026-08), SelectiveAC: the outputs of "
@@ -26,7 +29,20 @@ CORE_ATTENTION: Final = (
 _PRODUCTS: Final = ("linear", "router")
 
 
-class Kept(NamedTuple):
+class Checkpoints(NamedTuple):
+    """Which layers are computed again: none, or runs of `every` layers whose input is kept, unless it is `offloaded`.
+
+    Selective ones keep what matrix products and attention put out, too. With `core_attention` only what is inside
+    attention is computed again.
+    """
+
+    kind: Checkpointing
+    every: int = 1
+    offloaded: bool = False
+    core_attention: bool = False
+
+
+class SavedOutputs(NamedTuple):
     """Bytes of saved outputs: per token, and per token and token of context."""
 
     per_token: int
@@ -38,7 +54,9 @@ class Kept(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def saved_outputs(layer: Layer, hidden: int, recipe: Recipe, tuning: LayerTuning, masked: bool) -> Kept:
+def saved_outputs(
+    layer: Layer, hidden: int, settings: LayerSettings, tuning: LayerTuning, masked: bool
+) -> SavedOutputs:
     """Return what PyTorch's policy keeps of one layer, beside its input.
 
     **Formula**: w × (the widths of all products with a bias, and of the first, third, … without one) + w · q + 4 · a of
@@ -53,16 +71,16 @@ def saved_outputs(layer: Layer, hidden: int, recipe: Recipe, tuning: LayerTuning
     if isinstance(layer.mixer, StateMixer) or isinstance(layer.second_mixer, StateMixer):
         reason = "selective checkpoints of state-space layers are not estimated"
         raise SpecError("activation_checkpointing", reason, "Choose full or none.")
-    size = recipe.formats.computed
-    per_token = size * _products(layer, tuning, recipe) + _of_experts(layer.feed_forward, hidden, size)
+    size = settings.formats.computed
+    per_token = size * _products(layer, tuning, settings) + _of_experts(layer.feed_forward, hidden, size)
     per_pair = 0
     for mixer in (layer.mixer, layer.cross_attention):
-        own, of_pairs = _of_attention(mixer, recipe, masked)
+        own, of_pairs = _of_attention(mixer, settings, masked)
         per_token, per_pair = per_token + own, per_pair + of_pairs
-    return Kept(per_token // layer.stream_shards, per_pair)
+    return SavedOutputs(per_token // layer.stream_shards, per_pair)
 
 
-def without_core_attention(ledger: Ledger, layer: Layer, recipe: Recipe, masked: bool) -> Ledger:
+def without_core_attention(ledger: SavedPerToken, layer: Layer, settings: LayerSettings, masked: bool) -> SavedPerToken:
     """Return what Megatron keeps of one layer, `ledger` being all: without the scores, or the sums of fused attention.
 
     **Source**: `CORE_ATTENTION`: queries, keys and values are the inputs of what is computed again, and
@@ -70,22 +88,22 @@ def without_core_attention(ledger: Ledger, layer: Layer, recipe: Recipe, masked:
     """
     statistics = 0
     for mixer in (layer.mixer, layer.cross_attention):
-        if _kernel(mixer, recipe, masked) == "fused" and isinstance(mixer, Attention | LatentAttention):
+        if _kernel(mixer, settings, masked) == "fused" and isinstance(mixer, Attention | LatentAttention):
             statistics += STATISTIC * mixer.heads
-    return ledger._replace(scores=0, source_scores=0, bias=0, attention=ledger.attention - statistics)
+    return replace(ledger, scores=0, source_scores=0, bias=0, attention=ledger.attention - statistics)
 
 
-def _products(layer: Layer, tuning: LayerTuning, recipe: Recipe) -> int:
+def _products(layer: Layer, tuning: LayerTuning, settings: LayerSettings) -> int:
     """Return the widths of what is kept of products, in the order in which they run."""
     biases = {tensor.name: tensor.size for tensor in layer.tensors if tensor.role == "bias"}
-    rank = recipe.adapters.rank if recipe.adapters else 0
+    rank = settings.adapters.rank if settings.adapters else 0
     width = number = 0
     for tensor, status in _in_order(layer, tuning):
         bias = biases.get(f"{tensor.name.removesuffix('weight')}bias")
         out = tensor.shape[0] if bias is None else bias
         if bias is not None:
             width += out
-        elif recipe.formats.base != "int8":
+        elif settings.formats.base != "int8":
             number += 1
             width += out * (number % 2)
         for made in (rank, out) if status == "adapted" else ():
@@ -120,23 +138,23 @@ def _of_experts(block: object, hidden: int, size: int) -> int:
     return chosen + size * block.visits * (block.intermediate * (2 if block.gated else 1) + hidden)
 
 
-def _of_attention(mixer: Mixer | None, recipe: Recipe, masked: bool) -> tuple[int, int]:
+def _of_attention(mixer: Mixer | None, settings: LayerSettings, masked: bool) -> tuple[int, int]:
     if not isinstance(mixer, Attention | LatentAttention):
         return 0, 0
-    kernel, size = _kernel(mixer, recipe, masked), recipe.formats.computed
+    kernel, size = _kernel(mixer, settings, masked), settings.formats.computed
     width = mixer.q_dim if isinstance(mixer, Attention) else mixer.heads * mixer.v_head_dim
     if kernel == "fused":
-        return (0 if recipe.attention == "flash" else size * width + STATISTIC * mixer.heads), 0
+        return (0 if settings.attention == "flash" else size * width + STATISTIC * mixer.heads), 0
     if kernel == "math":
         return 4 * width, 4 * mixer.heads
     if isinstance(mixer, Attention) and mixer.returns_scores and not mixer.sdpa:
         # BLOOM's product adds the biases itself (baddbmm), and is in no list.
         return size * width, 0
-    in_fp32 = isinstance(mixer, Attention) and mixer.fp32_scores and not recipe.formats.autocast
+    in_fp32 = isinstance(mixer, Attention) and mixer.fp32_scores and not settings.formats.autocast
     return size * width, (4 if in_fp32 else size) * mixer.heads
 
 
-def _kernel(mixer: Mixer | None, recipe: Recipe, masked: bool) -> str:
+def _kernel(mixer: Mixer | None, settings: LayerSettings, masked: bool) -> str:
     if not isinstance(mixer, Attention | LatentAttention):
         return "none"
-    return kernel_of(mixer, recipe.formats.precision, recipe.attention, masked)
+    return kernel_of(mixer, settings.formats.precision, settings.attention, masked)

@@ -9,9 +9,10 @@ from planner.memory.result import Term
 from planner.memory.tensors import ParameterCounts, parameter_counts
 from planner.memory.terms import checked, library, model, number_format
 from planner.memory.training.adapters.trained import tuning_of
-from planner.memory.training.autograd.network import Saved, saved_activations
+from planner.memory.training.autograd.network import saved_by_network
 from planner.memory.training.losses import Losses, losses_of
 from planner.memory.training.profiles import profile_notes
+from planner.memory.training.saved import SavedActivations
 from planner.memory.training.setup import Casts, Gradients, Setup, cast_term
 from planner.memory.weights import weights_term
 from planner.models.architecture import Architecture
@@ -22,7 +23,7 @@ def plain_setup(architecture: Architecture, workload: Training) -> Setup:
     """Return the setup of full training as transformers does it."""
     precision = training_precision(workload)
     checkpointed = workload.activation_checkpointing == "full"
-    saved = saved_activations(
+    saved = saved_by_network(
         architecture,
         workload.micro_batch,
         workload.sequence_length or 0,
@@ -39,14 +40,14 @@ def whole_setup(
     architecture: Architecture,
     workload: Training,
     precision: Precision,
-    saved: Saved,
+    saved: SavedActivations,
     losses: Losses,
     casts: Casts,
     notes: tuple[str, ...],
 ) -> Setup:
     """Return the setup of a step that trains every parameter and holds `saved`, `losses` and `casts` beside them."""
     network = _network(architecture, workload.weights or "fp32", precision)
-    head, in_a_layer = network.head, saved.stage.gradients
+    head, in_a_layer = network.head, saved.point.gradients
     return Setup(
         loaded=network.weights,
         kept=network.weights,
@@ -111,16 +112,18 @@ def _in_the_decoder(architecture: Architecture) -> int:
     return sum(layers) - smallest + sum(tensor.parameters for tensor in main.after)
 
 
-def _casts(counts: ParameterCounts, head: int, saved: Saved, precision: Precision, checkpointed: bool) -> Casts:
+def _casts(
+    counts: ParameterCounts, head: int, saved: SavedActivations, precision: Precision, checkpointed: bool
+) -> Casts:
     """Return the casts that are held: checkpoints hold the head's only, and those of the layer computed again."""
     if not precision.autocast:
         return Casts((), (), (), ())
     size = precision.compute_bytes
-    in_a_layer = counts.cast_in_a_layer - saved.stage.uncast
+    in_a_layer = counts.cast_in_a_layer - saved.point.uncast
     return Casts(
         forward=cast_term(counts.cast + head, size),
         loss=cast_term(head + (counts.cast_behind if checkpointed else counts.cast), size),
-        last=cast_term(in_a_layer if checkpointed else counts.cast - saved.stage.uncast, size),
+        last=cast_term(in_a_layer if checkpointed else counts.cast - saved.point.uncast, size),
         first=cast_term(in_a_layer, size),
     )
 

@@ -72,24 +72,24 @@ def optimizer_term(trained: Trained, optimizer: Optimizer, parameter_bytes: int)
     """
     if optimizer == "sgd" or not trained:
         return None
-    recipe = _RECIPES[optimizer]
+    settings = _RECIPES[optimizer]
     kept: dict[_Rule, int] = {}
     in_pages = 0
     for tensor, number in trained:
-        rule = recipe.rule_of(tensor)
+        rule = settings.rule_of(tensor)
         count_bytes = number * rule.bytes_of(tensor, parameter_bytes)
         kept[rule] = kept.get(rule, 0) + count_bytes
-        in_pages += count_bytes if recipe.paged and tensor.size >= PAGED_FROM else 0
+        in_pages += count_bytes if settings.paged and tensor.size >= PAGED_FROM else 0
     parts = tuple(
         Part(name=rule.name, bytes=count, formula=rule.formula, source=rule.source) for rule, count in kept.items()
     )
     total = sum(kept.values())
-    sources = [*dict.fromkeys(part.source for part in parts), *([_PAGED_SOURCE] if recipe.paged else [])]
+    sources = [*dict.fromkeys(part.source for part in parts), *([_PAGED_SOURCE] if settings.paged else [])]
     return term(
         "optimizer_states",
         total,
-        recipe.formula,
-        recipe.symbols(trained, parameter_bytes),
+        settings.formula,
+        settings.symbols(trained, parameter_bytes),
         "; ".join(sources),
         certainty="assumed" if in_pages else "exact",
         low_bytes=total - in_pages,

@@ -6,16 +6,17 @@ from typing import Final, Literal, NamedTuple
 from planner.dtypes import ELEMENT_BYTES, SCHEMES
 from planner.memory.result import Term
 from planner.memory.tensors import parameter_counts
-from planner.memory.training.adapters.network import Checkpoints, tuned_saved
-from planner.memory.training.adapters.settings import Adapters, Formats, Fused, Recipe
+from planner.memory.training.adapters.network import saved_by_tuned_network
+from planner.memory.training.adapters.settings import Adapters, Formats, Fused, LayerSettings
 from planner.memory.training.adapters.sites import sites_of
 from planner.memory.training.adapters.terms import adapters_term, dequantised_scratch, magnitude_scratch
 from planner.memory.training.adapters.trained import TunedLayers, Tuning, tuning_of
-from planner.memory.training.autograd.network import Saved
+from planner.memory.training.checkpointing import Checkpoints
 from planner.memory.training.full import head_matrix, tied_gradient_term
 from planner.memory.training.losses import losses_of
 from planner.memory.training.optimizer_bytes import parameters_in
 from planner.memory.training.profiles import profile_notes
+from planner.memory.training.saved import SavedActivations
 from planner.memory.training.setup import Casts, Gradients, Setup, cast_term
 from planner.memory.weights import weights_term
 from planner.models.architecture import Architecture, Moe, Tensor
@@ -41,12 +42,14 @@ def is_tuned(workload: Training) -> bool:
 def tuned_setup(architecture: Architecture, workload: Training) -> Setup:
     """Return the setup of LoRA, QLoRA and partial training, of fused kernels and of selective checkpoints."""
     tuning = tuning_of(architecture, workload)
-    recipe = recipe_of(workload)
-    formats = recipe.formats
+    settings = layer_settings(workload)
+    formats = settings.formats
     checkpoints = checkpoints_of(workload)
-    saved = tuned_saved(architecture, tuning, recipe, workload.micro_batch, workload.sequence_length or 0, checkpoints)
+    saved = saved_by_tuned_network(
+        architecture, tuning, settings, workload.micro_batch, workload.sequence_length or 0, checkpoints
+    )
     weights = _weights(architecture, workload, formats)
-    lora, adapters = workload.lora, recipe.adapters
+    lora, adapters = workload.lora, settings.adapters
     beside = () if lora is None or adapters is None else (adapters_term(tuning.adapters, lora, adapters.parameter),)
     size = adapters.parameter if adapters else formats.parameter
     head = head_matrix(architecture) if tuning.head == "trained" else 0
@@ -56,16 +59,16 @@ def tuned_setup(architecture: Architecture, workload: Training) -> Setup:
         kept=(weights, *beside),
         trained=tuning.trained,
         gradients=Gradients(
-            head, head + saved.stage.gradients, _before_first_layer(architecture, tuning, saved), everything
+            head, head + saved.point.gradients, _before_first_layer(architecture, tuning, saved), everything
         ),
         gradient_bytes=size,
         state_bytes=size,
         saved=saved,
-        casts=_casts(architecture, tuning, recipe, saved, checkpoints),
+        casts=_casts(architecture, tuning, settings, saved, checkpoints),
         losses=losses_of(architecture, workload, formats.precision, head_is_trained=bool(head)),
         embedding=_embedding(architecture, tuning, formats),
         scratch=_scratch(architecture, formats),
-        scratch_forward=_magnitudes(tuning, recipe),
+        scratch_forward=_magnitudes(tuning, settings),
         notes=_notes(architecture, workload),
     )
 
@@ -78,7 +81,7 @@ def checkpoints_of(workload: Training) -> Checkpoints:
     return Checkpoints(kind, workload.checkpoint_every, offloaded=workload.profile == "unsloth" and kind == "full")
 
 
-def recipe_of(workload: Training) -> Recipe:
+def layer_settings(workload: Training) -> LayerSettings:
     """Return how the layers of `workload`, its defaults filled in, are computed.
 
     **Source**: `peft.utils.other.prepare_model_for_kbit_training` casts what is not quantised to fp32; Unsloth leaves
@@ -87,7 +90,7 @@ def recipe_of(workload: Training) -> Recipe:
     formats = _formats(workload)
     fused = _FUSED.get(workload.profile, Fused())
     adapters = _adapters(workload.lora, formats) if workload.lora else None
-    return Recipe(formats, workload.attention, adapters, fused)
+    return LayerSettings(formats, workload.attention, adapters, fused)
 
 
 def _formats(workload: Training) -> Formats:
@@ -116,7 +119,7 @@ def _weights(architecture: Architecture, workload: Training, formats: Formats) -
     return weights_term(architecture, workload.weights or "fp32", kept_bytes=formats.parameter)
 
 
-def _before_first_layer(architecture: Architecture, tuning: Tuning, saved: Saved) -> int:
+def _before_first_layer(architecture: Architecture, tuning: Tuning, saved: SavedActivations) -> int:
     """Return the gradients that are there when the backward pass works on the first layer."""
     if not tuning.starts_before:
         return tuning.trained_parameters
@@ -128,7 +131,7 @@ def _before_first_layer(architecture: Architecture, tuning: Tuning, saved: Saved
     )
     if not tuning.whole:
         return tuning.trained_parameters - later
-    return tuning.trained_parameters - later - parameter_counts(architecture).smallest_layer + saved.stage.gradients
+    return tuning.trained_parameters - later - parameter_counts(architecture).smallest_layer + saved.point.gradients
 
 
 def _embedding(architecture: Architecture, tuning: Tuning, formats: Formats) -> tuple[Term, ...] | None:
@@ -145,14 +148,20 @@ class _Cast(NamedTuple):
     adapters: int
 
 
-def _casts(architecture: Architecture, tuning: Tuning, recipe: Recipe, saved: Saved, checkpoints: Checkpoints) -> Casts:
+def _casts(
+    architecture: Architecture,
+    tuning: Tuning,
+    settings: LayerSettings,
+    saved: SavedActivations,
+    checkpoints: Checkpoints,
+) -> Casts:
     """Return the casts that are held: autocast caches those of trained weights, the graph those of frozen ones."""
-    formats = recipe.formats
+    formats = settings.formats
     if not formats.autocast:
         return Casts((), (), (), ())
-    cast = _cast_elements(architecture, tuning, recipe)
+    cast = _cast_elements(architecture, tuning, settings)
     checkpointed = checkpoints.kind != "none"
-    size, freed = formats.computed, saved.stage.uncast if cast.layers else 0
+    size, freed = formats.computed, saved.point.uncast if cast.layers else 0
     cached = cast.adapters + (cast.layers if tuning.whole else 0)
     every = cast.layers + cast.behind + cast.adapters
     reached = bool(tuning.layers) or tuning.starts_before
@@ -165,10 +174,10 @@ def _casts(architecture: Architecture, tuning: Tuning, recipe: Recipe, saved: Sa
 
 
 @lru_cache(maxsize=256)
-def _cast_elements(architecture: Architecture, tuning: Tuning, recipe: Recipe) -> _Cast:
-    formats = recipe.formats
+def _cast_elements(architecture: Architecture, tuning: Tuning, settings: LayerSettings) -> _Cast:
+    formats = settings.formats
     adapters = 0
-    if recipe.adapters is not None and recipe.adapters.parameter != formats.computed:
+    if settings.adapters is not None and settings.adapters.parameter != formats.computed:
         adapters = parameters_in(tuple(item for item in tuning.adapters if not item[0].name.endswith(".magnitude")))
     deep = sum(tuned.number for tuned in tuning.layers) or 1
     if formats.parameter != 4:
@@ -218,11 +227,11 @@ def _scratch(architecture: Architecture, formats: Formats) -> tuple[Term, ...]:
     return dequantised_scratch(architecture, formats.stream, _EIGHT_BIT_SOURCE)
 
 
-def _magnitudes(tuning: Tuning, recipe: Recipe) -> tuple[Term, ...]:
-    adapters = recipe.adapters
+def _magnitudes(tuning: Tuning, settings: LayerSettings) -> tuple[Term, ...]:
+    adapters = settings.adapters
     if adapters is None or not adapters.dora:
         return ()
-    return magnitude_scratch(_adapted(tuning), adapters.read, recipe.formats.projected)
+    return magnitude_scratch(_adapted(tuning), adapters.read, settings.formats.projected)
 
 
 def _adapted(tuning: Tuning) -> tuple[Tensor, ...]:

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from planner.memory.result import Term
 from planner.memory.terms import checked, model, number_format
-from planner.memory.training.autograd.network import Saved
 from planner.memory.training.losses import Losses
 from planner.memory.training.optimizer_bytes import Trained
+from planner.memory.training.saved import SavedActivations
 
 
 class Casts(NamedTuple):
@@ -48,7 +48,7 @@ class Setup(NamedTuple):
     gradients: Gradients
     gradient_bytes: int
     state_bytes: int
-    saved: Saved
+    saved: SavedActivations
     casts: Casts
     losses: Losses
     embedding: tuple[Term, ...] | None

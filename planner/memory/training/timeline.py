@@ -10,6 +10,7 @@ from planner.memory.result import Term
 from planner.memory.software.litgpt.setup import litgpt_setup
 from planner.memory.software.megatron.setup import is_megatron, megatron_setup
 from planner.memory.terms import highest, lowest
+from planner.memory.training.checkpointing import CORE_ATTENTION, OPERATORS
 from planner.memory.training.fp8 import fp8_setup
 from planner.memory.training.full import plain_setup
 from planner.memory.training.gradients import gradients_term
@@ -44,7 +45,7 @@ class _Step(NamedTuple):
 
     def activations(self, alive: int) -> Deferred:
         """Return `alive` bytes of activations, whose formula is written when it is asked for."""
-        write = partial(activations_term, self.setup.saved, alive, self.workload)
+        write = partial(activations_term, self.setup.saved, alive, self.workload, _selective_source(self.workload))
         return Deferred("activations", alive, lowest(alive), highest(alive), write)
 
     def grown(self, parameters: int) -> list[Term]:
@@ -180,3 +181,7 @@ def _stepping(step: _Step, all_gradients: Term) -> list[Snapshot]:
         return [stepped]
     clipped = [*alive, clipping_term(setup.trained)]
     return [Snapshot("step", clipped, "the gradients are scaled down to a norm: each has one of its own"), stepped]
+
+
+def _selective_source(workload: Training) -> str:
+    return CORE_ATTENTION if workload.profile == "megatron" else OPERATORS

@@ -5,7 +5,7 @@ from small_models import DEEPSEEK, GPT2, bundled, llama, other, small_llama
 
 from planner.errors import SpecError
 from planner.memory.estimate import estimate_memory, timeline_of
-from planner.memory.software.litgpt.ledger import Recipe, block_ledger, inputs_of, multiplied
+from planner.memory.software.litgpt.ledger import BlockSettings, inputs_of, multiplied, saved_by_block
 from planner.memory.software.litgpt.losses import Outputs, litgpt_losses
 from planner.memory.software.litgpt.parts import Parts, adapters_of, parts_of
 from planner.memory.software.litgpt.weights import litgpt_weights
@@ -23,7 +23,7 @@ def layer(name="meta-llama/Llama-3.1-8B"):
 
 
 def kept(parts, *, reached=True, stream=2, quantised=False, name="meta-llama/Llama-3.1-8B"):
-    return block_ledger(layer(name), H, Recipe(stream, 2, parts, quantised), reached)
+    return saved_by_block(layer(name), H, BlockSettings(stream, 2, parts, quantised), reached)
 
 
 def step(architecture, **how):
@@ -82,16 +82,16 @@ def test_full_training_keeps_what_norms_and_projections_read():
 
 
 def test_bitsandbytes_holds_on_to_what_quantised_projections_read():
-    dropped = Recipe(2, 2, QUERY_VALUE, quantised=True)
+    dropped = BlockSettings(2, 2, QUERY_VALUE, quantised=True)
     assert inputs_of(layer(), H, dropped) == (2 * (2 * H + INNER + Q), 2 * (2 * H + INNER + Q))
     assert inputs_of(layer(), H, dropped, False) == (2 * (H + INNER + Q), 2 * (H + INNER + Q))
-    shared = Recipe(2, 2, EVERYTHING._replace(dropout=False), quantised=True)
+    shared = BlockSettings(2, 2, EVERYTHING._replace(dropout=False), quantised=True)
     assert inputs_of(layer(), H, shared) == (0, 2 * (2 * H + INNER + Q))
     assert inputs_of(layer(), H, dropped._replace(quantised=False)) == (0, 0)
 
 
 def test_autocast_casts_frozen_matrices_where_a_derivative_goes_through():
-    mixed = Recipe(4, 2, QUERY_VALUE)
+    mixed = BlockSettings(4, 2, QUERY_VALUE)
     whole = H * (Q + 2 * KV) + H * Q + 3 * H * INNER
     assert multiplied(layer(), H, mixed) == whole
     assert multiplied(layer(), H, mixed, False) == whole - H * (Q + 2 * KV)
@@ -99,9 +99,9 @@ def test_autocast_casts_frozen_matrices_where_a_derivative_goes_through():
 
 def test_blocks_that_litgpt_is_not_described_for_keep_nothing():
     latent = other("deepseek_v3", DEEPSEEK).main.groups[0].layer
-    recipe = Recipe(2, 2, EVERYTHING, quantised=True)
-    assert block_ledger(latent, H, recipe).total(1, 1, 0) == 0
-    assert (inputs_of(latent, H, recipe), multiplied(latent, H, recipe)) == ((0, 0), 0)
+    settings = BlockSettings(2, 2, EVERYTHING, quantised=True)
+    assert saved_by_block(latent, H, settings).total(1, 1, 0) == 0
+    assert (inputs_of(latent, H, settings), multiplied(latent, H, settings)) == ((0, 0), 0)
 
 
 def test_logits_are_fp32_and_the_step_before_still_names_its_own():

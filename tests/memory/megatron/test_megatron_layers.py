@@ -6,7 +6,7 @@ from small_models import DEEPSEEK, GPT2, MIXTRAL, bundled, llama, other
 from planner.memory.estimate import estimate_memory
 from planner.memory.parallel.tensor import tensor_share
 from planner.memory.precision import Precision
-from planner.memory.software.megatron.saved import megatron_ledger, megatron_saved
+from planner.memory.software.megatron.saved import saved_by_megatron, saved_by_megatron_layer
 from planner.models.architecture import Architecture
 from planner.workload.parallel import Parallel
 from planner.workload.workload import Training
@@ -20,7 +20,7 @@ H, HEADS = 768, 12
 
 
 def ledger(network: Architecture, attention="flash"):
-    return megatron_ledger(network.main.groups[-1].layer, network.hidden, BF16, attention)
+    return saved_by_megatron_layer(network.main.groups[-1].layer, network.hidden, BF16, attention)
 
 
 def per_token(network: Architecture, attention="flash") -> int:
@@ -66,7 +66,7 @@ def test_queries_of_grouped_heads_are_copied_without_rotation_too():
     layer = CLASSIC.main.groups[0].layer
     grouped = layer.evolve(mixer=layer.mixer.evolve(kv_heads=4))
     kv = 4 * 64
-    found = megatron_ledger(grouped, H, BF16, "flash")
+    found = saved_by_megatron_layer(grouped, H, BF16, "flash")
     assert found.attention == 2 * (H + 2 * kv) + 2 * H + 2 * H + 4 * HEADS
 
 
@@ -74,7 +74,7 @@ def test_normed_keys_have_statistics():
     plain, normed = llama(), llama()
     layer = normed.main.groups[0].layer
     normed_layer = layer.evolve(mixer=layer.mixer.evolve(qk_norm="head"))
-    more = megatron_ledger(normed_layer, 4096, BF16, "flash").attention - ledger(plain).attention
+    more = saved_by_megatron_layer(normed_layer, 4096, BF16, "flash").attention - ledger(plain).attention
     assert more == 4 * (32 + 32)
 
 
@@ -99,14 +99,14 @@ def test_attention_to_an_encoder_is_kept_for_its_tokens():
 def test_a_layer_without_attention_or_without_a_block_keeps_the_other():
     vision = bundled().models.model("meta-llama/Llama-3.2-11B-Vision")
     crossed = next(group.layer for group in vision.main.groups if group.layer.mixer is None)
-    assert megatron_ledger(crossed, vision.hidden, BF16, "flash").scores == 0
+    assert saved_by_megatron_layer(crossed, vision.hidden, BF16, "flash").scores == 0
     layer = CLASSIC.main.groups[0].layer
-    alone = megatron_ledger(layer.evolve(feed_forward=None), H, BF16, "flash")
+    alone = saved_by_megatron_layer(layer.evolve(feed_forward=None), H, BF16, "flash")
     assert alone.feed_forward == 0
 
 
 def saved(network: Architecture, checkpointing="none", attention="eager"):
-    return megatron_saved(network, 2, 128, BF16, attention, checkpointing)
+    return saved_by_megatron(network, 2, 128, BF16, attention, checkpointing)
 
 
 def test_a_network_keeps_its_layers_and_the_edges():
@@ -131,15 +131,15 @@ def test_selective_checkpoints_compute_scores_again():
 
 
 def test_unfused_scores_decide_the_backward_pass_of_long_sequences():
-    short, long = (megatron_saved(CLASSIC, 1, length, BF16, "eager", "none").stage.bytes for length in (16, 8192))
+    short, long = (saved_by_megatron(CLASSIC, 1, length, BF16, "eager", "none").stage.bytes for length in (16, 8192))
     assert long > 512 * short
-    assert megatron_saved(CLASSIC, 1, 8192, BF16, "flash", "none").stage.bytes == 8192 * 2 * (4 * H + H)
+    assert saved_by_megatron(CLASSIC, 1, 8192, BF16, "flash", "none").stage.bytes == 8192 * 2 * (4 * H + H)
 
 
 def test_experts_and_latents_have_gradients_in_flight():
-    mixtral = megatron_saved(other("mixtral", MIXTRAL), 1, 64, BF16, "flash", "none")
+    mixtral = saved_by_megatron(other("mixtral", MIXTRAL), 1, 64, BF16, "flash", "none")
     assert mixtral.stage.bytes == 64 * 2 * (2 * 2 * 14_336 + 4096)
-    deepseek = megatron_saved(other("deepseek_v3", DEEPSEEK), 1, 8192, BF16, "eager", "none")
+    deepseek = saved_by_megatron(other("deepseek_v3", DEEPSEEK), 1, 8192, BF16, "eager", "none")
     assert deepseek.stage.bytes > mixtral.stage.bytes
 
 

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from planner.dtypes import ELEMENT_BYTES, SCHEMES
 from planner.memory.logits import output_width
 from planner.memory.result import Term
-from planner.memory.software.litgpt.ledger import Recipe, block_ledger, inputs_of, multiplied, norm_kept
+from planner.memory.software.litgpt.ledger import BlockSettings, inputs_of, multiplied, norm_kept, saved_by_block
 from planner.memory.software.litgpt.losses import Outputs, litgpt_losses
 from planner.memory.software.litgpt.parts import Parts, adapters_of, check_supported, parts_of
 from planner.memory.software.litgpt.weights import litgpt_weights
@@ -15,10 +15,8 @@ from planner.memory.tensors import parameter_counts, placed_tensors
 from planner.memory.terms import checked, library, model, number_format
 from planner.memory.terms import workload as chosen
 from planner.memory.training.adapters.terms import adapters_term
-from planner.memory.training.autograd.backward import Stage
-from planner.memory.training.autograd.layer import Ledger
-from planner.memory.training.autograd.network import Saved
 from planner.memory.training.optimizer_bytes import Trained, parameters_in
+from planner.memory.training.saved import BackwardPoint, SavedActivations, SavedBytes, sum_of
 from planner.memory.training.setup import Casts, Gradients, Setup, cast_term
 from planner.models.architecture import Architecture, Layer, Mlp, Tensor
 from planner.workload.training import Training
@@ -38,7 +36,7 @@ _FORMAT_NOTE: Final = "LitGPT keeps adapters in the format of the network."
 
 class _Step(NamedTuple):
     architecture: Architecture
-    recipe: Recipe
+    settings: BlockSettings
     parameter: int
     sequences: int
     length: int
@@ -59,8 +57,8 @@ def litgpt_setup(architecture: Architecture, workload: Training) -> Setup:
     scheme = workload.weights or "fp32"
     computed = ELEMENT_BYTES[workload.compute.removeprefix("amp-")]
     parameter = ELEMENT_BYTES[scheme] if SCHEMES[scheme].family == "plain" else computed
-    recipe = Recipe(parameter, computed, parts, SCHEMES[scheme].family != "plain")
-    step = _Step(architecture, recipe, parameter, workload.micro_batch, workload.sequence_length or 0)
+    settings = BlockSettings(parameter, computed, parts, SCHEMES[scheme].family != "plain")
+    step = _Step(architecture, settings, parameter, workload.micro_batch, workload.sequence_length or 0)
     weights = litgpt_weights(architecture, scheme, parameter)
     trained = adapters_of(architecture, parts) if parts else _every_parameter(architecture)
     saved = _saved(step)
@@ -89,8 +87,8 @@ def _adapter_bytes(workload: Training) -> int:
 
 
 def _outputs(step: _Step) -> Outputs:
-    width, whole = output_width(step.architecture), step.recipe.parts is None
-    return Outputs(step.tokens, step.sequences, width, step.recipe.computed, whole)
+    width, whole = output_width(step.architecture), step.settings.parts is None
+    return Outputs(step.tokens, step.sequences, width, step.settings.computed, whole)
 
 
 def _every_parameter(architecture: Architecture) -> Trained:
@@ -114,7 +112,7 @@ def _largest_in_a_layer(architecture: Architecture) -> int:
 def _gradients(step: _Step, trained: Trained) -> Gradients:
     """Return the gradients that are there; those of the embedding and of the first block come last."""
     every = parameters_in(trained)
-    if step.recipe.parts is not None:
+    if step.settings.parts is not None:
         head = parameters_in(tuple(item for item in trained if item[0].name.startswith("head.")))
         return Gradients(head, head, every, every)
     head = _head(step.architecture)
@@ -124,35 +122,31 @@ def _gradients(step: _Step, trained: Trained) -> Gradients:
 
 
 @lru_cache(maxsize=256)
-def _saved(step: _Step) -> Saved:
-    architecture, recipe, tokens = step.architecture, step.recipe, step.tokens
+def _saved(step: _Step) -> SavedActivations:
+    architecture, settings, tokens = step.architecture, step.settings, step.tokens
     layers = tuple(
-        (count, block_ledger(layer, architecture.hidden, recipe, reached)) for layer, reached, count in _blocks(step)
+        (count, saved_by_block(layer, architecture.hidden, settings, reached))
+        for layer, reached, count in _blocks(step)
     )
     behind = tokens * _behind(step)
     blocks = [group.layer.feed_forward for group in architecture.main.groups]
-    flight = max(_flight(block, recipe) for block in blocks if isinstance(block, Mlp))
-    flight += 2 * recipe.stream * architecture.hidden
-    return Saved(
-        norms=tokens * _sum(layers, "norms") + behind,
-        attention=tokens * _sum(layers, "attention"),
-        feed_forward=tokens * _sum(layers, "feed_forward"),
-        dropout=0,
-        scores=0,
-        checkpoints=0,
-        one_layer=max(ledger.total(step.sequences, step.length, 0) for _, ledger in layers),
-        stage=Stage(tokens * flight, 0, 0),
+    flight = max(_flight(block, settings) for block in blocks if isinstance(block, Mlp))
+    flight += 2 * settings.stream * architecture.hidden
+    each = [(count, layer.of(step.sequences, step.length)) for count, layer in layers]
+    return SavedActivations(
+        kept=sum_of([SavedBytes(norms=behind), *(one * count for count, one in each)]),
+        one_layer=max(one.total for _, one in each),
+        point=BackwardPoint(tokens * flight),
         first=0,
         behind=behind,
         layers=layers,
         depth=architecture.main.layer_count,
-        adapters=tokens * _sum(layers, "adapters"),
     )
 
 
 def _blocks(step: _Step) -> Iterator[tuple[Layer, bool, int]]:
     """Yield layers with their number, and whether a derivative reaches their input: not the first's under adapters."""
-    is_first = step.recipe.parts is not None
+    is_first = step.settings.parts is not None
     for group in step.architecture.main.groups:
         if is_first:
             yield group.layer, False, 1
@@ -160,38 +154,34 @@ def _blocks(step: _Step) -> Iterator[tuple[Layer, bool, int]]:
         is_first = False
 
 
-def _sum(layers: tuple[tuple[int, Ledger], ...], kind: str) -> int:
-    return sum(count * getattr(ledger, kind) for count, ledger in layers)
-
-
-def _flight(block: Mlp, recipe: Recipe) -> int:
+def _flight(block: Mlp, settings: BlockSettings) -> int:
     """Return what the backward pass through a feed-forward block holds: the gradients of its branches' results."""
-    return recipe.computed * block.intermediate * (3 if block.gated else 2)
+    return settings.computed * block.intermediate * (3 if block.gated else 2)
 
 
 def _behind(step: _Step) -> int:
     """Return what the last norm keeps per token, and the head, if it is trained or adapted."""
-    recipe, hidden = step.recipe, step.architecture.hidden
-    norm = norm_kept(step.architecture.main.groups[0].layer.norm, hidden, recipe)
-    if recipe.parts is None:
-        return norm + recipe.computed * hidden
-    if not recipe.adapts("head"):
+    settings, hidden = step.settings, step.architecture.hidden
+    norm = norm_kept(step.architecture.main.groups[0].layer.norm, hidden, settings)
+    if settings.parts is None:
+        return norm + settings.computed * hidden
+    if not settings.adapts("head"):
         return norm
-    return norm + recipe.computed * (hidden + recipe.rank) + (hidden if recipe.parts.dropout else 0)
+    return norm + settings.computed * (hidden + settings.rank) + (hidden if settings.parts.dropout else 0)
 
 
 def _casts(step: _Step, parts: Parts | None) -> Casts:
     """Return autocast's copies: cached of trained weights, made anew of a frozen head for each part of the loss."""
-    recipe, architecture = step.recipe, step.architecture
-    if not recipe.autocast:
+    settings, architecture = step.settings, step.architecture
+    if not settings.autocast:
         return Casts((), (), (), ())
     hidden = architecture.hidden
-    inside = sum(count * multiplied(layer, hidden, recipe, reached) for layer, reached, count in _blocks(step))
+    inside = sum(count * multiplied(layer, hidden, settings, reached) for layer, reached, count in _blocks(step))
     chunks = _outputs(step).chunks
     inside += parameters_in(adapters_of(architecture, parts)) if parts else 0
     each = inside // architecture.main.layer_count
-    every = cast_term(inside + chunks * _head(architecture), recipe.computed)
-    return Casts(every, every, cast_term(inside, recipe.computed), cast_term(each, recipe.computed))
+    every = cast_term(inside + chunks * _head(architecture), settings.computed)
+    return Casts(every, every, cast_term(inside, settings.computed), cast_term(each, settings.computed))
 
 
 def _dequantised(step: _Step, elements: int) -> tuple[Term, ...]:
@@ -199,9 +189,9 @@ def _dequantised(step: _Step, elements: int) -> tuple[Term, ...]:
 
     **Formula**: n · (2 + w).
     """
-    if not step.recipe.quantised:
+    if not step.settings.quantised:
         return ()
-    size = step.recipe.computed
+    size = step.settings.computed
     scratch = checked(
         "temporaries",
         elements * (_HALF + size),
@@ -220,11 +210,11 @@ def _inputs(step: _Step) -> tuple[tuple[Term, ...], tuple[Term, ...]]:
 
     **Formula**: T · n, and T · a until this step's loss takes the name of the last one's graph.
     """
-    if not step.recipe.quantised:
+    if not step.settings.quantised:
         return (), ()
     hidden = step.architecture.hidden
-    found = [(inputs_of(layer, hidden, step.recipe, reached), count) for layer, reached, count in _blocks(step)]
-    last = step.recipe.computed * hidden
+    found = [(inputs_of(layer, hidden, step.settings, reached), count) for layer, reached, count in _blocks(step)]
+    last = step.settings.computed * hidden
     own = last + sum(alone * count for (alone, _), count in found)
     every = last + sum(both * count for (_, both), count in found)
     return (

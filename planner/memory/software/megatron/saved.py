@@ -8,15 +8,21 @@ Engine 2 (`LayerNormLinear`, `UnfusedDotProductAttention`); for a layer of class
 token, Korthikanti et al. 2022, arXiv 2205.05198, table 2.
 """
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.memory.kernels import MASK, AttentionKind
 from planner.memory.precision import Precision
-from planner.memory.training.autograd.backward import Stage
 from planner.memory.training.autograd.feed_forward import STATISTIC
-from planner.memory.training.autograd.layer import Ledger, crossed_ledger, dropout_bytes, mixer_bytes, stack_positions
-from planner.memory.training.autograd.network import Saved, is_norm, trained_stacks
+from planner.memory.training.autograd.layer import (
+    dropout_bytes,
+    saved_by_cross_attention,
+    saved_by_mixer,
+    stack_positions,
+)
+from planner.memory.training.autograd.network import is_norm, trained_stacks
+from planner.memory.training.saved import BackwardPoint, SavedActivations, SavedBytes, SavedPerToken, sum_of
 from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, Mlp, Moe, Norm
 from planner.workload.training import Checkpointing
 
@@ -32,18 +38,18 @@ class _Layers(NamedTuple):
     hidden: int
     tokens: int
     source: int
-    ledger: Ledger
+    ledger: SavedPerToken
 
 
 @lru_cache(maxsize=1024)
-def megatron_saved(
+def saved_by_megatron(
     architecture: Architecture,
     sequences: int,
     length: int,
     precision: Precision,
     attention: AttentionKind,
     checkpointing: Checkpointing,
-) -> Saved:
+) -> SavedActivations:
     """Return what a forward pass over `sequences` × `length` tokens keeps.
 
     With full checkpointing each layer keeps its input only; with selective checkpointing the scores of attention are
@@ -51,36 +57,30 @@ def megatron_saved(
 
     **Formula**: Σ over layers of the ledger; behind them the last norm's input and output.
     """
-    layers = [*_layers_of(architecture, length, precision, attention)]
-    whole = checkpointing != "full"
-    every = [(one, sequences * one.tokens * one.number) for one in layers] if whole else []
-    keeps_scores = checkpointing == "none"
-    shards = architecture.main.groups[0].layer.stream_shards
-    norms, masks = _edges(architecture, sequences, length, precision, shards)
-    inputs = [
-        one.number * sequences * one.tokens * one.hidden * precision.compute_bytes // one.layer.stream_shards
-        for one in layers
-    ]
-    scores = [one.number * one.ledger.score_bytes(sequences, one.tokens, one.source) for one in layers]
-    largest = max([one.ledger.total(sequences, one.tokens, one.source) for one in layers])
-    again = max([one.ledger.score_bytes(sequences, one.tokens, one.source) for one in layers])
-    return Saved(
-        norms=norms + sum([tokens * one.ledger.norms for one, tokens in every]),
-        attention=sum(
-            [one.number * one.ledger.attention_bytes(sequences, one.tokens, one.source) for one in layers if whole]
-        ),
-        feed_forward=sum([tokens * one.ledger.feed_forward for one, tokens in every]),
-        dropout=masks + sum([tokens * one.ledger.dropout for one, tokens in every]),
-        scores=sum(scores) if keeps_scores else 0,
-        checkpoints=0 if whole else sum(inputs),
+    layers = _layers_of(architecture, length, precision, attention)
+    edges = _edges(architecture, sequences, length, precision)
+    each = [(one.number, one.ledger.of(sequences, one.tokens, one.source)) for one in layers]
+    largest, again = max([saved.total for _, saved in each]), max([saved.scores for _, saved in each])
+    kept = [saved * number for number, saved in each]
+    if checkpointing == "full":
+        kept = [SavedBytes(checkpoints=_inputs(one, sequences, precision)) for one in layers]
+    elif checkpointing == "selective":
+        kept = [replace(saved, scores=0) for saved in kept]
+    return SavedActivations(
+        kept=sum_of([edges, *kept]),
         one_layer=largest,
-        stage=Stage(max([_flight(one, sequences, precision) for one in layers]), 0, 0),
-        first=masks,
-        behind=norms,
-        layers=tuple([(one.number, one.ledger) for one in layers]) if whole else (),
+        point=BackwardPoint(max([_flight(one, sequences, precision) for one in layers])),
+        first=edges.dropout,
+        behind=edges.norms,
+        layers=() if checkpointing == "full" else tuple([(one.number, one.ledger) for one in layers]),
         depth=sum([one.number for one in layers]),
         recomputed={"none": 0, "selective": again, "full": largest}[checkpointing],
     )
+
+
+def _inputs(one: _Layers, sequences: int, precision: Precision) -> int:
+    stream = one.hidden * precision.compute_bytes
+    return one.number * sequences * one.tokens * stream // one.layer.stream_shards
 
 
 def _layers_of(
@@ -90,16 +90,15 @@ def _layers_of(
     for stack in trained_stacks(architecture):
         tokens = stack_positions(stack, length)
         for group in stack.groups:
-            ledger = megatron_ledger(group.layer, stack.hidden, precision, attention)
+            ledger = saved_by_megatron_layer(group.layer, stack.hidden, precision, attention)
             found.append(_Layers(group.count, group.layer, stack.hidden, tokens, source, ledger))
         source = tokens
     return found
 
 
-def _edges(
-    architecture: Architecture, sequences: int, length: int, precision: Precision, shards: int
-) -> tuple[int, int]:
+def _edges(architecture: Architecture, sequences: int, length: int, precision: Precision) -> SavedBytes:
     """Return what the norms behind the layers keep with the head's input, and the masks of dropped embeddings."""
+    shards = architecture.main.groups[0].layer.stream_shards
     norms = masks = 0
     for stack in trained_stacks(architecture):
         tokens = sequences * stack_positions(stack, length)
@@ -107,31 +106,26 @@ def _edges(
         each = _norm(stack.groups[0].layer.norm, stack.hidden, precision) + precision.compute_bytes * stack.hidden
         norms += tokens * behind * each // shards
         masks += tokens * MASK * stack.hidden // shards if stack.embedding_dropout else 0
-    return norms, masks
+    return SavedBytes(norms=norms, dropout=masks)
 
 
 @lru_cache(maxsize=4096)
-def megatron_ledger(layer: Layer, hidden: int, precision: Precision, attention: AttentionKind) -> Ledger:
+def saved_by_megatron_layer(layer: Layer, hidden: int, precision: Precision, attention: AttentionKind) -> SavedPerToken:
     """Return what one `layer` keeps, in bytes per token and, for the scores, per token and token of context.
 
     **Formula** (16 bits): norms 2 · (2h + 2h + 4), 8 with a mean; dropout 2 · h; queries, keys, values and the output
     4q + 4kv; feed-forward 4i, gated 6i; unfused scores 2 · a, and 3 · a more where they are dropped.
     """
-    size = precision.compute_bytes
-    crossed = crossed_ledger(layer.cross_attention, hidden, precision, attention)
-    kept, scores = _attention(layer, precision, attention)
     inputs = min(layer.norm_count, _CLASSIC + (1 if layer.cross_attention else 0))
     read = 1 if layer.parallel else inputs
-    norms = inputs * _norm(layer.norm, hidden, precision) + read * size * hidden
-    return Ledger(
+    norms = inputs * _norm(layer.norm, hidden, precision) + read * precision.compute_bytes * hidden
+    own = SavedPerToken(
         norms=norms // layer.stream_shards,
-        attention=kept + crossed.attention,
         feed_forward=_feed_forward(layer.feed_forward, hidden, precision),
         dropout=dropout_bytes(layer, hidden),
-        scores=scores,
-        source=crossed.source,
-        source_scores=crossed.source_scores,
     )
+    crossed = saved_by_cross_attention(layer.cross_attention, hidden, precision, attention)
+    return own + _attention(layer, precision, attention) + crossed
 
 
 def _norm(norm: Norm, width: int, precision: Precision) -> int:
@@ -139,7 +133,7 @@ def _norm(norm: Norm, width: int, precision: Precision) -> int:
     return precision.compute_bytes * width + STATISTIC * (2 if norm.kind == "layer" else 1)
 
 
-def _attention(layer: Layer, precision: Precision, kind: AttentionKind) -> tuple[int, int]:
+def _attention(layer: Layer, precision: Precision, kind: AttentionKind) -> SavedPerToken:
     """Count one projection's output, of which keys and values are views, copies of what is rotated or normed, the rest.
 
     **Source**: `SelfAttention.get_query_key_value_tensors`: queries of grouped heads are copied out of the projection's
@@ -147,9 +141,9 @@ def _attention(layer: Layer, precision: Precision, kind: AttentionKind) -> tuple
     """
     mixer, size = layer.mixer, precision.compute_bytes
     if mixer is None:
-        return 0, 0
+        return SavedPerToken()
     if not isinstance(mixer, Attention):
-        return mixer_bytes(mixer, precision, kind, layer, masked=False)
+        return saved_by_mixer(mixer, precision, kind, layer, masked=False)
     remade = mixer.rotary or mixer.qk_norm != "none"
     copied = mixer.q_dim if remade or mixer.kv_heads != mixer.heads else 0
     copied += mixer.kv_dim if remade else 0
@@ -157,8 +151,8 @@ def _attention(layer: Layer, precision: Precision, kind: AttentionKind) -> tuple
     if mixer.qk_norm != "none":
         kept += STATISTIC * (mixer.heads + mixer.kv_heads)
     if kind != "eager":
-        return kept + STATISTIC * mixer.heads, 0
-    return kept, mixer.heads * (size + (MASK + size if mixer.dropout else 0))
+        return SavedPerToken(attention=kept + STATISTIC * mixer.heads)
+    return SavedPerToken(attention=kept, scores=mixer.heads * (size + (MASK + size if mixer.dropout else 0)))
 
 
 def _feed_forward(block: Mlp | Moe | None, hidden: int, precision: Precision) -> int:

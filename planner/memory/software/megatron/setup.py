@@ -7,7 +7,7 @@ from planner.memory.logits import output_width, predicts_every_token
 from planner.memory.phases import Deferred
 from planner.memory.precision import training_precision
 from planner.memory.result import Term
-from planner.memory.software.megatron.saved import megatron_saved
+from planner.memory.software.megatron.saved import saved_by_megatron
 from planner.memory.terms import checked, highest, library, lowest, model
 from planner.memory.terms import workload as chosen
 from planner.memory.training.full import whole_setup
@@ -37,7 +37,7 @@ def megatron_setup(architecture: Architecture, workload: Training) -> Setup:
     none in 16 bits outlive a layer.
     """
     precision = training_precision(workload)
-    saved = megatron_saved(
+    saved = saved_by_megatron(
         architecture,
         workload.micro_batch,
         workload.sequence_length or 0,

@@ -57,7 +57,7 @@ class Fused(NamedTuple):
     adapters: bool = False
 
 
-class Recipe(NamedTuple):
+class LayerSettings(NamedTuple):
     """How a layer is computed and trained, its own tuning aside."""
 
     formats: Formats
@@ -82,20 +82,22 @@ class Read(NamedTuple):
         return self.whole + self.copies + self.adapters
 
 
-def read_bytes(recipe: Recipe, used: Uses, input_bytes: int, *, is_kept: bool = False, reached: bool = True) -> Read:
+def read_bytes(
+    settings: LayerSettings, used: Uses, input_bytes: int, *, is_kept: bool = False, reached: bool = True
+) -> Read:
     """Return what `used` projections keep of an element that they read, in `input_bytes`.
 
     `is_kept` says that something else keeps the tensor anyway, `reached` that it needs a derivative itself, without
     which adapters' dropout keeps no mask. Projections of LLM.int8 keep what they read, too.
     """
-    formats, adapters = recipe.formats, recipe.adapters
+    formats, adapters = settings.formats, settings.adapters
     own = input_bytes != formats.computed and formats.autocast
     whole = (used.trained > 0 and not own) or (formats.base == "int8" and used.total > 0)
     copies = used.trained * formats.computed if own else 0
     beside = 0
     if used.adapted and adapters is not None:
         shared = adapters.shares(input_bytes)
-        if recipe.fused.adapters or shared:
+        if settings.fused.adapters or shared:
             whole = True
         else:
             beside = used.adapted * adapters.read
@@ -103,12 +105,12 @@ def read_bytes(recipe: Recipe, used: Uses, input_bytes: int, *, is_kept: bool = 
     return Read(0 if is_kept or not whole else input_bytes, copies, beside)
 
 
-def norm_kept(norm: Norm, width: int, size: int, recipe: Recipe, *, trained: bool) -> int:
+def norm_kept(norm: Norm, width: int, size: int, settings: LayerSettings, *, trained: bool) -> int:
     """Count a norm of an input in `size` bytes an element, through which a derivative goes."""
-    if recipe.fused.norms and norm.kind == "rms":
+    if settings.fused.norms and norm.kind == "rms":
         return size * width + STATISTIC
     if norm.native:
-        read = 4 if norm.upcast or recipe.formats.autocast else size
+        read = 4 if norm.upcast or settings.formats.autocast else size
         return read * width + STATISTIC * (2 if norm.kind == "layer" else 1)
     centred = 4 if norm.kind == "layer" else 0
     scaled = size if norm.keeps_input and size < 4 else 0

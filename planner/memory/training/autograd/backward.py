@@ -1,13 +1,13 @@
 """What the backward pass through one layer holds beside what the forward pass kept: the gradients in flight."""
 
-from collections.abc import Iterable
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
 from planner.memory.kernels import AttentionKind, is_masked, kernel_of, softmax_bytes
 from planner.memory.precision import Precision
 from planner.memory.training.autograd.feed_forward import freed_before_experts
-from planner.memory.training.autograd.layer import Ledger, forward_norms, layer_ledger, norms_behind
+from planner.memory.training.autograd.layer import forward_norms, norms_behind, saved_by_layer
+from planner.memory.training.saved import BackwardPoint, SavedPerToken
 from planner.models.architecture import Activation, Attention, LatentAttention, Layer, Mlp, Moe
 
 _TWO_BRANCHES: Final[tuple[Activation, ...]] = ("gelu-new", "quick-gelu")
@@ -19,19 +19,8 @@ _SCORE_GRADIENTS: Final = 3
 """Of the softmax: its output's gradient, the product of both inside the kernel, and its input's gradient."""
 
 
-class Stage(NamedTuple):
-    """A point of the backward pass through a layer: bytes beside all that the layer kept, and what is done already.
-
-    `gradients` are the layer's parameters whose gradients are there, `uncast` those whose autocast copies are freed.
-    """
-
-    bytes: int
-    gradients: int
-    uncast: int
-
-
 @lru_cache(maxsize=4096)
-def backward_stages(
+def backward_points(
     layer: Layer,
     hidden: int,
     sequences: int,
@@ -39,7 +28,7 @@ def backward_stages(
     precision: Precision,
     attention: AttentionKind,
     checkpointed: bool,
-) -> tuple[Stage, ...]:
+) -> tuple[BackwardPoint, ...]:
     """Return the points at which the backward pass through `layer` may hold most: in each of its blocks.
 
     **Formula**: in the feed-forward block w · n · i + r · h, with the gradients of its n branches (two where a gate or
@@ -53,25 +42,25 @@ def backward_stages(
     """
     block = layer.feed_forward
     every, stream = sequences * tokens, precision.residual_bytes * hidden
-    stages = [
-        _stage(
+    points = [
+        _point(
             every * (block_flight(block, hidden, precision, checkpointed) + stream),
             block,
             last_projection(block, hidden),
         )
     ]
     if isinstance(block, Moe) and not block.every_expert:
-        stages.append(Stage(every * (weighting_flight(block, hidden, precision) + 2 * stream), 0, 0))
+        points.append(BackwardPoint(every * (weighting_flight(block, hidden, precision) + 2 * stream), 0, 0))
     if checkpointed:
-        stages.append(Stage(every * (3 * stream + precision.compute_bytes * hidden), 0, 0))
+        points.append(BackwardPoint(every * (3 * stream + precision.compute_bytes * hidden), 0, 0))
     in_scores = _score_flight(layer, hidden, tokens, precision, attention)
     if in_scores is not None:
-        stages.append(_stage(every * in_scores, block, projections(block, hidden)))
-    return tuple(stages)
+        points.append(_point(every * in_scores, block, projections(block, hidden)))
+    return tuple(points)
 
 
-def _stage(count_bytes: int, block: Mlp | Moe | None, gradients: int) -> Stage:
-    return Stage(count_bytes, gradients, 0 if isinstance(block, Moe) else gradients)
+def _point(count_bytes: int, block: Mlp | Moe | None, gradients: int) -> BackwardPoint:
+    return BackwardPoint(count_bytes, gradients, 0 if isinstance(block, Moe) else gradients)
 
 
 def _score_flight(layer: Layer, hidden: int, tokens: int, precision: Precision, attention: AttentionKind) -> int | None:
@@ -82,14 +71,14 @@ def _score_flight(layer: Layer, hidden: int, tokens: int, precision: Precision, 
     kernel = kernel_of(mixer, precision, attention, masked)
     if kernel == "fused":
         return None
-    ledger = layer_ledger(layer, hidden, precision, attention, masked)
+    ledger = saved_by_layer(layer, hidden, precision, attention, masked)
     softmax = mixer.heads * softmax_bytes(mixer, kernel, precision)
     capped = mixer.heads * precision.compute_bytes if isinstance(mixer, Attention) and mixer.softcap else 0
     scores = tokens * (_SCORE_GRADIENTS * softmax - (ledger.scores - softmax - capped))
     return scores + precision.residual_bytes * hidden - _freed_before_attention(layer, hidden, ledger, precision)
 
 
-def _freed_before_attention(layer: Layer, hidden: int, ledger: Ledger, precision: Precision) -> int:
+def _freed_before_attention(layer: Layer, hidden: int, ledger: SavedPerToken, precision: Precision) -> int:
     """Return the bytes per token of the feed-forward block, of its norm and those behind, and attention's output."""
     norms = forward_norms(layer, hidden, precision) + norms_behind(layer, hidden, precision)
     return ledger.feed_forward + norms + precision.compute_bytes * _output(layer)
@@ -152,8 +141,3 @@ def projections(block: Mlp | Moe | None, hidden: int) -> int:
         return 0
     every = block.intermediate * (block.experts if isinstance(block, Moe) else 1) * (3 if block.gated else 2)
     return hidden * (every + (3 * block.shared_intermediate if isinstance(block, Moe) else 0))
-
-
-def highest(stages: Iterable[Stage], gradient_bytes: int) -> Stage:
-    """Return the stage with most bytes, its gradients of `gradient_bytes` each included."""
-    return max(stages, key=lambda stage: stage.bytes + stage.gradients * gradient_bytes)

@@ -9,7 +9,7 @@ STATISTIC: Final = 4
 """Bytes of one fp32 statistic: a mean, a reciprocal deviation, a log-sum-exp."""
 
 
-class _Kept(NamedTuple):
+class _ActivationTensors(NamedTuple):
     """Tensors of the intermediate width that an activation function and the product after it keep.
 
     `fp32` of them are in fp32 under autocast, which computes powers there (`pow` is in CUDA's list, not in the CPU's).
@@ -19,16 +19,16 @@ class _Kept(NamedTuple):
     fp32: int = 0
 
 
-KEPT_BY_ACTIVATION: Final[dict[Activation, _Kept]] = {
-    "silu": _Kept(2),
-    "gelu": _Kept(2),
-    "gelu-tanh": _Kept(2),
-    "gelu-new": _Kept(5, fp32=3),
-    "gelu-bloom": _Kept(2),
-    "quick-gelu": _Kept(3),
-    "relu": _Kept(1),
-    "relu2": _Kept(2, fp32=1),
-    "clamped-swiglu": _Kept(5),
+KEPT_BY_ACTIVATION: Final[dict[Activation, _ActivationTensors]] = {
+    "silu": _ActivationTensors(2),
+    "gelu": _ActivationTensors(2),
+    "gelu-tanh": _ActivationTensors(2),
+    "gelu-new": _ActivationTensors(5, fp32=3),
+    "gelu-bloom": _ActivationTensors(2),
+    "quick-gelu": _ActivationTensors(3),
+    "relu": _ActivationTensors(1),
+    "relu2": _ActivationTensors(2, fp32=1),
+    "clamped-swiglu": _ActivationTensors(5),
 }
 
 

@@ -1,79 +1,45 @@
 """What the forward pass keeps for the backward pass, operation by operation.
 
-Each operation of a layer saves what its derivative needs. A `Ledger` holds those bytes per token, apart for norms,
-attention, feed-forward and dropout, so that every share has its own formula.
+Each operation of a layer saves what its derivative needs: bytes per token, apart for norms, attention, feed-forward
+and dropout, so that every share has its own formula.
 
 **Source**: the saved tensors of PyTorch 2.13's operators and of the step-by-step modules of transformers 5.23,
 checked by `tests/memory/test_formulas_against_traces.py` against traces, operator by operator.
 """
 
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
 from planner.memory.kernels import MASK, AttentionKind, kernel_of, repeats_heads, softmax_bytes
 from planner.memory.precision import Precision
 from planner.memory.training.autograd.feed_forward import STATISTIC, feed_forward_bytes
+from planner.memory.training.saved import SavedPerToken
 from planner.models.architecture import Attention, LatentAttention, Layer, Mlp, Moe, Norm, Stack, StateMixer
 
 INDEX: Final = 8
 """Bytes of one index: a place of the largest, an expert, a bucket."""
 
 
-class Ledger(NamedTuple):
-    """Bytes kept by one layer: per token, and `scores` per token and per token of context.
-
-    `source` and `source_scores` are those of cross-attention, per token of the encoder and, for each of them, per
-    token; `bias` are bytes per pair of positions, whatever the number of sequences; `adapters` what adapters keep.
-    """
-
-    norms: int
-    attention: int
-    feed_forward: int
-    dropout: int
-    scores: int
-    source: int = 0
-    source_scores: int = 0
-    bias: int = 0
-    adapters: int = 0
-
-    def attention_bytes(self, sequences: int, tokens: int, source: int) -> int:
-        """Return what attention keeps apart from its scores."""
-        return sequences * (tokens * self.attention + source * self.source)
-
-    def score_bytes(self, sequences: int, tokens: int, source: int) -> int:
-        """Return the scores, and the biases added to them."""
-        scores = self.scores * tokens + self.source_scores * source
-        return sequences * tokens * scores + self.bias * tokens * tokens
-
-    def total(self, sequences: int, tokens: int, source: int) -> int:
-        """Return all bytes for `sequences` of `tokens` each, after an encoder's `source` tokens each."""
-        plain = self.norms + self.feed_forward + self.dropout + self.adapters
-        attended = self.attention_bytes(sequences, tokens, source) + self.score_bytes(sequences, tokens, source)
-        return sequences * tokens * plain + attended
-
-
 @lru_cache(maxsize=4096)
-def layer_ledger(
+def saved_by_layer(
     layer: Layer, hidden: int, precision: Precision, attention: AttentionKind, masked: bool = False
-) -> Ledger:
+) -> SavedPerToken:
     """Return what one `layer` keeps; `masked` says that the fused kernel is given a mask of its own.
 
     **Formula** (bf16, RMSNorm, gated MLP, flash): 16h + 4q + 4kv + 8i + 4a + 8 bytes per token, made of norms
     2 · (4h + 2h + 2h + 4), attention 2q + 2kv + 2kv + 2q + 4a, feed-forward 4 · 2i.
     """
-    mixers = [mixer for mixer in (layer.mixer, layer.second_mixer) if mixer is not None]
-    kept = [mixer_bytes(mixer, precision, attention, layer, masked) for mixer in mixers]
-    crossed = crossed_ledger(layer.cross_attention, hidden, precision, attention)
-    return Ledger(
-        norms=(_norms(layer, hidden, precision) + scaled_bytes(layer, hidden, precision)) // layer.stream_shards,
-        attention=sum(bytes_ for bytes_, _ in kept) + crossed.attention,
+    norms = _norms(layer, hidden, precision) + scaled_bytes(layer, hidden, precision)
+    saved = SavedPerToken(
+        norms=norms // layer.stream_shards,
         feed_forward=feed_forward_bytes(layer.feed_forward, hidden, precision),
         dropout=dropout_bytes(layer, hidden),
-        scores=sum(scores for _, scores in kept),
-        source=crossed.source,
-        source_scores=crossed.source_scores,
         bias=position_bias_bytes(layer.mixer, precision, attention),
     )
+    for mixer in (layer.mixer, layer.second_mixer):
+        if mixer is not None:
+            saved += saved_by_mixer(mixer, precision, attention, layer, masked)
+    return saved + saved_by_cross_attention(layer.cross_attention, hidden, precision, attention)
 
 
 def norm_bytes(norm: Norm, width: int, precision: Precision) -> int:
@@ -147,16 +113,16 @@ def forward_norms(layer: Layer, hidden: int, precision: Precision) -> int:
     return norm_bytes(layer.norm, hidden, precision) + inputs * precision.compute_bytes * hidden
 
 
-def mixer_bytes(
+def saved_by_mixer(
     mixer: Attention | LatentAttention | StateMixer,
     precision: Precision,
     kind: AttentionKind,
     layer: Layer,
     masked: bool,
-) -> tuple[int, int]:
-    """Return the bytes that `mixer` keeps per token, and per token and token of context."""
+) -> SavedPerToken:
+    """Return what `mixer` keeps, as attention and scores."""
     if isinstance(mixer, StateMixer):
-        return _state_mixer(mixer, precision), 0
+        return SavedPerToken(attention=_state_mixer(mixer, precision))
     if isinstance(mixer, LatentAttention):
         return _latent(mixer, precision, kind, layer)
     return _attention(mixer, precision, kind, layer, masked)
@@ -164,8 +130,8 @@ def mixer_bytes(
 
 def _attention(
     mixer: Attention, precision: Precision, kind: AttentionKind, layer: Layer, masked: bool
-) -> tuple[int, int]:
-    """Return the bytes per token, and per token and token of context: the scores, or the kernel's mask."""
+) -> SavedPerToken:
+    """Return what attention keeps: per token and token of context the scores, or the kernel's mask."""
     size = precision.compute_bytes
     kernel = kernel_of(mixer, precision, kind, masked)
     q, kv = mixer.q_dim, mixer.kv_dim
@@ -175,13 +141,14 @@ def _attention(
     kept = size * (2 * q + keys_values)
     kept += _qk_norm(layer.norm, mixer, precision)
     if kernel == "fused":
-        return kept + _fused_output(mixer, precision, masked), size if masked else 0
+        kept += _fused_output(mixer, precision, masked)
+        return SavedPerToken(attention=kept, scores=size if masked else 0)
     if kernel == "math":
-        return kept + (4 - size) * 3 * q, 4 * mixer.heads
+        return SavedPerToken(attention=kept + (4 - size) * 3 * q, scores=4 * mixer.heads)
     capped = mixer.heads * size if mixer.softcap else 0
     copied = 2 * (4 - size) * q if mixer.fp32_scores and not precision.autocast else 0
     sinks = INDEX * mixer.heads if mixer.sinks else 0
-    return kept + copied + sinks, _scores(mixer, precision) + capped
+    return SavedPerToken(attention=kept + copied + sinks, scores=_scores(mixer, precision) + capped)
 
 
 def _fused_output(mixer: Attention, precision: Precision, masked: bool) -> int:
@@ -190,23 +157,21 @@ def _fused_output(mixer: Attention, precision: Precision, masked: bool) -> int:
     return STATISTIC * mixer.heads + (precision.compute_bytes * mixer.q_dim if mixer.heads_first and flash else 0)
 
 
-def crossed_ledger(mixer: Attention | None, hidden: int, precision: Precision, kind: AttentionKind) -> Ledger:
+def saved_by_cross_attention(
+    mixer: Attention | None, hidden: int, precision: Precision, kind: AttentionKind
+) -> SavedPerToken:
     """Count cross-attention: its queries and output per token, its keys and values per token of the encoder.
 
     Under autocast the projections of keys and values each keep a cast copy of what the encoder put out.
     """
     if mixer is None:
-        return Ledger(0, 0, 0, 0, 0)
+        return SavedPerToken()
     size = precision.compute_bytes
     kernel = kernel_of(mixer, precision, kind, mixer.position_bias)
     casts = 2 * size * hidden if precision.autocast else 0
     fused = kernel == "fused"
-    return Ledger(
-        norms=0,
+    return SavedPerToken(
         attention=size * 2 * mixer.q_dim + (_fused_output(mixer, precision, mixer.position_bias) if fused else 0),
-        feed_forward=0,
-        dropout=0,
-        scores=0,
         source=size * 2 * mixer.kv_dim + casts,
         source_scores=0 if fused else _scores(mixer, precision),
     )
@@ -252,7 +217,7 @@ def _scores(mixer: Attention | LatentAttention, precision: Precision) -> int:
     return mixer.heads * (softmax + cast + dropped)
 
 
-def _latent(mixer: LatentAttention, precision: Precision, kind: AttentionKind, layer: Layer) -> tuple[int, int]:
+def _latent(mixer: LatentAttention, precision: Precision, kind: AttentionKind, layer: Layer) -> SavedPerToken:
     size = precision.compute_bytes
     query_key = mixer.heads * (mixer.qk_nope_head_dim + mixer.qk_rope_head_dim)
     value = mixer.heads * mixer.v_head_dim
@@ -261,9 +226,9 @@ def _latent(mixer: LatentAttention, precision: Precision, kind: AttentionKind, l
     normed = (4 + size) * latents + size * latents + STATISTIC * (2 if mixer.q_lora_rank else 1)
     if kind == "eager":
         kept = size * (2 * query_key + 2 * value) + normed
-        return kept, _scores(mixer, precision)
+        return SavedPerToken(attention=kept, scores=_scores(mixer, precision))
     kept = size * (2 * query_key + expanded + value) + normed
-    return kept + STATISTIC * mixer.heads, 0
+    return SavedPerToken(attention=kept + STATISTIC * mixer.heads)
 
 
 def _state_mixer(mixer: StateMixer, precision: Precision) -> int:

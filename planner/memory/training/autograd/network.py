@@ -2,178 +2,95 @@
 
 from functools import lru_cache
 from math import prod
-from typing import NamedTuple
 
 from planner.memory.kernels import MASK, AttentionKind, is_masked, mask_bytes
 from planner.memory.logits import predicts_every_token
 from planner.memory.precision import Precision
-from planner.memory.training.autograd.backward import Stage, backward_stages, highest
-from planner.memory.training.autograd.layer import INDEX, Ledger, layer_ledger, norm_bytes, stack_positions
-from planner.models.architecture import Architecture, Attention, LayerGroup, Stack, Tensor
+from planner.memory.training.autograd.backward import backward_points
+from planner.memory.training.autograd.layer import INDEX, norm_bytes, saved_by_layer, stack_positions
+from planner.memory.training.saved import (
+    BackwardPoint,
+    SavedActivations,
+    SavedByStack,
+    SavedBytes,
+    SavedPerToken,
+    saved_by_stacks,
+)
+from planner.models.architecture import Architecture, Attention, Stack, Tensor
 
 
-class Saved(NamedTuple):
-    """Bytes the forward pass keeps, by kind, and the largest layer's share.
-
-    `stage` is the point of the backward pass through a layer that holds most beside it. `first` is what stands before
-    the layers and their input, `behind` what stands behind them and is freed before the last of them. `layers` says
-    how many layers keep what per token, for the formulas; `depth` is their number, checkpointed or not. `recomputed`
-    is what the largest layer holds more when it has been computed again. With an encoder before the decoder, `entry` is
-    what the encoder's largest layer holds, and `between` all that is alive at the decoder's first layer.
-    """
-
-    norms: int
-    attention: int
-    feed_forward: int
-    dropout: int
-    scores: int
-    checkpoints: int
-    one_layer: int
-    stage: Stage
-    first: int
-    behind: int
-    layers: tuple[tuple[int, Ledger], ...]
-    depth: int
-    adapters: int = 0
-    recomputed: int = 0
-    entry: int = 0
-    between: int = 0
-
-    @property
-    def in_last_layer(self) -> int:
-        """Return what is alive when the backward pass goes through the last layer, computed again if checkpointed."""
-        return max(self.total, self.total - self.behind + self.stage.bytes + self.recomputed)
-
-    @property
-    def in_first_layer(self) -> int:
-        """Return what is alive when the backward pass goes through the first layer, the largest deciding."""
-        return self.first + (self.entry or self.one_layer + self.stage.bytes)
-
-    @property
-    def freed_with_a_layer(self) -> int:
-        """Return what goes when the backward pass has gone through one layer, the largest: all of it, or its input."""
-        return self.checkpoints // max(self.depth, 1) if self.checkpoints else self.one_layer
-
-    @property
-    def total(self) -> int:
-        """Return all bytes alive when the forward pass ends."""
-        blocks = self.norms + self.attention + self.feed_forward + self.adapters
-        return blocks + self.dropout + self.scores + self.checkpoints
-
-
-@lru_cache(maxsize=1024)
-def saved_activations(
+def saved_by_network(
     architecture: Architecture,
     sequences: int,
     length: int,
     precision: Precision,
     attention: AttentionKind,
     checkpointed: bool,
-) -> Saved:
-    """Return what a forward pass over `sequences` × `length` tokens keeps.
+) -> SavedActivations:
+    """Return what a forward pass over `sequences` × `length` tokens keeps where every parameter is trained.
 
     With checkpointing each layer keeps its input only, and one layer at a time is computed again in the backward pass.
     """
-    norms = kept_attention = feed_forward = dropout = scores = checkpoints = largest = first = behind = 0
-    layers: list[tuple[int, Ledger]] = []
-    depth = 0
-    stages: list[Stage] = []
-    source = entry = between = shared = 0
+    stacks: list[SavedByStack] = []
+    tokens = 0
     for stack in trained_stacks(architecture):
-        if depth:
-            # The encoder before it: its layers, what is kept of them, and the gradient of what it put out.
-            entry = largest + highest(stages, precision.parameter_bytes).bytes
-            between = norms + kept_attention + feed_forward + dropout + scores + checkpoints
-            between += sequences * source * stack.hidden * precision.residual_bytes
-            largest, stages = 0, []
-        depth += stack.layer_count
-        tokens = stack_positions(stack, length)
-        every = sequences * tokens
-        shards = stack.groups[0].layer.stream_shards
-        before, behind = (every * kept // shards for kept in _edges(stack, architecture, precision))
-        norms += before + behind
-        dropout += every * MASK * stack.hidden // shards if stack.embedding_dropout else 0
-        if not first:
-            first = before
-            if checkpointed:
-                first += every * first_input(stack, precision) // shards
-                first += mask_bytes(stack, sequences, tokens, precision, attention, groups=1)
-        shared = shared_scores(stack, sequences, tokens, source, precision, attention, checkpointed)
-        inside = _inside(stack.groups, stack.hidden, sequences, tokens, source, precision, attention, checkpointed)
-        norms += inside.norms
-        kept_attention += inside.attention
-        feed_forward += inside.feed_forward
-        dropout += inside.dropout
-        scores += shared + inside.scores
-        checkpoints += inside.checkpoints
-        largest = max(largest, inside.largest)
-        stages += inside.stages
-        layers += inside.layers
-        source = tokens
-    stage = highest(stages, precision.parameter_bytes)
-    return Saved(
-        norms,
-        kept_attention,
-        feed_forward,
-        dropout,
-        scores,
-        checkpoints,
-        largest,
-        stage,
-        first,
-        behind,
-        tuple(layers),
-        depth,
-        recomputed=largest if checkpointed else 0,
-        entry=entry,
-        between=between + shared + largest + stage.bytes if between else 0,
+        source, tokens = tokens, stack_positions(stack, length)
+        stacks.append(_stack(architecture, stack, sequences, tokens, source, precision, attention, checkpointed))
+    saved = saved_by_stacks(stacks[-1:], precision.parameter_bytes)
+    if len(stacks) == 1:
+        return saved
+    # The encoder stands before it: its layers, what is kept of them, and the gradient of what it put out.
+    encoder, decoder = saved_by_stacks(stacks[:-1], precision.parameter_bytes), architecture.main
+    output = sequences * source * decoder.hidden * precision.residual_bytes
+    shared = shared_scores(decoder, sequences, tokens, source, precision, attention, checkpointed)
+    return saved._replace(
+        kept=encoder.kept + saved.kept,
+        first=encoder.first or saved.first,
+        layers=(*encoder.layers, *saved.layers),
+        depth=encoder.depth + saved.depth,
+        entry=encoder.one_layer + encoder.point.bytes,
+        between=encoder.total + output + shared + saved.one_layer + saved.point.bytes,
     )
 
 
-class _Inside(NamedTuple):
-    """Bytes that the layers of a stack keep, by kind; `largest` of one layer, `stages` of the backward pass in each."""
-
-    norms: int
-    attention: int
-    feed_forward: int
-    dropout: int
-    scores: int
-    checkpoints: int
-    largest: int
-    stages: list[Stage]
-    layers: list[tuple[int, Ledger]]
-
-
-@lru_cache(maxsize=1024)
-def _inside(
-    groups: tuple[LayerGroup, ...],
-    hidden: int,
+def _stack(
+    architecture: Architecture,
+    stack: Stack,
     sequences: int,
     tokens: int,
     source: int,
     precision: Precision,
     attention: AttentionKind,
     checkpointed: bool,
-) -> _Inside:
-    """Return what layers keep, the same for all stages of a pipeline that have as many of them."""
-    norms = kept_attention = feed_forward = dropout = scores = checkpoints = largest = 0
-    layers: list[tuple[int, Ledger]] = []
-    stages: list[Stage] = []
-    every = sequences * tokens
-    for count, layer in [(group.count, group.layer) for group in groups]:
-        ledger = layer_ledger(layer, hidden, precision, attention, is_masked(layer, tokens, attention))
-        largest = max(largest, ledger.total(sequences, tokens, source))
-        stages += backward_stages(layer, hidden, sequences, tokens, precision, attention, checkpointed)
+) -> SavedByStack:
+    """Return what one stack keeps for `tokens` of each sequence, after an encoder's `source` tokens."""
+    every, shards = sequences * tokens, stack.groups[0].layer.stream_shards
+    before, behind = (every * kept // shards for kept in _edges(stack, architecture, precision))
+    kept = SavedBytes(
+        norms=before + behind,
+        scores=shared_scores(stack, sequences, tokens, source, precision, attention, checkpointed),
+        dropout=every * MASK * stack.hidden // shards if stack.embedding_dropout else 0,
+    )
+    first, largest = before, 0
+    if checkpointed:
+        first += every * first_input(stack, precision) // shards
+        first += mask_bytes(stack, sequences, tokens, precision, attention, groups=1)
+    points: list[BackwardPoint] = []
+    layers: list[tuple[int, SavedPerToken]] = []
+    for group in stack.groups:
+        masked = is_masked(group.layer, tokens, attention)
+        layer = saved_by_layer(group.layer, stack.hidden, precision, attention, masked)
+        each = layer.of(sequences, tokens, source)
+        largest = max(largest, each.total)
+        points += backward_points(group.layer, stack.hidden, sequences, tokens, precision, attention, checkpointed)
         if checkpointed:
-            checkpoints += count * every * hidden * precision.residual_bytes // groups[0].layer.stream_shards
-            continue
-        layers.append((count, ledger))
-        norms += count * every * ledger.norms
-        kept_attention += count * ledger.attention_bytes(sequences, tokens, source)
-        feed_forward += count * every * ledger.feed_forward
-        dropout += count * every * ledger.dropout
-        scores += count * ledger.score_bytes(sequences, tokens, source)
-    return _Inside(norms, kept_attention, feed_forward, dropout, scores, checkpoints, largest, stages, layers)
+            inputs = group.count * every * stack.hidden * precision.residual_bytes
+            kept += SavedBytes(checkpoints=inputs // shards)
+        else:
+            kept += each * group.count
+            layers.append((group.count, layer))
+    recomputed = largest if checkpointed else 0
+    return SavedByStack(kept, first, behind, largest, tuple(points), tuple(layers), stack.layer_count, recomputed)
 
 
 def trained_stacks(architecture: Architecture) -> tuple[Stack, ...]:
