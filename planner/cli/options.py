@@ -17,6 +17,8 @@ from planner.dtypes import KV_FORMATS, SCHEMES
 from planner.errors import PlannerError, SpecError
 from planner.models.architecture import Architecture
 from planner.units import parse_bytes
+from planner.workload.software.registry import setting_names
+from planner.workload.software.settings import EngineSettings
 from planner.workload.workload import Inference, Training, Workload
 
 Task = Literal["training", "inference"]
@@ -289,9 +291,10 @@ def _alike(spec: type[Spec], path: str) -> str:
         if not kinds:
             return ""
         spec = kinds[0]
-    if name in spec.model_fields:
+    names = setting_names() if spec is EngineSettings else spec.model_fields
+    if name in names:
         return ""
     from difflib import get_close_matches  # takes a while to load, and is seldom needed
 
-    close = get_close_matches(name, spec.model_fields)
+    close = get_close_matches(name, names)
     return f"Close names: {', '.join('.'.join((*outer, field)) for field in close)}." if close else ""

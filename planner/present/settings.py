@@ -6,8 +6,7 @@ from planner.hardware.catalog import HardwareCatalog
 from planner.present import format as fmt
 from planner.present.parallel import OFFLOAD_TITLES
 from planner.present.workload import METHOD_TITLES, OPTIMIZER_TITLES, compute_phrase
-from planner.workload.engines import PROFILE_TITLES
-from planner.workload.training import TRAINING_PROFILE_TITLES
+from planner.workload.software.registry import SOFTWARE
 
 SETTING_TITLES: Final = {
     "model": "Model",
@@ -53,7 +52,6 @@ SETTING_TITLES: Final = {
     "other_processes_bytes": "Held by other processes",
     "corrections": "Corrections by logs",
 }
-_SOFTWARE: Final[tuple[dict[Any, str], ...]] = (PROFILE_TITLES, TRAINING_PROFILE_TITLES)
 _WORDS: Final[dict[str, dict[Any, str]]] = {
     "method": METHOD_TITLES,
     "optimizer": OPTIMIZER_TITLES,
@@ -82,7 +80,7 @@ def setting_words(field: str, value: bool | int | float | str | None, hardware: 
     if field == "compute":
         return compute_phrase(value)
     if field == "profile":
-        return next(titles[value] for titles in _SOFTWARE if value in titles)
+        return SOFTWARE[str(value)].title
     return _WORDS.get(field, {}).get(value, value)
 
 

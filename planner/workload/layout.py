@@ -6,6 +6,7 @@ from typing import Final
 from planner.errors import SpecError
 from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, Mlp, Moe
 from planner.workload.parallel import Parallel
+from planner.workload.software.registry import DEFAULT, SOFTWARE, serving, trainer
 from planner.workload.training import Training
 from planner.workload.workload import Inference
 
@@ -20,8 +21,9 @@ def laid_out(workload: Training | Inference, architecture: Architecture, count: 
         SpecError: If the cards are not as many as the ways to share them multiply to, or if the network or the
             software cannot be shared so.
     """
-    if count > 1 and isinstance(workload, Training) and workload.profile == "litgpt":
-        raise SpecError("profile", "LitGPT on several cards is not described", "Choose the profile hf.")
+    if isinstance(workload, Training) and count > (trainer(workload.profile).most_cards or count):
+        reason = f"{SOFTWARE[workload.profile].title} on several cards is not described"
+        raise SpecError("profile", reason, f"Choose the profile {DEFAULT}.")
     parallel = _with_replicas(workload.parallel, count)
     if not parallel.is_plain:
         _check_network(parallel, architecture)
@@ -129,13 +131,14 @@ def _check_training(workload: Training, parallel: Parallel) -> None:
         raise SpecError("parallel.offload", "optimizer states are offloaded by ZeRO", hint="Set zero to 1, 2 or 3.")
     if parallel.offload in ("parameters", "nvme") and parallel.zero != 3:
         raise SpecError("parallel.offload", "parameters are offloaded by ZeRO-3 and FSDP", hint="Set zero to 3.")
-    if parallel.offload == "nvme" and workload.profile == "torchtune":
-        raise SpecError("parallel.offload", "FSDP offloads to RAM only", hint="Choose parameters.")
-    if workload.profile == "deepspeed" and parallel.pipeline > 1 and parallel.zero > 1:
-        reason = "DeepSpeed's pipelines take ZeRO 1 at most"
-        raise SpecError("parallel.zero", reason, hint="runtime/pipe/engine.py refuses ZeRO-2 and ZeRO-3.")
-    if workload.profile == "megatron" and parallel.zero > 1:
-        raise SpecError("parallel.zero", "Megatron's distributed optimizer is ZeRO 1", hint="Set zero to 0 or 1.")
+    own, title = trainer(workload.profile), SOFTWARE[workload.profile].title
+    if parallel.offload not in own.offloads and parallel.zero <= own.zero_limit:
+        raise SpecError("parallel.offload", f"{title} offloads to RAM only", hint="Choose parameters.")
+    if parallel.zero > own.zero_limit:
+        raise SpecError("parallel.zero", f"{title} shares up to ZeRO {own.zero_limit}", hint="Set zero lower.")
+    if parallel.pipeline > 1 and parallel.zero > own.zero_limit_in_pipeline:
+        reason = f"{title}'s pipelines take ZeRO {own.zero_limit_in_pipeline} at most"
+        raise SpecError("parallel.zero", reason, hint="Set zero lower, or share without stages.")
 
 
 def _check_inference(workload: Inference, parallel: Parallel) -> None:
@@ -143,7 +146,7 @@ def _check_inference(workload: Inference, parallel: Parallel) -> None:
         raise SpecError("parallel.zero", "ZeRO shares what training keeps", hint="Share layers: pipeline or tensor.")
     if parallel.offload in ("optimizer", "nvme"):
         raise SpecError("parallel.offload", f"answering has no {parallel.offload} to offload", hint="Try parameters.")
-    if parallel.offload == "parameters" and workload.profile not in (None, "hf"):
+    if parallel.offload not in serving(workload.profile).offloads:
         reason = f"{workload.profile} has a way of its own"
         raise SpecError("parallel.offload", reason, hint="llama.cpp takes gpu_layers.")
     if parallel.sequence:

@@ -1,12 +1,11 @@
 """How a workload is spread over cards."""
 
-from typing import Final, Literal, Self
+from typing import Final, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from planner.base import Spec
-
-Offload = Literal["none", "optimizer", "parameters", "nvme"]
+from planner.workload.choices import Offload
 
 MOST_CARDS: Final = 100_000
 

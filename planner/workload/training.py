@@ -6,17 +6,11 @@ from pydantic import Field, field_validator, model_validator
 
 from planner.base import Spec
 from planner.dtypes import SCHEMES
+from planner.workload.choices import Attention, Checkpointing, Compute, Loss, Method, TrainedFormat
 from planner.workload.diffusion import ImageSize
 from planner.workload.optimizers import OPTIMIZERS, Optimizer, OptimizerStep
 from planner.workload.parallel import CardCount, Parallel
-
-Attention = Literal["flash", "sdpa", "eager"]
-Compute = Literal["fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16", "fp8"]
-Method = Literal["full", "lora", "qlora"]
-Checkpointing = Literal["none", "selective", "full"]
-Loss = Literal["full-logits", "chunked", "fused-linear"]
-TrainingProfile = Literal["hf", "liger", "unsloth", "torchtune", "megatron", "deepspeed", "litgpt"]
-TrainedFormat = Literal["fp32", "bf16", "fp16", "int8", "nf4", "nf4-dq"]
+from planner.workload.software.registry import DEFAULT, SOFTWARE, TrainerName, trainer
 
 PARAMETER_FORMATS: Final[dict[Compute, tuple[str, ...]]] = {
     "fp32": ("fp32",),
@@ -38,22 +32,6 @@ BASE_FORMATS: Final[dict[Method, tuple[str, ...]]] = {
     "qlora": ("nf4", "nf4-dq"),
 }
 """The formats that the network's own parameters can have under each method."""
-
-TRAINING_PROFILE_TITLES: Final[dict[TrainingProfile, str]] = {
-    "hf": "Hugging Face Transformers and PEFT",
-    "liger": "Hugging Face with Liger kernels",
-    "unsloth": "Unsloth",
-    "torchtune": "torchtune",
-    "megatron": "Megatron-LM",
-    "deepspeed": "DeepSpeed",
-    "litgpt": "LitGPT",
-}
-
-QUANTISED_COMPUTE: Final[tuple[Compute, ...]] = ("amp-bf16", "amp-fp16")
-"""The ways to compute with a quantised network under adapters."""
-
-FP8_PROFILES: Final[tuple[TrainingProfile, ...]] = ("hf", "liger", "torchtune", "deepspeed")
-"""The profiles whose linear layers torchao's float8 can take the place of."""
 
 _QUANTISED_TARGETS: Final = "bitsandbytes cannot train quantised weights themselves"
 
@@ -122,7 +100,7 @@ class Training(Spec):
     attention: Attention = "sdpa"
     loss: Loss | None = Field(default=None, description="by default as the profile computes it, else full-logits")
     loss_chunks: int = Field(default=8, ge=1, le=100_000, description="parts in which a chunked loss is computed")
-    profile: TrainingProfile = "hf"
+    profile: TrainerName = DEFAULT
     parallel: Parallel = Parallel()
     gpus: tuple[CardCount, ...] = Field(
         default=(), description="unequal cards, instead of the plan's one kind: [{id, count}, …]"
@@ -141,7 +119,7 @@ class Training(Spec):
             raise ValueError("adapters belong to the methods lora and qlora, and the method is full")
         if self.trainable and self.adapts:
             raise ValueError(f"{self.method} trains its adapters only: leave out trainable, or choose the method full")
-        quantised = quantised_compute(self.profile)
+        quantised = trainer(self.profile).quantised_compute
         if self.method == "qlora" and self.compute not in quantised:
             raise ValueError(f"qlora is not computed in {self.compute} here: choose {' or '.join(quantised)}")
         if self.weights is not None:
@@ -169,8 +147,8 @@ class Training(Spec):
         """Refuse fp8 where other linear layers than PyTorch's stand."""
         if self.compute == "fp8" and self.adapts:
             raise ValueError("fp8 takes the place of linear layers, and so do adapters: choose amp-bf16")
-        if self.compute == "fp8" and self.profile not in FP8_PROFILES:
-            title = TRAINING_PROFILE_TITLES[self.profile]
+        if self.compute not in trainer(self.profile).compute:
+            title = SOFTWARE[self.profile].title_for("training")
             raise ValueError(f"fp8 is torchao's, and {title} has linear layers of its own: choose bf16 or amp-bf16")
         return self
 
@@ -180,8 +158,8 @@ class Training(Spec):
         return (self.weights or self.compute) in ("bf16", "fp16")
 
     def _check_selective(self) -> None:
-        if self.profile == "torchtune":
-            raise ValueError("torchtune's selective checkpoints are every k-th layer's: choose full or none")
+        if "selective" not in trainer(self.profile).checkpointing:
+            raise ValueError(f"{self.profile}'s selective checkpoints are every k-th layer's: choose full or none")
         if self.lora is not None and self.lora.dora:
             raise ValueError("selective checkpoints would keep DoRA's products of weights, too: choose full or none")
 
@@ -196,17 +174,12 @@ def autocasts(compute: Compute) -> bool:
     return compute == "fp8" or compute.startswith("amp-")
 
 
-def formats_for(method: Method, compute: Compute, profile: TrainingProfile = "hf") -> tuple[str, ...]:
+def formats_for(method: Method, compute: Compute, profile: str = DEFAULT) -> tuple[str, ...]:
     """Return the formats that the network's own parameters can have under `method`, computed so."""
     plain = (PARAMETER_FORMATS if method == "full" else FROZEN_FORMATS).get(compute, ())
-    quantised = compute in quantised_compute(profile)
+    quantised = compute in trainer(profile).quantised_compute
     formats = BASE_FORMATS.get(method, ())
     return tuple(name for name in formats if (name in plain if SCHEMES[name].family == "plain" else quantised))
-
-
-def quantised_compute(profile: TrainingProfile) -> tuple[Compute, ...]:
-    """Return the ways to compute with a quantised network: LitGPT keeps the rest in 16 bits, transformers in fp32."""
-    return ("bf16", "fp16") if profile == "litgpt" else QUANTISED_COMPUTE
 
 
 def _check_format(workload: Training) -> None:
@@ -217,7 +190,7 @@ def _check_format(workload: Training) -> None:
             raise ValueError(f"{SCHEMES[weights].title}: {_QUANTISED_TARGETS}; choose the method qlora or lora")
         raise ValueError(f"{method} keeps the network in {' or '.join(formats)}, not in {weights}")
     if SCHEMES[weights].family != "plain":
-        quantised = quantised_compute(workload.profile)
+        quantised = trainer(workload.profile).quantised_compute
         if compute not in quantised:
             raise ValueError(f"{weights} under adapters is not computed in {compute}: choose {' or '.join(quantised)}")
         return

@@ -2,14 +2,24 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from planner.base import Spec, no_such_name
 from planner.dtypes import AS_STORED, KV_FORMATS, SCHEMES
+from planner.workload.choices import Attention
 from planner.workload.diffusion import Diffusion, ImageSize
-from planner.workload.engines import CACHE_FORMATS, PROFILE_TITLES, EngineSettings, Profile, foreign_setting
 from planner.workload.parallel import CardCount, Parallel
-from planner.workload.training import Attention, Training
+from planner.workload.software.registry import (
+    SOFTWARE,
+    FlatSettings,
+    ServerName,
+    servers,
+    serving,
+    setting_owner,
+    settings_for,
+)
+from planner.workload.software.settings import EngineSettings
+from planner.workload.training import Training
 
 __all__ = ["Inference", "Parallel", "Training", "Workload"]
 
@@ -31,7 +41,7 @@ class Inference(Spec):
     prompt_logits: Literal["last", "all"] = Field(
         default="last", description="whether prefill makes logits for the last token or for the whole prompt"
     )
-    profile: Profile | None = Field(
+    profile: ServerName | None = Field(
         default=None, description="the engine: hf, vllm or llama.cpp; by default llama.cpp for GGUF files, else hf"
     )
     gpu_layers: int | None = Field(
@@ -45,7 +55,9 @@ class Inference(Spec):
         default=None, ge=0, le=100_000, description="in each prompt, of a model that reads them; by default one"
     )
     diffusion: Diffusion = Field(default=Diffusion(), description="settings of a diffusion pipeline")
-    engine: EngineSettings = Field(default=EngineSettings(), description="settings of the engine by its own names")
+    engine: FlatSettings = Field(
+        default=EngineSettings(), validate_default=True, description="settings of the engine by its own names"
+    )
     parallel: Parallel = Parallel()
     gpus: tuple[CardCount, ...] = Field(
         default=(), description="unequal cards, instead of the plan's one kind: [{id, count}, …]"
@@ -59,6 +71,13 @@ class Inference(Spec):
             raise no_such_name((*SCHEMES, AS_STORED))
         return value
 
+    @field_validator("engine")
+    @classmethod
+    def _of_the_profile(cls, value: EngineSettings, others: ValidationInfo) -> EngineSettings:
+        """Take settings of which nothing is said for those of the program that is named."""
+        profile = others.data.get("profile")
+        return value if profile is None else settings_for(profile, value)
+
     @field_validator("kv_cache")
     @classmethod
     def _known_cache_format(cls, value: str) -> str:
@@ -71,16 +90,19 @@ class Inference(Spec):
         """Refuse settings of another engine than the one that is named, and formats that it does not have."""
         if self.profile is None:
             return self
-        title = PROFILE_TITLES[self.profile]
-        if foreign := foreign_setting(self.profile, self.engine):
-            raise ValueError(f"{foreign[0]} is a setting of {foreign[1]}, and the profile is {title}")
-        if self.gpu_layers is not None and self.profile != "llama.cpp":
-            raise ValueError(f"gpu_layers is a setting of llama.cpp, and the profile is {title}")
-        formats = CACHE_FORMATS[self.profile]
-        if self.kv_cache not in formats:
-            raise ValueError(f"{title} has no {self.kv_cache} cache; it has {', '.join(formats)}")
-        if self.profile == "llama.cpp" and self.attention == "eager" and "q" in self.kv_cache:
-            raise ValueError("llama.cpp quantises the cached values only with flash attention")
+        title, own = SOFTWARE[self.profile].title, serving(self.profile)
+        for name in self.engine.given():
+            owner = setting_owner(name)
+            if owner is not None and owner.name != self.profile:
+                raise ValueError(f"{name} is a setting of {owner.title}, and the profile is {title}")
+        for other in servers().values():
+            for name in serving(other.name).own_fields:
+                if name not in own.own_fields and getattr(self, name) is not None:
+                    raise ValueError(f"{name} is a setting of {other.title}, and the profile is {title}")
+        if self.kv_cache not in own.cache_formats:
+            raise ValueError(f"{title} has no {self.kv_cache} cache; it has {', '.join(own.cache_formats)}")
+        if "q" in self.kv_cache and self.attention not in own.quantised_cache_attention:
+            raise ValueError(f"{title} quantises the cached values only with flash attention")
         return self
 
 

@@ -9,9 +9,10 @@ from planner.plan.answers.settle import settle
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
 from planner.present.settled import moved_sentence
-from planner.workload.engines import EngineSettings
 from planner.workload.parallel import CardCount, Parallel
-from planner.workload.training import TRAINING_PROFILE_TITLES, Lora
+from planner.workload.software.llama_cpp import LlamaCppSettings
+from planner.workload.software.registry import trainers
+from planner.workload.training import Lora
 from planner.workload.workload import Inference, Training
 
 MODEL = ModelChoice(id="meta-llama/Llama-3.2-1B")
@@ -79,7 +80,7 @@ CASES = [
     (Training(parallel=Parallel(context=2)), {"attention": "eager"}, {"parallel.context": 1}),
     (Training(attention="eager"), {"parallel.context": 2}, {"attention": "sdpa"}),
     (
-        Inference(profile="llama.cpp", kv_cache="q8_0", gpu_layers=4, engine=EngineSettings(slots=2)),
+        Inference(profile="llama.cpp", kv_cache="q8_0", gpu_layers=4, engine=LlamaCppSettings(slots=2)),
         {"profile": "vllm"},
         {"kv_cache": "bf16", "gpu_layers": None, "engine.slots": None},
     ),
@@ -89,7 +90,7 @@ CASES = [
     (Inference(weights="nf4"), {"profile": "llama.cpp"}, {"weights": None}),
     (Inference(profile="hf"), {"weights": "Q4_K_M"}, {"profile": None}),
     (Inference(profile="llama.cpp"), {"weights": "nf4"}, {"profile": None}),
-    (Inference(engine=EngineSettings(slots=2)), {"weights": "nf4"}, {"engine.slots": None}),
+    (Inference(engine=LlamaCppSettings(slots=2)), {"weights": "nf4"}, {"engine.slots": None}),
     (Training(lora=None), {"method": "lora"}, {}),
     (Training(parallel=Parallel(pipeline=2, pipeline_layers=(6, 10))), {"micro_batch": 2}, {}),
     (Training(parallel=Parallel(zero=3)), {"parallel.offload": "optimizer"}, {}),
@@ -115,7 +116,7 @@ def test_what_an_answer_makes_impossible_moves_along(catalog, before, answer, mo
     for name, value in (answer | moved).items():
         outer, _, inner = name.partition(".")
         held = getattr(workload, outer)
-        assert (getattr(held, inner) if inner else held) == value, name
+        assert (getattr(held, inner, None) if inner else held) == value, name
     assert set(settled.moved) == set(moved)
 
 
@@ -195,7 +196,7 @@ ANSWERS = st.one_of(
             "method": ["full", "lora", "qlora"],
             "compute": ["fp32", "tf32", "bf16", "fp16", "amp-bf16", "amp-fp16"],
             "weights": [None, "fp32", "bf16", "nf4", "int8", "Q4_K_M"],
-            "profile": [*TRAINING_PROFILE_TITLES, "vllm", "llama.cpp"],
+            "profile": [*trainers(), "vllm", "llama.cpp"],
             "optimizer": ["adamw", "adamw-8bit", "muon", "adafactor"],
             "parallel.zero": [0, 1, 2, 3],
             "parallel.offload": ["none", "optimizer", "parameters", "nvme"],
@@ -221,7 +222,7 @@ def test_whatever_is_answered_the_plan_can_be_evaluated_and_the_answer_holds(cat
         assert evaluate(plan, catalog).plan == plan
         outer, _, inner = name.partition(".")
         held = getattr(plan.workload, outer)
-        assert (getattr(held, inner) if inner else held) == value
+        assert (getattr(held, inner, None) if inner else held) == value
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,14 @@ from typing import Final
 
 from planner.base import Spec
 from planner.errors import SpecError
-from planner.workload.engines import SETTINGS
+from planner.workload.software.registry import servers, serving, setting_names
 from planner.workload.training import Lora
 from planner.workload.workload import Inference, Training, Workload
 
 WORKLOAD: Final = "workload."
 DEGREES: Final = ("parallel.tensor", "parallel.pipeline", "parallel.context", "parallel.expert")
 OF_STAGES: Final = ("parallel.interleave", "parallel.pipeline_layers")
-OF_ENGINES: Final = tuple(f"engine.{name}" for names in SETTINGS.values() for name in names)
+OF_ENGINES: Final = tuple(f"engine.{name}" for name in setting_names())
 _USUAL_GGUF: Final = "Q4_K_M"
 _FRESH: Final[dict[type[Training] | type[Inference], Workload]] = {Training: Training(), Inference: Inference()}
 
@@ -64,7 +64,7 @@ class Draft:
             self.open(*DEGREES, *OF_STAGES, "parallel.data")
         elif name == "weights" and name in self.asked and "profile" not in self.asked and self._names_engine():
             self.open("profile", "gpu_layers", *OF_ENGINES)
-        elif name == "weights" and self.asked.get("profile") == "llama.cpp" and self.value(name) is None:
+        elif name == "weights" and self._reads_gguf_only() and self.value(name) is None:
             self.move(name, _USUAL_GGUF)
         elif name not in self.asked and self.value(name) != _default(self, name):
             self.open(name)
@@ -73,6 +73,10 @@ class Draft:
 
     def _names_engine(self) -> bool:
         return any(self.value(name) is not None for name in ("profile", "gpu_layers", *OF_ENGINES))
+
+    def _reads_gguf_only(self) -> bool:
+        asked = self.asked.get("profile")
+        return isinstance(asked, str) and asked in servers() and "safetensors" not in serving(asked).containers
 
     def built(self) -> Workload:
         """Return the workload.

@@ -5,7 +5,7 @@ another, and the last answer counts.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple, cast, get_args
 
 from pydantic import ValidationError
 
@@ -14,16 +14,11 @@ from planner.plan.answers.draft import DEGREES, OF_ENGINES, OF_STAGES, WORKLOAD,
 from planner.plan.catalog import Catalog
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import Plan
-from planner.workload.engines import CACHE_FORMATS, SETTINGS
+from planner.workload.choices import Attention, Compute, Method
 from planner.workload.optimizers import OPTIMIZERS
-from planner.workload.training import (
-    FP8_PROFILES,
-    Compute,
-    Method,
-    TrainingProfile,
-    formats_for,
-    quantised_compute,
-)
+from planner.workload.software.registry import DEFAULT, servers, serving, trainer, trainers
+from planner.workload.software.software import Trainer
+from planner.workload.training import formats_for
 from planner.workload.workload import Inference, Training
 
 _WAYS: Final[tuple[Compute, ...]] = ("amp-bf16", "bf16", "amp-fp16", "fp16", "fp32")
@@ -101,8 +96,8 @@ def _precision(draft: Draft) -> None:
         draft.move("lora.adapter_dtype", "fp32")
     _fp8(draft)
     method, compute = cast("Method", draft.value("method")), cast("Compute", draft.value("compute"))
-    profile = cast("TrainingProfile", draft.value("profile"))
-    quantised = quantised_compute(profile)
+    profile = _trainer_name(draft)
+    quantised = _trainer(draft).quantised_compute
     if method == "qlora" and compute not in quantised:
         draft.move("compute", quantised[1] if "fp16" in compute else quantised[0])
     elif "weights" in draft.asked and draft.value("weights") not in (None, *formats_for(method, compute, profile)):
@@ -116,7 +111,7 @@ def _fp8(draft: Draft) -> None:
     """Train whole layers of PyTorch's own in fp8, and in another format what has layers of its own."""
     if draft.value("compute") != "fp8":
         return
-    adapts, own_layers = draft.value("method") != "full", draft.value("profile") not in FP8_PROFILES
+    adapts, own_layers = draft.value("method") != "full", "fp8" not in _trainer(draft).compute
     if "compute" not in draft.asked and (adapts or own_layers):
         draft.move("compute", "amp-bf16")
         return
@@ -124,7 +119,7 @@ def _fp8(draft: Draft) -> None:
         draft.move("method", "full")
         draft.drop("lora")
     if own_layers:
-        draft.move("profile", "hf")
+        draft.move("profile", DEFAULT)
 
 
 def _step(draft: Draft) -> None:
@@ -143,8 +138,8 @@ def _selective(draft: Draft) -> None:
         return
     if "activation_checkpointing" in draft.asked:
         draft.move("lora.dora", False)
-        draft.move("profile", "hf" if draft.value("profile") == "torchtune" else draft.value("profile"))
-    elif draft.value("profile") == "torchtune" or draft.value("lora.dora"):
+        draft.move("profile", draft.value("profile") if "selective" in _trainer(draft).checkpointing else DEFAULT)
+    elif "selective" not in _trainer(draft).checkpointing or draft.value("lora.dora"):
         draft.move("activation_checkpointing", "full")
 
 
@@ -182,7 +177,7 @@ def _sharing(draft: Draft) -> None:
     zero = _number(draft, "parallel.zero")
     if offload in ("parameters", "nvme") and zero < 3:
         draft.move("parallel.offload", "optimizer" if zero else "none")
-    if offload == "nvme" and draft.value("profile") == "torchtune":
+    if offload == "nvme" and offload not in _trainer(draft).offloads:
         draft.move("parallel.offload", "parameters")
     if draft.value("parallel.offload") == "optimizer" and zero == 0:
         draft.move("parallel.offload", "none")
@@ -194,10 +189,18 @@ def _number(draft: Draft, name: str) -> int:
 
 
 def _most_shared(draft: Draft) -> int:
-    staged = _number(draft, "parallel.pipeline") > 1
-    if draft.value("profile") == "megatron" or (draft.value("profile") == "deepspeed" and staged):
-        return 1
-    return 3
+    own = _trainer(draft)
+    return own.zero_limit_in_pipeline if _number(draft, "parallel.pipeline") > 1 else own.zero_limit
+
+
+def _trainer(draft: Draft) -> Trainer:
+    return trainer(_trainer_name(draft))
+
+
+def _trainer_name(draft: Draft) -> str:
+    """Return the program that trains; for a name that none has, which is refused when the plan is made, the default."""
+    profile = str(draft.value("profile"))
+    return profile if profile in trainers() else DEFAULT
 
 
 def _attention(draft: Draft) -> None:
@@ -205,7 +208,7 @@ def _attention(draft: Draft) -> None:
     if draft.value("attention") != "eager":
         return
     shared = _number(draft, "parallel.context") > 1
-    quantised = draft.value("profile") == "llama.cpp" and "q" in str(draft.value("kv_cache"))
+    quantised = "q" in str(draft.value("kv_cache")) and "eager" not in _quantised_cache_attention(draft)
     if (shared and "parallel.context" in draft.asked) or (quantised and "kv_cache" in draft.asked):
         draft.move("attention", "sdpa")
     if "attention" in draft.asked and shared:
@@ -219,13 +222,21 @@ def _engine(draft: Draft) -> None:
     profile = draft.value("profile")
     if "profile" not in draft.asked:
         return
-    kept = next((names for name, names in SETTINGS.items() if name == profile), ())
+    own = serving(profile) if isinstance(profile, str) and profile in servers() else None
+    kept = own.settings.model_fields if own else ()
     draft.open(*(name for name in OF_ENGINES if name.removeprefix("engine.") not in kept))
-    if profile != "llama.cpp":
+    if own is None or "gpu_layers" not in own.own_fields:
         draft.open("gpu_layers")
-    caches = next((formats for name, formats in CACHE_FORMATS.items() if name == profile), None)
-    if caches is not None and draft.value("kv_cache") not in caches:
+    if own is not None and draft.value("kv_cache") not in own.cache_formats:
         draft.open("kv_cache")
+
+
+def _quantised_cache_attention(draft: Draft) -> tuple[Attention, ...]:
+    """Return the ways to attend that go with a quantised cache in the program of the draft; any where it trains."""
+    profile = draft.value("profile")
+    if draft.kind is Training or not (profile is None or profile in servers()):
+        return get_args(Attention)
+    return serving(None if profile is None else str(profile)).quantised_cache_attention
 
 
 _TRAINING: Final[tuple[Callable[[Draft], None], ...]] = (

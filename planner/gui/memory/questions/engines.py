@@ -12,10 +12,11 @@ from planner.gui.widgets.number_field import NumberField
 from planner.memory.engines.settings import settings_in_use
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
-from planner.workload.engines import CACHE_FORMATS, PROFILE_TITLES, SETTINGS, EngineSettings, Profile, VllmVersion
+from planner.workload.software.registry import servers, serving, setting_names
+from planner.workload.software.vllm import VllmVersion
 from planner.workload.workload import Inference, Workload
 
-PROFILES: Final[Options] = ((None, "By the weights"), *PROFILE_TITLES.items())
+PROFILES: Final[Options] = ((None, "By the weights"), *((name, one.title) for name, one in servers().items()))
 _SHARES: Final = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.92, 0.95, 0.98)
 _LLAMA_ATTENTION: Final[Options] = (("sdpa", "Flash attention"), ("eager", "Without flash attention"))
 _OF_ENGINE: Final = "engine."
@@ -96,28 +97,28 @@ def imply_settings(questions: Questions, evaluation: Evaluation) -> None:
     if evaluation.architecture is None or not isinstance(workload, Inference):
         return
     used = settings_in_use(evaluation.architecture, workload, evaluation.gpu)
-    for name in EngineSettings.model_fields:
+    for name in setting_names():
         field = questions.asked(f"{_OF_ENGINE}{name}")
         if isinstance(field, NumberField):
-            field.set_implied(getattr(used, name))
+            field.set_implied(getattr(used, name, None))
 
 
-def belongs(name: str, profile: Profile | None) -> bool:
+def belongs(name: str, profile: str | None) -> bool:
     """Return whether the field `name` of the workload is a question about `profile`."""
-    if name == "gpu_layers":
-        return profile == "llama.cpp"
+    if any(name in serving(other).own_fields for other in servers()):
+        return profile is not None and name in serving(profile).own_fields
     setting = name.removeprefix(_OF_ENGINE)
-    return setting == name or (profile is not None and setting in SETTINGS[profile])
+    return setting == name or (profile is not None and setting in serving(profile).settings.model_fields)
 
 
-def attention_options(profile: Profile | None) -> Options:
+def attention_options(profile: str | None) -> Options:
     """Return the ways to attend; llama.cpp has its own flash attention, which can be switched off."""
-    return _LLAMA_ATTENTION if profile == "llama.cpp" else ATTENTION
+    return ATTENTION if "safetensors" in serving(profile).containers else _LLAMA_ATTENTION
 
 
-def cache_options(profile: Profile | None) -> Options:
+def cache_options(profile: str | None) -> Options:
     """Return the cache formats that the engine has."""
-    formats = CACHE_FORMATS[profile] if profile is not None else ()
+    formats = serving(profile).cache_formats if profile is not None else ()
     return tuple(option for option in kv_cache_options() if not formats or option[0] in formats)
 
 

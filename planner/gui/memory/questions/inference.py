@@ -31,18 +31,12 @@ from planner.gui.widgets.search_list import Choice
 from planner.gui.workspace import Workspace
 from planner.models.architecture import Architecture
 from planner.plan.evaluate import Evaluation
-from planner.workload.engines import Profile
+from planner.workload.software.registry import serving
 from planner.workload.workload import Inference, Workload
 
 _SEQUENCES: Final = "Se&quences at once"
 _IMAGES: Final = "Images ma&de at once"
 _GENERATING: Final = ("prompt_length", "kv_cache", "prompt_logits")
-# What makes no difference to what an engine reserves: it decides that by settings of its own.
-_INDIFFERENT: Final[dict[Profile, tuple[str, ...]]] = {
-    "hf": (),
-    "vllm": ("prompt_length", "prompt_logits", "attention"),
-    "llama.cpp": ("prompt_length", "prompt_logits", "compute"),
-}
 _OF_BOTH: Final = ("batch", "weights", "compute")
 """Questions about pipelines that make images and about models of text alike."""
 _BATCHES: Final = token_stops(1, 1_024)
@@ -54,7 +48,7 @@ class InferenceQuestions(Questions):
 
     def __init__(self, workspace: Workspace, theme: Theme) -> None:
         super().__init__(workspace, theme, Inference())
-        self._profile: Profile | None = None
+        self._profile: str | None = None
         self._ask_main()
         ask_images(self)
         ask_engine(self)
@@ -66,7 +60,7 @@ class InferenceQuestions(Questions):
         asked, used = evaluation.plan.workload, evaluation.workload
         if isinstance(asked, Inference) and isinstance(used, Inference):
             self._profile = used.profile
-            self.offer("engine.memory_utilization", shares(asked.engine.memory_utilization))
+            self.offer("engine.memory_utilization", shares(getattr(asked.engine, "memory_utilization", None)))
             self.offer("kv_cache", cache_options(used.profile))
             self.offer("attention", attention_options(used.profile))
             offer_images(self, evaluation)
@@ -83,7 +77,7 @@ class InferenceQuestions(Questions):
             return name in _OF_BOTH
         encodes = architecture.kind in ("encoder", "vision-encoder")
         asked = super().has_meaning(name, architecture) and belongs(name, self._profile)
-        indifferent = self._profile is not None and name in _INDIFFERENT[self._profile]
+        indifferent = self._profile is not None and name in serving(self._profile).ignored_fields
         return asked and not indifferent and not (encodes and name in _GENERATING)
 
     def _ask_main(self) -> None:

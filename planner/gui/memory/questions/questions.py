@@ -170,7 +170,7 @@ def value_of(workload: Workload, name: str) -> object:
     held: object = getattr(workload, outer)
     if not inner:
         return held
-    return getattr(Lora() if held is None else held, inner)
+    return getattr(Lora() if held is None else held, inner, None)
 
 
 def explained(error: PlannerError) -> str:

@@ -20,7 +20,8 @@ from planner.plan.answers.draft import DEGREES
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
 from planner.present.parallel import sharing_summary
-from planner.workload.parallel import Offload
+from planner.workload.choices import Offload
+from planner.workload.software.registry import serving, trainer
 from planner.workload.workload import Inference, Training, Workload
 
 _PARALLEL: Final = "parallel."
@@ -174,10 +175,11 @@ _MEANT: Final[dict[str, Callable[[Workload, Architecture], bool]]] = {
 def _zero_options(used: Workload) -> Options:
     if not isinstance(used, Training):
         return ((0, "Nothing"),)
-    if used.profile == "megatron":
+    own = trainer(used.profile)
+    if own.zero_limit == 1:
         return ((0, "Nothing"), (1, "Optimizer (distributed)"))
     everything = "FSDP: parameters, too" if sharder_of(used.evolve(parallel={"zero": 3})) == "fsdp" else "ZeRO-3: all"
-    staged = used.profile == "deepspeed" and used.parallel.pipeline > 1
+    staged = own.zero_limit_in_pipeline < 2 and used.parallel.pipeline > 1
     shared = ((2, "ZeRO-2: and gradients"), (3, everything))
     return ((0, "Nothing: DDP"), (1, "ZeRO-1: states"), *(() if staged else shared))
 
@@ -190,10 +192,8 @@ def _schedule_options(used: Workload, architecture: Architecture) -> Options:
 
 def _offload_options(used: Workload) -> Options:
     if isinstance(used, Inference):
-        return _offloads("none", "parameters") if used.profile == "hf" else _offloads("none")
-    if used.profile == "megatron":
-        return _offloads("none", "optimizer")
-    return _offloads(*(name for name in _OFFLOADS if name != "nvme" or used.profile != "torchtune"))
+        return _offloads(*serving(used.profile).offloads)
+    return _offloads(*trainer(used.profile).offloads)
 
 
 def _offloads(*names: Offload) -> Options:

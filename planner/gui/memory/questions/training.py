@@ -18,7 +18,7 @@ from planner.models.architecture import Architecture
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
 from planner.workload.optimizers import OPTIMIZERS
-from planner.workload.training import TRAINING_PROFILE_TITLES
+from planner.workload.software.registry import SOFTWARE, trainers
 from planner.workload.workload import Training, Workload
 
 _BATCHES: Final = token_stops(1, 256)
@@ -222,7 +222,7 @@ class TrainingQuestions(Questions):
             form,
             "profile",
             "Software",
-            ChoiceField(self.theme, tuple(TRAINING_PROFILE_TITLES.items())),
+            ChoiceField(self.theme, tuple((name, one.title_for("training")) for name, one in trainers().items())),
             "What trains the model: each stores other things for the same network.",
         )
         self.ask(
@@ -279,6 +279,6 @@ def _checkpointing_summary(workload: Workload) -> str:
 def _framework_summary(workload: Workload) -> str:
     if not isinstance(workload, Training):
         return ""
-    software = "Hugging Face" if workload.profile == "hf" else TRAINING_PROFILE_TITLES[workload.profile]
+    software = SOFTWARE[workload.profile].in_short
     attention = words_of(ATTENTION, workload.attention).partition(" (")[0]
     return ", ".join((software, attention, words_of(options.LOSSES, workload.loss).lower()))

@@ -12,7 +12,8 @@ from planner.models.architecture import Architecture
 from planner.present import format as fmt
 from planner.present.workload import METHOD_TITLES
 from planner.workload.optimizers import OPTIMIZERS, Library, OptimizerStep
-from planner.workload.training import Training, formats_for, quantised_compute
+from planner.workload.software.registry import trainer
+from planner.workload.training import Training, formats_for
 
 METHODS: Final[Options] = (
     ("full", "Every parameter"),
@@ -55,7 +56,7 @@ def compute_options(workload: Training) -> Options:
     """Return the ways to compute with the parameters that the method has."""
     if workload.method != "qlora":
         return TRAINING_COMPUTE
-    quantised = quantised_compute(workload.profile)
+    quantised = trainer(workload.profile).quantised_compute
     return tuple(option for option in TRAINING_COMPUTE if option[0] in quantised)
 
 

@@ -24,7 +24,7 @@ from planner.memory.training.autograd.layer import (
 from planner.memory.training.autograd.network import is_norm, trained_stacks
 from planner.memory.training.saved import BackwardPoint, SavedActivations, SavedBytes, SavedPerToken, sum_of
 from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, Mlp, Moe, Norm
-from planner.workload.training import Checkpointing
+from planner.workload.choices import Checkpointing
 
 _CLASSIC: Final = 2
 """Norms of a layer that read the stream: before attention and before the feed-forward block."""
