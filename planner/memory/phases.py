@@ -1,10 +1,13 @@
 """From snapshots of a run to its peak: a maximum over phases, never one sum."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from planner.memory.result import Phase, PhaseName, Term, TermName, TermShare
+from planner.memory.chance import Interval
+from planner.memory.result import CachePool, Phase, PhaseName, Term, TermName, TermShare
+
+_LARGE_TERMS: Final = ("logits", "activations")
 
 
 class Deferred(NamedTuple):
@@ -52,6 +55,32 @@ class PagePool(NamedTuple):
     beside_bytes: int
     utilization: float
 
+    def on(self, usable_bytes: int) -> CachePool:
+        """Return what the cache holds on a card that gives a process `usable_bytes`.
+
+        **Formula**: pages = ⌊(u · C − beside) / page⌋; sequences = pages / pages a sequence; tokens = sequences · their
+        length. C is the total that a process sees (79.19 GiB on an H100 with 80 GB), not the label.
+
+        **Source**: vLLM 0.33 v1/worker/gpu_worker.py determine_available_memory, v1/core/kv_cache_utils.py
+        get_max_concurrency_for_kv_cache_config.
+        """
+        available = max(int(self.utilization * usable_bytes) - self.beside_bytes, 0)
+        pages = available // self.page_bytes
+        sequences = pages / self.pages
+        return CachePool(
+            bytes=pages * self.page_bytes,
+            tokens=int(sequences * self.tokens),
+            sequences=round(sequences, 2),
+            utilization=self.utilization,
+        )
+
+
+class Need(NamedTuple):
+    """The most bytes of all snapshots with their bounds, and the largest short-lived tensor."""
+
+    held: Interval
+    largest: int
+
 
 class PhaseSnapshots(NamedTuple):
     """The snapshots of a run, in order.
@@ -75,6 +104,11 @@ class PhaseSnapshots(NamedTuple):
     def peak(self) -> Snapshot:
         """Return the snapshot with the most bytes alive, the earliest of equals."""
         return max(self.snapshots, key=attrgetter("total"))
+
+    def need(self) -> Need:
+        """Return what is held at the most; a program that reserves everything has no short-lived tensors."""
+        need = most_of(self.snapshots)
+        return need if self.dynamic else need._replace(largest=0)
 
     def phases(self, fixed_bytes: int, slack_bytes: int) -> tuple[Phase, ...]:
         """Return each phase at its own highest snapshot, with the overhead alive in it.
@@ -102,3 +136,17 @@ def _phase(snapshot: Snapshot, overhead_bytes: int) -> Phase:
         shares=tuple(shares),
         explanation=snapshot.explanation,
     )
+
+
+def most_of(snapshots: Iterable[Snapshot]) -> Need:
+    """Return the most that any of `snapshots` holds: what a prefill left behind is the largest in decoding, too."""
+    low = most = high = largest = 0
+    for snapshot in snapshots:
+        least = at_most = 0
+        for term in snapshot.terms:
+            least += term.low_bytes
+            at_most += term.high_bytes
+            if term.bytes > largest and term.name in _LARGE_TERMS:
+                largest = term.bytes
+        low, most, high = max(low, least), max(most, snapshot.total), max(high, at_most)
+    return Need(Interval(low, most, high), largest)

@@ -8,8 +8,6 @@ pytest.importorskip("transformers")
 
 from traced_families import FAMILIES, kept_by_the_body, traced
 
-from planner.memory.training.partial import tuned_setup
-from planner.memory.training.setup import Setup
 from planner.memory.training.timeline import training_timeline
 from planner.models.readers.config_json import read_config
 from planner.trace.analysis.summary import facts_of

@@ -9,7 +9,9 @@ from small_models import small_llama  # noqa: E402  # only where there is a torc
 from watched_storages import Peak  # noqa: E402
 
 from planner.memory.precision import training_precision  # noqa: E402
-from planner.memory.training.losses import Losses, fused_chunk, losses_of, unsloth_parts  # noqa: E402
+from planner.memory.software.unsloth import unsloth_parts  # noqa: E402
+from planner.memory.training.fused import fused_chunk  # noqa: E402
+from planner.memory.training.losses import Losses
 from planner.workload.defaults import with_defaults  # noqa: E402
 from planner.workload.training import Training  # noqa: E402
 

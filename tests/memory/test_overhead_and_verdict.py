@@ -10,7 +10,6 @@ from planner.memory.chance import Interval, Margin, chance_of
 from planner.memory.estimate import estimate_memory, fits_on
 from planner.memory.fit import at_least_cards, device_shares, judge_bytes
 from planner.memory.overhead import cublas_workspace_bytes, framework_overhead, overhead_term
-from planner.memory.support import unsupported_reasons
 from planner.memory.terms import term
 from planner.units import GIB, KIB, MIB
 from planner.workload.workload import Inference, Training

@@ -7,7 +7,6 @@ from small_models import GPT2, MIXTRAL, llama, other, small_llama
 
 from planner.errors import SpecError
 from planner.memory.estimate import timeline_of
-from planner.memory.training.partial import tuned_setup
 from planner.memory.training.saved import SavedActivations
 from planner.models.architecture import Architecture
 from planner.workload.defaults import with_defaults

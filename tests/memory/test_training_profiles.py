@@ -4,7 +4,6 @@ import pytest
 from small_models import GPT2, llama, other, small_llama
 
 from planner.memory.estimate import estimate_memory
-from planner.memory.training.partial import layer_settings, tuned_setup
 from planner.models.architecture import Architecture
 from planner.workload.defaults import with_defaults
 from planner.workload.training import Training

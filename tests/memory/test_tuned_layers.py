@@ -9,7 +9,7 @@ from planner.dtypes import AS_STORED
 from planner.errors import SpecError
 from planner.memory.estimate import estimate_memory
 from planner.memory.training.adapters.layer import saved_by_tuned_layer
-from planner.memory.training.adapters.settings import Adapters, Formats, Fused, LayerSettings, norm_kept
+from planner.memory.training.adapters.settings import Adapters, Formats, LayerSettings, norm_kept
 from planner.memory.training.adapters.sites import LayerTuning, sites_of
 from planner.memory.training.adapters.terms import dequantised_scratch, magnitude_scratch
 from planner.memory.training.autograd.layer import saved_by_layer

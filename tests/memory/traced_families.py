@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 from planner.memory.estimate import timeline_of
 from planner.memory.inference.timeline import inference_timeline
 from planner.memory.precision import training_precision
-from planner.memory.training.full import head_matrix, plain_setup
-from planner.memory.training.partial import is_tuned, tuned_setup
+from planner.memory.training.full import head_matrix
 from planner.models.architecture import Architecture
 from planner.models.readers.config_json import read_config
 from planner.trace.analysis.summary import facts_of

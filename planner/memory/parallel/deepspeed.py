@@ -1,10 +1,17 @@
 """What DeepSpeed's ZeRO keeps on a card at each stage, with its buffers as they are by default."""
 
+from functools import lru_cache
 from typing import Final, NamedTuple
 
+from planner.dtypes import ELEMENT_BYTES
+from planner.memory.parallel.sharding import ShardedStep, Sharder
 from planner.memory.parallel.shares import WAITING, Beside, Buffer, Counts, Held, buffers, shared
-from planner.memory.phases import Snapshot
+from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.result import TermName
+from planner.memory.tensors import placed_tensors
+from planner.models.architecture import Architecture
+from planner.workload.parallel import Parallel
+from planner.workload.training import arithmetic
 
 SOURCE: Final = "DeepSpeed 0.19 runtime/zero: stage_1_and_2.py, stage3.py, config.py"
 REDUCE_BUCKET: Final = 500_000_000
@@ -149,3 +156,51 @@ def _whole_parameters(zero: Zero, phase: str) -> list[Buffer]:
         layer = zero.counts.layer
         parts.append(("gradients of a layer, before the bucket", layer * size))
     return parts
+
+
+class DeepSpeedZero(Sharder):
+    """DeepSpeed's ZeRO engine: 16-bit parameters with fp32 copies, and buckets."""
+
+    name = "deepspeed"
+    title = "DeepSpeed"
+    version = "DeepSpeed 0.19"
+    shares_states = True
+    keeps_masters = True
+
+    def called(self, zero: int) -> str:
+        """Return what it is called with so much of ZeRO."""
+        return f"ZeRO-{zero}"
+
+    def keeps(self, _parallel: Parallel) -> str:
+        """Return what it keeps of a network, in words."""
+        return "16-bit parameters and gradients, fp32 parameters and states, and buckets of 5 · 10⁸ elements"
+
+    def timeline(self, step: ShardedStep) -> PhaseSnapshots:
+        """Return what is alive on a card in each phase of `step`."""
+        workload, found = step.workload, step.found
+        last = {item.name: item for item in found.snapshots[-1].terms}
+        zero = Zero(
+            stage=workload.parallel.zero,
+            cards=step.cards,
+            counts=step.counts,
+            size=ELEMENT_BYTES[arithmetic(workload.compute)],
+            small=_small(step.architecture),
+            weights=last["weights"],
+            gradients=last.get("gradients"),
+            states=step.kept_named("optimizer_states"),
+            master=step.master(last["weights"]),
+            adapters=step.kept_named("adapters"),
+            offload=workload.parallel.offload,
+            beside=step.beside,
+        )
+        snapshots = zero_snapshots(found.snapshots, zero, workload.gradient_accumulation > 1)
+        return found._replace(snapshots=snapshots, host_bytes=zero.host_bytes())
+
+
+DEEPSPEED_ZERO: Final = DeepSpeedZero()
+
+
+@lru_cache(maxsize=256)
+def _small(architecture: Architecture) -> int:
+    """Return the parameters in tensors that ZeRO-3 does not share."""
+    return sum([tensor.size * count for tensor, count in placed_tensors(architecture) if tensor.size < PERSISTENT])

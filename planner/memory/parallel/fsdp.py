@@ -1,15 +1,21 @@
 """Sharding of parameters, gradients and states unit by unit, as PyTorch's FSDP2 does it."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final, NamedTuple
 
-from planner.memory.parallel.shares import WAITING, Beside, Buffer, Counts, Held, buffers, portion, resized
-from planner.memory.phases import Snapshot
+from planner.memory.parallel.sharding import LASTING, ShardedStep, Sharder
+from planner.memory.parallel.shares import WAITING, Beside, Buffer, Counts, Held, buffers, portion, resized, shared
+from planner.memory.phases import PhaseSnapshots, Snapshot
+from planner.memory.precision import Precision, training_precision
 from planner.memory.result import TermName
+from planner.models.architecture import Architecture, Stack
+from planner.units import ceil_div
+from planner.workload.parallel import Parallel
+from planner.workload.training import Training
 
 SOURCE: Final = "PyTorch 2.13 torch/distributed/fsdp/_fully_shard"
-KEPT: Final[tuple[TermName, ...]] = ("weights", "master_weights", "optimizer_states", "adapters")
-_STANDING: Final[frozenset[TermName]] = frozenset((*KEPT, "gradients", "communication"))
+_STANDING: Final[frozenset[TermName]] = frozenset((*LASTING, "gradients", "communication"))
 
 _BEFORE_THE_LAST: Final = (
     "the backward pass works on the layer before the last, while the gradients of the last are reduced"
@@ -222,3 +228,89 @@ def _activations(snapshot: Snapshot) -> int:
 
 def _gradient_bytes(snapshot: Snapshot) -> int:
     return sum([item.bytes for item in snapshot.terms if item.name == "gradients"])
+
+
+class Fsdp(Sharder):
+    """PyTorch's FSDP2: parameters, gradients and states in shares of their own format."""
+
+    name = "fsdp"
+    title = "FSDP"
+    version = "FSDP2 of PyTorch 2.13"
+    shares_states = True
+    gathers_layers = True
+
+    def keeps(self, _parallel: Parallel) -> str:
+        """Return what it keeps of a network, in words."""
+        return "shares of parameters, gradients and states in the parameters' own format, layers gathered in turn"
+
+    def timeline(self, step: ShardedStep) -> PhaseSnapshots:
+        """Return what is alive on a card in each phase of `step`."""
+        workload, found, counts, cards = step.workload, step.found, step.counts, step.cards
+        shares = [shared(item, counts.share, counts.total, cards, SOURCE) for item in step.kept]
+        lasting = tuple([item for item in shares if item.name != "gradients"])
+        reduced = [item for item in shares if item.name == "gradients"]
+        accumulates, offloads = workload.gradient_accumulation > 1, workload.parallel.offload == "parameters"
+        sharding = Sharding(
+            counts=counts,
+            cards=cards,
+            units=_units(counts, workload.adapts, *_gathered_bytes(found.snapshots[-1])),
+            kept=lasting,
+            gradients=reduced[0] if reduced else None,
+            persistent=() if offloads else (*lasting, *reduced) if accumulates else lasting,
+            accumulates=accumulates,
+            keeps_units=not workload.parallel.reshard_after_forward,
+            offloads=offloads,
+            beside=step.beside,
+        )
+        frees = Backward(found.layer_bytes, found.behind_bytes, _norm_flight(step.architecture, step.own))
+        return found._replace(
+            snapshots=fsdp_snapshots(found.snapshots, sharding, frees), host_bytes=sharding.host_bytes()
+        )
+
+
+FSDP: Final = Fsdp()
+
+
+def _norm_flight(architecture: Architecture, own: Training) -> int:
+    """Return what the backward pass holds in the norm before the mixer, where all gradients of the layer are there.
+
+    **Formula**: a fused norm reads the gradient of the projections' input and writes its own, beside that of the
+    stream: 3 · w · h; one computed in steps holds five fp32 tensors of the stream beside them, and what it kept itself.
+    """
+    precision = training_precision(own)
+    tokens = own.micro_batch * (own.sequence_length or 0)
+    return tokens * max([_norm_bytes(stack, precision) for stack in architecture.stacks])
+
+
+@lru_cache(maxsize=512)
+def _norm_bytes(stack: Stack, precision: Precision) -> int:
+    norm = stack.groups[0].layer.norm
+    flight = 3 * precision.compute_bytes * stack.hidden
+    return flight if norm.native else flight + 5 * 4 * stack.hidden + 4 * stack.hidden
+
+
+def _gathered_bytes(step: Snapshot) -> tuple[int, int]:
+    """Return the bytes of all parameters in the format that the step computes in, and of all gradients."""
+    held = sum([item.bytes for item in step.terms if item.name in ("weights", "adapters")])
+    return held, sum([item.bytes for item in step.terms if item.name == "gradients"])
+
+
+@lru_cache(maxsize=512)
+def _units(counts: Counts, adapts: bool, held: int, gradients: int) -> Units:
+    """Return the bytes of a layer and of the edges."""
+
+    def of(count: int, whole: int) -> int:
+        return ceil_div(whole * count, counts.total)
+
+    if adapts:
+        each = ceil_div(gradients, counts.layers)
+        return Units(of(counts.layer, held), of(counts.edges, held), each, 0, each, 0)
+    # Gradients have the shapes of their parameters; only what is gathered and what is reduced is filled up.
+    return Units(
+        of(counts.layer, held),
+        of(counts.edges, held),
+        of(counts.own_layer, gradients),
+        of(counts.own_edges, gradients),
+        of(counts.layer, gradients),
+        of(counts.edges, gradients),
+    )

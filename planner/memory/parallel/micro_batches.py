@@ -7,9 +7,8 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.memory.chance import Interval
-from planner.memory.need import Need, most_of, need_of
 from planner.memory.parallel.shares import Held, resized
-from planner.memory.phases import PhaseSnapshots, Snapshot
+from planner.memory.phases import Need, PhaseSnapshots, Snapshot, most_of
 
 _PASSES: Final = ("forward", "loss", "backward")
 
@@ -63,7 +62,7 @@ def need_with_others(found: PhaseSnapshots, others: Others) -> Need:
     **Formula**: the larger of what is held where activations are, with those of the others, and what is held elsewhere.
     """
     if not others.bytes:
-        return need_of(found)
+        return found.need()
     apart, more = _apart(found), others.bytes
     passes, rest = apart.passes.held, apart.rest.held
     low, most, high = max(passes.low + more, rest.low), max(passes.bytes + more, rest.bytes), passes.high + more

@@ -16,7 +16,7 @@ from planner.memory.training.autograd.feed_forward import STATISTIC
 from planner.memory.training.autograd.layer import INDEX
 from planner.memory.training.saved import SavedPerToken
 from planner.models.architecture import Attention, LatentAttention, Layer, Mixer, Moe, StateMixer, Tensor
-from planner.workload.training import Checkpointing
+from planner.workload.choices import Checkpointing
 
 OPERATORS: Final = (
     "torchtitan distributed/activation_checkpoint.py (b5bcd76, 2026-08), SelectiveAC: the outputs of "

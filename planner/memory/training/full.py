@@ -10,17 +10,18 @@ from planner.memory.tensors import ParameterCounts, parameter_counts
 from planner.memory.terms import checked, library, model, number_format
 from planner.memory.training.adapters.trained import tuning_of
 from planner.memory.training.autograd.network import saved_by_network
-from planner.memory.training.losses import Losses, losses_of
-from planner.memory.training.profiles import profile_notes
+from planner.memory.training.losses import Losses
 from planner.memory.training.saved import SavedActivations
-from planner.memory.training.setup import Casts, Gradients, Setup, cast_term
+from planner.memory.training.setup import Casts, Gradients, LossesOf, TrainingSetup, cast_term
 from planner.memory.weights import weights_term
 from planner.models.architecture import Architecture
 from planner.workload.training import Training
 
 
-def plain_setup(architecture: Architecture, workload: Training) -> Setup:
-    """Return the setup of full training as transformers does it."""
+def full_setup(
+    architecture: Architecture, workload: Training, losses: LossesOf, notes: tuple[str, ...]
+) -> TrainingSetup:
+    """Return the setup of full training with the operators of PyTorch alone."""
     precision = training_precision(workload)
     checkpointed = workload.activation_checkpointing == "full"
     saved = saved_by_network(
@@ -31,9 +32,10 @@ def plain_setup(architecture: Architecture, workload: Training) -> Setup:
         workload.attention,
         checkpointed,
     )
-    losses = losses_of(architecture, workload, precision)
     casts = _casts(parameter_counts(architecture), head_matrix(architecture), saved, precision, checkpointed)
-    return whole_setup(architecture, workload, precision, saved, losses, casts, profile_notes(architecture, workload))
+    return whole_setup(
+        architecture, workload, precision, saved, losses(architecture, workload, precision), casts, notes
+    )
 
 
 def whole_setup(
@@ -44,11 +46,11 @@ def whole_setup(
     losses: Losses,
     casts: Casts,
     notes: tuple[str, ...],
-) -> Setup:
+) -> TrainingSetup:
     """Return the setup of a step that trains every parameter and holds `saved`, `losses` and `casts` beside them."""
     network = _network(architecture, workload.weights or "fp32", precision)
     head, in_a_layer = network.head, saved.point.gradients
-    return Setup(
+    return TrainingSetup(
         loaded=network.weights,
         kept=network.weights,
         trained=tuning_of(architecture, workload).trained,

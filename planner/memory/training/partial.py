@@ -1,50 +1,40 @@
 """A step that trains adapters or some of the parameters, on a network that may be quantised, or with fused kernels."""
 
 from functools import lru_cache
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
-from planner.dtypes import ELEMENT_BYTES, SCHEMES
 from planner.memory.result import Term
 from planner.memory.tensors import parameter_counts
 from planner.memory.training.adapters.network import saved_by_tuned_network
-from planner.memory.training.adapters.settings import Adapters, Formats, Fused, LayerSettings
+from planner.memory.training.adapters.settings import Formats, LayerSettings
 from planner.memory.training.adapters.sites import sites_of
 from planner.memory.training.adapters.terms import adapters_term, dequantised_scratch, magnitude_scratch
 from planner.memory.training.adapters.trained import TunedLayers, Tuning, tuning_of
 from planner.memory.training.checkpointing import Checkpoints
 from planner.memory.training.full import head_matrix, tied_gradient_term
-from planner.memory.training.losses import losses_of
 from planner.memory.training.optimizer_bytes import parameters_in
-from planner.memory.training.profiles import profile_notes
 from planner.memory.training.saved import SavedActivations
-from planner.memory.training.setup import Casts, Gradients, Setup, cast_term
+from planner.memory.training.setup import Casts, Gradients, LossesOf, TrainingSetup, cast_term
 from planner.memory.weights import weights_term
 from planner.models.architecture import Architecture, Moe, Tensor
-from planner.workload.training import Lora, Training
+from planner.workload.training import Training
 
-_FUSED: Final[dict[str, Fused]] = {
-    "liger": Fused(norms=True, gates=True),
-    "unsloth": Fused(norms=True, gates=True, adapters=True),
-    "megatron": Fused(norms=True, gates=True),
-}
 _CAST_ROLES: Final = ("linear", "router", "conv")
 _FOUR_BIT_SOURCE: Final = "bitsandbytes autograd MatMul4Bit: dequantize_4bit of one matrix, forward and backward"
 _EIGHT_BIT_SOURCE: Final = "bitsandbytes autograd MatMul8bitLt.backward: CB.to(dtype of the input)"
 
 
-def is_tuned(workload: Training) -> bool:
-    """Return whether not all parameters are trained, or not by the operators of PyTorch alone."""
-    selective = workload.activation_checkpointing == "selective" or workload.checkpoint_every > 1
-    mixed = workload.compute.startswith("amp-") and workload.weights in ("bf16", "fp16")
-    return workload.adapts or bool(workload.trainable) or workload.profile in _FUSED or selective or mixed
-
-
-def tuned_setup(architecture: Architecture, workload: Training) -> Setup:
+def partial_setup(
+    architecture: Architecture,
+    workload: Training,
+    settings: LayerSettings,
+    checkpoints: Checkpoints,
+    losses: LossesOf,
+    notes: tuple[str, ...],
+) -> TrainingSetup:
     """Return the setup of LoRA, QLoRA and partial training, of fused kernels and of selective checkpoints."""
     tuning = tuning_of(architecture, workload)
-    settings = layer_settings(workload)
     formats = settings.formats
-    checkpoints = checkpoints_of(workload)
     saved = saved_by_tuned_network(
         architecture, tuning, settings, workload.micro_batch, workload.sequence_length or 0, checkpoints
     )
@@ -54,7 +44,7 @@ def tuned_setup(architecture: Architecture, workload: Training) -> Setup:
     size = adapters.parameter if adapters else formats.parameter
     head = head_matrix(architecture) if tuning.head == "trained" else 0
     everything = tuning.trained_parameters
-    return Setup(
+    return TrainingSetup(
         loaded=(weights,),
         kept=(weights, *beside),
         trained=tuning.trained,
@@ -65,54 +55,12 @@ def tuned_setup(architecture: Architecture, workload: Training) -> Setup:
         state_bytes=size,
         saved=saved,
         casts=_casts(architecture, tuning, settings, saved, checkpoints),
-        losses=losses_of(architecture, workload, formats.precision, head_is_trained=bool(head)),
+        losses=losses(architecture, workload, formats.precision, head_is_trained=bool(head)),
         embedding=_embedding(architecture, tuning, formats),
         scratch=_scratch(architecture, formats),
         scratch_forward=_magnitudes(tuning, settings),
-        notes=_notes(architecture, workload),
+        notes=_notes(architecture, workload, notes),
     )
-
-
-def checkpoints_of(workload: Training) -> Checkpoints:
-    """Return which layers of `workload` are computed again, and how: Megatron has a way of its own to be selective."""
-    kind = workload.activation_checkpointing
-    if kind == "selective" and workload.profile == "megatron":
-        return Checkpoints("none", core_attention=True)
-    return Checkpoints(kind, workload.checkpoint_every, offloaded=workload.profile == "unsloth" and kind == "full")
-
-
-def layer_settings(workload: Training) -> LayerSettings:
-    """Return how the layers of `workload`, its defaults filled in, are computed.
-
-    **Source**: `peft.utils.other.prepare_model_for_kbit_training` casts what is not quantised to fp32; Unsloth leaves
-    it in 16 bits.
-    """
-    formats = _formats(workload)
-    fused = _FUSED.get(workload.profile, Fused())
-    adapters = _adapters(workload.lora, formats) if workload.lora else None
-    return LayerSettings(formats, workload.attention, adapters, fused)
-
-
-def _formats(workload: Training) -> Formats:
-    computed = ELEMENT_BYTES[workload.compute.removeprefix("amp-")]
-    autocast = workload.compute.startswith("amp-")
-    base = workload.weights or "fp32"
-    quantised: Literal["plain", "nf4", "int8"] = "plain"
-    if SCHEMES[base].family != "plain":
-        quantised = "int8" if base == "int8" else "nf4"
-        beside = 2 if workload.profile == "unsloth" else 4
-        return Formats(beside, computed, beside, beside, autocast and beside == 4, quantised)
-    parameter = ELEMENT_BYTES[base]
-    if workload.profile in ("unsloth",) and autocast and parameter == computed:
-        autocast = False
-    return Formats(parameter if autocast else computed, computed, computed, parameter, autocast)
-
-
-def _adapters(lora: Lora, formats: Formats) -> Adapters:
-    parameter = ELEMENT_BYTES[lora.adapter_dtype]
-    converts = formats.base == "plain" or not formats.autocast
-    read = formats.computed if formats.autocast else parameter
-    return Adapters(lora.rank, parameter, read, lora.dropout > 0, lora.dora, converts)
 
 
 def _weights(architecture: Architecture, workload: Training, formats: Formats) -> Term:
@@ -243,8 +191,7 @@ def _adapted(tuning: Tuning) -> tuple[Tensor, ...]:
     )
 
 
-def _notes(architecture: Architecture, workload: Training) -> tuple[str, ...]:
-    notes = profile_notes(architecture, workload)
+def _notes(architecture: Architecture, workload: Training, notes: tuple[str, ...]) -> tuple[str, ...]:
     experts = any(tensor.role == "expert" for group in architecture.main.groups for tensor in group.layer.tensors)
     if not (experts and workload.adapts):
         return notes

@@ -1,26 +1,16 @@
 """The phases of one training step and what is alive in each."""
 
-from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
-from planner.memory.communication import communication_term
 from planner.memory.phases import Deferred, PhaseSnapshots, Snapshot
 from planner.memory.result import Term
-from planner.memory.software.litgpt.setup import litgpt_setup
-from planner.memory.software.megatron.setup import is_megatron, megatron_setup
-from planner.memory.terms import highest, lowest
-from planner.memory.training.checkpointing import CORE_ATTENTION, OPERATORS
-from planner.memory.training.fp8 import fp8_setup
-from planner.memory.training.full import plain_setup
-from planner.memory.training.gradients import gradients_term
+from planner.memory.terms import highest, lowest, model, number_format, term
 from planner.memory.training.losses import Losses
 from planner.memory.training.optimizer_states import optimizer_term
 from planner.memory.training.optimizer_steps import clipping_term, step_term
-from planner.memory.training.partial import is_tuned, tuned_setup
 from planner.memory.training.saved import activations_term
-from planner.memory.training.setup import Setup
-from planner.models.architecture import Architecture
+from planner.memory.training.setup import TrainingSetup
 from planner.workload.training import Training
 
 _FORWARD_AND_BACKWARD: Final = 2
@@ -34,9 +24,10 @@ class _Step(NamedTuple):
     """
 
     workload: Training
-    setup: Setup
+    setup: TrainingSetup
     persistent: list[Term]
     accumulates: bool
+    selective_source: str
 
     @property
     def losses(self) -> Losses:
@@ -45,7 +36,7 @@ class _Step(NamedTuple):
 
     def activations(self, alive: int) -> Deferred:
         """Return `alive` bytes of activations, whose formula is written when it is asked for."""
-        write = partial(activations_term, self.setup.saved, alive, self.workload, _selective_source(self.workload))
+        write = partial(activations_term, self.setup.saved, alive, self.workload, self.selective_source)
         return Deferred("activations", alive, lowest(alive), highest(alive), write)
 
     def grown(self, parameters: int) -> list[Term]:
@@ -53,19 +44,19 @@ class _Step(NamedTuple):
         return [] if self.accumulates else [gradients_term(parameters, self.setup.gradient_bytes)]
 
 
-def training_timeline(architecture: Architecture, workload: Training) -> PhaseSnapshots:
+def training_timeline(setup: TrainingSetup, workload: Training, selective_source: str) -> PhaseSnapshots:
     """Return what is alive in each phase of one optimizer step of `workload` (defaults filled in).
+
+    `selective_source` says where its selective checkpoints are described.
 
     **Formula**: the peak is the largest of: load; forward (everything saved, with the loss being computed); loss (its
     derivative); backward (first the head, last the first layer with all gradients); step.
     """
-    setup = _setup_of(workload)(architecture, workload)
     all_gradients = gradients_term(setup.gradients.all, setup.gradient_bytes)
     states = optimizer_term(setup.trained, workload.optimizer, setup.state_bytes)
-    communication = communication_term(all_gradients.bytes, workload.parallel.data or 1)
-    accumulated = [all_gradients] if workload.gradient_accumulation > 1 else []
-    there = [item for item in (states, communication) if item is not None]
-    step = _Step(workload, setup, [*setup.kept, *there, *accumulated], bool(accumulated))
+    accumulates = workload.gradient_accumulation > 1
+    persistent = [*setup.kept, *([states] if states else []), *([all_gradients] if accumulates else [])]
+    step = _Step(workload, setup, persistent, accumulates, selective_source)
     snapshots = (
         Snapshot("load", list(setup.loaded), "the parameters are on the card"),
         *_through_the_loss(step),
@@ -80,16 +71,6 @@ def training_timeline(architecture: Architecture, workload: Training) -> PhaseSn
         behind_bytes=setup.saved.behind,
         notes=setup.notes,
     )
-
-
-def _setup_of(workload: Training) -> Callable[[Architecture, Training], Setup]:
-    if is_megatron(workload):
-        return megatron_setup
-    if workload.profile == "litgpt":
-        return litgpt_setup
-    if workload.compute == "fp8":
-        return fp8_setup
-    return tuned_setup if is_tuned(workload) else plain_setup
 
 
 def _through_the_loss(step: _Step) -> list[Snapshot]:
@@ -183,5 +164,21 @@ def _stepping(step: _Step, all_gradients: Term) -> list[Snapshot]:
     return [Snapshot("step", clipped, "the gradients are scaled down to a norm: each has one of its own"), stepped]
 
 
-def _selective_source(workload: Training) -> str:
-    return CORE_ATTENTION if workload.profile == "megatron" else OPERATORS
+@lru_cache(maxsize=256)
+def gradients_term(trainable: int, gradient_bytes: int) -> Term:
+    """Return the memory of one gradient of `gradient_bytes` for each of `trainable` parameters.
+
+    **Formula**: P_t · w, in the format of the parameters.
+
+    **Source**: torch.autograd: a leaf's `.grad` has the leaf's dtype.
+    """
+    return term(
+        "gradients",
+        trainable * gradient_bytes,
+        "P_t × w",
+        (
+            model("P_t", trainable, "trained parameters"),
+            number_format("w", gradient_bytes, "bytes per gradient, as the parameters"),
+        ),
+        "torch.autograd: .grad has the dtype of its parameter",
+    )

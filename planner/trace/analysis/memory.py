@@ -6,7 +6,7 @@ from typing import Final
 from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
 from planner.memory.chance import Interval
-from planner.memory.fit import CardFit, at_least_cards, device_shares, judge_bytes
+from planner.memory.fit import CardFit, Held, device_shares, judge_bytes, memory_result
 from planner.memory.overhead import Overhead, overhead_with_slack, write_overhead
 from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.result import MemoryResult, Part, Term, TermName
@@ -50,35 +50,17 @@ def traced_memory(
 
     **Source**: the trace; the allocator's model; contexts and workspaces as in the estimator.
     """
-    snapshots = snapshots_of(facts)
-    peak = snapshots.peak()
     available = None if usable is None else usable.bytes - other_processes_bytes
     overhead = _overhead(facts, gpu, available)
-    terms = tuple(term for term in (*peak.written(), _overhead_term(facts, overhead)) if term.bytes)
     need = _need(facts, overhead)
     fit = _judge(need, gpu, usable, other_processes_bytes)
-    return MemoryResult(
-        total_bytes=fit.total_bytes,
-        low_bytes=need.low,
-        high_bytes=need.high,
-        allocated_bytes=peak.total + overhead.workspace,
-        reserved_bytes=peak.total + overhead.workspace + overhead.slack,
-        peak_phase=peak.name,
-        terms=terms,
-        phases=snapshots.phases(overhead.context + overhead.workspace, overhead.slack),
-        capacity_bytes=fit.capacity_bytes,
-        capacity_low_bytes=usable.low_bytes if usable else None,
-        capacity_high_bytes=usable.high_bytes if usable else None,
-        capacity_source=usable.source if usable else None,
-        other_processes_bytes=other_processes_bytes,
-        free_bytes=fit.free_bytes,
-        verdict=fit.verdict,
-        fit_probability=fit.fit_probability,
-        unsupported=fit.unsupported,
+    return memory_result(
+        Held(snapshots_of(facts), overhead, _overhead_term(facts, overhead), need),
+        fit,
+        usable,
+        other_processes_bytes,
+        shards=_shards(facts.request.parallel),
         per_gpu=device_shares(fit, count),
-        at_least_cards=None
-        if available is None
-        else at_least_cards(terms, fit.total_bytes, available, _shards(facts.request.parallel)),
         notes=notes_on(facts),
     )
 

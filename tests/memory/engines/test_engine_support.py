@@ -2,7 +2,6 @@
 
 import pytest
 
-from planner.memory.support import unsupported_reasons
 from planner.plan.catalog import Catalog
 from planner.workload.workload import Inference
 

@@ -5,9 +5,9 @@ from small_models import DEEPSEEK, GPT2, MIXTRAL, bundled, llama, other
 
 from planner.memory.estimate import estimate_memory, timeline_of
 from planner.memory.gguf import file_bytes, layer_bytes, tensor_bytes
+from planner.memory.software.llama_cpp import batch_of, network_of
 from planner.memory.software.llama_cpp.graph import Batch, Network, compute_buffer_bytes
-from planner.memory.software.llama_cpp.setup import Setup, setup_of
-from planner.memory.software.llama_cpp.timeline import batch_of, network_of
+from planner.memory.software.llama_cpp.setup import setup_of
 from planner.memory.software.llama_cpp.weights import placed_weights
 from planner.models.architecture import Architecture, Attention, Layer, Mlp, Moe, Norm, StateMixer, StoredTensors
 from planner.units import GIB, MIB

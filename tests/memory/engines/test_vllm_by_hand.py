@@ -7,7 +7,7 @@ from planner.hardware.usable import UsableMemory
 from planner.memory.estimate import estimate_memory, fits_on, timeline_of
 from planner.memory.software.vllm.cache import PageKind, Pages, _unified, pages_of
 from planner.memory.software.vllm.profile import forward_term, sampler_term
-from planner.memory.software.vllm.setup import CardClass, card_class, setup_of
+from planner.memory.software.vllm.setup import CardClass, setup_of
 from planner.models.architecture import Attention, StateMixer
 from planner.units import GIB, MIB
 from planner.workload.defaults import with_defaults

@@ -6,7 +6,7 @@ from small_models import DEEPSEEK, GPT2, MIXTRAL, bundled, llama, other
 from planner.memory.estimate import estimate_memory
 from planner.memory.parallel.tensor import tensor_share
 from planner.memory.precision import Precision
-from planner.memory.software.megatron.saved import saved_by_megatron, saved_by_megatron_layer
+from planner.memory.software.megatron.layers import saved_by_megatron, saved_by_megatron_layer
 from planner.models.architecture import Architecture
 from planner.workload.parallel import Parallel
 from planner.workload.workload import Training

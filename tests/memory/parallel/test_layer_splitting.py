@@ -3,17 +3,13 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from planner.memory.parallel.splitting import layers_of_vllm, split_layers, splitter_of
 from small_models import bundled, llama, small_llama
 
 from planner.memory.estimate import estimate_memory
-from planner.memory.parallel.splitting import (
-    layers_by_device_map,
-    layers_by_memory,
-    layers_of_vllm,
-    split_layers,
-    splitter_of,
-    stage_layers,
-)
+from planner.memory.parallel.pipeline import stage_layers
+from planner.memory.software.llama_cpp import layers_by_memory
+from planner.memory.software.transformers import layers_by_device_map
 from planner.workload.parallel import Parallel
 from planner.workload.workload import Inference, Training
 

@@ -5,8 +5,8 @@ from small_models import MIXTRAL, llama, other, small_llama
 
 from planner.memory.estimate import estimate_memory, timeline_of
 from planner.memory.parallel.shares import sharded_counts
-from planner.memory.parallel.work import sharder_of
 from planner.memory.result import MemoryResult
+from planner.memory.software import sharder_of
 from planner.models.architecture import Tensor
 from planner.workload.defaults import with_defaults
 from planner.workload.parallel import Parallel

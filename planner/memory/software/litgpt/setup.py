@@ -17,7 +17,7 @@ from planner.memory.terms import workload as chosen
 from planner.memory.training.adapters.terms import adapters_term
 from planner.memory.training.optimizer_bytes import Trained, parameters_in
 from planner.memory.training.saved import BackwardPoint, SavedActivations, SavedBytes, sum_of
-from planner.memory.training.setup import Casts, Gradients, Setup, cast_term
+from planner.memory.training.setup import Casts, Gradients, TrainingSetup, cast_term
 from planner.models.architecture import Architecture, Layer, Mlp, Tensor
 from planner.workload.training import Training
 
@@ -46,7 +46,7 @@ class _Step(NamedTuple):
         return self.sequences * self.length
 
 
-def litgpt_setup(architecture: Architecture, workload: Training) -> Setup:
+def litgpt_setup(architecture: Architecture, workload: Training) -> TrainingSetup:
     """Return the setup of `workload` as LitGPT runs it, its defaults filled in.
 
     Raises:
@@ -64,7 +64,7 @@ def litgpt_setup(architecture: Architecture, workload: Training) -> Setup:
     saved = _saved(step)
     beside = (adapters_term(trained, workload.lora, parameter),) if workload.lora else ()
     own, before = _inputs(step)
-    return Setup(
+    return TrainingSetup(
         loaded=(weights,),
         kept=(weights, *beside, *own),
         trained=trained,

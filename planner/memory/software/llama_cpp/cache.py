@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from planner.dtypes import KV_FORMATS
 from planner.memory.result import Part, Symbol, Term
-from planner.memory.software.llama_cpp.setup import Setup
+from planner.memory.software.llama_cpp.setup import LlamaCppSetup
 from planner.memory.terms import model, number_format, term
 from planner.memory.terms import workload as chosen
 from planner.models.architecture import Architecture, Attention, LatentAttention, Mixer, StateMixer
@@ -33,7 +33,7 @@ class Cached(NamedTuple):
         return ceil(layers * self.cells * self.elements * bits / 8)
 
 
-class Kept(NamedTuple):
+class CacheTerms(NamedTuple):
     """The terms on the card, and what the layers in RAM keep there."""
 
     cache: Term | None
@@ -41,7 +41,7 @@ class Kept(NamedTuple):
     host_bytes: int
 
 
-def kept_by(architecture: Architecture, setup: Setup, kv_format: str) -> Kept:
+def kept_by(architecture: Architecture, setup: LlamaCppSetup, kv_format: str) -> CacheTerms:
     """Return what the layers keep.
 
     **Formula**: Σ over layers cells · elements · bits / 8, and slots · elements · 4 for states.
@@ -50,14 +50,14 @@ def kept_by(architecture: Architecture, setup: Setup, kv_format: str) -> Kept:
     kinds = _cached(architecture, setup)
     states = _state_elements(architecture, setup)
     on_host = sum(kind.bytes(kind.layers - kind.on_card, bits) for kind in kinds)
-    return Kept(
+    return CacheTerms(
         _cache_term([kind for kind in kinds if kind.on_card], kv_format),
         _state_term(setup, states[0]) if states[0] else None,
         on_host + setup.slots * states[1] * _STATE_BYTES,
     )
 
 
-def _cached(architecture: Architecture, setup: Setup) -> list[Cached]:
+def _cached(architecture: Architecture, setup: LlamaCppSetup) -> list[Cached]:
     if architecture.kind == "encoder":
         return []
     layers: dict[tuple[int, int, int | None], tuple[int, int]] = {}
@@ -118,7 +118,7 @@ def _name(kind: Cached) -> str:
     return "layers on the card" if kind.window is None else f"sliding layers on the card, window {kind.window:,}"
 
 
-def _state_elements(architecture: Architecture, setup: Setup) -> tuple[int, int]:
+def _state_elements(architecture: Architecture, setup: LlamaCppSetup) -> tuple[int, int]:
     """Return the elements of a slot's state on the card and in RAM."""
     on_card = on_host = 0
     for group in architecture.main.groups:
@@ -130,7 +130,7 @@ def _state_elements(architecture: Architecture, setup: Setup) -> tuple[int, int]
     return on_card, on_host
 
 
-def _state_term(setup: Setup, elements: int) -> Term:
+def _state_term(setup: LlamaCppSetup, elements: int) -> Term:
     return term(
         "state",
         setup.slots * elements * _STATE_BYTES,

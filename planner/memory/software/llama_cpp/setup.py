@@ -19,7 +19,7 @@ BATCH: Final = 2_048
 _MICRO_BATCH: Final = 512
 
 
-class Setup(NamedTuple):
+class LlamaCppSetup(NamedTuple):
     """The choices of llama.cpp; `cells` are those of each of `streams` caches side by side."""
 
     slots: int
@@ -64,7 +64,7 @@ def settings_of(workload: Inference) -> LlamaCppSettings:
     return workload.engine if isinstance(workload.engine, LlamaCppSettings) else LlamaCppSettings()
 
 
-def setup_of(architecture: Architecture, workload: Inference) -> Setup:
+def setup_of(architecture: Architecture, workload: Inference) -> LlamaCppSetup:
     """Return how llama-server runs `workload` (defaults filled in) with the settings that it names.
 
     Without `gpu_layers` everything is on the card; else the output is the first layer there, and the last layers
@@ -80,7 +80,7 @@ def setup_of(architecture: Architecture, workload: Inference) -> Setup:
     tokens = min(settings.n_ubatch or _MICRO_BATCH, batch)
     layers = architecture.main.layer_count
     asked = layers + 1 if workload.gpu_layers is None else min(workload.gpu_layers, layers + 1)
-    return Setup(
+    return LlamaCppSetup(
         slots=slots,
         streams=streams,
         cells=cells,

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from planner.dtypes import AS_STORED, GGUF_FILE_TYPES, gguf_type
 from planner.memory.gguf import layer_bytes, tensor_bytes
 from planner.memory.result import Part, Term
-from planner.memory.software.llama_cpp.setup import Setup
+from planner.memory.software.llama_cpp.setup import LlamaCppSetup
 from planner.memory.terms import model, term
 from planner.models.architecture import Architecture
 
@@ -26,7 +26,7 @@ class Placed(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def placed_weights(architecture: Architecture, file_type: str, setup: Setup) -> Placed:
+def placed_weights(architecture: Architecture, file_type: str, setup: LlamaCppSetup) -> Placed:
     """Return the weights of `architecture` on the card and in RAM.
 
     **Formula**: card = Σ bytes of the layers on it + output; RAM = token embedding + the other layers.
@@ -48,7 +48,7 @@ def placed_weights(architecture: Architecture, file_type: str, setup: Setup) -> 
     )
 
 
-def _term(layers: int, output: int, setup: Setup, *, tied: bool) -> Term:
+def _term(layers: int, output: int, setup: LlamaCppSetup, *, tied: bool) -> Term:
     again = ", the tied embedding once more" if tied else ""
     return term(
         "weights",

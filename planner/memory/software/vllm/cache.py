@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
 from planner.dtypes import KV_FORMATS
-from planner.memory.software.vllm.setup import Setup
+from planner.memory.software.vllm.setup import VllmSetup
 from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, Mixer, StateMixer
 from planner.units import ceil_div
 
@@ -55,7 +55,7 @@ class Pages(NamedTuple):
 
 
 @lru_cache(maxsize=512)
-def pages_of(architecture: Architecture, kv_format: str, setup: Setup, prompt: int) -> Pages | None:
+def pages_of(architecture: Architecture, kv_format: str, setup: VllmSetup, prompt: int) -> Pages | None:
     """Return the pages of a sequence of `setup.length` tokens, or none where nothing is cached.
 
     **Formula**: layers of one kind: Σ layers · page bytes, and ⌈n / page tokens⌉ pages. Several kinds: groups of g
@@ -78,7 +78,7 @@ def pages_of(architecture: Architecture, kv_format: str, setup: Setup, prompt: i
     return _hybrid(_unified(found), everything, setup, prompt)
 
 
-def _hybrid(found: dict[PageKind, int], everything: int, setup: Setup, prompt: int) -> Pages:
+def _hybrid(found: dict[PageKind, int], everything: int, setup: VllmSetup, prompt: int) -> Pages:
     least, most = min(found.values()), max(found.values())
     group = most if most < least * _MOST_PADDING else least
     groups = {kind: ceil_div(count, group) for kind, count in found.items()}
@@ -93,7 +93,7 @@ def _hybrid(found: dict[PageKind, int], everything: int, setup: Setup, prompt: i
     )
 
 
-def _pages(kind: PageKind, setup: Setup, prompt: int) -> int:
+def _pages(kind: PageKind, setup: VllmSetup, prompt: int) -> int:
     if kind.kind == "state":
         return 1
     if kind.kind == "cross":
@@ -103,7 +103,7 @@ def _pages(kind: PageKind, setup: Setup, prompt: int) -> int:
     return ceil_div(min(kind.window - 1 + setup.in_flight, setup.length), kind.tokens) + 1
 
 
-def _layers_by_pages(architecture: Architecture, kv_format: str, setup: Setup) -> dict[PageKind, int]:
+def _layers_by_pages(architecture: Architecture, kv_format: str, setup: VllmSetup) -> dict[PageKind, int]:
     found: dict[PageKind, int] = {}
     if architecture.kind == "encoder":
         return found
@@ -113,7 +113,7 @@ def _layers_by_pages(architecture: Architecture, kv_format: str, setup: Setup) -
     return found
 
 
-def _kinds(layer: Layer, kv_format: str, setup: Setup) -> list[PageKind]:
+def _kinds(layer: Layer, kv_format: str, setup: VllmSetup) -> list[PageKind]:
     mixers: tuple[Mixer | None, ...] = (layer.mixer, layer.second_mixer)
     kinds = [kind for mixer in mixers for kind in _kinds_of(mixer, kv_format, setup)]
     if layer.cross_attention is not None:
@@ -121,7 +121,7 @@ def _kinds(layer: Layer, kv_format: str, setup: Setup) -> list[PageKind]:
     return kinds
 
 
-def _kinds_of(mixer: Mixer | None, kv_format: str, setup: Setup) -> list[PageKind]:
+def _kinds_of(mixer: Mixer | None, kv_format: str, setup: VllmSetup) -> list[PageKind]:
     if isinstance(mixer, StateMixer):
         return [PageKind("state", None, 1, _state_bytes(mixer, setup))]
     if isinstance(mixer, LatentAttention):
@@ -131,12 +131,12 @@ def _kinds_of(mixer: Mixer | None, kv_format: str, setup: Setup) -> list[PageKin
     return []
 
 
-def _attention_page(kind: Kind, mixer: Attention, kv_format: str, setup: Setup) -> PageKind:
+def _attention_page(kind: Kind, mixer: Attention, kv_format: str, setup: VllmSetup) -> PageKind:
     size = int(KV_FORMATS[kv_format]) // 8
     return PageKind(kind, mixer.window, setup.page_tokens, setup.page_tokens * 2 * mixer.kv_dim * size)
 
 
-def _latent_pages(mixer: LatentAttention, kv_format: str, setup: Setup) -> list[PageKind]:
+def _latent_pages(mixer: LatentAttention, kv_format: str, setup: VllmSetup) -> list[PageKind]:
     """Return the page of the latent, and the indexer's of sparse attention, whose fp8 form packs scales with it."""
     packed = mixer.indexer_dim and kv_format == "fp8"
     token = _SPARSE_FP8_BYTES if packed else mixer.latent_dim * int(KV_FORMATS[kv_format]) // 8
@@ -147,7 +147,7 @@ def _latent_pages(mixer: LatentAttention, kv_format: str, setup: Setup) -> list[
     return pages
 
 
-def _state_bytes(mixer: StateMixer, setup: Setup) -> int:
+def _state_bytes(mixer: StateMixer, setup: VllmSetup) -> int:
     """Return a layer's state: the convolution's in the computing format, and the scan's too unless it is fp32.
 
     Gated delta nets have `mamba_ssm_dtype` float32 in their configurations.

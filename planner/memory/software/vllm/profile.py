@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from planner.memory.logits import output_width
 from planner.memory.result import Part, Term
-from planner.memory.software.vllm.setup import Setup
+from planner.memory.software.vllm.setup import VllmSetup
 from planner.memory.terms import library, model, term
 from planner.models.architecture import Architecture, Attention, LatentAttention, Layer, Mlp, Moe, StateMixer
 from planner.units import GIB, ceil_div
@@ -55,7 +55,7 @@ _FORWARD_SHARE: Final = 0.25
 """How far compiled layers may be from their tensors one by one: an assumption."""
 
 
-def forward_term(architecture: Architecture, setup: Setup) -> Term:
+def forward_term(architecture: Architecture, setup: VllmSetup) -> Term:
     """Return what one step of the most tokens holds.
 
     **Formula**: T · w · max over layers of 2h + q + 2kv + q (attention) and 2h + 3i (feed-forward; 2i without a gate;
@@ -81,7 +81,7 @@ def forward_term(architecture: Architecture, setup: Setup) -> Term:
     )
 
 
-def hidden_term(architecture: Architecture, setup: Setup) -> Term:
+def hidden_term(architecture: Architecture, setup: VllmSetup) -> Term:
     """Return what is left of the step while its tokens are sampled: its output, and the rows to sample from."""
     rows = setup.tokens + 2 * setup.sequences
     return term(
@@ -99,7 +99,7 @@ def hidden_term(architecture: Architecture, setup: Setup) -> Term:
     )
 
 
-def sampler_term(architecture: Architecture, setup: Setup) -> Term | None:
+def sampler_term(architecture: Architecture, setup: VllmSetup) -> Term | None:
     """Return the logits of the most sequences with what sampling makes of them, or none without a vocabulary.
 
     **Formula**: n · V · k, where k is w for the logits, 4 for their fp32 copy unless w is 4, and what the version's
@@ -124,7 +124,7 @@ def sampler_term(architecture: Architecture, setup: Setup) -> Term | None:
     )
 
 
-def buffers_term(architecture: Architecture, setup: Setup) -> Term | None:
+def buffers_term(architecture: Architecture, setup: VllmSetup) -> Term | None:
     """Return the sampler's tables, which stay for good (0.33), and CUDA graphs."""
     width = output_width(architecture)
     tables = setup.sequences * _FLOAT * (width + ceil_div(width, _INT32_BITS)) if setup.version == "0.33" else 0

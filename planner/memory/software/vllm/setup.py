@@ -4,6 +4,7 @@
 (gpu_memory_utilization 0.92, pages of 16 tokens), config/vllm.py max_in_flight_tokens. 0.90 until 0.19.
 """
 
+from collections.abc import Hashable
 from enum import Enum
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -26,7 +27,7 @@ class CardClass(Enum):
     OTHER = (2_048, 256)
 
 
-class Setup(NamedTuple):
+class VllmSetup(NamedTuple):
     """The limits of vLLM's steps, and bytes of an element of activations."""
 
     version: VllmVersion
@@ -41,7 +42,7 @@ class Setup(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def card_class(gpu: Gpu) -> CardClass:
+def class_of_card(gpu: Gpu) -> CardClass:
     """Return the class of `gpu`: from 160 GiB, from 70 GiB apart from the A100 and the GB10, or any other."""
     memory = gpu.usable_memory_bytes or gpu.memory_bytes or 0
     if memory >= 160 * GIB:
@@ -55,17 +56,18 @@ def settings_of(workload: Inference) -> VllmSettings:
     return workload.engine if isinstance(workload.engine, VllmSettings) else VllmSettings()
 
 
-def setup_of(workload: Inference, of_card: CardClass) -> Setup:
-    """Return how vLLM's server runs `workload` (defaults filled in) on a card of this class."""
+def setup_of(workload: Inference, card_class: Hashable) -> VllmSetup:
+    """Return how vLLM's server runs `workload` (defaults filled in) on a card of this class, or on any other."""
     settings = settings_of(workload)
     version = settings.version or "0.33"
-    default_tokens, default_sequences = of_card.value
+    limits = card_class if isinstance(card_class, CardClass) else CardClass.OTHER
+    default_tokens, default_sequences = limits.value
     length = workload.context_length or 1
     sequences = settings.max_num_seqs or default_sequences
     tokens = settings.max_num_batched_tokens or min(default_tokens, sequences * length)
     if settings.max_num_seqs is None:
         sequences = min(sequences, tokens)
-    return Setup(
+    return VllmSetup(
         version=version,
         sequences=sequences,
         tokens=tokens,

@@ -2,11 +2,14 @@
 
 from typing import Literal, NamedTuple
 
+from planner.dtypes import ELEMENT_BYTES, SCHEMES
 from planner.memory.kernels import MASK, AttentionKind
 from planner.memory.precision import Precision
 from planner.memory.training.adapters.sites import Uses
 from planner.memory.training.autograd.feed_forward import STATISTIC
+from planner.memory.training.fused import FusedKernels
 from planner.models.architecture import Norm
+from planner.workload.training import Lora, Training
 
 
 class Formats(NamedTuple):
@@ -49,21 +52,37 @@ class Adapters(NamedTuple):
         return same and not self.dropout and (not self.converts or input_bytes == self.parameter)
 
 
-class Fused(NamedTuple):
-    """What libraries fuse: step-by-step norms, a gate with its activation, and adapters with both."""
-
-    norms: bool = False
-    gates: bool = False
-    adapters: bool = False
-
-
 class LayerSettings(NamedTuple):
     """How a layer is computed and trained, its own tuning aside."""
 
     formats: Formats
     attention: AttentionKind
     adapters: Adapters | None
-    fused: Fused = Fused()
+    fused: FusedKernels = FusedKernels()
+
+
+def formats_of(workload: Training, kept_bytes: int = 4) -> Formats:
+    """Return the bytes of each kind of value; beside quantised parameters the others have `kept_bytes` each.
+
+    **Source**: `peft.utils.other.prepare_model_for_kbit_training` casts what is not quantised to fp32.
+    """
+    computed = ELEMENT_BYTES[workload.compute.removeprefix("amp-")]
+    autocast = workload.compute.startswith("amp-")
+    base = workload.weights or "fp32"
+    quantised: Literal["plain", "nf4", "int8"] = "plain"
+    if SCHEMES[base].family != "plain":
+        quantised = "int8" if base == "int8" else "nf4"
+        return Formats(kept_bytes, computed, kept_bytes, kept_bytes, autocast and kept_bytes == 4, quantised)
+    parameter = ELEMENT_BYTES[base]
+    return Formats(parameter if autocast else computed, computed, computed, parameter, autocast)
+
+
+def adapters_of(lora: Lora, formats: Formats) -> Adapters:
+    """Return how the adapters `lora` compute beside a network in `formats`."""
+    parameter = ELEMENT_BYTES[lora.adapter_dtype]
+    converts = formats.base == "plain" or not formats.autocast
+    read = formats.computed if formats.autocast else parameter
+    return Adapters(lora.rank, parameter, read, lora.dropout > 0, lora.dora, converts)
 
 
 class Read(NamedTuple):

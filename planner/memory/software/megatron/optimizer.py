@@ -2,9 +2,11 @@
 
 from typing import Final, NamedTuple
 
+from planner.memory.parallel.sharding import ShardedStep, Sharder
 from planner.memory.parallel.shares import Beside, Counts, Held, buffers, renamed, shared
-from planner.memory.phases import Snapshot
+from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.result import TermName
+from planner.workload.parallel import Parallel
 
 SOURCE: Final = "Megatron-LM docs/user-guide/features/dist_optimizer.md; core/distributed/param_and_grad_buffer.py"
 _REPLACED: Final[frozenset[TermName]] = frozenset(("gradients", "optimizer_states", "master_weights", "communication"))
@@ -48,3 +50,38 @@ def megatron_snapshots(snapshots: tuple[Snapshot, ...], main: MainCopies) -> tup
         )
         for snapshot in snapshots
     )
+
+
+class DistributedOptimizer(Sharder):
+    """Megatron-LM's optimizer, distributed or not."""
+
+    name = "megatron"
+    title = "Megatron-LM"
+    version = "Megatron-LM 0.20"
+    shares_states = True
+    keeps_masters = True
+
+    def called(self, _zero: int) -> str:
+        """Return what it is called where replicas share its states."""
+        return "distributed optimizer"
+
+    def keeps(self, _parallel: Parallel) -> str:
+        """Return what it keeps of a network, in words."""
+        return "16-bit parameters, fp32 gradients from the first pass on, fp32 parameters and states"
+
+    def timeline(self, step: ShardedStep) -> PhaseSnapshots:
+        """Return what is alive on a card in each phase of `step`."""
+        found = step.found
+        weights = next(item for item in found.snapshots[-1].terms if item.name == "weights")
+        main = MainCopies(
+            counts=step.counts,
+            shards=step.cards if step.workload.parallel.zero else 1,
+            gradients=step.kept_named("gradients"),
+            states=step.kept_named("optimizer_states"),
+            master=step.master(weights),
+            beside=step.beside,
+        )
+        return found._replace(snapshots=megatron_snapshots(found.snapshots, main))
+
+
+OPTIMIZER: Final = DistributedOptimizer()
