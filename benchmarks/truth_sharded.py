@@ -11,7 +11,6 @@ from planner.memory.inference.kv_cache import kv_cache_term
 from planner.memory.overhead import cublas_workspace_bytes
 from planner.memory.parallel.tensor import tensor_share
 from planner.memory.phases import PhaseSnapshots
-from planner.memory.software.vllm.setup import CardClass
 from planner.memory.weights import weight_bytes
 from planner.models.architecture import Architecture, Attention, Layer, Mlp
 from planner.models.readers.config_json import read_config
@@ -70,7 +69,7 @@ def _share(row: "Row", architecture: Architecture) -> int:
 def summed_bytes(architecture: Architecture, workload: Inference, cards: int, gpu: Gpu | None) -> int:
     """Return what all of `cards` hold together that share the layers, as PyTorch's allocators hand it out."""
     shared = workload.evolve(parallel=Parallel(pipeline=cards))
-    stages = timelines_by_stage(architecture, with_defaults(shared, architecture, cards), CardClass.OTHER)
+    stages = timelines_by_stage(architecture, with_defaults(shared, architecture, cards))
     return sum(_allocated(snapshots) + snapshots.threads * cublas_workspace_bytes(gpu) for _, snapshots in stages)
 
 
@@ -84,7 +83,7 @@ def _megatron(row: "Row", catalog: Catalog) -> tuple[int, str] | str:
     workload = _megatron_step(row, architecture)
     filled = with_defaults(workload, architecture, row.cards)
     # Megatron logs the last rank, which is in the last stage.
-    _, snapshots = timelines_by_stage(architecture, filled, CardClass.OTHER)[-1]
+    _, snapshots = timelines_by_stage(architecture, filled)[-1]
     gpu = _gpu(row, catalog)
     workspace = cublas_workspace_bytes(gpu) if "nondeterministic" in name else _DETERMINISTIC
     return _allocated(snapshots) + snapshots.threads * workspace, f"the last stage of {_said(filled)}"

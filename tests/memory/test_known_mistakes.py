@@ -212,7 +212,7 @@ def test_only_the_stage_with_the_tower_reads_images():
     workload = Inference(parallel=Parallel(pipeline=2), images=1)
     first, last = (
         {term.name for snapshot in snapshots.snapshots for term in snapshot.terms}
-        for _, snapshots in timelines_by_stage(model, with_defaults(workload, model, 2), CardClass.OTHER)
+        for _, snapshots in timelines_by_stage(model, with_defaults(workload, model, 2))
     )
     assert "buffers" in first
     assert "kv_cache" in last

@@ -10,6 +10,8 @@ from planner.memory.chance import Interval, Margin, chance_of
 from planner.memory.estimate import estimate_memory, fits_on
 from planner.memory.fit import at_least_cards, device_shares, judge_bytes
 from planner.memory.overhead import cublas_workspace_bytes, framework_overhead, overhead_term
+from planner.memory.software import memory_of
+from planner.memory.support import pytorch_reasons
 from planner.memory.terms import term
 from planner.units import GIB, KIB, MIB
 from planner.workload.workload import Inference, Training
@@ -195,7 +197,7 @@ def test_without_a_card_there_is_no_verdict():
     ],
 )
 def test_what_a_card_cannot_run_gets_a_reason_and_no_verdict(name, workload, words):
-    reasons = unsupported_reasons(workload, gpu(name))
+    reasons = memory_of(llama(), workload).unsupported_reasons(workload, gpu(name))
     assert any(words in reason for reason in reasons)
     available = bundled().hardware.usable_memory(gpu(name))
     result = estimate_memory(small_llama(), workload, gpu(name), available)
@@ -206,8 +208,8 @@ def test_what_a_card_cannot_run_gets_a_reason_and_no_verdict(name, workload, wor
 def test_gaudi_is_told_apart_from_other_cards_of_its_maker():
     gaudi = [card for card in bundled().hardware.gpus if card.architecture == "Gaudi"]
     assert gaudi
-    assert all("Gaudi" in unsupported_reasons(Inference(), card)[0] for card in gaudi)
-    assert not unsupported_reasons(Inference(weights="nf4"), gpu("max-1100"))
+    assert all("Gaudi" in pytorch_reasons(Inference(), card)[0] for card in gaudi)
+    assert not pytorch_reasons(Inference(weights="nf4"), gpu("max-1100"))
 
 
 @pytest.mark.parametrize(
@@ -224,7 +226,7 @@ def test_gaudi_is_told_apart_from_other_cards_of_its_maker():
     ],
 )
 def test_what_it_can_run_has_none(name, workload):
-    assert not unsupported_reasons(workload, gpu(name))
+    assert not memory_of(llama(), workload).unsupported_reasons(workload, gpu(name))
 
 
 def test_a_whole_catalog_is_judged_as_each_card_is():

@@ -3,12 +3,11 @@
 import pytest
 from small_models import DEEPSEEK, LLAMA, bundled, llama, other, small_llama
 
-from planner.memory.estimate import estimate_memory
+from planner.memory.estimate import estimate_memory, timeline_of
 from planner.memory.phases import PhaseSnapshots
 from planner.memory.precision import Precision
 from planner.memory.training.autograd.backward import backward_points
 from planner.memory.training.autograd.layer import saved_by_layer
-from planner.memory.training.timeline import training_timeline
 from planner.models.architecture import StateMixer
 from planner.units import MIB
 from planner.workload.defaults import with_defaults
@@ -20,7 +19,7 @@ TOKENS = 2048
 
 
 def snapshots(model, count=1, **changes) -> PhaseSnapshots:
-    return training_timeline(model, with_defaults(Training(**{"compute": "bf16"} | changes), model, count))
+    return timeline_of(model, with_defaults(Training(**{"compute": "bf16"} | changes), model, count))
 
 
 def alive(found: PhaseSnapshots, phase: str, explanation: str = "") -> dict[str, int]:
@@ -230,7 +229,7 @@ def test_towers_of_different_lengths_have_no_formula_per_token():
     whisper = bundled().models.model("openai/whisper-large-v3")
     encoder = whisper.stacks[0].positions
     workload = with_defaults(Training(compute="bf16", sequence_length=2 * encoder), whisper, 1)
-    term = next(t for t in training_timeline(whisper, workload).snapshots[1].written() if t.name == "activations")
+    term = next(t for t in timeline_of(whisper, workload).snapshots[1].written() if t.name == "activations")
     assert term.parts[0].formula == f"{term.parts[0].bytes:,}"
 
 

@@ -13,6 +13,7 @@ from planner.memory.training.adapters.settings import Adapters, Formats, LayerSe
 from planner.memory.training.adapters.sites import LayerTuning, sites_of
 from planner.memory.training.adapters.terms import dequantised_scratch, magnitude_scratch
 from planner.memory.training.autograd.layer import saved_by_layer
+from planner.memory.training.fused import FusedKernels
 from planner.memory.weights import is_gguf, weights_term
 from planner.models.layers import Norm
 from planner.models.readers.config_json import read_config
@@ -173,7 +174,7 @@ def test_unsloth_fuses_what_transformers_does_step_by_step():
     fused, plain = (needed(llama(), profile=profile, **common) for profile in ("unsloth", "hf"))
     assert kept(fused) < kept(plain)
     norm = Norm(kind="rms", native=False)
-    settings = LayerSettings(FORMATS["bf16"], "sdpa", None, Fused(norms=True))
+    settings = LayerSettings(FORMATS["bf16"], "sdpa", None, FusedKernels(norms=True))
     assert norm_kept(norm, 64, 2, settings, trained=True) == 2 * 64 + 4
 
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from planner.memory.estimate import timeline_of
 from planner.memory.inference.timeline import inference_timeline
 from planner.memory.precision import training_precision
+from planner.memory.software import training_memory
 from planner.memory.training.full import head_matrix
 from planner.models.architecture import Architecture
 from planner.models.readers.config_json import read_config
@@ -267,7 +268,7 @@ def kept_by_the_body(recording: Recording, *categories: str) -> int:
 
 def _predicted_saved(architecture: Architecture, workload: Training) -> int:
     filled = with_defaults(workload, architecture, count=1)
-    setup = (tuned_setup if is_tuned(filled) else plain_setup)(architecture, filled)
+    setup = training_memory(filled.profile).setup(architecture, filled)
     casts = sum(term.bytes for term in setup.casts.loss)
     head = head_matrix(architecture) * training_precision(workload).compute_bytes
     return setup.saved.total + (casts - head if casts else 0)

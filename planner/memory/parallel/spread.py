@@ -80,7 +80,7 @@ def held_by_rank(
         others = others_of(alike[same], rank.in_flight, workload.parallel.interleave)
         found.append(HeldByRank(rank, alike[same], others))
     if len(found) > 1 and isinstance(workload, Inference):
-        serving = serving_memory(workload.profile or "", architecture)
+        serving = serving_memory(workload.profile, architecture)
         back = serving.with_outputs_back(found[0].alone, found[-1].alone, workload)
         found[0] = found[0]._replace(alone=back)
     return tuple(found)

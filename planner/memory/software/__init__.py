@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 from planner.models.architecture import Architecture
-from planner.workload.software.registry import SOFTWARE
+from planner.workload.software.registry import DEFAULT, SOFTWARE
 from planner.workload.training import Training
 from planner.workload.workload import Inference
 
@@ -23,12 +23,12 @@ def memory_of(architecture: Architecture, workload: Training | Inference) -> "So
     """Return the program that runs `workload`, whose defaults are filled in."""
     if isinstance(workload, Training):
         return training_memory(workload.profile)
-    return serving_memory(workload.profile or "", architecture)
+    return serving_memory(workload.profile, architecture)
 
 
-def serving_memory(name: str, architecture: Architecture) -> "ServingMemory":
-    """Return what the program `name` does where it answers requests to `architecture`."""
-    module = _PIPELINES if architecture.kind == "diffusion" else SOFTWARE[name].module
+def serving_memory(name: str | None, architecture: Architecture) -> "ServingMemory":
+    """Return what the program `name` does where it answers requests to `architecture`; none is the usual program."""
+    module = _PIPELINES if architecture.kind == "diffusion" else SOFTWARE[name or DEFAULT].module
     return cast("ServingMemory", _loaded(module).SERVING)
 
 

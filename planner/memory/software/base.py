@@ -99,9 +99,7 @@ class ServingMemory(SoftwareMemory[Inference]):
         """Return the groups of cards that share a network; replicas that answer know nothing of each other."""
         return {"tensor": parallel.tensor, "expert": parallel.expert, "context": parallel.context}
 
-    def settings_in_use(
-        self, _architecture: Architecture, workload: Inference, _card_class: Hashable
-    ) -> EngineSettings:
+    def settings_in_use(self, _architecture: Architecture, workload: Inference, _gpu: Gpu | None) -> EngineSettings:
         """Return the settings of `workload` (defaults filled in) with the program's own where it leaves them open."""
         return workload.engine
 

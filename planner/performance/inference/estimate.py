@@ -92,7 +92,7 @@ def _elsewhere(
 
 
 def _on(architecture: Architecture, workload: Inference, gpu: Gpu, setting: TimeSetting) -> TimeResult:
-    reasons = serving_memory(workload.profile or "", architecture).unsupported_reasons(workload, gpu)
+    reasons = serving_memory(workload.profile, architecture).unsupported_reasons(workload, gpu)
     if reasons:
         return TimeResult(task="inference", kind="service", unsupported="; ".join(reasons))
     if architecture.kind == "diffusion":

@@ -2,7 +2,7 @@
 
 from small_models import bundled, llama
 
-from planner.memory.engines.settings import settings_in_use
+from planner.memory.software import serving_memory
 from planner.workload.defaults import with_defaults
 from planner.workload.workload import Inference
 
@@ -10,7 +10,8 @@ from planner.workload.workload import Inference
 def used(workload: Inference, name: str | None = None):
     filled = with_defaults(workload, llama(), 1)
     assert isinstance(filled, Inference)
-    return settings_in_use(llama(), filled, bundled().hardware.gpu(name) if name else None)
+    program = serving_memory(filled.profile, llama())
+    return program.settings_in_use(llama(), filled, bundled().hardware.gpu(name) if name else None)
 
 
 def test_vllm_takes_more_at_once_on_a_large_card():

@@ -1,7 +1,9 @@
 """Where vLLM and llama.cpp run."""
 
 import pytest
+from small_models import llama
 
+from planner.memory.software import memory_of
 from planner.plan.catalog import Catalog
 from planner.workload.workload import Inference
 
@@ -10,7 +12,7 @@ OF_2025 = VLLM.evolve(compute="fp16", engine={"version": "0.11"})
 
 
 def reasons(catalog: Catalog, workload: Inference, name: str) -> str:
-    return " ".join(unsupported_reasons(workload, catalog.hardware.gpu(name)))
+    return " ".join(memory_of(llama(), workload).unsupported_reasons(workload, catalog.hardware.gpu(name)))
 
 
 @pytest.mark.parametrize(
@@ -50,4 +52,6 @@ def test_vllm_needs_a_card_that_its_kernels_are_built_for(catalog: Catalog, work
 def test_neither_is_told_that_it_is_not_pytorch(catalog: Catalog):
     for gpu in catalog.hardware.gpus:
         for workload in (VLLM, LLAMA_CPP):
-            assert not any("PyTorch" in reason for reason in unsupported_reasons(workload, gpu))
+            assert not any(
+                "PyTorch" in reason for reason in memory_of(llama(), workload).unsupported_reasons(workload, gpu)
+            )

@@ -7,7 +7,7 @@ from planner.memory.estimate import estimate_memory, timeline_of
 from planner.memory.gguf import file_bytes, layer_bytes, tensor_bytes
 from planner.memory.software.llama_cpp import batch_of, network_of
 from planner.memory.software.llama_cpp.graph import Batch, Network, compute_buffer_bytes
-from planner.memory.software.llama_cpp.setup import setup_of
+from planner.memory.software.llama_cpp.setup import LlamaCppSetup, setup_of
 from planner.memory.software.llama_cpp.weights import placed_weights
 from planner.models.architecture import Architecture, Attention, Layer, Mlp, Moe, Norm, StateMixer, StoredTensors
 from planner.units import GIB, MIB
@@ -33,7 +33,7 @@ def in_ram(model: Architecture, **changes) -> int:
     return timeline_of(model, filled(model, **changes)).host_bytes or 0
 
 
-def set_up(model: Architecture, **changes) -> Setup:
+def set_up(model: Architecture, **changes) -> LlamaCppSetup:
     return setup_of(model, filled(model, **changes))
 
 

@@ -7,7 +7,7 @@ from planner.hardware.usable import UsableMemory
 from planner.memory.estimate import estimate_memory, fits_on, timeline_of
 from planner.memory.software.vllm.cache import PageKind, Pages, _unified, pages_of
 from planner.memory.software.vllm.profile import forward_term, sampler_term
-from planner.memory.software.vllm.setup import CardClass, setup_of
+from planner.memory.software.vllm.setup import CardClass, class_of_card, setup_of
 from planner.models.architecture import Attention, StateMixer
 from planner.units import GIB, MIB
 from planner.workload.defaults import with_defaults
@@ -176,7 +176,7 @@ def test_layers_that_share_keys_and_values_have_no_pages():
     ],
 )
 def test_defaults_follow_the_card(name: str, of_card: CardClass):
-    assert card_class(bundled().hardware.gpu(name)) is of_card
+    assert class_of_card(bundled().hardware.gpu(name)) is of_card
 
 
 def test_limits_of_a_step():

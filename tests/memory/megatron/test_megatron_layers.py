@@ -119,28 +119,28 @@ def test_a_network_keeps_its_layers_and_the_edges():
 def test_full_checkpoints_keep_the_inputs_of_layers():
     found = saved(CLASSIC, "full")
     tokens = 2 * 128
-    assert found.checkpoints == 12 * tokens * 2 * H
+    assert found.kept.checkpoints == 12 * tokens * 2 * H
     assert found.recomputed == tokens * (34 * H + STATISTICS + 5 * HEADS * 128)
-    assert found.attention == found.feed_forward == found.scores == 0
+    assert found.kept.attention == found.kept.feed_forward == found.kept.scores == 0
 
 
 def test_selective_checkpoints_compute_scores_again():
     whole, selective = saved(CLASSIC), saved(CLASSIC, "selective")
-    assert whole.total - selective.total == 12 * 2 * 128 * 5 * HEADS * 128 == whole.scores
+    assert whole.total - selective.total == 12 * 2 * 128 * 5 * HEADS * 128 == whole.kept.scores
     assert selective.recomputed == 2 * 128 * 5 * HEADS * 128
 
 
 def test_unfused_scores_decide_the_backward_pass_of_long_sequences():
-    short, long = (saved_by_megatron(CLASSIC, 1, length, BF16, "eager", "none").stage.bytes for length in (16, 8192))
+    short, long = (saved_by_megatron(CLASSIC, 1, length, BF16, "eager", "none").point.bytes for length in (16, 8192))
     assert long > 512 * short
-    assert saved_by_megatron(CLASSIC, 1, 8192, BF16, "flash", "none").stage.bytes == 8192 * 2 * (4 * H + H)
+    assert saved_by_megatron(CLASSIC, 1, 8192, BF16, "flash", "none").point.bytes == 8192 * 2 * (4 * H + H)
 
 
 def test_experts_and_latents_have_gradients_in_flight():
     mixtral = saved_by_megatron(other("mixtral", MIXTRAL), 1, 64, BF16, "flash", "none")
-    assert mixtral.stage.bytes == 64 * 2 * (2 * 2 * 14_336 + 4096)
+    assert mixtral.point.bytes == 64 * 2 * (2 * 2 * 14_336 + 4096)
     deepseek = saved_by_megatron(other("deepseek_v3", DEEPSEEK), 1, 8192, BF16, "eager", "none")
-    assert deepseek.stage.bytes > mixtral.stage.bytes
+    assert deepseek.point.bytes > mixtral.point.bytes
 
 
 @pytest.mark.parametrize(("loss", "per_logit"), [("full-logits", 6), ("chunked", None)])

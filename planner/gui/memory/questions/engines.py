@@ -96,9 +96,8 @@ def imply_settings(questions: Questions, evaluation: Evaluation) -> None:
     workload = evaluation.workload
     if evaluation.architecture is None or not isinstance(workload, Inference):
         return
-    program = serving_memory(workload.profile or "", evaluation.architecture)
-    card_class = program.card_class(evaluation.gpu) if evaluation.gpu else None
-    used = program.settings_in_use(evaluation.architecture, workload, card_class)
+    program = serving_memory(workload.profile, evaluation.architecture)
+    used = program.settings_in_use(evaluation.architecture, workload, evaluation.gpu)
     for name in setting_names():
         field = questions.asked(f"{_OF_ENGINE}{name}")
         if isinstance(field, NumberField):

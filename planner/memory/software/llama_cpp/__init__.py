@@ -84,9 +84,7 @@ class LlamaCpp(ServingMemory):
         """Return no group: llama.cpp copies from card to card."""
         return {}
 
-    def settings_in_use(
-        self, architecture: Architecture, workload: Inference, card_class: Hashable
-    ) -> LlamaCppSettings:
+    def settings_in_use(self, architecture: Architecture, workload: Inference, gpu: Gpu | None) -> LlamaCppSettings:
         """Return the settings of `workload` with those of llama-server where it leaves them open."""
         found = setup_of(architecture, workload)
         return LlamaCppSettings(

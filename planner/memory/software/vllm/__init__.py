@@ -103,9 +103,9 @@ class Vllm(ServingMemory):
         """Return the layers of each stage, as evenly as it goes."""
         return even_layers(architecture.depth, workload.parallel.pipeline)
 
-    def settings_in_use(self, architecture: Architecture, workload: Inference, card_class: Hashable) -> VllmSettings:
+    def settings_in_use(self, architecture: Architecture, workload: Inference, gpu: Gpu | None) -> VllmSettings:
         """Return the settings of `workload` with those of vLLM's server where it leaves them open."""
-        setup = setup_of(workload, card_class)
+        setup = setup_of(workload, class_of_card(gpu) if gpu else None)
         return VllmSettings(
             version=setup.version,
             max_num_seqs=setup.sequences,
