@@ -1,130 +1,120 @@
 """What an optimizer works with while it steps, beside its states."""
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
 from planner.memory.result import Term
 from planner.memory.terms import checked, library, model, number_format, term
-from planner.memory.training.optimizer_bytes import (
+from planner.memory.training.optimizer_states import (
     Trained,
     galore_projection_elements,
     galore_rank,
-    is_matrix,
+    is_inner_matrix,
     parameters_in,
-)
-from planner.memory.training.preconditioned import (
-    SHAMPOO_SOURCE,
-    SOAP_SOURCE,
-    shampoo_scratch,
-    soap_scratch,
+    soap_sides,
     widest_block,
 )
 from planner.models.architecture import Tensor
-from planner.workload.optimizers import Optimizer, OptimizerStep
+from planner.workload.optimizers import OPTIMIZERS, Optimizer, OptimizerStep, StepWorkings, Working
 
 _BF16: Final = 2
 _FP32: Final = 4
 _NORM_BLOCK: Final = 512
 """Bytes of a number of its own in PyTorch's allocator, which hands out multiples of it."""
-_SOURCES: Final[dict[str, str]] = {
-    "foreach": "torch.optim _multi_tensor_adamw: torch._foreach_sqrt of all second moments at once",
-    "adamw": "torch.optim _single_tensor_adamw: the root of one second moment, and its quotient",
-    "adagrad-foreach": "torch.optim _multi_tensor_adagrad: the roots of all sums, and all quotients",
-    "root": "torch.optim _single_tensor_rmsprop and _single_tensor_adagrad: the root of one tensor's squares",
-    "adafactor-transformers": "transformers 5.23 optimization.Adafactor.step: squared gradient and update in fp32; of "
-    "16 bits fp32 copies of gradient and parameter, too",
-    "adafactor": "torch.optim Adafactor: the variance is multiplied out from its rows and columns",
-    "muon": "torch.optim._muon: the update, its bf16 copy, and the products of Newton and Schulz",
-    "galore": "galore_torch: the singular value decomposition of one gradient, in fp32",
-}
 
 
 @lru_cache(maxsize=256)
 def step_term(trained: Trained, optimizer: Optimizer, step: OptimizerStep, parameter_bytes: int) -> Term | None:
     """Return what the step holds at the most beside parameters, gradients and states, none where it is nothing.
 
-    **Formula**: one copy of all trained parameters where one call updates all of them (`foreach`), two with Adagrad;
-    where a loop updates one after the other, what the largest needs: 2 · n · w with Adam, n · w with Adafactor, RMSprop
-    and Adagrad; with Muon n · w for the update, and in bf16 the matrix, its next iterate and two squares of its smaller
-    side. Fused kernels need nothing.
+    **Formula**: copies of all trained parameters where one call updates all of them (`foreach`); where a loop updates
+    one after the other, what the largest needs: 2 · n · w with Adam, n · w with Adafactor, RMSprop and Adagrad; with
+    Muon n · w for the update, and in bf16 the matrix, its next iterate and two squares of its smaller side. Fused
+    kernels need nothing.
     """
-    if step == "fused" or optimizer in ("sgd", "sgd-momentum") or not trained:
-        return None
-    if optimizer == "soap":
-        return _soap(trained)
-    if optimizer == "shampoo":
-        return _shampoo(trained, parameter_bytes)
-    total = parameters_in(trained) * parameter_bytes
-    symbols = (
-        model("P_t", parameters_in(trained), "trained parameters"),
-        number_format("w", parameter_bytes, "bytes per element, as the parameters"),
-    )
-    if step == "foreach" and optimizer == "adagrad":
-        return checked("temporaries", 2 * total, "2 × P_t × w", symbols, _SOURCES["adagrad-foreach"])
-    if step == "foreach":
-        name = "adafactor" if optimizer == "adafactor" else "foreach"
-        return checked("temporaries", total, "P_t × w", symbols, _SOURCES[name])
-    most = max((tensor for tensor, _ in trained), key=lambda tensor: _of_one(tensor, optimizer, parameter_bytes))
-    formula, source = _FORMULAS[optimizer]
-    shown = (*symbols[1:], model("n", most.size, "elements of the tensor that needs most"))
-    if optimizer == "adafactor-transformers":
-        shown = (shown[1], library("c", 2 if parameter_bytes == _FP32 else 4, "fp32 copies of it"))
-    return checked("temporaries", _of_one(most, optimizer, parameter_bytes), formula, shown, source)
+    kind = OPTIMIZERS[optimizer]
+    workings = {"fused": None, "foreach": kind.foreach, "loop": kind.loop}[step]
+    return _MADE[workings.kind](trained, workings, parameter_bytes) if workings and trained else None
 
 
-_FORMULAS: Final[dict[Optimizer, tuple[str, str]]] = {
-    "adamw": ("2 × n × w", _SOURCES["adamw"]),
-    "adam": ("2 × n × w", _SOURCES["adamw"]),
-    "nadam": ("2 × n × w", _SOURCES["adamw"]),
-    "rmsprop": ("n × w", _SOURCES["root"]),
-    "adagrad": ("n × w", _SOURCES["root"]),
-    "adafactor-transformers": ("n × 4 × c", _SOURCES["adafactor-transformers"]),
-    "adafactor": ("n × w", _SOURCES["adafactor"]),
-    "muon": ("n × w + 2 × (2 × n + 2 × k × k)", _SOURCES["muon"]),
-    "galore-adamw": ("4 × (2 × n + U + V) + n × w", _SOURCES["galore"]),
-}
-
-
-def _of_one(tensor: Tensor, optimizer: Optimizer, size: int) -> int:
-    if optimizer in ("adamw", "adam", "nadam"):
-        return 2 * tensor.size * size
-    if optimizer in ("adafactor", "rmsprop", "adagrad"):
-        return tensor.size * size
-    if optimizer == "adafactor-transformers":
-        return tensor.size * _FP32 * (2 if size == _FP32 else 4)
-    if not is_matrix(tensor):
-        return 0
-    return _newton_schulz(tensor, size) if optimizer == "muon" else _galore(tensor, size)
-
-
-def _soap(trained: Trained) -> Term:
-    usual, anew = (max(held) for held in zip(*(soap_scratch(tensor) for tensor, _ in trained), strict=True))
-    return term(
-        "temporaries",
-        anew,
-        "4 × (4 × m × n + m² + 7 × n²)",
-        (library("m, n", "sides", "of the tensor that needs most, n the wider one up to 10,000"),),
-        f"{SOAP_SOURCE}; every tenth step decomposes anew",
-        certainty="assumed",
-        low_bytes=usual,
-    )
-
-
-def _shampoo(trained: Trained, size: int) -> Term:
+def _of_all(trained: Trained, workings: StepWorkings, size: int) -> Term:
     parameters = parameters_in(trained)
+    symbols = (
+        model("P_t", parameters, "trained parameters"),
+        number_format("w", size, "bytes per element, as the parameters"),
+    )
+    held = workings.copies * parameters * size
+    return checked("temporaries", held, workings.formula, symbols, workings.source)
+
+
+def _of_the_largest(trained: Trained, workings: StepWorkings, size: int) -> Term:
+    """Return what the tensor needs that needs most: copies of it, or what its matrix is worked on with."""
+    in_fp32 = workings.kind == "fp32-copies"
+    copies, width = (_fp32_copies(size), _FP32) if in_fp32 else (workings.copies, size)
+    own = _OF_MATRICES.get(workings.kind)
+
+    def needed(tensor: Tensor) -> int:
+        if own is None:
+            return copies * tensor.size * width
+        return own(tensor, size) if is_inner_matrix(tensor) else 0
+
+    most = max([tensor for tensor, _ in trained], key=needed)
+    elements = model("n", most.size, "elements of the tensor that needs most")
+    shown = (number_format("w", size, "bytes per element, as the parameters"), elements)
+    if in_fp32:
+        shown = (elements, library("c", copies, "fp32 copies of it"))
+    return checked("temporaries", needed(most), workings.formula, shown, workings.source)
+
+
+def _fp32_copies(size: int) -> int:
+    """Return the copies in fp32 of Adafactor in transformers: 16-bit gradients and parameters are copied, too."""
+    return 2 if size == _FP32 else 4
+
+
+def _of_bases(trained: Trained, workings: StepWorkings, _size: int) -> Term:
+    usual, anew = (max(held) for held in zip(*(soap_scratch(tensor) for tensor, _ in trained), strict=True))
+    sides = library("m, n", "sides", "of the tensor that needs most, n the wider one up to 10,000")
+    return term("temporaries", anew, workings.formula, (sides,), workings.source, certainty="assumed", low_bytes=usual)
+
+
+def _of_blocks(trained: Trained, workings: StepWorkings, size: int) -> Term:
+    """Return what Shampoo holds: all gradients filtered and preconditioned, and one eigendecomposition.
+
+    **Formula**: 2 · P · w + 7 · d² · 4, d being the widest block.
+
+    **Source**: `DistributedShampoo.step`, counted allocation by allocation on the CPU.
+    """
+    parameters, widest = parameters_in(trained), widest_block([tensor for tensor, _ in trained])
     return term(
         "temporaries",
-        shampoo_scratch([tensor for tensor, _ in trained], parameters, size),
-        "2 × P_t × w + 7 × d² × 4",
+        workings.copies * parameters * size + 7 * widest * widest * _FP32,
+        workings.formula,
         (
             model("P_t", parameters, "trained parameters"),
             number_format("w", size, "bytes per element, as the parameters"),
-            model("d", widest_block([tensor for tensor, _ in trained]), "side of the widest block"),
+            model("d", widest, "side of the widest block"),
         ),
-        SHAMPOO_SOURCE,
+        workings.source,
         certainty="assumed",
         low_bytes=parameters * size,
     )
+
+
+def soap_scratch(tensor: Tensor) -> tuple[int, int]:
+    """Return what a step of SOAP holds beside gradient and states: as usual, and where the bases are made anew.
+
+    **Formula** for m ≤ n: max(6 · m · n + m², 4 · m · n + m² + n²) elements between; 4 · m · n + m² + 7 · n² at most
+    in every tenth step, with the QR decomposition.
+
+    **Source**: `SOAP.step`, counted allocation by allocation on the CPU; what cuSOLVER works with is not in it.
+    """
+    squares = sorted(side * side for side in soap_sides(tensor))
+    larger = squares[-1] if squares else 0
+    smaller = squares[0] if len(squares) > 1 else 0
+    usual = max(6 * tensor.size + smaller, 4 * tensor.size + larger + smaller) if squares else 4 * tensor.size
+    anew = 4 * tensor.size + smaller + 7 * larger
+    return _FP32 * usual, _FP32 * max(usual, anew)
 
 
 def _newton_schulz(tensor: Tensor, size: int) -> int:
@@ -150,6 +140,22 @@ def _galore(tensor: Tensor, size: int) -> int:
     )
     projected = 2 * tensor.size * size + 3 * larger * galore_rank(tensor) * size
     return max(decomposed, projected)
+
+
+_OF_MATRICES: Final[dict[Working, Callable[[Tensor, int], int]]] = {
+    "newton-schulz": _newton_schulz,
+    "decomposition": _galore,
+}
+_MADE: Final[dict[Working, Callable[[Trained, StepWorkings, int], Term]]] = {
+    "copies-of-all": _of_all,
+    "copies": _of_the_largest,
+    "fp32-copies": _of_the_largest,
+    "newton-schulz": _of_the_largest,
+    "decomposition": _of_the_largest,
+    "bases": _of_bases,
+    "blocks": _of_blocks,
+}
+"""What makes the term of each kind of workings."""
 
 
 @lru_cache(maxsize=256)

@@ -12,7 +12,7 @@ from planner.memory.training.adapters.terms import adapters_term, dequantised_sc
 from planner.memory.training.adapters.trained import TunedLayers, Tuning, tuning_of
 from planner.memory.training.checkpointing import Checkpoints
 from planner.memory.training.full import head_matrix, tied_gradient_term
-from planner.memory.training.optimizer_bytes import parameters_in
+from planner.memory.training.optimizer_states import parameters_in
 from planner.memory.training.saved import SavedActivations
 from planner.memory.training.setup import Casts, Gradients, LossesOf, TrainingSetup, cast_term
 from planner.memory.weights import weights_term

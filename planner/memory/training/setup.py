@@ -7,7 +7,7 @@ from planner.memory.precision import Precision
 from planner.memory.result import Term
 from planner.memory.terms import checked, model, number_format
 from planner.memory.training.losses import Losses
-from planner.memory.training.optimizer_bytes import Trained
+from planner.memory.training.optimizer_states import Trained
 from planner.memory.training.saved import SavedActivations
 from planner.models.architecture import Architecture
 from planner.workload.training import Training

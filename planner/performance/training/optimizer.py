@@ -5,8 +5,7 @@ from typing import Final, NamedTuple
 from planner.dtypes import ELEMENT_BYTES
 from planner.memory.software import sharder_of
 from planner.memory.training.adapters.trained import tuning_of
-from planner.memory.training.optimizer_bytes import parameters_in
-from planner.memory.training.optimizer_states import optimizer_term
+from planner.memory.training.optimizer_states import optimizer_term, parameters_in
 from planner.models.architecture import Architecture
 from planner.workload.defaults import default_weights
 from planner.workload.training import Training, arithmetic

@@ -15,7 +15,7 @@ from planner.memory.tensors import parameter_counts, placed_tensors
 from planner.memory.terms import checked, library, model, number_format
 from planner.memory.terms import workload as chosen
 from planner.memory.training.adapters.terms import adapters_term
-from planner.memory.training.optimizer_bytes import Trained, parameters_in
+from planner.memory.training.optimizer_states import Trained, parameters_in
 from planner.memory.training.saved import BackwardPoint, SavedActivations, SavedBytes, sum_of
 from planner.memory.training.setup import Casts, Gradients, TrainingSetup, cast_term
 from planner.models.architecture import Architecture, Layer, Mlp, Tensor

@@ -5,7 +5,7 @@ from typing import Final
 
 from planner.memory.result import Term
 from planner.memory.terms import checked, model, number_format, term
-from planner.memory.training.optimizer_bytes import Trained, parameters_in
+from planner.memory.training.optimizer_states import Trained, parameters_in
 from planner.models.architecture import Architecture, Tensor
 from planner.workload.training import Lora
 
