@@ -17,8 +17,8 @@ from planner.memory.corrections import (
     unused_note,
 )
 from planner.memory.fit import CardFit, Held, device_share, judge_bytes, memory_result, platform_notes
-from planner.memory.overhead import Overhead, framework_overhead, overhead_term
-from planner.memory.parallel.micro_batches import Others, need_with_others, with_others
+from planner.memory.overhead import Fixed, Overhead, fixed_overhead, framework_overhead, overhead_term
+from planner.memory.parallel.micro_batches import NeedByParts, Others, need_by_parts, with_others
 from planner.memory.parallel.placing import Cards, Loaded, class_of, least_shards, place, spread_notes
 from planner.memory.parallel.spread import Rank, held_by_rank, is_spread
 from planner.memory.phases import Need, PhaseSnapshots
@@ -128,10 +128,11 @@ def estimate_settled(settled: Settled, cards: tuple[Cards, ...], corrections: tu
 
 
 class _Kind(NamedTuple):
-    """What a kind of card says of a workload: the corrections that were measured on it, and why it cannot run it."""
+    """What a kind of card says of a workload: corrections measured on it, why it cannot run it, and its overhead."""
 
     own: tuple[Correction, ...]
     unsupported: tuple[str, ...]
+    overhead: Fixed
 
 
 class _Device(NamedTuple):
@@ -151,6 +152,7 @@ def _devices(
     """Return what stands on each of the cards that are `placed`: stages that hold the same are looked at once."""
     known: dict[tuple[int, Others, int], _Device] = {}
     kinds: dict[int, _Kind] = {}
+    parted: dict[int, NeedByParts] = {}
     found = []
     for one in placed:
         # By identity: cards and timelines that are the same are the same objects here, and hashing them takes longer.
@@ -159,8 +161,13 @@ def _devices(
             kinds[card] = _kind(settled, program, one.cards.gpu, corrections)
         same = (id(one.timeline), one.others, card)
         if same not in known:
-            known[same] = _device(settled.workload, one, kinds[card])
-        found.append(known[same]._replace(loaded=one))
+            alike = id(one.timeline)
+            if alike not in parted:
+                parted[alike] = need_by_parts(one.timeline)
+            known[same] = _device(settled.workload, one, kinds[card], parted[alike])
+            found.append(known[same])
+        else:
+            found.append(known[same]._replace(loaded=one))
     return found
 
 
@@ -169,15 +176,15 @@ def _kind(
 ) -> _Kind:
     architecture, workload = settled
     own = applicable_corrections(corrections, workload, architecture.model_type, gpu.id if gpu else None)
-    return _Kind(own, program.unsupported_reasons(workload, gpu) if gpu else ())
+    return _Kind(own, program.unsupported_reasons(workload, gpu) if gpu else (), fixed_overhead(gpu))
 
 
-def _device(workload: Training | Inference, loaded: Loaded, kind: _Kind) -> _Device:
+def _device(workload: Training | Inference, loaded: Loaded, kind: _Kind, parts: NeedByParts) -> _Device:
     cards, plain, others = loaded.cards, loaded.timeline, loaded.others
-    need = (
-        corrected_timeline(with_others(plain, others), kind.own).need() if kind.own else need_with_others(plain, others)
-    )
-    estimated = framework_overhead(cards.gpu, plain.dynamic, need.largest, plain.threads)
+    need = parts.with_others(others)
+    if kind.own:
+        need = corrected_timeline(with_others(plain, others), kind.own).need()
+    estimated = framework_overhead(kind.overhead, plain.dynamic, need.largest, plain.threads)
     overhead = corrected_overhead(estimated, kind.own)
     held = _with_overhead(need.held, overhead)
     gpu_id = cards.gpu.id if cards.gpu else ""
@@ -235,7 +242,7 @@ def fits_on(
         timeline, plain = by_class[card_class]
         kind = _kind(settled, program, gpu, corrections)
         need = corrected_timeline(timeline, kind.own).need() if kind.own else plain
-        overhead = framework_overhead(gpu, timeline.dynamic, need.largest, timeline.threads)
+        overhead = framework_overhead(kind.overhead, timeline.dynamic, need.largest, timeline.threads)
         held = _with_overhead(need.held, corrected_overhead(overhead, kind.own))
         yield judge_bytes(held, usable, filled.other_processes_bytes, kind.unsupported, gpu.id)
 

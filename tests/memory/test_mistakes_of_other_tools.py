@@ -8,9 +8,8 @@ from planner.memory.inference.kv_cache import kv_cache_term
 from planner.memory.precision import Precision
 from planner.memory.software.vllm.cache import pages_of
 from planner.memory.software.vllm.setup import CardClass, setup_of
-from planner.memory.tensors import placed_tensors
 from planner.memory.training.autograd.layer import saved_by_layer
-from planner.memory.weights import weight_bytes
+from planner.memory.weights import placed_tensors, weight_bytes
 from planner.units import GIB, MIB
 from planner.workload.workload import Inference, Training
 

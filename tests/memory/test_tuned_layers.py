@@ -10,10 +10,10 @@ from planner.errors import SpecError
 from planner.memory.estimate import estimate_memory
 from planner.memory.training.adapters.layer import saved_by_tuned_layer
 from planner.memory.training.adapters.settings import Adapters, Formats, LayerSettings, norm_kept
-from planner.memory.training.adapters.sites import LayerTuning, sites_of
-from planner.memory.training.adapters.terms import dequantised_scratch, magnitude_scratch
+from planner.memory.training.adapters.trained import LayerTuning, sites_of
 from planner.memory.training.autograd.layer import saved_by_layer
 from planner.memory.training.fused import FusedKernels
+from planner.memory.training.partial import dequantised_scratch, magnitude_scratch
 from planner.memory.weights import is_gguf, weights_term
 from planner.models.layers import Norm
 from planner.models.readers.config_json import read_config

@@ -5,9 +5,8 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES
+from planner.memory.diffusion.blocks import decoder_elements, rotation_bytes, transformer_elements, unet_elements
 from planner.memory.diffusion.components import Held, held_components, upcast_bytes, weights_term
-from planner.memory.diffusion.feature_maps import decoder_elements, unet_elements
-from planner.memory.diffusion.transformer import rotation_bytes, transformer_elements
 from planner.memory.inference.scratch import scratch_bytes
 from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.precision import inference_precision

@@ -8,7 +8,7 @@ from planner.memory.parallel.sharding import ShardedStep, Sharder
 from planner.memory.parallel.shares import WAITING, Beside, Buffer, Counts, Held, buffers, shared
 from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.result import TermName
-from planner.memory.tensors import placed_tensors
+from planner.memory.weights import placed_tensors
 from planner.models.architecture import Architecture
 from planner.workload.parallel import Parallel
 from planner.workload.training import arithmetic

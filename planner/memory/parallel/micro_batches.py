@@ -3,7 +3,6 @@
 Stages that hold the same differ in these alone, so that what they need follows from one of them.
 """
 
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.memory.chance import Interval
@@ -53,37 +52,41 @@ def _place_of_activations(snapshot: Snapshot) -> int | None:
     """Return where the term of activations stands in a pass, or none in other snapshots."""
     if snapshot.name not in _PASSES:
         return None
-    return next((place for place, item in enumerate(snapshot.terms) if item.name == "activations"), None)
+    for place, item in enumerate(snapshot.terms):
+        if item.name == "activations":
+            return place
+    return None
 
 
-def need_with_others(found: PhaseSnapshots, others: Others) -> Need:
-    """Return what `with_others` holds at the most.
-
-    **Formula**: the larger of what is held where activations are, with those of the others, and what is held elsewhere.
-    """
-    if not others.bytes:
-        return found.need()
-    apart, more = _apart(found), others.bytes
-    passes, rest = apart.passes.held, apart.rest.held
-    low, most, high = max(passes.low + more, rest.low), max(passes.bytes + more, rest.bytes), passes.high + more
-    largest = max(apart.activations + more, apart.passes.largest, apart.rest.largest)
-    return Need(Interval(low, most, max(high, rest.high)), largest)
-
-
-class _Apart(NamedTuple):
-    """What is needed where activations are, and elsewhere, and the most that activations are."""
+class NeedByParts(NamedTuple):
+    """What a timeline needs where activations are, and elsewhere, and the most that activations are."""
 
     passes: Need
     rest: Need
     activations: int
+    dynamic: int
+
+    def with_others(self, others: Others) -> Need:
+        """Return what `with_others` holds at the most.
+
+        **Formula**: the larger of what is held where activations are, with those of the others, and of what is held
+        elsewhere.
+        """
+        passes, rest, more = self.passes.held, self.rest.held, others.bytes
+        most = max(passes.bytes + more, rest.bytes)
+        held = Interval(max(passes.low + more, rest.low), most, max(passes.high + more, rest.high))
+        largest = max(self.activations + more, self.passes.largest, self.rest.largest) if self.dynamic else 0
+        return Need(held, largest)
 
 
-@lru_cache(maxsize=256)
-def _apart(found: PhaseSnapshots) -> _Apart:
-    places = [_place_of_activations(snapshot) for snapshot in found.snapshots]
-    placed = list(zip(found.snapshots, places, strict=True))
-    return _Apart(
-        most_of([snapshot for snapshot, place in placed if place is not None]),
-        most_of([snapshot for snapshot, place in placed if place is None]),
-        max([snapshot.terms[place].bytes for snapshot, place in placed if place is not None]),
-    )
+def need_by_parts(found: PhaseSnapshots) -> NeedByParts:
+    """Return what `found` needs with and without activations, once for all stages that hold the same."""
+    passes, rest, activations = [], [], 0
+    for snapshot in found.snapshots:
+        place = _place_of_activations(snapshot)
+        if place is None:
+            rest.append(snapshot)
+        else:
+            passes.append(snapshot)
+            activations = max(activations, snapshot.terms[place].bytes)
+    return NeedByParts(most_of(passes), most_of(rest), activations, found.dynamic)

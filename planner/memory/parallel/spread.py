@@ -132,19 +132,21 @@ def _training(rank: Rank, workload: Training, own: Training, apart: Beside) -> P
         found = sharded_timeline(architecture, workload, own, program, sharder, beside)
         return found if is_last else _without_loss(found)
     plain = program.timeline(architecture, own)
-    if not is_last:
-        plain = _without_loss(plain)
-    found = _with_communication(plain, beside.holding(_buckets(plain, workload)))
+    found = _with_communication(plain, beside.holding(_buckets(plain, workload)), with_loss=is_last)
     in_view = workload.parallel.gradient_as_bucket_view and workload.parallel.state_shards > 1
     return _gradients_throughout(found) if in_view else found
 
 
-def _with_communication(found: PhaseSnapshots, beside: Beside) -> PhaseSnapshots:
-    """Return `found` with buffers that are there from the first pass on."""
+def _with_communication(found: PhaseSnapshots, beside: Beside, *, with_loss: bool = True) -> PhaseSnapshots:
+    """Return `found` with buffers from the first pass on, without the loss where another stage has it."""
     if not beside.held and not beside.outside:
-        return found
+        return found if with_loss else _without_loss(found)
     held = buffers((), "", beside)
-    snapshots = [snapshot if snapshot.name == "load" else snapshot.beside(held) for snapshot in found.snapshots]
+    snapshots = [
+        snapshot if snapshot.name == "load" else snapshot.beside(held)
+        for snapshot in found.snapshots
+        if with_loss or snapshot.name != "loss"
+    ]
     return found._replace(snapshots=tuple(snapshots))
 
 

@@ -4,16 +4,14 @@ Two things are called so. PyTorch's policy chooses by operators: it keeps what p
 second plain product aside. Megatron-LM's computes the core of attention again, and keeps the rest.
 """
 
-from dataclasses import replace
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.errors import SpecError
 from planner.memory.kernels import kernel_of
 from planner.memory.training.adapters.settings import LayerSettings
-from planner.memory.training.adapters.sites import LayerTuning, Status
-from planner.memory.training.autograd.feed_forward import STATISTIC
-from planner.memory.training.autograd.layer import INDEX
+from planner.memory.training.adapters.trained import LayerTuning, Status
+from planner.memory.training.autograd.layer import INDEX, STATISTIC
 from planner.memory.training.saved import SavedPerToken
 from planner.models.architecture import Attention, LatentAttention, Layer, Mixer, Moe, StateMixer, Tensor
 from planner.workload.choices import Checkpointing
@@ -90,7 +88,7 @@ def without_core_attention(ledger: SavedPerToken, layer: Layer, settings: LayerS
     for mixer in (layer.mixer, layer.cross_attention):
         if _kernel(mixer, settings, masked) == "fused" and isinstance(mixer, Attention | LatentAttention):
             statistics += STATISTIC * mixer.heads
-    return replace(ledger, scores=0, source_scores=0, bias=0, attention=ledger.attention - statistics)
+    return ledger._replace(scores=0, source_scores=0, bias=0, attention=ledger.attention - statistics)
 
 
 def _products(layer: Layer, tuning: LayerTuning, settings: LayerSettings) -> int:

@@ -5,11 +5,11 @@ from typing import Final
 
 from planner.dtypes import ELEMENT_BYTES
 from planner.memory.result import Term
-from planner.memory.tensors import parameter_counts
 from planner.memory.terms import library, model, term
 from planner.memory.terms import workload as chosen
 from planner.memory.training.full import head_matrix
 from planner.memory.training.setup import Casts, TrainingSetup, cast_term
+from planner.memory.weights import parameter_counts
 from planner.models.architecture import Architecture
 from planner.workload.training import Training
 

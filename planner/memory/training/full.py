@@ -6,14 +6,13 @@ from typing import NamedTuple
 from planner.memory.logits import output_width
 from planner.memory.precision import Precision, training_precision
 from planner.memory.result import Term
-from planner.memory.tensors import ParameterCounts, parameter_counts
 from planner.memory.terms import checked, library, model, number_format
 from planner.memory.training.adapters.trained import tuning_of
 from planner.memory.training.autograd.network import saved_by_network
 from planner.memory.training.losses import Losses
 from planner.memory.training.saved import SavedActivations
 from planner.memory.training.setup import Casts, Gradients, LossesOf, TrainingSetup, cast_term
-from planner.memory.weights import weights_term
+from planner.memory.weights import ParameterCounts, parameter_counts, weights_term
 from planner.models.architecture import Architecture
 from planner.workload.training import Training
 

@@ -1,7 +1,6 @@
 """What the forward pass keeps for the backward pass: amounts that add up, and the term that they are written as."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final, NamedTuple
 
@@ -13,8 +12,7 @@ from planner.workload.training import Training
 _SOURCE: Final = "saved tensors of PyTorch 2.13 operators and transformers 5.23 modules, operation by operation"
 
 
-@dataclass(frozen=True, slots=True)
-class SavedBytes:
+class SavedBytes(NamedTuple):
     """Bytes that are kept for the backward pass, by kind: they add up, and a number of equal layers multiplies them."""
 
     norms: int = 0
@@ -25,7 +23,7 @@ class SavedBytes:
     adapters: int = 0
     checkpoints: int = 0
 
-    def __add__(self, other: "SavedBytes") -> "SavedBytes":
+    def __add__(self, other: "SavedBytes") -> "SavedBytes":  # type: ignore[override]  # a value, no row of a table
         """Return both together."""
         return SavedBytes(
             self.norms + other.norms,
@@ -37,7 +35,7 @@ class SavedBytes:
             self.checkpoints + other.checkpoints,
         )
 
-    def __mul__(self, count: int) -> "SavedBytes":
+    def __mul__(self, count: int) -> "SavedBytes":  # type: ignore[override]
         """Return `count` times as much."""
         return SavedBytes(
             self.norms * count,
@@ -56,8 +54,7 @@ class SavedBytes:
         return blocks + self.dropout + self.adapters + self.checkpoints
 
 
-@dataclass(frozen=True, slots=True)
-class SavedPerToken:
+class SavedPerToken(NamedTuple):
     """Bytes kept by one layer, or by a part of it: per token, and `scores` per token and per token of context.
 
     `source` and `source_scores` are those of cross-attention, per token of the encoder and, for each of them, per
@@ -74,7 +71,7 @@ class SavedPerToken:
     bias: int = 0
     adapters: int = 0
 
-    def __add__(self, other: "SavedPerToken") -> "SavedPerToken":
+    def __add__(self, other: "SavedPerToken") -> "SavedPerToken":  # type: ignore[override]
         """Return what both parts of a layer keep."""
         return SavedPerToken(
             self.norms + other.norms,

@@ -1,17 +1,15 @@
 """What one card does in one micro-batch: products, attention, and the bytes that everything else moves."""
 
-from dataclasses import replace
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.dtypes import SCHEMES
 from planner.memory.kernels import is_masked
 from planner.memory.precision import Precision, training_precision
-from planner.memory.tensors import parameter_counts
 from planner.memory.training.adapters.trained import tuning_of
 from planner.memory.training.autograd.layer import saved_by_layer, stack_positions
 from planner.memory.training.autograd.network import trained_stacks
-from planner.memory.weights import weight_bytes
+from planner.memory.weights import parameter_counts, weight_bytes
 from planner.models.architecture import Architecture
 from planner.performance.flops import Work, forward_work
 from planner.workload.choices import Loss
@@ -89,7 +87,7 @@ def _kept_bytes(architecture: Architecture, own: Training, precision: Precision)
             masked = is_masked(group.layer, tokens, own.attention)
             ledger = saved_by_layer(group.layer, stack.hidden, precision, own.attention, masked)
             if own.profile == "megatron":  # Transformer Engine's kernels take what transformers computes step by step
-                ledger = replace(ledger, scores=0)
+                ledger = ledger._replace(scores=0)
             found += group.count * ledger.total(sequences, tokens, source or tokens)
         source = tokens
     return found

@@ -7,7 +7,7 @@ from planner.hardware.gpu import Gpu
 from planner.hardware.usable import UsableMemory
 from planner.memory.chance import Interval
 from planner.memory.fit import CardFit, Held, device_shares, judge_bytes, memory_result
-from planner.memory.overhead import Overhead, overhead_with_slack, write_overhead
+from planner.memory.overhead import Overhead, fixed_overhead, overhead_with_slack, write_overhead
 from planner.memory.phases import PhaseSnapshots, Snapshot
 from planner.memory.result import MemoryResult, Part, Term, TermName
 from planner.memory.support import unsupported_backend
@@ -123,11 +123,12 @@ def _overhead(facts: TracedFacts, gpu: Gpu | None, available: int | None) -> Ove
     The backward pass runs in a thread of its own, which has its own workspace.
     """
     threads = _FORWARD_AND_BACKWARD if facts.request.task == "training" else 1
-    fixed = overhead_with_slack(gpu, 0, 0, threads)
+    card = fixed_overhead(gpu)
+    fixed = overhead_with_slack(card, 0, 0, threads)
     reserved = facts.reserved_bytes
     if available is not None:
         reserved = facts.reserved_within(available - fixed.total)
-    return overhead_with_slack(gpu, reserved - facts.allocated_bytes, facts.largest_tensor_bytes, threads)
+    return overhead_with_slack(card, reserved - facts.allocated_bytes, facts.largest_tensor_bytes, threads)
 
 
 def _overhead_term(facts: TracedFacts, overhead: Overhead) -> Term:

@@ -6,10 +6,9 @@ from hypothesis import strategies as st
 
 from planner.errors import SpecError
 from planner.hardware.catalog import load_hardware
+from planner.memory.diffusion.blocks import decoder_elements, resnet_elements, rotation_bytes, transformer_elements
 from planner.memory.diffusion.components import held_components
-from planner.memory.diffusion.feature_maps import decoder_elements, resnet_elements
 from planner.memory.diffusion.timeline import diffusion_timeline
-from planner.memory.diffusion.transformer import rotation_bytes, transformer_elements
 from planner.memory.estimate import estimate_memory
 from planner.models.catalog import load_models
 from planner.models.pipeline import DiffusionTransformer

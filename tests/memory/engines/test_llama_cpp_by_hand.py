@@ -7,8 +7,7 @@ from planner.memory.estimate import estimate_memory, timeline_of
 from planner.memory.gguf import file_bytes, layer_bytes, tensor_bytes
 from planner.memory.software.llama_cpp import batch_of, network_of
 from planner.memory.software.llama_cpp.graph import Batch, Network, compute_buffer_bytes
-from planner.memory.software.llama_cpp.setup import LlamaCppSetup, setup_of
-from planner.memory.software.llama_cpp.weights import placed_weights
+from planner.memory.software.llama_cpp.setup import LlamaCppSetup, placed_weights, setup_of
 from planner.models.architecture import Architecture, Attention, Layer, Mlp, Moe, Norm, StateMixer, StoredTensors
 from planner.units import GIB, MIB
 from planner.workload.defaults import with_defaults

@@ -6,8 +6,7 @@ dimensions named here, a context of 4,096 tokens unless said, micro-batches of 5
 
 import pytest
 
-from planner.memory.software.llama_cpp.allocator import GraphAllocator
-from planner.memory.software.llama_cpp.graph import Batch, Network, compute_buffer_bytes
+from planner.memory.software.llama_cpp.graph import Batch, GraphAllocator, Network, compute_buffer_bytes
 from planner.models.architecture import Attention, Layer, Mlp, Moe, Norm
 from planner.units import MIB
 

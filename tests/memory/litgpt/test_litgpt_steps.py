@@ -6,10 +6,9 @@ from small_models import DEEPSEEK, GPT2, bundled, llama, other, small_llama
 from planner.errors import SpecError
 from planner.memory.estimate import estimate_memory, timeline_of
 from planner.memory.software.litgpt.ledger import BlockSettings, inputs_of, multiplied, saved_by_block
-from planner.memory.software.litgpt.losses import Outputs, litgpt_losses
 from planner.memory.software.litgpt.parts import Parts, adapters_of, parts_of
-from planner.memory.software.litgpt.weights import litgpt_weights
-from planner.memory.tensors import parameter_counts
+from planner.memory.software.litgpt.setup import Outputs, litgpt_losses, litgpt_weights
+from planner.memory.weights import parameter_counts
 from planner.workload.defaults import with_defaults
 from planner.workload.training import Lora, Training
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from planner.memory.kernels import MASK
 from planner.memory.software.litgpt.parts import Parts, merged_width
-from planner.memory.training.autograd.feed_forward import STATISTIC
+from planner.memory.training.autograd.layer import STATISTIC
 from planner.memory.training.saved import SavedPerToken
 from planner.models.architecture import Attention, Layer, Mlp, Norm
 

@@ -6,20 +6,144 @@ from typing import Final, NamedTuple
 
 from planner.dtypes import ELEMENT_BYTES, SCHEMES
 from planner.memory.logits import output_width
-from planner.memory.result import Term
+from planner.memory.phases import Deferred
+from planner.memory.result import Part, Symbol, Term
 from planner.memory.software.litgpt.ledger import BlockSettings, inputs_of, multiplied, norm_kept, saved_by_block
-from planner.memory.software.litgpt.losses import Outputs, litgpt_losses
 from planner.memory.software.litgpt.parts import Parts, adapters_of, check_supported, parts_of
-from planner.memory.software.litgpt.weights import litgpt_weights
-from planner.memory.tensors import parameter_counts, placed_tensors
-from planner.memory.terms import checked, library, model, number_format
+from planner.memory.terms import checked, highest, library, lowest, model, number_format, term, workload
 from planner.memory.terms import workload as chosen
-from planner.memory.training.adapters.terms import adapters_term
+from planner.memory.training.losses import Losses
 from planner.memory.training.optimizer_states import Trained, parameters_in
+from planner.memory.training.partial import adapters_term
 from planner.memory.training.saved import BackwardPoint, SavedActivations, SavedBytes, sum_of
 from planner.memory.training.setup import Casts, Gradients, TrainingSetup, cast_term
+from planner.memory.weights import parameter_counts, placed_tensors
 from planner.models.architecture import Architecture, Layer, Mlp, Tensor
+from planner.units import ceil_div
 from planner.workload.training import Training
+
+_PLAIN_SOURCE: Final = "litgpt/model.py, GPT.__init__: lm_head and wte are tensors of their own"
+_QUANTISED_SOURCE: Final = "lightning/fabric BitsandbytesPrecision: every torch.nn.Linear becomes a Linear4bit"
+
+
+@lru_cache(maxsize=256)
+def litgpt_weights(architecture: Architecture, scheme_name: str, kept_bytes: int) -> Term:
+    """Return the memory of the parameters stored as `scheme_name`, what is not quantised in `kept_bytes` each.
+
+    **Formula**: plain (P + V · h where tied) · w; quantised Q · q / 8 + (P − Q) · w, the head among Q.
+
+    **Assumes** the vocabulary without LitGPT's padding to a multiple of 64 or 512.
+    """
+    untied = output_width(architecture) * architecture.hidden if architecture.tied_head else 0
+    total = parameter_counts(architecture).total + untied
+    count = model("P", total, "parameters, the head and the embedding apart")
+    if SCHEMES[scheme_name].family == "plain":
+        size = ELEMENT_BYTES[scheme_name]
+        return term("weights", total * size, "P × w", (count, _each(size)), _PLAIN_SOURCE)
+    quantised, stored = _linear_bytes(architecture, scheme_name, untied)
+    kept = (total - quantised) * kept_bytes
+    return term(
+        "weights",
+        stored + kept,
+        "Q × q / 8 + (P − Q) × w",
+        (
+            count,
+            model("Q", quantised, "parameters of linear layers, the output head among them"),
+            number_format("q", round(8 * stored / quantised, 4), f"bits per weight in {SCHEMES[scheme_name].title}"),
+            _each(kept_bytes),
+        ),
+        _QUANTISED_SOURCE,
+        parts=(
+            Part(name="linear layers", bytes=stored, formula="Q × q / 8", source=SCHEMES[scheme_name].source),
+            Part(name="embedding and norms", bytes=kept, formula="(P − Q) × w", source=_QUANTISED_SOURCE),
+        ),
+    )
+
+
+def _each(size: int) -> Symbol:
+    return number_format("w", size, "bytes per parameter that is not quantised")
+
+
+def _linear_bytes(architecture: Architecture, scheme_name: str, untied: int) -> tuple[int, int]:
+    scheme = SCHEMES[scheme_name]
+    linear = [(tensor, count) for tensor, count in placed_tensors(architecture) if tensor.role in ("linear", "head")]
+    shapes = [(tensor.shape, count) for tensor, count in linear if len(tensor.shape) == 2]
+    if untied:
+        shapes.append(((output_width(architecture), architecture.hidden), 1))
+    elements = sum(rows * columns * count for (rows, columns), count in shapes)
+    return elements, sum(scheme.tensor_bytes(shape) * count for shape, count in shapes)
+
+
+CHUNK: Final = 128
+"""Tokens whose cross entropy is computed at once; under adapters, the positions that the head sees at once.
+
+**Source**: litgpt/finetune/lora.py, `model(input_ids, lm_head_chunk_size=128)`; finetune/full.py leaves the head whole.
+"""
+_FP32: Final = 4
+_SOURCE: Final = (
+    "lightning/fabric HalfPrecision.convert_output and BitsandbytesPrecision.convert_output: logits become fp32; "
+    "litgpt/utils.py chunked_cross_entropy; the training loop's `logits` still names those of the step before"
+)
+_WHOLE_BACKWARD: Final = (
+    "the derivative of the loss is there for every part of the logits before the head's backward pass starts"
+)
+
+
+class Outputs(NamedTuple):
+    """Tokens with an output, sequences that they are of, width of the vocabulary, bytes of a logit as computed.
+
+    `whole` says that the head sees all of them at once.
+    """
+
+    tokens: int
+    sequences: int
+    width: int
+    size: int
+    whole: bool = False
+
+    @property
+    def chunks(self) -> int:
+        """Return the number of parts in which the head is computed."""
+        return 1 if self.whole else ceil_div(self.tokens // self.sequences, CHUNK)
+
+    @property
+    def part(self) -> int:
+        """Return the tokens whose cross entropy is computed at once."""
+        return min(self.tokens, CHUNK * (1 if self.whole else self.sequences))
+
+
+def litgpt_losses(outputs: Outputs) -> Losses:
+    """Return what is there of the logits.
+
+    **Formula**: when they are made T · V · (4 + w + 4), the fp32 ones of the step before among them; in the loss
+    T · V · (4 + 4) and two fp32 derivatives of one part, and T · V · 4 more where the last position of several whole
+    sequences is cut off by a copy; at the head T · V · (4 + w); then T · V · 4.
+    """
+    every = outputs.tokens * outputs.width
+    part, size = outputs.part, outputs.size
+    copied = _FP32 if outputs.whole and outputs.sequences > 1 else 0
+    # What is in fp32 already is not converted.
+    converted = size if size < _FP32 else 0
+    symbols = (
+        workload("T", outputs.tokens, "tokens"),
+        model("V", outputs.width, "width of the vocabulary"),
+        library("w", converted, "bytes of a logit before it is turned to fp32"),
+        library("C", part, "tokens of one part"),
+        library("s", copied, "bytes of a logit that is copied without the last position"),
+    )
+    made = _term(every * (2 * _FP32 + converted), "T × V × (4 + w + 4)", symbols)
+    loss = every * (2 * _FP32 + copied) + part * outputs.width * 2 * _FP32
+    derived = _term(loss, "T × V × (8 + s) + C × V × 8", symbols)
+    head = _term(every * (_FP32 + (converted or _FP32)), "T × V × (4 + w)", symbols)
+    return Losses(made, derived, head, _term(every * _FP32, "T × V × 4", symbols), _WHOLE_BACKWARD)
+
+
+def _term(count_bytes: int, formula: str, symbols: tuple[Symbol, ...]) -> Deferred:
+    def write() -> Term:
+        return checked("logits", count_bytes, formula, symbols, _SOURCE)
+
+    return Deferred("logits", count_bytes, lowest(count_bytes), highest(count_bytes), write)
+
 
 _HALF: Final = 2
 _DEQUANTISED: Final = (

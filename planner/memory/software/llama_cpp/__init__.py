@@ -13,8 +13,7 @@ from planner.memory.result import Part, Term
 from planner.memory.software.base import ServingMemory
 from planner.memory.software.llama_cpp.cache import kept_by
 from planner.memory.software.llama_cpp.graph import Batch, Network, compute_buffer_bytes, mask_bytes
-from planner.memory.software.llama_cpp.setup import BATCH, LlamaCppSetup, settings_of, setup_of
-from planner.memory.software.llama_cpp.weights import placed_weights
+from planner.memory.software.llama_cpp.setup import BATCH, LlamaCppSetup, placed_weights, settings_of, setup_of
 from planner.memory.terms import library, model, term
 from planner.memory.terms import workload as chosen
 from planner.models.architecture import Architecture, Attention, Layer, LayerGroup

@@ -8,14 +8,13 @@ Engine 2 (`LayerNormLinear`, `UnfusedDotProductAttention`); for a layer of class
 token, Korthikanti et al. 2022, arXiv 2205.05198, table 2.
 """
 
-from dataclasses import replace
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from planner.memory.kernels import MASK, AttentionKind
 from planner.memory.precision import Precision
-from planner.memory.training.autograd.feed_forward import STATISTIC
 from planner.memory.training.autograd.layer import (
+    STATISTIC,
     dropout_bytes,
     saved_by_cross_attention,
     saved_by_mixer,
@@ -65,7 +64,7 @@ def saved_by_megatron(
     if checkpointing == "full":
         kept = [SavedBytes(checkpoints=_inputs(one, sequences, precision)) for one in layers]
     elif checkpointing == "selective":
-        kept = [replace(saved, scores=0) for saved in kept]
+        kept = [saved._replace(scores=0) for saved in kept]
     return SavedActivations(
         kept=sum_of([edges, *kept]),
         one_layer=largest,

@@ -1,1 +1,1 @@
-"""adapters."""
+"""Training of adapters, or of a part of a network: what is trained, and what its layers then keep."""

@@ -5,8 +5,8 @@ from typing import Literal, NamedTuple
 from planner.dtypes import ELEMENT_BYTES, SCHEMES
 from planner.memory.kernels import MASK, AttentionKind
 from planner.memory.precision import Precision
-from planner.memory.training.adapters.sites import Uses
-from planner.memory.training.autograd.feed_forward import STATISTIC
+from planner.memory.training.adapters.trained import Uses
+from planner.memory.training.autograd.layer import STATISTIC
 from planner.memory.training.fused import FusedKernels
 from planner.models.architecture import Norm
 from planner.workload.training import Lora, Training

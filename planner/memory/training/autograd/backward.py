@@ -5,8 +5,7 @@ from typing import Final
 
 from planner.memory.kernels import AttentionKind, is_masked, kernel_of, softmax_bytes
 from planner.memory.precision import Precision
-from planner.memory.training.autograd.feed_forward import freed_before_experts
-from planner.memory.training.autograd.layer import forward_norms, norms_behind, saved_by_layer
+from planner.memory.training.autograd.layer import forward_norms, freed_before_experts, norms_behind, saved_by_layer
 from planner.memory.training.saved import BackwardPoint, SavedPerToken
 from planner.models.architecture import Activation, Attention, LatentAttention, Layer, Mlp, Moe
 
