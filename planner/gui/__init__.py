@@ -18,12 +18,12 @@ _CORE = (
     "planner.plan.timing",
     "planner.performance.inference.estimate",
     "planner.memory.software.transformers",
-    "planner.present.plan",
-    "planner.present.prices",
-    "planner.present.solved",
-    "planner.present.column_sets",
+    "planner.present.plan.phrase",
+    "planner.present.cost.prices",
+    "planner.present.memory.solved",
+    "planner.present.catalog.column_sets",
     "planner.present.record_text",
-    "planner.present.time",
+    "planner.present.cost.time",
     "planner.trace.consent",
 )
 

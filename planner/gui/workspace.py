@@ -118,7 +118,7 @@ class Workspace(QObject):
         """
         # Imported here: the start of the window does not wait for what only a change needs.
         from planner.plan.answers.settle import settle
-        from planner.present.settled import moved_sentence
+        from planner.present.plan.settled import moved_sentence
 
         fields = dict(answer)
         task = fields.pop(f"{WORKLOAD}task", None)

@@ -8,7 +8,7 @@ from planner.errors import SpecError
 from planner.plan.answers.settle import settle
 from planner.plan.evaluate import evaluate
 from planner.plan.plan import ModelChoice, Plan
-from planner.present.settled import moved_sentence
+from planner.present.plan.settled import moved_sentence
 from planner.workload.parallel import CardCount, Parallel
 from planner.workload.software.llama_cpp import LlamaCppSettings
 from planner.workload.software.registry import trainers

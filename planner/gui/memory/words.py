@@ -4,7 +4,7 @@ from typing import Final
 
 from planner.dtypes import AS_STORED, KV_FORMATS, SCHEMES, Family, Scheme
 from planner.present import format as fmt
-from planner.present.workload import OPTIMIZER_TITLES
+from planner.present.plan.workload import OPTIMIZER_TITLES
 
 Options = tuple[tuple[object, str], ...]
 

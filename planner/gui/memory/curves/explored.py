@@ -20,7 +20,7 @@ from planner.plan.solve import (
     largest_that_fits,
     smallest_card,
 )
-from planner.present.solved import solved_words
+from planner.present.memory.solved import solved_words
 
 _SHORTEST: Final = 128
 _CARDS_IN_A_ROW: Final = 8

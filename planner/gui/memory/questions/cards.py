@@ -18,7 +18,7 @@ from planner.gui.widgets.picker_field import PickerField
 from planner.gui.widgets.popover import SearchPopover
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation
-from planner.present.parallel import cards_phrase
+from planner.present.plan.parallel import cards_phrase
 from planner.workload.parallel import CardCount
 
 _LIST_WIDTH = 560

@@ -19,7 +19,7 @@ from planner.models.architecture import Architecture, Moe
 from planner.plan.answers.draft import DEGREES
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
-from planner.present.parallel import sharing_summary
+from planner.present.plan.parallel import sharing_summary
 from planner.workload.choices import Offload
 from planner.workload.software.registry import serving, trainer
 from planner.workload.workload import Inference, Training, Workload

@@ -10,7 +10,7 @@ from planner.gui.widgets.search_list import Choice
 from planner.memory.training.adapters.trained import is_linear
 from planner.models.architecture import Architecture
 from planner.present import format as fmt
-from planner.present.workload import METHOD_TITLES
+from planner.present.plan.workload import METHOD_TITLES
 from planner.workload.optimizers import OPTIMIZERS, Library, OptimizerStep
 from planner.workload.software.registry import trainer
 from planner.workload.training import Training, formats_for
