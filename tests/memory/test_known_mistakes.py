@@ -14,7 +14,7 @@ from planner.memory.chance import Interval
 from planner.memory.estimate import estimate_memory, timelines_by_stage
 from planner.memory.fit import judge_bytes
 from planner.memory.inference.kv_cache import kv_cache_term
-from planner.memory.overhead import cublas_workspace_bytes, framework_overhead
+from planner.memory.overhead import cublas_workspace_bytes, fixed_overhead, framework_overhead
 from planner.memory.software.vllm.cache import pages_of
 from planner.memory.software.vllm.profile import buffers_term, sampler_term
 from planner.memory.software.vllm.setup import CardClass, setup_of
@@ -166,7 +166,7 @@ def test_cuda_graphs_are_told_as_a_range_that_holds_what_was_published():
 )
 def test_contexts_are_those_that_were_measured(architecture, least, most):
     card = next(gpu for gpu in bundled().hardware.gpus if gpu.architecture == architecture)
-    assert least <= framework_overhead(card, 0, 0).context / MIB <= most
+    assert least <= framework_overhead(fixed_overhead(card), 0, 0).context / MIB <= most
 
 
 def test_the_matrix_library_takes_8_mib_and_32_from_hopper_on():

@@ -9,7 +9,7 @@ from planner.hardware.usable import UsableMemory
 from planner.memory.chance import Interval, Margin, chance_of
 from planner.memory.estimate import estimate_memory, fits_on
 from planner.memory.fit import at_least_cards, device_shares, judge_bytes
-from planner.memory.overhead import cublas_workspace_bytes, framework_overhead, overhead_term
+from planner.memory.overhead import cublas_workspace_bytes, fixed_overhead, framework_overhead, overhead_term
 from planner.memory.software import memory_of
 from planner.memory.support import pytorch_reasons
 from planner.memory.terms import term
@@ -66,25 +66,25 @@ def test_training_has_two_threads_that_launch_products():
 
 
 def test_the_context_of_measured_families_is_theirs():
-    assert framework_overhead(gpu("rtx-4090"), 0, 0).context == 426 * MIB
-    assert framework_overhead(None, 0, 0).context == 426 * MIB
+    assert framework_overhead(fixed_overhead(gpu("rtx-4090")), 0, 0).context == 426 * MIB
+    assert framework_overhead(fixed_overhead(None), 0, 0).context == 426 * MIB
     turing = next(g for g in bundled().hardware.gpus if g.architecture == "Turing")
-    assert framework_overhead(turing, 0, 0).context == 141 * MIB
+    assert framework_overhead(fixed_overhead(turing), 0, 0).context == 141 * MIB
 
 
 def test_slack_is_a_twentieth_of_what_comes_and_goes_or_a_hole_at_worst():
-    overhead = framework_overhead(None, 100 * MIB, 50 * MIB)
+    overhead = framework_overhead(fixed_overhead(None), 100 * MIB, 50 * MIB)
     assert overhead.slack == 5 * MIB
     assert overhead.total == 426 * MIB + SMALL + 5 * MIB
     assert (overhead.low, overhead.high) == (141 * MIB + SMALL, 749 * MIB + SMALL + 50 * MIB)
-    assert framework_overhead(None, 0, 80 * GIB).high == 749 * MIB + SMALL + GIB
+    assert framework_overhead(fixed_overhead(None), 0, 80 * GIB).high == 749 * MIB + SMALL + GIB
 
 
 @given(
     st.integers(0, 2**40), st.integers(0, 2**40), st.sampled_from([None, "rtx-4090", "tesla-k80"]), st.integers(1, 2)
 )
 def test_the_overhead_lies_within_its_bounds(dynamic, largest, name, threads):
-    overhead = framework_overhead(gpu(name) if name else None, dynamic, largest, threads)
+    overhead = framework_overhead(fixed_overhead(gpu(name) if name else None), dynamic, largest, threads)
     written = overhead_term(overhead, dynamic)
     assert overhead.low <= overhead.total <= overhead.high
     assert sum(part.bytes for part in written.parts) == written.bytes == overhead.total
