@@ -3,6 +3,7 @@
 A program's own module answers those in which it differs.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator
 from typing import Final, Generic, TypeVar
 
@@ -25,7 +26,7 @@ _MORE: Final = 688 * 10**6
 _FURTHER_CHANNELS: Final = 512 * MIB
 
 
-class SoftwareMemory(Generic[Asked]):
+class SoftwareMemory(ABC, Generic[Asked]):
     """What a program does to memory, whatever it does with a model.
 
     `split_note` says how it splits layers over cards that differ. `place_decides_formats` says that the format of a
@@ -37,9 +38,9 @@ class SoftwareMemory(Generic[Asked]):
     communicator_bytes: tuple[int, int] = (_PAIR, _MORE)
     communicator_source: str = _NCCL_SOURCE
 
+    @abstractmethod
     def timeline(self, architecture: Architecture, workload: Asked, card_class: Hashable = None) -> PhaseSnapshots:
         """Return what is alive in each phase of `workload` (defaults filled in) on one card of `card_class`."""
-        raise NotImplementedError
 
     def card_class(self, _gpu: Gpu) -> Hashable:
         """Return what of a card the program's defaults depend on: for most programs on nothing."""
@@ -57,6 +58,7 @@ class SoftwareMemory(Generic[Asked]):
         """Return what the rows of each of `tensor` cards that share the vocabulary are rounded up to a multiple of."""
         return 1
 
+    @abstractmethod
     def split_layers(
         self, architecture: Architecture, workload: Asked, free_bytes: tuple[int, ...] = ()
     ) -> tuple[int, ...]:
@@ -64,11 +66,10 @@ class SoftwareMemory(Generic[Asked]):
 
         `free_bytes` are those of the cards where they are known and differ.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def groups(self, parallel: Parallel) -> dict[str, int]:
         """Return the groups of cards that a card exchanges data in, with their sizes."""
-        raise NotImplementedError
 
     def communicators(self, workload: Asked) -> tuple[Part, ...]:
         """Return what the communicators of `workload` hold on each card, outside the framework's allocator.

@@ -22,7 +22,8 @@ class Serving:
     of the cache. `own_fields` are fields of the workload that only this program has beside its settings, and
     `ignored_fields` those that make no difference to what it reserves. `quantised_cache_attention` are the ways to
     attend that go with a quantised cache. `host_offload` is what it can keep in RAM by sharing
-    (`parallel.offload`). `log` is whose log lines it prints.
+    (`parallel.offload`), `usually_shares` what cards are usually given a part of each. `log` is whose log lines it
+    prints.
     """
 
     settings: type[EngineSettings] = EngineSettings
@@ -35,6 +36,7 @@ class Serving:
     ignored_fields: tuple[str, ...] = ()
     quantised_cache_attention: tuple[Attention, ...] = get_args(Attention)
     offloads: tuple[Offload, ...] = ("none",)
+    usually_shares: Literal["layers", "matrices"] = "layers"
     log: str = "pytorch"
 
 

@@ -41,6 +41,7 @@ VLLM: Final = Software(
         cache_formats=("fp32", "bf16", "fp16", "fp8"),
         containers=("safetensors", "gguf"),
         ignored_fields=("prompt_length", "prompt_logits", "attention"),
+        usually_shares="matrices",
         log="vllm",
     ),
 )
