@@ -4,6 +4,8 @@ import pytest
 from small_models import bundled, llama
 
 from planner.memory.estimate import estimate_memory
+from planner.memory.parallel.sharding import ShardedStep
+from planner.memory.parallel.shares import Beside
 from planner.memory.software import memory_of, serving_memory, sharder_of, training_memory
 from planner.memory.software.base import ServingMemory
 from planner.memory.software.pytorch import TrainingMemory
@@ -12,6 +14,8 @@ from planner.workload.parallel import Parallel
 from planner.workload.software.registry import servers, trainers
 from planner.workload.training import Training
 from planner.workload.workload import Inference
+
+ANSWERED = {name: with_defaults(Inference(profile=name), llama(), 1) for name in servers()}
 
 
 @pytest.mark.parametrize("name", trainers())
@@ -67,3 +71,17 @@ def test_what_spreads_a_step_has_a_name(profile: str, zero: int, called: str):
     assert sharder_of(workload).called(zero) == called
     plain = sharder_of(Training(parallel=Parallel(data=8)))
     assert (plain.called(0), plain.shares_states, plain.gathers_layers) == ("DDP", False, False)
+
+
+def test_plain_replicas_hold_what_one_card_does():
+    workload = with_defaults(Training(), llama(), 1)
+    found = training_memory("hf").timeline(llama(), workload)
+    step = ShardedStep(llama(), workload, workload, found, (), Beside())
+    assert sharder_of(workload).timeline(step) is found
+
+
+def test_only_some_programs_hand_outputs_back():
+    timelines = [serving_memory(name, llama()).timeline(llama(), asked) for name, asked in ANSWERED.items()]
+    for (name, asked), timeline in zip(ANSWERED.items(), timelines, strict=True):
+        back = serving_memory(name, llama()).with_outputs_back(timeline, timeline, asked)
+        assert (back is timeline) == (name != "hf")
