@@ -96,7 +96,7 @@ def _evaluate_estimated(plan: Plan, catalog: Catalog) -> Evaluation:
         memory=memory,
         smallest_fits=_smallest_fits(plan, catalog),
         architecture=architecture,
-        gpu=fullest,
+        gpu=next((kind.gpu for kind in cards if kind.gpu == fullest), None),
         cards=tuple((kind.gpu, kind.number) for kind in cards if kind.gpu is not None),
         measured_on=_measured_on(plan, catalog),
     )

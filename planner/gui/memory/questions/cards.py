@@ -12,9 +12,9 @@ from planner.gui.memory.questions.questions import at_the_left, bind, explained,
 from planner.gui.memory.questions.sharing import would_do
 from planner.gui.memory.questions.size_field import SizeField
 from planner.gui.theme import Theme
-from planner.gui.widgets.link_button import link_button
-from planner.gui.widgets.number_field import NumberField
-from planner.gui.widgets.picker_field import PickerField
+from planner.gui.widgets.buttons import link_button
+from planner.gui.widgets.inputs.choice_field import PickerField
+from planner.gui.widgets.inputs.number_field import NumberField
 from planner.gui.widgets.popover import SearchPopover
 from planner.gui.workspace import Workspace
 from planner.plan.evaluate import Evaluation

@@ -6,9 +6,9 @@ from typing import Final, get_args
 
 from planner.gui.memory.questions.questions import Questions, new_form
 from planner.gui.memory.words import ATTENTION, Options, kv_cache_options, words_of
-from planner.gui.widgets.choice_field import ChoiceField
-from planner.gui.widgets.field import Field
-from planner.gui.widgets.number_field import NumberField
+from planner.gui.widgets.inputs.choice_field import ChoiceField
+from planner.gui.widgets.inputs.field import Field
+from planner.gui.widgets.inputs.number_field import NumberField
 from planner.memory.software import serving_memory
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt

@@ -5,8 +5,8 @@ from typing import Final
 
 from planner.gui.memory.questions.questions import Questions, new_form
 from planner.gui.memory.words import YES_OR_NO, Options
-from planner.gui.widgets.choice_field import ChoiceField
-from planner.gui.widgets.number_field import NumberField
+from planner.gui.widgets.inputs.choice_field import ChoiceField
+from planner.gui.widgets.inputs.number_field import NumberField
 from planner.models.architecture import Architecture
 from planner.models.images import reads_images
 from planner.plan.evaluate import Evaluation

@@ -24,9 +24,8 @@ from planner.gui.memory.words import (
     words_of,
 )
 from planner.gui.theme import Theme
-from planner.gui.widgets.choice_field import ChoiceField
-from planner.gui.widgets.number_field import NumberField
-from planner.gui.widgets.picker_field import PickerField
+from planner.gui.widgets.inputs.choice_field import ChoiceField, PickerField
+from planner.gui.widgets.inputs.number_field import NumberField
 from planner.gui.widgets.search_list import Choice
 from planner.gui.workspace import Workspace
 from planner.models.architecture import Architecture

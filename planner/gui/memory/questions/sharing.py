@@ -9,10 +9,10 @@ from planner.gui.memory.questions.list_field import ListField, numbers
 from planner.gui.memory.questions.questions import Questions, explained, new_form
 from planner.gui.memory.words import YES_OR_NO, Options
 from planner.gui.theme import Theme
-from planner.gui.widgets.choice_field import ChoiceField
-from planner.gui.widgets.field import Field
-from planner.gui.widgets.labelled_form import LabelledForm
-from planner.gui.widgets.number_field import NumberField
+from planner.gui.widgets.inputs.choice_field import ChoiceField
+from planner.gui.widgets.inputs.field import Field
+from planner.gui.widgets.inputs.labelled_form import LabelledForm
+from planner.gui.widgets.inputs.number_field import NumberField
 from planner.gui.workspace import Workspace
 from planner.memory.software import sharder_of
 from planner.models.architecture import Architecture, Moe

@@ -8,10 +8,9 @@ from planner.gui.memory.questions.list_field import ListField, words
 from planner.gui.memory.questions.questions import Questions, length_field, new_form, token_stops
 from planner.gui.memory.words import ATTENTION, CHECKPOINTING, TRAINING_COMPUTE, YES_OR_NO, words_of
 from planner.gui.theme import Theme
-from planner.gui.widgets.choice_field import ChoiceField
-from planner.gui.widgets.labelled_form import LabelledForm
-from planner.gui.widgets.number_field import NumberField
-from planner.gui.widgets.picker_field import PickerField
+from planner.gui.widgets.inputs.choice_field import ChoiceField, PickerField
+from planner.gui.widgets.inputs.labelled_form import LabelledForm
+from planner.gui.widgets.inputs.number_field import NumberField
 from planner.gui.widgets.search_list import Choice
 from planner.gui.workspace import Workspace
 from planner.models.architecture import Architecture
