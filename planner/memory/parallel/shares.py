@@ -80,6 +80,7 @@ def _share(shape: tuple[int, ...], cards: int) -> int:
     return size
 
 
+# What lasts from step to step is the same for every batch: its shares, and their texts, are a tenth of an estimate.
 @lru_cache(maxsize=1024)
 def shared(whole: Held, share: int, total: int, cards: int, source: str) -> Deferred:
     """Return the part of `whole` that one of `cards` holds: `share` of `total`, to the byte rounded up."""

@@ -245,7 +245,6 @@ def _gradients(step: _Step, trained: Trained) -> Gradients:
     return Gradients(head, head, max(first, head), every)
 
 
-@lru_cache(maxsize=256)
 def _saved(step: _Step) -> SavedActivations:
     architecture, settings, tokens = step.architecture, step.settings, step.tokens
     layers = tuple(

@@ -40,7 +40,6 @@ class _Layers(NamedTuple):
     ledger: SavedPerToken
 
 
-@lru_cache(maxsize=1024)
 def saved_by_megatron(
     architecture: Architecture,
     sequences: int,

@@ -1,7 +1,5 @@
 """What a forward pass keeps, over the whole network, where some of it is frozen, adapted, quantised or fused."""
 
-from functools import lru_cache
-
 from planner.memory.kernels import MASK, is_masked, kernel_of, mask_bytes, softmax_bytes
 from planner.memory.training.adapters.layer import forward_norm_kept, last_read, saved_by_tuned_layer
 from planner.memory.training.adapters.settings import Formats, LayerSettings, norm_kept, read_bytes
@@ -137,7 +135,6 @@ def _in_scores(tuned: TunedLayers, settings: LayerSettings, ledger: SavedPerToke
     return flight - freed
 
 
-@lru_cache(maxsize=1024)
 def saved_by_tuned_network(
     architecture: Architecture,
     tuning: Tuning,

@@ -131,7 +131,7 @@ class Tuning(NamedTuple):
 
     `adapters` are the trained tensors if they are beside the network's own. `behind` says what
     becomes of the tensors behind the layers by their names, `head` of the output head. `whole` says that every
-    parameter is trained, `starts_before` that something before the layers is.
+    parameter is trained, `starts_before` that something before the layers is. `trained_parameters` have a gradient.
     """
 
     layers: tuple[TunedLayers, ...]
@@ -141,11 +141,7 @@ class Tuning(NamedTuple):
     head: Status
     whole: bool
     starts_before: bool
-
-    @property
-    def trained_parameters(self) -> int:
-        """Return the number of parameters that have a gradient."""
-        return sum(tensor.size * count for tensor, count in self.trained)
+    trained_parameters: int
 
 
 def tuning_of(architecture: Architecture, workload: Training) -> Tuning:
@@ -200,6 +196,7 @@ def _tuning(
         head="trained" if is_trained else "frozen",
         whole=chosen.lora is None and not patterns,
         starts_before=starts_before,
+        trained_parameters=sum(tensor.size * count for tensor, count in trained),
     )
 
 
