@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from planner.cost.montecarlo import Simulation
+from planner.cost.rent_or_buy.uncertainty import Simulation
 from planner.cost.result import BreakEven, CurvePoint
 
 _ROOM: Final = 1.06

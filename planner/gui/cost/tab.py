@@ -12,9 +12,8 @@ from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QDialog, QWidget
 
 from planner.cost.estimate import CostEstimate, hybrid_of_plan
-from planner.cost.modes import RentMode
-from planner.cost.montecarlo import Simulation, simulate
-from planner.cost.sensitivity import tornado
+from planner.cost.rent_or_buy.uncertainty import Simulation, simulate, tornado
+from planner.cost.terms import RentMode
 from planner.gui.cost.answer import Answer, told
 from planner.gui.cost.controls import Controls
 from planner.gui.cost.curve_data import cost_curve, with_draws

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 from planner.gui.plot.legend import Legend, LegendEntry
 from planner.gui.theme import Theme
 from planner.gui.widgets.labels import make_label
-from planner.plan.recommend.wish import Having
+from planner.plan.recommend.option import Having
 from planner.present.cost.recommendation import OptionRow
 
 if TYPE_CHECKING:

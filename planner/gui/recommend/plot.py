@@ -12,7 +12,7 @@ from planner.gui.plot.chart import Chart, Look
 from planner.gui.plot.labels import Floats, Named, NameLayer
 from planner.gui.plot.ticks import Ticks, log_ticks, money_words
 from planner.gui.theme import Theme
-from planner.plan.recommend.wish import Having
+from planner.plan.recommend.option import Having
 from planner.present.cost.recommendation import OptionRow
 
 _SYMBOLS: Final[dict[Having, str]] = {"rent": "o", "own": "s"}

@@ -11,7 +11,7 @@ from planner.gui.catalog.scatter.panel import PRESETS
 from planner.gui.catalog.scatter.plot import ScatterPlot
 from planner.gui.catalog.settings import PlotChoice
 from planner.gui.plot.pens import blended
-from planner.monitor.device import Device
+from planner.monitor.readings.inventory import Device
 from planner.present.catalog.gpu_columns import GPU_COLUMNS
 from planner.present.catalog.gpu_row import gpu_rows
 

@@ -11,7 +11,7 @@ from planner.cost.terms import CostTerms
 from planner.gui.recommend import dialog as module
 from planner.gui.recommend.dialog import RecommendDialog
 from planner.gui.workspace import Workspace
-from planner.plan.recommend.wish import Wish
+from planner.plan.recommend.option import Wish
 from planner.workload.training import Training
 
 TODAY = date(2026, 11, 22)

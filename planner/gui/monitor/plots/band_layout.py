@@ -7,8 +7,8 @@ from itertools import groupby, pairwise
 from typing import Final, Literal, NamedTuple, get_args
 
 from planner.gui.plot.ticks import clock_text
-from planner.monitor.events import Event, EventKind
 from planner.monitor.history import History, Mark
+from planner.monitor.readings.events import Event, EventKind
 from planner.present.monitor.events import event_title, lasting
 
 Lane = Literal["Slowed", "Events", "Diagnosis", "Marks"]

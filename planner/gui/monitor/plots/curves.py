@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.gui.monitor.plots.specs import PlotSpec, Range
-from planner.monitor.device import Device
 from planner.monitor.history import HOST, Columns, Gap, History
+from planner.monitor.readings.inventory import Device
 
 Key = tuple[str, str]
 """An owner and a quantity."""

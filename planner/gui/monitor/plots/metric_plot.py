@@ -16,7 +16,7 @@ from planner.gui.plot.chart import Chart, Item, Look
 from planner.gui.plot.pens import blended, cosmetic_pen, series_pen
 from planner.gui.theme import Theme
 from planner.monitor.history import Mark
-from planner.monitor.metrics import Unit
+from planner.monitor.readings.metrics import Unit
 
 _PIXELS_A_VALUE: Final = 26
 _POINTS_A_PIXEL: Final = 0.5

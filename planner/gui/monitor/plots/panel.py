@@ -18,7 +18,7 @@ from planner.gui.plot.ticks import clock_text
 from planner.gui.theme import Theme
 from planner.gui.widgets.buttons import IconButton
 from planner.monitor.history import HOST, History
-from planner.monitor.metrics import Unit
+from planner.monitor.readings.metrics import Unit
 from planner.present.columns import Column
 
 if TYPE_CHECKING:

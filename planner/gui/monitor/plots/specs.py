@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from planner.gui.plot.ticks import Ticks, nice_step, round_ticks
-from planner.monitor.metrics import BY_NAME, HOST_BY_NAME, Metric, Unit
+from planner.monitor.readings.metrics import BY_NAME, HOST_BY_NAME, Metric, Unit
 from planner.present import format as fmt
 from planner.units import GIB, MIB
 

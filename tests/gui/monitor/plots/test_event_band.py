@@ -7,7 +7,7 @@ from PySide6.QtGui import QGuiApplication, QHelpEvent
 from PySide6.QtWidgets import QApplication, QToolTip
 
 from planner.gui.monitor.plots.band_layout import TimeScale, event_rows, gaps_of, shape_words, shapes_of
-from planner.monitor.events import Event, EventKind, Moment
+from planner.monitor.readings.events import Event, EventKind, Moment
 
 LABELS = {A: "0", B: "1"}
 PLACE = TimeScale(0.0, 600.0, 10.0, 1.0)

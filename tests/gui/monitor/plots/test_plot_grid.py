@@ -15,7 +15,7 @@ from planner.gui.monitor.plots.grid import PlotGrid
 from planner.gui.monitor.plots.panel import MetricPanel, reading_columns, reading_rows
 from planner.gui.plot.pens import series_pen
 from planner.monitor.history import HOST, History
-from planner.monitor.inventory import Inventory
+from planner.monitor.readings.inventory import Inventory
 from planner.units import GIB
 
 REDRAWS = 300
