@@ -38,7 +38,7 @@ _NEXT: Final = (
     "planner.gui.memory.curves.plot",
     "planner.plan.answers.settle",
     "planner.gui.memory.questions.training",
-    "planner.memory.training.moments",
+    "planner.memory.software.pytorch",
     "planner.performance.training.estimate",
     "planner.gui.catalog.tab",
     "planner.gui.monitor.tab",

@@ -138,7 +138,7 @@ class Training(Spec):
             raise ValueError("checkpoint_every needs activation_checkpointing full")
         if self.activation_checkpointing == "selective":
             self._check_selective()
-        if self.optimizer == "soap" and self._trains_16_bits():
+        if kind.fp32_only and self._trains_16_bits():
             raise ValueError("SOAP multiplies gradients with fp32 matrices: keep what is trained in fp32")
         return self
 

@@ -11,13 +11,13 @@ from small_models import DEEPSEEK, bundled, llama, other, small_llama
 
 from planner.dtypes import KV_FORMATS
 from planner.memory.chance import Interval
-from planner.memory.engines.vllm_cache import pages_of
-from planner.memory.engines.vllm_profile import buffers_term, sampler_term
-from planner.memory.engines.vllm_setup import CardClass, setup_of
-from planner.memory.estimate import estimate_memory, moments_by_stage
+from planner.memory.estimate import estimate_memory, timelines_by_stage
 from planner.memory.fit import judge_bytes
 from planner.memory.inference.kv_cache import kv_cache_term
-from planner.memory.overhead import cublas_workspace_bytes, framework_overhead
+from planner.memory.overhead import cublas_workspace_bytes, fixed_overhead, framework_overhead
+from planner.memory.software.vllm.cache import pages_of
+from planner.memory.software.vllm.profile import buffers_term, sampler_term
+from planner.memory.software.vllm.setup import CardClass, setup_of
 from planner.units import GIB, KIB, MIB
 from planner.workload.defaults import with_defaults
 from planner.workload.parallel import Parallel
@@ -166,7 +166,7 @@ def test_cuda_graphs_are_told_as_a_range_that_holds_what_was_published():
 )
 def test_contexts_are_those_that_were_measured(architecture, least, most):
     card = next(gpu for gpu in bundled().hardware.gpus if gpu.architecture == architecture)
-    assert least <= framework_overhead(card, 0, 0).context / MIB <= most
+    assert least <= framework_overhead(fixed_overhead(card), 0, 0).context / MIB <= most
 
 
 def test_the_matrix_library_takes_8_mib_and_32_from_hopper_on():
@@ -211,8 +211,8 @@ def test_only_the_stage_with_the_tower_reads_images():
     model = bundled().models.model("Qwen/Qwen2-VL-7B-Instruct")
     workload = Inference(parallel=Parallel(pipeline=2), images=1)
     first, last = (
-        {term.name for moment in moments.moments for term in moment.terms}
-        for _, moments in moments_by_stage(model, with_defaults(workload, model, 2), CardClass.OTHER)
+        {term.name for snapshot in snapshots.snapshots for term in snapshot.terms}
+        for _, snapshots in timelines_by_stage(model, with_defaults(workload, model, 2))
     )
     assert "buffers" in first
     assert "kv_cache" in last

@@ -6,7 +6,7 @@ from typing import Final
 
 from planner.dtypes import SCHEMES
 from planner.hardware.gpu import Gpu
-from planner.memory.training.activations import Ledger
+from planner.memory.training.saved import SavedPerToken
 from planner.models.architecture import Architecture
 from planner.performance.efficiency import Family
 from planner.performance.inference.work import Work, work_of
@@ -164,6 +164,6 @@ class TrainingPace:
         """Return whether the sums of tensor parallelism go on beside products."""
         return False
 
-    def kept(self, ledger: Ledger) -> Ledger:
+    def kept(self, ledger: SavedPerToken) -> SavedPerToken:
         """Return what of a layer's `ledger` of saved activations is moved by separate operations."""
         return ledger

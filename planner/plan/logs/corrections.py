@@ -55,7 +55,7 @@ def counter_correction(
 ) -> tuple[TermCorrection, ...]:
     """Return what makes up for the difference of a counter, less the bytes `attributed` to narrower counters.
 
-    What was read at one moment, or when a run failed, is known only from below: nothing is taken away for it.
+    What was read at one snapshot, or when a run failed, is known only from below: nothing is taken away for it.
     """
     residual = actual.bytes - predicted - attributed
     if not LEAST_FACTOR * predicted <= actual.bytes <= MOST_FACTOR * predicted:

@@ -22,7 +22,8 @@ class Serving:
     of the cache. `own_fields` are fields of the workload that only this program has beside its settings, and
     `ignored_fields` those that make no difference to what it reserves. `quantised_cache_attention` are the ways to
     attend that go with a quantised cache. `host_offload` is what it can keep in RAM by sharing
-    (`parallel.offload`).
+    (`parallel.offload`), `usually_shares` what cards are usually given a part of each. `graphs` is the row of a log
+    in which CUDA graphs are counted, `working_memory` and `outside_memory` say what else its log counts there.
     """
 
     settings: type[EngineSettings] = EngineSettings
@@ -35,7 +36,7 @@ class Serving:
     ignored_fields: tuple[str, ...] = ()
     quantised_cache_attention: tuple[Attention, ...] = get_args(Attention)
     offloads: tuple[Offload, ...] = ("none",)
-    usual_sharing: Literal["layers", "matrices"] = "layers"
+    usually_shares: Literal["layers", "matrices"] = "layers"
     graphs: Literal["overhead", "working"] = "overhead"
     working_memory: str = ""
     outside_memory: str = ""

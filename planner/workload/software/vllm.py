@@ -41,7 +41,7 @@ VLLM: Final = Software(
         cache_formats=("fp32", "bf16", "fp16", "fp8"),
         containers=("safetensors", "gguf"),
         ignored_fields=("prompt_length", "prompt_logits", "attention"),
-        usual_sharing="matrices",
+        usually_shares="matrices",
         graphs="working",
         working_memory="vLLM profiles its own largest batch and the logits of every slot, "
         "whatever the plan's batch is.",

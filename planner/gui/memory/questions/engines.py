@@ -9,7 +9,7 @@ from planner.gui.memory.words import ATTENTION, Options, kv_cache_options, words
 from planner.gui.widgets.inputs.choice_field import ChoiceField
 from planner.gui.widgets.inputs.field import Field
 from planner.gui.widgets.inputs.number_field import NumberField
-from planner.memory.engines.settings import settings_in_use
+from planner.memory.software import serving_memory
 from planner.plan.evaluate import Evaluation
 from planner.present import format as fmt
 from planner.workload.software.registry import servers, serving, setting_names
@@ -96,7 +96,8 @@ def imply_settings(questions: Questions, evaluation: Evaluation) -> None:
     workload = evaluation.workload
     if evaluation.architecture is None or not isinstance(workload, Inference):
         return
-    used = settings_in_use(evaluation.architecture, workload, evaluation.gpu)
+    program = serving_memory(workload.profile, evaluation.architecture)
+    used = program.settings_in_use(evaluation.architecture, workload, evaluation.gpu)
     for name in setting_names():
         field = questions.asked(f"{_OF_ENGINE}{name}")
         if isinstance(field, NumberField):

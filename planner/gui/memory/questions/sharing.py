@@ -14,7 +14,7 @@ from planner.gui.widgets.inputs.field import Field
 from planner.gui.widgets.inputs.labelled_form import LabelledForm
 from planner.gui.widgets.inputs.number_field import NumberField
 from planner.gui.workspace import Workspace
-from planner.memory.parallel.work import sharder_of
+from planner.memory.software import sharder_of
 from planner.models.architecture import Architecture, Moe
 from planner.plan.answers.draft import DEGREES
 from planner.plan.evaluate import Evaluation
@@ -166,8 +166,10 @@ _MEANT: Final[dict[str, Callable[[Workload, Architecture], bool]]] = {
     "gradient_accumulation": _in_stages,
     "parallel.context": _trains,
     "parallel.expert": _has_experts,
-    "parallel.gradient_as_bucket_view": lambda used, _: isinstance(used, Training) and sharder_of(used) == "ddp",
-    "parallel.reshard_after_forward": lambda used, _: isinstance(used, Training) and sharder_of(used) == "fsdp",
+    "parallel.gradient_as_bucket_view": lambda used, _: (
+        isinstance(used, Training) and not sharder_of(used).shares_states
+    ),
+    "parallel.reshard_after_forward": lambda used, _: isinstance(used, Training) and sharder_of(used).gathers_layers,
 }
 """When a question is asked where there are several cards."""
 
@@ -178,7 +180,9 @@ def _zero_options(used: Workload) -> Options:
     own = trainer(used.profile)
     if own.zero_limit == 1:
         return ((0, "Nothing"), (1, "Optimizer (distributed)"))
-    everything = "FSDP: parameters, too" if sharder_of(used.evolve(parallel={"zero": 3})) == "fsdp" else "ZeRO-3: all"
+    everything = (
+        "FSDP: parameters, too" if sharder_of(used.evolve(parallel={"zero": 3})).gathers_layers else "ZeRO-3: all"
+    )
     staged = own.zero_limit_in_pipeline < 2 and used.parallel.pipeline > 1
     shared = ((2, "ZeRO-2: and gradients"), (3, everything))
     return ((0, "Nothing: DDP"), (1, "ZeRO-1: states"), *(() if staged else shared))

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from planner.gui.memory.words import CHECKPOINTING, TRAINING_COMPUTE, Options
 from planner.gui.widgets.search_list import Choice
-from planner.memory.tuned.sites import is_linear
+from planner.memory.training.adapters.trained import is_linear
 from planner.models.architecture import Architecture
 from planner.present import format as fmt
 from planner.present.plan.workload import METHOD_TITLES
