@@ -1,29 +1,35 @@
-"""A workload by the dotted names of its fields, of which some are asked for and the others may move."""
+"""A workload by the dotted names of its fields, of which some are asked for and the others may be adjusted."""
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final
+
+from pydantic import ValidationError
 
 from planner.base import Spec
 from planner.errors import SpecError
-from planner.workload.engines import SETTINGS
+from planner.workload.rules import OPEN, Rule
 from planner.workload.training import Lora
 from planner.workload.workload import Inference, Training, Workload
 
 WORKLOAD: Final = "workload."
-DEGREES: Final = ("parallel.tensor", "parallel.pipeline", "parallel.context", "parallel.expert")
-OF_STAGES: Final = ("parallel.interleave", "parallel.pipeline_layers")
-OF_ENGINES: Final = tuple(f"engine.{name}" for names in SETTINGS.values() for name in names)
-_USUAL_GGUF: Final = "Q4_K_M"
 _FRESH: Final[dict[type[Training] | type[Inference], Workload]] = {Training: Training(), Inference: Inference()}
 
 
 class Draft:
-    """The workload's fields by their dotted names, of which some were asked for and the others may move."""
+    """The fields of a workload by their dotted names, of which those in `asked` stay as they are.
 
-    def __init__(self, workload: Workload, asked: Mapping[str, object], number_of_cards: object) -> None:
+    `others` are what rules read beside them, the number of GPUs and the network; `kept` names fields of the plan that
+    were asked for, too.
+    """
+
+    def __init__(
+        self, workload: Workload, asked: Mapping[str, object], others: Mapping[str, object], kept: Collection[str] = ()
+    ) -> None:
         self.kind = type(workload)
-        self.number_of_cards = number_of_cards
-        self.asked = asked
+        self._task = workload.task
+        self._others = others
+        self._asked = asked
+        self._kept = {*asked, *kept}
         self._before = _flat(workload)
         self._fields = {**self._before, **asked}
         self._moves: dict[str, None] = {}
@@ -31,48 +37,59 @@ class Draft:
     @property
     def moved(self) -> tuple[str, ...]:
         """Return the fields that have another value than before, and were not asked for."""
-        return tuple(name for name in self._moves if self.value(name) != self._before.get(name, _default(self, name)))
+        return tuple(name for name in self._moves if self.value(name) != self._before.get(name, self._default(name)))
 
-    def value(self, name: str) -> object:
-        """Return the value of the field `name`."""
-        return self._fields.get(name, _default(self, name))
+    def check(self) -> None:
+        """Refuse an answer that is none by itself, whatever the other fields are.
+
+        Raises:
+            pydantic.ValidationError: If a value is not allowed.
+        """
+        try:
+            self.kind.model_validate(_nested(self._asked))
+        except ValidationError as error:
+            # What does not go together with defaults is no problem of the answer itself.
+            place = ".".join(map(str, error.errors(include_url=False)[0]["loc"]))
+            if any(place == name or place.startswith(f"{name}.") for name in self._asked):
+                raise
+
+    def value(self, name: str) -> Any:
+        """Return what the field `name` holds; of a part such as `lora` its fields, or none without any."""
+        if name in self._others:
+            return self._others[name]
+        inside = {field: value for field, value in self._fields.items() if field.startswith(f"{name}.")}
+        return inside or self._fields.get(name, self._default(name))
 
     def move(self, name: str, value: object) -> None:
         """Set a field that was not asked for."""
-        if name not in self.asked and self.value(name) != value:
-            self._fields[name] = value
-            self._moves.setdefault(name)
+        if self._is_free(name) and self.value(name) != value:
+            self._set(name, value)
 
-    def open(self, *names: str) -> None:
-        """Set fields that were not asked for back to their defaults."""
-        for name in names:
-            self.move(name, _default(self, name))
+    def obeys(self, rule: Rule) -> bool:
+        """Let `rule` hold where one of its remedies does that; return whether something was adjusted."""
+        if not rule.concerns(self._task) or rule.holds(*(values := rule.values(self.value))):
+            return False
+        if self._kept.intersection(rule.yields_to):
+            return False
+        for remedy in rule.remedies:
+            changes = {name: self._made(name, made, values) for name, made in remedy.items()}
+            if self._helps(rule, changes):
+                for name, value in changes.items():
+                    self.move(name, value)
+                return True
+        return False
 
-    def drop(self, part: str) -> None:
-        """Leave out a part that the workload does not have any more."""
-        self._fields = {name: value for name, value in self._fields.items() if not name.startswith(f"{part}.")}
-
-    def give_way(self, error: SpecError, *, counted: bool) -> None:
-        """Set what `error` is about back to its default.
+    def give_way(self, error: SpecError) -> None:
+        """Set the field that `error` blames back to its default.
 
         Raises:
             SpecError: The same, if that was asked for.
         """
         name = error.field.removeprefix(WORKLOAD)
-        shared = [field for field in self.asked if field.startswith("parallel.")]
-        if name == "parallel" and not counted and not shared:
-            self.open(*DEGREES, *OF_STAGES, "parallel.data")
-        elif name == "weights" and name in self.asked and "profile" not in self.asked and self._names_engine():
-            self.open("profile", "gpu_layers", *OF_ENGINES)
-        elif name == "weights" and self.asked.get("profile") == "llama.cpp" and self.value(name) is None:
-            self.move(name, _USUAL_GGUF)
-        elif name not in self.asked and self.value(name) != _default(self, name):
-            self.open(name)
-        else:
+        default = self._default(name)
+        if not self._is_free(name) or self.value(name) == default:
             raise error
-
-    def _names_engine(self) -> bool:
-        return any(self.value(name) is not None for name in ("profile", "gpu_layers", *OF_ENGINES))
+        self._set(name, default)
 
     def built(self) -> Workload:
         """Return the workload.
@@ -80,12 +97,40 @@ class Draft:
         Raises:
             pydantic.ValidationError: If a value is not allowed.
         """
-        plain = {name: value for name, value in self._fields.items() if "." not in name}
-        parts: dict[str, dict[str, object]] = {}
-        for name in self._fields.keys() - plain.keys():
-            outer, _, inner = name.partition(".")
-            parts.setdefault(outer, {})[inner] = self._fields[name]
-        return self.kind.model_validate(plain | parts)
+        return self.kind.model_validate(_nested(self._fields))
+
+    def _made(self, name: str, made: object, values: Iterable[object]) -> object:
+        if made is OPEN:
+            return self._default(name)
+        return made(*values) if callable(made) else made
+
+    def _helps(self, rule: Rule, changes: Mapping[str, object]) -> bool:
+        """Return whether `rule` holds after `changes`, which change nothing that was asked for."""
+        if any(self.value(name) != value and not self._is_free(name) for name, value in changes.items()):
+            return False
+
+        def changed(name: str) -> Any:
+            return changes[name] if name in changes else self.value(name)
+
+        return rule.holds(*rule.values(changed))
+
+    def _is_free(self, name: str) -> bool:
+        return not any(asked == name or asked.startswith(f"{name}.") for asked in self._asked)
+
+    def _set(self, name: str, value: object) -> None:
+        inside = [field for field in self._fields if field.startswith(f"{name}.")]
+        for field in inside:
+            del self._fields[field]
+        self._fields[name] = value
+        if not inside:
+            self._moves.setdefault(name)
+
+    def _default(self, name: str) -> Any:
+        outer, _, inner = name.partition(".")
+        if not inner:
+            return getattr(_FRESH[self.kind], outer, None)
+        held = Lora() if outer == "lora" else getattr(_FRESH[self.kind], outer, None)
+        return getattr(held, inner, None)
 
 
 def _flat(workload: Workload) -> dict[str, object]:
@@ -99,7 +144,10 @@ def _flat(workload: Workload) -> dict[str, object]:
     return fields
 
 
-def _default(draft: Draft, name: str) -> object:
-    outer, _, inner = name.partition(".")
-    held = Lora() if outer == "lora" else getattr(_FRESH[draft.kind], outer, None)
-    return getattr(held, inner, None) if inner else held
+def _nested(fields: Mapping[str, object]) -> dict[str, object]:
+    found: dict[str, object] = {name: value for name, value in fields.items() if "." not in name}
+    parts: dict[str, dict[str, object]] = {}
+    for name in fields.keys() - found.keys():
+        outer, _, inner = name.partition(".")
+        parts.setdefault(outer, {})[inner] = fields[name]
+    return found | parts

@@ -1,0 +1,114 @@
+"""Every field of a workload by its dotted name, as its model declares it.
+
+The command line, forms, sentences and documentation are made from these: a new option is one declaration.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from types import NoneType
+from typing import Any, Final, Literal, get_args
+
+from pydantic.fields import FieldInfo
+
+from planner.base import Spec
+from planner.workload.option import YES_OR_NO, Choices, Option, Situation
+from planner.workload.workload import Inference, Training
+
+Task = Literal["training", "inference"]
+Kind = Literal["choice", "number", "share", "bytes", "list"]
+
+TASKS: Final[dict[Task, type[Training] | type[Inference]]] = {"training": Training, "inference": Inference}
+
+
+@dataclass(frozen=True, eq=False)
+class WorkloadField:
+    """A field of the workloads of `tasks`, with what pydantic knows of it and what it says of itself."""
+
+    name: str
+    tasks: tuple[Task, ...]
+    info: FieldInfo
+    option: Option
+
+    @property
+    def title(self) -> str:
+        """Return what the field is called: `Micro-batch size`."""
+        return self.info.title or self.name
+
+    @property
+    def help(self) -> str:
+        """Return what it means, in a line that goes on after its name: `sequences per GPU and forward pass`."""
+        return self.info.description or ""
+
+    @property
+    def default(self) -> Any:
+        """Return its own default: none where that depends on the model."""
+        return self.info.default
+
+    @cached_property
+    def is_optional(self) -> bool:
+        """Return whether the field may be left open, to what is usual for the model."""
+        return NoneType in get_args(self.info.annotation)
+
+    @cached_property
+    def kind(self) -> Kind:
+        """Return which kind of input it takes."""
+        held = next((one for one in get_args(self.info.annotation) if one is not NoneType), self.info.annotation)
+        held = self.info.annotation if not self.is_optional else held
+        if self.option.choices is not None or held is bool:
+            return "choice"
+        if self.name.endswith("_bytes"):
+            return "bytes"
+        return "number" if held is int else "share" if held is float else "list"
+
+    def bound(self, name: Literal["ge", "le"], otherwise: int) -> int:
+        """Return its smallest or largest value."""
+        found = (getattr(limit, name, None) for limit in self.info.metadata)
+        return next((limit for limit in found if isinstance(limit, int)), otherwise)
+
+    def choices(self, situation: Situation | None) -> Choices:
+        """Return its values with their words; those that depend on the rest of the workload need a situation."""
+        found = self.option.choices
+        if callable(found):
+            return found(situation) if situation is not None else {}
+        return found if found is not None else YES_OR_NO if self.kind == "choice" else {}
+
+
+@lru_cache(maxsize=1)
+def all_fields() -> tuple[WorkloadField, ...]:
+    """Return every field of both tasks once; those that differ between the tasks in each way."""
+    found: dict[tuple[str, int], WorkloadField] = {}
+    for task, model in TASKS.items():
+        for name, info, option in _declared(model, ""):
+            same = found.get((name, id(option)))
+            tasks = (*same.tasks, task) if same else (task,)
+            found[name, id(option)] = WorkloadField(name, tasks, info, option)
+    return tuple(found.values())
+
+
+@lru_cache(maxsize=2)
+def fields_of(task: Task) -> Mapping[str, WorkloadField]:
+    """Return the fields of the workloads of one task, by name."""
+    return {field.name: field for field in all_fields() if task in field.tasks}
+
+
+def field_of(name: str, task: Task | None = None) -> WorkloadField | None:
+    """Return the field `name`, of one task or of any, or none where there is no such field."""
+    tasks = (task,) if task else tuple(TASKS)
+    return next((found for one in tasks if (found := fields_of(one).get(name))), None)
+
+
+def _declared(model: type[Spec], prefix: str) -> Iterator[tuple[str, FieldInfo, Option]]:
+    for name, info in model.model_fields.items():
+        option = next((one for one in info.metadata if isinstance(one, Option)), None)
+        if option is not None:
+            yield f"{prefix}{name}", info, option
+        else:
+            for part in _parts(info.annotation):
+                yield from _declared(part, f"{prefix}{name}.")
+
+
+def _parts(annotation: object) -> list[type[Spec]]:
+    """Return the models that a field of this type can hold."""
+    kinds = (annotation, *get_args(annotation))
+    return [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Spec)]
